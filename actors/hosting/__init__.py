@@ -1,0 +1,1 @@
+"""Where partitions run, and how time advances: the only place besides emu/sweep that imports ray."""

@@ -1,0 +1,166 @@
+"""The state of one partition, as arrays of records: what the handlers of all job schedulers share.
+
+A handler touches the row of the actor its message is for, and sends messages. What describes the workload is
+read-only and known to all: a message that names a job stands for the job's description.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import inlined
+from actors.kernel.queue import Network, Queue, records
+
+NONE = -1
+
+# One row per actor, 64 bytes: a node uses all of it, a scheduler only `seq`.
+ACTOR = np.dtype(
+    [
+        ("head", "i8"),  # first entry of the node's queue, or NONE
+        ("tail", "i8"),
+        ("idle", "i8"),  # idle slots
+        ("longs", "i8"),  # long tasks and probes of long jobs, queued or running
+        ("version", "i8"),  # of the shared state that the last placement brought
+        ("started", "i8"),  # when the latest task started, ns
+        ("running", "i8"),  # its job, or NONE
+        ("seq", "i8"),  # messages sent
+    ]
+)
+
+# A place in a node's queue: a probe (task is NONE) or a task bound to the node.
+ENTRY = np.dtype(
+    [
+        ("next", "i8"),
+        ("job", "i8"),
+        ("task", "i8"),
+        ("left", "i8"),  # tasks that the job had left, as this node was told
+        ("bypassed", "i8"),  # estimated work that went before it out of turn, ns
+        ("is_long", "i8"),
+    ]
+)
+
+# A job's state at its scheduler.
+JOB = np.dtype(
+    [
+        ("next_task", "i8"),  # index into the workload's tasks
+        ("unfinished", "i8"),
+        ("start", "i8"),  # of its first task, ns; NEVER before
+        ("finish", "i8"),  # of its last task so far, ns
+        ("version", "i8"),  # newest shared state that a rejection brought, or NONE
+        ("rejected", "i8"),  # probes rejected and not yet sent again
+        ("draws", "i8"),  # random nodes drawn for probes sent again
+    ]
+)
+
+NEVER = np.int64(1) << 62
+
+# What is counted over the run: tasks by report class (short, long), then what the mechanisms did.
+COUNTERS = (
+    "arrived_short",
+    "arrived_long",
+    "started_short",
+    "started_long",
+    "finished_short",
+    "finished_long",
+    "probes",  # probes sent
+    "placements",  # tasks bound to a node by their scheduler
+    "empty_answers",  # requests answered by "no task left"
+    "rejections",  # probes rejected by a node with long work
+    "probes_again",  # probes sent again after a rejection
+    "steal_attempts",  # victims contacted
+    "steals",  # contacts that brought something
+    "stolen_probes",  # probes moved by stealing
+    "bypasses",  # entries taken out of their turn
+    "load_reports",  # heartbeats received by schedulers
+)
+N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
+(
+    N_PROBES,
+    N_PLACEMENTS,
+    N_EMPTY,
+    N_REJECTIONS,
+    N_AGAIN,
+    N_STEAL_ATTEMPTS,
+    N_STEALS,
+    N_STOLEN,
+    N_BYPASSES,
+    N_REPORTS,
+) = range(6, len(COUNTERS))
+
+
+# What is known of a job from its description, read-only; times in ns.
+JOB_INFO = np.dtype(
+    [
+        ("submit", "i8"),
+        ("first_task", "i8"),
+        ("end_task", "i8"),
+        ("estimate", "i8"),  # of the duration of a task
+        ("is_long", "i8"),  # 1 where the estimate is above the cut-off: what schedulers go by
+        ("report_class", "i8"),  # 1 where the true mean is above the cut-off: what results go by
+        ("home", "i8"),  # the job's scheduler, an actor id
+        ("next_job", "i8"),  # the next job of the same scheduler, or NONE
+    ]
+)
+
+TASK_RECORD = np.dtype([("node", "i8"), ("start", "i8"), ("finish", "i8")])
+
+
+class Rules(NamedTuple):
+    """How a node serves its queue."""
+
+    shortest_first: int  # 1: the job with the least remaining work first, 0: in order of arrival
+    sticky: int  # 1: a probe of a short job stays until its job has no task left
+    slack: float  # an entry may be bypassed by at most `slack` times its estimate
+    live: int  # 1: remaining work is read from the scheduler (global view), 0: as told
+    report_start: int  # 1: tell the scheduler when a bound task starts
+
+
+class World(NamedTuple):
+    """All that the handlers of any job scheduler work on; one type for all, so that they compile once."""
+
+    queue: Queue
+    network: Network
+    work: np.recarray  # [J] JOB_INFO
+    duration: np.ndarray  # [T] of each task, ns, read-only
+    nodes: np.recarray  # [N] ACTOR, the nodes' rows of the actors' table
+    entries: np.recarray  # ENTRY, the pool of all nodes' queues; row 0 holds the list of free ones
+    rules: Rules
+    jobs: np.recarray  # [J] JOB
+    counts: np.ndarray  # [len(COUNTERS)] what is observed; no handler reads it
+    task_records: np.recarray  # [T] TASK_RECORD, empty where tasks are not recorded
+    seed: int
+
+
+def make_entries(capacity: int = 1 << 14) -> np.recarray:
+    """An empty pool of queue entries."""
+    entries = records(ENTRY, capacity)
+    entries.next[0], entries.job[0] = NONE, 1
+    return entries
+
+
+def grow_entries(entries: np.recarray) -> np.recarray:
+    """The same pool, with twice the space if it is full."""
+    if entries.next[0] != NONE or entries.job[0] < entries.size:
+        return entries
+    wider = records(ENTRY, 2 * entries.size)
+    wider[: entries.size] = entries
+    return wider
+
+
+@inlined
+def new_entry(entries):
+    """Take an entry from the pool, the most recently freed first: it is still in the cache."""
+    entry = entries.next[0]
+    if entry != NONE:
+        entries.next[0] = entries.next[entry]
+    else:
+        entry = entries.job[0]  # no entry from here on was ever used
+        entries.job[0] = entry + 1
+    return entry
+
+
+@inlined
+def free_entry(entries, entry):
+    """Give an entry back."""
+    entries.next[entry] = entries.next[0]
+    entries.next[0] = entry

@@ -1,0 +1,1 @@
+"""Worker nodes: slots, queue disciplines and stealing."""

@@ -1,0 +1,165 @@
+"""Randomized work stealing between nodes (Hawk, ATC'15, section 3.6).
+
+A node that runs out of work asks random nodes of the part that long jobs may use, one after another, for short
+work that waits behind long work. Asking, passing on and giving take the network delay each. That a question is
+passed on, not sent back, halves the messages; it costs no outcome, for the thief would ask again.
+
+1. A slot falls idle and nothing waits: ask a random node.
+2. A node that is asked gives the group of short probes behind its first long entry (or behind the long task it
+   runs): it sends them on to the thief.
+3. If it has none, it passes the question on to another random node, up to `attempts` in all.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import PROBE, STEAL, send
+from actors.kernel.random import LOOT, VICTIMS, below, next_bits, random_bits
+from actors.kernel.world import N_STEAL_ATTEMPTS, N_STEALS, N_STOLEN, NONE, free_entry
+from actors.nodes.waiting import append, unlink
+
+
+class Stealing(NamedTuple):
+    """Parameters of stealing, and each node's own state of it."""
+
+    attempts: int  # victims asked before a thief gives up; 0: no stealing
+    limit: int  # the most probes taken from one victim
+    at_random: int  # 1: short probes from anywhere in the queue, 0: the group behind the first long entry
+    instant: int  # 1: the thief sees its victims' queues and takes at once (global view)
+    first: int  # the first node that may be a victim
+    searches: np.ndarray  # [N] times the node has gone looking for work
+
+
+def make_stealing(
+    nodes: int, *, attempts: int, limit: int, at_random: bool, instant: bool, first: int
+) -> Stealing:
+    """Stealing among `nodes` nodes, of which those from `first` on are victims."""
+    searches = np.zeros(nodes, np.int64)
+    return Stealing(int(attempts), int(limit), int(at_random), int(instant), int(first), searches)
+
+
+@inlined
+def seek(w, p, t, node):
+    """Step 1: a node with nothing to do looks for work; with a global view it may find it at once."""
+    draws = np.int64(random_bits(w.seed, VICTIMS, node, p.searches[node]) >> np.uint64(2))
+    p.searches[node] += 1
+    if p.instant == 0:
+        ask(w, p, t, node, node, p.attempts, draws)
+        return False
+    for _ in range(p.attempts):
+        draws = next_bits(draws)
+        w.counts[N_STEAL_ATTEMPTS] += 1
+        if loot(w, p, t, victim_of(w, p, draws), node) > 0:
+            return True
+    return False
+
+
+@inlined
+def ask(w, p, t, node, thief, attempts, draws):
+    """Ask a random node on behalf of the thief; a draw of the thief or of the asking node is an attempt lost."""
+    victim = node
+    while attempts > 0 and (victim == thief or victim == node):
+        draws = next_bits(draws)
+        victim = victim_of(w, p, draws)
+        attempts -= 1
+        w.counts[N_STEAL_ATTEMPTS] += 1
+    if victim != thief and victim != node:
+        send(w, t, node, victim, STEAL, thief, attempts, draws, 0)
+
+
+@inlined
+def victim_of(w, p, draws):
+    """A node of the part that long jobs may use."""
+    return p.first + below(np.uint64(draws) << np.uint64(2), w.nodes.size - p.first)
+
+
+@inlined
+def on_steal(w, p, t, victim, thief, attempts, draws):
+    """Steps 2 and 3: give, or pass the question on."""
+    if loot(w, p, t, victim, thief) == 0 and attempts > 0:
+        ask(w, p, t, victim, thief, attempts, draws)
+
+
+@inlined
+def first_behind_long(w, victim):
+    """The first short probe behind the first long work, and the entry in front of it; NONE if there is none."""
+    rows = w.entries
+    entry, before = w.nodes.head[victim], NONE
+    running = w.nodes.running[victim]
+    if running == NONE or w.work.is_long[running] == 0:
+        while entry != NONE and rows.is_long[entry] == 0:
+            entry, before = rows.next[entry], entry
+    while entry != NONE and rows.is_long[entry] == 1:
+        entry, before = rows.next[entry], entry
+    return entry, before
+
+
+@inlined
+def is_loot(w, entry):
+    """Whether an entry may be stolen: a probe of a short job."""
+    return entry != NONE and w.entries.is_long[entry] == 0 and w.entries.task[entry] == NONE
+
+
+@inlined
+def give(w, t, victim, thief, entry, before, instant):
+    """Move one probe to the thief: by message, or at once."""
+    rows = w.entries
+    unlink(w, victim, entry, before)
+    if instant == 1:
+        rows.next[entry], rows.bypassed[entry] = NONE, 0
+        append(w, thief, entry)
+    else:
+        send(w, t, victim, thief, PROBE, rows.job[entry], rows.left[entry], 0, NONE)
+        free_entry(w.entries, entry)
+
+
+@inlined
+def loot(w, p, t, victim, thief):
+    """Step 2: give the thief what it may have; returns how many probes that is."""
+    if w.nodes.head[victim] == NONE or (p.at_random == 0 and w.nodes.longs[victim] == 0):
+        return 0
+    return search(w, p, t, victim, thief)
+
+
+@compiled
+def search(w, p, t, victim, thief):
+    """Find and give what the thief may have, in a queue that may hold some."""
+    given = 0
+    if p.at_random == 0:
+        entry, before = first_behind_long(w, victim)
+        while given < p.limit and is_loot(w, entry):
+            after = w.entries.next[entry]
+            give(w, t, victim, thief, entry, before, p.instant)
+            entry = after
+            given += 1
+    else:
+        given = loot_at_random(w, p, t, victim, thief)
+    if given > 0:
+        w.counts[N_STEALS] += 1
+        w.counts[N_STOLEN] += given
+    return given
+
+
+@inlined
+def loot_at_random(w, p, t, victim, thief):
+    """Short probes from anywhere in the queue, each equally likely (selection sampling, one pass)."""
+    count = 0
+    entry, before = w.nodes.head[victim], NONE
+    while entry != NONE:
+        count += 1 if is_loot(w, entry) else 0
+        entry = w.entries.next[entry]
+    wanted = min(count, p.limit)
+    given, entry = 0, w.nodes.head[victim]
+    while entry != NONE:
+        after = w.entries.next[entry]
+        if is_loot(w, entry):
+            bits = random_bits(w.seed, LOOT, thief, (p.searches[thief] << 24) + count)
+            if below(bits, count) < wanted - given:
+                give(w, t, victim, thief, entry, before, p.instant)
+                given += 1
+                entry = before
+            count -= 1
+        entry, before = after, entry
+    return given

@@ -1,0 +1,107 @@
+"""A worker node: slots, one queue, and the messages it gets and sends.
+
+The queue holds probes (late binding: when a probe's turn comes, the node holds a slot and asks the job's
+scheduler for a task; Sparrow, SOSP'13, section 3.4) and tasks that a scheduler bound to the node. It is
+served first come first served, or shortest remaining job first (actors/nodes/shortest.py); a sticky probe
+stays in the queue until its job has no task left (Eagle, SoCC'16).
+"""
+
+from actors.kernel.compiled import inlined
+from actors.kernel.queue import DONE, NO_TASK, PLACED, PROBE, REQUEST, STARTED, TASK, TASK_END, send, wake
+from actors.kernel.world import N_BYPASSES, N_FINISHED, N_STARTED, NONE
+from actors.nodes.shortest import bypass, drop_probe, pick_shortest, tell_left
+from actors.nodes.waiting import enqueue, remove
+
+
+@inlined
+def node_event(w, node):
+    """Handle a message to a node; True if a slot fell idle for want of work."""
+    message = w.queue.now
+    t, kind, job = message.time[0], message.kind[0], message.a[0]
+    task, serves, freed = NONE, False, False
+    if kind == TASK_END:
+        end_task(w, t, node, job, message.b[0], message.c[0])
+        serves = freed = True
+    elif kind == TASK:
+        task = message.b[0]
+        if w.rules.shortest_first == 1 and w.nodes.head[node] != NONE:
+            tell_left(w, node, job, message.c[0])
+    elif kind == NO_TASK:
+        w.nodes.idle[node] += 1
+        w.nodes.longs[node] -= w.work.is_long[job]
+        if w.rules.sticky == 1:
+            drop_probe(w, node, job)
+        serves = freed = True
+    elif kind == PROBE or kind == PLACED:
+        w.nodes.version[node] = max(w.nodes.version[node], message.d[0])
+        bound, left = (message.b[0], message.c[0]) if kind == PLACED else (NONE, message.b[0])
+        enqueue(w, node, job, bound, left)
+        serves = w.nodes.idle[node] > 0
+    if serves:
+        return not serve(w, t, node) and freed
+    if task != NONE:
+        start_task(w, t, node, job, task)
+    return False
+
+
+@inlined
+def serve(w, t, node):
+    """Give an idle slot the entry whose turn it is; False if the queue is empty."""
+    entry, before = next_entry(w, node)
+    if entry == NONE:
+        return False
+    job, task = leave_queue(w, node, entry, before)
+    w.nodes.idle[node] -= 1
+    if task == NONE:
+        send(w, t, node, w.work.home[job], REQUEST, job, node, 0, 0)
+    else:
+        if w.rules.report_start == 1:
+            send(w, t, node, w.work.home[job], STARTED, job, node, t, 0)
+        start_task(w, t, node, job, task)
+    return True
+
+
+@inlined
+def next_entry(w, node):
+    """The entry whose turn it is and the one in front of it; NONE if the queue is empty."""
+    entry = w.nodes.head[node]
+    if w.rules.shortest_first == 1 and entry != NONE and (w.entries.next[entry] != NONE or w.rules.live == 1):
+        return pick_shortest(w, node)
+    return entry, NONE
+
+
+@inlined
+def leave_queue(w, node, entry, before):
+    """Take the entry whose turn has come out of the queue, unless it is sticky; its job and its task."""
+    rows = w.entries
+    job, task = rows.job[entry], rows.task[entry]
+    stays = w.rules.sticky == 1 and task == NONE and rows.is_long[entry] == 0
+    if before != NONE:
+        w.counts[N_BYPASSES] += 1
+        if not stays:  # one that stays is charged to those it passed when its task has come
+            bypass(w, node, entry)
+    if not stays:
+        remove(w, node, entry, before)
+    return job, task
+
+
+@inlined
+def start_task(w, t, node, job, task):
+    """Run a task in a slot that is held for it."""
+    w.nodes.started[node] = t
+    w.nodes.running[node] = job
+    w.counts[N_STARTED + w.work.report_class[job]] += 1
+    wake(w, t + w.duration[task], node, TASK_END, job, task, t)
+
+
+@inlined
+def end_task(w, t, node, job, task, start):
+    """Free the slot of a task that ends, and tell the job's scheduler."""
+    w.nodes.idle[node] += 1
+    w.nodes.running[node] = NONE
+    w.nodes.longs[node] -= w.work.is_long[job]
+    w.counts[N_FINISHED + w.work.report_class[job]] += 1
+    if w.task_records.size > 0:
+        record = w.task_records
+        record.node[task], record.start[task], record.finish[task] = node, start, t
+    send(w, t, node, w.work.home[job], DONE, job, node, start, t)

@@ -1,0 +1,1 @@
+"""The policies, one file each, and the registry that names them."""

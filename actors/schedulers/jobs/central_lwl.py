@@ -1,0 +1,101 @@
+"""Central least work left: one scheduler that places every task where the least work waits.
+
+The centralized scheduler of Hawk (Delgado, Dinu, Kermarrec, Zwaenepoel; ATC 2015, section 3.5) for all jobs:
+short ones on any node, long ones on the part of the cluster that long jobs may use. The baseline `CLWL` of the
+authors of Eagle.
+
+1. A job arrives: for each of its tasks in turn, take the node with the least estimated work left and send the task.
+2. Nodes report when a task starts and when it ends; the ledger follows, one network delay behind.
+
+**Deviations from the paper.** None known; the authors' simulator binds late (a placement takes the job's next
+task when its turn comes): `late_binding=true`.
+"""
+
+from typing import NamedTuple
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import ARRIVAL, DONE, REQUEST, RUNNING, STARTED, take
+from actors.kernel.world import NONE
+from actors.nodes.worker import node_event
+from actors.schedulers.jobs.build import build_world, fifo_rules, most_tasks
+from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
+from actors.schedulers.jobs.least_work import (
+    Placer,
+    add_assigned,
+    make_placer,
+    note_end,
+    note_start,
+    place_tasks,
+    send_assigned,
+)
+from actors.schedulers.policy import Parameter, Scheduler
+
+
+class State(NamedTuple):
+    """Bookkeeping for short jobs and for long ones: one ledger, two sets of nodes."""
+
+    short: Placer
+    long: Placer
+
+
+@inlined
+def on_arrival(w, p, t, me, job):
+    """Step 1: place every task."""
+    next_arrival(w, me, job)
+    placer = p.long if w.work.is_long[job] == 1 else p.short
+    count = place_tasks(w, placer, t, job, 0, 0)
+    add_assigned(w, placer, job, count)
+    send_assigned(w, placer, t, me, job, count, NONE)
+
+
+@compiled
+def advance(w, p, until, most):
+    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    message = w.queue.now
+    for _ in range(most):
+        why = take(w.queue, w.entries, until)
+        if why != RUNNING:
+            return why
+        t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
+        if me < w.nodes.size:
+            node_event(w, me)
+        elif kind == STARTED:
+            note_start(w, p.long, job, message.b[0], message.c[0])
+        elif kind == REQUEST:
+            note_start(w, p.long, job, message.b[0], t)
+            on_request(w, t, me, job, message.b[0])
+        elif kind == DONE:
+            note_end(w, p.long, job, message.b[0])
+            on_done(w, job, message.c[0], message.d[0])
+        elif kind == ARRIVAL:
+            on_arrival(w, p, t, me, job)
+    return RUNNING
+
+
+def build(setting):
+    """The world and the scheduler's state at time 0."""
+    late = setting.parameters["late_binding"]
+    world = build_world(
+        setting, fifo_rules(report_start=not late), most_sends=lambda tasks: tasks, schedulers=1
+    )
+    slots, first = setting.cluster.slots(), setting.cluster.partition(setting.long_partition)
+    short = make_placer(slots, most_tasks(setting), 0, late)
+    return world, State(short, short._replace(first=first))
+
+
+LATE_BINDING = Parameter(
+    "late_binding",
+    False,
+    "bool",
+    "a placement takes the job's next task when its turn comes, as the authors simulate it",
+)
+
+CENTRAL_LWL = Scheduler(
+    name="central-lwl",
+    title="one scheduler, least work left",
+    paper="Delgado et al., ATC 2015, section 3.5 (the centralized part, for all jobs)",
+    parameters=(LATE_BINDING,),
+    build=build,
+    advance=advance,
+    hybrid=True,
+)

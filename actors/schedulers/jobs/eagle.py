@@ -1,0 +1,254 @@
+"""Eagle: probes that avoid long work and stick to their nodes (Delgado, Didona, Dinu, Zwaenepoel; SoCC 2016).
+
+As in Hawk, a centralized scheduler places long jobs and distributed ones probe for short jobs. Instead of stealing:
+
+1. Succinct state sharing (section 4.1): a node that has long work, running or queued, rejects a probe. With the
+   rejection comes the newest picture that the node has of which nodes hold long work; placements of long tasks
+   bring it there.
+2. The scheduler sends the rejected probes again, to random nodes that are free of long work in the newest picture
+   the job has seen; what is rejected `reprobe_rounds` times goes to the short partition, where no long task runs.
+3. Sticky batch probing (section 4.2): a probe stays in its node's queue until its job has no task left.
+4. Nodes serve the job with the shortest remaining work first; no short task is passed by more than `slack` times
+   its own estimate (section 4.3).
+
+`ideal-eagle` knows where long work is: probes go at once to nodes whose bit is clear at that moment.
+
+**Deviations from the paper.** A node knows of a job's remaining work what the probe and the scheduler's answers to its
+own requests told it; the authors' simulator reads it live: `live_progress=true` (a global view). Re-probes are drawn
+independently of each other. Where there is no short partition, the last round goes to any node and is accepted.
+Draws with replacement and late binding of long tasks, as the authors simulate them, are parameters.
+
+References: Job-aware Scheduling in Eagle: Divide and Stick to Your Probes, doi 10.1145/2987550.2987563
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import (
+    ARRIVAL,
+    DONE,
+    PROBE,
+    REJECTED,
+    REQUEST,
+    RETRY,
+    RUNNING,
+    STARTED,
+    send,
+    take,
+    wake,
+)
+from actors.kernel.random import LAST_RETRIES, below, random_bits
+from actors.kernel.world import N_AGAIN, N_PROBES, N_REJECTIONS, NONE, Rules
+from actors.nodes.worker import node_event
+from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
+from actors.schedulers.jobs.central_lwl import LATE_BINDING
+from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
+from actors.schedulers.jobs.least_work import (
+    Placer,
+    add_assigned,
+    make_placer,
+    note_end,
+    note_start,
+    place_tasks,
+    send_assigned,
+)
+from actors.schedulers.jobs.probing import Probing, make_probing, most_probes, probes_of, send_probes
+from actors.schedulers.jobs.shared_state import SharedState, draw_free, make_shared_state, set_bit
+from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
+from actors.schedulers.policy import Parameter, Scheduler
+
+LAST_ROUND = 1 << 30  # a probe of this round is never rejected
+
+
+class State(NamedTuple):
+    """Eagle's parameters and bookkeeping."""
+
+    probing: Probing
+    placer: Placer
+    shared: SharedState
+    reprobe_rounds: int
+    ideal: int  # 1: probes go where no long work is at that moment (global view)
+
+
+@inlined
+def on_arrival(w, p, t, me, job):
+    """Place a long job and publish where it is; probe for a short one."""
+    tasks = next_arrival(w, me, job)
+    if w.work.is_long[job] == 1:
+        place_tasks(w, p.placer, t, job, 0, 0)
+        add_assigned(w, p.placer, job, tasks)
+        for i in range(tasks):
+            set_bit(p.shared, p.placer.assigned[i], 1)
+        send_assigned(w, p.placer, t, me, job, tasks, p.shared.length[0])
+    elif p.ideal == 1:
+        probe_free(w, p, t, me, job, probes_of(p.probing, tasks), p.shared.length[0], LAST_ROUND)
+        w.counts[N_PROBES] += probes_of(p.probing, tasks)
+    else:
+        send_probes(w, t, me, p.probing, job, tasks, probes_of(p.probing, tasks), 0)
+
+
+@inlined
+def reject(w, t, node, job, next_round):
+    """Step 1: a node with long work sends a probe back, with the version of the picture it has."""
+    w.counts[N_REJECTIONS] += 1
+    send(w, t, node, w.work.home[job], REJECTED, job, w.nodes.version[node], next_round, 0)
+
+
+@inlined
+def on_rejected(w, t, me, job, version, next_round):
+    """Gather what is rejected at one instant; the newest picture of all is used for it."""
+    jobs = w.jobs
+    jobs.version[job] = max(jobs.version[job], version)
+    if jobs.rejected[job] == 0:
+        wake(w, t, me, RETRY, job, next_round, 0)
+    jobs.rejected[job] += 1
+
+
+@inlined
+def on_retry(w, p, t, me, job, this_round):
+    """Step 2: send the rejected probes again."""
+    count = w.jobs.rejected[job]
+    w.jobs.rejected[job] = 0
+    w.counts[N_AGAIN] += count
+    if this_round <= p.reprobe_rounds:
+        probe_free(w, p, t, me, job, count, w.jobs.version[job], this_round)
+    else:
+        probe_free(w, p, t, me, job, count, NONE, LAST_ROUND)
+
+
+@inlined
+def probe_free(w, p, t, me, job, count, version, this_round):
+    """Probe random nodes: free ones in `version`, or those of the short partition if that is NONE."""
+    left = w.work.end_task[job] - w.work.first_task[job]
+    short_only = p.placer.first if p.placer.first > 0 else w.nodes.size
+    for _ in range(count):
+        w.jobs.draws[job] += 1
+        draw = w.jobs.draws[job]
+        node, shown_round = NONE, this_round
+        if version != NONE:
+            node = draw_free(p.shared, version, w.nodes.size, w.seed, job, draw)
+        if node == NONE:
+            shown_round = LAST_ROUND
+            node = below(random_bits(w.seed, LAST_RETRIES, job, draw), short_only)
+        send(w, t, me, node, PROBE, job, left, shown_round, NONE)
+
+
+@compiled
+def advance(w, p, until, most):
+    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    message = w.queue.now
+    for _ in range(most):
+        why = take(w.queue, w.entries, until)
+        if why != RUNNING:
+            return why
+        t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
+        if me < w.nodes.size:
+            this_round = message.c[0]
+            if (
+                kind == PROBE
+                and w.nodes.longs[me] > 0
+                and w.work.is_long[job] == 0
+                and this_round != LAST_ROUND
+            ):
+                reject(w, t, me, job, this_round + 1)
+            else:
+                node_event(w, me)
+        elif kind == REQUEST:
+            if w.work.is_long[job] == 1:
+                note_start(w, p.placer, job, message.b[0], t)
+            on_request(w, t, me, job, message.b[0])
+        elif kind == DONE:
+            if w.work.is_long[job] == 1 and note_end(w, p.placer, job, message.b[0]) == 0:
+                set_bit(p.shared, message.b[0], 0)
+            on_done(w, job, message.c[0], message.d[0])
+        elif kind == STARTED:
+            note_start(w, p.placer, job, message.b[0], message.c[0])
+        elif kind == REJECTED:
+            on_rejected(w, t, me, job, message.b[0], message.c[0])
+        elif kind == RETRY:
+            on_retry(w, p, t, me, job, message.b[0])
+        elif kind == ARRIVAL:
+            on_arrival(w, p, t, me, job)
+    return RUNNING
+
+
+def build(setting, ideal=False):
+    """The world and the scheduler's state at time 0."""
+    p = setting.parameters
+    nodes, late = setting.cluster.num_nodes, p["late_binding"]
+    longs = long_jobs(setting)
+    world = build_world(
+        setting,
+        Rules(
+            shortest_first=int(p["shortest_first"]),
+            sticky=int(p["sticky"]),
+            slack=p["slack"],
+            live=int(p["live_progress"]),
+            report_start=int(not late),
+        ),
+        most_sends=lambda tasks: most_probes(p["probe_ratio"], p["least_probes"], tasks),
+        schedulers=p["schedulers"],
+        central_jobs=longs,
+    )
+    long_tasks = int((world.work.end_task - world.work.first_task)[longs].sum())
+    return world, State(
+        make_probing(p["probe_ratio"], p["least_probes"], p["replacement"], nodes),
+        make_placer(
+            setting.cluster.slots(),
+            most_tasks(setting),
+            setting.cluster.partition(setting.long_partition),
+            late,
+        ),
+        make_shared_state(nodes, long_tasks),
+        p.get("reprobe_rounds", 0),
+        int(ideal),
+    )
+
+
+SHORTEST_FIRST = Parameter("shortest_first", True, "bool", "nodes serve the shortest remaining job first")
+SLACK = Parameter(
+    "slack", 5.0, "float", "a short task is passed by at most this many times its estimate", 0, 1e6
+)
+
+SHARED_PARAMETERS = (
+    PROBE_RATIO,
+    Parameter("least_probes", 20, "int", "probes of the smallest job", 1, 100_000),
+    REPLACEMENT,
+    SCHEDULERS,
+    LATE_BINDING,
+    Parameter("sticky", True, "bool", "a probe stays until its job has no task left (sticky batch probing)"),
+    SHORTEST_FIRST,
+    SLACK,
+    Parameter(
+        "live_progress",
+        False,
+        "bool",
+        "nodes read the remaining work of jobs at their schedulers, as the authors simulate it",
+    ),
+)
+
+EAGLE = Scheduler(
+    name="eagle",
+    title="hybrid, with succinct state sharing, sticky probes and shortest-first queues",
+    paper="Delgado et al., SoCC 2016, doi 10.1145/2987550.2987563",
+    parameters=(
+        *SHARED_PARAMETERS,
+        Parameter("reprobe_rounds", 1, "int", "times a probe is sent by the shared state", 0, 100),
+    ),
+    build=build,
+    advance=advance,
+    hybrid=True,
+    global_view=("live_progress",),
+)
+
+IDEAL_EAGLE = Scheduler(
+    name="ideal-eagle",
+    title="eagle whose probes know where long work is",
+    paper="Delgado et al., SoCC 2016, doi 10.1145/2987550.2987563",
+    parameters=SHARED_PARAMETERS,
+    build=partial(build, ideal=True),
+    advance=advance,
+    hybrid=True,
+    global_view=("always",),
+)

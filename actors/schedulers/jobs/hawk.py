@@ -1,0 +1,149 @@
+"""Hawk: hybrid scheduling (Delgado, Dinu, Kermarrec, Zwaenepoel; ATC 2015).
+
+A centralized scheduler places the tasks of long jobs; distributed schedulers probe for short jobs.
+
+1. A long job: each task goes to the node with the least estimated work left (section 3.5), among the nodes that
+   long jobs may use. The rest of the cluster, the short partition, never runs a long task (section 3.4).
+2. A short job: batch sampling with late binding over the whole cluster, as in Sparrow (section 3.5).
+3. A node that runs out of work steals short tasks that wait behind long ones (section 3.6).
+
+**Deviations from the paper.** The paper lets a thief contact its victims; here the first victim passes the question on
+to the next, each hop taking the network delay. The authors' simulator lets a thief look into its victims' queues
+without a message: `instant_stealing=true` (a global view), draws probes with replacement: `replacement=true`, and
+binds long tasks late: `late_binding=true`.
+
+References: Hawk: Hybrid Datacenter Scheduling, USENIX ATC 2015, pages 499-510
+"""
+
+from typing import NamedTuple
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import ARRIVAL, DONE, REQUEST, RUNNING, STARTED, STEAL, take
+from actors.kernel.world import NONE
+from actors.nodes.stealing import Stealing, make_stealing, on_steal, seek
+from actors.nodes.worker import node_event, serve
+from actors.schedulers.jobs.build import build_world, fifo_rules, long_jobs, most_tasks
+from actors.schedulers.jobs.central_lwl import LATE_BINDING
+from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
+from actors.schedulers.jobs.least_work import (
+    Placer,
+    add_assigned,
+    make_placer,
+    note_end,
+    note_start,
+    place_tasks,
+    send_assigned,
+)
+from actors.schedulers.jobs.probing import Probing, make_probing, most_probes, probes_of, send_probes
+from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
+from actors.schedulers.policy import Parameter, Scheduler
+
+
+class State(NamedTuple):
+    """Hawk's parameters and bookkeeping."""
+
+    probing: Probing
+    placer: Placer
+    stealing: Stealing
+
+
+@inlined
+def on_arrival(w, p, t, me, job):
+    """Steps 1 and 2: place a long job, probe for a short one."""
+    tasks = next_arrival(w, me, job)
+    if w.work.is_long[job] == 1:
+        place_tasks(w, p.placer, t, job, 0, 0)
+        add_assigned(w, p.placer, job, tasks)
+        send_assigned(w, p.placer, t, me, job, tasks, NONE)
+    else:
+        send_probes(w, t, me, p.probing, job, tasks, probes_of(p.probing, tasks), 0)
+
+
+@compiled
+def advance(w, p, until, most):
+    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    message = w.queue.now
+    for _ in range(most):
+        why = take(w.queue, w.entries, until)
+        if why != RUNNING:
+            return why
+        t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
+        if kind == STEAL:
+            on_steal(w, p.stealing, t, me, job, message.b[0], message.c[0])
+        elif me < w.nodes.size:
+            if node_event(w, me) and p.stealing.attempts > 0 and seek(w, p.stealing, t, me):
+                serve(w, t, me)
+        elif kind == REQUEST:
+            if w.work.is_long[job] == 1:
+                note_start(w, p.placer, job, message.b[0], t)
+            on_request(w, t, me, job, message.b[0])
+        elif kind == DONE:
+            if w.work.is_long[job] == 1:
+                note_end(w, p.placer, job, message.b[0])
+            on_done(w, job, message.c[0], message.d[0])
+        elif kind == STARTED:
+            note_start(w, p.placer, job, message.b[0], message.c[0])
+        elif kind == ARRIVAL:
+            on_arrival(w, p, t, me, job)
+    return RUNNING
+
+
+def build(setting):
+    """The world and the scheduler's state at time 0."""
+    p = setting.parameters
+    nodes, late = setting.cluster.num_nodes, p["late_binding"]
+    first = setting.cluster.partition(setting.long_partition)
+    limit = min(p["steal_limit"], most_probes(p["probe_ratio"], 1, setting.workload.num_tasks))
+    world = build_world(
+        setting,
+        fifo_rules(report_start=not late),
+        most_sends=lambda tasks: max(most_probes(p["probe_ratio"], 1, tasks), limit),
+        schedulers=p["schedulers"],
+        central_jobs=long_jobs(setting),
+    )
+    return world, State(
+        make_probing(p["probe_ratio"], 1, p["replacement"], nodes),
+        make_placer(setting.cluster.slots(), most_tasks(setting), first, late),
+        make_stealing(
+            nodes,
+            attempts=p["steal_attempts"],
+            limit=limit,
+            at_random=p["steal_choice"] == "random",
+            instant=p["instant_stealing"],
+            first=first,
+        ),
+    )
+
+
+HAWK = Scheduler(
+    name="hawk",
+    title="long jobs centrally, short ones by probes, with work stealing",
+    paper="Delgado et al., USENIX ATC 2015",
+    parameters=(
+        PROBE_RATIO,
+        REPLACEMENT,
+        SCHEDULERS,
+        LATE_BINDING,
+        Parameter(
+            "steal_attempts", 10, "int", "victims asked before a thief gives up; 0: no stealing", 0, 1000
+        ),
+        Parameter("steal_limit", 10_000, "int", "the most probes taken from one victim", 1, 1_000_000),
+        Parameter(
+            "steal_choice",
+            "group",
+            "choice",
+            "what is stolen: the group of short probes behind the first long work (ATC'15), or random ones",
+            choices=("group", "random"),
+        ),
+        Parameter(
+            "instant_stealing",
+            False,
+            "bool",
+            "thieves see their victims' queues and take without a message, as the authors simulate it",
+        ),
+    ),
+    build=build,
+    advance=advance,
+    hybrid=True,
+    global_view=("instant_stealing",),
+)

@@ -1,0 +1,192 @@
+"""Placement on the nodes with the least work left (the centralized scheduler of Hawk, ATC'15, section 3.5).
+
+A ledger holds, per node, the estimated work that was assigned and has not ended, and when the running task
+started. A node's waiting time is its work less what the running task has done. The tasks of a job go one by
+one to the node that waits least; ties go to the node that has just been given a task, then to the lowest id.
+
+One pass over the nodes picks the k least for a job of k tasks; O(N + k log k) for most jobs.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import PLACED, PROBE, records, send
+from actors.kernel.random import JITTER, below, random_bits
+from actors.kernel.world import N_PLACEMENTS, N_PROBES, NEVER, NONE
+
+LEDGER = np.dtype(
+    [
+        ("work", "i8"),  # estimated work assigned and not ended, ns
+        ("started", "i8"),  # when the running task started as far as is known; NEVER if none is known to run
+        ("running", "i8"),  # its estimate, ns
+        ("slots", "i8"),
+    ]
+)
+CHOICE = np.dtype([("wait", "i8"), ("node", "i8")])
+
+
+class Placer(NamedTuple):
+    """A placing scheduler's bookkeeping and scratch space."""
+
+    ledger: np.recarray  # [N] LEDGER
+    choice: np.recarray  # [at most N] CHOICE, scratch: a heap of the nodes considered
+    assigned: np.ndarray  # [most tasks of a job] scratch: node by task
+    first: int  # the first node that may be used
+    late: int  # 1: a placement is a probe and takes the job's next task; 0: tasks are bound
+
+
+def make_placer(slots: np.ndarray, most_tasks: int, first: int, late: bool) -> Placer:
+    """Bookkeeping for nodes with these slots, of which the scheduler uses those from `first` on."""
+    ledger = records(LEDGER, slots.size)
+    ledger.slots[:], ledger.started[:] = slots, NEVER
+    choice = records(CHOICE, min(most_tasks, slots.size))
+    return Placer(ledger, choice, np.zeros(most_tasks, np.int64), int(first), int(late))
+
+
+@inlined
+def waiting(ledger, node, t):
+    """Estimated time until the node has done all that was assigned to it, ns.
+
+    A busy node waits at least 1 ns, however late its task: it is never taken for an idle one. With several
+    slots the work is taken to be spread evenly.
+    """
+    work = ledger.work[node]
+    if work <= 0:
+        return work
+    if t > ledger.started[node]:
+        work -= min(t - ledger.started[node], ledger.running[node])
+    return max(work // ledger.slots[node], 1)
+
+
+@inlined
+def precedes(choice, i, j):
+    """Whether choice `i` is better than choice `j`: waits less, or as long with a lower id."""
+    return choice.wait[i] < choice.wait[j] or (
+        choice.wait[i] == choice.wait[j] and choice.node[i] < choice.node[j]
+    )
+
+
+@inlined
+def swap(choice, i, j):
+    """Exchange two choices."""
+    choice.wait[i], choice.wait[j] = choice.wait[j], choice.wait[i]
+    choice.node[i], choice.node[j] = choice.node[j], choice.node[i]
+
+
+@inlined
+def sink_worse(choice, i, size):
+    """Restore a heap with the worst on top, from `i` down."""
+    while 2 * i + 1 < size:
+        child = 2 * i + 1
+        if child + 1 < size and precedes(choice, child, child + 1):
+            child += 1
+        if not precedes(choice, i, child):
+            break
+        swap(choice, i, child)
+        i = child
+
+
+@inlined
+def sink_better(choice, i, size):
+    """Restore a heap with the best on top, from `i` down."""
+    while 2 * i + 1 < size:
+        child = 2 * i + 1
+        if child + 1 < size and precedes(choice, child + 1, child):
+            child += 1
+        if not precedes(choice, child, i):
+            break
+        swap(choice, i, child)
+        i = child
+
+
+@compiled
+def choose_least(ledger, choice, t, first, k, jitter, step, seed, job):
+    """Put the `k` nodes that wait least into `choice[:k]`, best on top; 0 to `jitter` random steps are added."""
+    size, idle = 0, 0
+    for node in range(first, ledger.size):
+        wait = waiting(ledger, node, t)
+        if size == k and wait >= choice.wait[0]:
+            continue
+        if jitter > 0:
+            wait += below(random_bits(seed, JITTER, job, node), jitter + 1) * step
+        if size < k:
+            choice.wait[size], choice.node[size] = wait, node
+            size += 1
+            if size == k:
+                for i in range(k // 2 - 1, -1, -1):
+                    sink_worse(choice, i, k)
+        elif wait < choice.wait[0]:
+            choice.wait[0], choice.node[0] = wait, node
+            sink_worse(choice, 0, k)
+        if wait == 0 and jitter == 0:
+            idle += 1
+            if idle == k:  # no node can be better
+                break
+    for i in range(k // 2 - 1, -1, -1):
+        sink_better(choice, i, k)
+
+
+@compiled
+def assign(ledger, choice, k, assigned, count, estimate):
+    """Give `count` tasks, one by one, to the node that waits least; node by task into `assigned`."""
+    for i in range(count):
+        node = choice.node[0]
+        assigned[i] = node
+        choice.wait[0] += estimate // ledger.slots[node]
+        second = 1
+        if k > 2 and choice.wait[2] < choice.wait[1]:
+            second = 2
+        if k > 1 and choice.wait[second] < choice.wait[0]:
+            sink_better(choice, 0, k)
+
+
+@inlined
+def place_tasks(w, placer, t, job, jitter, step):
+    """Choose a node for each task of a job, into `placer.assigned`; returns how many tasks there are."""
+    count = w.work.end_task[job] - w.work.first_task[job]
+    k = min(count, placer.ledger.size - placer.first)
+    choose_least(placer.ledger, placer.choice, t, placer.first, k, jitter, step, w.seed, job)
+    assign(placer.ledger, placer.choice, k, placer.assigned, count, w.work.estimate[job])
+    return count
+
+
+@inlined
+def add_assigned(w, placer, job, count):
+    """Enter the assigned tasks into the ledger."""
+    for i in range(count):
+        placer.ledger.work[placer.assigned[i]] += w.work.estimate[job]
+
+
+@inlined
+def send_assigned(w, placer, t, me, job, count, version):
+    """Send the assigned tasks to their nodes: bound to them, or as probes with late binding."""
+    first = w.work.first_task[job]
+    kind = PLACED
+    if placer.late == 1:
+        kind = PROBE
+        w.counts[N_PROBES] += count
+    else:
+        w.counts[N_PLACEMENTS] += count
+    for i in range(count):
+        if placer.late == 1:
+            b, c = count, 0
+        else:
+            b, c = first + i, count
+        send(w, t, me, placer.assigned[i], kind, job, b, c, version)
+
+
+@inlined
+def note_start(w, placer, job, node, t):
+    """The scheduler learns that a task of `job` runs on `node` since `t`."""
+    placer.ledger.started[node] = t
+    placer.ledger.running[node] = w.work.estimate[job]
+
+
+@inlined
+def note_end(w, placer, job, node):
+    """The scheduler learns that a task of `job` has ended on `node`; returns the work it has left there."""
+    placer.ledger.started[node] = NEVER
+    placer.ledger.work[node] -= w.work.estimate[job]
+    return placer.ledger.work[node]

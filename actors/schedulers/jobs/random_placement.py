@@ -1,0 +1,70 @@
+"""Random placement: every task goes at once to a node drawn uniformly. The lower baseline.
+
+With single-task jobs and no network delay every node is an M/G/1 queue of its own.
+"""
+
+from typing import NamedTuple
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import ARRIVAL, DONE, PLACED, RUNNING, send, take
+from actors.kernel.random import PLACEMENT, below, random_bits
+from actors.kernel.world import N_PLACEMENTS, NONE
+from actors.nodes.worker import node_event
+from actors.schedulers.jobs.build import build_world, fifo_rules
+from actors.schedulers.jobs.late_binding import next_arrival, on_done
+from actors.schedulers.jobs.sparrow import SCHEDULERS
+from actors.schedulers.policy import Scheduler
+
+
+class State(NamedTuple):
+    """Where tasks may go."""
+
+    first: int  # the first node for long jobs
+
+
+@inlined
+def on_arrival(w, p, t, me, job):
+    """Send each task of a job to a random node."""
+    tasks = next_arrival(w, me, job)
+    w.counts[N_PLACEMENTS] += tasks
+    first = p.first * w.work.is_long[job]
+    for i in range(tasks):
+        bits = random_bits(w.seed, PLACEMENT, job, i)
+        node = first + below(bits, w.nodes.size - first)
+        send(w, t, me, node, PLACED, job, w.work.first_task[job] + i, tasks, NONE)
+
+
+@compiled
+def advance(w, p, until, most):
+    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    message = w.queue.now
+    for _ in range(most):
+        why = take(w.queue, w.entries, until)
+        if why != RUNNING:
+            return why
+        t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
+        if me < w.nodes.size:
+            node_event(w, me)
+        elif kind == DONE:
+            on_done(w, job, message.c[0], message.d[0])
+        elif kind == ARRIVAL:
+            on_arrival(w, p, t, me, job)
+    return RUNNING
+
+
+def build(setting):
+    """The world and the scheduler's state at time 0."""
+    world = build_world(
+        setting, fifo_rules(), most_sends=lambda tasks: tasks, schedulers=setting.parameters["schedulers"]
+    )
+    return world, State(setting.cluster.partition(setting.long_partition))
+
+
+RANDOM = Scheduler(
+    name="random",
+    title="every task to a random node",
+    paper="-",
+    parameters=(SCHEDULERS,),
+    build=build,
+    advance=advance,
+)

@@ -1,0 +1,77 @@
+"""Succinct shared state: one bit a node, set while long work is assigned to it (Eagle, SoCC'16, section 4.1).
+
+The bits do not travel in messages. Their owner, the central scheduler, appends every change to a log, and a
+message carries the length of the log when it was sent: its version. Who holds a version can read any node's bit
+as it was then.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import records
+from actors.kernel.random import RETRIES, below, random_bits
+from actors.kernel.world import NONE
+
+CHANGE = np.dtype([("previous", "i8"), ("bit", "i8")])
+
+TRIES = 64  # random nodes looked at before all are counted
+
+
+class SharedState(NamedTuple):
+    """The log of changes."""
+
+    latest: np.ndarray  # [N] a node's latest change, or NONE
+    log: np.recarray  # CHANGE; `previous` is the same node's change before
+    length: np.ndarray  # [1] the current version
+
+
+def make_shared_state(nodes: int, long_tasks: int) -> SharedState:
+    """All bits clear; a long task changes its node's bit at most twice."""
+    return SharedState(
+        np.full(nodes, NONE, np.int64), records(CHANGE, 2 * long_tasks + 1), np.zeros(1, np.int64)
+    )
+
+
+@inlined
+def bit_at(shared, node, version):
+    """A node's bit in the given version."""
+    change = shared.latest[node]
+    while change >= version:
+        change = shared.log.previous[change]
+    return 0 if change < 0 else shared.log.bit[change]
+
+
+@inlined
+def set_bit(shared, node, bit):
+    """Change a node's bit, if it is not so already."""
+    length = shared.length[0]
+    if bit_at(shared, node, length) != bit:
+        shared.log.previous[length], shared.log.bit[length] = shared.latest[node], bit
+        shared.latest[node] = length
+        shared.length[0] = length + 1
+
+
+@compiled
+def draw_free(shared, version, end, seed, job, counter):
+    """A random node of [0, end) whose bit is clear in `version`; NONE if there is none.
+
+    Most draws need a few tries; if nearly all bits are set, the free nodes are counted instead.
+    """
+    for i in range(TRIES):
+        node = below(random_bits(seed, RETRIES, job, counter * (TRIES + 1) + i), end)
+        if bit_at(shared, node, version) == 0:
+            return node
+    free = 0
+    for node in range(end):
+        free += 1 - bit_at(shared, node, version)
+    if free == 0:
+        return NONE
+    skip = below(random_bits(seed, RETRIES, job, counter * (TRIES + 1) + TRIES), free)
+    for node in range(end):
+        if bit_at(shared, node, version) == 0:
+            if skip == 0:
+                return node
+            skip -= 1
+    return NONE

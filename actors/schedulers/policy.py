@@ -1,0 +1,142 @@
+"""What a scheduler is to the rest of Emu: a name, parameters, a world to start from and a loop."""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workloads.errors import InputError
+from workloads.hints import did_you_mean
+from workloads.units import parse_duration, parse_share
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a scheduler.
+
+    Attributes:
+        kind: "int", "float", "bool", "share" (0 to 1, takes "17%"), "duration" (seconds, takes "8 s"; the
+            name ends in _s) or "choice".
+        low, high: inclusive bounds of numbers.
+    """
+
+    name: str
+    default: Any
+    kind: str
+    meaning: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def parse(self, value: Any, scheduler: str) -> Any:
+        """The value in the parameter's own type.
+
+        Raises:
+            InputError: it is none; the message says what would be right.
+        """
+        what = f"parameter {self.name} of {scheduler}"
+        if self.kind == "choice":
+            if value not in self.choices:
+                raise InputError(f"{what}: {value!r} is none of {', '.join(self.choices)}")
+            return value
+        if self.kind == "bool":
+            return _parse_bool(value, what)
+        if self.kind == "duration":
+            number: float = parse_duration(value, what)
+        elif self.kind == "share":
+            number = parse_share(value, what)
+        else:
+            number = _parse_number(value, what, whole=self.kind == "int")
+        if (self.low is not None and number < self.low) or (self.high is not None and number > self.high):
+            raise InputError(f"{what}: {value} is outside {self.low:g} to {self.high:g}")
+        return number
+
+
+def _parse_bool(value: Any, what: str) -> bool:
+    """True or false, also as text."""
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() in words:
+        return words[str(value).lower()]
+    raise InputError(f"{what}: {value!r} is neither true nor false")
+
+
+def _parse_number(value: Any, what: str, whole: bool) -> Any:
+    """A finite number; an int where `whole`."""
+    kind, noun = (int, "a whole number") if whole else (float, "a number")
+    try:
+        if isinstance(value, bool) or (whole and float(value) != int(float(value))):
+            raise ValueError
+        number = kind(float(value)) if whole else kind(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{what}: {value!r} is not {noun}") from None
+    if number != number or number in (float("inf"), float("-inf")):
+        raise InputError(f"{what}: {value!r} is not {noun}")
+    return number
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """A named policy.
+
+    Attributes:
+        hybrid: it treats short and long jobs differently, and wants a cut-off.
+        global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
+            runs it then.
+        build: setting -> (World, the policy's own state) at time 0.
+        advance: the compiled loop, (world, state, until_ns, most_events) -> why it stopped.
+        host: for loops that stop with PYTHON: setting -> answer, the Python side of one emulation;
+            answer(world, state) handles the event in `world.queue.now`.
+        remade: for schedulers that the registry does not know by name: the call that makes it again in
+            another process.
+    """
+
+    name: str
+    title: str
+    paper: str
+    parameters: tuple[Parameter, ...]
+    build: Callable[[Any], Any] = field(repr=False)
+    advance: Callable[..., int] = field(repr=False)
+    family: str = "jobs"
+    hybrid: bool = False
+    global_view: tuple[str, ...] = ()
+    host: Callable[[Any], Callable[[Any, Any], None]] | None = field(default=None, repr=False)
+    remade: tuple[Callable[..., Any], tuple[Any, ...]] | None = field(default=None, repr=False)
+
+    @property
+    def doc(self) -> str:
+        """The policy's own page: its module's docstring."""
+        return sys.modules[self.advance.__module__].__doc__ or ""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Compiled loops do not travel: another process finds the scheduler by its name."""
+        return self.remade or (_by_name, (self.name,))
+
+
+def _by_name(name: str) -> Scheduler:
+    """The registry's scheduler of that name."""
+    from actors.schedulers.registry import find_scheduler
+
+    return find_scheduler(name)
+
+
+def resolve_parameters(scheduler: Scheduler, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters of the scheduler in declared order, defaults filled in.
+
+    Raises:
+        InputError: an unknown name (the nearest is given) or a value that is not of the parameter's kind.
+    """
+    known = [p.name for p in scheduler.parameters]
+    for name in given:
+        if name not in known:
+            raise InputError(f"{scheduler.name} has no parameter {name!r}{did_you_mean(name, known)}")
+    return {
+        p.name: p.parse(given[p.name], scheduler.name) if p.name in given else p.default
+        for p in scheduler.parameters
+    }
+
+
+def needs_global_view(scheduler: Scheduler, parameters: Mapping[str, Any]) -> bool:
+    """Whether the scheduler, so parameterised, sees state that no message told it."""
+    return any(name == "always" or parameters.get(name) for name in scheduler.global_view)

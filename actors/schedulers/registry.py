@@ -1,0 +1,78 @@
+"""The schedulers there are: one line a policy, and what others register under `emu.schedulers`."""
+
+import importlib
+import importlib.metadata
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+from actors.schedulers.jobs import central_fifo, central_lwl, dist_lwl, eagle, hawk, random_placement, sparrow
+from actors.schedulers.jobs.own_central import wrap_own
+from actors.schedulers.policy import Scheduler
+from workloads.errors import InputError
+from workloads.hints import did_you_mean
+
+ENTRY_POINTS = "emu.schedulers"
+
+BUILT_IN = (
+    random_placement.RANDOM,
+    sparrow.SPARROW,
+    hawk.HAWK,
+    eagle.EAGLE,
+    eagle.IDEAL_EAGLE,
+    central_fifo.CENTRAL_FIFO,
+    central_lwl.CENTRAL_LWL,
+    dist_lwl.DIST_LWL,
+)
+
+
+def scheduler_names(family: str | None = None) -> tuple[str, ...]:
+    """Names of all schedulers, the built-in ones first."""
+    found = [s.name for s in BUILT_IN if family in (None, s.family)]
+    if family in (None, "jobs"):
+        found += [e.name for e in importlib.metadata.entry_points(group=ENTRY_POINTS)]
+    return tuple(dict.fromkeys(found))
+
+
+def find_scheduler(scheduler: Any) -> Scheduler:
+    """The scheduler of a name, of "module:Class" or "file.py:Class", or of a user's own object or class.
+
+    Raises:
+        InputError: there is none; the message gives the nearest name.
+    """
+    if isinstance(scheduler, Scheduler):
+        return scheduler
+    if not isinstance(scheduler, str):
+        return wrap_own(scheduler)
+    for built_in in BUILT_IN:
+        if built_in.name == scheduler:
+            return built_in
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS, name=scheduler):
+        found = entry.load()
+        return found if isinstance(found, Scheduler) else wrap_own(found, scheduler)
+    if ":" in scheduler:
+        return _load(scheduler)
+    raise InputError(f"no scheduler {scheduler!r}{did_you_mean(scheduler, scheduler_names())}")
+
+
+def _load(reference: str) -> Scheduler:
+    """A class named by "module:Class" or "path/to/file.py:Class"."""
+    place, _, name = reference.rpartition(":")
+    try:
+        if place.endswith(".py"):
+            spec = importlib.util.spec_from_file_location(f"own_{Path(place).stem}", place)
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[spec.name] = module
+            spec.loader.exec_module(module)
+        else:
+            module = importlib.import_module(place)
+    except (ImportError, OSError) as error:
+        raise InputError(f"scheduler {reference!r}: {error}") from None
+    if not hasattr(module, name):
+        known = [n for n, v in vars(module).items() if isinstance(v, type) and hasattr(v, "place")]
+        raise InputError(f"scheduler {reference!r}: {place} has no {name!r}{did_you_mean(name, known)}")
+    found = getattr(module, name)
+    return found if isinstance(found, Scheduler) else wrap_own(found)

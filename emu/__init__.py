@@ -1,0 +1,49 @@
+"""Emu: a cluster-scale emulator for datacenter schedulers.
+
+    import emu
+    result = emu.run("eagle", "yahoo", 15_000)
+    result.jobs.to_pandas()
+
+`run` emulates one scheduler, `compare` several; `InputError` is what wrong input raises. Everything is
+imported on first use.
+"""  # fmt: skip
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from emu.comparison import Comparison, compare
+    from emu.emulation import run
+    from emu.results import Result, read_result
+    from workloads.errors import InputError
+
+_HOMES = {
+    "Comparison": "emu.comparison",
+    "InputError": "workloads.errors",
+    "Result": "emu.results",
+    "compare": "emu.comparison",
+    "read_result": "emu.results",
+    "run": "emu.emulation",
+}
+__all__ = ["Comparison", "InputError", "Result", "compare", "read_result", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("emu-scheduler")
+        except PackageNotFoundError:
+            return "0+unknown"  # run from a source tree that is not installed
+    if name not in _HOMES:
+        raise AttributeError(f"module 'emu' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

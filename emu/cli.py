@@ -1,0 +1,314 @@
+"""The command line: what can be asked, how wrong questions are answered, and how the program ends."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from emu.keys import BY_NAME, KEYS, Key
+from workloads.errors import InputError
+from workloads.hints import did_you_mean
+
+DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+_ABOUT = """\
+Emu emulates datacenter schedulers at cluster scale: which scheduler, at which size, for which workload?
+
+Without a command it compares sparrow, hawk, eagle and central-lwl on the bundled workload `yahoo` over
+15,000 nodes, prints a table and writes a report.
+"""
+_EXAMPLES = {
+    "": """\
+  emu                                                   the comparison above
+  emu run --scheduler eagle --workload yahoo --nodes 15000
+  emu compare --schedulers sparrow,hawk,eagle --workload trace.tr --nodes 15000 --seeds 5
+  emu schedulers eagle                                  what eagle does, its parameters, its paper
+""",
+    "run": """\
+  emu run --scheduler eagle --workload yahoo --nodes 15000
+  emu run --scheduler sparrow --set probe_ratio=3 --workload trace.tr.gz --nodes 4000 --seeds 5
+  emu run --scheduler mine.py:LeastLoaded --workload yahoo --nodes 15000 --in-process
+  emu run --config experiment.toml --set network.delay='1 ms' --json
+""",
+    "compare": """\
+  emu compare --schedulers sparrow,hawk,eagle --workload yahoo --nodes 15000
+  emu compare --schedulers hawk,eagle --workload t.tr --nodes 15000 --set probe_ratio=3 --set eagle.slack=4
+""",
+    "validate": "  emu validate experiment.toml\n",
+    "workload": """\
+  emu workload list
+  emu workload info yahoo --nodes 10000 --nodes 15000
+  emu workload synth yahoo small --set jobs=1000 --seed 7
+  emu workload convert trace.tr.gz trace
+""",
+    "cluster": "  emu cluster list\n  emu cluster info homogeneous --nodes 15000\n",
+    "schedulers": "  emu schedulers\n  emu schedulers eagle\n",
+    "report": "  emu report runs/eagle-yahoo-15000-1\n  emu report runs/one runs/two --out both.html\n",
+}
+_LATER = {
+    "sweep": "a grid of runs, in parallel on Ray",
+    "size": "the fewest nodes that meet a target",
+}
+_OTHER_CLOCKS = {"partitions": "K", "quantum": "T", "dilation": "X"}
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are `InputError`s."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse says, with the nearest command where one is unknown."""
+        message = re.sub(r"^argument (\S+): ", lambda m: f"{m[1].split('/')[0]}: ", message)
+        if match := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            known = [name.strip(" '") for name in match[2].split(",")]
+            message = f"unknown command {match[1]!r}{did_you_mean(match[1], known)}"
+        elif message.endswith("required: ACTION"):
+            message = f"{self.prog} does nothing alone; `{self.prog} --help` says what it can"
+        raise InputError(message)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program with arguments (by default the process's) and return its exit code."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(argv)
+        sys.stdout.flush()
+        return code
+    except InputError as error:
+        _complain(str(error))
+        return WRONG_INPUT
+    except KeyboardInterrupt as error:
+        where = f"; {error} says so in its manifest" if str(error) else ""
+        _complain(f"interrupted{where}")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Who read our output has seen enough. What is still buffered must not fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except Exception as error:
+        return _crash(error, "--debug" in argv)
+    finally:
+        _close_ray()
+
+
+def build_parser() -> Parser:
+    """Return the parser of all commands."""
+    parser = Parser(prog="emu", allow_abbrev=False, **_texts(_ABOUT, ""))
+    parser.add_argument("--version", action="store_true", help="print the version and end")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+
+    def command(name: str, about: str) -> Parser:
+        made: Parser = commands.add_parser(
+            name, help=about, allow_abbrev=False, **_texts(f"{about.capitalize()}.", name)
+        )
+        made.add_argument("--debug", action="store_true", help="show the traceback of an unexpected error")
+        return made
+
+    _add_emulation(command("run", "emulate one scheduler"), several=False)
+    _add_emulation(
+        command("compare", "emulate several schedulers on the same workload and compare them"), several=True
+    )
+    validate = command("validate", "check a configuration file and print it fully resolved")
+    validate.add_argument("file", metavar="FILE.toml")
+    _add_set(validate)
+    _add_workload(command("workload", "list, describe, convert and make workloads"))
+    _add_cluster(command("cluster", "list and describe clusters"))
+    schedulers = command("schedulers", "list schedulers, or describe one")
+    schedulers.add_argument("name", metavar="NAME", nargs="?")
+    report = command("report", "write one self-contained HTML page about runs")
+    report.add_argument("folders", metavar="RUN_DIR", nargs="+")
+    report.add_argument("--out", metavar="FILE", help="by default report.html in the run directory")
+    for name, about in _LATER.items():
+        command(name, f"{about} (not in this version)")
+    return parser
+
+
+def _run(argv: list[str]) -> int:
+    main_job = not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help", "--version"))
+    argv = ["compare", *argv] if main_job else argv
+    if argv[0] in _LATER:
+        raise InputError(f"emu {argv[0]} is not in this version")
+    parser = build_parser()
+    try:
+        options, unknown = parser.parse_known_args(argv)
+    except SystemExit as end:  # --help
+        return int(end.code or 0)
+    if unknown:
+        raise InputError(_unknown(parser, argv, unknown[0]))
+    from emu import commands
+
+    sys.path.append(
+        os.getcwd()
+    )  # --scheduler package.module:Class means the one here, however emu was started
+    if options.version:
+        return commands.version()
+    if main_job:
+        return commands.main_job(options)
+    name = options.command.replace("-", "_")
+    action = getattr(options, "action", None)
+    return getattr(commands, f"{name}_{action}" if action else name)(options)
+
+
+def _add_emulation(parser: Parser, *, several: bool) -> None:
+    """Add the options of ``run`` and ``compare``; those that are keys come from the registry."""
+    seeds = parser.add_mutually_exclusive_group()
+    for key in KEYS:
+        if key.option is None:
+            continue
+        add = seeds.add_argument if key.name in ("seed", "seeds") else parser.add_argument
+        if key.name == "scheduler" and several:
+            add("--schedulers", metavar="A,B,…", help="the first is the one that others are compared with")
+        elif key.kind == "flag":
+            add(key.option, action="store_const", const=True, help=_help(key))
+        elif key.name == "scheduler":
+            add(key.option, metavar="NAME", help="a name, package.module:Class or file.py:Class (required)")
+        else:
+            metavar = "|".join(key.choices) or _METAVARS.get(key.name) or _METAVARS.get(key.kind, "N")
+            add(key.option, metavar=metavar, help=_help(key))
+    _add_set(parser)
+    parser.add_argument("--config", metavar="FILE.toml", help="configuration file; options and --set beat it")
+    parser.add_argument("--out", metavar="DIR", help="run directory; by default a new one below runs/")
+    parser.add_argument(
+        "--resume", metavar="DIR", help="go on with a run (this version: show a finished one)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the summary alone, as JSON")
+    for name, metavar in _OTHER_CLOCKS.items():
+        parser.add_argument(f"--{name}", metavar=metavar, help="of the clocks that are not in this version")
+
+
+_METAVARS = {
+    "workload": "NAME|PATH",
+    "cluster": "PRESET|PATH",
+    "seed": "S",
+    "address": "RAY",
+    "duration": "TIME",
+    "share": "SHARE",
+}
+
+
+def _add_set(parser: Parser) -> None:
+    text = "set a configuration key or a scheduler's parameter; can be given several times"
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help=text)
+
+
+def _add_workload(parser: Parser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
+
+    def action(name: str, about: str) -> Parser:
+        made: Parser = actions.add_parser(
+            name, help=about, description=f"{about.capitalize()}.", allow_abbrev=False
+        )
+        made.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
+        return made
+
+    options: dict[str, Any] = {
+        "metavar": "NAME=VALUE",
+        "action": "append",
+        "default": [],
+        "help": "option of a generator",
+    }
+    action("list", "list the generators")
+    info = action("info", "describe a workload in numbers")
+    info.add_argument("workload", metavar="NAME|PATH")
+    info.add_argument(
+        "--nodes", metavar="N", action="append", default=[], help="give the offered load for N nodes"
+    )
+    info.add_argument("--set", **options)
+    info.add_argument("--json", action="store_true", help="print the figures as JSON")
+    convert = action(
+        "convert", "write a workload in another format: a .tr or .tr.gz file, or a Parquet folder"
+    )
+    convert.add_argument("workload", metavar="FROM")
+    convert.add_argument("to", metavar="TO")
+    convert.add_argument("--overwrite", action="store_true", help="replace a workload that is there")
+    synth = action("synth", "generate a workload and write it")
+    synth.add_argument("workload", metavar="NAME")
+    synth.add_argument("to", metavar="TO")
+    synth.add_argument("--seed", metavar="S", help="seed of the generator (0)")
+    synth.add_argument("--set", **options)
+    synth.add_argument("--overwrite", action="store_true", help="replace a workload that is there")
+    fetch = action("fetch", "download a public trace (not in this version)")
+    fetch.add_argument("workload", metavar="NAME", nargs="?")
+
+
+def _add_cluster(parser: Parser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
+    for name, about in (("list", "list the presets"), ("info", "describe a cluster")):
+        action = actions.add_parser(
+            name, help=about, description=f"{about.capitalize()}.", allow_abbrev=False
+        )
+        action.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
+        if name == "info":
+            action.add_argument("cluster", metavar="PRESET|PATH")
+            action.add_argument("--nodes", metavar="N", help="number of nodes")
+            action.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="slots=N")
+
+
+def _help(key: Key) -> str:
+    default = "" if key.default is None or key.kind == "flag" else f" ({key.default})"
+    default = f" ({key.otherwise})" if key.otherwise else default
+    return f"{key.meaning[0].lower()}{key.meaning[1:].rstrip('.')}{default}".replace("`", "").replace(
+        "%", "%%"
+    )
+
+
+def _texts(about: str, name: str) -> dict[str, Any]:
+    return {
+        "description": about,
+        "epilog": f"examples:\n{_EXAMPLES[name]}" if name in _EXAMPLES else None,
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+    }
+
+
+def _unknown(parser: Parser, argv: list[str], text: str) -> str:
+    """Return the error for an argument that no command takes."""
+    if not text.startswith("-"):
+        return f"unexpected argument {text!r}; `emu {argv[0]} --help` says what it takes"
+    option = text.partition("=")[0]
+    current: argparse.ArgumentParser = parser
+    for word in argv:  # down to the parser of the command, and of its action
+        inner = next((a.choices for a in current._actions if isinstance(a, argparse._SubParsersAction)), {})
+        current = inner.get(word, current)
+    known = [name for a in current._actions for name in a.option_strings if name.startswith("--")]
+    key = option.lstrip("-").replace("-", "_")
+    if key in BY_NAME and BY_NAME[key].option is None:
+        return f"unknown option {option!r}; {key} is a key: --set {key}=…"
+    return f"unknown option {option!r}{did_you_mean(option, known)}"
+
+
+def _complain(text: str) -> None:
+    line = f"emu: {text}"
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except (OSError, ValueError, AttributeError):  # nobody reads standard error; the exit code still tells
+        return
+
+
+def _crash(error: Exception, debug: bool) -> int:
+    """Say in one line what went wrong, with the traceback on standard error or in a file."""
+    told = " ".join(f"{type(error).__name__}: {error}".split())
+    told = told if len(told) <= 300 else f"{told[:299]}…"
+    if debug:
+        traceback.print_exception(error)
+        _complain(told)
+        return FAILED
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="emu-error-", suffix=".txt", delete=False, encoding="utf-8"
+        ) as file:
+            traceback.print_exception(error, file=file)
+        _complain(f"{told} (unexpected; the traceback is in {file.name}, or use --debug)")
+    except OSError:
+        _complain(f"{told} (unexpected; --debug shows the traceback)")
+    return FAILED
+
+
+def _close_ray() -> None:
+    session = sys.modules.get("actors.hosting.ray_session")
+    if session is not None:
+        session.close()

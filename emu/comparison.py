@@ -1,0 +1,258 @@
+"""Several schedulers over the same workload and seeds: percentiles by class, ratios against the first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from emu import run_directory as rd
+from emu.columns import numbers
+from emu.emulation import execute
+from emu.metrics import (
+    STATISTICS,
+    after_warmup,
+    class_is_long,
+    confidence_95,
+    ratios,
+    share_improved,
+    summarise_seeds,
+)
+from emu.plan import Plan, configure, prepare
+from emu.results import Result
+from emu.tables import TIMES, align, number, with_error
+from workloads.jobs import JobWorkload
+
+CLASS_ORDER = ("short", "long", "all")
+REPORT = "report.html"
+Watch = Callable[[str, int], AbstractContextManager[Any]]
+"""Makes, from a label and a number of tasks, the context that yields a `progress` (see `emu.progress`)."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One scheduler and class of a comparison; pairs are a mean over the seeds and its 95 % half-width."""
+
+    scheduler: str
+    job_class: str
+    count: float
+    times: dict[str, tuple[float, float]]
+    ratios: dict[str, tuple[float, float]]
+    improved: float
+
+
+@dataclass(eq=False)
+class Comparison:
+    """Results of several schedulers over the same workload and seeds.
+
+    Attributes
+    ----------
+    results : dict of str to list of Result
+        By scheduler, the first being the baseline; one result a seed, in equal order.
+    config, manifest
+        Of the whole, as a `Result` has them.
+    warmup_s : float
+    notes : tuple of str
+    path : Path | None
+        The directory it was written to.
+    """
+
+    results: dict[str, list[Result]]
+    config: str
+    manifest: dict[str, Any]
+    warmup_s: float = 0.0
+    notes: tuple[str, ...] = ()
+    path: Path | None = None
+
+    @property
+    def summaries(self) -> list[dict[str, Any]]:
+        """One summary per scheduler: the run's own, or that of its seeds."""
+        return [
+            runs[0].summary if len(runs) == 1 else summarise_seeds([r.summary for r in runs])
+            for runs in self.runs
+        ]
+
+    @property
+    def runs(self) -> list[list[Result]]:
+        """Results, scheduler by scheduler."""
+        return list(self.results.values())
+
+    def rows(self) -> list[Row]:
+        """Return the comparison as numbers, short jobs first."""
+        return [row for name in CLASS_ORDER for row in compare_class(self.results, name, self.warmup_s)]
+
+    def to_text(self) -> str:
+        """Return the comparison as a table."""
+        first = self.runs[0][0].summary
+        seeds = [r.summary["seed"] for r in self.runs[0]]
+        head = f"{first['workload']} on {first['nodes']:,} nodes, " + (
+            f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}, means ± 95 %"
+        )
+        return render_rows(self.rows(), head)
+
+    def to_pandas(self) -> Any:
+        """Return one frame row per scheduler and class: count, times in seconds, ratios, share improved."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {"scheduler": r.scheduler, "job_class": r.job_class, "count": r.count}
+            | {f"{s}_s": r.times[s][0] for s in STATISTICS}
+            | {f"{s}_ratio": r.ratios[s][0] for s in STATISTICS}
+            | {"improved": r.improved}
+            for r in self.rows()
+        )
+
+
+def compare(
+    schedulers: Iterable[Any],
+    workload: str | Path | JobWorkload,
+    nodes: int | None = None,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    config: str | Path | None = None,
+    out: str | Path | None = None,
+    **settings: Any,
+) -> Comparison:
+    """Emulate several schedulers on the same workload, cluster and seeds.
+
+    Parameters
+    ----------
+    schedulers : iterable
+        As `emu.run` takes them; the first is the one the others are compared with.
+    parameters : mapping, optional
+        ``{"probe_ratio": 3}`` for every scheduler that has it, ``{"eagle": {"slack": 4}}`` for one.
+    workload, nodes, config, out, **settings
+        As in `emu.run`; ``seeds=5`` runs five seeds each.
+
+    Returns
+    -------
+    Comparison
+    """
+    arguments = {
+        "scheduler": list(schedulers),
+        "workload": workload,
+        "nodes": nodes,
+        "parameters": parameters,
+    }
+    plan = prepare(configure({**arguments, **settings}, config))
+    if out is None:
+        return run_plan(plan)
+    with rd.running(rd.claim(out, plan.manifest(), plan.config_toml())) as folder:
+        comparison = run_plan(plan, folder)
+        save_comparison(comparison, folder)
+    return comparison
+
+
+def run_plan(
+    plan: Plan,
+    out: Path | None = None,
+    watch: Watch | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Run every scheduler and seed of a plan; each is written below `out` as soon as it is done."""
+    results: dict[str, list[Result]] = {s.name: [] for s in plan.schedulers}
+    for index, scheduler in enumerate(plan.schedulers):
+        for seed in plan.seeds:
+            label = scheduler.name if len(plan.seeds) == 1 else f"{scheduler.name} seed {seed}"
+            with watch(label, plan.workload.num_tasks) if watch else nullcontext() as progress:
+                result = execute(plan, index, seed, progress, tell)
+            if out is not None:
+                result.save(out / run_folder(plan, scheduler.name, seed))
+                result.tasks = None  # on disk; a comparison has no use for them and they are large
+            results[scheduler.name].append(result)
+    return Comparison(results, plan.config_toml(), plan.manifest(), plan.config["warmup"], plan.notes)
+
+
+def run_folder(plan: Plan, scheduler: str, seed: int) -> Path:
+    """Return where a run of a plan lies in its directory, as Hive partitions."""
+    inner = Path(f"seed={seed}")
+    return inner if len(plan.schedulers) == 1 else Path(f"scheduler={rd.safe_name(scheduler)}") / inner
+
+
+def save_comparison(comparison: Comparison, out: Path) -> None:
+    """Write what the runs of a claimed directory come to together; the manifest comes last."""
+    summaries = comparison.summaries
+    many = len(summaries) > 1
+    rd.write_json(out / rd.SUMMARY, summaries if many else summaries[0])
+    written = [rd.CONFIG, rd.SUMMARY]
+    if many:
+        from emu.plots import cdf_figure, save_figure
+        from emu.report import render_report, write_report
+
+        for name in ("short", "long"):
+            figure = cdf_figure(comparison.results, name, comparison.warmup_s)
+            if figure is not None:
+                written += save_figure(figure, out / f"cdf-{name}")
+        write_report(out / REPORT, render_report([r for runs in comparison.runs for r in runs]))
+        written.append(REPORT)
+    runs = [
+        r.path.relative_to(out).as_posix() for runs in comparison.runs for r in runs if r.path is not None
+    ]
+    manifest = {
+        **comparison.manifest,
+        "runs": runs,
+        "results": {name: rd.sha256_of(out / name) for name in written},
+    }
+    comparison.manifest = {**manifest, "status": rd.FINISHED}
+    rd.write_manifest(out, comparison.manifest)
+    comparison.path = out
+
+
+def compare_class(results: Mapping[str, list[Result]], job_class: str, warmup_s: float) -> list[Row]:
+    """Return one row per scheduler for the jobs of a class; none when it has no jobs."""
+    runs = list(results.values())
+    if any(job_class not in r.summary["jobs"] for own in runs for r in own):
+        return []
+    rows = []
+    for name, own in results.items():
+        parts = [r.summary["jobs"][job_class] for r in own]
+        bases = [r.summary["jobs"][job_class] for r in runs[0]]
+        values = {s: [p.get(s, math.nan) for p in parts] for s in STATISTICS}
+        base_values = {s: [b.get(s, math.nan) for b in bases] for s in STATISTICS}
+        improved = [_improved(a, b, job_class, warmup_s) for a, b in zip(runs[0], own, strict=True)]
+        rows.append(
+            Row(
+                scheduler=name,
+                job_class=job_class,
+                count=float(np.mean([p["count"] for p in parts])),
+                times={s: confidence_95(values[s]) for s in STATISTICS},
+                ratios={s: ratios(base_values[s], values[s]) for s in STATISTICS},
+                improved=math.nan if own is runs[0] else float(np.mean(improved)),
+            )
+        )
+    return rows
+
+
+def render_rows(rows: list[Row], head: str) -> str:
+    """Return rows of a comparison as a table, class by class."""
+    base = f", and {TIMES} that of {rows[0].scheduler}" if len({r.scheduler for r in rows}) > 1 else ""
+    lines = [f"{head}: job completion time in seconds{base}"]
+    for name in CLASS_ORDER:
+        own = [row for row in rows if row.job_class == name]
+        if not own:
+            continue
+        table = [["", *(cell for s in STATISTICS for cell in (s, "")), "improved"]]
+        for row in own:
+            cells = [row.scheduler]
+            for s in STATISTICS:
+                ratio, half = row.ratios[s]
+                first = row is own[0] or not math.isfinite(ratio)
+                cells += [
+                    with_error(*row.times[s]),
+                    "" if first else with_error(ratio, half, f"{ratio:.2f}") + TIMES,
+                ]
+            table.append([*cells, "" if math.isnan(row.improved) else f"{row.improved:.1%}"])
+        lines += ["", f"{name} jobs ({number(own[0].count)})", *(f"  {line}" for line in align(table))]
+    return "\n".join(lines) + "\n"
+
+
+def _improved(first: Result, other: Result, job_class: str, warmup_s: float) -> float:
+    mask = after_warmup(numbers(first.jobs, "submit_s"), warmup_s)
+    if job_class != "all":
+        mask &= class_is_long(first.jobs) == (job_class == "long")
+    return share_improved(numbers(first.jobs, "jct_s"), numbers(other.jobs, "jct_s"), mask)

@@ -1,0 +1,147 @@
+"""Configuration files: TOML read with the line of every key, and written so that it can be run again."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from emu.config import Given, Layer, Place, flatten
+from emu.keys import BY_NAME, GROUPS, PARAMETERS, TABLES, WORKLOAD_OPTIONS
+from workloads.errors import InputError
+from workloads.hints import did_you_mean
+
+_HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(?:#.*)?$")
+_KEY = re.compile(
+    r"""\s*((?:[A-Za-z0-9_\-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_\-]+|"[^"]*"|'[^']*'))*)\s*="""
+)
+_AT_LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
+
+
+def layer_from_file(path: str | Path) -> Layer:
+    """Read a TOML file of configuration keys.
+
+    Relative paths (with a slash or a suffix) are looked for beside the file first, then from the current
+    folder.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is not TOML, or holds an unknown key: file, line and key are named.
+    """
+    text = _read(path)
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax_error(path, text, str(error)) from None
+    lines = key_lines(text)
+    layer: Layer = {}
+    for name, value in flatten(table):
+        place = Place(name, str(path), _line_of(name, lines))
+        if (name not in BY_NAME and name.partition(".")[0] not in TABLES) or name in TABLES:
+            raise place.error(_unknown(name))
+        if name in BY_NAME and BY_NAME[name].kind in ("path", "names"):
+            value = [_beside(path, v) for v in value] if isinstance(value, list) else _beside(path, value)
+        layer[name] = Given(value, place)
+    return layer
+
+
+def key_lines(text: str) -> dict[str, int]:
+    """Return the 1-based line of each key and table header of a TOML text that is written one key a line."""
+    lines: dict[str, int] = {}
+    header = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if match := _HEADER.match(line):
+            header = _plain(match[1]) + "."
+            lines.setdefault(header[:-1], number)
+        elif match := _KEY.match(line):
+            lines.setdefault(header + _plain(match[1]), number)
+    return lines
+
+
+def write_config(values: Mapping[str, Any], parameters: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    """Return the TOML text of a fully resolved configuration; reading it gives the same values.
+
+    Parameters
+    ----------
+    values : mapping
+        Keys in base units; what is None is left out.
+    parameters : mapping
+        Scheduler to its parameters.
+    options : mapping
+        Of the workload's generator.
+    """
+    document: dict[str, Any] = {}
+    for name, value in values.items():
+        if value is None or name not in BY_NAME:
+            continue
+        group, _, inner = name.rpartition(".")
+        table = document.setdefault(group, {}) if group else document
+        table[inner] = as_toml(name, value)
+    if options:
+        document[WORKLOAD_OPTIONS] = dict(options)
+    if parameters:
+        document[PARAMETERS] = {name: dict(own) for name, own in parameters.items() if own}
+    return tomli_w.dumps(document)
+
+
+def as_toml(name: str, value: Any) -> Any:
+    """Return a value of a key as it is written: durations with their unit, one scheduler as plain text."""
+    kind = BY_NAME[name].kind
+    if kind == "duration" and not isinstance(value, str):
+        return f"{value!r} s"  # repr reads back to the same float
+    if kind == "names":
+        return str(value[0]) if len(value) == 1 else [str(v) for v in value]
+    return str(value) if kind == "path" else value
+
+
+def _read(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text (byte {error.start})", file=path) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=path) from None
+
+
+def _syntax_error(path: str | Path, text: str, message: str) -> InputError:
+    match = _AT_LINE.search(message)
+    line = int(match[1]) if match else (len(text.splitlines()) or 1)
+    return InputError(f"is not TOML: {_AT_LINE.sub('', message).strip()}", file=path, line=line)
+
+
+def _unknown(name: str) -> str:
+    if name in GROUPS:
+        inner = [key.partition(".")[2] for key in BY_NAME if key.startswith(f"{name}.")]
+        return f"{name!r} is a table, with the keys {', '.join(inner)}"
+    if name in TABLES:
+        return f"{name!r} is a table"
+    return f"unknown key {name!r}{did_you_mean(name, [*BY_NAME, *TABLES])}"
+
+
+def _beside(path: str | Path, value: Any) -> Any:
+    """Return a relative path as one beside the configuration file if that exists; bare words are names."""
+    if not isinstance(value, str) or "\0" in value or not ("/" in value or Path(value).suffix):
+        return value
+    file, colon, name = value.partition(".py:")  # a user's scheduler is FILE.py:CLASS
+    beside = Path(path).parent / (file + ".py" if colon else value)
+    if Path(value).is_absolute() or not beside.exists():
+        return value
+    return f"{beside}:{name}" if colon else str(beside)
+
+
+def _line_of(name: str, lines: Mapping[str, int]) -> int | None:
+    """Return the line of a key, or of the nearest table around it (an inline table has one line for all)."""
+    while name:
+        if name in lines:
+            return lines[name]
+        name = name.rpartition(".")[0]
+    return None
+
+
+def _plain(dotted: str) -> str:
+    return ".".join(part.strip().strip("\"'") for part in dotted.split("."))

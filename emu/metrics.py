@@ -1,0 +1,166 @@
+"""What a run comes to: percentiles by class, makespan, fairness; means and intervals over seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from emu.columns import equals_text, numbers
+
+CLASSES = ("all", "short", "long")
+STATISTICS = ("mean", "p50", "p90", "p99")
+
+# Two-sided 95 % quantiles of Student's t by degrees of freedom; between two rows the wider one holds, and
+# above the last the normal distribution's.
+_T_95 = {
+    1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 6: 2.4469, 7: 2.3646, 8: 2.3060, 9: 2.2622,
+    10: 2.2281, 11: 2.2010, 12: 2.1788, 13: 2.1604, 14: 2.1448, 15: 2.1314, 16: 2.1199, 17: 2.1098,
+    18: 2.1009, 19: 2.0930, 20: 2.0860, 21: 2.0796, 22: 2.0739, 23: 2.0687, 24: 2.0639, 25: 2.0595,
+    26: 2.0555, 27: 2.0518, 28: 2.0484, 29: 2.0452, 30: 2.0423, 40: 2.0211, 60: 2.0003, 120: 1.9799,
+}  # fmt: skip
+_NORMAL_95 = 1.9600
+_T_LAST = 1000
+
+Float64Array = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+def describe_times(jct_s: Float64Array) -> dict[str, Any]:
+    """Return count, mean and linear percentiles of completion times; of none, only the count."""
+    if len(jct_s) == 0:
+        return {"count": 0}
+    p50, p90, p99 = np.percentile(jct_s, (50, 90, 99)).tolist()
+    return {"count": len(jct_s), "mean": float(jct_s.mean()), "p50": p50, "p90": p90, "p99": p99}
+
+
+def jain_index(slowdown: Float64Array) -> float | None:
+    """Return Jain's fairness index (Σx)² / (n Σx²): 1 when all jobs are slowed down alike, 1/n at worst."""
+    squares = float(np.square(slowdown).sum())
+    return float(slowdown.sum()) ** 2 / (len(slowdown) * squares) if squares > 0 else None
+
+
+def after_warmup(submit_s: Float64Array, warmup_s: float) -> BoolArray:
+    """Return which jobs count: those that arrive `warmup_s` or more after the first."""
+    return submit_s >= submit_s[0] + warmup_s
+
+
+def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0) -> dict[str, Any]:
+    """Return the ``jobs`` part of a summary.
+
+    Parameters
+    ----------
+    jobs : pyarrow.Table
+        With the columns submit_s, finish_s, jct_s, slowdown and job_class of ``jobs.parquet``.
+    warmup_s : float
+        Jobs that arrive earlier than this after the first are left out of everything but the makespan.
+
+    Returns
+    -------
+    dict
+        ``all``, and of ``short`` and ``long`` those that have jobs, as `describe_times` of the finished jobs;
+        ``makespan_s`` from first arrival to last completion; ``jain_index`` of the slowdowns; ``unfinished``,
+        the number of jobs that did not finish, where there are any.
+    """
+    submit_s, jct_s, finish_s = (numbers(jobs, name) for name in ("submit_s", "jct_s", "finish_s"))
+    slowdown = numbers(jobs, "slowdown")
+    counts = after_warmup(submit_s, warmup_s)
+    finished = np.isfinite(jct_s)
+    is_long = class_is_long(jobs)
+    summary: dict[str, Any] = {}
+    for name, mask in (("all", counts), ("short", counts & ~is_long), ("long", counts & is_long)):
+        if name == "all" or mask.any():
+            summary[name] = describe_times(jct_s[mask & finished])
+    if finished.any():
+        summary["makespan_s"] = float(np.nanmax(finish_s) - submit_s[0])
+    index = jain_index(slowdown[counts & np.isfinite(slowdown)])
+    if index is not None:
+        summary["jain_index"] = index
+    if not finished.all():
+        summary["unfinished"] = int(np.count_nonzero(~finished))
+    return summary
+
+
+def class_is_long(jobs: pa.Table) -> BoolArray:
+    """Return which jobs are of the class ``long``."""
+    return equals_text(jobs, "job_class", "long")
+
+
+def offered_load(task_seconds: float, span_s: float, slots: int) -> float | None:
+    """Return work over capacity while jobs arrive; None when all arrive at once."""
+    return task_seconds / (span_s * slots) if span_s > 0 else None
+
+
+def t_quantile(degrees: int) -> float:
+    """Return the two-sided 95 % quantile of Student's t, exact to the table's rows and never too small."""
+    if degrees < 1:
+        return math.inf
+    if degrees > _T_LAST:
+        return _NORMAL_95
+    return _T_95[max(row for row in _T_95 if row <= degrees)]
+
+
+def confidence_95(values: Sequence[float]) -> tuple[float, float]:
+    """Return mean and half-width of its 95 % confidence interval; the half-width of one value is NaN."""
+    data = np.asarray(values, np.float64)
+    if len(data) < 2:
+        return float(data.mean()), math.nan
+    if np.ptp(data) == 0:  # the deviation of equal numbers is not always 0 when rounded
+        return float(data[0]), 0.0
+    half = t_quantile(len(data) - 1) * float(data.std(ddof=1)) / math.sqrt(len(data))
+    return float(data.mean()), half
+
+
+def summarise_seeds(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return one summary of the runs of several seeds.
+
+    It has the keys of a run's summary. Figures of jobs and of the engine are means over the seeds, ``seed``
+    is the first and ``seeds`` holds all; ``confidence_95`` has ``[low, high]`` for each mean of ``jobs``.
+    """
+    first = summaries[0]
+    means, intervals = _means([s["jobs"] for s in summaries])
+    engine, _ = _means([s["engine"] for s in summaries])
+    return {
+        **{k: v for k, v in first.items() if k not in ("jobs", "engine", "counters")},
+        "seeds": [s["seed"] for s in summaries],
+        "jobs": means,
+        "confidence_95": {"jobs": intervals},
+        "engine": engine,
+        "counters": _means([s["counters"] for s in summaries])[0],
+    }
+
+
+def ratios(first: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
+    """Return mean and 95 % half-width of other / first, seed by seed; NaN where the first is 0."""
+    pairs = [b / a if a > 0 else math.nan for a, b in zip(first, other, strict=True)]
+    return confidence_95(pairs)
+
+
+def share_improved(first_jct_s: Float64Array, other_jct_s: Float64Array, mask: BoolArray) -> float:
+    """Return the share of the jobs in `mask` that finished earlier than under the first scheduler."""
+    with np.errstate(invalid="ignore"):
+        return float((other_jct_s < first_jct_s)[mask].mean()) if mask.any() else math.nan
+
+
+def _means(parts: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the means of equal keys, nested, and their intervals; a key that a part lacks is left out."""
+    means: dict[str, Any] = {}
+    intervals: dict[str, Any] = {}
+    for name in parts[0]:
+        if not all(name in part for part in parts):
+            continue
+        values = [part[name] for part in parts]
+        if isinstance(values[0], Mapping):
+            means[name], intervals[name] = _means(values)
+        elif name == "count":
+            means[name] = values[0] if len(set(values)) == 1 else float(np.mean(values))
+        else:
+            mean, half = confidence_95(values)
+            means[name] = mean
+            if math.isfinite(half):
+                intervals[name] = [mean - half, mean + half]
+    return means, intervals

@@ -1,0 +1,315 @@
+"""A plan: a configuration with every name resolved and everything loaded, ready to be run."""
+
+from __future__ import annotations
+
+import math
+import time
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from emu import run_directory as rd
+from emu.columns import SCHEMA_VERSION
+from emu.config import Config, Given, layer_from_arguments, resolve
+from emu.config_file import layer_from_file, write_config
+from emu.keys import BY_NAME
+from emu.metrics import after_warmup, offered_load
+from workloads.arrow import column
+from workloads.errors import InputError
+from workloads.hints import did_you_mean
+from workloads.jobs import JobWorkload
+
+if TYPE_CHECKING:
+    from actors.schedulers.policy import Scheduler
+    from actors.setting import Setting
+    from clusters.cluster import Cluster
+
+TIMELINE_ROWS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A configuration with every name resolved: what is run, for each scheduler and seed.
+
+    Attributes
+    ----------
+    config : Config
+    workload, cluster
+        Loaded, the same for all schedulers and seeds.
+    schedulers, parameters : tuple
+        Side by side; parameters are full.
+    short_cutoff_s, long_partition : float
+        What holds: the user's, or the workload's own, or infinity and 1.
+    period_s : float
+        Of the timeline.
+    load : float | None
+        Offered load.
+    load_s : float
+        Wall time it took to load the workload.
+    """
+
+    config: Config
+    workload: JobWorkload
+    cluster: Cluster
+    schedulers: tuple[Scheduler, ...]
+    parameters: tuple[dict[str, Any], ...]
+    short_cutoff_s: float
+    long_partition: float
+    period_s: float
+    load: float | None
+    load_s: float
+
+    @property
+    def seeds(self) -> range:
+        """Seeds to run."""
+        return range(self.config["seed"], self.config["seed"] + self.config["seeds"])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user must be told before the run."""
+        from workloads.catalogue import generators
+
+        notes = self.workload.notes
+        if self.load is not None and self.load > 1:
+            slots = self.cluster.total_slots
+            note = f"offered load is {self.load:.2f}: more work arrives than {slots:,} slots do; queues grow"
+            name = self.config["workload"]
+            if "nodes=" in generators().get(name if isinstance(name, str) else "", ""):
+                note += f"; --set workload_options.nodes={slots} makes {name} for this size"
+            notes += (note,)
+        return notes
+
+    def setting(self, index: int, seed: int) -> Setting:
+        """Return what the emulation of one scheduler with one seed depends on."""
+        from actors.setting import Estimates, Network, Setting
+
+        config = self.config
+        return Setting(
+            scheduler=self.schedulers[index],
+            parameters=self.parameters[index],
+            workload=self.workload,
+            cluster=self.cluster,
+            short_cutoff_s=self.short_cutoff_s,
+            long_partition=self.long_partition,
+            network=Network(
+                delay_s=config["network.delay"],
+                spread_s=config["network.spread"],
+                cross_rack_delay_s=config["network.cross_rack_delay"],
+            ),
+            estimates=Estimates(config["estimates.error"], config["estimates.size"]),
+            seed=seed,
+        )
+
+    def resolved(self, index: int | None = None, seed: int | None = None) -> dict[str, Any]:
+        """Return all keys as they hold, in base units: of the whole plan, or of one of its runs."""
+        given = self.config["scheduler"]
+        values = dict(self.config.values)
+        values["scheduler"] = tuple(_name_of(given[i], self.schedulers[i].name) for i in self._which(index))
+        for what in ("workload", "cluster"):
+            path = _path_of(self.config, what)
+            values[what] = values[what] if path is None else path.resolve()
+        if self.keeps_workload:
+            values["workload"] = "./workload"
+        values["nodes"] = self.cluster.num_nodes
+        values["short_cutoff"] = self.short_cutoff_s if math.isfinite(self.short_cutoff_s) else None
+        values["long_partition"] = self.long_partition
+        values["timeline.period"] = self.period_s
+        if seed is not None:
+            values |= {"seed": seed, "seeds": 1}
+        return values
+
+    @property
+    def keeps_workload(self) -> bool:
+        """Whether the workload came from Python, so that the run directory must hold it."""
+        return isinstance(self.config["workload"], JobWorkload)
+
+    def config_toml(self, index: int | None = None, seed: int | None = None) -> str:
+        """Return the text of ``config.toml``: of the whole plan, or of one of its runs."""
+        options = {name: given.value for name, given in self.config.workload_options.items()}
+        own = {self.schedulers[i].name: self.parameters[i] for i in self._which(index)}
+        return write_config(self.resolved(index, seed), own, options)
+
+    def manifest(self, index: int | None = None, seed: int | None = None) -> dict[str, Any]:
+        """Return what a manifest says before the run: the whole plan's, or one of its runs'."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "status": rd.RUNNING,
+            "config": tomllib.loads(self.config_toml(index, seed)),
+            "inputs": self.inputs,
+            "versions": rd.versions(),
+            "notes": list(self.notes),
+        }
+
+    def _which(self, index: int | None) -> range:
+        return range(len(self.schedulers)) if index is None else range(index, index + 1)
+
+    @cached_property
+    def inputs(self) -> list[dict[str, str]]:
+        """What was read, with its sha256: the workload's content, and files."""
+        found = [{"what": "workload", "name": self.workload.name, "sha256": self.workload.fingerprint()}]
+        for what in ("workload", "cluster"):
+            path = _path_of(self.config, what)
+            files = sorted(path.glob("*.parquet")) if path is not None and path.is_dir() else [path]
+            found += [
+                {"what": f"{what} file", "name": str(f), "sha256": rd.sha256_of(f)}
+                for f in files
+                if f is not None and f.is_file()
+            ]
+        return found
+
+
+def configure(arguments: Mapping[str, Any], config: str | Path | None = None) -> Config:
+    """Return the configuration of keyword arguments over a file."""
+    layers = [] if config is None else [layer_from_file(config)]
+    return resolve([*layers, layer_from_arguments(arguments)])
+
+
+def prepare(config: Config) -> Plan:
+    """Resolve every name of a configuration and load its workload.
+
+    Raises
+    ------
+    InputError
+        What is missing, unknown or wrong, and where it was given.
+    """
+    from actors.schedulers.registry import find_scheduler
+    from clusters.cluster import load_cluster
+
+    if config["clock"] != "virtual":
+        raise config.error("clock", f"{config['clock']!r} is not in this version; there is 'virtual'")
+    for name in ("scheduler", "workload"):
+        if config[name] is None:
+            raise InputError(f"{BY_NAME[name].option}: required; `emu run --help` has examples")
+    with config.blame("scheduler"):
+        schedulers = tuple(find_scheduler(name) for name in config["scheduler"])
+    names = [s.name for s in schedulers]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise config.error("scheduler", f"{twice!r} is there twice")
+    if config["nodes"] is None and not Path(str(config["cluster"])).is_file():
+        raise InputError("--nodes: required, such as --nodes 15000")
+    parameters = scheduler_parameters(config, schedulers)
+    with config.blame("cluster"):
+        cluster = load_cluster(config["cluster"], config["nodes"], slots=config["slots"])
+    started = time.perf_counter()
+    workload = _load_workload(config)
+    load_s = time.perf_counter() - started
+    cutoff_s, partition = _classes(config, workload, schedulers)
+    _check(config, workload)
+    submit_s = column(workload.jobs, "submit_s")
+    durations = column(workload.tasks, "duration_s")
+    span_s, work_s = float(submit_s[-1] - submit_s[0]), float(durations.sum())
+    period_s = config["timeline.period"]
+    if period_s == "auto":
+        period_s = max(span_s + float(durations.max()), work_s / cluster.total_slots, 1e-6) / TIMELINE_ROWS
+    return Plan(
+        config=config,
+        workload=workload,
+        cluster=cluster,
+        schedulers=schedulers,
+        parameters=parameters,
+        short_cutoff_s=cutoff_s,
+        long_partition=partition,
+        period_s=period_s,
+        load=offered_load(work_s, span_s, cluster.total_slots),
+        load_s=load_s,
+    )
+
+
+def scheduler_parameters(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[dict[str, Any], ...]:
+    """Return the full parameters of each scheduler.
+
+    ``NAME`` goes to every scheduler that has it, and one at least must; ``SCHEDULER.NAME`` to that one.
+    """
+    from actors.schedulers.policy import resolve_parameters
+
+    chosen: list[dict[str, Any]] = [{} for _ in schedulers]
+    for name, given in config.parameters:
+        targets = _targets(name, given, schedulers)
+        for index, parameter in targets:
+            try:
+                resolve_parameters(schedulers[index], {parameter: given.value})
+            except InputError as error:
+                raise given.place.error(error.message) from None
+            chosen[index][parameter] = given.value
+    return tuple(resolve_parameters(s, own) for s, own in zip(schedulers, chosen, strict=True))
+
+
+def _targets(name: str, given: Given, schedulers: tuple[Scheduler, ...]) -> list[tuple[int, str]]:
+    """Return (index, parameter) of the schedulers a parameter goes to."""
+    for index, scheduler in enumerate(schedulers):
+        if name.startswith(f"{scheduler.name}."):
+            return [(index, name.removeprefix(f"{scheduler.name}."))]
+    having = [i for i, s in enumerate(schedulers) if any(p.name == name for p in s.parameters)]
+    if having:
+        return [(i, name) for i in having]
+    owners = [s.name for s in schedulers]
+    if "." in name:
+        owner = name.rpartition(".")[0]
+        raise given.place.error(f"no scheduler {owner!r} in this run{did_you_mean(owner, owners)}")
+    known = {p.name for s in schedulers for p in s.parameters} | set(BY_NAME)
+    what = f"neither a key nor a parameter of {' or '.join(owners)}"
+    raise given.place.error(f"{name!r} is {what}{did_you_mean(name, known)}")
+
+
+def _load_workload(config: Config) -> JobWorkload:
+    from workloads.catalogue import load_workload
+
+    if isinstance(config["workload"], JobWorkload):
+        return config["workload"]
+    options = {name: given.value for name, given in config.workload_options.items()}
+    try:
+        return load_workload(config["workload"], options=options or None)
+    except InputError as error:
+        if error.file is not None:
+            raise
+        for name, given in config.workload_options.items():
+            if error.field == name or repr(name) in error.message:  # about an option: name its place
+                raise given.place.error(error.message) from None
+        raise config.error("workload", error.message) from None
+
+
+def _classes(config: Config, workload: JobWorkload, schedulers: tuple[Scheduler, ...]) -> tuple[float, float]:
+    """Return short cut-off and long partition: the user's, else the workload's, else infinity and 1."""
+    cutoff_s = config["short_cutoff"] if config["short_cutoff"] is not None else workload.short_cutoff_s
+    partition = config["long_partition"] if config["long_partition"] is not None else workload.long_partition
+    hybrid = [s.name for s in schedulers if s.hybrid]
+    if cutoff_s is None and hybrid:
+        raise InputError(
+            f"--short-cutoff: required: {hybrid[0]} treats short and long jobs apart, and the workload "
+            f"{workload.name} does not say where short ends"
+        )
+    return (math.inf if cutoff_s is None else cutoff_s), (1.0 if partition is None else partition)
+
+
+def _check(config: Config, workload: JobWorkload) -> None:
+    size, error = config["estimates.size"], config["estimates.error"]
+    if error == "random" and not 0 <= size < 1:
+        raise config.error("estimates.size", f"{size:g} is not in 0 <= size < 1, as random errors want")
+    submit_s = column(workload.jobs, "submit_s")
+    if not after_warmup(submit_s, config["warmup"]).any():
+        last_s = float(submit_s[-1] - submit_s[0])
+        raise config.error("warmup", f"leaves no job: the last arrives {last_s:g} s after the first")
+
+
+def _name_of(given: Any, name: str) -> str:
+    """Return how a configuration names a scheduler: a file by absolute path, an object by its class."""
+    if isinstance(given, str):
+        file, colon, inner = given.partition(".py:")
+        return f"{Path(file).resolve()}.py:{inner}" if colon else given
+    made = given if isinstance(given, type) else type(given)
+    return f"{made.__module__}:{made.__qualname__}" if made.__module__ != "__main__" else name
+
+
+def _path_of(config: Config, what: str) -> Path | None:
+    """Return the path of the workload or cluster; None when it is a name or an object."""
+    from clusters.cluster import presets
+    from workloads.catalogue import generators
+
+    given = config[what]
+    if not isinstance(given, str | Path) or given in (generators() if what == "workload" else presets()):
+        return None
+    return Path(given)

@@ -1,0 +1,71 @@
+"""Progress of a run on a terminal: tasks done, events a second, virtual time."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from workloads.units import format_duration
+
+
+def say(text: str, stream: TextIO | None = None) -> None:
+    """Say what is being done; like all progress, only to a terminal."""
+    stream = stream or sys.stderr
+    if is_terminal(stream):
+        print(f"emu: {text}", file=stream, flush=True)
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Return whether a person reads the stream; a closed or missing one is read by nobody."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False
+
+
+@contextmanager
+def progress_bar(
+    label: str, total_tasks: int, stream: TextIO | None = None
+) -> Iterator[Callable[[int, int, float], None] | None]:
+    """Yield what `emu.run` wants as `progress`, or None where no terminal would show it."""
+    stream = stream or sys.stderr
+    if not is_terminal(stream):
+        yield None
+        return
+    from tqdm import tqdm
+
+    started = time.perf_counter()
+    bar: Any = None
+
+    def show(tasks_done: int, events: int, virtual_s: float) -> None:
+        nonlocal bar
+        if bar is None:  # not before there is something to show: lines may be said until then
+            look = {"unit": " tasks", "unit_scale": True, "dynamic_ncols": True}
+            # leave=False: the table that follows is what stays on the screen.
+            bar = tqdm(total=total_tasks, desc=label, file=stream, leave=False, **look)
+        bar.set_postfix_str(describe(events, time.perf_counter() - started, virtual_s), refresh=False)
+        bar.update(tasks_done - bar.n)
+
+    try:
+        yield show
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def describe(events: int, elapsed_s: float, virtual_s: float) -> str:
+    """Return the text beside the bar.
+
+    Examples
+    --------
+    >>> describe(9_000_000, 3.0, 7261.0)
+    '3.0M events/s, virtual time 2.017 h'
+    """
+    rate = events / elapsed_s if elapsed_s > 0 else 0.0
+    for size, suffix in ((1e6, "M"), (1e3, "k")):
+        if rate >= size:
+            return f"{rate / size:.1f}{suffix} events/s, virtual time {format_duration(virtual_s)}"
+    return f"{rate:.0f} events/s, virtual time {format_duration(virtual_s)}"

@@ -1,0 +1,147 @@
+"""The reference pages, made from the registries: ``python -m emu.reference docs/reference`` writes them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from emu.columns import FILES, JOBS, TASKS, TIMELINE, Column
+from emu.config_file import as_toml
+from emu.keys import KEYS, KINDS, Key
+
+_MADE = (
+    "<!-- Made by `python -m emu.reference docs/reference`; a test fails when it is stale. Do not edit. -->"
+)
+
+_CONFIGURATION = """\
+# Configuration
+
+A run is described by the keys below. They can be given in a TOML file (`--config FILE.toml`), with
+`--set KEY=VALUE`, and those with an option of their own by that option. Options beat `--set`, `--set` beats
+the file, the file beats the defaults. In Python they are keyword arguments of `emu.run` and `emu.compare`,
+with `_` for the dot. `emu validate FILE.toml` prints the fully resolved configuration, or says what is wrong
+with it.
+
+```toml
+scheduler = ["hawk", "eagle"]
+workload = "yahoo"
+nodes = 15000
+short_cutoff = "90.58s"
+
+[network]
+delay = "0.5 ms"
+
+[parameters]            # of every scheduler that has it
+probe_ratio = 2
+
+[parameters.eagle]      # of one
+slack = 5
+```
+
+Durations take `ns`, `us`, `ms`, `s`, `min`, `h`, `d`, and are seconds without a unit; shares are `98%` or
+`0.98`. Relative paths in a file are looked for beside the file first, then from the current folder.
+"""
+
+_RESULTS = """\
+# Results
+
+A run directory holds `config.toml` (all that is needed to run it again), `manifest.json` (resolved
+configuration, versions, sha256 of inputs and results, and a status: `running`, `finished`, `interrupted` or
+`failed`), `summary.json`, and the tables below as Parquet files. Units and meanings are in the files' schema
+metadata too.
+`emu compare` lays runs out as `scheduler=NAME/seed=S/`, `emu run --seeds N` as `seed=S/`.
+
+Equal emulations give equal bytes of `jobs.parquet`, whatever hosted them.
+"""
+
+_SUMMARY = """\
+## summary.json
+
+| key | meaning |
+|---|---|
+| `scheduler`, `workload`, `nodes`, `seed`, `clock` | what was run |
+| `jobs.all`, `jobs.short`, `jobs.long` | `count`, `mean`, `p50`, `p90`, `p99` of jct_s in seconds, of the \
+jobs that finished; percentiles are linear; a class without jobs is absent |
+| `jobs.makespan_s` | from the first arrival to the last completion |
+| `jobs.jain_index` | (sum x)^2 / (n sum x^2) of the slowdowns x: 1 when all jobs are slowed down alike |
+| `jobs.unfinished` | jobs that did not finish, where there are any |
+| `engine.wall_s` | wall time of the engine alone, from first to last event |
+| `engine.load_s`, `engine.compile_s` | wall time to load the workload, and to compile |
+| `engine.events`, `engine.tasks`, `engine.tasks_per_s` | what the engine did, and tasks over `wall_s` |
+| `engine.peak_rss_mb` | largest resident memory of the process that emulated |
+| `counters` | what the scheduler's mechanisms did |
+
+Jobs that arrive within `warmup` of the first are left out of everything in `jobs` but the makespan.
+
+With several seeds, figures are means over the seeds, `seed` is the first, `seeds` holds all, and
+`confidence_95.jobs` has `[low, high]` for each mean: Student's t with n - 1 degrees of freedom. Ratios of a
+comparison are taken seed by seed, and their mean and interval are shown. `emu compare --json` prints a list
+of summaries.
+"""
+
+
+def configuration_page() -> str:
+    """Return ``docs/reference/configuration.md``."""
+    rows = [[f"`{k.name}`", _option(k), _kind(k), _default(k), k.meaning] for k in KEYS]
+    return f"{_MADE}\n\n{_CONFIGURATION}\n{_table(['key', 'option', 'value', 'default', 'meaning'], rows)}"
+
+
+def results_page() -> str:
+    """Return ``docs/reference/results.md``."""
+    about = {
+        JOBS: "One row per job of the workload, in workload order.",
+        TIMELINE: "One row per `timeline.period` of virtual time.",
+        TASKS: "With `output.tasks`: one row per task, in workload order.",
+    }
+    parts = [f"{_MADE}\n\n{_RESULTS}"]
+    for name, columns in FILES.items():
+        parts.append(f"## {name}\n\n{about[columns]}\n\n{_columns(columns)}")
+    return "\n".join([*parts, _SUMMARY])
+
+
+PAGES = {"configuration.md": configuration_page, "results.md": results_page}
+
+
+def main(folder: str) -> None:
+    """Write all pages into a folder."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name, page in PAGES.items():
+        Path(folder, name).write_text(page(), encoding="utf-8")
+
+
+def _option(key: Key) -> str:
+    if key.name == "scheduler":
+        return "`--scheduler`, `--schedulers`"
+    return f"`{key.option}`" if key.option else ""
+
+
+def _kind(key: Key) -> str:
+    if key.choices:
+        return ", ".join(f"`{c}`" for c in key.choices)
+    words = "".join(f', or `"{word}"`' for word in key.words)
+    least = f", {key.low:g} or more" if key.low is not None else ""
+    return f"{KINDS[key.kind].wants}{least}{words}"
+
+
+def _default(key: Key) -> str:
+    if key.otherwise:
+        return key.otherwise
+    if key.default is None:
+        return ""
+    value = as_toml(key.name, key.default)
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _columns(columns: tuple[Column, ...]) -> str:
+    rows = [[f"`{c.name}`", str(c.type), c.unit, "yes" if c.nullable else "", c.meaning] for c in columns]
+    return _table(["column", "type", "unit", "may be null", "meaning"], rows)
+
+
+def _table(head: list[str], rows: Iterable[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n" for row in lines)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "docs/reference")

@@ -1,0 +1,191 @@
+"""Results of a run: tables of jobs, timeline and tasks, a summary, and the directory they are kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from emu import run_directory as rd
+from emu.columns import JOBS, TASKS, TIMELINE, make_table, null_unless
+from workloads.arrow import column, from_strings
+from workloads.errors import InputError
+from workloads.jobs import JobWorkload
+
+if TYPE_CHECKING:
+    from actors.hosting.virtual import Outcome
+
+
+@dataclass(eq=False)
+class Result:
+    """What one run gave.
+
+    Attributes
+    ----------
+    jobs, timeline : pyarrow.Table
+        As ``docs/reference/results.md`` has their columns; ``.to_pandas()`` gives frames.
+    tasks : pyarrow.Table | None
+        With ``output.tasks``.
+    summary : dict
+        The content of ``summary.json``.
+    counters : dict of str to int
+        What the scheduler's mechanisms did.
+    config : str
+        TOML that runs this again.
+    manifest : dict
+        Resolved configuration, versions, seed, inputs.
+    notes : tuple of str
+        What the user should know about the workload.
+    path : Path | None
+        The run directory, once there is one.
+    """
+
+    jobs: pa.Table
+    timeline: pa.Table
+    tasks: pa.Table | None
+    summary: dict[str, Any]
+    counters: dict[str, int]
+    config: str
+    manifest: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    workload: JobWorkload | None = field(default=None, repr=False)
+    path: Path | None = None
+
+    def save(self, out: str | Path) -> Path:
+        """Write a run directory and return its path.
+
+        Raises
+        ------
+        InputError
+            The directory is there and not empty.
+        """
+        return self.write(rd.claim(out, self.manifest, self.config))
+
+    def write(self, out: Path) -> Path:
+        """Write the results into a claimed directory; the manifest, which calls it finished, comes last."""
+        tables = {"jobs.parquet": self.jobs, "timeline.parquet": self.timeline, "tasks.parquet": self.tasks}
+        written = [name for name, table in tables.items() if table is not None]
+        for name in written:
+            rd.write_table(out / name, tables[name])
+        if self.workload is not None:
+            self._write_workload(out)
+        rd.write_text(out / rd.CONFIG, self.config)
+        rd.write_json(out / rd.SUMMARY, self.summary)
+        hashes = {name: rd.sha256_of(out / name) for name in [rd.CONFIG, rd.SUMMARY, *written]}
+        self.manifest = {**self.manifest, "results": hashes, "status": rd.FINISHED}
+        rd.write_manifest(out, self.manifest)
+        self.path = out
+        return out
+
+    def _write_workload(self, out: Path) -> None:
+        """Keep a workload that came from neither a name nor a path, so that ``config.toml`` can name it."""
+        from workloads.catalogue import save_workload
+
+        assert self.workload is not None
+        save_workload(self.workload, out / "workload", overwrite=True)
+
+
+def read_result(folder: str | Path) -> Result:
+    """Return the result that a finished run directory holds.
+
+    Raises
+    ------
+    InputError
+        It is not a run directory, the run did not finish, or a file is missing or damaged.
+    """
+    folder = Path(folder)
+    manifest = rd.read_manifest(folder)
+    if manifest.get("status") != rd.FINISHED:
+        raise InputError(f"the run is {manifest.get('status')!r}, not finished", file=folder)
+    summary = rd.read_json(folder / rd.SUMMARY, "has no summary.json")
+    tables = {
+        name: _read_table(folder / f"{name}.parquet", name != "tasks")
+        for name in ("jobs", "timeline", "tasks")
+    }
+    try:
+        config = (folder / rd.CONFIG).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be read: {error}", file=folder / rd.CONFIG) from None
+    return Result(
+        jobs=tables["jobs"],
+        timeline=tables["timeline"],
+        tasks=tables["tasks"],
+        summary=summary,
+        counters=summary.get("counters", {}),
+        config=config,
+        manifest=manifest,
+        notes=tuple(manifest.get("notes", ())),
+        path=folder,
+    )
+
+
+def jobs_table(workload: JobWorkload, outcome: Outcome) -> pa.Table:
+    """Return the table of jobs; times are exact to the nanosecond before they are turned into seconds."""
+    arrays = workload.arrays()
+    ideal_ns = np.maximum.reduceat(arrays.duration_ns, arrays.first_task[:-1])
+    started, finished = outcome.start_ns >= 0, outcome.finish_ns >= 0
+    jct_s = (outcome.finish_ns - arrays.submit_ns) / 1e9
+    ideal_s = ideal_ns / 1e9
+    sized = finished & (ideal_ns > 0)
+    jobs = workload.jobs
+    return make_table(
+        JOBS,
+        {
+            "job_id": column(jobs, "job_id"),
+            "submit_s": column(jobs, "submit_s"),
+            "start_s": null_unless(started, outcome.start_ns / 1e9),
+            "finish_s": null_unless(finished, outcome.finish_ns / 1e9),
+            "jct_s": null_unless(finished, jct_s),
+            "wait_s": null_unless(started, (outcome.start_ns - arrays.submit_ns) / 1e9),
+            "ideal_s": ideal_s,
+            "slowdown": null_unless(sized, jct_s / np.where(sized, ideal_s, 1.0)),
+            "num_tasks": column(jobs, "num_tasks"),
+            "mean_task_s": column(jobs, "mean_task_s"),
+            "job_class": from_strings(np.where(outcome.is_long, "long", "short").tolist()),
+            "constraint": jobs["constraint"].combine_chunks(),
+            "tenant": jobs["tenant"].combine_chunks(),
+        },
+    )
+
+
+def timeline_table(timeline: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
+    """Return the table of a timeline."""
+    return make_table(
+        TIMELINE, {c.name: np.asarray(timeline[c.name], c.type.to_pandas_dtype()) for c in TIMELINE}
+    )
+
+
+def tasks_table(workload: JobWorkload, tasks: Mapping[str, npt.NDArray[np.int64]]) -> pa.Table:
+    """Return the table of tasks."""
+    first_task = workload.arrays().first_task
+    counts = np.diff(first_task)
+    started, finished = tasks["start_ns"] >= 0, tasks["finish_ns"] >= 0
+    return make_table(
+        TASKS,
+        {
+            "job_id": column(workload.tasks, "job_id"),
+            "task": np.arange(workload.num_tasks) - np.repeat(first_task[:-1], counts),
+            "node": null_unless(started, tasks["node"]),
+            "start_s": null_unless(started, tasks["start_ns"] / 1e9),
+            "finish_s": null_unless(finished, tasks["finish_ns"] / 1e9),
+            "duration_s": column(workload.tasks, "duration_s"),
+        },
+    )
+
+
+def _read_table(path: Path, required: bool) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    if not path.exists() and not required:
+        return None
+    try:
+        return pq.read_table(path, partitioning=None)
+    except FileNotFoundError:
+        raise InputError(f"has no {path.name}", file=path.parent) from None
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"is not a Parquet file that can be read: {error}", file=path) from None

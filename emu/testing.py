@@ -1,0 +1,125 @@
+"""Checks for a scheduler of one's own: what every scheduler must hold, tried on small hard workloads.
+
+    from emu.testing import check_scheduler
+    check_scheduler(MyScheduler)
+"""  # fmt: skip
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from emu.emulation import run
+from emu.results import Result
+from workloads.jobs import JobWorkload, make_workload
+
+SLACK_S = 1e-6
+"""Times in tables are rounded: two equal ones may differ by less than this."""
+
+
+def check_scheduler(
+    scheduler: Any, parameters: Mapping[str, Any] | None = None, *, in_process: bool = True
+) -> None:
+    """Check that a scheduler runs every task once, within slots, not too early, and the same way twice.
+
+    Parameters
+    ----------
+    scheduler : str, class or object
+        As `emu.run` takes it.
+    parameters : mapping, optional
+        Of the scheduler.
+    in_process : bool
+        False also checks that the scheduler can be hosted by Ray.
+
+    Raises
+    ------
+    AssertionError
+        What does not hold, and in which case.
+    InputError
+        The scheduler returned something that is no placement.
+    """
+    for case, workload, nodes, slots in _cases():
+        first, again = (
+            run(
+                scheduler,
+                workload,
+                nodes,
+                slots=slots,
+                parameters=parameters,
+                seed=7,
+                in_process=in_process,
+                output_tasks=True,
+                short_cutoff=5.0,
+                long_partition=0.8,
+            )
+            for _ in range(2)
+        )
+        check_result(first, workload, nodes, slots, case)
+        _hold(first.jobs.equals(again.jobs), case, "the same seed gave two different results")
+
+
+def check_result(
+    result: Result, workload: JobWorkload, nodes: int, slots: int, case: str = "the run"
+) -> None:
+    """Check a result with tasks against its workload; raises as `check_scheduler`."""
+    assert result.tasks is not None, "the result has no tasks; run with output_tasks=True"
+    tasks, jobs = result.tasks.to_pandas(), result.jobs.to_pandas()
+    _hold(
+        len(tasks) == workload.num_tasks,
+        case,
+        f"{workload.num_tasks} tasks arrived, {len(tasks)} are reported",
+    )
+    never = tasks.index[tasks.start_s.isna() | tasks.finish_s.isna()]
+    _hold(len(never) == 0, case, f"{len(never)} tasks never ran, the first of job {_job(tasks, never)}")
+    off = tasks.index[~tasks.node.between(0, nodes - 1)]
+    _hold(len(off) == 0, case, f"a task of job {_job(tasks, off)} ran on a node that does not exist")
+    ran_s = tasks.finish_s - tasks.start_s
+    wrong = tasks.index[(ran_s - tasks.duration_s).abs() > SLACK_S]
+    _hold(len(wrong) == 0, case, f"a task of job {_job(tasks, wrong)} did not run for its duration")
+    submit_s = np.repeat(jobs.submit_s.to_numpy(), jobs.num_tasks)
+    early = tasks.index[tasks.start_s < submit_s - SLACK_S]
+    _hold(len(early) == 0, case, f"a task of job {_job(tasks, early)} started before the job arrived")
+    most = int(_most_at_once(tasks, nodes).max())
+    _hold(most <= slots, case, f"a node of {slots} slots ran {most} tasks at once")
+    last_s = tasks.groupby("job_id").finish_s.max().loc[jobs.job_id].to_numpy()
+    _hold(bool((np.abs(last_s - jobs.finish_s) < 1.0).all()), case, "a job did not finish with its last task")
+
+
+def _cases() -> Iterator[tuple[str, JobWorkload, int, int]]:
+    """Yield name, workload, nodes and slots of small cases, each of which breaks some plausible mistake."""
+    rng = np.random.default_rng(20)
+    yield "one job of one task", make_workload("one", [0.0], [1], [3.0]), 5, 1
+    yield "a job larger than the cluster", make_workload("wide", [0.0, 1.0], [40, 1], [2.0] * 41), 5, 1
+    yield "all jobs at once", make_workload("burst", np.zeros(30), [2] * 30, rng.uniform(0.1, 20, 60)), 8, 1
+    yield "tasks of no length", make_workload("zero", np.arange(10.0), [3] * 10, [0.0, 1.0, 9.0] * 10), 5, 1
+    counts = rng.integers(1, 9, 80)
+    durations = np.repeat(np.where(rng.random(80) < 0.8, 2.0, 30.0), counts) * rng.uniform(
+        0.5, 1.5, counts.sum()
+    )
+    mixed = make_workload("mixed", np.cumsum(rng.exponential(2.0, 80)), counts, durations)
+    yield "short and long jobs", mixed, 20, 1
+    yield "nodes of four slots", mixed, 5, 4
+
+
+def _most_at_once(tasks: Any, nodes: int) -> np.ndarray:
+    """Return, for each node, the largest number of tasks that ran at the same time."""
+    some = tasks[tasks.finish_s > tasks.start_s]
+    node = np.concatenate([some.node, some.node]).astype(np.int64)
+    change = np.repeat([1, -1], len(some))
+    # One task ends as the next starts: at equal times ends come first.
+    order = np.lexsort((change, np.concatenate([some.start_s, some.finish_s]), node))
+    running = np.cumsum(change[order])  # every node ends at 0, so one sum serves them all
+    most = np.zeros(nodes, np.int64)
+    np.maximum.at(most, node[order], running)
+    return most
+
+
+def _job(tasks: Any, rows: Any) -> Any:
+    return tasks.job_id[rows[0]] if len(rows) else None
+
+
+def _hold(holds: bool, case: str, what: str) -> None:
+    if not holds:
+        raise AssertionError(f"{case}: {what}")

@@ -1,0 +1,74 @@
+"""A small workload, and the command line called in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from emu.cli import main
+from workloads.jobs import JobWorkload, make_workload
+
+CUTOFF_S = 10.0
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def line(self) -> str:
+        """The one line of an error."""
+        lines = self.err.splitlines()
+        assert len(lines) == 1, self.err
+        assert "Traceback" not in self.err
+        return lines[0]
+
+
+def small_workload(jobs: int = 60, seed: int = 5) -> JobWorkload:
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 6, jobs)
+    means = np.where(rng.random(jobs) < 0.8, 4.0, 40.0)
+    return make_workload(
+        "small",
+        np.cumsum(rng.exponential(3.0, jobs)),
+        counts,
+        np.repeat(means, counts) * rng.uniform(0.5, 1.5, counts.sum()),
+        short_cutoff_s=CUTOFF_S,
+        long_partition=0.75,
+    )
+
+
+@pytest.fixture(scope="session")
+def workload() -> JobWorkload:
+    return small_workload()
+
+
+@pytest.fixture
+def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workload: JobWorkload) -> Path:
+    """A Parquet folder, in the current folder, which is a new one."""
+    from workloads.catalogue import save_workload
+
+    monkeypatch.chdir(tmp_path)
+    save_workload(workload, "small")
+    return tmp_path / "small"
+
+
+@pytest.fixture
+def emu(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., Ended]:
+    """The command line in a new folder: arguments to exit code and what was printed."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*argv: object) -> Ended:
+        capsys.readouterr()
+        code = main([str(a) for a in argv])
+        return Ended(code, *capsys.readouterr())
+
+    return call

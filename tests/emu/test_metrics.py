@@ -1,0 +1,141 @@
+"""Metrics against figures worked out by hand or by NumPy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from emu.metrics import (
+    after_warmup,
+    confidence_95,
+    describe_jobs,
+    describe_times,
+    jain_index,
+    offered_load,
+    ratios,
+    share_improved,
+    summarise_seeds,
+    t_quantile,
+)
+
+
+def jobs_table(
+    submit: list[float], jct: list[float | None], ideal: list[float], long: list[bool]
+) -> pa.Table:
+    finish = [None if j is None else s + j for s, j in zip(submit, jct, strict=True)]
+    slowdown = [None if j is None or i == 0 else j / i for j, i in zip(jct, ideal, strict=True)]
+    return pa.table(
+        {
+            "submit_s": submit,
+            "finish_s": finish,
+            "jct_s": jct,
+            "slowdown": slowdown,
+            "job_class": ["long" if x else "short" for x in long],
+        }
+    )
+
+
+def test_percentiles_are_linear() -> None:
+    told = describe_times(np.array([1.0, 2.0, 4.0, 8.0, 16.0]))
+    assert told == {
+        "count": 5,
+        "mean": 6.2,
+        "p50": 4.0,
+        "p90": pytest.approx(12.8),
+        "p99": pytest.approx(15.68),
+    }
+    assert describe_times(np.array([])) == {"count": 0}
+
+
+def test_jain_index_is_one_for_equals_and_one_over_n_for_one_alone() -> None:
+    assert jain_index(np.full(7, 3.0)) == pytest.approx(1.0)
+    assert jain_index(np.array([5.0, 0.0, 0.0, 0.0])) == pytest.approx(0.25)
+    assert jain_index(np.zeros(3)) is None
+    assert jain_index(np.array([])) is None
+
+
+def test_classes_warmup_and_unfinished_jobs() -> None:
+    jobs = jobs_table(
+        [100.0, 101.0, 105.0, 110.0, 120.0], [50.0, 2.0, None, 4.0, 30.0], [1.0, 1.0, 1.0, 0.0, 10.0],
+        [True, False, False, False, True],
+    )  # fmt: skip
+    told = describe_jobs(jobs, warmup_s=1.0)
+    assert told["all"]["count"] == 3  # the first is warm-up, the third never finished
+    assert told["short"] == {"count": 2, "mean": 3.0, "p50": 3.0, "p90": 3.8, "p99": 3.98}
+    assert told["long"]["mean"] == 30.0
+    assert told["makespan_s"] == 50.0  # warm-up or not, it is time that passed
+    assert told["jain_index"] == pytest.approx((2 + 3) ** 2 / (2 * (4 + 9)))
+    assert told["unfinished"] == 1
+
+
+def test_a_class_without_jobs_is_absent() -> None:
+    told = describe_jobs(jobs_table([0.0], [1.0], [1.0], [False]))
+    assert "long" not in told
+    assert "unfinished" not in told
+
+
+def test_warmup_counts_from_the_first_arrival() -> None:
+    assert after_warmup(np.array([600.0, 605.0, 610.0]), 5.0).tolist() == [False, True, True]
+
+
+def test_offered_load() -> None:
+    assert offered_load(90.0, 10.0, 10) == pytest.approx(0.9)
+    assert offered_load(90.0, 0.0, 10) is None
+
+
+@pytest.mark.parametrize(
+    ("degrees", "t"), [(1, 12.7062), (4, 2.7764), (35, 2.0423), (200, 1.9799), (5000, 1.96)]
+)
+def test_t_quantiles_are_never_too_small(degrees: int, t: float) -> None:
+    assert t_quantile(degrees) == pytest.approx(t)
+
+
+def test_confidence_interval_by_hand() -> None:
+    mean, half = confidence_95([1.0, 2.0, 3.0])
+    assert mean == 2.0
+    assert half == pytest.approx(4.3027 * 1.0 / math.sqrt(3))
+    assert math.isnan(confidence_95([1.0])[1])
+    assert confidence_95([0.1] * 10) == (0.1, 0.0)
+
+
+def test_intervals_hold_the_mean_about_95_times_in_100() -> None:
+    rng = np.random.default_rng(1)
+    held = [abs(m) <= h for m, h in (confidence_95(rng.normal(size=5)) for _ in range(4000))]
+    assert 0.94 < np.mean(held) < 0.96
+
+
+def test_ratios_are_paired_by_seed() -> None:
+    mean, half = ratios([1.0, 10.0, 100.0], [2.0, 20.0, 200.0])
+    assert (mean, half) == (2.0, 0.0)
+    assert math.isnan(ratios([0.0], [1.0])[0])
+
+
+def test_share_improved_leaves_ties_and_unfinished_out() -> None:
+    first, other = np.array([1.0, 2.0, 3.0, np.nan]), np.array([0.5, 2.0, np.nan, 1.0])
+    assert share_improved(first, other, np.ones(4, bool)) == 0.25
+    assert math.isnan(share_improved(first, other, np.zeros(4, bool)))
+
+
+def test_summary_of_seeds() -> None:
+    def one(seed: int, mean: float, long: bool) -> dict[str, object]:
+        classes = {"all": {"count": 2, "mean": mean}} | ({"long": {"count": 1, "mean": 1.0}} if long else {})
+        return {
+            "scheduler": "s",
+            "seed": seed,
+            "jobs": {**classes, "makespan_s": 5.0},
+            "engine": {"wall_s": mean, "events": 10},
+            "counters": {"probes": seed},
+        }
+
+    told = summarise_seeds([one(1, 1.0, True), one(2, 3.0, False)])
+    assert (told["scheduler"], told["seed"], told["seeds"]) == ("s", 1, [1, 2])
+    assert told["jobs"]["all"] == {"count": 2, "mean": 2.0}
+    assert "long" not in told["jobs"]
+    low, high = told["confidence_95"]["jobs"]["all"]["mean"]
+    assert (low + high) / 2 == pytest.approx(2.0)
+    assert high - 2.0 == pytest.approx(12.7062 * math.sqrt(2) / math.sqrt(2))
+    assert told["confidence_95"]["jobs"]["makespan_s"] == [5.0, 5.0]
+    assert told["counters"]["probes"] == 1.5

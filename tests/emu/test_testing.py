@@ -1,0 +1,100 @@
+"""The checks for schedulers: built-in ones pass, broken results and schedulers do not."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import emu
+from emu.results import Result
+from emu.testing import check_result, check_scheduler
+from workloads.errors import InputError
+from workloads.jobs import JobWorkload
+
+
+class RoundRobin:
+    """Keeps going round the nodes."""
+
+    def __init__(self) -> None:
+        self.next = 0
+
+    def place(self, job, nodes):
+        ids = (self.next + np.arange(job.num_tasks)) % len(nodes.work_left_s)
+        self.next = int(ids[-1]) + 1
+        return ids
+
+
+class OutOfRange:
+    def place(self, job, nodes):
+        return np.full(job.num_tasks, len(nodes.work_left_s))
+
+
+class TooFew:
+    def place(self, job, nodes):
+        return np.zeros(job.num_tasks - 1, np.int64)
+
+
+class Undecided:
+    calls = 0
+
+    def place(self, job, nodes):
+        Undecided.calls += 1
+        return np.random.default_rng(Undecided.calls).integers(0, len(nodes.work_left_s), job.num_tasks)
+
+
+@pytest.mark.parametrize("scheduler", ["random", "sparrow", "central-fifo", "eagle", RoundRobin])
+def test_good_schedulers_pass(scheduler: object) -> None:
+    check_scheduler(scheduler)
+
+
+@pytest.mark.parametrize("scheduler", [OutOfRange, TooFew])
+def test_what_is_no_placement_is_refused(scheduler: type) -> None:
+    with pytest.raises(InputError, match=scheduler.__name__):
+        check_scheduler(scheduler)
+
+
+def test_a_scheduler_that_is_not_the_same_twice_is_caught() -> None:
+    with pytest.raises(AssertionError, match="two different results"):
+        check_scheduler(Undecided)
+
+
+@pytest.fixture(scope="module")
+def result(workload: JobWorkload) -> Result:
+    return emu.run("sparrow", workload, 6, in_process=True, output_tasks=True)
+
+
+def changed(result: Result, name: str, change: Callable[[np.ndarray], np.ndarray]) -> Result:
+    assert result.tasks is not None
+    at = result.tasks.column_names.index(name)
+    values = pa.array(change(result.tasks[name].to_numpy().copy()), from_pandas=True)
+    return dataclasses.replace(result, tasks=result.tasks.set_column(at, name, values))
+
+
+def test_a_good_result_passes(result: Result, workload: JobWorkload) -> None:
+    check_result(result, workload, 6, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "told"),
+    [
+        ("node", lambda v: np.zeros_like(v), "1 slots ran .* tasks at once"),
+        ("node", lambda v: v + 1, "node that does not exist"),
+        ("start_s", lambda v: v - 1e4, "did not run for its duration"),
+        ("start_s", lambda v: np.where(np.arange(len(v)) == 3, np.nan, v), "1 tasks never ran"),
+    ],
+)
+def test_broken_results_are_caught(
+    result: Result, workload: JobWorkload, name: str, change: Callable[..., np.ndarray], told: str
+) -> None:
+    with pytest.raises(AssertionError, match=told):
+        check_result(changed(result, name, change), workload, 6, 1)
+
+
+def test_tasks_before_their_job_are_caught(result: Result, workload: JobWorkload) -> None:
+    both = changed(changed(result, "start_s", lambda v: v - 1e4), "finish_s", lambda v: v - 1e4)
+    with pytest.raises(AssertionError, match="before the job arrived"):
+        check_result(both, workload, 6, 1)

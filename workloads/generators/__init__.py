@@ -1,0 +1,1 @@
+"""Statistical workload generators: `yahoo` (published clusters) and `poisson` (queueing theory)."""

@@ -1,0 +1,54 @@
+"""What all generators share: seeded random numbers, Poisson arrivals, and the checks of common parameters."""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+import numpy as np
+
+from workloads.errors import InputError
+from workloads.jobs import Float64Array
+
+MAX_JOBS = 10_000_000
+
+
+def generator(seed: int) -> np.random.Generator:
+    """Return the random numbers of a seed: Philox, the same on every machine.
+
+    Raises
+    ------
+    InputError
+        The seed is not a whole number from 0.
+    """
+    check_whole("seed", seed, 0, 2**64 - 1)
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(int(seed))))
+
+
+def arrivals(rng: np.random.Generator, count: int, mean_gap_s: float) -> Float64Array:
+    """Return the first `count` times of a Poisson process with the given mean gap, from time 0 on."""
+    return np.cumsum(rng.standard_exponential(count)) * mean_gap_s
+
+
+def check_load(jobs: int, load: float, nodes: int) -> None:
+    """Refuse a number of jobs, an offered load or a number of nodes out of range."""
+    check_whole("jobs", jobs, 1, MAX_JOBS)
+    check_whole("nodes", nodes, 1, 10_000_000)
+    check_positive("load", load)
+
+
+def check_whole(name: str, value: object, least: int, most: int) -> None:
+    """Refuse what is not a whole number in ``least..most``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= int(value) <= most:
+        raise InputError(f"{value!r} is not a whole number from {least} to {most}", field=name)
+
+
+def check_positive(name: str, value: object) -> None:
+    """Refuse what is not a finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < math.inf:
+        raise InputError(f"{value!r} is not a number above 0", field=name)
+
+
+def offered_load(work_s: float, last_submit_s: float, slots: int) -> str:
+    """Return the load that was drawn, for the metadata: it differs from the one asked for by chance."""
+    return f"{work_s / (last_submit_s * slots):.4f}" if last_submit_s > 0 else "infinite"

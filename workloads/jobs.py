@@ -1,0 +1,329 @@
+"""Workloads of jobs: independent tasks that arrive together, as in the traces of Sparrow, Hawk and Eagle.
+
+A job arrives at a time, has one or more tasks, and is done when its last task is. A workload is two Arrow
+tables, one row per job and one row per task; tasks lie in job order. Times are float64 seconds in the tables
+and int64 nanoseconds in the arrays the kernel gets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from workloads.arrow import column, from_numpy, to_numpy
+from workloads.errors import InputError
+
+SCHEMA_VERSION = 1
+MAX_TIME_S = 9.0e9
+"""Times above this (285 years) do not fit int64 nanoseconds."""
+
+Int64Array = npt.NDArray[np.int64]
+Float64Array = npt.NDArray[np.float64]
+
+
+def _field(name: str, kind: pa.DataType, unit: str, about: str, nullable: bool = False) -> pa.Field:
+    return pa.field(name, kind, nullable=nullable, metadata={"unit": unit, "description": about})
+
+
+JOBS_SCHEMA = pa.schema(
+    [
+        _field("job_id", pa.int64(), "1", "identifies the job in tasks and results"),
+        _field("submit_s", pa.float64(), "s", "when the job arrives; rows are in this order"),
+        _field("num_tasks", pa.int64(), "1", "tasks of the job, at least one"),
+        _field(
+            "mean_task_s",
+            pa.float64(),
+            "s",
+            "mean task duration as the trace states it; estimates start here",
+        ),
+        _field("constraint", pa.string(), "", "kind of placement constraint, or null", nullable=True),
+        _field("tenant", pa.string(), "", "who submitted the job, or null", nullable=True),
+    ],
+    metadata={"schema_version": str(SCHEMA_VERSION)},
+)
+"""One row per job, in order of arrival."""
+
+TASKS_SCHEMA = pa.schema(
+    [
+        _field("job_id", pa.int64(), "1", "job of the task; all tasks of a job lie together, in job order"),
+        _field("duration_s", pa.float64(), "s", "how long the task keeps its slot"),
+    ],
+    metadata={"schema_version": str(SCHEMA_VERSION)},
+)
+"""One row per task, in job order and within a job in trace order."""
+
+
+class JobArrays(NamedTuple):
+    """A workload as the kernel sees it: read-only, C-contiguous int64 arrays for J jobs and T tasks.
+
+    Attributes
+    ----------
+    submit_ns : ndarray of int64, shape (J,)
+    first_task : ndarray of int64, shape (J + 1,)
+        Tasks of job j are ``first_task[j]:first_task[j + 1]``.
+    duration_ns : ndarray of int64, shape (T,)
+    mean_ns : ndarray of int64, shape (J,)
+        The trace's mean task duration.
+    """
+
+    submit_ns: Int64Array
+    first_task: Int64Array
+    duration_ns: Int64Array
+    mean_ns: Int64Array
+
+
+@dataclass(frozen=True, eq=False)
+class JobWorkload:
+    """Jobs with their arrival times and task durations; make one with `make_workload` or a reader.
+
+    Attributes
+    ----------
+    name : str
+        What the workload is called in results: the generator's name or the file's.
+    jobs, tasks : pyarrow.Table
+        As `JOBS_SCHEMA` and `TASKS_SCHEMA`.
+    short_cutoff_s : float | None
+        Mean task duration up to which a job is short, where the workload has one.
+    long_partition : float | None
+        Share (0..1) of the nodes that long jobs may use.
+    metadata : dict of str to str
+        Origin, recipe, what was done to the data; travels with the Parquet form.
+    notes : tuple of str
+        What the user must be told, such as that arrivals were sorted.
+    """
+
+    name: str
+    jobs: pa.Table
+    tasks: pa.Table
+    short_cutoff_s: float | None = None
+    long_partition: float | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def num_jobs(self) -> int:
+        """Number of jobs."""
+        return self.jobs.num_rows
+
+    @property
+    def num_tasks(self) -> int:
+        """Number of tasks of all jobs."""
+        return self.tasks.num_rows
+
+    def arrays(self) -> JobArrays:
+        """Return the workload as `JobArrays`: times rounded to the nanosecond, arrivals as given."""
+        first_task = np.zeros(self.num_jobs + 1, np.int64)
+        np.cumsum(column(self.jobs, "num_tasks"), out=first_task[1:])
+        arrays = JobArrays(
+            submit_ns=_nanoseconds(column(self.jobs, "submit_s")),
+            first_task=first_task,
+            duration_ns=_nanoseconds(column(self.tasks, "duration_s")),
+            mean_ns=_nanoseconds(column(self.jobs, "mean_task_s")),
+        )
+        for array in arrays:
+            array.flags.writeable = False
+        return arrays
+
+    def fingerprint(self) -> str:
+        """Return the sha256 (hex) of all jobs and tasks; name, metadata and notes do not count."""
+        digest = hashlib.sha256(f"emu jobs {SCHEMA_VERSION} {self.num_jobs} {self.num_tasks}".encode())
+        for name in ("job_id", "submit_s", "num_tasks", "mean_task_s"):
+            digest.update(column(self.jobs, name).data)
+        digest.update(column(self.tasks, "duration_s").data)
+        for name in ("constraint", "tenant"):
+            labels = self.jobs[name].combine_chunks()
+            if labels.null_count < len(labels):  # order of first appearance: one coding for one content
+                coded = labels.dictionary_encode()
+                digest.update(repr((name, coded.dictionary.to_pylist())).encode())
+                digest.update(to_numpy(coded.indices.fill_null(-1)).data)
+        return digest.hexdigest()
+
+
+def make_workload(
+    name: str,
+    submit_s: npt.ArrayLike,
+    num_tasks: npt.ArrayLike,
+    duration_s: npt.ArrayLike,
+    mean_task_s: npt.ArrayLike | None = None,
+    *,
+    job_id: npt.ArrayLike | None = None,
+    constraint: pa.Array | Sequence[str | None] | None = None,
+    tenant: pa.Array | Sequence[str | None] | None = None,
+    short_cutoff_s: float | None = None,
+    long_partition: float | None = None,
+    metadata: Mapping[str, str] | None = None,
+    notes: tuple[str, ...] = (),
+    origin: object = None,
+) -> JobWorkload:
+    """Build a workload of J jobs and T tasks from arrays, check it, and sort it by arrival.
+
+    Parameters
+    ----------
+    name : str
+    submit_s : array_like, shape (J,)
+        Arrival times in seconds. When they are not in order jobs are sorted (stable), and a note says so.
+    num_tasks : array_like of int, shape (J,)
+    duration_s : array_like, shape (T,)
+        Task durations in seconds, job after job in the order of `submit_s`.
+    mean_task_s : array_like, shape (J,), optional
+        Mean task duration as the trace states it; by default the mean of the durations.
+    job_id : array_like of int, shape (J,), optional
+        Distinct ids; by default the position after sorting.
+    constraint, tenant : string array or sequence of str or None, length J, optional
+    short_cutoff_s, long_partition, metadata, notes
+        As in `JobWorkload`.
+    origin : optional
+        File named in errors and notes.
+
+    Raises
+    ------
+    InputError
+        No jobs; lengths that do not match; a time that is negative, not finite or above `MAX_TIME_S`; a job
+        without tasks; a task count that does not add up; a job id given twice.
+    """
+    submit = check_times(submit_s, "submit_s", file=origin)
+    counts = check_counts(num_tasks, "num_tasks", file=origin)
+    durations = check_times(duration_s, "duration_s", file=origin)
+    if len(submit) == 0:
+        raise InputError("the workload has no jobs", file=origin)
+    _same_length("num_tasks", counts, len(submit), origin)
+    # The largest count first: a sum of absurd counts would wrap.
+    if int(counts.max()) > len(durations) or (total := int(counts.sum())) != len(durations):
+        total = sum(counts.tolist())
+        raise InputError(
+            f"counts add up to {total} tasks, but there are {len(durations)} durations",
+            file=origin,
+            field="num_tasks",
+        )
+    if mean_task_s is None:
+        means = np.add.reduceat(durations, np.cumsum(counts) - counts) / counts
+    else:
+        means = check_times(mean_task_s, "mean_task_s", file=origin)
+        _same_length("mean_task_s", means, len(submit), origin)
+    _check_classes(short_cutoff_s, long_partition, origin)
+    ids = None if job_id is None else _check_ids(job_id, len(submit), origin)
+    kinds = _labels("constraint", constraint, len(submit), origin)
+    tenants = _labels("tenant", tenant, len(submit), origin)
+
+    if np.any(submit[1:] < submit[:-1]):
+        order = np.argsort(submit, kind="stable")
+        notes = (*notes, _sorted_note(order, origin or name))
+        durations = durations[_task_order(counts, order)]
+        submit, counts, means = submit[order], counts[order], means[order]
+        ids = None if ids is None else ids[order]
+        kinds, tenants = kinds.take(from_numpy(order)), tenants.take(from_numpy(order))
+    if ids is None:
+        ids = np.arange(len(submit), dtype=np.int64)
+    jobs = [*(from_numpy(a) for a in (ids, submit, counts, means)), kinds, tenants]
+    return JobWorkload(
+        name=name,
+        jobs=pa.Table.from_arrays(jobs, schema=JOBS_SCHEMA),
+        tasks=pa.Table.from_arrays(
+            [from_numpy(np.repeat(ids, counts)), from_numpy(durations)], schema=TASKS_SCHEMA
+        ),
+        short_cutoff_s=short_cutoff_s,
+        long_partition=long_partition,
+        metadata=dict(metadata or {}),
+        notes=tuple(notes),
+    )
+
+
+def check_times(
+    values: npt.ArrayLike, name: str, *, file: object = None, lines: Int64Array | None = None
+) -> Float64Array:
+    """Return times (s) as a float64 array, or name the first that is negative, not finite or too large.
+
+    `lines` gives the line of each value where that is not its 1-based position.
+    """
+    times = np.ascontiguousarray(values, np.float64)
+    bad = ~((times >= 0) & (times <= MAX_TIME_S))
+    if bad.any():
+        at = int(np.argmax(bad))
+        value = float(times[at])
+        if not np.isfinite(value):
+            want = "is not a finite number"
+        elif value < 0:
+            want = "is negative; times are in seconds, 0 or more"
+        else:
+            want = f"is more than {MAX_TIME_S:.0e} seconds; are the times in seconds?"
+        raise InputError(
+            f"{value!r} {want}", file=file, line=at + 1 if lines is None else int(lines[at]), field=name
+        )
+    return times + 0.0  # a copy the caller cannot change, with -0.0 made 0.0
+
+
+def check_counts(values: npt.ArrayLike, name: str, *, file: object = None) -> Int64Array:
+    """Return task counts as an int64 array, or name the first that is below one or not whole."""
+    given = np.asarray(values)
+    if given.dtype.kind not in "iuf":
+        raise InputError(f"want whole numbers, have {given.dtype}", file=file, field=name)
+    with np.errstate(invalid="ignore"):
+        counts = given.astype(np.int64)
+    bad = (given < 1) | (counts != given)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise InputError(
+            f"{given[at]} tasks; a job has a whole number of tasks, 1 or more",
+            file=file,
+            line=at + 1,
+            field=name,
+        )
+    return counts
+
+
+def _check_ids(job_id: npt.ArrayLike, num_jobs: int, file: object) -> Int64Array:
+    ids = np.array(job_id, np.int64)
+    _same_length("job_id", ids, num_jobs, file)
+    order = np.argsort(ids, kind="stable")
+    twice = ids[order][1:] == ids[order][:-1]
+    if twice.any():
+        at = int(order[1:][twice].min())
+        raise InputError(f"job {ids[at]} is there twice", file=file, line=at + 1, field="job_id")
+    return ids
+
+
+def _check_classes(short_cutoff_s: float | None, long_partition: float | None, file: object) -> None:
+    if short_cutoff_s is not None and not (0 <= short_cutoff_s <= MAX_TIME_S):
+        raise InputError(
+            f"{short_cutoff_s!r} is not a duration in seconds", file=file, field="short_cutoff_s"
+        )
+    if long_partition is not None and not (0 <= long_partition <= 1):
+        raise InputError(f"{long_partition!r} is not a share in 0..1", file=file, field="long_partition")
+
+
+def _labels(
+    name: str, labels: pa.Array | Sequence[str | None] | None, num_jobs: int, file: object
+) -> pa.Array:
+    """Return labels of jobs as a string array, all null where there are none."""
+    if labels is None:
+        return pa.nulls(num_jobs, pa.string())
+    if len(labels) != num_jobs:
+        raise InputError(f"{len(labels)} values for {num_jobs} jobs", file=file, field=name)
+    return labels if isinstance(labels, pa.Array) else pa.array(labels, pa.string())
+
+
+def _same_length(name: str, values: npt.NDArray[Any], num_jobs: int, file: object) -> None:
+    if values.shape != (num_jobs,):
+        raise InputError(f"{len(values)} values for {num_jobs} jobs", file=file, field=name)
+
+
+def _sorted_note(order: Int64Array, origin: object) -> str:
+    moved = int(np.count_nonzero(order != np.arange(len(order))))
+    return f"arrivals of {origin} were not in order: {moved} jobs moved; sorted by submit time"
+
+
+def _task_order(counts: Int64Array, order: Int64Array) -> Int64Array:
+    """Return the index that puts tasks in job order after the jobs were put in `order`."""
+    first = np.cumsum(counts) - counts
+    sizes = counts[order]
+    return np.repeat(first[order] - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
+
+
+def _nanoseconds(seconds: Float64Array) -> Int64Array:
+    return np.rint(seconds * 1e9).astype(np.int64)

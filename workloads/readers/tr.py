@@ -1,0 +1,201 @@
+"""The ``.tr`` format of the Hawk and Eagle traces: one job a line, plain or gzip.
+
+A line is ``submit_time num_tasks mean_task_duration duration_1 … duration_n``, separated by blanks, times in
+seconds. Blank lines are ignored. The mean is taken as stated, not checked against the durations: schedulers
+estimate from it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NoReturn, cast
+
+import numpy as np
+
+from workloads.arrow import column
+from workloads.errors import InputError
+from workloads.jobs import MAX_TIME_S, Int64Array, JobWorkload, check_times, make_workload
+from workloads.known import known_trace
+
+LINE_FORMAT = "submit_time num_tasks mean_task_duration duration..."
+_HEAD = ("submit_time", "num_tasks", "mean_task_duration")
+_LINES_PER_WRITE = 4096
+
+
+def read_tr(path: str | Path) -> JobWorkload:
+    """Read a ``.tr`` file; gzip is known by its first bytes.
+
+    Cut-off and long partition are set for the published traces, known by the start of the file's name.
+
+    Raises
+    ------
+    InputError
+        Names the file, the line and the field that is wrong.
+    """
+    submit, means, durations = array("d"), array("d"), array("d")
+    counts, lines = array("q"), array("q")
+    for number, line in _lines(path):
+        fields = line.split()
+        if not fields:
+            continue
+        try:
+            values = array("d", map(float, fields))
+            count = values[1]
+        except (ValueError, IndexError):
+            _explain(path, number, fields)
+        # float() takes 1_000 for a number; the format does not.
+        if count != len(values) - 3 or count < 1 or b"_" in line:
+            _explain(path, number, fields)
+        submit.append(values[0])
+        means.append(values[2])
+        counts.append(len(values) - 3)
+        lines.append(number)
+        durations.extend(values[3:])
+    if not submit:
+        raise InputError(f"the file holds no job; want lines of {LINE_FORMAT!r}", file=path)
+
+    line_of = np.frombuffer(lines, np.int64)
+    num_tasks = np.frombuffer(counts, np.int64)
+    submit_s = check_times(np.frombuffer(submit), "submit_time", file=path, lines=line_of)
+    mean_s = check_times(np.frombuffer(means), "mean_task_duration", file=path, lines=line_of)
+    duration_s = np.frombuffer(durations)
+    if not (duration_s.min() >= 0 and duration_s.max() <= MAX_TIME_S):  # false for NaN too
+        _explain_durations(path, duration_s, num_tasks, line_of)
+
+    name = trace_stem(path)
+    short_cutoff_s, long_partition = known_trace(name) or (None, None)
+    return make_workload(
+        name,
+        submit_s,
+        num_tasks,
+        duration_s,
+        mean_s,
+        short_cutoff_s=short_cutoff_s,
+        long_partition=long_partition,
+        metadata={"origin": Path(path).name},
+        origin=path,
+    )
+
+
+def write_tr(workload: JobWorkload, path: str | Path) -> None:
+    """Write a ``.tr`` file, gzip when the name ends in ``.gz``; reading it gives the same jobs and tasks.
+
+    Numbers are written in the shortest form that reads back to the same float. The format has no place for
+    job ids, cut-off, partition and metadata; the first are the line's position again when read.
+
+    Raises
+    ------
+    InputError
+        When jobs have constraints or tenants, which the format would lose, or the file cannot be written.
+    """
+    for name in ("constraint", "tenant"):
+        if workload.jobs[name].null_count < workload.num_jobs:
+            raise InputError(
+                f"the .tr format has no {name}; write a Parquet folder instead", file=path, field=name
+            )
+    try:
+        with open(path, "wb") as raw:
+            if str(path).endswith(".gz"):
+                # No name, no time: the same workload gives the same bytes.
+                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as packed:
+                    _write_lines(workload, cast(BinaryIO, packed))
+            else:
+                _write_lines(workload, raw)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from None
+
+
+def trace_stem(path: str | Path) -> str:
+    """Return the file's name without ``.tr`` and ``.gz``."""
+    return Path(path).name.removesuffix(".gz").removesuffix(".tr")
+
+
+def _write_lines(workload: JobWorkload, out: BinaryIO) -> None:
+    jobs = workload.jobs
+    durations = column(workload.tasks, "duration_s")
+    heads = zip(
+        column(jobs, "submit_s").tolist(),
+        column(jobs, "num_tasks").tolist(),
+        column(jobs, "mean_task_s").tolist(),
+        strict=True,
+    )
+    first = 0
+    text: list[str] = []
+    for submit, count, mean in heads:
+        numbers = " ".join(map(repr, durations[first : first + count].tolist()))
+        text.append(f"{submit!r} {count} {mean!r} {numbers}\n")
+        first += count
+        if len(text) == _LINES_PER_WRITE:
+            out.write("".join(text).encode())
+            text.clear()
+    out.write("".join(text).encode())
+
+
+def _lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
+    """Yield (1-based number, line) of a plain or gzip file; what cannot be read is an `InputError`."""
+    number = 0
+    try:
+        if Path(path).exists() and not Path(path).is_file():
+            raise InputError("is not a file; want a .tr file, or a folder with jobs.parquet", file=path)
+        with open(path, "rb") as raw:
+            packed = raw.peek(2)[:2] == b"\x1f\x8b"
+            stream = io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 20) if packed else raw
+            for number, line in enumerate(stream, start=1):
+                yield number, line
+    except EOFError:
+        raise InputError(
+            "the gzip stream ends too early; the file is truncated", file=path, line=number + 1
+        ) from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"the gzip stream is corrupt ({error})", file=path, line=number + 1) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=path) from None
+
+
+def _explain(path: str | Path, number: int, fields: list[bytes]) -> NoReturn:
+    """Raise the error for a line that is wrong, naming its first wrong field."""
+    for at, text in enumerate(fields):
+        name = _HEAD[at] if at < 3 else f"duration {at - 2}"
+        value = _number(text)
+        if value is None:
+            raise InputError(f"{_shown(text)} is not a number", file=path, line=number, field=name)
+        if at == 1 and (not 1 <= value < float("inf") or value != int(value)):
+            wrong = f"{_shown(text)} is not a task count; a job has a whole number of tasks, 1 or more"
+            raise InputError(wrong, file=path, line=number, field=name)
+    if len(fields) < 3:
+        wrong = f"the line ends after {len(fields)} of at least 4 fields; want {LINE_FORMAT!r}"
+        raise InputError(wrong, file=path, line=number, field=_HEAD[len(fields)])
+    have, want = len(fields) - 3, int(float(fields[1]))
+    which = "few" if have < want else "many"
+    wrong = f"too {which} durations: the line says {_shown(fields[1])} tasks and has {have}"
+    raise InputError(wrong, file=path, line=number, field=f"duration {min(have, want) + 1}")
+
+
+def _explain_durations(
+    path: str | Path, duration_s: np.ndarray, num_tasks: Int64Array, line_of: Int64Array
+) -> NoReturn:
+    """Raise the error for the first duration that is negative, not finite or too large."""
+    at = int(np.argmax(~((duration_s >= 0) & (duration_s <= MAX_TIME_S))))
+    ends = np.cumsum(num_tasks)
+    job = int(np.searchsorted(ends, at, side="right"))
+    within = at - int(ends[job] - num_tasks[job])
+    check_times(duration_s[at : at + 1], f"duration {within + 1}", file=path, lines=line_of[job : job + 1])
+    raise AssertionError("unreachable: the duration was wrong")
+
+
+def _number(text: bytes) -> float | None:
+    try:
+        return None if b"_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def _shown(text: bytes) -> str:
+    """Return a field as it can be printed: short, and without control characters."""
+    shown = ascii(text.decode("utf-8", "backslashreplace"))
+    return shown if len(shown) <= 40 else f"{shown[:36]}…{shown[0]}"
