@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 import tomllib
 from collections.abc import Mapping
@@ -77,7 +78,10 @@ class Plan:
             slots = self.cluster.total_slots
             note = f"offered load is {self.load:.2f}: more work arrives than {slots:,} slots do; queues grow"
             name = self.config["workload"]
-            if "nodes=" in generators().get(name if isinstance(name, str) else "", ""):
+            made_for = (
+                re.search(r"nodes=(\d+)", generators().get(name, "")) if isinstance(name, str) else None
+            )
+            if made_for and "nodes" not in self.config.workload_options and int(made_for[1]) != slots:
                 note += f"; --set workload_options.nodes={slots} makes {name} for this size"
             notes += (note,)
         return notes

@@ -19,7 +19,7 @@ class LeastLoaded:
         """Return the ids of ``job.num_tasks`` nodes; with more tasks than nodes, it goes around again.
 
         ``job`` has job_id, submit_s, num_tasks, estimate_s and is_long; ``nodes`` has, for N nodes,
-        work_left_s (float64, estimated), queued_tasks (int64) and slots.
+        work_left_s (float64, estimated), tasks (assigned and not ended) and slots.
         """
         emptiest_first = np.argsort(nodes.work_left_s, kind="stable")
         return np.resize(emptiest_first, job.num_tasks)

@@ -112,6 +112,7 @@ class Rules(NamedTuple):
     sticky: int  # 1: a probe of a short job stays until its job has no task left
     slack: float  # an entry may be bypassed by at most `slack` times its estimate
     live: int  # 1: remaining work is read from the scheduler (global view), 0: as told
+    bound_all: int  # 1: the bound holds for long entries too, and every choice is charged
     report_start: int  # 1: tell the scheduler when a bound task starts
 
 

@@ -4,6 +4,9 @@ An entry is served out of turn if its job has the least work left, but no short 
 `slack` times its own estimate. What is left of a job is what the node was told: by the probe, and by the
 scheduler's answers to its own requests. With `live` it is read from the scheduler instead, as the authors'
 simulator does (a global view).
+
+With `bound_all` long entries, too, are passed only within their slack, and whatever is served is charged to those in
+front of it: the form that the authors' simulator uses under least work left.
 """
 
 import math
@@ -40,11 +43,12 @@ def pick_shortest(w, node):
     while entry != NONE:
         estimate = w.work.estimate[rows.job[entry]]
         remaining = remaining_work(w, entry)
-        if remaining < least and estimate <= slack:
+        fits = estimate < slack if w.rules.bound_all == 1 else estimate <= slack
+        if remaining < least and (fits or entry == w.nodes.head[node]):
             chosen, in_front, least = entry, before, remaining
-            if rows.is_long[entry] == 1:
+            if rows.is_long[entry] == 1 and w.rules.bound_all == 0:
                 break
-        if rows.is_long[entry] == 0:
+        if rows.is_long[entry] == 0 or w.rules.bound_all == 1:
             slack = min(slack, w.rules.slack * estimate - rows.bypassed[entry])
         entry, before = rows.next[entry], entry
     return chosen, in_front
@@ -67,9 +71,9 @@ def drop_exhausted(w, node):
 
 @inlined
 def bypass(w, node, chosen):
-    """Charge the entries in front of a short one for the work that goes before them."""
+    """Charge the entries in front of `chosen` for the work that goes before them; a long one is not charged."""
     rows = w.entries
-    if rows.is_long[chosen] == 1:
+    if rows.is_long[chosen] == 1 and w.rules.bound_all == 0:
         return
     estimate = w.work.estimate[rows.job[chosen]]
     entry = w.nodes.head[node]

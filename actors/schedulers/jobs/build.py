@@ -25,7 +25,7 @@ NS = 1_000_000_000
 
 def fifo_rules(report_start: bool = False) -> Rules:
     """Nodes that serve their queue in order of arrival."""
-    return Rules(shortest_first=0, sticky=0, slack=0.0, live=0, report_start=int(report_start))
+    return Rules(shortest_first=0, sticky=0, slack=0.0, live=0, bound_all=0, report_start=int(report_start))
 
 
 def build_world(

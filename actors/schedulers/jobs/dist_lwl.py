@@ -180,6 +180,7 @@ def build(setting):
         sticky=0,
         slack=p["slack"],
         live=int(p["global_view"]),
+        bound_all=1,
         report_start=0,
     )
     world = build_world(setting, rules, most_sends=lambda tasks: tasks, schedulers=schedulers)

@@ -185,6 +185,7 @@ def build(setting, ideal=False):
             sticky=int(p["sticky"]),
             slack=p["slack"],
             live=int(p["live_progress"]),
+            bound_all=0,
             report_start=int(not late),
         ),
         most_sends=lambda tasks: most_probes(p["probe_ratio"], p["least_probes"], tasks),

@@ -24,6 +24,7 @@ LEDGER = np.dtype(
         ("slots", "i8"),
     ]
 )
+IDLE = -1
 CHOICE = np.dtype([("wait", "i8"), ("node", "i8")])
 
 
@@ -49,12 +50,12 @@ def make_placer(slots: np.ndarray, most_tasks: int, first: int, late: bool) -> P
 def waiting(ledger, node, t):
     """Estimated time until the node has done all that was assigned to it, ns.
 
-    A busy node waits at least 1 ns, however late its task: it is never taken for an idle one. With several
-    slots the work is taken to be spread evenly.
+    A node without work waits IDLE, less than nothing: it comes before one whose work takes no time. A busy one
+    waits at least 1 ns, however late its task. With several slots the work is taken to be spread evenly.
     """
     work = ledger.work[node]
     if work <= 0:
-        return work
+        return IDLE
     if t > ledger.started[node]:
         work -= min(t - ledger.started[node], ledger.running[node])
     return max(work // ledger.slots[node], 1)
@@ -120,7 +121,7 @@ def choose_least(ledger, choice, t, first, k, jitter, step, seed, job):
         elif wait < choice.wait[0]:
             choice.wait[0], choice.node[0] = wait, node
             sink_worse(choice, 0, k)
-        if wait == 0 and jitter == 0:
+        if wait == IDLE and jitter == 0:
             idle += 1
             if idle == k:  # no node can be better
                 break
@@ -134,7 +135,7 @@ def assign(ledger, choice, k, assigned, count, estimate):
     for i in range(count):
         node = choice.node[0]
         assigned[i] = node
-        choice.wait[0] += estimate // ledger.slots[node]
+        choice.wait[0] = max(choice.wait[0], 0) + estimate // ledger.slots[node]
         second = 1
         if k > 2 and choice.wait[2] < choice.wait[1]:
             second = 2
