@@ -187,9 +187,8 @@ def main() -> int:
         rows = list(compare(options.seeds, peer_rules, judged_only=not options.all))
         judged = [r for r in rows if r.nodes >= LEAST_JUDGED_NODES[r.trace]]
         missed = [r for r in judged if not r.is_met]
-        print(
-            f"\n## {'the authors’ rules' if peer_rules else 'by messages (the defaults)'}: seconds, ours / peer\n"
-        )
+        rules = "the rules of the authors' simulator" if peer_rules else "by messages (the defaults)"
+        print(f"\n## {rules}: seconds, ours / peer\n")
         print(render(rows))
         print(f"\n{len(judged) - len(missed)} of {len(judged)} judged figures within their tolerance")
         for r in missed:

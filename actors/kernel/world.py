@@ -48,6 +48,7 @@ JOB = np.dtype(
         ("finish", "i8"),  # of its last task so far, ns
         ("version", "i8"),  # newest shared state that a rejection brought, or NONE
         ("rejected", "i8"),  # probes rejected and not yet sent again
+        ("answers", "i8"),  # answers to probes for queue lengths
         ("draws", "i8"),  # random nodes drawn for probes sent again
     ]
 )

@@ -194,7 +194,7 @@ def build(setting, ideal=False):
     )
     long_tasks = int((world.work.end_task - world.work.first_task)[longs].sum())
     return world, State(
-        make_probing(p["probe_ratio"], p["least_probes"], p["replacement"], nodes),
+        make_probing(p["probe_ratio"], p["least_probes"], p["replacement"], nodes, most_tasks(setting)),
         make_placer(
             setting.cluster.slots(),
             most_tasks(setting),

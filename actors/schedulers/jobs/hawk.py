@@ -102,7 +102,7 @@ def build(setting):
         central_jobs=long_jobs(setting),
     )
     return world, State(
-        make_probing(p["probe_ratio"], 1, p["replacement"], nodes),
+        make_probing(p["probe_ratio"], 1, p["replacement"], nodes, most_tasks(setting)),
         make_placer(setting.cluster.slots(), most_tasks(setting), first, late),
         make_stealing(
             nodes,

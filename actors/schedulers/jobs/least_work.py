@@ -14,7 +14,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import PLACED, PROBE, records, send
 from actors.kernel.random import JITTER, below, random_bits
-from actors.kernel.world import N_PLACEMENTS, N_PROBES, NEVER, NONE
+from actors.kernel.world import N_PLACEMENTS, N_PROBES, NEVER
 
 LEDGER = np.dtype(
     [

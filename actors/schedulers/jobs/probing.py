@@ -17,14 +17,18 @@ class Probing(NamedTuple):
     ratio: float  # probes per task
     least: int  # probes of the smallest job
     replacement: int  # 1: nodes are drawn with replacement
-    marked: np.ndarray  # [nodes] scratch, all False between draws
-    drawn: np.ndarray  # [nodes] scratch
+    marked: np.ndarray  # [N] scratch, all False between draws
+    nodes: np.ndarray  # [most probes of a job] scratch
 
 
-def make_probing(ratio: float, least: int, replacement: bool, nodes: int) -> Probing:
-    """Probing over `nodes` nodes."""
+def make_probing(ratio: float, least: int, replacement: bool, nodes: int, most_tasks: int) -> Probing:
+    """Probing over `nodes` nodes for jobs of up to `most_tasks` tasks."""
     return Probing(
-        float(ratio), int(least), int(replacement), np.zeros(nodes, np.bool_), np.zeros(nodes, np.int64)
+        float(ratio),
+        int(least),
+        int(replacement),
+        np.zeros(nodes, np.bool_),
+        np.zeros(most_probes(ratio, least, most_tasks), np.int64),
     )
 
 
@@ -40,30 +44,32 @@ def probes_of(probing, tasks):
 
 
 @inlined
-def send_probes(w, t, me, probing, job, tasks, count, kind_of_round):
-    """Probe `count` nodes, all different; if there are more probes than nodes, every node in turn first."""
-    n = w.nodes.size
-    w.counts[N_PROBES] += count
+def draw_nodes(w, probing, job, count):
+    """Draw `count` nodes into `probing.nodes`: all different, or with replacement.
+
+    If there are more probes than nodes, every node comes in turn first, and the rest is drawn.
+    """
+    n, nodes = w.nodes.size, probing.nodes
     in_turn = 0 if probing.replacement == 1 else count - count % n
-    for i in range(count):
-        if i < in_turn:
-            node = i % n
-        elif probing.replacement == 1:
-            node = below(random_bits(w.seed, PROBES, job, i), n)
-        else:
-            node = draw_another(w, probing, job, i - in_turn, n - count + i)
-        send(w, t, me, node, PROBE, job, tasks, kind_of_round, NONE)
-    if probing.replacement == 0:
-        for i in range(count - in_turn):
-            probing.marked[probing.drawn[i]] = False
+    for i in range(in_turn):
+        nodes[i] = i % n
+    for i in range(in_turn, count):
+        # Floyd's method: one draw each, from a range that grows by one; what is drawn twice gives the newest.
+        last = n - 1 if probing.replacement == 1 else n - count + i
+        node = below(random_bits(w.seed, PROBES, job, i), last + 1)
+        if probing.replacement == 0:
+            if probing.marked[node]:
+                node = last
+            probing.marked[node] = True
+        nodes[i] = node
+    for i in range(in_turn, count):
+        probing.marked[nodes[i]] = False
 
 
 @inlined
-def draw_another(w, probing, job, i, last):
-    """The `i`-th of a sample without replacement, by Floyd's method: one draw each, `last` grows by one."""
-    node = below(random_bits(w.seed, PROBES, job, i), last + 1)
-    if probing.marked[node]:
-        node = last
-    probing.marked[node] = True
-    probing.drawn[i] = node
-    return node
+def send_probes(w, t, me, probing, job, tasks, count, first_round):
+    """Probe `count` nodes for a job of `tasks` tasks."""
+    draw_nodes(w, probing, job, count)
+    w.counts[N_PROBES] += count
+    for i in range(count):
+        send(w, t, me, probing.nodes[i], PROBE, job, tasks, first_round, NONE)

@@ -9,6 +9,9 @@ the node's queue; then the node asks for a task, and gets one as long as the job
 
 A task costs 8 events with the default ratio: two probes, two requests, two answers, its end, its report.
 
+Two earlier forms of the paper can be had for comparison (actors/schedulers/jobs/sampling.py): `sampling="batch"` places
+the tasks on the least loaded of the probed nodes, `sampling="per-task"` each task on the less loaded of its own nodes.
+
 **Deviations from the paper.** The paper leaves open what happens when a job has more probes than there are nodes:
 here every node is probed in turn, and the rest at random. The authors of Eagle simulate Sparrow with draws with
 replacement: `replacement=true`.
@@ -16,14 +19,18 @@ replacement: `replacement=true`.
 References: doi 10.1145/2517349.2522716
 """
 
+import math
 from typing import NamedTuple
 
+import numpy as np
+
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import ARRIVAL, DONE, REQUEST, RUNNING, take
+from actors.kernel.queue import ARRIVAL, ASK_LENGTH, DONE, LENGTH, REQUEST, RUNNING, take
 from actors.nodes.worker import node_event
-from actors.schedulers.jobs.build import build_world, fifo_rules
+from actors.schedulers.jobs.build import build_world, fifo_rules, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
-from actors.schedulers.jobs.probing import Probing, make_probing, most_probes, probes_of, send_probes
+from actors.schedulers.jobs.probing import Probing, draw_nodes, make_probing, probes_of, send_probes
+from actors.schedulers.jobs.sampling import Sampling, answer_length, ask_lengths, make_sampling, on_length
 from actors.schedulers.policy import Parameter, Scheduler
 
 
@@ -31,13 +38,21 @@ class State(NamedTuple):
     """Sparrow's parameters and scratch space."""
 
     probing: Probing
+    sampling: Sampling
+    late_binding: int
 
 
 @inlined
 def on_arrival(w, p, t, me, job):
     """Step 1: probe."""
     tasks = next_arrival(w, me, job)
-    send_probes(w, t, me, p.probing, job, tasks, probes_of(p.probing, tasks), 0)
+    if p.late_binding == 1:
+        send_probes(w, t, me, p.probing, job, tasks, probes_of(p.probing, tasks), 0)
+    else:
+        count = p.sampling.first_answer[job + 1] - p.sampling.first_answer[job]
+        if p.sampling.per_task == 0:
+            draw_nodes(w, p.probing, job, count)
+        ask_lengths(w, p.sampling, t, me, job, count, p.probing.nodes)
 
 
 @compiled
@@ -50,11 +65,16 @@ def advance(w, p, until, most):
             return why
         t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
         if me < w.nodes.size:
-            node_event(w, me)
+            if kind == ASK_LENGTH:
+                answer_length(w, t, me, job, message.b[0])
+            else:
+                node_event(w, me)
         elif kind == REQUEST:
             on_request(w, t, me, job, message.b[0])
         elif kind == DONE:
             on_done(w, job, message.c[0], message.d[0])
+        elif kind == LENGTH:
+            on_length(w, p.sampling, t, me, job, message.b[0], message.c[0], message.d[0])
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, job)
     return RUNNING
@@ -63,13 +83,22 @@ def advance(w, p, until, most):
 def build(setting):
     """The world and the scheduler's state at time 0."""
     p = setting.parameters
+    most, late = most_tasks(setting), p["sampling"] == "batch-late"
+    per_task = p["sampling"] == "per-task"
     world = build_world(
         setting,
         fifo_rules(),
-        most_sends=lambda tasks: most_probes(p["probe_ratio"], 1, tasks),
+        most_sends=lambda tasks: math.ceil(p["probe_ratio"]) * tasks,
         schedulers=p["schedulers"],
     )
-    return world, State(make_probing(p["probe_ratio"], 1, p["replacement"], setting.cluster.num_nodes))
+    tasks = world.work.end_task - world.work.first_task
+    # With per-task sampling, each task has a whole number of nodes of its own.
+    probes = tasks * math.ceil(p["probe_ratio"]) if per_task else np.ceil(p["probe_ratio"] * tasks)
+    return world, State(
+        make_probing(p["probe_ratio"], 1, p["replacement"], setting.cluster.num_nodes, most),
+        make_sampling(np.zeros(1, np.int64) if late else probes.astype(np.int64), most, per_task),
+        int(late),
+    )
 
 
 PROBE_RATIO = Parameter("probe_ratio", 2.0, "float", "probes per task", low=1.0, high=100.0)
@@ -84,7 +113,18 @@ SPARROW = Scheduler(
     name="sparrow",
     title="batch sampling with late binding",
     paper="Ousterhout et al., SOSP 2013, doi 10.1145/2517349.2522716",
-    parameters=(PROBE_RATIO, REPLACEMENT, SCHEDULERS),
+    parameters=(
+        PROBE_RATIO,
+        Parameter(
+            "sampling",
+            "batch-late",
+            "choice",
+            "batch sampling with late binding, batch sampling, or per-task sampling",
+            choices=("batch-late", "batch", "per-task"),
+        ),
+        REPLACEMENT,
+        SCHEDULERS,
+    ),
     build=build,
     advance=advance,
 )

@@ -1,0 +1,106 @@
+"""Sampling without late binding: probes ask for queue lengths, and tasks are placed by the answers.
+
+The two forms that Sparrow is compared with in its paper (SOSP'13, sections 3.1 and 3.2): per-task sampling, where
+each task goes to the less loaded of its own few random nodes, and batch sampling, where the m tasks of a job go to
+the m least loaded of all the nodes probed for the job.
+
+1. A job arrives: ask nodes for their queue length.
+2. A node answers at once: entries that wait, less its idle slots.
+3. When all answers are there, bind each task to a node and send it. Queues may have changed by then.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import ASK_LENGTH, LENGTH, PLACED, records, send
+from actors.kernel.random import PROBES, below, random_bits
+from actors.kernel.world import N_PLACEMENTS, N_PROBES, NONE
+from actors.schedulers.jobs.least_work import CHOICE, sink_worse
+
+ANSWER = np.dtype([("node", "i8"), ("length", "i8")])
+
+
+class Sampling(NamedTuple):
+    """Answers to probes, and scratch space; empty where tasks are bound late."""
+
+    per_task: int  # 1: each task has its own nodes, 0: the job's tasks share all
+    first_answer: np.ndarray  # [J + 1] where a job's answers begin
+    answers: np.recarray  # ANSWER, in the order in which the nodes were asked
+    choice: np.recarray  # [most tasks of a job] CHOICE, scratch
+
+
+def make_sampling(probes: np.ndarray, most_tasks: int, per_task: bool) -> Sampling:
+    """Sampling for jobs that send `probes` [J] probes."""
+    first = np.concatenate([[0], np.cumsum(probes, dtype=np.int64)])
+    return Sampling(int(per_task), first, records(ANSWER, int(first[-1])), records(CHOICE, most_tasks))
+
+
+@inlined
+def ask_lengths(w, p, t, me, job, count, nodes):
+    """Step 1: ask `count` nodes; `nodes[i]` is the i-th, with per-task sampling they are drawn here."""
+    w.counts[N_PROBES] += count
+    for i in range(count):
+        if p.per_task == 1:
+            node = below(random_bits(w.seed, PROBES, job, i), w.nodes.size)
+        else:
+            node = nodes[i]
+        send(w, t, me, node, ASK_LENGTH, job, i, 0, 0)
+
+
+@inlined
+def answer_length(w, t, node, job, i):
+    """Step 2: how many wait here, less the idle slots."""
+    length = -w.nodes.idle[node]
+    entry = w.nodes.head[node]
+    while entry != NONE:
+        length += 1
+        entry = w.entries.next[entry]
+    send(w, t, node, w.work.home[job], LENGTH, job, i, node, length)
+
+
+@inlined
+def on_length(w, p, t, me, job, i, node, length):
+    """Step 3: note an answer; place the job when it was the last one."""
+    first, end = p.first_answer[job], p.first_answer[job + 1]
+    p.answers.node[first + i], p.answers.length[first + i] = node, length
+    w.jobs.answers[job] += 1
+    if w.jobs.answers[job] == end - first:
+        tasks = w.work.end_task[job] - w.work.first_task[job]
+        if p.per_task == 1:
+            choose_per_task(p, first, end, tasks)
+        else:
+            choose_of_all(p, first, end, tasks)
+        w.counts[N_PLACEMENTS] += tasks
+        for task in range(tasks):
+            chosen = p.answers.node[first + p.choice.node[task]]
+            send(w, t, me, chosen, PLACED, job, w.work.first_task[job] + task, tasks, NONE)
+
+
+@compiled
+def choose_per_task(p, first, end, tasks):
+    """For each task the shortest queue of its own nodes, the first asked among equals."""
+    each = (end - first) // tasks
+    for task in range(tasks):
+        best = task * each
+        for i in range(best + 1, best + each):
+            if p.answers.length[first + i] < p.answers.length[first + best]:
+                best = i
+        p.choice.node[task] = best
+
+
+@compiled
+def choose_of_all(p, first, end, tasks):
+    """The `tasks` shortest queues of all nodes asked, the first asked among equals."""
+    choice = p.choice
+    for i in range(end - first):
+        length = p.answers.length[first + i]
+        if i < tasks:
+            choice.wait[i], choice.node[i] = length, i
+            if i == tasks - 1:
+                for j in range(tasks // 2 - 1, -1, -1):
+                    sink_worse(choice, j, tasks)
+        elif length < choice.wait[0]:
+            choice.wait[0], choice.node[0] = length, i
+            sink_worse(choice, 0, tasks)
