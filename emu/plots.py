@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 STYLES = ("-", "--", "-.", ":")
 _CDF_POINTS = 512
+_LEFT = 0.002  # a job of a millisecond must not take half of a logarithmic axis
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "emu",
     "svg.fonttype": "none",
@@ -50,6 +51,7 @@ def cdf_figure(results: Mapping[str, list[Result]], job_class: str, warmup_s: fl
             share = np.linspace(0.0, 1.0, min(_CDF_POINTS, len(jct_s) + 1))
             axes.plot(np.quantile(jct_s, share), share, label=_plain(name), **_line(number))
         axes.set_xscale("log")
+        axes.set_xlim(left=min(np.quantile(s, _LEFT) for s in samples.values() if len(s)))
         axes.set_ylim(0.0, 1.0)
         axes.set_xlabel(f"completion time of {job_class} jobs (s)")
         axes.set_ylabel("share of jobs")

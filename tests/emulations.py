@@ -1,0 +1,269 @@
+"""Small emulations for tests: run in this process, step by step, or in a process of their own.
+
+Run as a script it prints a digest of each case in `cases()`, as JSON: the same line must come out compiled, as plain
+Python, and with bounds checks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actors.hosting.partition import Observe, Outcome, Partition
+from actors.hosting.virtual import emulate
+from actors.kernel import queue
+from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT
+from actors.kernel.world import NEVER
+from actors.schedulers.policy import resolve_parameters
+from actors.schedulers.registry import find_scheduler
+from actors.setting import Estimates, Network, Setting
+from clusters.cluster import Cluster, build_cluster
+from workloads.jobs import JobWorkload, make_workload
+
+ROOT = Path(__file__).resolve().parents[1]
+NS = 1_000_000_000
+CUTOFF_S = 10.0
+ALL_TASKS = Observe(tasks=True)
+
+KINDS = {
+    getattr(queue, name): name
+    for name in (
+        "TASK_END PROBE REQUEST TASK NO_TASK DONE PLACED STARTED REJECTED STEAL LOAD_REPORT HEARTBEAT ARRIVAL RETRY"
+    ).split()
+}
+
+
+class FewestTasks:
+    """A central scheduler of a user's own: tasks go to the nodes that have the fewest."""
+
+    def place(self, job: Any, nodes: Any) -> np.ndarray:
+        return np.resize(np.argsort(nodes.tasks, kind="stable"), job.num_tasks)
+
+
+def jobs(*rows: tuple[float, Sequence[float]]) -> JobWorkload:
+    """A workload of (submit_s, durations of the tasks in seconds) rows."""
+    submit_s, durations = zip(*rows, strict=True)
+    flat = [d for each in durations for d in each]
+    return make_workload("by hand", submit_s, [len(each) for each in durations], flat)
+
+
+def cluster_of(nodes: int | Sequence[int], racks: Sequence[int] | None = None) -> Cluster:
+    """A cluster of so many nodes with one slot, or of nodes with these slots."""
+    return build_cluster("test", [1] * nodes if isinstance(nodes, int) else list(nodes), rack=racks)
+
+
+def setting_of(
+    scheduler: Any,
+    workload: JobWorkload,
+    nodes: int | Sequence[int] | Cluster,
+    *,
+    cutoff_s: float = CUTOFF_S,
+    long_partition: float = 1.0,
+    network: Network | float = 0.0005,
+    estimates: Estimates | None = None,
+    seed: int = 0,
+    **parameters: Any,
+) -> Setting:
+    """A setting; what is not given is plain. `network` may be a constant delay in seconds."""
+    found = find_scheduler(scheduler)
+    return Setting(
+        scheduler=found,
+        parameters=resolve_parameters(found, parameters),
+        workload=workload,
+        cluster=nodes if isinstance(nodes, Cluster) else cluster_of(nodes),
+        short_cutoff_s=cutoff_s,
+        long_partition=long_partition,
+        network=network if isinstance(network, Network) else Network(delay_s=network),
+        estimates=estimates or Estimates(),
+        seed=seed,
+    )
+
+
+def run_setting(setting: Setting, observe: Observe = ALL_TASKS) -> Outcome:
+    """Run a setting in this process."""
+    return emulate(setting, observe, in_process=True)
+
+
+def emulate_small(
+    scheduler: Any, workload: JobWorkload, nodes: int | Sequence[int] | Cluster, **settings: Any
+) -> Outcome:
+    """Run an emulation in this process, all tasks recorded; `settings` as in `setting_of`."""
+    return run_setting(setting_of(scheduler, workload, nodes, **settings))
+
+
+class Message(NamedTuple):
+    """A message as it was handled, in seconds."""
+
+    time_s: float
+    kind: str
+    src: int
+    dst: int
+    a: int
+
+
+class Log(NamedTuple):
+    """What happened in an emulation that was stepped message by message."""
+
+    tasks: list[tuple[str, int, float, float]]  # "job.task", node, start, finish (s), by start, then node
+    messages: list[Message]
+    counters: dict[str, int]  # what the mechanisms did; the counts of tasks are left out
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """How many messages of each kind there were."""
+        return dict(Counter(m.kind for m in self.messages))
+
+
+def step_through(scheduler: Any, workload: JobWorkload, nodes: Any, **settings: Any) -> Log:
+    """Run an emulation one message at a time, and write down all of it."""
+    setting = setting_of(scheduler, workload, nodes, **settings)
+    partition = Partition(setting, ALL_TASKS)
+    messages, done, events = [], False, 0
+    with np.errstate(over="ignore"):
+        while not done:
+            done = partition._step(np.int64(1))
+            now = partition.world.queue.now[0]
+            if now.events > events:
+                events = now.events
+                messages.append(_message(now))
+    outcome = partition.outcome()
+    assert outcome.tasks is not None
+    first = workload.arrays().first_task
+    job = np.repeat(np.arange(workload.num_jobs), np.diff(first))
+    node, start, finish = outcome.tasks["node"], outcome.tasks["start_ns"], outcome.tasks["finish_ns"]
+    rows = [
+        (f"{job[i]}.{i - first[job[i]]}", int(node[i]), start[i] / NS, finish[i] / NS)
+        for i in np.lexsort((node, start))
+    ]
+    tasks = ("arrived", "started", "finished")
+    counters = {k: v for k, v in outcome.counters.items() if not k.startswith(tasks)}
+    return Log(rows, messages, counters)
+
+
+def _message(now: Any) -> Message:
+    src = (int(now.key) & ((1 << RANK_SHIFT) - 1)) >> SOURCE_SHIFT
+    return Message(int(now.time) / NS, KINDS[int(now.kind)], src, int(now.dst), int(now.a))
+
+
+VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
+    "random": ({}, {"schedulers": 1}),
+    "sparrow": ({}, {"probe_ratio": 1.3}, {"replacement": True}),
+    "hawk": (
+        {},
+        {"steal_choice": "random", "steal_limit": 2, "late_binding": True},
+        {"instant_stealing": True, "replacement": True},
+        {"steal_attempts": 0},
+    ),
+    "eagle": (
+        {"least_probes": 3},
+        {"sticky": False, "reprobe_rounds": 0},
+        {"shortest_first": False, "reprobe_rounds": 3, "late_binding": True},
+        {"live_progress": True, "replacement": True, "slack": 0.5},
+    ),
+    "ideal-eagle": ({}, {"sticky": False, "late_binding": True}),
+    "central-fifo": ({},),
+    "central-lwl": ({}, {"late_binding": True}),
+    "dist-lwl": (
+        {"heartbeat_s": 3},
+        {"late_binding": True, "jitter_s": 0},
+        {"shortest_first": False, "schedulers": 2},
+        {"global_view": True, "late_binding": True},
+    ),
+    "own": ({},),
+}
+"""Parameters that between them reach every branch of a policy; "own" is `FewestTasks`."""
+
+
+def named(scheduler: str) -> Any:
+    """The scheduler of a name in `VARIANTS`."""
+    return FewestTasks if scheduler == "own" else scheduler
+
+
+def mixed_workload(num_jobs: int, seed: int) -> JobWorkload:
+    """Short and long jobs in whole seconds, so that many events fall on one instant."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 7, num_jobs)
+    means = np.repeat(np.where(rng.random(num_jobs) < 0.8, 3, 30), counts)
+    durations = rng.integers(0, 2 * means)
+    return make_workload("mixed", np.cumsum(rng.integers(0, 4, num_jobs)), counts, durations)
+
+
+NETWORKS = {
+    "none": Network(0.0),
+    "constant": Network(0.0005),
+    "varies": Network(0.01, spread_s=0.02, cross_rack_delay_s=0.05),
+}
+
+
+def cases(num_jobs: int = 25) -> Iterator[tuple[str, Setting]]:
+    """Yield a name and a setting for each scheduler, variant and kind of network."""
+    workload = mixed_workload(num_jobs, seed=3)
+    cluster = build_cluster("test", [1, 2, 1, 3, 1, 1], rack=[0, 0, 0, 1, 1, 1])
+    for scheduler, variants in VARIANTS.items():
+        for i, parameters in enumerate(variants):
+            for name, network in NETWORKS.items():
+                setting = setting_of(
+                    named(scheduler),
+                    workload,
+                    cluster,
+                    long_partition=0.7,
+                    network=network,
+                    seed=11,
+                    estimates=Estimates("random", 0.5) if i == 1 else None,
+                    **parameters,
+                )
+                yield f"{scheduler} {parameters} {name}", setting
+
+
+def digest(outcome: Outcome) -> str:
+    """A short hash of everything an emulation gave but how long it took."""
+    assert outcome.tasks is not None
+    sha = hashlib.sha256(json.dumps([outcome.counters, outcome.events]).encode())
+    columns = (outcome.start_ns, outcome.finish_ns, *outcome.tasks.values(), *outcome.timeline.values())
+    for column in columns:
+        sha.update(np.ascontiguousarray(column).tobytes())
+    return sha.hexdigest()[:16]
+
+
+OBSERVED = dataclasses.replace(ALL_TASKS, timeline_period_s=5.0)
+
+
+def digests(num_jobs: int = 25) -> dict[str, str]:
+    """The digest of each case."""
+    return {name: digest(run_setting(setting, OBSERVED)) for name, setting in cases(num_jobs)}
+
+
+def run_python(code: str, **environment: str) -> str:
+    """What a Python process of its own, which finds this repository and its tests, prints."""
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def until_never(partition: Partition) -> int:
+    """Run a partition for up to a million events; says why it stopped."""
+    return partition.setting.scheduler.advance(
+        partition.world, partition.state, np.int64(NEVER), np.int64(1_000_000)
+    )
+
+
+if __name__ == "__main__":
+    print(json.dumps(digests()))
