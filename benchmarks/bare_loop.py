@@ -19,7 +19,9 @@ def bare_sparrow(
     busy = [False] * nodes
     next_task = [0] * len(submit_s)
     finish_s = [0.0] * len(submit_s)
-    events: list[tuple[float, int, int, int]] = []  # time, sequence, node (-1: an arrival), job (-1: a free slot)
+    events: list[
+        tuple[float, int, int, int]
+    ] = []  # time, sequence, node (-1: an arrival), job (-1: a free slot)
     sequence = 0
 
     def serve(now: float, node: int) -> None:

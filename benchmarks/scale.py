@@ -49,7 +49,9 @@ def main() -> int:
     met = True
     for name in ("sparrow", "eagle"):
         print(f"\n{name}, load {LOAD}, {options.tasks:,} tasks")
-        print(f"{'nodes':>10s} {'engine s':>9s} {'process s':>10s} {'GiB':>6s} {'µs/task':>8s} {'ratio':>6s} limit")
+        print(
+            f"{'nodes':>10s} {'engine s':>9s} {'process s':>10s} {'GiB':>6s} {'µs/task':>8s} {'ratio':>6s} limit"
+        )
         per_task: dict[int, list[float]] = {nodes: [] for nodes in SIZES}
         last: dict[int, dict[str, float]] = {}
         for _ in range(options.repeats):
@@ -58,9 +60,7 @@ def main() -> int:
                 per_task[nodes].append(last[nodes]["wall_s"] / last[nodes]["tasks"])
         for nodes in SIZES:
             # Ratios within a round: what else the machine does then falls on both alike.
-            ratio = statistics.median(
-                a / b for a, b in zip(per_task[nodes], per_task[SIZES[0]], strict=True)
-            )
+            ratio = statistics.median(a / b for a, b in zip(per_task[nodes], per_task[SIZES[0]], strict=True))
             result, limit = last[nodes], LIMITS.get(nodes)
             met &= limit is None or ratio <= limit
             print(

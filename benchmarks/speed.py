@@ -6,6 +6,7 @@ The ratio to the bare loop is what counts when machines differ; the targets are 
 """
 
 import argparse
+import itertools
 import os
 import statistics
 import sys
@@ -57,7 +58,7 @@ def bare_tasks_per_s(workload: JobWorkload, nodes: int) -> float:
     jobs = max(int((arrays.first_task <= BARE_TASKS).sum()) - 1, 1)
     first = arrays.first_task[: jobs + 1].tolist()
     duration = (arrays.duration_ns[: first[-1]] / 1e9).tolist()
-    tasks = [duration[a:b] for a, b in zip(first[:-1], first[1:], strict=True)]
+    tasks = [duration[a:b] for a, b in itertools.pairwise(first)]
     submit = (arrays.submit_ns[:jobs] / 1e9).tolist()
     begin = time.perf_counter()
     bare_sparrow(submit, tasks, nodes)
@@ -74,7 +75,7 @@ def measure(workload: JobWorkload, nodes: int, repeats: int) -> bool:
         for name in TARGETS:
             speeds[name].append(workload.num_tasks / engine_s(workload, name, nodes))
     bare = statistics.median(speeds["bare loop"])
-    print(f"{'':12s} {'median':>12s} {'best':>12s} {'target':>12s} {'× bare loop':>12s}   tasks/s")
+    print(f"{'':12s} {'median':>12s} {'best':>12s} {'target':>12s} {'x bare loop':>12s}   tasks/s")
     all_met = True
     for name, values in speeds.items():
         median, target = statistics.median(values), TARGETS.get(name)

@@ -35,12 +35,9 @@ NS = 1_000_000_000
 CUTOFF_S = 10.0
 ALL_TASKS = Observe(tasks=True)
 
-KINDS = {
-    getattr(queue, name): name
-    for name in (
-        "TASK_END PROBE REQUEST TASK NO_TASK DONE PLACED STARTED REJECTED STEAL LOAD_REPORT HEARTBEAT ARRIVAL RETRY"
-    ).split()
-}
+# The kinds of messages stand together in the module, the first is TASK_END, and what follows them is RUNNING.
+_NAMES = list(vars(queue))
+KINDS = {getattr(queue, name): name for name in _NAMES[_NAMES.index("TASK_END") : _NAMES.index("RUNNING")]}
 
 
 class FewestTasks:
@@ -157,7 +154,13 @@ def _message(now: Any) -> Message:
 
 VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "random": ({}, {"schedulers": 1}),
-    "sparrow": ({}, {"probe_ratio": 1.3}, {"replacement": True}),
+    "sparrow": (
+        {},
+        {"probe_ratio": 1.3},
+        {"replacement": True},
+        {"sampling": "batch"},
+        {"sampling": "per-task", "probe_ratio": 2.5},
+    ),
     "hawk": (
         {},
         {"steal_choice": "random", "steal_limit": 2, "late_binding": True},

@@ -10,7 +10,16 @@ import numpy as np
 
 from actors.kernel.compiled import is_warm
 from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue, records
-from actors.kernel.world import COUNTERS, N_ARRIVED, N_FINISHED, N_STARTED, NEVER, TASK_RECORD, grow_entries
+from actors.kernel.world import (
+    COUNTERS,
+    N_ARRIVED,
+    N_FINISHED,
+    N_PROBES,
+    N_STARTED,
+    NEVER,
+    TASK_RECORD,
+    grow_entries,
+)
 from actors.schedulers.jobs.build import NS
 from actors.setting import Setting
 
@@ -35,7 +44,7 @@ class Outcome:
 
     start_ns: np.ndarray
     finish_ns: np.ndarray
-    is_long: np.ndarray  # [J] bool: true mean task duration above the cut-off
+    is_long: np.ndarray  # [J] bool: mean task duration, as the workload states it, above the cut-off
     timeline: dict[str, np.ndarray]
     tasks: dict[str, np.ndarray] | None  # node, start_ns, finish_ns
     counters: dict[str, int]
@@ -158,7 +167,7 @@ class Partition:
             is_long=self.world.work.report_class == 1,
             timeline=timeline,
             tasks=tasks,
-            counters={name: count for name, count in counters.items() if count},
+            counters={name: counters[name] for name in COUNTERS[N_PROBES:] if counters[name]},
             events=int(self.world.queue.now.events[0]),
             wall_s=self.wall_s,
             compile_s=self.compile_s,

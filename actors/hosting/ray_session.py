@@ -16,6 +16,27 @@ OBJECT_STORE_BYTES = 512 << 20
 ACTOR_START_S = 120.0
 
 _started = False
+_host: Any = None  # an actor that has finished a run and waits for the next
+
+
+class Host:
+    """A Ray actor that runs one partition after another: starting a process takes longer than most runs."""
+
+    def __init__(self) -> None:
+        self._partition: Partition | None = None
+
+    def open(self, setting: Setting, observe: Observe) -> bool:
+        """Build a partition; whether its loop can be loaded from this machine's disk cache."""
+        self._partition = Partition(setting, observe)
+        return self._partition.is_warm()
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the partition."""
+        return getattr(self._partition, method)(*arguments)
+
+    def close(self) -> None:
+        """Let the partition's memory go."""
+        self._partition = None
 
 
 def connect(address: str | None = None) -> None:
@@ -36,14 +57,41 @@ def connect(address: str | None = None) -> None:
         _started = True
         return
     try:
+        _check_answers(address)
         ray.init(address=address, **quiet)
-    except (ConnectionError, ValueError) as error:
-        raise InputError(f"--address {address}: no Ray cluster answers there ({error})") from None
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"--address {address}: no Ray cluster answers there ({error}); `ray start --head` prints the address"
+            " of the one it starts"
+        ) from None
+
+
+def _check_answers(address: str) -> None:
+    """Open and close a connection: Ray itself would retry for minutes.
+
+    Raises:
+        OSError: nothing answers.
+        ValueError: the address is not HOST:PORT.
+    """
+    import socket
+
+    if address in ("auto", "local"):
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        raise ValueError("an address is HOST:PORT, ray://HOST:PORT or auto")
+    socket.create_connection((host, int(port)), timeout=5).close()
 
 
 def close() -> None:
-    """End the Ray instance that this process started, if it did."""
-    global _started
+    """End the actor that waits, and the Ray instance that this process started, if it did."""
+    global _started, _host
+    if _host is not None:
+        import ray
+
+        if ray.is_initialized():
+            ray.kill(_host)
+        _host = None
     if _started:
         import ray
 
@@ -51,55 +99,76 @@ def close() -> None:
         _started = False
 
 
+def _new_host() -> Any:
+    """Start an actor; it needs a CPU, or Ray would place any number of them on one."""
+    import ray
+
+    # Workers must find these packages also when they are not installed but run from a checkout.
+    root = str(Path(__file__).resolve().parents[2])
+    environment = {"env_vars": {"PYTHONPATH": _with_path(root)}}
+    return ray.remote(num_cpus=1, max_restarts=0)(Host).options(runtime_env=environment).remote()
+
+
 class RemotePartition:
     """A partition in a Ray actor; the same face as `Partition`."""
 
     def __init__(self, setting: Setting, observe: Observe, address: str | None = None):
+        global _host
         import ray
-        from ray.exceptions import RayTaskError
+        from ray.exceptions import GetTimeoutError, RayTaskError
 
         connect(address)
         self._ray, self._task_error = ray, RayTaskError
-        # Workers must find these packages also when they are not installed but run from a checkout.
-        root = str(Path(__file__).resolve().parents[2])
-        environment = {"env_vars": {"PYTHONPATH": _with_path(root)}}
         if setting.scheduler.remade:
             _carry(setting.scheduler.remade[1][0])
-        actor = ray.remote(num_cpus=1, max_restarts=0)(Partition)
-        self._actor = actor.options(runtime_env=environment).remote(ray.put(setting), observe)
-
-    def _call(self, method: str, *arguments: Any, timeout: float | None = None) -> Any:
+        self._actor, _host = _host or _new_host(), None
+        self._done = False
         try:
-            return self._ray.get(getattr(self._actor, method).remote(*arguments), timeout=timeout)
+            self._warm = self._get(self._actor.open.remote(ray.put(setting), observe), ACTOR_START_S)
+        except GetTimeoutError:
+            free = ray.available_resources().get("CPU", 0)
+            self.close()
+            raise InputError(
+                f"no Ray worker started within {ACTOR_START_S:.0f} s: a partition needs 1 CPU and the cluster has"
+                f" {free:g} free; stop what uses it, or run with --in-process"
+            ) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def _get(self, reference: Any, timeout_s: float | None = None) -> Any:
+        """A call's result; an error of the partition is raised as it was there."""
+        try:
+            return self._ray.get(reference, timeout=timeout_s)
         except self._task_error as error:
             raise error.cause from None
 
     def is_warm(self) -> bool:
         """Whether the loop can be loaded from the worker's disk cache."""
-        try:
-            return self._call("is_warm", timeout=ACTOR_START_S)
-        except self._ray.exceptions.GetTimeoutError:
-            free = self._ray.available_resources().get("CPU", 0)
-            raise InputError(
-                f"no Ray worker started within {ACTOR_START_S:.0f} s: a partition needs 1 CPU and the cluster has"
-                f" {free:g} free; stop what uses it, or run with --in-process"
-            ) from None
+        return self._warm
 
     def start(self) -> float:
         """Compile or load the loop."""
-        return self._call("start")
+        return self._get(self._actor.call.remote("start"))
 
     def run(self, most_s: float) -> Progress:
         """Go on for about `most_s` seconds, or to the end."""
-        return self._call("run", most_s)
+        return self._get(self._actor.call.remote("run", most_s))
 
     def outcome(self) -> Outcome:
         """The result."""
-        return self._call("outcome")
+        outcome = self._get(self._actor.call.remote("outcome"))
+        self._done = True
+        return outcome
 
     def close(self) -> None:
-        """Stop the actor."""
-        self._ray.kill(self._actor)
+        """Keep the actor for the next run if this one is done, else stop it."""
+        global _host
+        if self._done:
+            self._actor.close.remote()
+            _host = self._actor
+        else:
+            self._ray.kill(self._actor)
 
 
 def _with_path(root: str) -> str:

@@ -97,7 +97,7 @@ JOB_INFO = np.dtype(
         ("end_task", "i8"),
         ("estimate", "i8"),  # of the duration of a task
         ("is_long", "i8"),  # 1 where the estimate is above the cut-off: what schedulers go by
-        ("report_class", "i8"),  # 1 where the true mean is above the cut-off: what results go by
+        ("report_class", "i8"),  # 1 where the workload's mean is above the cut-off: what results go by
         ("home", "i8"),  # the job's scheduler, an actor id
         ("next_job", "i8"),  # the next job of the same scheduler, or NONE
     ]

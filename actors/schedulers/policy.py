@@ -47,8 +47,10 @@ class Parameter:
             number = parse_share(value, what)
         else:
             number = _parse_number(value, what, whole=self.kind == "int")
-        if (self.low is not None and number < self.low) or (self.high is not None and number > self.high):
-            raise InputError(f"{what}: {value} is outside {self.low:g} to {self.high:g}")
+        if self.low is not None and number < self.low:
+            raise InputError(f"{what}: {value} is too little; the least is {self.low:g}")
+        if self.high is not None and number > self.high:
+            raise InputError(f"{what}: {value} is too much; the most is {self.high:g}")
         return number
 
 

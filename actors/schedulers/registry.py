@@ -69,8 +69,10 @@ def _load(reference: str) -> Scheduler:
             spec.loader.exec_module(module)
         else:
             module = importlib.import_module(place)
-    except (ImportError, OSError) as error:
-        raise InputError(f"scheduler {reference!r}: {error}") from None
+    except SyntaxError as error:
+        raise InputError(f"{error.msg}; it must be Python", file=error.filename, line=error.lineno) from None
+    except Exception as error:  # whatever a user's module does when it is imported
+        raise InputError(f"scheduler {reference!r}: {type(error).__name__}: {error}") from error
     if not hasattr(module, name):
         known = [n for n, v in vars(module).items() if isinstance(v, type) and hasattr(v, "place")]
         raise InputError(f"scheduler {reference!r}: {place} has no {name!r}{did_you_mean(name, known)}")

@@ -15,7 +15,8 @@ import pytest
 from emulations import Log, jobs, step_through
 from splitmix import draw
 
-from actors.kernel.random import PLACEMENT, RETRIES
+from actors.kernel.random import PLACEMENT, PROBES, RETRIES
+from actors.schedulers.jobs.shared_state import TRIES
 
 DELAY_S = 1.0
 
@@ -31,9 +32,9 @@ def counts(**messages: int) -> dict[str, int]:
 
 def test_random_places_each_task_at_once_and_long_ones_behind_the_short_partition() -> None:
     # Nodes 0 and 1 are for short jobs; long ones (mean above 10) go to node 2, the only other one.
-    # Job 0 (t=0): two tasks, to the nodes that its draws 0 and 1 name. Seed 4 sends them to nodes 2 and 1.
+    # Job 0 (t=0): two tasks, to the nodes that its draws 0 and 1 name. Seed 34 sends them to nodes 2 and 1.
     # Job 1 (t=1): long, both tasks to node 2, there at 2. Job 2 (t=2): its draw names node 0, there at 3.
-    seed = 4
+    seed = 34
     assert [draw(seed, PLACEMENT, 0, 0, 3), draw(seed, PLACEMENT, 0, 1, 3)] == [2, 1]
     assert draw(seed, PLACEMENT, 2, 0, 3) == 0
     log = log_of(
@@ -92,6 +93,32 @@ def test_sparrow_binds_late_and_holds_a_slot_while_it_asks() -> None:
         (12, "NO_TASK", 2, 0, 1),
         (13, "DONE", 1, 2, 1),
     ]
+
+
+def test_sparrow_batch_sampling_places_tasks_on_the_shortest_queues() -> None:
+    # Without late binding. Nodes answer with entries that wait less idle slots.
+    #  t=1  job 0 asks both nodes: -1, -1. At 2 the first asked wins: 0.0 to node 0, 3 to 8.
+    #  t=2  job 1 asks nodes 0, 1, 0, 1: all -1, for 0.0 is still under way. At 3 the first two asked get a task each,
+    #       the worse of them (the later asked) the first task: 1.0 on node 1, 4 to 6; 1.1 behind 0.0, 8 to 11.
+    #  t=5  job 2 asks: one waits at node 0, none at node 1: 2.0 to node 1, 7 to 8.
+    log = log_of("sparrow", jobs((0, [5]), (1, [2, 3]), (4, [1])), 2, schedulers=1, sampling="batch")
+    assert log.tasks == [("0.0", 0, 3, 8), ("1.0", 1, 4, 6), ("2.0", 1, 7, 8), ("1.1", 0, 8, 11)]
+    assert log.kinds == counts(ARRIVAL=3, ASK_LENGTH=8, LENGTH=8, PLACED=4, TASK_END=4, DONE=4)
+    assert log.counters == {"probes": 8, "placements": 4}
+
+
+def test_sparrow_per_task_sampling_gives_each_task_its_own_nodes() -> None:
+    # Job 0 draws nodes 0 and 1; job 1 draws node 0 twice for its first task and node 1 twice for its second: 1.0 waits
+    # behind 0.0 until 8, though both could ask elsewhere.
+    wanted = [0, 1, 0, 0, 1, 1]
+
+    def draws(seed: int) -> list[int]:
+        return [draw(seed, PROBES, job, i, 2) for job, i in [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (1, 3)]]
+
+    seed = next(seed for seed in range(1000) if draws(seed) == wanted)
+    log = log_of("sparrow", jobs((0, [5]), (1, [2, 3])), 2, schedulers=1, sampling="per-task", seed=seed)
+    assert log.tasks == [("0.0", 0, 3, 8), ("1.1", 1, 4, 7), ("1.0", 0, 8, 10)]
+    assert log.kinds == counts(ARRIVAL=2, ASK_LENGTH=6, LENGTH=6, PLACED=3, TASK_END=3, DONE=3)
 
 
 def test_hawk_steals_the_group_of_short_probes_behind_the_first_long_work() -> None:
@@ -158,9 +185,7 @@ def test_hawk_thief_that_looks_into_queues_takes_without_a_message() -> None:
         ("0.1", 2, 31, 51),
         ("2.0", 2, 51, 91),
     ]
-    assert log.kinds == counts(
-        ARRIVAL=4, PROBE=6, PLACED=3, STARTED=3, REQUEST=6, TASK=6, TASK_END=9, DONE=9
-    )
+    assert log.kinds == counts(ARRIVAL=4, PROBE=6, PLACED=3, STARTED=3, REQUEST=6, TASK=6, TASK_END=9, DONE=9)
     assert log.counters == {
         "probes": 6,
         "placements": 3,
@@ -175,7 +200,12 @@ def test_hawk_without_stealing_leaves_short_work_behind_long_work() -> None:
     # 102; job 3 asks: 3.2 from 104.
     workload = jobs((0, [30, 20]), (1, [8, 2, 9]), (2, [40]), (3, [6, 6, 6]))
     log = log_of("hawk", workload, 3, long_partition=1 / 3, probe_ratio=1, schedulers=1, steal_attempts=0)
-    assert log.tasks[-4:] == [("0.1", 2, 31, 51), ("1.2", 2, 53, 62), ("2.0", 2, 62, 102), ("3.2", 2, 104, 110)]
+    assert log.tasks[-4:] == [
+        ("0.1", 2, 31, 51),
+        ("1.2", 2, 53, 62),
+        ("2.0", 2, 62, 102),
+        ("3.2", 2, 104, 110),
+    ]
     assert log.counters == {"probes": 6, "placements": 3}
 
 
@@ -217,12 +247,14 @@ def test_eagle_sends_what_is_rejected_twice_to_the_short_partition() -> None:
     #  t=3  job 1 (one task) has a probe at each node; node 1 rejects its one with version 1; nodes 0 and 2 ask.
     #  t=4  node 0 is answered first: 1.0, from 5 to 9; node 2: nothing left. Job 2's long task reaches node 2 and
     #       waits, for the slot is held. The rejected probe is drawn anew among nodes 0 and 2, which version 1 has as
-    #       free: the draws of seed 0 are node 2, at once or after node 1, which is not free.
+    #       free: with the seed chosen here, the first that is not node 1 is node 2.
     #  t=5  node 2 learns that there is no task, starts the long one, and rejects the probe, with version 2.
     #  t=6  second rejection: to the short partition, node 0, where it is taken at 7, asks at 9 and gets nothing at 11.
-    seed = 2
-    draws = [draw(seed, RETRIES, 1, 65 * 1 + i, 3) for i in range(3)]
-    assert next(node for node in draws if node != 1) == 2
+    def first_free(seed: int) -> int:
+        draws = (draw(seed, RETRIES, 1, (TRIES + 1) * 1 + i, 3) for i in range(TRIES))
+        return next(node for node in draws if node != 1)
+
+    seed = next(seed for seed in range(100) if first_free(seed) == 2)
     log = log_of(
         "eagle",
         jobs((0, [30]), (2, [4]), (3, [40])),
@@ -326,9 +358,7 @@ def test_eagle_long_work_at_the_front_goes_first() -> None:
     # One node. 0.0 runs from 3 to 7; at 3 the long task 1.0 has come. Probes are rejected from then on (job 2's at 4,
     # version 1: no node is free in it, so it goes to any node, the only one, and is accepted at 6). At 7 the queue is
     # long 1.0, job 2. The long one is at the front: 7 to 27. Then job 2: 29 to 30.
-    log = log_of(
-        "eagle", jobs((0, [4]), (2, [20]), (3, [1])), 1, probe_ratio=1, least_probes=1, schedulers=1
-    )
+    log = log_of("eagle", jobs((0, [4]), (2, [20]), (3, [1])), 1, probe_ratio=1, least_probes=1, schedulers=1)
     assert log.tasks == [("0.0", 0, 3, 7), ("1.0", 0, 7, 27), ("2.0", 0, 29, 30)]
     assert log.counters == {"probes": 2, "placements": 1, "rejections": 1, "probes_again": 1}
 
@@ -338,9 +368,7 @@ def test_ideal_eagle_probes_only_nodes_free_of_long_work() -> None:
     # sticky probe 1.1 from 9 to 14.
     log = log_of("ideal-eagle", jobs((0, [20]), (1, [3, 5])), 2, least_probes=2, schedulers=1)
     assert log.tasks == [("0.0", 0, 1, 21), ("1.0", 1, 4, 7), ("1.1", 1, 9, 14)]
-    assert log.kinds == counts(
-        ARRIVAL=2, PLACED=1, STARTED=1, PROBE=4, REQUEST=2, TASK=2, TASK_END=3, DONE=3
-    )
+    assert log.kinds == counts(ARRIVAL=2, PLACED=1, STARTED=1, PROBE=4, REQUEST=2, TASK=2, TASK_END=3, DONE=3)
     assert [m.dst for m in log.messages if m.kind == "PROBE"] == [1, 1, 1, 1]
     assert log.counters == {"probes": 4, "placements": 1}
 
@@ -466,17 +494,12 @@ def test_own_scheduler_sees_its_own_bookkeeping() -> None:
 
 @pytest.mark.parametrize("scheduler", ["central-lwl", "dist-lwl"])
 def test_bound_late_a_placement_takes_the_next_task_of_its_job(scheduler: str) -> None:
-    # Tasks of 3 and 9 s (estimate 6), two nodes. Node 0 is busy with job 0 (20 s) and node 1 is not, so by least
-    # work left both tasks of job 1 go to node 1 once the scheduler knows. Bound late they cost two hops more: the
-    # first comes at 29 + 3.
-    log = log_of(
-        scheduler,
-        jobs((0, [20]), (29, [3, 9])),
-        1,
-        cutoff_s=100,
-        late_binding=True,
-        **({"schedulers": 1} if scheduler == "dist-lwl" else {}),
-    )
+    # One node. Bound late, placements are probes: each costs two hops more, and takes the job's next task whichever
+    # came first. 0.0 from 3 to 23; job 1's probes come at 30: 1.0 from 32 to 35, then 1.1 from 37.
+    workload, late = jobs((0, [20]), (29, [3, 9])), {"cutoff_s": 100, "late_binding": True}
+    log = log_of(scheduler, workload, 1, **late)
     assert log.tasks == [("0.0", 0, 3, 23), ("1.0", 0, 32, 35), ("1.1", 0, 37, 46)]
-    assert (log.kinds["PROBE"], log.kinds["REQUEST"], log.kinds["TASK"]) == (3, 3, 3)
-    assert log.counters == {"probes": 3}
+    kinds = {kind: n for kind, n in log.kinds.items() if kind not in ("HEARTBEAT", "LOAD_REPORT")}
+    assert kinds == counts(ARRIVAL=2, PROBE=3, REQUEST=3, TASK=3, TASK_END=3, DONE=3)
+    assert log.counters["probes"] == 3
+    assert "placements" not in log.counters

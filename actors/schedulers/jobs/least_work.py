@@ -16,22 +16,26 @@ from actors.kernel.queue import PLACED, PROBE, records, send
 from actors.kernel.random import JITTER, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, NEVER
 
-LEDGER = np.dtype(
-    [
-        ("work", "i8"),  # estimated work assigned and not ended, ns
-        ("started", "i8"),  # when the running task started as far as is known; NEVER if none is known to run
-        ("running", "i8"),  # its estimate, ns
-        ("slots", "i8"),
-    ]
-)
 IDLE = -1
 CHOICE = np.dtype([("wait", "i8"), ("node", "i8")])
+
+
+class Ledger(NamedTuple):
+    """What a scheduler believes of the nodes, [N] each; times in ns.
+
+    One array a field, unlike other state: the search for idle nodes reads the work of all of them.
+    """
+
+    work: np.ndarray  # estimated work assigned and not ended
+    started: np.ndarray  # when the running task started as far as is known; NEVER if none is known to run
+    running: np.ndarray  # its estimate
+    slots: np.ndarray
 
 
 class Placer(NamedTuple):
     """A placing scheduler's bookkeeping and scratch space."""
 
-    ledger: np.recarray  # [N] LEDGER
+    ledger: Ledger
     choice: np.recarray  # [at most N] CHOICE, scratch: a heap of the nodes considered
     assigned: np.ndarray  # [most tasks of a job] scratch: node by task
     first: int  # the first node that may be used
@@ -40,8 +44,8 @@ class Placer(NamedTuple):
 
 def make_placer(slots: np.ndarray, most_tasks: int, first: int, late: bool) -> Placer:
     """Bookkeeping for nodes with these slots, of which the scheduler uses those from `first` on."""
-    ledger = records(LEDGER, slots.size)
-    ledger.slots[:], ledger.started[:] = slots, NEVER
+    nothing = np.zeros(slots.size, np.int64)
+    ledger = Ledger(nothing.copy(), np.full(slots.size, NEVER), nothing.copy(), slots.astype(np.int64))
     choice = records(CHOICE, min(most_tasks, slots.size))
     return Placer(ledger, choice, np.zeros(most_tasks, np.int64), int(first), int(late))
 
@@ -102,11 +106,26 @@ def sink_better(choice, i, size):
         i = child
 
 
+@inlined
+def choose_idle(ledger, choice, first, k):
+    """Put the first `k` nodes without work into `choice[:k]`, in order of id; False if there are fewer."""
+    found = 0
+    for node in range(first, ledger.work.size):
+        if ledger.work[node] <= 0:
+            choice.wait[found], choice.node[found] = IDLE, node
+            found += 1
+            if found == k:
+                return True
+    return False
+
+
 @compiled
 def choose_least(ledger, choice, t, first, k, jitter, step, seed, job):
     """Put the `k` nodes that wait least into `choice[:k]`, best on top; 0 to `jitter` random steps are added."""
-    size, idle = 0, 0
-    for node in range(first, ledger.size):
+    if jitter == 0 and choose_idle(ledger, choice, first, k):
+        return
+    size = 0
+    for node in range(first, ledger.work.size):
         wait = waiting(ledger, node, t)
         if size == k and wait >= choice.wait[0]:
             continue
@@ -121,10 +140,6 @@ def choose_least(ledger, choice, t, first, k, jitter, step, seed, job):
         elif wait < choice.wait[0]:
             choice.wait[0], choice.node[0] = wait, node
             sink_worse(choice, 0, k)
-        if wait == IDLE and jitter == 0:
-            idle += 1
-            if idle == k:  # no node can be better
-                break
     for i in range(k // 2 - 1, -1, -1):
         sink_better(choice, i, k)
 
@@ -147,7 +162,7 @@ def assign(ledger, choice, k, assigned, count, estimate):
 def place_tasks(w, placer, t, job, jitter, step):
     """Choose a node for each task of a job, into `placer.assigned`; returns how many tasks there are."""
     count = w.work.end_task[job] - w.work.first_task[job]
-    k = min(count, placer.ledger.size - placer.first)
+    k = min(count, placer.ledger.work.size - placer.first)
     choose_least(placer.ledger, placer.choice, t, placer.first, k, jitter, step, w.seed, job)
     assign(placer.ledger, placer.choice, k, placer.assigned, count, w.work.estimate[job])
     return count

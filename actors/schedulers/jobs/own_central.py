@@ -10,6 +10,7 @@ sees of the nodes is the scheduler's own bookkeeping, made of what it assigned a
 """
 
 import copy
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -142,7 +143,15 @@ def _host(own: Any, name: str, setting: Any) -> Callable[[Any, State], None]:
         info = world.work[index]
         num_tasks = int(info.end_task - info.first_task)
         job = Job(int(index), int(t) / NS, num_tasks, int(info.estimate) / NS, bool(info.is_long))
-        ids = scheduler.place(job, _nodes(world, state, t))
+        try:
+            ids = scheduler.place(job, _nodes(world, state, t))
+        except Exception as error:  # whatever a user's code raises is theirs to see, with its place
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            raise InputError(
+                f"scheduler {name}: place() raised {type(error).__name__}: {error} for job {job.job_id}",
+                file=where.filename,
+                line=where.lineno,
+            ) from error
         state.placer.assigned[:num_tasks] = _checked(ids, job, num_nodes, name)
         place_assigned(world, state, t, me, index)
 

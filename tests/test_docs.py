@@ -1,0 +1,178 @@
+"""What the pages say of the code holds: links, paths, imports, parameters, and the commands that are named.
+
+`python tests/test_docs.py` writes the parameter tables in docs/schedulers.md.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.schedulers.registry import BUILT_IN
+from emu.cli import build_parser
+
+ROOT = Path(__file__).parents[1]
+SCHEDULERS = ROOT / "docs" / "schedulers.md"
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
+    (ROOT / "docs").rglob("*.md")
+)
+# From the top to the bottom: a package may import those after it.
+ORDER = ("run", "emu", "actors", "clusters", "workloads")
+LATE = ("ray", "pandas", "matplotlib", "tqdm")  # slow to import, so imported where they are used
+
+page = pytest.mark.parametrize("path", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+
+
+def anchors(path: Path) -> set[str]:
+    """The names by which headings can be linked to, as GitHub makes them."""
+    heads = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in heads}
+
+
+@page
+def test_links_lead_somewhere(path: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8")):
+        if "://" in link:
+            continue
+        file, _, anchor = link.partition("#")
+        target = path.parent / file if file else path
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@page
+def test_files_that_are_named_exist(path: Path) -> None:
+    named = re.findall(
+        r"(?<![\w./-])((?:actors|benchmarks|clusters|docs|emu|examples|tests|workloads)/[\w./-]*\w)",
+        path.read_text(encoding="utf-8"),
+    )
+    missing = sorted(
+        {name for name in named if not (ROOT / name).exists()} - {"actors/schedulers/jobs/my_policy.py"}
+    )
+    assert not missing
+
+
+@page
+def test_modules_and_commands_that_are_named_exist(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for module in re.findall(r"python -m ([\w.]+)", text):
+        if module != "venv":
+            assert importlib.util.find_spec(module) is not None, module
+    commands = next(a.choices for a in build_parser()._actions if a.dest == "command")
+    for command in re.findall(r"(?:^|`)emu ([a-z]+)", text, re.MULTILINE):
+        assert command in commands, command
+
+
+def sources() -> Iterator[tuple[str, Path, ast.Module]]:
+    """The package, path and syntax tree of every source file."""
+    for name in ORDER:
+        files = [ROOT / "run.py"] if name == "run" else sorted((ROOT / name).rglob("*.py"))
+        assert files
+        for file in files:
+            yield name, file, ast.parse(file.read_text(encoding="utf-8"))
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """The top-level packages that are imported anywhere in a syntax tree."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").partition(".")[0])
+    return found
+
+
+def test_imports_point_one_way() -> None:
+    for name, file, tree in sources():
+        above = set(ORDER[: ORDER.index(name)]) | {"tests", "benchmarks"}
+        assert not imported(tree) & above, file
+
+
+def test_ray_is_imported_in_one_place() -> None:
+    places = {file.relative_to(ROOT).as_posix() for _, file, tree in sources() if "ray" in imported(tree)}
+    assert places == {"actors/hosting/ray_session.py"}
+
+
+def test_slow_packages_are_imported_where_they_are_used() -> None:
+    for _, file, tree in sources():
+        at_top: set[str] = set().union(
+            *(imported(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom))
+        )
+        assert not at_top & set(LATE), file
+
+
+def shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def parameter_table(name: str) -> str:
+    """The parameters of a scheduler as a Markdown table."""
+    scheduler = next(s for s in BUILT_IN if s.name == name)
+    if not scheduler.parameters:
+        return "No parameters.\n"
+    lines = ["| parameter | default | value | meaning |", "|---|---|---|---|"]
+    for p in scheduler.parameters:
+        if p.choices:
+            value = ", ".join(f"`{choice}`" for choice in p.choices)
+        elif p.kind == "bool":
+            value = "`true`, `false`"
+        else:
+            unit = " s" if p.kind == "duration" else ""
+            value = f"{p.low:,g} to {p.high:,g}{unit}" if p.low is not None and p.high is not None else p.kind
+        lines.append(f"| `{p.name}` | `{shown(p.default)}` | {value} | {p.meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+TABLE = re.compile(r"<!-- parameters: (?P<name>[\w-]+) -->\n(?P<table>.*?)<!-- end -->", re.DOTALL)
+
+
+def test_every_scheduler_has_a_section_with_its_parameters() -> None:
+    text = SCHEDULERS.read_text(encoding="utf-8")
+    tables = {m["name"]: m["table"] for m in TABLE.finditer(text)}
+    assert list(tables) == [s.name for s in BUILT_IN]
+    for name, table in tables.items():
+        assert table == parameter_table(name), "run: python tests/test_docs.py"
+    for scheduler in BUILT_IN:
+        section = text.split(f"\n## {scheduler.name}\n")[1].split("\n## ")[0]
+        assert "Deviations" in section
+        assert "Source:" in section
+
+
+def test_global_views_are_named_on_the_page() -> None:
+    text = SCHEDULERS.read_text(encoding="utf-8")
+    for scheduler in BUILT_IN:
+        section = text.split(f"\n## {scheduler.name}\n")[1].split("\n## ")[0]
+        assert bool(scheduler.global_view) == ("global" in section), scheduler.name
+
+
+def test_the_picture_is_small_and_has_a_ground_of_its_own() -> None:
+    picture = ROOT / "docs" / "img" / "short-jobs.svg"
+    assert f"({picture.relative_to(ROOT).as_posix()})" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert picture.stat().st_size < 200_000
+    assert "fill: #ffffff" in picture.read_text(encoding="utf-8")
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert re.search(r"^pytest\b", script, re.MULTILINE)
+    assert "pip install -e '.[dev]' && pytest" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def write_tables() -> None:
+    """Write the parameter tables of docs/schedulers.md."""
+    text = SCHEDULERS.read_text(encoding="utf-8")
+    made = TABLE.sub(
+        lambda m: f"<!-- parameters: {m['name']} -->\n{parameter_table(m['name'])}<!-- end -->", text
+    )
+    SCHEDULERS.write_text(made, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_tables()
