@@ -115,12 +115,3 @@ def test_version_and_presets(installed: Path, tmp_path: Path) -> None:
 def test_a_run_in_an_empty_folder(installed: Path, tmp_path: Path, where: list[str]) -> None:
     assert '"tasks": 50' in call(installed, tmp_path, *RUN, *where)
     assert {f.name for f in (tmp_path / "out").iterdir()} >= {"config.toml", "manifest.json", "jobs.parquet"}
-
-
-def test_the_dependencies_are_installed() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for line in project["dependencies"]:
-        name = re.match(r"[\w-]+", line)
-        assert name is not None
-        if "python_version" not in line or sys.version_info < (3, 14):
-            assert importlib.metadata.version(name[0])

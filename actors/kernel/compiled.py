@@ -14,10 +14,12 @@ import platform
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numba
-from numba.core import config
+from numba.core import config as _config
+
+config: Any = _config  # numba sets its configuration at run time
 
 
 def _source_hash() -> str:
@@ -56,9 +58,12 @@ CACHE_FOLDER = _cache_folder()
 config.CACHE_DIR = str(CACHE_FOLDER)
 
 
+_OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False}
+
+
 def compiled(function: F) -> F:
     """Compile a function that allocates nothing; cached on disk."""
-    return numba.njit(cache=True, _nrt=False)(function)
+    return numba.njit(**_OPTIONS)(function)
 
 
 def inlined(function: F) -> F:
@@ -67,7 +72,7 @@ def inlined(function: F) -> F:
     A named tuple of arrays is hundreds of bytes when passed by value; inlining a handler into its loop was
     measured to be worth 1.6 times in events per second (benchmarks/README.md).
     """
-    return numba.njit(cache=True, _nrt=False, forceinline=True)(function)
+    return numba.njit(forceinline=True, **_OPTIONS)(function)
 
 
 def is_warm(loop: Callable) -> bool:

@@ -46,9 +46,8 @@ NETWORKS = {
 
 def make_world(network: tuple[int, int, float], room: int = 4, capacity: int = 2) -> World:
     """A world of the type that the kernel's own have, with a queue that is as small as it may be."""
-    world, _ = setting_of("random", mixed_workload(1, 0), 4).scheduler.build(
-        setting_of("random", mixed_workload(1, 0), 4)
-    )
+    setting = setting_of("random", mixed_workload(1, 0), 4)
+    world, _ = setting.scheduler.build(setting)
     table = np.zeros(ACTORS, ACTOR).view(np.recarray)
     delay, cross, spread = network
     rack = np.array([0, 0, 1, 1])

@@ -46,7 +46,7 @@ def test_draws_of_an_owner_are_a_splitmix64_sequence() -> None:
         seed, owner, counter = (int(x) for x in rng.integers(0, 2**40, 3))
         stream, n = int(rng.integers(1, 9)), int(rng.integers(1, 2**31))
         bits = random_bits(np.int64(seed), stream, np.int64(owner), np.int64(counter))
-        assert int(below(bits, np.int64(n))) == draw(seed, stream, owner, counter, n)
+        assert int(below(np.uint64(bits), np.int64(n))) == draw(seed, stream, owner, counter, n)
 
 
 def test_streams_are_distinct() -> None:
@@ -56,7 +56,7 @@ def test_streams_are_distinct() -> None:
 
 def test_a_negative_seed_is_as_good_as_any() -> None:
     bits = random_bits(np.int64(-1), 1, np.int64(3), np.int64(4))
-    assert 0 <= int(below(bits, np.int64(10))) < 10
+    assert 0 <= int(below(np.uint64(bits), np.int64(10))) < 10
 
 
 def test_next_bits_fit_an_int64_and_do_not_repeat() -> None:

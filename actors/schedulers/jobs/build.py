@@ -1,6 +1,7 @@
 """The world of a job scheduler at time 0, made from a setting."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from actors.setting import Estimates, Setting
 from workloads.errors import InputError
 
 NS = 1_000_000_000
+A = TypeVar("A", bound=np.ndarray)
 
 
 def fifo_rules(report_start: bool = False) -> Rules:
@@ -63,7 +65,7 @@ def build_world(
         network=_network(setting),
         work=work,
         duration=read_only(setting.workload.arrays().duration_ns),
-        nodes=table[:nodes],
+        nodes=table[:nodes].view(np.recarray),
         entries=make_entries(),
         rules=rules,
         jobs=jobs,
@@ -116,7 +118,7 @@ def _describe(setting: Setting, schedulers: int, central_jobs: np.ndarray | None
     return read_only(work)
 
 
-def read_only(column: np.ndarray) -> np.ndarray:
+def read_only(column: A) -> A:
     """The array without leave to write: one type for the compiler, whether it comes from the object store or not."""
     column.flags.writeable = False
     return column

@@ -61,7 +61,7 @@ class State(NamedTuple):
     changed: np.ndarray  # [N] nodes whose load has changed since the last heartbeat
     has_changed: np.ndarray  # [N] bool
     reports: np.recarray  # [N] REPORT, under way from the nodes to the schedulers
-    count: np.ndarray  # [2] changed nodes, reports under way
+    pending: np.ndarray  # [2] changed nodes, reports under way
     jitter: int  # steps of random time
     jitter_step: int  # ns
     monitor: int  # the actor that stands for the nodes' heartbeats
@@ -75,9 +75,9 @@ def change_load(w, p, t, node, amount):
     p.load[node] += amount
     if not p.has_changed[node]:
         p.has_changed[node] = True
-        p.changed[p.count[0]] = node
-        p.count[0] += 1
-        if p.count[0] == 1:  # heartbeats with nothing to report are left out
+        p.changed[p.pending[0]] = node
+        p.pending[0] += 1
+        if p.pending[0] == 1:  # heartbeats with nothing to report are left out
             next_beat = (t + p.heartbeat - 1) // p.heartbeat * p.heartbeat
             wake(w, next_beat, p.monitor, HEARTBEAT, 0, 0, 0)
 
@@ -85,17 +85,17 @@ def change_load(w, p, t, node, amount):
 @inlined
 def on_heartbeat(w, p, t, me):
     """Step 1: the changed nodes report."""
-    if p.count[1] > 0:  # the last reports are still under way: these wait for the next heartbeat
+    if p.pending[1] > 0:  # the last reports are still under way: these wait for the next heartbeat
         wake(w, t + p.heartbeat, me, HEARTBEAT, 0, 0, 0)
     else:
-        for i in range(p.count[0]):
+        for i in range(p.pending[0]):
             node = p.changed[i]
             job = w.nodes.running[node]
             p.reports.node[i], p.reports.work[i] = node, p.load[node]
             p.reports.started[i] = NEVER if job == NONE else w.nodes.started[node]
             p.reports.running[i] = 0 if job == NONE else w.work.estimate[job]
             p.has_changed[node] = False
-        p.count[1], p.count[0] = p.count[0], 0
+        p.pending[1], p.pending[0] = p.pending[0], 0
         if p.global_view == 1:
             on_reports(w, p)
         else:
@@ -106,13 +106,13 @@ def on_heartbeat(w, p, t, me):
 def on_reports(w, p):
     """The schedulers have the reports: they are their view until the next ones."""
     view = p.short.ledger
-    for i in range(p.count[1]):
+    for i in range(p.pending[1]):
         node = p.reports.node[i]
         view.work[node] = p.reports.work[i]
         if p.global_view == 0:
             view.started[node], view.running[node] = p.reports.started[i], p.reports.running[i]
-    w.counts[N_REPORTS] += p.count[1]
-    p.count[1] = 0
+    w.counts[N_REPORTS] += p.pending[1]
+    p.pending[1] = 0
 
 
 @inlined
@@ -193,7 +193,7 @@ def build(setting):
         changed=np.zeros(nodes, np.int64),
         has_changed=np.zeros(nodes, np.bool_),
         reports=records(REPORT, nodes),
-        count=np.zeros(2, np.int64),
+        pending=np.zeros(2, np.int64),
         jitter=round(p["jitter_s"] * NS) // step,
         jitter_step=step,
         monitor=nodes + schedulers + 1,

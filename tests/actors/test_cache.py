@@ -1,0 +1,104 @@
+"""The disk cache of compiled code: a second process compiles nothing, and a changed source is noticed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from emulations import ROOT, run_python
+
+from actors.kernel import compiled
+from actors.kernel.compiled import config
+
+RUN = """
+import json, sys
+from numba.core.dispatcher import Dispatcher
+from actors.hosting.partition import Partition
+from emulations import ALL_TASKS, mixed_workload, setting_of
+
+partition = Partition(setting_of("random", mixed_workload(20, 1), 4), ALL_TASKS)
+warm = partition.is_warm()
+partition.start()
+while not partition.run(1.0).done:
+    pass
+loops = {
+    id(v): v
+    for name, module in sys.modules.items() if name.startswith("actors.")
+    for v in vars(module).values() if isinstance(v, Dispatcher)
+}
+stats = [d.stats for d in loops.values()]
+print(json.dumps({
+    "warm": warm,
+    "misses": sum(sum(s.cache_misses.values()) for s in stats),
+    "hits": sum(sum(s.cache_hits.values()) for s in stats),
+    "loops": len(loops),
+    "folder": stats[0].cache_path,
+}))
+"""
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
+def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
+    first, second = (json.loads(run_python(RUN, EMU_CACHE_DIR=str(tmp_path))) for _ in range(2))
+    assert not first["warm"]
+    assert first["misses"] > 0
+    assert first["loops"] > 20
+    assert first["folder"].startswith(str(tmp_path))
+    assert second["warm"]
+    assert second["misses"] == 0
+    assert second["hits"] > 0
+
+
+@pytest.fixture
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the package's sources, and the hash taken of it."""
+    copy = tmp_path / "actors"
+    shutil.copytree(ROOT / "actors", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(compiled, "__file__", str(copy / "kernel" / "compiled.py"))
+    return copy
+
+
+def test_a_copy_has_the_same_hash(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = compiled._source_hash()
+    monkeypatch.undo()
+    assert compiled._source_hash() == here
+
+
+@pytest.mark.parametrize("source", ["nodes/worker.py", "kernel/random.py", "schedulers/jobs/eagle.py"])
+def test_a_change_in_any_source_changes_the_hash(copied: Path, source: str) -> None:
+    before = compiled._source_hash()
+    path = copied / source
+    path.write_text(path.read_text() + "\n")
+    assert compiled._source_hash() != before
+
+
+def test_a_source_that_moves_or_comes_changes_the_hash(copied: Path) -> None:
+    before = compiled._source_hash()
+    (copied / "nodes" / "worker.py").rename(copied / "nodes" / "other.py")
+    moved = compiled._source_hash()
+    (copied / "nodes" / "new.py").write_text("")
+    assert len({before, moved, compiled._source_hash()}) == 3
+
+
+def test_bounds_checks_and_versions_have_a_cache_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = compiled._source_hash()
+    monkeypatch.setattr(config, "BOUNDSCHECK", 1)
+    checked = compiled._source_hash()
+    monkeypatch.setattr(compiled.importlib.metadata, "version", lambda package: "0")
+    assert len({before, checked, compiled._source_hash()}) == 3
+
+
+def test_the_folder_is_the_one_named_and_another_if_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMU_CACHE_DIR", str(tmp_path / "cache"))
+    assert compiled._cache_folder() == tmp_path / "cache" / "kernels" / compiled._source_hash()
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("EMU_CACHE_DIR", str(blocked))
+    monkeypatch.setattr(compiled.tempfile, "gettempdir", lambda: str(tmp_path))
+    folder = compiled._cache_folder()
+    assert folder.is_dir()
+    assert folder.is_relative_to(tmp_path)

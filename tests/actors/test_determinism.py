@@ -1,0 +1,144 @@
+"""The same seed gives the same bits: compiled and not, with bounds checks, however arrays grow, and in a Ray actor."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from emulations import OBSERVED, VARIANTS, cases, digest, digests, named, run_python, run_setting, setting_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.hosting.virtual import emulate
+from actors.kernel.compiled import config
+from actors.kernel.queue import make_queue
+from actors.kernel.world import make_entries
+from actors.schedulers.jobs import build
+from actors.schedulers.registry import scheduler_names
+
+compiled_only = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="compares with compiled code")
+
+SMALL = 10
+MODERATE = 60
+
+# Arrays that begin as small as they may be, so that they must grow often.
+GROW = """
+from actors.schedulers.jobs import build
+from actors.kernel.queue import make_queue
+from actors.kernel.world import make_entries
+build.make_queue = lambda seq, room: make_queue(seq, room, 2)
+build.make_entries = lambda: make_entries(1)
+"""
+DIGESTS = "import json, emulations; print(json.dumps(emulations.digests({})))"
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, str]:
+    return digests(SMALL)
+
+
+def differing(one: dict[str, str], other: dict[str, str]) -> list[str]:
+    assert one.keys() == other.keys()
+    return [name for name in one if one[name] != other[name]]
+
+
+def test_cases_cover_every_scheduler_there_is() -> None:
+    from actors.schedulers.registry import BUILT_IN
+
+    assert {s.name for s in BUILT_IN} | {"own"} == set(VARIANTS)
+    assert set(VARIANTS) - {"own"} <= set(scheduler_names("jobs"))
+
+
+def test_cases_differ() -> None:
+    # A digest that cannot tell cases apart would prove nothing: seeds, networks and policies must show.
+    seen: dict[str, set[str]] = {}
+    for name, value in digests(MODERATE).items():
+        seen.setdefault(name.split()[0], set()).add(value)
+    for scheduler, values in seen.items():
+        assert len(values) >= 3, scheduler
+    assert not set.intersection(*seen.values())
+
+
+def test_the_same_again(expected: dict[str, str]) -> None:
+    assert not differing(expected, digests(SMALL))
+
+
+@compiled_only
+def test_as_plain_python(expected: dict[str, str]) -> None:
+    code = "from actors.kernel.queue import take; assert type(take).__name__ == 'function'\n"
+    plain = run_python(code + DIGESTS.format(SMALL), NUMBA_DISABLE_JIT="1")
+    assert not differing(expected, json.loads(plain))
+
+
+@compiled_only
+def test_with_bounds_checks_while_arrays_grow() -> None:
+    # An index past the end must be an error in that process: otherwise the run shows nothing.
+    checked = """
+import numpy as np
+from actors.kernel.queue import CURSOR, MESSAGE, copy_message, records
+try:
+    copy_message(records(CURSOR, 1), records(MESSAGE, 3), 3)
+    raise SystemExit("bounds are not checked")
+except IndexError:
+    pass
+"""
+    code = checked + GROW + DIGESTS.format(MODERATE)
+    assert not differing(digests(MODERATE), json.loads(run_python(code, NUMBA_BOUNDSCHECK="1")))
+
+
+def test_growth_changes_nothing(expected: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    grown = 0
+
+    def tiny_queue(seq: np.ndarray, room: int) -> Any:
+        nonlocal grown
+        grown += 1
+        return make_queue(seq, room, 2)
+
+    monkeypatch.setattr(build, "make_queue", tiny_queue)
+    monkeypatch.setattr(build, "make_entries", lambda: make_entries(1))
+    assert not differing(expected, digests(SMALL))
+    assert grown == len(expected)
+
+
+@pytest.mark.parametrize("most", [1, 7])
+def test_where_a_run_pauses_changes_nothing(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The host may stop the loop after any number of events.
+    from actors.hosting.partition import Partition
+
+    step = Partition._step
+    paused = [(name, setting) for name, setting in cases(SMALL) if "varies" in name]
+    whole = {name: digest(run_setting(setting, OBSERVED)) for name, setting in paused}
+    monkeypatch.setattr(Partition, "_step", lambda self, _: step(self, np.int64(most)))
+    assert not differing(whole, {name: digest(run_setting(setting, OBSERVED)) for name, setting in paused})
+
+
+@pytest.mark.parametrize("scheduler", ["random", "sparrow", "hawk", "eagle", "central-lwl", "dist-lwl"])
+def test_an_emulation_does_not_change_its_workload(scheduler: str) -> None:
+    from emulations import mixed_workload
+
+    workload = mixed_workload(20, 1)
+    before = workload.fingerprint()
+    setting = setting_of(named(scheduler), workload, 4)
+    run_setting(setting)
+    assert workload.fingerprint() == before
+    assert digest(run_setting(setting, OBSERVED)) == digest(run_setting(setting, OBSERVED))
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**63 - 1))
+def test_any_seed_is_accepted(seed: int) -> None:
+    from emulations import mixed_workload
+
+    run_setting(setting_of("sparrow", mixed_workload(5, 1), 4, seed=seed))
+
+
+@pytest.mark.ray
+def test_in_a_ray_actor(ray_session: None) -> None:
+    wanted = ("sparrow {} varies", "eagle {'least_probes': 3} constant", "own {} constant")
+    chosen = {name: setting for name, setting in cases(MODERATE) if name in wanted}
+    assert len(chosen) == len(wanted)
+    for name, setting in chosen.items():
+        here = digest(run_setting(setting, OBSERVED))
+        assert digest(emulate(setting, OBSERVED, in_process=False)) == here, name

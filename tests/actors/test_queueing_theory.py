@@ -1,0 +1,107 @@
+"""Emulations with plain queues and no network delay against queueing theory: M/M/1, M/G/1 and M/M/c.
+
+The mean wait over seeds must be within 3 standard errors of theory, and within 2 %. The first fifth of the arrivals of
+each run, while the queues fill, is left out. Formulas: Kleinrock, Queueing Systems, volume 1 (1975), sections 3.2,
+3.5 and 5.6; waits in multiples of the mean service time, which is 1 s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from emulations import NS, run_setting, setting_of
+
+from actors.hosting.partition import Observe
+from actors.kernel.compiled import config
+from workloads.generators.poisson import poisson
+
+pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="millions of tasks")
+
+SEEDS = 12
+TASKS = 200_000
+WARM_UP = 0.2
+
+
+def pollaczek_khinchin(load: float, scv: float) -> float:
+    """Mean wait in M/G/1 with a service time of mean 1 and squared coefficient of variation `scv`."""
+    return load / (1 - load) * (1 + scv) / 2
+
+
+def erlang_c(load: float, servers: int) -> float:
+    """Mean wait in M/M/c with a service time of mean 1."""
+    offered = load * servers
+    blocked = 1.0
+    for k in range(1, servers + 1):  # Erlang B by its recursion
+        blocked = offered * blocked / (k + offered * blocked)
+    waits = blocked / (1 - load * (1 - blocked))
+    return waits / (servers - offered)
+
+
+def mean_waits(scheduler: str, slots: Sequence[int], load: float, **service: object) -> np.ndarray:
+    """The mean wait of each seed's run, s."""
+    waits = []
+    for seed in range(SEEDS):
+        workload = poisson(jobs=TASKS, seed=seed, load=load, nodes=1, slots=sum(slots), **service)
+        setting = setting_of(scheduler, workload, slots, cutoff_s=math.inf, network=0.0, seed=seed)
+        outcome = run_setting(setting, Observe())
+        wait_ns = outcome.start_ns - workload.arrays().submit_ns
+        waits.append(wait_ns[int(WARM_UP * TASKS) :].mean() / NS)
+    return np.array(waits)
+
+
+def agrees(waits: np.ndarray, theory_s: float) -> None:
+    error = waits.std(ddof=1) / math.sqrt(waits.size)
+    assert abs(waits.mean() - theory_s) < 3 * error, f"{waits.mean():.4f} ± {error:.4f} s, theory {theory_s:.4f} s"
+    assert abs(waits.mean() / theory_s - 1) < 0.02, f"{waits.mean():.4f} s, theory {theory_s:.4f} s"
+
+
+@pytest.mark.parametrize("load", [0.3, 0.5, 0.7])
+def test_random_placement_is_m_m_1_at_every_node(load: float) -> None:
+    agrees(mean_waits("random", [1] * 10, load), pollaczek_khinchin(load, 1.0))
+
+
+@pytest.mark.parametrize("load", [0.3, 0.5, 0.7])
+@pytest.mark.parametrize(
+    ("service", "scv"),
+    [
+        ({"service": "deterministic"}, 0.0),
+        ({"service": "lognormal", "cv": 1.5}, 2.25),
+        # One task in ten takes ten times as long: mean 1.9 shorts, second moment 10.9.
+        ({"service": "bimodal"}, 10.9 / 1.9**2 - 1),
+    ],
+    ids=["deterministic", "lognormal", "bimodal"],
+)
+def test_random_placement_is_m_g_1_at_every_node(service: dict[str, object], scv: float, load: float) -> None:
+    agrees(mean_waits("random", [1] * 10, load, **service), pollaczek_khinchin(load, scv))
+
+
+@pytest.mark.parametrize("load", [0.3, 0.5, 0.7])
+@pytest.mark.parametrize("slots", [[4], [1] * 4, [3, 1]], ids=["one node", "four nodes", "two nodes"])
+def test_central_fifo_is_m_m_c(slots: list[int], load: float) -> None:
+    agrees(mean_waits("central-fifo", slots, load), erlang_c(load, 4))
+
+
+def test_central_fifo_with_one_slot_is_m_d_1() -> None:
+    agrees(mean_waits("central-fifo", [1], 0.7, service="deterministic"), pollaczek_khinchin(0.7, 0.0))
+
+
+def test_sparrow_that_probes_every_node_is_m_m_c() -> None:
+    # Late binding with a probe in every queue: a task waits only while all slots are busy, and jobs are served in
+    # order. Any node's wasted requests take no time without network delay.
+    waits = []
+    for seed in range(SEEDS):
+        workload = poisson(jobs=TASKS, seed=seed, load=0.7, nodes=4)
+        setting = setting_of("sparrow", workload, 4, cutoff_s=math.inf, network=0.0, probe_ratio=4)
+        outcome = run_setting(setting, Observe())
+        wait_ns = outcome.start_ns - workload.arrays().submit_ns
+        waits.append(wait_ns[int(WARM_UP * TASKS) :].mean() / NS)
+    agrees(np.array(waits), erlang_c(0.7, 4))
+
+
+def test_the_formulas_agree_where_they_meet() -> None:
+    assert erlang_c(0.7, 1) == pytest.approx(pollaczek_khinchin(0.7, 1.0))
+    # Two servers, in closed form: rho^2 / (1 - rho^2).
+    assert erlang_c(0.6, 2) == pytest.approx(0.36 / 0.64)
