@@ -22,25 +22,30 @@ MESSAGE = np.dtype([(name, "i8") for name in ("time", "key", "kind", "dst", "a",
 RANK_SHIFT, SOURCE_SHIFT = 59, 35  # rank: 4 bits, source actor: 24 bits, sequence number: 35 bits
 MOST_ACTORS = 1 << 24
 
-# Kinds of messages. The upper hexadecimal digit is the rank: at equal times completions come before
-# messages, those before heartbeats, those before job arrivals; RETRY comes when all else at its instant is
-# done. Columns a, b, c, d in this order; node and job are ids, times are in ns.
-TASK_END = 0x00  # node to itself: job, task, start
-PROBE = 0x10  # scheduler to node: job, tasks left, round, version of the shared state
-REQUEST = 0x11  # node to scheduler: job, node
-TASK = 0x12  # scheduler to node: job, task, tasks left
-NO_TASK = 0x13  # scheduler to node: job
-DONE = 0x14  # node to scheduler: job, node, start, finish
-PLACED = 0x15  # scheduler to node, a task bound to it: job, task, tasks left, version of the shared state
-STARTED = 0x16  # node to central scheduler: job, node, start
-REJECTED = 0x17  # node to scheduler: job, version of the shared state, round
-STEAL = 0x18  # node to node: thief, attempts left, random bits
-LOAD_REPORT = 0x19  # monitor to scheduler: version of the load log
-ASK_LENGTH = 0x1A  # scheduler to node: job, which of its probes
-LENGTH = 0x1B  # node to scheduler: job, which of its probes, node, queue length
-HEARTBEAT = 0x20  # monitor to itself
-ARRIVAL = 0x30  # scheduler to itself: job
-RETRY = 0x40  # scheduler to itself: job, round
+# Kinds of messages. They are int64, since numba compiles a callee anew for every plain number. The upper
+# hexadecimal digit is the rank: at equal times completions come before messages, those before heartbeats,
+# those before job arrivals; RETRY comes when all else at its instant is done. In the comments: columns a, b,
+# c, d in this order, NONE if unused; node and job are ids, times are in ns.
+TASK_END = np.int64(0x00)  # node to itself: job, task, start
+PROBE = np.int64(0x10)  # scheduler to node: job, tasks left, round, version of the shared state
+REQUEST = np.int64(0x11)  # node to scheduler: job, node
+TASK = np.int64(0x12)  # scheduler to node: job, task, tasks left
+NO_TASK = np.int64(0x13)  # scheduler to node: job
+DONE = np.int64(0x14)  # node to scheduler: job, node, start, finish
+PLACED = np.int64(
+    0x15
+)  # scheduler to node, a task bound to it: job, task, tasks left, version of the shared state
+STARTED = np.int64(0x16)  # node to central scheduler: job, node, start
+REJECTED = np.int64(0x17)  # node to scheduler: job, version of the shared state, round
+STEAL = np.int64(0x18)  # node to node: thief, attempts left, random bits
+LOAD_REPORT = np.int64(0x19)  # monitor to scheduler: version of the load log
+ASK_LENGTH = np.int64(0x1A)  # scheduler to node: job, which of its probes
+LENGTH = np.int64(0x1B)  # node to scheduler: job, which of its probes, node, queue length
+HEARTBEAT = np.int64(0x20)  # monitor to itself
+ARRIVAL = np.int64(0x30)  # scheduler to itself: job
+RETRY = np.int64(0x40)  # scheduler to itself: job, round
+
+NONE = np.int64(-1)  # no actor, job, task, entry or version
 
 # Why the loop stopped.
 RUNNING, HORIZON, IDLE, GROW, PYTHON = range(5)
@@ -170,7 +175,7 @@ def send(w, t, src, dst, kind, a, b, c, d):
 def wake(w, time, who, kind, a, b, c):
     """A message of an actor to itself at `time`, which may be now."""
     queue, key = w.queue, next_key(w.queue, who, kind)
-    push(queue.now, queue.heap, queue.pool, time, key, kind, who, a, b, c, 0)
+    push(queue.now, queue.heap, queue.pool, time, key, kind, who, a, b, c, NONE)
 
 
 @inlined

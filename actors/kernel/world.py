@@ -9,9 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import inlined
-from actors.kernel.queue import Network, Queue, records
-
-NONE = -1
+from actors.kernel.queue import NONE, Network, Queue, records
 
 # One row per actor, 64 bytes: a node uses all of it, a scheduler only `seq`.
 ACTOR = np.dtype(

@@ -66,7 +66,7 @@ def ask(w, p, t, node, thief, attempts, draws):
         attempts -= 1
         w.counts[N_STEAL_ATTEMPTS] += 1
     if victim != thief and victim != node:
-        send(w, t, node, victim, STEAL, thief, attempts, draws, 0)
+        send(w, t, node, victim, STEAL, thief, attempts, draws, NONE)
 
 
 @inlined
@@ -111,7 +111,7 @@ def give(w, t, victim, thief, entry, before, instant):
         rows.next[entry], rows.bypassed[entry] = NONE, 0
         append(w, thief, entry)
     else:
-        send(w, t, victim, thief, PROBE, rows.job[entry], rows.left[entry], 0, NONE)
+        send(w, t, victim, thief, PROBE, rows.job[entry], rows.left[entry], NONE, NONE)
         free_entry(w.entries, entry)
 
 

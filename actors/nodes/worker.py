@@ -53,10 +53,10 @@ def serve(w, t, node):
     job, task = leave_queue(w, node, entry, before)
     w.nodes.idle[node] -= 1
     if task == NONE:
-        send(w, t, node, w.work.home[job], REQUEST, job, node, 0, 0)
+        send(w, t, node, w.work.home[job], REQUEST, job, node, NONE, NONE)
     else:
         if w.rules.report_start == 1:
-            send(w, t, node, w.work.home[job], STARTED, job, node, t, 0)
+            send(w, t, node, w.work.home[job], STARTED, job, node, t, NONE)
         start_task(w, t, node, job, task)
     return True
 

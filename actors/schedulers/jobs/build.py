@@ -75,7 +75,7 @@ def build_world(
     )
     homes, first_jobs = np.unique(work.home, return_index=True)
     for home, job in zip(homes.tolist(), first_jobs.tolist(), strict=True):
-        wake(world, int(work.submit[job]), home, ARRIVAL, job, 0, 0)
+        wake(world, int(work.submit[job]), home, ARRIVAL, job, NONE, NONE)
     return world
 
 

@@ -13,13 +13,14 @@ task when its turn comes): `late_binding=true`.
 
 from typing import NamedTuple
 
-from actors.kernel.compiled import compiled, inlined
+from actors.kernel.compiled import compiled
 from actors.kernel.queue import ARRIVAL, DONE, REQUEST, RUNNING, STARTED, take
 from actors.kernel.world import NONE
 from actors.nodes.worker import node_event
 from actors.schedulers.jobs.build import build_world, fifo_rules, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
 from actors.schedulers.jobs.least_work import (
+    NO_JITTER,
     Placer,
     add_assigned,
     make_placer,
@@ -38,12 +39,12 @@ class State(NamedTuple):
     long: Placer
 
 
-@inlined
+@compiled
 def on_arrival(w, p, t, me, job):
     """Step 1: place every task."""
     next_arrival(w, me, job)
     placer = p.long if w.work.is_long[job] == 1 else p.short
-    count = place_tasks(w, placer, t, job, 0, 0)
+    count = place_tasks(w, placer, t, job, NO_JITTER, NO_JITTER)
     add_assigned(w, placer, job, count)
     send_assigned(w, placer, t, me, job, count, NONE)
 

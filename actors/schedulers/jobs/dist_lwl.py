@@ -79,14 +79,14 @@ def change_load(w, p, t, node, amount):
         p.pending[0] += 1
         if p.pending[0] == 1:  # heartbeats with nothing to report are left out
             next_beat = (t + p.heartbeat - 1) // p.heartbeat * p.heartbeat
-            wake(w, next_beat, p.monitor, HEARTBEAT, 0, 0, 0)
+            wake(w, next_beat, p.monitor, HEARTBEAT, NONE, NONE, NONE)
 
 
 @inlined
 def on_heartbeat(w, p, t, me):
     """Step 1: the changed nodes report."""
     if p.pending[1] > 0:  # the last reports are still under way: these wait for the next heartbeat
-        wake(w, t + p.heartbeat, me, HEARTBEAT, 0, 0, 0)
+        wake(w, t + p.heartbeat, me, HEARTBEAT, NONE, NONE, NONE)
     else:
         for i in range(p.pending[0]):
             node = p.changed[i]
@@ -99,7 +99,7 @@ def on_heartbeat(w, p, t, me):
         if p.global_view == 1:
             on_reports(w, p)
         else:
-            send(w, t, me, w.nodes.size, LOAD_REPORT, 0, 0, 0, 0)
+            send(w, t, me, w.nodes.size, LOAD_REPORT, NONE, NONE, NONE, NONE)
 
 
 @inlined
@@ -115,7 +115,7 @@ def on_reports(w, p):
     p.pending[1] = 0
 
 
-@inlined
+@compiled
 def on_arrival(w, p, t, me, job):
     """Step 2: place every task."""
     next_arrival(w, me, job)

@@ -24,6 +24,8 @@ References: Job-aware Scheduling in Eagle: Divide and Stick to Your Probes, doi 
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import (
     ARRIVAL,
@@ -45,6 +47,7 @@ from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
 from actors.schedulers.jobs.least_work import (
+    NO_JITTER,
     Placer,
     add_assigned,
     make_placer,
@@ -53,12 +56,19 @@ from actors.schedulers.jobs.least_work import (
     place_tasks,
     send_assigned,
 )
-from actors.schedulers.jobs.probing import Probing, make_probing, most_probes, probes_of, send_probes
+from actors.schedulers.jobs.probing import (
+    FIRST_ROUND,
+    Probing,
+    make_probing,
+    most_probes,
+    probes_of,
+    send_probes,
+)
 from actors.schedulers.jobs.shared_state import SharedState, draw_free, make_shared_state, set_bit
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
 from actors.schedulers.policy import Parameter, Scheduler
 
-LAST_ROUND = 1 << 30  # a probe of this round is never rejected
+LAST_ROUND = np.int64(1 << 30)  # a probe of this round is never rejected
 
 
 class State(NamedTuple):
@@ -71,12 +81,12 @@ class State(NamedTuple):
     ideal: int  # 1: probes go where no long work is at that moment (global view)
 
 
-@inlined
+@compiled
 def on_arrival(w, p, t, me, job):
     """Place a long job and publish where it is; probe for a short one."""
     tasks = next_arrival(w, me, job)
     if w.work.is_long[job] == 1:
-        place_tasks(w, p.placer, t, job, 0, 0)
+        place_tasks(w, p.placer, t, job, NO_JITTER, NO_JITTER)
         add_assigned(w, p.placer, job, tasks)
         for i in range(tasks):
             set_bit(p.shared, p.placer.assigned[i], 1)
@@ -85,14 +95,14 @@ def on_arrival(w, p, t, me, job):
         probe_free(w, p, t, me, job, probes_of(p.probing, tasks), p.shared.length[0], LAST_ROUND)
         w.counts[N_PROBES] += probes_of(p.probing, tasks)
     else:
-        send_probes(w, t, me, p.probing, job, tasks, probes_of(p.probing, tasks), 0)
+        send_probes(w, t, me, p.probing, job, tasks, probes_of(p.probing, tasks), FIRST_ROUND)
 
 
 @inlined
 def reject(w, t, node, job, next_round):
     """Step 1: a node with long work sends a probe back, with the version of the picture it has."""
     w.counts[N_REJECTIONS] += 1
-    send(w, t, node, w.work.home[job], REJECTED, job, w.nodes.version[node], next_round, 0)
+    send(w, t, node, w.work.home[job], REJECTED, job, w.nodes.version[node], next_round, NONE)
 
 
 @inlined
@@ -101,11 +111,11 @@ def on_rejected(w, t, me, job, version, next_round):
     jobs = w.jobs
     jobs.version[job] = max(jobs.version[job], version)
     if jobs.rejected[job] == 0:
-        wake(w, t, me, RETRY, job, next_round, 0)
+        wake(w, t, me, RETRY, job, next_round, NONE)
     jobs.rejected[job] += 1
 
 
-@inlined
+@compiled
 def on_retry(w, p, t, me, job, this_round):
     """Step 2: send the rejected probes again."""
     count = w.jobs.rejected[job]

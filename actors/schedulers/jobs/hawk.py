@@ -17,7 +17,7 @@ References: Hawk: Hybrid Datacenter Scheduling, USENIX ATC 2015, pages 499-510
 
 from typing import NamedTuple
 
-from actors.kernel.compiled import compiled, inlined
+from actors.kernel.compiled import compiled
 from actors.kernel.queue import ARRIVAL, DONE, REQUEST, RUNNING, STARTED, STEAL, take
 from actors.kernel.world import NONE
 from actors.nodes.stealing import Stealing, make_stealing, on_steal, seek
@@ -26,6 +26,7 @@ from actors.schedulers.jobs.build import build_world, fifo_rules, long_jobs, mos
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
 from actors.schedulers.jobs.least_work import (
+    NO_JITTER,
     Placer,
     add_assigned,
     make_placer,
@@ -34,7 +35,14 @@ from actors.schedulers.jobs.least_work import (
     place_tasks,
     send_assigned,
 )
-from actors.schedulers.jobs.probing import Probing, make_probing, most_probes, probes_of, send_probes
+from actors.schedulers.jobs.probing import (
+    FIRST_ROUND,
+    Probing,
+    make_probing,
+    most_probes,
+    probes_of,
+    send_probes,
+)
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
 from actors.schedulers.policy import Parameter, Scheduler
 
@@ -47,16 +55,16 @@ class State(NamedTuple):
     stealing: Stealing
 
 
-@inlined
+@compiled
 def on_arrival(w, p, t, me, job):
     """Steps 1 and 2: place a long job, probe for a short one."""
     tasks = next_arrival(w, me, job)
     if w.work.is_long[job] == 1:
-        place_tasks(w, p.placer, t, job, 0, 0)
+        place_tasks(w, p.placer, t, job, NO_JITTER, NO_JITTER)
         add_assigned(w, p.placer, job, tasks)
         send_assigned(w, p.placer, t, me, job, tasks, NONE)
     else:
-        send_probes(w, t, me, p.probing, job, tasks, probes_of(p.probing, tasks), 0)
+        send_probes(w, t, me, p.probing, job, tasks, probes_of(p.probing, tasks), FIRST_ROUND)
 
 
 @compiled

@@ -16,7 +16,7 @@ def next_arrival(w, me, job):
     w.counts[N_ARRIVED + w.work.report_class[job]] += tasks
     following = w.work.next_job[job]
     if following != NONE:
-        wake(w, w.work.submit[following], me, ARRIVAL, following, 0, 0)
+        wake(w, w.work.submit[following], me, ARRIVAL, following, NONE, NONE)
     return tasks
 
 
@@ -29,7 +29,7 @@ def on_request(w, t, me, job, node):
         kind = TASK
     else:
         w.counts[N_EMPTY] += 1
-    send(w, t, me, node, kind, job, task, end - task - 1, 0)
+    send(w, t, me, node, kind, job, task, end - task - 1, NONE)
 
 
 @inlined

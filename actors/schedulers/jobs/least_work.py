@@ -16,7 +16,8 @@ from actors.kernel.queue import PLACED, PROBE, records, send
 from actors.kernel.random import JITTER, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, NEVER
 
-IDLE = -1
+IDLE = np.int64(-1)
+NO_JITTER = np.int64(0)
 CHOICE = np.dtype([("wait", "i8"), ("node", "i8")])
 
 

@@ -10,6 +10,8 @@ from actors.kernel.queue import PROBE, send
 from actors.kernel.random import PROBES, below, random_bits
 from actors.kernel.world import N_PROBES, NONE
 
+FIRST_ROUND = np.int64(0)
+
 
 class Probing(NamedTuple):
     """How many probes a job sends, and scratch space to draw their nodes."""

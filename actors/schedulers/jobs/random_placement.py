@@ -5,7 +5,7 @@ With single-task jobs and no network delay every node is an M/G/1 queue of its o
 
 from typing import NamedTuple
 
-from actors.kernel.compiled import compiled, inlined
+from actors.kernel.compiled import compiled
 from actors.kernel.queue import ARRIVAL, DONE, PLACED, RUNNING, send, take
 from actors.kernel.random import PLACEMENT, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, NONE
@@ -22,7 +22,7 @@ class State(NamedTuple):
     first: int  # the first node for long jobs
 
 
-@inlined
+@compiled
 def on_arrival(w, p, t, me, job):
     """Send each task of a job to a random node."""
     tasks = next_arrival(w, me, job)

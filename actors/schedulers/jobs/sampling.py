@@ -46,10 +46,10 @@ def ask_lengths(w, p, t, me, job, count, nodes):
             node = below(random_bits(w.seed, PROBES, job, i), w.nodes.size)
         else:
             node = nodes[i]
-        send(w, t, me, node, ASK_LENGTH, job, i, 0, 0)
+        send(w, t, me, node, ASK_LENGTH, job, i, NONE, NONE)
 
 
-@inlined
+@compiled
 def answer_length(w, t, node, job, i):
     """Step 2: how many wait here, less the idle slots."""
     length = -w.nodes.idle[node]
@@ -60,7 +60,7 @@ def answer_length(w, t, node, job, i):
     send(w, t, node, w.work.home[job], LENGTH, job, i, node, length)
 
 
-@inlined
+@compiled
 def on_length(w, p, t, me, job, i, node, length):
     """Step 3: note an answer; place the job when it was the last one."""
     first, end = p.first_answer[job], p.first_answer[job + 1]

@@ -24,12 +24,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.kernel.compiled import compiled, inlined
+from actors.kernel.compiled import compiled
 from actors.kernel.queue import ARRIVAL, ASK_LENGTH, DONE, LENGTH, REQUEST, RUNNING, take
 from actors.nodes.worker import node_event
 from actors.schedulers.jobs.build import build_world, fifo_rules, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
-from actors.schedulers.jobs.probing import Probing, draw_nodes, make_probing, probes_of, send_probes
+from actors.schedulers.jobs.probing import (
+    FIRST_ROUND,
+    Probing,
+    draw_nodes,
+    make_probing,
+    probes_of,
+    send_probes,
+)
 from actors.schedulers.jobs.sampling import Sampling, answer_length, ask_lengths, make_sampling, on_length
 from actors.schedulers.policy import Parameter, Scheduler
 
@@ -42,12 +49,12 @@ class State(NamedTuple):
     late_binding: int
 
 
-@inlined
+@compiled
 def on_arrival(w, p, t, me, job):
     """Step 1: probe."""
     tasks = next_arrival(w, me, job)
     if p.late_binding == 1:
-        send_probes(w, t, me, p.probing, job, tasks, probes_of(p.probing, tasks), 0)
+        send_probes(w, t, me, p.probing, job, tasks, probes_of(p.probing, tasks), FIRST_ROUND)
     else:
         count = p.sampling.first_answer[job + 1] - p.sampling.first_answer[job]
         if p.sampling.per_task == 0:
