@@ -23,7 +23,6 @@ from actors.hosting.partition import Observe, Outcome, Partition
 from actors.hosting.virtual import emulate
 from actors.kernel import queue
 from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT
-from actors.kernel.world import NEVER
 from actors.schedulers.policy import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Estimates, Network, Setting
@@ -35,9 +34,13 @@ NS = 1_000_000_000
 CUTOFF_S = 10.0
 ALL_TASKS = Observe(tasks=True)
 
-# The kinds of messages stand together in the module, the first is TASK_END, and what follows them is RUNNING.
+# The kinds of messages stand together in the module: from TASK_END to RUNNING, with NONE, which is negative.
 _NAMES = list(vars(queue))
-KINDS = {getattr(queue, name): name for name in _NAMES[_NAMES.index("TASK_END") : _NAMES.index("RUNNING")]}
+KINDS = {
+    int(kind): name
+    for name in _NAMES[_NAMES.index("TASK_END") : _NAMES.index("RUNNING")]
+    if (kind := getattr(queue, name)) >= 0
+}
 
 
 class FewestTasks:
@@ -91,6 +94,15 @@ def run_setting(setting: Setting, observe: Observe = ALL_TASKS) -> Outcome:
     return emulate(setting, observe, in_process=True)
 
 
+def run_partition(setting: Setting, observe: Observe = ALL_TASKS) -> Partition:
+    """Run a setting in this process; the partition as it is at the end."""
+    partition = Partition(setting, observe)
+    partition.start()
+    while not partition.run(1.0).done:
+        pass
+    return partition
+
+
 def emulate_small(
     scheduler: Any, workload: JobWorkload, nodes: int | Sequence[int] | Cluster, **settings: Any
 ) -> Outcome:
@@ -113,7 +125,7 @@ class Log(NamedTuple):
 
     tasks: list[tuple[str, int, float, float]]  # "job.task", node, start, finish (s), by start, then node
     messages: list[Message]
-    counters: dict[str, int]  # what the mechanisms did; the counts of tasks are left out
+    counters: dict[str, int]  # what the mechanisms did
 
     @property
     def kinds(self) -> dict[str, int]:
@@ -142,9 +154,7 @@ def step_through(scheduler: Any, workload: JobWorkload, nodes: Any, **settings: 
         (f"{job[i]}.{i - first[job[i]]}", int(node[i]), start[i] / NS, finish[i] / NS)
         for i in np.lexsort((node, start))
     ]
-    tasks = ("arrived", "started", "finished")
-    counters = {k: v for k, v in outcome.counters.items() if not k.startswith(tasks)}
-    return Log(rows, messages, counters)
+    return Log(rows, messages, outcome.counters)
 
 
 def _message(now: Any) -> Message:
@@ -246,9 +256,9 @@ def digests(num_jobs: int = 25) -> dict[str, str]:
     return {name: digest(run_setting(setting, OBSERVED)) for name, setting in cases(num_jobs)}
 
 
-def run_python(code: str, **environment: str) -> str:
-    """What a Python process of its own, which finds this repository and its tests, prints."""
-    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+def run_python(code: str, root: Path = ROOT, **environment: str) -> str:
+    """What a Python process of its own, which finds the repository at `root` and its tests, prints."""
+    path = os.pathsep.join([str(root), str(root / "tests")])
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONPATH": path, **environment},
@@ -259,13 +269,6 @@ def run_python(code: str, **environment: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def until_never(partition: Partition) -> int:
-    """Run a partition for up to a million events; says why it stopped."""
-    return partition.setting.scheduler.advance(
-        partition.world, partition.state, np.int64(NEVER), np.int64(1_000_000)
-    )
 
 
 if __name__ == "__main__":

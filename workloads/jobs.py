@@ -20,7 +20,7 @@ from workloads.arrow import column, from_numpy, to_numpy
 from workloads.errors import InputError
 
 SCHEMA_VERSION = 1
-MAX_TIME_S = 9.0e9
+MAX_TIME_S = 4.0e9
 """Times above this (285 years) do not fit int64 nanoseconds."""
 
 Int64Array = npt.NDArray[np.int64]

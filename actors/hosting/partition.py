@@ -22,6 +22,7 @@ from actors.kernel.world import (
 )
 from actors.schedulers.jobs.build import NS
 from actors.setting import Setting
+from workloads.errors import InputError
 
 TIMELINE = ("time_s", "utilisation", "queued_short", "queued_long", "running_short", "running_long")
 
@@ -121,6 +122,11 @@ class Partition:
         if why == GROW:
             self._grow()
         elif why == HORIZON:
+            if self._horizon >= NEVER:
+                raise InputError(
+                    f"virtual time has reached {NEVER / NS:.2g} s, 146 years, and {scheduler.name} has tasks left;"
+                    " are the workload's times in seconds, and does the cluster have nodes enough?"
+                )
             self._sample()
             self._horizon += self._period_ns
         elif why == PYTHON:

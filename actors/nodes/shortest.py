@@ -12,19 +12,19 @@ front of it: the form that the authors' simulator uses under least work left.
 import math
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.world import NEVER, NONE
+from actors.kernel.world import NONE
 from actors.nodes.waiting import remove
 
 
 @inlined
 def remaining_work(w, entry):
-    """Estimated work left in the entry's job, ns."""
+    """Estimated work left in the entry's job, ns; a float, for a month of a large job does not fit an int64."""
     rows = w.entries
     job = rows.job[entry]
     left = rows.left[entry]
     if w.rules.live == 1 and rows.task[entry] == NONE:
         left = w.work.end_task[job] - w.jobs.next_task[job]
-    return left * w.work.estimate[job]
+    return float(left) * float(w.work.estimate[job])
 
 
 @compiled
@@ -39,7 +39,7 @@ def pick_shortest(w, node):
     rows = w.entries
     entry, before = w.nodes.head[node], NONE
     chosen, in_front = NONE, NONE
-    least, slack = NEVER, math.inf
+    least, slack = math.inf, math.inf
     while entry != NONE:
         estimate = w.work.estimate[rows.job[entry]]
         remaining = remaining_work(w, entry)

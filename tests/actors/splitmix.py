@@ -21,6 +21,6 @@ def splitmix64(state: int, count: int) -> list[int]:
 
 def draw(seed: int, stream: int, owner: int, counter: int, n: int) -> int:
     """The `counter`-th draw below `n` of an owner in a stream: one SplitMix64 sequence for each of them."""
-    state = mix64((seed * GOLDEN + stream + owner * 0xD1342543DE82EF95) & MASK)
+    state = mix64((seed * GOLDEN + int(stream) + owner * 0xD1342543DE82EF95) & MASK)
     bits = mix64((state + GOLDEN * (counter + 1)) & MASK)
     return ((bits >> 32) * n) >> 32

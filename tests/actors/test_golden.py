@@ -121,18 +121,41 @@ def test_sparrow_per_task_sampling_gives_each_task_its_own_nodes() -> None:
     assert log.kinds == counts(ARRIVAL=2, ASK_LENGTH=6, LENGTH=6, PLACED=3, TASK_END=3, DONE=3)
 
 
+def test_sparrow_batch_sampling_counts_idle_slots() -> None:
+    # Node 0 has one idle slot (-1), node 1 two (-2).
+    log = log_of("sparrow", jobs((0, [5])), [1, 2], schedulers=1, sampling="batch")
+    assert log.tasks == [("0.0", 1, 3, 8)]
+
+
+@pytest.mark.parametrize(("tasks", "probes"), [(1, 2), (4, 8), (7, 14), (13, 26)])
+def test_sparrow_probes_different_nodes_all_equally_often(tasks: int, probes: int) -> None:
+    nodes, count = 10, 200
+    log = step_through("sparrow", jobs(*((i, [0.1] * tasks) for i in range(count))), nodes)
+    asked = np.zeros((count, nodes), int)
+    for m in log.messages:
+        if m.kind == "PROBE":
+            asked[m.a, m.dst] += 1
+    assert (asked.sum(axis=1) == probes).all()
+    # As even as it can be within each job: every node floor or ceil of probes / nodes times.
+    assert asked.min() == probes // nodes
+    assert asked.max() == -(-probes // nodes)
+    extra = probes % nodes / nodes
+    error = np.sqrt(count * extra * (1 - extra))
+    assert (abs(asked.sum(axis=0) - count * probes / nodes) < 5 * error).all()
+
+
 def test_hawk_steals_the_group_of_short_probes_behind_the_first_long_work() -> None:
     # Nodes 0 and 1 are the short partition, node 2 runs long jobs and is the only victim. One probe a task.
     #  t=1  node 2 starts long 0.0 (until 31); 0.1 waits. t=2: job 1's probes (three tasks) reach all nodes, t=3: long
-    #       2.0 reaches node 2, t=4: job 3's probes reach all nodes. Node 2's queue: long 0.1, short 1, long 2.0, short 3.
+    #       2.0 reaches node 2, t=4: job 3's probes reach all nodes. At node 2 wait long 0.1, 1, long 2.0, 3.
     #  t=4  nodes 0 and 1 run 1.0 (until 12) and 1.1 (until 6). At 6 node 1 asks for job 3: 3.0 from 8 to 14; at 12
     #       node 0 does: 3.1 from 14 to 20.
     #  t=14 node 1 has nothing left and asks node 2, there at 15. Node 2 runs long work: it skips long 0.1 and gives
     #       the shorts up to the next long one: job 1's probe alone, at node 1 at 16. That asks, 1.2 runs 18 to 27.
     #  t=20 node 0 steals in the same way what is now the first group: job 3's probe; 3.2 runs 24 to 30.
     #  t=27 node 1 asks again: node 2 has only long work left. It may ask nine more nodes for node 1, but draws only
-    #       itself: nine attempts lost, no message. The same for node 0 at 30. At 91 node 2 runs dry and draws only itself,
-    #       ten times. Attempts: 1 + 1 + 10 + 10 + 10.
+    #       itself: nine attempts lost, no message. The same for node 0 at 30. At 91 node 2 runs dry and draws only
+    #       itself, ten times. Attempts: 1 + 1 + 10 + 10 + 10.
     workload = jobs((0, [30, 20]), (1, [8, 2, 9]), (2, [40]), (3, [6, 6, 6]))
     log = log_of("hawk", workload, 3, long_partition=1 / 3, probe_ratio=1, schedulers=1)
     assert log.tasks == [
@@ -354,6 +377,51 @@ def test_eagle_serves_the_shortest_job_first_within_the_slack() -> None:
     assert [task for task, *_ in log.tasks] == ["0.0", "1.0", "1.1", "2.0", "3.0"]
 
 
+def test_slack_may_be_used_up_under_eagle_and_not_under_dist_lwl() -> None:
+    # As above without job 3. Job 2 (6 s) would use up job 1's slack of 1.5 * 4 to the last. Eagle allows it: 2.0
+    # from 15 to 21, 1.0 from 23. The rule of dist-lwl is strict: 1.0 from 11, 1.1, and 2.0 from 19.
+    settings = {"cutoff_s": 100, "slack": 1.5, "schedulers": 1}
+    log = log_of("eagle", jobs(*SHORTEST_JOBS[:3]), 1, probe_ratio=1, least_probes=1, **settings)
+    assert log.tasks[1:] == [("2.0", 0, 15, 21), ("1.0", 0, 23, 27), ("1.1", 0, 29, 33)]
+    log = log_of("dist-lwl", jobs(*SHORTEST_JOBS[:3]), 1, jitter_s=0, **settings)
+    assert log.tasks[1:] == [("1.0", 0, 11, 15), ("1.1", 0, 15, 19), ("2.0", 0, 19, 25)]
+
+
+def test_eagle_goes_by_the_newest_of_the_pictures_that_come_back() -> None:
+    # Long job 0 fills nodes 0, 1 and 2: version 3 has them all set. 0.0 and 0.2 are reported done at 14 and 15
+    # (versions 4, 5); long job 1 goes to node 0 at 20 (version 6: nodes 0 and 1).
+    #  t=26 job 2's probes: node 0 rejects with version 6, node 1 with version 3, node 2 asks. In version 6 node 2 is
+    #       free, in version 3 none is: both go to node 2, there at 28 behind 2.0 (28 to 30), and ask in vain.
+    log = log_of("eagle", jobs((0, [12, 60, 13]), (20, [40]), (25, [2])), 3, least_probes=3, schedulers=1)
+    assert log.tasks == [
+        ("0.0", 0, 1, 13),
+        ("0.1", 1, 1, 61),
+        ("0.2", 2, 1, 14),
+        ("1.0", 0, 21, 61),
+        ("2.0", 2, 28, 30),
+    ]
+    assert [(m.time_s, m.dst) for m in log.messages if m.kind == "PROBE"] == [
+        (26, 0),
+        (26, 1),
+        (26, 2),
+        (28, 2),
+        (28, 2),
+    ]
+    assert log.kinds == counts(
+        ARRIVAL=3,
+        PLACED=4,
+        STARTED=4,
+        PROBE=5,
+        REJECTED=2,
+        RETRY=1,
+        REQUEST=3,
+        TASK=1,
+        NO_TASK=2,
+        TASK_END=5,
+        DONE=5,
+    )
+
+
 def test_eagle_long_work_at_the_front_goes_first() -> None:
     # One node. 0.0 runs from 3 to 7; at 3 the long task 1.0 has come. Probes are rejected from then on (job 2's at 4,
     # version 1: no node is free in it, so it goes to any node, the only one, and is accepted at 6). At 7 the queue is
@@ -371,6 +439,13 @@ def test_ideal_eagle_probes_only_nodes_free_of_long_work() -> None:
     assert log.kinds == counts(ARRIVAL=2, PLACED=1, STARTED=1, PROBE=4, REQUEST=2, TASK=2, TASK_END=3, DONE=3)
     assert [m.dst for m in log.messages if m.kind == "PROBE"] == [1, 1, 1, 1]
     assert log.counters == {"probes": 4, "placements": 1}
+
+
+def test_ideal_eagle_takes_a_node_for_free_when_its_long_work_is_reported_done() -> None:
+    # Long job 0 on both nodes; node 0 is done at 21, known at 22. Job 1 (t=30): all four probes to node 0.
+    log = log_of("ideal-eagle", jobs((0, [20, 50]), (30, [3, 5])), 2, least_probes=2, schedulers=1)
+    assert log.tasks == [("0.0", 0, 1, 21), ("0.1", 1, 1, 51), ("1.0", 0, 33, 36), ("1.1", 0, 38, 43)]
+    assert [m.dst for m in log.messages if m.kind == "PROBE"] == [0, 0, 0, 0]
 
 
 def test_central_fifo_gives_tasks_to_the_slot_that_is_idle_longest() -> None:
@@ -431,6 +506,12 @@ def test_dist_lwl_places_by_the_last_heartbeat() -> None:
     assert log.counters == {"placements": 4, "load_reports": 3}
     beats = [(m.time_s, m.kind) for m in log.messages if m.kind in ("HEARTBEAT", "LOAD_REPORT")]
     assert beats == [(8, "HEARTBEAT"), (9, "LOAD_REPORT"), (16, "HEARTBEAT"), (17, "LOAD_REPORT")]
+
+
+def test_dist_lwl_reports_at_a_heartbeat_what_comes_at_its_instant() -> None:
+    # 0.0 reaches node 0 at 8, and is in the report of that heartbeat: known at 9, when job 1 comes. To node 1.
+    log = log_of("dist-lwl", jobs((7, [6]), (9, [2])), 2, heartbeat_s=8, jitter_s=0, schedulers=1)
+    assert log.tasks == [("0.0", 0, 8, 14), ("1.0", 1, 10, 12)]
 
 
 def test_dist_lwl_bounds_the_bypass_of_every_entry() -> None:

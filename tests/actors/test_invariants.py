@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulations import OBSERVED, VARIANTS, named, run_setting, setting_of
+from emulations import OBSERVED, VARIANTS, named, run_partition, run_setting, setting_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.hosting.partition import Outcome
+from actors.hosting.partition import Outcome, Partition
 from actors.kernel.compiled import config
+from actors.kernel.world import N_ARRIVED, N_FINISHED, N_STARTED, NONE
 from actors.schedulers.jobs.build import long_jobs
 from actors.setting import Estimates, Network, Setting
 from clusters.cluster import build_cluster
 from workloads.jobs import make_workload
 
 NS = 1_000_000_000
-EXAMPLES = 8 if config.DISABLE_JIT else int(os.environ.get("EX", "60"))
+EXAMPLES = 8 if config.DISABLE_JIT else 100
 
 # Bound at once a task is one hop away from its scheduler; a probe, a request and an answer are three.
 BOUND = {"random", "central-fifo", "central-lwl", "dist-lwl", "own"}
@@ -72,8 +73,10 @@ def test_invariants(scheduler: str) -> None:
     @settings(max_examples=EXAMPLES)
     @given(settings_of(scheduler))
     def hold(setting: Setting) -> None:
-        outcome = run_setting(setting, OBSERVED)
-        tasks_run_once(setting, outcome)
+        partition = run_partition(setting, OBSERVED)
+        outcome = partition.outcome()
+        tasks_run_once(setting, outcome, partition.world.counts)
+        nothing_is_left(setting, partition)
         slots_suffice(setting, outcome)
         no_task_is_early(setting, outcome, 1 if scheduler in BOUND else 3)
         if scheduler in KEEPS_PARTITION:
@@ -102,19 +105,35 @@ def columns(outcome: Outcome) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return outcome.tasks["node"], outcome.tasks["start_ns"], outcome.tasks["finish_ns"]
 
 
-def tasks_run_once(setting: Setting, outcome: Outcome) -> None:
-    """A second run of a task would be counted; a first that lacks would leave its row at zero."""
+def tasks_run_once(setting: Setting, outcome: Outcome, counts: np.ndarray) -> None:
+    """A second run of a task would be counted; one that never ran would leave its row at zero."""
     node, start, finish = columns(outcome)
     assert np.array_equal(finish - start, setting.workload.arrays().duration_ns)
     assert node.min() >= 0
     assert node.max() < setting.cluster.num_nodes
-    counters = outcome.counters
-    classes = ("short", "long")
-    assert sum(counters.get(f"finished_{c}", 0) for c in classes) == setting.workload.num_tasks
     is_long = outcome.is_long[job_of_task(setting)]
-    for name, tasks in zip(classes, (int((~is_long).sum()), int(is_long.sum())), strict=True):
-        for what in ("arrived", "started", "finished"):
-            assert counters.get(f"{what}_{name}", 0) == tasks
+    by_class = [int((~is_long).sum()), int(is_long.sum())]
+    for which in (N_ARRIVED, N_STARTED, N_FINISHED):
+        assert counts[which : which + 2].tolist() == by_class
+
+
+def nothing_is_left(setting: Setting, partition: Partition) -> None:
+    """Every slot is idle again, every queue empty, and every entry of the pool free."""
+    world = partition.world
+    assert np.array_equal(world.nodes.idle, setting.cluster.slots())
+    assert (world.nodes.longs == 0).all()
+    assert (world.nodes.running == NONE).all() or setting.cluster.max_slots > 1
+    queued = set()
+    for entry in world.nodes.head:
+        while entry != NONE:
+            queued.add(int(entry))
+            entry = world.entries.next[entry]
+    free, entry = set(), int(world.entries.next[0])
+    while entry != NONE:
+        free.add(entry)
+        entry = int(world.entries.next[entry])
+    assert not queued
+    assert free == set(range(1, int(world.entries.job[0])))
 
 
 def slots_suffice(setting: Setting, outcome: Outcome) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulations import mixed_workload, setting_of
+from emulations import KINDS, mixed_workload, setting_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -190,10 +190,8 @@ def test_at_one_instant_completions_come_first_and_retries_last() -> None:
 
 
 def test_ranks_are_the_upper_digit_of_the_kind() -> None:
-    names = [n for n, v in vars(kinds).items() if n.isupper() and isinstance(v, int)]
-    at = {n: getattr(kinds, n) for n in names[names.index("TASK_END") : names.index("RUNNING")]}
-    ranks = {n: kind >> 4 for n, kind in at.items()}
-    assert len(set(at.values())) == len(at)
+    ranks = {name: kind >> 4 for kind, name in KINDS.items()}
+    assert {getattr(kinds, name) for name in ranks} == set(KINDS)
     assert {n for n, r in ranks.items() if r == 0} == {"TASK_END"}
     assert {n for n, r in ranks.items() if r == 2} == {"HEARTBEAT"}
     assert {n for n, r in ranks.items() if r == 3} == {"ARRIVAL"}

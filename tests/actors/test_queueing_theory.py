@@ -54,7 +54,9 @@ def mean_waits(scheduler: str, slots: Sequence[int], load: float, **service: obj
 
 def agrees(waits: np.ndarray, theory_s: float) -> None:
     error = waits.std(ddof=1) / math.sqrt(waits.size)
-    assert abs(waits.mean() - theory_s) < 3 * error, f"{waits.mean():.4f} ± {error:.4f} s, theory {theory_s:.4f} s"
+    assert abs(waits.mean() - theory_s) < 3 * error, (
+        f"{waits.mean():.4f} ± {error:.4f} s, theory {theory_s:.4f} s"
+    )
     assert abs(waits.mean() / theory_s - 1) < 0.02, f"{waits.mean():.4f} s, theory {theory_s:.4f} s"
 
 
