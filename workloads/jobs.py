@@ -21,7 +21,7 @@ from workloads.errors import InputError
 
 SCHEMA_VERSION = 1
 MAX_TIME_S = 4.0e9
-"""Times above this (285 years) do not fit int64 nanoseconds."""
+"""Above this (127 years), an arrival and a duration together need not fit int64 nanoseconds."""
 
 Int64Array = npt.NDArray[np.int64]
 Float64Array = npt.NDArray[np.float64]

@@ -93,7 +93,7 @@ def test_sorting_is_stable_and_loses_nothing(jobs):
         ({"submit_s": [0.0, -1.0]}, "line 2: field submit_s: -1.0 is negative"),
         ({"submit_s": [np.nan, 1.0]}, "line 1: field submit_s: nan is not a finite"),
         ({"duration_s": [1.0, np.inf, 1.0]}, "line 2: field duration_s: inf is not a finite"),
-        ({"duration_s": [1.0, 1.0, 1e10]}, "line 3: field duration_s: 10000000000.0 is more than 9e"),
+        ({"duration_s": [1.0, 1.0, 1e10]}, "line 3: field duration_s: 10000000000.0 is more than 4e"),
         ({"mean_task_s": [1.0, -1.0]}, "line 2: field mean_task_s"),
         ({"mean_task_s": [1.0]}, "field mean_task_s: 1 values for 2 jobs"),
         ({"num_tasks": [3, 0]}, "line 2: field num_tasks: 0 tasks"),
