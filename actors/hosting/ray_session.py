@@ -14,6 +14,7 @@ from workloads.errors import InputError
 
 OBJECT_STORE_BYTES = 512 << 20
 ACTOR_START_S = 120.0
+ROOT = str(Path(__file__).resolve().parents[2])
 
 _started = False
 _host: Any = None  # an actor that has finished a run and waits for the next
@@ -51,6 +52,8 @@ def connect(address: str | None = None) -> None:
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     if address is None:
+        # Workers inherit this, and find these packages also when they are not installed but run from a checkout.
+        os.environ["PYTHONPATH"] = _with_path(ROOT)
         ray.init(
             include_dashboard=False, object_store_memory=OBJECT_STORE_BYTES, configure_logging=True, **quiet
         )
@@ -103,9 +106,8 @@ def _new_host() -> Any:
     """Start an actor; it needs a CPU, or Ray would place any number of them on one."""
     import ray
 
-    # Workers must find these packages also when they are not installed but run from a checkout.
-    root = str(Path(__file__).resolve().parents[2])
-    environment = {"env_vars": {"PYTHONPATH": _with_path(root)}}
+    # On a cluster that others started, workers must be told; that costs the start of a fresh process.
+    environment = None if _started else {"env_vars": {"PYTHONPATH": _with_path(ROOT)}}
     return ray.remote(num_cpus=1, max_restarts=0)(Host).options(runtime_env=environment).remote()
 
 
@@ -173,8 +175,8 @@ class RemotePartition:
 
 def _with_path(root: str) -> str:
     """PYTHONPATH with `root` in front."""
-    inherited = os.environ.get("PYTHONPATH", "")
-    return os.pathsep.join([root, inherited] if inherited else [root])
+    inherited = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    return os.pathsep.join([root, *(folder for folder in inherited if folder != root)])
 
 
 def _carry(own: Any) -> None:
