@@ -70,7 +70,7 @@ def inlined(function: F) -> F:
     """Compile a small function into its callers.
 
     A named tuple of arrays is hundreds of bytes when passed by value; inlining a handler into its loop was
-    measured to be worth 1.6 times in events per second (benchmarks/README.md).
+    measured to be worth 1.6 times in events per second (docs/architecture.md, Departures).
     """
     return numba.njit(forceinline=True, **_OPTIONS)(function)
 

@@ -15,8 +15,10 @@ As in Hawk, a centralized scheduler places long jobs and distributed ones probe 
 
 **Deviations from the paper.** A node knows of a job's remaining work what the probe and the scheduler's answers to its
 own requests told it; the authors' simulator reads it live: `live_progress=true` (a global view). Re-probes are drawn
-independently of each other. Where there is no short partition, the last round goes to any node and is accepted.
-Draws with replacement and late binding of long tasks, as the authors simulate them, are parameters.
+independently of each other. On a node with several slots a sticky probe asks for one task at a time, when it comes and
+when a slot falls free, so that another slot may stay idle meanwhile; the paper has one slot a node. Where there is no
+short partition, the last round goes to any node and is accepted. Draws with replacement and late binding of long tasks,
+as the authors simulate them, are parameters.
 
 References: Job-aware Scheduling in Eagle: Divide and Stick to Your Probes, doi 10.1145/2987550.2987563
 """
