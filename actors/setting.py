@@ -3,8 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from actors.schedulers.policy import Scheduler
 from clusters.cluster import Cluster
+from clusters.failures import Outages
 from workloads.jobs import JobWorkload
 
 
@@ -28,6 +31,53 @@ class Estimates:
     size: float = 0.0
 
 
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """What a message costs the scheduler that handles it (actors/kernel/cost.py).
+
+    Attributes:
+        model: "none", "fixed", "measured", or "recorded".
+        per_message_s: fixed: for each message.
+        per_job_s, per_task_s: fixed: for each job that arrives, and for each of its tasks, on top.
+        recorded: COST records of a measured run, for "recorded".
+    """
+
+    model: str = "none"
+    per_message_s: float = 0.0
+    per_job_s: float = 0.0
+    per_task_s: float = 0.0
+    recorded: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamics:
+    """What goes wrong: nodes and schedulers that fail (actors/kernel/faults.py), tasks that straggle.
+
+    Attributes:
+        outages: when which node or scheduler is down; None: by draws alone.
+        mtbf_s, mttr_s: means of the exponential times between a node's repair and failure, and from failure to repair;
+            None: no draws. Nodes that `outages` names fail by it alone.
+        detection_s: time until a node's failure is detected.
+        failover_s: time until a scheduler's standby takes over; None: the scheduler itself comes back.
+        straggler_share: of the tasks.
+        straggler_slowdown: mean factor of their durations.
+        straggler_distribution: "constant", "pareto" or "lognormal".
+        straggler_shape: of pareto, above 1.
+        straggler_sigma: of lognormal.
+    """
+
+    outages: Outages | None = None
+    mtbf_s: float | None = None
+    mttr_s: float | None = None
+    detection_s: float = 0.0
+    failover_s: float | None = None
+    straggler_share: float = 0.0
+    straggler_slowdown: float = 1.0
+    straggler_distribution: str = "constant"
+    straggler_shape: float = 2.0
+    straggler_sigma: float = 1.0
+
+
 @dataclass(frozen=True)
 class Setting:
     """An emulation, ready to run."""
@@ -40,4 +90,6 @@ class Setting:
     long_partition: float = 1.0  # share of the nodes that long jobs may use
     network: Network = field(default_factory=Network)
     estimates: Estimates = field(default_factory=Estimates)
+    costs: Costs = field(default_factory=Costs)
+    dynamics: Dynamics = field(default_factory=Dynamics)
     seed: int = 0

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import numba
 from numba.core import config as _config
+from numba.core.registry import CPUDispatcher
 
 config: Any = _config  # numba sets its configuration at run time
 
@@ -53,6 +54,7 @@ def _cache_folder() -> Path:
 
 F = TypeVar("F", bound=Callable)
 
+SOURCE_HASH = _source_hash()  # of the sources that this process runs, whatever happens to them later
 CACHE_FOLDER = _cache_folder()
 # Must stand before the first decorated function: numba fixes the place when it decorates.
 config.CACHE_DIR = str(CACHE_FOLDER)
@@ -61,9 +63,22 @@ config.CACHE_DIR = str(CACHE_FOLDER)
 _OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False}
 
 
-def compiled(function: F) -> F:
-    """Compile a function that allocates nothing; cached on disk."""
+class _NotFromPython(CPUDispatcher):
+    """A compiled function that has no wrapper for Python: a call would be one of address 0."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        name = self.py_func.__name__
+        raise TypeError(f"{name} is called from compiled code; Python calls what is decorated with @entry")
+
+
+def entry(function: F) -> F:
+    """Compile a function that Python calls, such as a policy's loop; it allocates nothing, and is cached on disk."""
     return numba.njit(**_OPTIONS)(function)
+
+
+def compiled(function: F) -> F:
+    """Compile a function that allocates nothing and is called from compiled code; cached on disk."""
+    return _compile(function)
 
 
 def inlined(function: F) -> F:
@@ -72,7 +87,18 @@ def inlined(function: F) -> F:
     A named tuple of arrays is hundreds of bytes when passed by value; inlining a handler into its loop was
     measured to be worth 1.6 times in events per second (docs/architecture.md, Departures).
     """
-    return numba.njit(forceinline=True, **_OPTIONS)(function)
+    return _compile(function, forceinline=True)
+
+
+def _compile(function: Any, **options: Any) -> Any:
+    """What takes the world, `w`, gets no wrapper for calls from Python, which takes ten times as long to compile."""
+    takes_world = function.__code__.co_varnames[:1] == ("w",)
+    if takes_world:
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    made = numba.njit(**_OPTIONS, **options)(function)
+    if takes_world and not config.DISABLE_JIT:
+        made.__class__ = _NotFromPython
+    return made
 
 
 def is_warm(loop: Callable) -> bool:

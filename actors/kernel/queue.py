@@ -8,6 +8,8 @@ Two containers share the work. With a constant network delay, messages are sent 
 arrive: they go to a ring (the lane), appended and taken in constant time. Those of one instant are brought into
 order when their turn comes; they are few, and lie side by side. Whatever would break the lane's order of time,
 and all that an actor tells itself for later, goes to a 4-ary heap.
+
+What is for an actor of another partition goes to the outbox; whoever hosts the partitions carries it over.
 """
 
 import math
@@ -27,10 +29,11 @@ MOST_ACTORS = 1 << 24
 # those before job arrivals; RETRY comes when all else at its instant is done. In the comments: columns a, b,
 # c, d in this order, NONE if unused; node and job are ids, times are in ns.
 TASK_END = np.int64(0x00)  # node to itself: job, task, start
-PROBE = np.int64(0x10)  # scheduler to node: job, tasks left, round, version of the shared state
-REQUEST = np.int64(0x11)  # node to scheduler: job, node
-TASK = np.int64(0x12)  # scheduler to node: job, task, tasks left
-NO_TASK = np.int64(0x13)  # scheduler to node: job
+PUBLISHED = np.int64(0x01)  # what shared state has changed, from another partition: node, new bit
+PROBE = np.int64(0x10)  # scheduler to node: job, tasks left, round and epoch, version of the shared state
+REQUEST = np.int64(0x11)  # node to scheduler: job, node, incarnation of the node
+TASK = np.int64(0x12)  # scheduler to node: job, task, tasks left and epoch, incarnation of the node
+NO_TASK = np.int64(0x13)  # scheduler to node: job, none, epoch, incarnation of the node
 DONE = np.int64(0x14)  # node to scheduler: job, node, start, finish
 PLACED = np.int64(
     0x15
@@ -38,10 +41,16 @@ PLACED = np.int64(
 STARTED = np.int64(0x16)  # node to central scheduler: job, node, start
 REJECTED = np.int64(0x17)  # node to scheduler: job, version of the shared state, round
 STEAL = np.int64(0x18)  # node to node: thief, attempts left, random bits
-LOAD_REPORT = np.int64(0x19)  # monitor to scheduler: version of the load log
+LOAD_REPORT = np.int64(0x19)  # node to all schedulers: node, its work, start and estimate of its task
 ASK_LENGTH = np.int64(0x1A)  # scheduler to node: job, which of its probes
 LENGTH = np.int64(0x1B)  # node to scheduler: job, which of its probes, node, queue length
-HEARTBEAT = np.int64(0x20)  # monitor to itself
+LOST = np.int64(0x1C)  # node to scheduler, or scheduler to itself: job, task or NONE for a probe, node, start
+NODE_DOWN = np.int64(0x1E)  # node to all schedulers: node, incarnation, when
+NODE_UP = np.int64(0x1F)  # node to all schedulers: node, incarnation, when
+HEARTBEAT = np.int64(0x20)  # node to itself
+FAIL = np.int64(0x2D)  # node to itself
+DETECT = np.int64(0x2E)  # node to itself
+REPAIR = np.int64(0x2F)  # node to itself
 ARRIVAL = np.int64(0x30)  # scheduler to itself: job
 RETRY = np.int64(0x40)  # scheduler to itself: job, round
 
@@ -49,6 +58,9 @@ NONE = np.int64(-1)  # no actor, job, task, entry or version
 
 # Why the loop stopped.
 RUNNING, HORIZON, IDLE, GROW, PYTHON = range(5)
+
+# A kind whose lower digit is this or more is no work: a run is over when all that is left is of such kinds.
+FIRST_IDLE = np.int64(0xD)
 
 
 # The message being handled, and the queue's cursors: a single row.
@@ -61,6 +73,11 @@ CURSOR = np.dtype(
         ("lane_ready", "i8"),  # messages up to here are in order
         ("heap_size", "i8"),
         ("events", "i8"),  # messages handled
+        ("first", "i8"),  # the actors of this partition: ids from `first` on
+        ("end", "i8"),  # and below `end`
+        ("outbox_size", "i8"),  # messages for actors of other partitions
+        ("background", "i8"),  # messages in lane and heap that are no work; counted where nodes can fail
+        ("unfinished", "i8"),  # tasks less those that ended here; likewise
     ]
 )
 # Of the heap's slots the first `heap_size` are in order of the heap; the rest are free.
@@ -75,6 +92,7 @@ class Queue(NamedTuple):
     order: np.ndarray  # [the same] the message to take as the i-th of the lane
     heap: np.recarray  # HEAP
     pool: np.recarray  # messages that wait in the heap, by slot
+    outbox: np.recarray  # messages for other partitions, in the order in which they were sent
     seq: np.ndarray  # [actors] the next sequence number of each actor; a column of the actors' table
     room: int  # the most messages that the handling of one event may send
 
@@ -101,32 +119,44 @@ def make_queue(seq: np.ndarray, room: int, capacity: int = 1 << 14) -> Queue:
         capacity *= 2
     heap = records(HEAP, capacity)
     heap.slot[:] = np.arange(capacity)
+    now = records(CURSOR, 1)
+    now.end[0] = seq.size
     return Queue(
-        now=records(CURSOR, 1),
+        now=now,
         lane=records(MESSAGE, capacity),
         order=np.zeros(capacity, np.int64),
         heap=heap,
         pool=records(MESSAGE, capacity),
+        outbox=records(MESSAGE, capacity),
         seq=seq,
         room=room,
     )
 
 
-def grow_queue(queue: Queue) -> Queue:
-    """The same queue with twice the space in whichever container is short of it."""
+def grow_queue(queue: Queue, messages: int = 0) -> Queue:
+    """The same queue with twice the space in whichever container is short of it.
+
+    Args:
+        messages: that are to be entered besides those that one event may send.
+    """
     now, lane = queue.now[0], queue.lane
-    if lane.size - (now.lane_tail - now.lane_group) < queue.room:
+    room = queue.room + messages
+    if lane.size - (now.lane_tail - now.lane_group) < room:
         wider, order = records(MESSAGE, 2 * lane.size), np.zeros(2 * lane.size, np.int64)
         places = np.arange(now.lane_group, now.lane_tail)
         wider[places & (wider.size - 1)] = lane[places & (lane.size - 1)]
         order[places & (wider.size - 1)] = queue.order[places & (lane.size - 1)]
         queue = queue._replace(lane=wider, order=order)
     size = queue.heap.size
-    if size - now.heap_size < queue.room:
+    if size - now.heap_size < room:
         heap, pool = records(HEAP, 2 * size), records(MESSAGE, 2 * size)
         heap[:size], pool[:size] = queue.heap, queue.pool
         heap.slot[size:] = np.arange(size, 2 * size)
         queue = queue._replace(heap=heap, pool=pool)
+    if queue.outbox.size - now.outbox_size < queue.room:
+        outbox = records(MESSAGE, 2 * queue.outbox.size)
+        outbox[: queue.outbox.size] = queue.outbox
+        queue = queue._replace(outbox=outbox)
     return queue
 
 
@@ -160,9 +190,17 @@ def send(w, t, src, dst, kind, a, b, c, d):
     if w.network.varies == 1:
         delay = network_delay(w.network, src, dst, key)
     time = t + delay
+    if w.cost.model > 0:  # what a scheduler sends leaves when it is done
+        time += w.cost.handler.spent[0]
     now, lane = queue.now, queue.lane
     tail = now.lane_tail[0]
-    if delay == 0 or (tail > now.lane_head[0] and lane.time[(tail - 1) & (lane.size - 1)] > time):
+    if dst < now.first[0] or dst >= now.end[0]:
+        post(now, queue.outbox, time, key, kind, dst, a, b, c, d)
+    elif (
+        delay == 0
+        or w.cost.model > 0
+        or (tail > now.lane_head[0] and lane.time[(tail - 1) & (lane.size - 1)] > time)
+    ):
         push(now, queue.heap, queue.pool, time, key, kind, dst, a, b, c, d)
     else:
         i = tail & (lane.size - 1)
@@ -176,6 +214,40 @@ def wake(w, time, who, kind, a, b, c):
     """A message of an actor to itself at `time`, which may be now."""
     queue, key = w.queue, next_key(w.queue, who, kind)
     push(queue.now, queue.heap, queue.pool, time, key, kind, who, a, b, c, NONE)
+
+
+@inlined
+def is_background(kind):
+    """Whether a message is no work: one of those that failures and repairs consist of."""
+    return kind & 15 >= FIRST_IDLE
+
+
+@inlined
+def wake_idly(w, time, who, kind):
+    """A message of a node to itself that is no work."""
+    wake(w, time, who, kind, NONE, NONE, NONE)
+    w.queue.now.background[0] += 1
+
+
+@inlined
+def publish(w, t, kind, a, b, c):
+    """Tell the schedulers of all other partitions at once what has changed in the state that they share.
+
+    Within a partition they read it. The messages that make them look for it take at least the network delay.
+    """
+    queue, listener = w.queue, w.queue.seq.size - 1
+    # While a handler is timed nobody is here; its record has the end.
+    if listener >= max(queue.now.end[0], w.cost.handler.end[0]):
+        key = next_key(queue, listener, kind)
+        post(queue.now, queue.outbox, t, key, kind, listener, a, b, c, NONE)
+
+
+@compiled
+def post(now, outbox, time, key, kind, dst, a, b, c, d):
+    """Put a message for another partition into the outbox."""
+    i = now.outbox_size[0]
+    write_message(outbox, i, time, key, kind, dst, a, b, c, d)
+    now.outbox_size[0] = i + 1
 
 
 @inlined
@@ -266,7 +338,7 @@ def order_instant(now, lane, order):
 
 
 @inlined
-def take(queue, entries, until):
+def take_first(queue, entries, until):
     """Take the first message before `until` into `queue.now`; says why there is none.
 
     Room is checked before the event is taken: an array that is too small would be written past its end.
@@ -275,6 +347,8 @@ def take(queue, entries, until):
     now, lane, heap = queue.now, queue.lane, queue.heap
     head, tail, size = now.lane_head[0], now.lane_tail[0], now.heap_size[0]
     if heap.size - size < queue.room or lane.size - (tail - now.lane_group[0]) < queue.room:
+        return GROW
+    if queue.outbox.size - now.outbox_size[0] < queue.room:
         return GROW
     if entries.next[0] < 0 and entries.job[0] == entries.size:
         return GROW

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import inlined
+from actors.kernel.cost import Cost
+from actors.kernel.faults import Faults
 from actors.kernel.queue import NONE, Network, Queue, records
 
 # One row per actor, 64 bytes: a node uses all of it, a scheduler only `seq`.
@@ -34,6 +36,7 @@ ENTRY = np.dtype(
         ("left", "i8"),  # tasks that the job had left, as this node was told
         ("bypassed", "i8"),  # estimated work that went before it out of turn, ns
         ("is_long", "i8"),
+        ("epoch", "i8"),  # of a probe: answers of an earlier one do not speak of it
     ]
 )
 
@@ -70,7 +73,12 @@ COUNTERS = (
     "steals",  # contacts that brought something
     "stolen_probes",  # probes moved by stealing
     "bypasses",  # entries taken out of their turn
-    "load_reports",  # heartbeats received by schedulers
+    "load_reports",  # heartbeats in which a node had something to report
+    "tasks_lost",  # running tasks that a node's failure ended
+    "lost_work_ns",  # time that they had run
+    "placements_lost",  # tasks lost on their way to a slot: queued, or sent to a node that is down
+    "probes_lost",  # probes likewise
+    "sent_again",  # probes and tasks sent in place of what was lost
 )
 N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
 (
@@ -84,6 +92,11 @@ N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
     N_STOLEN,
     N_BYPASSES,
     N_REPORTS,
+    N_TASKS_LOST,
+    N_LOST_NS,
+    N_PLACEMENTS_LOST,
+    N_PROBES_LOST,
+    N_SENT_AGAIN,
 ) = range(6, len(COUNTERS))
 
 
@@ -128,6 +141,8 @@ class World(NamedTuple):
     jobs: np.recarray  # [J] JOB
     counts: np.ndarray  # [len(COUNTERS)] what is observed; no handler reads it
     task_records: np.recarray  # [T] TASK_RECORD, empty where tasks are not recorded
+    cost: Cost
+    faults: Faults
     seed: int
 
 

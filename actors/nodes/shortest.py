@@ -61,7 +61,10 @@ def drop_exhausted(w, node):
     entry, before = w.nodes.head[node], NONE
     while entry != NONE:
         after, job = rows.next[entry], rows.job[entry]
-        if rows.task[entry] == NONE and w.jobs.next_task[job] == w.work.end_task[job]:
+        exhausted = w.jobs.next_task[job] == w.work.end_task[job]
+        if w.faults.active == 1:
+            exhausted = exhausted and w.faults.jobs.lost[job] == 0
+        if rows.task[entry] == NONE and exhausted:
             w.nodes.longs[node] -= rows.is_long[entry]
             remove(w, node, entry, before)
         else:
@@ -83,14 +86,17 @@ def bypass(w, node, chosen):
 
 
 @compiled
-def tell_left(w, node, job, left):
-    """A task of `job` has come: charge those its sticky probe passed, and note what is left of the job."""
+def tell_left(w, node, job, left, epoch):
+    """A task of `job` has come: charge those its sticky probe passed, and note what is left of the job.
+
+    What is left is as of `epoch`; probes sent since know better.
+    """
     rows = w.entries
     entry, before = w.nodes.head[node], NONE
     charged = w.rules.sticky == 0
     while entry != NONE:
         after = rows.next[entry]
-        if rows.job[entry] == job and rows.task[entry] == NONE:
+        if rows.job[entry] == job and rows.task[entry] == NONE and rows.epoch[entry] <= epoch:
             if not charged:
                 charged = True
                 bypass(w, node, entry)
@@ -103,12 +109,12 @@ def tell_left(w, node, job, left):
 
 
 @compiled
-def drop_probe(w, node, job):
-    """Remove the first probe of a job that has no task left."""
+def drop_probe(w, node, job, epoch):
+    """Remove the first probe of a job that had no task left as of `epoch`."""
     rows = w.entries
     entry, before = w.nodes.head[node], NONE
     while entry != NONE:
-        if rows.job[entry] == job and rows.task[entry] == NONE:
+        if rows.job[entry] == job and rows.task[entry] == NONE and rows.epoch[entry] <= epoch:
             remove(w, node, entry, before)
             return
         entry, before = rows.next[entry], entry

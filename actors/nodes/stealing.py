@@ -7,7 +7,8 @@ passed on, not sent back, halves the messages; it costs no outcome, for the thie
 1. A slot falls idle and nothing waits: ask a random node.
 2. A node that is asked gives the group of short probes behind its first long entry (or behind the long task it
    runs): it sends them on to the thief.
-3. If it has none, it passes the question on to another random node, up to `attempts` in all.
+3. If it has none, it passes the question on to another random node, up to `attempts` in all. So does one that is down:
+   that stands for the thief, which would wait in vain and ask the next.
 """
 
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.faults import is_down
 from actors.kernel.queue import PROBE, STEAL, send
 from actors.kernel.random import LOOT, VICTIMS, below, next_bits, random_bits
 from actors.kernel.world import N_STEAL_ATTEMPTS, N_STEALS, N_STOLEN, NONE, free_entry
@@ -51,7 +53,7 @@ def seek(w, p, t, node):
     for _ in range(p.attempts):
         draws = next_bits(draws)
         w.counts[N_STEAL_ATTEMPTS] += 1
-        if loot(w, p, t, victim_of(w, p, draws), node) > 0:
+        if loot(w, p, t, victim_of(w, p, draws), node, draws) > 0:
             return True
     return False
 
@@ -78,7 +80,7 @@ def victim_of(w, p, draws):
 @inlined
 def on_steal(w, p, t, victim, thief, attempts, draws):
     """Steps 2 and 3: give, or pass the question on."""
-    if loot(w, p, t, victim, thief) == 0 and attempts > 0:
+    if loot(w, p, t, victim, thief, draws) == 0 and attempts > 0:
         ask(w, p, t, victim, thief, attempts, draws)
 
 
@@ -116,15 +118,17 @@ def give(w, t, victim, thief, entry, before, instant):
 
 
 @inlined
-def loot(w, p, t, victim, thief):
-    """Step 2: give the thief what it may have; returns how many probes that is."""
+def loot(w, p, t, victim, thief, draws):
+    """Step 2: give the thief what it may have; returns how many probes that is. A node that is down has nothing."""
+    if is_down(w, victim):
+        return 0
     if w.nodes.head[victim] == NONE or (p.at_random == 0 and w.nodes.longs[victim] == 0):
         return 0
-    return search(w, p, t, victim, thief)
+    return search(w, p, t, victim, thief, draws)
 
 
 @compiled
-def search(w, p, t, victim, thief):
+def search(w, p, t, victim, thief, draws):
     """Find and give what the thief may have, in a queue that may hold some."""
     given = 0
     if p.at_random == 0:
@@ -135,7 +139,7 @@ def search(w, p, t, victim, thief):
             entry = after
             given += 1
     else:
-        given = loot_at_random(w, p, t, victim, thief)
+        given = loot_at_random(w, p, t, victim, thief, draws)
     if given > 0:
         w.counts[N_STEALS] += 1
         w.counts[N_STOLEN] += given
@@ -143,7 +147,7 @@ def search(w, p, t, victim, thief):
 
 
 @inlined
-def loot_at_random(w, p, t, victim, thief):
+def loot_at_random(w, p, t, victim, thief, draws):
     """Short probes from anywhere in the queue, each equally likely (selection sampling, one pass)."""
     count = 0
     entry, before = w.nodes.head[victim], NONE
@@ -155,7 +159,7 @@ def loot_at_random(w, p, t, victim, thief):
     while entry != NONE:
         after = w.entries.next[entry]
         if is_loot(w, entry):
-            bits = random_bits(w.seed, LOOT, thief, (p.searches[thief] << 24) + count)
+            bits = random_bits(w.seed, LOOT, draws, count)
             if below(bits, count) < wanted - given:
                 give(w, t, victim, thief, entry, before, p.instant)
                 given += 1

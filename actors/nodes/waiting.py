@@ -5,13 +5,14 @@ from actors.kernel.world import NONE, free_entry, new_entry
 
 
 @inlined
-def enqueue(w, node, job, task, left):
+def enqueue(w, node, job, task, left, epoch):
     """Append a probe (`task` is NONE) or a task bound to the node; `left`: tasks the job has left."""
     rows, nodes = w.entries, w.nodes
     entry = new_entry(w.entries)
     is_long = w.work.is_long[job]
     rows.next[entry], rows.job[entry], rows.task[entry] = NONE, job, task
     rows.left[entry], rows.bypassed[entry], rows.is_long[entry] = left, 0, is_long
+    rows.epoch[entry] = epoch
     append(w, node, entry)
     nodes.longs[node] += is_long
 

@@ -7,8 +7,10 @@ stays in the queue until its job has no task left (Eagle, SoCC'16).
 """
 
 from actors.kernel.compiled import inlined
+from actors.kernel.faults import EPOCH_SHIFT, NO_EPOCH, low_bits
 from actors.kernel.queue import DONE, NO_TASK, PLACED, PROBE, REQUEST, STARTED, TASK, TASK_END, send, wake
 from actors.kernel.world import N_BYPASSES, N_FINISHED, N_STARTED, NONE
+from actors.nodes.failing import link_running, meet
 from actors.nodes.shortest import bypass, drop_probe, pick_shortest, tell_left
 from actors.nodes.waiting import enqueue, remove
 
@@ -18,6 +20,8 @@ def node_event(w, node):
     """Handle a message to a node; True if a slot fell idle for want of work."""
     message = w.queue.now
     t, kind, job = message.time[0], message.kind[0], message.a[0]
+    if w.faults.active == 1 and meet(w, node):
+        return False
     task, serves, freed = NONE, False, False
     if kind == TASK_END:
         end_task(w, t, node, job, message.b[0], message.c[0])
@@ -25,17 +29,19 @@ def node_event(w, node):
     elif kind == TASK:
         task = message.b[0]
         if w.rules.shortest_first == 1 and w.nodes.head[node] != NONE:
-            tell_left(w, node, job, message.c[0])
+            tell_left(w, node, job, low_bits(message.c[0]), message.c[0] >> EPOCH_SHIFT)
     elif kind == NO_TASK:
         w.nodes.idle[node] += 1
         w.nodes.longs[node] -= w.work.is_long[job]
         if w.rules.sticky == 1:
-            drop_probe(w, node, job)
+            drop_probe(w, node, job, message.c[0] >> EPOCH_SHIFT)
         serves = freed = True
     elif kind == PROBE or kind == PLACED:
         w.nodes.version[node] = max(w.nodes.version[node], message.d[0])
-        bound, left = (message.b[0], message.c[0]) if kind == PLACED else (NONE, message.b[0])
-        enqueue(w, node, job, bound, left)
+        if kind == PLACED:
+            enqueue(w, node, job, message.b[0], message.c[0], NO_EPOCH)
+        else:
+            enqueue(w, node, job, NONE, message.b[0], message.c[0] >> EPOCH_SHIFT)
         serves = w.nodes.idle[node] > 0
     if serves:
         return not serve(w, t, node) and freed
@@ -53,7 +59,10 @@ def serve(w, t, node):
     job, task = leave_queue(w, node, entry, before)
     w.nodes.idle[node] -= 1
     if task == NONE:
-        send(w, t, node, w.work.home[job], REQUEST, job, node, NONE, NONE)
+        incarnation = NONE
+        if w.faults.active == 1:
+            incarnation = w.faults.actors.incarnation[node]
+        send(w, t, node, w.work.home[job], REQUEST, job, node, incarnation, NONE)
     else:
         if w.rules.report_start == 1:
             send(w, t, node, w.work.home[job], STARTED, job, node, t, NONE)
@@ -91,6 +100,8 @@ def start_task(w, t, node, job, task):
     w.nodes.started[node] = t
     w.nodes.running[node] = job
     w.counts[N_STARTED + w.work.report_class[job]] += 1
+    if w.faults.active == 1:
+        link_running(w, t, node, job, task)
     wake(w, t + w.duration[task], node, TASK_END, job, task, t)
 
 

@@ -1,0 +1,168 @@
+"""What the dynamics of a setting mean for the kernel: outages by actor, and the durations of stragglers."""
+
+import math
+
+import numpy as np
+
+from actors.kernel.compiled import entry
+from actors.kernel.faults import (
+    FAULT,
+    JOB_STATE,
+    NEVER_AGAIN,
+    NO_EPOCH,
+    OUTAGE,
+    TASK_STATE,
+    Faults,
+    count_outages,
+)
+from actors.kernel.queue import NONE, records
+from actors.nodes.failing import expect_failure
+from actors.setting import Dynamics, Setting
+from clusters.failures import CENTRAL, NODE, SCHEDULER
+from workloads.errors import InputError
+
+NS = 1_000_000_000
+MOST_NS = 1 << 60
+
+
+def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:
+    """What can fail: of the actors of `build_world`, nodes, probe schedulers and, if there is one, the central one.
+
+    Raises:
+        InputError: a scheduler, or all nodes that some jobs may use, would be down for good.
+    """
+    dynamics = setting.dynamics
+    outages, schedule = _schedule(setting, schedulers, central)
+    failing = dynamics.mtbf_s is not None
+    active = failing or schedule.size > 0
+    nodes = setting.cluster.num_nodes
+    actors = records(FAULT, nodes + schedulers + 2 if active else 0)
+    tasks = records(TASK_STATE, setting.workload.num_tasks if active else 0)
+    jobs = records(JOB_STATE, setting.workload.num_jobs if active else 0)
+    if active:
+        actors.running[:], actors.heard[:] = NONE, 1
+        actors.slots[:nodes] = setting.cluster.slots()
+        actors.next_outage[:] = np.searchsorted(outages, np.arange(actors.size))
+        actors.end_outage[:] = np.searchsorted(outages, np.arange(actors.size), side="right")
+        _some_nodes_come_back(setting, outages, schedule)
+    tasks.node[:], tasks.again[:], jobs.again[:] = NONE, NONE, NONE
+    return Faults(
+        active=int(active),
+        failing=int(failing),
+        between=(dynamics.mtbf_s or 0.0) * NS,
+        outage=(dynamics.mttr_s or 0.0) * NS,
+        origin=int(setting.workload.arrays().submit_ns[0]),
+        detection=round(dynamics.detection_s * NS),
+        actors=actors,
+        tasks=tasks,
+        jobs=jobs,
+        schedule=schedule,
+    )
+
+
+@entry
+def expect_failures(w):
+    """Every node waits for its first failure."""
+    for node in range(w.nodes.size):
+        expect_failure(w, node, NO_EPOCH, w.faults.origin)
+
+
+def _schedule(setting: Setting, schedulers: int, central: bool) -> tuple[np.ndarray, np.recarray]:
+    """[F] actors, ascending, and [F] OUTAGE; what the policy does not have is left out."""
+    dynamics, nodes = setting.dynamics, setting.cluster.num_nodes
+    outages = dynamics.outages
+    if outages is None:
+        return np.zeros(0, np.int64), records(OUTAGE, 0)
+    actor = outages.number.copy()
+    actor[outages.kind == SCHEDULER] += nodes
+    the_central = nodes + schedulers if central else nodes
+    actor[outages.kind == CENTRAL] = the_central
+    there = (outages.kind == NODE) | ((outages.kind == SCHEDULER) & (outages.number < schedulers))
+    if central or schedulers == 1:
+        there |= outages.kind == CENTRAL
+    end_s = outages.repair_s.copy()
+    of_scheduler = outages.kind != NODE
+    if dynamics.failover_s is not None:
+        end_s[of_scheduler] = np.minimum(
+            end_s[of_scheduler], outages.fail_s[of_scheduler] + dynamics.failover_s
+        )
+    if np.isinf(end_s[there & of_scheduler]).any():
+        raise InputError(
+            "dynamics.failures: a scheduler fails for good, so its jobs would wait for ever; give it a repair_s, or set"
+            " dynamics.failover"
+        )
+    order = np.lexsort((outages.fail_s, actor))
+    order = order[there[order]]
+    schedule = records(OUTAGE, order.size)
+    schedule.start[:] = np.rint(outages.fail_s[order] * NS)
+    schedule.end[:] = [NEVER_AGAIN if math.isinf(s) else round(s * NS) for s in end_s[order].tolist()]
+    return actor[order], schedule
+
+
+def _some_nodes_come_back(setting: Setting, outages: np.ndarray, schedule: np.recarray) -> None:
+    """Refuse a schedule that leaves jobs without a node for good."""
+    gone = np.unique(outages[schedule.end >= NEVER_AGAIN])
+    first = setting.cluster.partition(setting.long_partition)
+    count = setting.cluster.num_nodes
+    if (gone < count).sum() == count or (gone >= first).sum() == count - first:
+        whose = "jobs" if gone.size == count else "long jobs"
+        raise InputError(
+            f"dynamics.failures: all nodes that {whose} may use fail for good; one of them must have a repair_s"
+        )
+
+
+def durations_ns(setting: Setting) -> np.ndarray:
+    """[T] durations of the tasks as they run, ns: those of stragglers are longer.
+
+    A task that straggles does so wherever and whenever it runs, and under every scheduler: they are compared on the
+    same tasks.
+    """
+    own = setting.workload.arrays().duration_ns
+    factors = straggler_factors(setting.dynamics, own.size, setting.seed)
+    if factors is None:
+        return own
+    return np.minimum(np.rint(own * factors), MOST_NS).astype(np.int64)
+
+
+def straggler_factors(dynamics: Dynamics, tasks: int, seed: int) -> np.ndarray | None:
+    """[T] by how much tasks are slowed down, 1 for those that do not straggle; None if there are no stragglers.
+
+    What is above 1 has mean slowdown - 1: constant, Pareto of the second kind (Lomax), or lognormal.
+    """
+    if dynamics.straggler_share <= 0:
+        return None
+    random = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, 0x57A66])))
+    straggles = random.random(tasks) < dynamics.straggler_share
+    mean = dynamics.straggler_slowdown - 1.0
+    if dynamics.straggler_distribution == "pareto":
+        excess = random.pareto(dynamics.straggler_shape, tasks) * (mean * (dynamics.straggler_shape - 1.0))
+    elif dynamics.straggler_distribution == "lognormal":
+        sigma = dynamics.straggler_sigma
+        excess = mean * np.exp(random.normal(-sigma * sigma / 2.0, sigma, tasks))
+    else:
+        excess = np.full(tasks, mean)
+    return np.where(straggles, 1.0 + excess, 1.0)
+
+
+def outages_of(faults: Faults) -> Faults:
+    """The outages alone, without what is known of tasks and jobs."""
+    return faults._replace(tasks=records(TASK_STATE, 0), jobs=records(JOB_STATE, 0))
+
+
+def count_dynamics(setting: Setting, faults: Faults | None, last_ns: int) -> dict[str, int]:
+    """What failed up to the end of the last task, and how many tasks straggled.
+
+    Outages do not depend on what runs, so that they are counted afterwards; no partition has to stop at that time.
+    """
+    counters: dict[str, int] = {}
+    if faults is not None:
+        nodes, found = np.int64(setting.cluster.num_nodes), np.zeros(2, np.int64)
+        with np.errstate(over="ignore"):
+            count_outages(faults, setting.seed, nodes, np.int64(last_ns), found)
+        first = int(faults.actors.end_outage[:nodes].max())  # schedulers come after the nodes
+        counters["node_failures"], counters["node_downtime_ns"] = found.tolist()
+        counters["scheduler_failures"] = int((faults.schedule.start[first:] <= last_ns).sum())
+    factors = straggler_factors(setting.dynamics, setting.workload.num_tasks, setting.seed)
+    if factors is not None:
+        counters["stragglers"] = int((factors > 1).sum())
+    return {name: count for name, count in counters.items() if count}

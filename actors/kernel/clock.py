@@ -1,0 +1,39 @@
+"""The operating system's clocks, read inside compiled code: 25 ns for wall time, 500 ns for CPU time."""
+
+import time
+
+import numpy as np
+
+from actors.kernel.compiled import config
+
+WALL = np.int64(time.CLOCK_MONOTONIC)  # one clock for all processes of a machine
+CPU = np.int64(time.CLOCK_THREAD_CPUTIME_ID)  # time this thread has computed; what preempts it does not count
+
+if config.DISABLE_JIT:
+
+    def clock_ns(which):
+        """The time of a clock, ns."""
+        return np.int64(time.clock_gettime_ns(int(which)))
+
+else:
+    from llvmlite import ir
+    from numba.core import cgutils, types
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def clock_ns(context, which):
+        """The time of a clock, ns: a call of POSIX clock_gettime, whose symbol the process has already."""
+
+        def generate(context, builder, signature, arguments):
+            long, word = ir.IntType(64), ir.IntType(32)
+            pair = cgutils.alloca_once(builder, ir.ArrayType(long, 2))
+            place = builder.bitcast(pair, long.as_pointer())
+            call = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(word, [word, long.as_pointer()]), "clock_gettime"
+            )
+            builder.call(call, [builder.trunc(arguments[0], word), place])
+            seconds = builder.load(place)
+            nanoseconds = builder.load(builder.gep(place, [ir.Constant(long, 1)]))
+            return builder.add(builder.mul(seconds, ir.Constant(long, 1_000_000_000)), nanoseconds)
+
+        return types.int64(types.int64), generate

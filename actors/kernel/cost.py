@@ -1,0 +1,240 @@
+"""What handling a message costs a scheduler: nothing, given times, or the time its handler takes.
+
+A scheduler actor is a server: it handles one message at a time, in the order in which they arrive, and what it
+sends leaves when it is done with the message. Nobody but its messages sees its state, so a message can be handled
+as soon as it arrives, and what it sends leaves when the server would be done with it: the same results as a queue in
+front of it, without one. A central scheduler is one server, distributed ones are as many as there are probe schedulers.
+
+Given costs are those of Omega's simulator (Schwarzkopf et al., EuroSys 2013, section 4.1): a time for each job and
+one for each of its tasks, charged when the job arrives; a time for each message comes on top. Measured costs are
+the CPU time of the handler as it is compiled here; they are recorded, and can be given again.
+
+In the clock `live` time is the machine's: handlers cost what they cost, and are only observed.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.clock import CPU, WALL, clock_ns
+from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.faults import is_over, take_over
+from actors.kernel.histogram import BUCKETS, note_time
+from actors.kernel.queue import ARRIVAL, GROW, IDLE, NONE, RUNNING, is_background, push, records, take_first
+
+# The models. From MEASURED on, the clock is read around every handler.
+NO_COST, FIXED, RECORDED, MEASURED, LIVE = range(5)
+
+SERVER = np.dtype(
+    [
+        ("free", "i8"),  # when it is done with all that has arrived, ns
+        ("served", "i8"),  # messages handled
+        ("busy", "i8"),  # ns spent on them
+        ("waited", "i8"),  # ns they waited for it
+        ("longest", "i8"),  # the longest wait of one
+        ("next_cost", "i8"),  # place of its next recorded cost
+        ("end_cost", "i8"),
+    ]
+)
+COST = np.dtype([("scheduler", "i8"), ("cost", "i8")])
+LOG_CAPACITY = 1 << 16  # recorded costs, to begin with
+# The handler that runs: whose it is while it is timed (NONE: nobody's), what it is known to cost, when it began, and
+# what `settle` puts back.
+HANDLER = np.dtype(
+    [(name, "i8") for name in ("server", "spent", "begin", "staged", "first", "end", "recorded")]
+)
+
+
+class Cost(NamedTuple):
+    """The cost model of one partition's schedulers, and what it found."""
+
+    model: int
+    per_message: int  # ns
+    per_job: int
+    per_task: int
+    overhead: int  # of reading the clock, ns
+    servers: np.recarray  # SERVER, by actor id less the number of nodes; empty without costs
+    log: np.recarray  # COST: recorded, in order; or to be given again, sorted by scheduler
+    handler: np.recarray  # [1] HANDLER
+    origin: int  # live: the wall time of virtual time 0, ns
+    dilation: float  # live: wall time over virtual time
+    lateness: np.ndarray  # live: [2, BUCKETS] events of nodes and of schedulers, by how late they are handled
+
+
+@inlined
+def take(w, until):
+    """Take the first event before `until` into `w.queue.now`, at the time it is handled; says why there is none."""
+    if w.cost.model >= MEASURED:
+        settle(w)
+        if w.cost.handler.recorded[0] == w.cost.log.size:
+            return GROW
+    if w.faults.active == 1 and is_over(w):
+        return IDLE
+    why = take_first(w.queue, w.entries, until)
+    if why == RUNNING:
+        if w.faults.active == 1:
+            mind_failures(w)
+        if w.cost.model != NO_COST:
+            begin(w)
+    return why
+
+
+@inlined
+def mind_failures(w):
+    """A message that is no work is no event either; what is for a scheduler that is down waits for its standby."""
+    now = w.queue.now
+    if is_background(now.kind[0]):
+        now.background[0] -= 1
+        now.events[0] -= 1
+    if now.dst[0] >= w.nodes.size:
+        now.time[0] = take_over(w, now.dst[0], now.time[0])
+
+
+@compiled
+def begin(w):
+    """Before a handler: it sees the time at which it starts, and what it sends leaves when it is done."""
+    cost, now = w.cost, w.queue.now
+    cost.handler.spent[0] = 0
+    due, who = now.time[0], now.dst[0] - w.nodes.size
+    if cost.model == LIVE:
+        start = np.int64((clock_ns(WALL) - cost.origin) / cost.dilation)
+        note_time(cost.lateness, np.int64(who >= 0), start - due)
+        now.time[0] = max(start, due)
+    if who < 0:
+        return
+    server = cost.servers
+    start = max(now.time[0], server.free[who])
+    if w.faults.active == 1:
+        start = take_over(w, now.dst[0], start)
+    server.served[who] += 1
+    server.waited[who] += start - due
+    server.longest[who] = max(server.longest[who], start - due)
+    spent = np.int64(0)
+    if cost.model == FIXED:
+        spent = cost.per_message
+        if now.kind[0] == ARRIVAL:
+            job = now.a[0]
+            tasks = w.work.end_task[job] - w.work.first_task[job]
+            spent += cost.per_job + cost.per_task * tasks
+    elif cost.model == RECORDED and server.next_cost[who] < server.end_cost[who]:
+        spent = cost.log.cost[server.next_cost[who]]
+        server.next_cost[who] += 1
+    elif cost.model >= MEASURED:
+        open_handler(w, who)
+    server.busy[who] += spent
+    if cost.model != LIVE:
+        cost.handler.spent[0] = spent
+        server.free[who] = start + spent
+        now.time[0] = start
+
+
+@compiled
+def open_handler(w, who):
+    """Begin to time a handler. What it sends is held back until its cost is known."""
+    handler, now = w.cost.handler, w.queue.now
+    handler.server[0], handler.staged[0] = who, now.outbox_size[0]
+    handler.first[0], handler.end[0] = now.first[0], now.end[0]
+    if w.cost.model == MEASURED:
+        now.first[0], now.end[0] = 0, 0  # nobody is here: all messages go to the outbox
+    handler.begin[0] = clock_ns(CPU)
+
+
+@entry
+def settle(w):
+    """After a handler: charge what it cost, and let go what it sent."""
+    cost, handler = w.cost, w.cost.handler
+    who = handler.server[0]
+    if who == NONE:
+        return
+    spent = max(clock_ns(CPU) - handler.begin[0] - cost.overhead, np.int64(0))
+    handler.server[0] = NONE
+    cost.servers.busy[who] += spent
+    if cost.model == MEASURED:
+        cost.servers.free[who] += spent
+        i = handler.recorded[0]
+        cost.log.scheduler[i], cost.log.cost[i] = who, spent
+        handler.recorded[0] = i + 1
+        w.queue.now.first[0], w.queue.now.end[0] = handler.first[0], handler.end[0]
+        release(w.queue, handler.staged[0], spent)
+
+
+@compiled
+def release(queue, staged, spent):
+    """Send what was held back, so much later; what is for other partitions stays in the outbox."""
+    now, rows = queue.now, queue.outbox
+    kept = staged
+    for i in range(staged, now.outbox_size[0]):
+        time, key, kind, dst = rows.time[i] + spent, rows.key[i], rows.kind[i], rows.dst[i]
+        a, b, c, d = rows.a[i], rows.b[i], rows.c[i], rows.d[i]
+        if now.first[0] <= dst < now.end[0]:
+            push(now, queue.heap, queue.pool, time, key, kind, dst, a, b, c, d)
+        else:
+            rows.time[kept], rows.key[kept], rows.kind[kept], rows.dst[kept] = time, key, kind, dst
+            rows.a[kept], rows.b[kept], rows.c[kept], rows.d[kept] = a, b, c, d
+            kept += 1
+    now.outbox_size[0] = kept
+
+
+def make_cost(
+    model: int = NO_COST,
+    schedulers: int = 0,
+    *,
+    per_message: int = 0,
+    per_job: int = 0,
+    per_task: int = 0,
+    recorded: np.ndarray | None = None,
+    origin: int = 0,
+    dilation: float = 1.0,
+) -> Cost:
+    """A cost model for `schedulers` scheduler actors; times in ns.
+
+    Args:
+        recorded: [messages] COST in the order in which they were handled, for RECORDED.
+        origin, dilation: of LIVE.
+    """
+    servers = records(SERVER, schedulers if model != NO_COST else 0)
+    log = records(COST, LOG_CAPACITY if model == MEASURED else 1)
+    if model == RECORDED:
+        assert recorded is not None
+        order = np.argsort(recorded["scheduler"], kind="stable")
+        log = recorded[order].view(np.recarray)
+        places = np.searchsorted(log.scheduler, np.arange(schedulers + 1))
+        servers.next_cost[:], servers.end_cost[:] = places[:-1], places[1:]
+    handler = records(HANDLER, 1)
+    handler.server[0] = NONE
+    return Cost(
+        int(model),
+        int(per_message),
+        int(per_job),
+        int(per_task),
+        clock_overhead() if model >= MEASURED else 0,
+        servers,
+        log,
+        handler,
+        int(origin),
+        float(dilation),
+        np.zeros((2, BUCKETS), np.int64),
+    )
+
+
+def grow_log(cost: Cost) -> Cost:
+    """The same model with twice the space for recorded costs, if it is full."""
+    if cost.model < MEASURED or cost.handler.recorded[0] < cost.log.size:
+        return cost
+    wider = records(COST, 2 * cost.log.size)
+    wider[: cost.log.size] = cost.log
+    return cost._replace(log=wider)
+
+
+def clock_overhead() -> int:
+    """What reading the CPU clock costs, ns: the least of many readings."""
+    found = np.zeros(1000, np.int64)
+    _read_clock(found)
+    return int(np.diff(found).min())
+
+
+@compiled
+def _read_clock(found):
+    """Read the clock as often as `found` is long."""
+    for i in range(found.size):
+        found[i] = clock_ns(CPU)

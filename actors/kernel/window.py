@@ -1,0 +1,227 @@
+"""What partitions tell each other at a barrier: messages that cross over, and how far each has come.
+
+A frame is an array of int64: a header, the number of messages for each partition, and the messages themselves, 8
+numbers each, grouped by the partition they are for. Every partition gets the frames of all and picks its own part.
+"""
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.queue import (
+    GROW,
+    MESSAGE,
+    PUBLISHED,
+    RUNNING,
+    copy_message,
+    is_background,
+    push,
+    records,
+    write_message,
+)
+from actors.kernel.world import N_FINISHED, NEVER
+
+# Fields of the header. The partition's next event, or that of a message it has sent; NEVER if there is none.
+(
+    NEXT,
+    FINISHED,  # tasks finished so far
+    EVENTS,  # events handled so far
+    LEFT,  # messages that did not fit into the frame
+    WORK,  # 1 if there is anything to do besides failures and repairs
+    TASKS,  # tasks of the whole workload
+    HEADER,
+) = range(7)
+FIELDS = len(MESSAGE.descr)
+
+
+def make_frame(partitions: int, messages: int) -> np.ndarray:
+    """An empty frame with room for so many messages."""
+    return np.zeros(HEADER + partitions + FIELDS * messages, np.int64)
+
+
+@inlined
+def partition_of(first, dst):
+    """The partition of an actor; `first` [K] holds the first actor of each."""
+    k = first.size - 1
+    while first[k] > dst:
+        k -= 1
+    return k
+
+
+@entry
+def pack(w, first, me, schedulers, frame, quiet):
+    """Move messages from the outbox into the frame; returns the frame's length.
+
+    What is for the listener, the last actor, goes to every partition from `schedulers` on but this one. `quiet` becomes
+    the frame of this partition if nothing more happens in it: a header alone.
+    """
+    now, rows = w.queue.now, w.queue.outbox
+    partitions, listener = first.size, w.queue.seq.size - 1
+    room = (frame.size - HEADER - partitions) // FIELDS
+    frame[HEADER : HEADER + partitions] = 0
+    taken, total, least = 0, 0, next_time(w.queue)
+    work = now.heap_size[0] + now.lane_tail[0] - now.lane_head[0] > now.background[0]
+    quiet[NEXT], quiet[WORK] = least, np.int64(work)
+    for i in range(now.outbox_size[0]):
+        if rows.kind[i] != PUBLISHED:
+            least = min(least, rows.time[i])
+            work = work or not is_background(rows.kind[i])
+        if taken < i or total + partitions > room:
+            continue
+        taken = i + 1
+        for k in range(partitions):
+            if goes_to(rows.dst[i], k, first, me, schedulers, listener):
+                frame[HEADER + k] += 1
+                total += 1
+    place = HEADER + partitions
+    for k in range(partitions):
+        if frame[HEADER + k] == 0:
+            continue
+        for i in range(taken):
+            if goes_to(rows.dst[i], k, first, me, schedulers, listener):
+                frame[place], frame[place + 1], frame[place + 2] = rows.time[i], rows.key[i], rows.kind[i]
+                frame[place + 3], frame[place + 4], frame[place + 5] = rows.dst[i], rows.a[i], rows.b[i]
+                frame[place + 6], frame[place + 7] = rows.c[i], rows.d[i]
+                place += FIELDS
+    for i in range(taken, now.outbox_size[0]):
+        copy_row(rows, i - taken, i)
+    now.outbox_size[0] -= taken
+    frame[NEXT], frame[LEFT], frame[EVENTS] = least, now.outbox_size[0], now.events[0]
+    frame[WORK], frame[TASKS] = np.int64(work), w.duration.size
+    frame[FINISHED] = w.counts[N_FINISHED] + w.counts[N_FINISHED + 1]
+    quiet[FINISHED], quiet[EVENTS], quiet[TASKS] = frame[FINISHED], frame[EVENTS], frame[TASKS]
+    return place
+
+
+@inlined
+def goes_to(dst, k, first, me, schedulers, listener):
+    """Whether a message of partition `me` for the actor `dst` goes to partition `k`."""
+    if dst == listener:
+        return k >= schedulers and k != me
+    return k == partition_of(first, dst)
+
+
+@inlined
+def copy_row(rows, to, i):
+    """Copy row `i` to row `to`."""
+    write_message(
+        rows,
+        to,
+        rows.time[i],
+        rows.key[i],
+        rows.kind[i],
+        rows.dst[i],
+        rows.a[i],
+        rows.b[i],
+        rows.c[i],
+        rows.d[i],
+    )
+
+
+@inlined
+def next_time(queue):
+    """The time of the next event here, NEVER if there is none."""
+    now, least = queue.now, NEVER
+    if now.lane_tail[0] > now.lane_head[0]:
+        # Of an instant that is being taken, any message has its time.
+        least = queue.lane.time[now.lane_head[0] & (queue.lane.size - 1)]
+    if now.heap_size[0] > 0:
+        least = min(least, queue.heap.time[0])
+    return least
+
+
+@entry
+def deliver(w, frames, partitions, me, schedulers, barrier, delayed):
+    """Enter the messages for partition `me` of all frames; GROW, and nothing done, if there is no room for them.
+
+    `barrier` is the time up to which all partitions have come: what should have arrived before it arrives then,
+    and is counted in `delayed` [3] (messages, ns in all, ns at the most). Of the copies of a message to the listener
+    only that of the first partition that has schedulers counts as an event, and none of what is published.
+    """
+    queue, place, count = w.queue, 0, 0
+    while place < frames.size:
+        count += frames[place + HEADER + me]
+        place = end_of_frame(frames, place, partitions)
+    now = queue.now
+    if queue.heap.size - now.heap_size[0] < count + queue.room:
+        return GROW
+    if queue.lane.size - (now.lane_tail[0] - now.lane_group[0]) < count + queue.room:
+        return GROW
+    place = 0
+    while place < frames.size:
+        row = place + HEADER + partitions
+        for k in range(me):
+            row += FIELDS * frames[place + HEADER + k]
+        for _ in range(frames[place + HEADER + me]):
+            enter(w, frames, row, barrier, delayed, me == schedulers)
+            row += FIELDS
+        place = end_of_frame(frames, place, partitions)
+    return RUNNING
+
+
+@entry
+def inbound(frames, partitions, me):
+    """The number of messages for partition `me` in all frames."""
+    place, count = 0, 0
+    while place < frames.size:
+        count += frames[place + HEADER + me]
+        place = end_of_frame(frames, place, partitions)
+    return count
+
+
+@inlined
+def end_of_frame(frames, place, partitions):
+    """Where the frame that begins at `place` ends."""
+    end = place + HEADER + partitions
+    for k in range(partitions):
+        end += FIELDS * frames[place + HEADER + k]
+    return end
+
+
+@inlined
+def enter(w, frames, row, barrier, delayed, is_first):
+    """Put one message of a frame into lane or heap."""
+    queue, now, lane = w.queue, w.queue.now, w.queue.lane
+    time, key, kind, dst = frames[row], frames[row + 1], frames[row + 2], frames[row + 3]
+    a, b, c, d = frames[row + 4], frames[row + 5], frames[row + 6], frames[row + 7]
+    if w.faults.active == 1 and is_background(kind):
+        now.background[0] += 1
+    if time < barrier and kind != PUBLISHED:
+        delayed[0] += 1
+        delayed[1] += barrier - time
+        delayed[2] = max(delayed[2], barrier - time)
+        time = barrier
+    tail = now.lane_tail[0]
+    late = tail > now.lane_head[0] and lane.time[(tail - 1) & (lane.size - 1)] > time
+    copied = dst == queue.seq.size - 1 and not is_first and not is_background(kind)
+    if kind == PUBLISHED or copied:
+        now.events[0] -= 1
+    if late or kind == PUBLISHED:
+        push(now, queue.heap, queue.pool, time, key, kind, dst, a, b, c, d)
+    else:
+        i = tail & (lane.size - 1)
+        write_message(lane, i, time, key, kind, dst, a, b, c, d)
+        queue.order[i] = tail
+        now.lane_tail[0] = tail + 1
+
+
+@compiled
+def keep_own(queue, kept):
+    """Drop what a fresh queue holds for actors of other partitions; `kept` is scratch as long as the heap."""
+    now, count = queue.now, 0
+    for i in range(now.heap_size[0]):
+        dst = queue.pool.dst[queue.heap.slot[i]]
+        if now.first[0] <= dst < now.end[0]:
+            copy_message(kept[count : count + 1], queue.pool, queue.heap.slot[i])
+            count += 1
+        elif is_background(queue.pool.kind[queue.heap.slot[i]]):
+            now.background[0] -= 1
+    now.heap_size[0] = 0
+    for i in range(count):
+        row = kept[i]
+        push(now, queue.heap, queue.pool, row.time, row.key, row.kind, row.dst, row.a, row.b, row.c, row.d)
+
+
+def restrict(queue, first: int, end: int) -> None:
+    """Make a fresh queue that of the actors `first` to `end` - 1 alone."""
+    queue.now.first[0], queue.now.end[0] = first, end
+    keep_own(queue, records(MESSAGE, queue.heap.size))

@@ -1,0 +1,197 @@
+"""A node that fails and comes back: what it loses, who is told, and what becomes of messages to it.
+
+1. FAIL: the tasks that run are lost, and so is the queue. The node is down.
+2. DETECT: after the detection time (the failure detector's, standing for missed heartbeats), or when the node is back
+   before, the schedulers are told that it is down, and the home of every lost task and probe that this is lost.
+3. REPAIR: the node comes back with an empty queue and all slots idle, and the schedulers are told. It waits for work:
+   it does not steal before it has had some.
+
+What reaches a node that is down is lost like its queue: told when the failure has been detected, and at once from then
+on. An answer to a request of an earlier incarnation finds nobody who asked: a task in it is lost, no task is nothing.
+The failure detector's messages are sent from the node's own row, so that they are the same for any partitions.
+"""
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.faults import NEVER_AGAIN, NO_EPOCH, find_outage
+from actors.kernel.queue import (
+    DETECT,
+    FAIL,
+    LOST,
+    NO_TASK,
+    NODE_DOWN,
+    NODE_UP,
+    PLACED,
+    PROBE,
+    REPAIR,
+    TASK,
+    TASK_END,
+    send,
+    wake_idly,
+)
+from actors.kernel.world import (
+    N_LOST_NS,
+    N_PLACEMENTS_LOST,
+    N_PROBES_LOST,
+    N_STARTED,
+    N_TASKS_LOST,
+    NONE,
+)
+from actors.nodes.waiting import enqueue, remove
+
+
+@compiled
+def meet(w, node):
+    """Do what failures make of a message to a node; True if nothing else is to be done with it."""
+    message = w.queue.now
+    t, kind = message.time[0], message.kind[0]
+    if kind == FAIL:
+        fail(w, t, node)
+    elif kind == DETECT:
+        detect(w, t, node)
+    elif kind == REPAIR:
+        repair(w, t, node)
+    elif not is_void(w, node):
+        if kind == TASK_END:
+            unlink_running(w, node, message.b[0])
+            w.queue.now.unfinished[0] -= 1
+        return False
+    elif kind == PROBE:
+        lose(w, t, node, message.a[0], NONE)
+    elif kind == PLACED or kind == TASK:
+        lose(w, t, node, message.a[0], message.b[0])
+    return True
+
+
+@inlined
+def is_void(w, node):
+    """Whether a message does not reach the node as it is now: it is down, or was when it asked or began."""
+    message, row = w.queue.now, w.faults.actors
+    kind = message.kind[0]
+    if row.down[node] == 1:
+        return True
+    if kind == TASK_END:
+        task = message.b[0]
+        return w.faults.tasks.node[task] != node or w.faults.tasks.start[task] != message.c[0]
+    if kind == TASK or kind == NO_TASK:
+        return message.d[0] != row.incarnation[node]
+    return False
+
+
+@inlined
+def link_running(w, t, node, job, task):
+    """A task runs on a node."""
+    rows, actors = w.faults.tasks, w.faults.actors
+    following = actors.running[node]
+    rows.node[task], rows.start[task], rows.job[task] = node, t, job
+    rows.next[task], rows.previous[task] = following, NONE
+    if following != NONE:
+        rows.previous[following] = task
+    actors.running[node] = task
+
+
+@inlined
+def unlink_running(w, node, task):
+    """A task runs no more."""
+    rows = w.faults.tasks
+    before, after = rows.previous[task], rows.next[task]
+    if before == NONE:
+        w.faults.actors.running[node] = after
+    else:
+        rows.next[before] = after
+    if after != NONE:
+        rows.previous[after] = before
+    rows.node[task] = NONE
+
+
+@inlined
+def fail(w, t, node):
+    """Step 1."""
+    row, nodes, counts = w.faults.actors, w.nodes, w.counts
+    row.down[node], row.detected[node] = 1, 0
+    row.incarnation[node] += 1
+    row.detect[node] = min(t + w.faults.detection, row.repair[node])
+    nodes.idle[node], nodes.running[node], nodes.version[node] = 0, NONE, NONE
+    task = row.running[node]
+    while task != NONE:
+        counts[N_STARTED + w.work.report_class[w.faults.tasks.job[task]]] -= 1
+        counts[N_TASKS_LOST] += 1
+        counts[N_LOST_NS] += t - w.faults.tasks.start[task]
+        task = w.faults.tasks.next[task]
+    entry = nodes.head[node]
+    while entry != NONE:
+        count_lost(w, w.entries.task[entry])
+        entry = w.entries.next[entry]
+    wake_idly(w, row.detect[node], node, DETECT)
+
+
+@inlined
+def detect(w, t, node):
+    """Step 2, in as many pieces as the room for messages wants."""
+    row, rows = w.faults.actors, w.faults.tasks
+    left = w.queue.room - 4
+    if row.detected[node] == 0:
+        row.detected[node] = 1
+        tell(w, t, node, NODE_DOWN)
+    while left > 0 and row.running[node] != NONE:
+        task = row.running[node]
+        job = rows.job[task]
+        unlink_running(w, node, task)
+        send(w, t, node, w.work.home[job], LOST, job, task, node, rows.start[task])
+        left -= 1
+    while left > 0 and w.nodes.head[node] != NONE:
+        entry = w.nodes.head[node]
+        job, task = w.entries.job[entry], w.entries.task[entry]
+        remove(w, node, entry, NONE)
+        send(w, t, node, w.work.home[job], LOST, job, task, node, NONE)
+        left -= 1
+    if row.running[node] != NONE or w.nodes.head[node] != NONE:
+        wake_idly(w, t, node, DETECT)
+    elif row.repair[node] < NEVER_AGAIN:
+        wake_idly(w, row.repair[node], node, REPAIR)
+
+
+@inlined
+def repair(w, t, node):
+    """Step 3."""
+    row = w.faults.actors
+    row.down[node] = 0
+    w.nodes.idle[node], w.nodes.longs[node] = row.slots[node], 0
+    tell(w, t, node, NODE_UP)
+    expect_failure(w, node, row.incarnation[node], t)
+
+
+@inlined
+def expect_failure(w, node, k, up_since):
+    """Wait for the next failure of a node that has had `k`, if there is one."""
+    start, end = find_outage(w.faults, w.seed, node, k, up_since)
+    w.faults.actors.repair[node] = end
+    if start < NEVER_AGAIN:
+        wake_idly(w, start, node, FAIL)
+
+
+@inlined
+def tell(w, t, node, kind):
+    """Tell all schedulers that the node is down or up."""
+    now, listener = w.queue.now, w.queue.seq.size - 1
+    send(w, t, node, listener, kind, node, w.faults.actors.incarnation[node], t, NONE)
+    if now.first[0] <= listener < now.end[0]:
+        now.background[0] += 1
+
+
+@inlined
+def lose(w, t, node, job, task):
+    """What has come is lost: told at once, or with the queue when the failure is detected."""
+    count_lost(w, task)
+    if w.faults.actors.down[node] == 1 and w.faults.actors.detected[node] == 0:
+        enqueue(w, node, job, task, NO_EPOCH, NO_EPOCH)
+    else:
+        send(w, t, node, w.work.home[job], LOST, job, task, node, NONE)
+
+
+@inlined
+def count_lost(w, task):
+    """Count a probe or a task that is lost before it runs."""
+    if task == NONE:
+        w.counts[N_PROBES_LOST] += 1
+    else:
+        w.counts[N_PLACEMENTS_LOST] += 1

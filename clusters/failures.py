@@ -1,0 +1,193 @@
+"""Outages of nodes and schedulers: a schedule read from a file.
+
+A CSV file with a header, or a Parquet table with the same columns::
+
+    target,fail_s,repair_s
+    node 17,120,3720
+    18,0.5,
+    scheduler 3,600,900
+    central,1000,1060
+
+A target is a node (``node 17``, or the plain number), a probe scheduler, or the central scheduler. An empty `repair_s`
+(null in Parquet) means that it does not come back.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workloads.errors import InputError
+from workloads.hints import did_you_mean, names_beside
+
+COLUMNS = ("target", "fail_s", "repair_s")
+NODE, SCHEDULER, CENTRAL = range(3)
+MOST_S = 1e9
+"""The latest time, about 31 years."""
+
+_TARGET = re.compile(r"(node|scheduler)?\s*([0-9]{1,12})", re.ASCII)
+
+
+@dataclass(frozen=True, eq=False)
+class Outages:
+    """F outages, by target and then by time.
+
+    Attributes
+    ----------
+    kind : ndarray of int64, shape (F,)
+        `NODE`, `SCHEDULER` or `CENTRAL`.
+    number : ndarray of int64, shape (F,)
+        Which node or probe scheduler; 0 for the central one.
+    fail_s, repair_s : ndarray of float64, shape (F,)
+        From when until when; inf for good.
+    """
+
+    kind: np.ndarray
+    number: np.ndarray
+    fail_s: np.ndarray
+    repair_s: np.ndarray
+
+
+def load_outages(path: str | Path, num_nodes: int) -> Outages:
+    """Return the outages of a CSV or Parquet file.
+
+    Raises
+    ------
+    InputError
+        A row is wrong, or two outages of one target overlap: file, line and field are named.
+    """
+    path = Path(path)
+    rows = [_read_row(line, values, num_nodes, path) for line, values in _rows(path)]
+    if not rows:
+        raise InputError("no outages; want rows of target,fail_s,repair_s", file=path)
+    rows.sort()
+    for before, row in itertools.pairwise(rows):
+        if before[:2] == row[:2] and row[2] < before[3]:
+            lines = sorted((before[4], row[4]))
+            raise InputError(
+                f"begins at {row[2]:g} s, before the outage in line {before[4]} is over; one target's outages must not"
+                " overlap",
+                file=path,
+                line=max(lines),
+                field="fail_s",
+            )
+    kind, number, fail_s, repair_s, _ = zip(*rows, strict=True)
+    return Outages(
+        np.array(kind, np.int64),
+        np.array(number, np.int64),
+        np.array(fail_s, float),
+        np.array(repair_s, float),
+    )
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield line and values by column; in a table, lines are rows from 1 on."""
+    try:
+        if path.suffix == ".parquet":
+            yield from _parquet_rows(path)
+            return
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file, strict=True)
+            header = [name.strip() for name in next(reader, [])]
+            _check_header(header, path)
+            for values in reader:
+                if not any(value.strip() for value in values):
+                    continue
+                if len(values) != len(header):
+                    raise InputError(
+                        f"has {len(values)} values, want {len(header)}", file=path, line=reader.line_num
+                    )
+                yield reader.line_num, dict(zip(header, values, strict=True))
+    except FileNotFoundError:
+        raise InputError(f"no such file{did_you_mean(path.name, names_beside(path))}", file=path) from None
+    except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
+        raise InputError(f"cannot be read: {error}", file=path) from None
+
+
+def _parquet_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+        table.validate(full=True)
+    except (pa.ArrowException, MemoryError) as error:
+        raise InputError(f"is not a Parquet file that can be read ({error})", file=path) from None
+    _check_header(table.column_names, path)
+    yield from enumerate(table.to_pylist(), start=1)
+
+
+def _check_header(names: list[str], path: Path) -> None:
+    for name in names:
+        if name not in COLUMNS:
+            raise InputError(
+                f"no such column{did_you_mean(name, COLUMNS)}",
+                file=path,
+                field=name,
+            )
+    for name in COLUMNS:
+        if names.count(name) != 1:
+            raise InputError(
+                f"want one such column; the header is {','.join(COLUMNS)}", file=path, line=1, field=name
+            )
+
+
+def _read_row(
+    line: int, values: dict[str, Any], num_nodes: int, path: Path
+) -> tuple[int, int, float, float, int]:
+    """Return kind, number, times and line of one outage."""
+    kind, number = _target(values["target"], num_nodes, path, line)
+    fail_s = _time(values["fail_s"], "fail_s", path, line)
+    repair = values["repair_s"]
+    never = repair is None or (isinstance(repair, str) and not repair.strip())
+    repair_s = math.inf if never else _time(repair, "repair_s", path, line)
+    if repair_s <= fail_s:
+        raise InputError(
+            f"{repair_s:g} s is not after the failure at {fail_s:g} s", file=path, line=line, field="repair_s"
+        )
+    return kind, number, fail_s, repair_s, line
+
+
+def _target(value: Any, num_nodes: int, path: Path, line: int) -> tuple[int, int]:
+    text = "" if value is None else str(value).strip().lower()
+    if text == "central":
+        return CENTRAL, 0
+    match = _TARGET.fullmatch(text)
+    if match is None:
+        raise InputError(
+            f"{value!r} is none of 'node 17', '17', 'scheduler 3', 'central'",
+            file=path,
+            line=line,
+            field="target",
+        )
+    number = int(match[2])
+    if match[1] == "scheduler":
+        return SCHEDULER, number
+    if number >= num_nodes:
+        raise InputError(
+            f"there is no node {number}; the cluster has nodes 0 to {num_nodes - 1}",
+            file=path,
+            line=line,
+            field="target",
+        )
+    return NODE, number
+
+
+def _time(value: Any, field: str, path: Path, line: int) -> float:
+    try:
+        seconds = math.nan if value is None or isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if not 0 <= seconds <= MOST_S:
+        raise InputError(
+            f"{value!r} is not a time in seconds, from 0 to {MOST_S:g}", file=path, line=line, field=field
+        )
+    return seconds
