@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
@@ -78,6 +78,19 @@ def _parse_number(value: Any, what: str, whole: bool) -> Any:
     return number
 
 
+class Host(Protocol):
+    """The Python side of one emulation."""
+
+    def __call__(self, world: Any, state: Any) -> None:
+        """Handle the event in `world.queue.now`."""
+
+    def save(self) -> bytes:
+        """What it remembers, for a checkpoint."""
+
+    def load(self, saved: bytes) -> None:
+        """Remember what `save` gave, perhaps in another process."""
+
+
 @dataclass(frozen=True)
 class Scheduler:
     """A named policy.
@@ -88,8 +101,8 @@ class Scheduler:
             runs it then.
         build: setting -> (World, the policy's own state) at time 0.
         advance: the compiled loop, (world, state, until_ns, most_events) -> why it stopped.
-        host: for loops that stop with PYTHON: setting -> answer, the Python side of one emulation;
-            answer(world, state) handles the event in `world.queue.now`.
+        host: for loops that stop with PYTHON: setting -> the Python side of one emulation.
+        grow: for loops that stop with GROW for want of room in their own state: (world, state) -> state with more.
         remade: for schedulers that the registry does not know by name: the call that makes it again in
             another process.
     """
@@ -103,7 +116,8 @@ class Scheduler:
     family: str = "jobs"
     hybrid: bool = False
     global_view: tuple[str, ...] = ()
-    host: Callable[[Any], Callable[[Any, Any], None]] | None = field(default=None, repr=False)
+    host: Callable[[Any], Host] | None = field(default=None, repr=False)
+    grow: Callable[[Any, Any], Any] | None = field(default=None, repr=False)
     remade: tuple[Callable[..., Any], tuple[Any, ...]] | None = field(default=None, repr=False)
 
     @property

@@ -5,7 +5,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from actors.kernel.queue import ARRIVAL, MOST_ACTORS, Network, make_queue, records, wake
+from actors.dynamics import durations_ns, expect_failures, make_faults
+from actors.kernel.compiled import entry
+from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, make_cost
+from actors.kernel.queue import ARRIVAL, MOST_ACTORS, Network, grow_queue, make_queue, records, wake
 from actors.kernel.world import (
     ACTOR,
     COUNTERS,
@@ -18,7 +21,7 @@ from actors.kernel.world import (
     World,
     make_entries,
 )
-from actors.setting import Estimates, Setting
+from actors.setting import Costs, Estimates, Setting
 from workloads.errors import InputError
 
 NS = 1_000_000_000
@@ -45,7 +48,8 @@ def build_world(
         schedulers: probe schedulers, which take jobs in turn.
         central_jobs: [J] bool, the jobs that go to the central scheduler instead.
 
-    Actor ids: nodes 0 to N - 1, probe schedulers from N, then the central scheduler, then the monitor.
+    Actor ids: nodes 0 to N - 1, probe schedulers from N, then the central scheduler, then the listener:
+    it stands for all schedulers where they are told the same at the same time.
     """
     nodes = setting.cluster.num_nodes
     table = records(ACTOR, nodes + schedulers + 2)
@@ -60,23 +64,40 @@ def build_world(
     jobs.unfinished[:] = work.end_task - work.first_task
     jobs.start[:], jobs.finish[:], jobs.version[:] = NEVER, NONE, NONE
 
+    room = most_sends(most_tasks(setting)) + 8
+    faults = make_faults(setting, schedulers, central_jobs is not None)
     world = World(
-        queue=make_queue(table.seq, room=most_sends(most_tasks(setting)) + 8),
+        queue=make_queue(table.seq, room=room),
         network=_network(setting),
         work=work,
-        duration=read_only(setting.workload.arrays().duration_ns),
+        duration=read_only(durations_ns(setting)),
         nodes=table[:nodes].view(np.recarray),
         entries=make_entries(),
         rules=rules,
         jobs=jobs,
         counts=np.zeros(len(COUNTERS), np.int64),
         task_records=records(TASK_RECORD, 0),
+        cost=_cost(setting.costs, schedulers + 2),
+        faults=faults,
         seed=setting.seed,
     )
     homes, first_jobs = np.unique(work.home, return_index=True)
-    for home, job in zip(homes.tolist(), first_jobs.tolist(), strict=True):
-        wake(world, int(work.submit[job]), home, ARRIVAL, job, NONE, NONE)
+    expect_arrivals(world, homes, first_jobs)
+    if faults.active:
+        while world.queue.heap.size - world.queue.now.heap_size[0] < room + nodes:
+            world = world._replace(queue=grow_queue(world.queue, nodes))
+        world.queue.now.unfinished[0] = world.duration.size
+        with np.errstate(over="ignore"):
+            expect_failures(world)
     return world
+
+
+@entry
+def expect_arrivals(w, homes, first_jobs):
+    """Every scheduler waits for its first job."""
+    for i in range(homes.size):
+        job = first_jobs[i]
+        wake(w, w.work.submit[job], homes[i], ARRIVAL, job, NONE, NONE)
 
 
 def estimated_ns(mean_ns: np.ndarray, estimates: Estimates, seed: int) -> np.ndarray:
@@ -137,6 +158,19 @@ def _network(setting: Setting) -> Network:
     varies = int(cross != delay or network.spread_s > 0)
     return Network(
         delay, cross, network.spread_s * NS, read_only(setting.cluster.racks()), setting.seed, varies
+    )
+
+
+def _cost(costs: Costs, schedulers: int) -> Cost:
+    """The cost model in ns."""
+    models = {"none": NO_COST, "fixed": FIXED, "recorded": RECORDED, "measured": MEASURED}
+    return make_cost(
+        models[costs.model],
+        schedulers,
+        per_message=round(costs.per_message_s * NS),
+        per_job=round(costs.per_job_s * NS),
+        per_task=round(costs.per_task_s * NS),
+        recorded=costs.recorded,
     )
 
 

@@ -6,15 +6,30 @@ waits. With single-task jobs and no network delay it is M/G/c.
 1. A job arrives: its tasks queue behind those of earlier jobs.
 2. While a task waits and a slot is idle, the task goes to the slot that has been idle longest.
 3. A node reports a task's end; its slot is idle for the scheduler when the report has arrived.
+4. Slots of a node that is known to be down are not used; those of one that is up again are all idle. A task that a
+   failure has lost goes before all others.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import ARRIVAL, DONE, PLACED, RUNNING, send, take
-from actors.kernel.world import N_PLACEMENTS, NONE
+from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.cost import take
+from actors.kernel.faults import hear, is_known_down
+from actors.kernel.queue import (
+    ARRIVAL,
+    DONE,
+    LOST,
+    NODE_DOWN,
+    NODE_UP,
+    PLACED,
+    RETRY,
+    RUNNING,
+    send,
+    wake,
+)
+from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE
 from actors.nodes.worker import node_event
 from actors.schedulers.jobs.build import build_world, fifo_rules
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
@@ -28,6 +43,8 @@ class State(NamedTuple):
     cursor: (
         np.ndarray
     )  # [4] idle slots taken, idle slots added, the job at the head of the queue, jobs arrived
+    free: np.ndarray  # [N] a node's slots in the ring
+    again: np.ndarray  # [1] the first of the tasks that were lost, or NONE
 
 
 @inlined
@@ -35,10 +52,18 @@ def dispatch(w, p, t, me):
     """Step 2: tasks to idle slots, as long as there are both."""
     idle, cursor = p.idle, p.cursor
     taken, added, job, arrived = cursor[0], cursor[1], cursor[2], cursor[3]
+    while taken < added and p.again[0] != NONE:
+        task = p.again[0]
+        p.again[0] = w.faults.tasks.again[task]
+        w.counts[N_SENT_AGAIN] += 1
+        p.free[idle[taken % idle.size]] -= 1
+        send(w, t, me, idle[taken % idle.size], PLACED, w.faults.tasks.lost_job[task], task, 1, NONE)
+        taken += 1
     while taken < added and job < arrived:
         task = w.jobs.next_task[job]
         w.jobs.next_task[job] = task + 1
         w.counts[N_PLACEMENTS] += 1
+        p.free[idle[taken % idle.size]] -= 1
         send(w, t, me, idle[taken % idle.size], PLACED, job, task, 1, NONE)
         taken += 1
         if task + 1 == w.work.end_task[job]:
@@ -46,25 +71,76 @@ def dispatch(w, p, t, me):
     cursor[0], cursor[2] = taken, job
 
 
+@inlined
+def add_slot(p, node):
+    """A slot of the node is idle."""
+    p.idle[p.cursor[1] % p.idle.size] = node
+    p.cursor[1] += 1
+    p.free[node] += 1
+
+
+@inlined
+def is_own_slot(w, p, node, start):
+    """Step 4: whether a task that ended leaves an idle slot: not if its node has failed since it started."""
+    if w.faults.active == 0:
+        return True
+    row = w.faults.actors
+    return not is_known_down(w, node) and start >= row.since[node] and p.free[node] < row.slots[node]
+
+
 @compiled
+def on_news(w, p):
+    """Step 4: a node is down or up."""
+    node = w.queue.now.a[0]
+    if not hear(w):
+        return
+    idle, kept = p.idle, p.cursor[0]
+    for i in range(p.cursor[0], p.cursor[1]):
+        if idle[i % idle.size] != node:
+            idle[kept % idle.size] = idle[i % idle.size]
+            kept += 1
+    p.cursor[1], p.free[node] = kept, 0
+    if not is_known_down(w, node):
+        for _ in range(w.faults.actors.slots[node]):
+            add_slot(p, node)
+    if p.cursor[0] < p.cursor[1] and (p.again[0] != NONE or p.cursor[2] < p.cursor[3]):
+        # The listener has heard this; the scheduler is the first after the nodes, and may be down itself.
+        wake(w, w.queue.now.time[0], w.nodes.size, RETRY, NONE, NONE, NONE)
+
+
+@inlined
+def on_lost(w, p, job, task, start):
+    """Step 4: a task is lost."""
+    rows = w.faults.tasks
+    if start != NONE:
+        w.jobs.start[job] = min(w.jobs.start[job], start)
+    rows.again[task], rows.lost_job[task] = p.again[0], job
+    p.again[0] = task
+
+
+@entry
 def advance(w, p, until, most):
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
-        why = take(w.queue, w.entries, until)
+        why = take(w, until)
         if why != RUNNING:
             return why
         t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
         if me < w.nodes.size:
             node_event(w, me)
+        elif kind == NODE_DOWN or kind == NODE_UP:
+            on_news(w, p)
         else:
             if kind == DONE:
                 on_done(w, job, message.c[0], message.d[0])
-                p.idle[p.cursor[1] % p.idle.size] = message.b[0]
-                p.cursor[1] += 1
+                if is_own_slot(w, p, message.b[0], message.c[0]):
+                    add_slot(p, message.b[0])
             elif kind == ARRIVAL:
                 next_arrival(w, me, job)
                 p.cursor[3] = job + 1
+            elif kind == LOST:
+                on_lost(w, p, job, message.b[0], message.d[0])
             dispatch(w, p, t, me)
     return RUNNING
 
@@ -81,7 +157,8 @@ def build(setting):
         most_sends=lambda tasks: min(int(slots.sum()), setting.workload.num_tasks),
         schedulers=1,
     )
-    return world, State(idle, np.array([0, idle.size, 0, 0], np.int64))
+    cursor = np.array([0, idle.size, 0, 0], np.int64)
+    return world, State(idle, cursor, slots.astype(np.int64), np.full(1, NONE))
 
 
 CENTRAL_FIFO = Scheduler(

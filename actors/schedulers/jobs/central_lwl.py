@@ -13,8 +13,9 @@ task when its turn comes): `late_binding=true`.
 
 from typing import NamedTuple
 
-from actors.kernel.compiled import compiled
-from actors.kernel.queue import ARRIVAL, DONE, REQUEST, RUNNING, STARTED, take
+from actors.kernel.compiled import compiled, entry
+from actors.kernel.cost import take
+from actors.kernel.queue import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, REQUEST, RUNNING, STARTED
 from actors.kernel.world import NONE
 from actors.nodes.worker import node_event
 from actors.schedulers.jobs.build import build_world, fifo_rules, most_tasks
@@ -23,10 +24,12 @@ from actors.schedulers.jobs.least_work import (
     NO_JITTER,
     Placer,
     add_assigned,
+    hear_of_node,
     make_placer,
     note_end,
     note_start,
     place_tasks,
+    replace,
     send_assigned,
 )
 from actors.schedulers.policy import Parameter, Scheduler
@@ -49,12 +52,12 @@ def on_arrival(w, p, t, me, job):
     send_assigned(w, placer, t, me, job, count, NONE)
 
 
-@compiled
+@entry
 def advance(w, p, until, most):
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
-        why = take(w.queue, w.entries, until)
+        why = take(w, until)
         if why != RUNNING:
             return why
         t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
@@ -70,6 +73,11 @@ def advance(w, p, until, most):
             on_done(w, job, message.c[0], message.d[0])
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, job)
+        elif kind == LOST:
+            placer = p.long if w.work.is_long[job] == 1 else p.short
+            replace(w, placer, t, me, job, message.b[0], message.c[0], message.d[0], NONE)
+        elif kind == NODE_DOWN or kind == NODE_UP:
+            hear_of_node(w, p.long.ledger)
     return RUNNING
 
 

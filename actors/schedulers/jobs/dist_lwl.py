@@ -13,7 +13,7 @@ as old as the last heartbeat.
 **Deviations from the paper.** There is no paper of its own; the rules are those of the authors' simulator, but told by
 messages. There the work of a task counts from its job's arrival, schedulers see live which task runs since when, and
 nodes the remaining work of jobs: `global_view=true`. Placed tasks are bound late there: `late_binding=true`. All
-schedulers are taken to get a heartbeat's reports at the same time, also where network delays vary.
+schedulers are taken to get a node's report at the same time, also where network delays vary.
 
 References: doi 10.1145/2987550.2987563
 """
@@ -22,49 +22,56 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.kernel.compiled import compiled, inlined
+from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.cost import take
+from actors.kernel.faults import is_down, is_known_down
 from actors.kernel.queue import (
     ARRIVAL,
     DONE,
+    FAIL,
     HEARTBEAT,
     LOAD_REPORT,
+    LOST,
+    NODE_DOWN,
+    NODE_UP,
     PLACED,
     PROBE,
     REQUEST,
     RUNNING,
     TASK_END,
-    records,
     send,
-    take,
     wake,
 )
 from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules
+from actors.nodes.failing import is_void
 from actors.nodes.worker import node_event
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.eagle import SHORTEST_FIRST, SLACK
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
-from actors.schedulers.jobs.least_work import Placer, make_placer, place_tasks, send_assigned
+from actors.schedulers.jobs.least_work import (
+    Placer,
+    hear_of_node,
+    make_placer,
+    place_again,
+    place_tasks,
+    send_assigned,
+    send_one,
+)
 from actors.schedulers.jobs.sparrow import SCHEDULERS
 from actors.schedulers.policy import Parameter, Scheduler
 from workloads.errors import InputError
 
-REPORT = np.dtype([("node", "i8"), ("work", "i8"), ("started", "i8"), ("running", "i8")])
-
 
 class State(NamedTuple):
-    """What nodes have, what they have reported, and what the schedulers make of it."""
+    """What nodes have, and what they have told the schedulers."""
 
     short: Placer  # its ledger is the schedulers' view, as of the last reports
     long: Placer  # the same ledger, for the nodes that long jobs may use
     load: np.ndarray  # [N] a node's own estimated work, waiting or running, ns
-    changed: np.ndarray  # [N] nodes whose load has changed since the last heartbeat
-    has_changed: np.ndarray  # [N] bool
-    reports: np.recarray  # [N] REPORT, under way from the nodes to the schedulers
-    pending: np.ndarray  # [2] changed nodes, reports under way
+    to_report: np.ndarray  # [N] bool: the load has changed since the node's last heartbeat
     jitter: int  # steps of random time
     jitter_step: int  # ns
-    monitor: int  # the actor that stands for the nodes' heartbeats
     heartbeat: int  # ns
     global_view: int
 
@@ -73,46 +80,36 @@ class State(NamedTuple):
 def change_load(w, p, t, node, amount):
     """A node's load changes; it is to report that at the first heartbeat from `t` on."""
     p.load[node] += amount
-    if not p.has_changed[node]:
-        p.has_changed[node] = True
-        p.changed[p.pending[0]] = node
-        p.pending[0] += 1
-        if p.pending[0] == 1:  # heartbeats with nothing to report are left out
-            next_beat = (t + p.heartbeat - 1) // p.heartbeat * p.heartbeat
-            wake(w, next_beat, p.monitor, HEARTBEAT, NONE, NONE, NONE)
+    if not p.to_report[node]:  # heartbeats with nothing to report are left out
+        p.to_report[node] = True
+        next_beat = (t + p.heartbeat - 1) // p.heartbeat * p.heartbeat
+        wake(w, next_beat, node, HEARTBEAT, NONE, NONE, NONE)
 
 
 @inlined
-def on_heartbeat(w, p, t, me):
-    """Step 1: the changed nodes report."""
-    if p.pending[1] > 0:  # the last reports are still under way: these wait for the next heartbeat
-        wake(w, t + p.heartbeat, me, HEARTBEAT, NONE, NONE, NONE)
+def on_heartbeat(w, p, t, node):
+    """Step 1: a changed node reports. All schedulers hear it at the same time: one message stands for theirs."""
+    p.to_report[node] = False
+    if p.global_view == 0 and is_down(w, node):
+        return
+    w.counts[N_REPORTS] += 1
+    job, started, running = w.nodes.running[node], NEVER, np.int64(0)
+    if job != NONE:
+        started, running = w.nodes.started[node], w.work.estimate[job]
+    if p.global_view == 1:
+        on_report(w, p, node, p.load[node], p.short.ledger.started[node], p.short.ledger.running[node])
     else:
-        for i in range(p.pending[0]):
-            node = p.changed[i]
-            job = w.nodes.running[node]
-            p.reports.node[i], p.reports.work[i] = node, p.load[node]
-            p.reports.started[i] = NEVER if job == NONE else w.nodes.started[node]
-            p.reports.running[i] = 0 if job == NONE else w.work.estimate[job]
-            p.has_changed[node] = False
-        p.pending[1], p.pending[0] = p.pending[0], 0
-        if p.global_view == 1:
-            on_reports(w, p)
-        else:
-            send(w, t, me, w.nodes.size, LOAD_REPORT, NONE, NONE, NONE, NONE)
+        listener = np.int64(w.queue.seq.size - 1)
+        send(w, t, node, listener, LOAD_REPORT, node, p.load[node], started, running)
 
 
 @inlined
-def on_reports(w, p):
-    """The schedulers have the reports: they are their view until the next ones."""
+def on_report(w, p, node, work, started, running):
+    """The schedulers have a report: it is their view of the node until the next one, or until the node is down."""
+    if is_known_down(w, node):
+        return
     view = p.short.ledger
-    for i in range(p.pending[1]):
-        node = p.reports.node[i]
-        view.work[node] = p.reports.work[i]
-        if p.global_view == 0:
-            view.started[node], view.running[node] = p.reports.started[i], p.reports.running[i]
-    w.counts[N_REPORTS] += p.pending[1]
-    p.pending[1] = 0
+    view.work[node], view.started[node], view.running[node] = work, started, running
 
 
 @compiled
@@ -131,10 +128,14 @@ def on_arrival(w, p, t, me, job):
 @inlined
 def on_node(w, p, t, kind, node, job):
     """Step 3, and the node's own account of its load."""
-    if kind == TASK_END:
+    if w.faults.active == 1 and is_void(w, node):
+        pass  # it changes nothing here
+    elif kind == TASK_END:
         change_load(w, p, t, node, -w.work.estimate[job])
     elif p.global_view == 0 and (kind == PLACED or kind == PROBE):
         change_load(w, p, t, node, w.work.estimate[job])
+    elif p.global_view == 0 and kind == FAIL:
+        p.load[node] = 0
     node_event(w, node)
     if p.global_view == 1:
         running = w.nodes.running[node]
@@ -143,33 +144,58 @@ def on_node(w, p, t, kind, node, job):
 
 
 @compiled
+def on_lost(w, p, t, me, job, task, node, start):
+    """A node's failure has lost a task or a probe: place it again."""
+    if p.global_view == 1 and node != NONE:
+        change_load(w, p, t, node, -w.work.estimate[job])
+    placer = p.long if w.work.is_long[job] == 1 else p.short
+    chosen = place_again(w, placer, t, me, job, task, start, p.jitter, p.jitter_step)
+    if chosen != NONE:
+        if p.global_view == 1:
+            change_load(w, p, t, chosen, w.work.estimate[job])
+        send_one(w, placer, t, me, job, task, chosen, NONE)
+
+
+@inlined
+def on_news(w, p):
+    """A node is down or up; one that is up again has nothing to do."""
+    node = w.queue.now.a[0]
+    if hear_of_node(w, p.short.ledger) and not is_known_down(w, node):
+        p.short.ledger.work[node] = p.load[node] if p.global_view == 1 else 0
+
+
+@entry
 def advance(w, p, until, most):
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
-        why = take(w.queue, w.entries, until)
+        why = take(w, until)
         if why != RUNNING:
             return why
         t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
-        if me < w.nodes.size:
+        if kind == HEARTBEAT:
+            on_heartbeat(w, p, t, me)
+        elif me < w.nodes.size:
             on_node(w, p, t, kind, me, job)
         elif kind == REQUEST:
             on_request(w, t, me, job, message.b[0])
         elif kind == DONE:
             on_done(w, job, message.c[0], message.d[0])
         elif kind == LOAD_REPORT:
-            on_reports(w, p)
-        elif kind == HEARTBEAT:
-            on_heartbeat(w, p, t, me)
+            on_report(w, p, job, message.b[0], message.c[0], message.d[0])
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, job)
+        elif kind == LOST:
+            on_lost(w, p, t, me, job, message.b[0], message.c[0], message.d[0])
+        elif kind == NODE_DOWN or kind == NODE_UP:
+            on_news(w, p)
     return RUNNING
 
 
 def build(setting):
     """The world and the schedulers' state at time 0."""
     p = setting.parameters
-    nodes, schedulers = setting.cluster.num_nodes, p["schedulers"]
+    nodes = setting.cluster.num_nodes
     if p["heartbeat_s"] <= setting.network.delay_s:
         raise InputError(
             f"parameter heartbeat_s of dist-lwl: {p['heartbeat_s']} s is not longer than the network delay"
@@ -183,20 +209,16 @@ def build(setting):
         bound_all=1,
         report_start=0,
     )
-    world = build_world(setting, rules, most_sends=lambda tasks: tasks, schedulers=schedulers)
+    world = build_world(setting, rules, most_sends=lambda tasks: tasks, schedulers=p["schedulers"])
     short = make_placer(setting.cluster.slots(), most_tasks(setting), 0, p["late_binding"])
     step = max(round(p["jitter_step_s"] * NS), 1)
     return world, State(
         short,
         short._replace(first=setting.cluster.partition(setting.long_partition)),
         load=np.zeros(nodes, np.int64),
-        changed=np.zeros(nodes, np.int64),
-        has_changed=np.zeros(nodes, np.bool_),
-        reports=records(REPORT, nodes),
-        pending=np.zeros(2, np.int64),
+        to_report=np.zeros(nodes, np.bool_),
         jitter=round(p["jitter_s"] * NS) // step,
         jitter_step=step,
-        monitor=nodes + schedulers + 1,
         heartbeat=round(p["heartbeat_s"] * NS),
         global_view=int(p["global_view"]),
     )

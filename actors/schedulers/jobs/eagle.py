@@ -18,7 +18,8 @@ own requests told it; the authors' simulator reads it live: `live_progress=true`
 independently of each other. On a node with several slots a sticky probe asks for one task at a time, when it comes and
 when a slot falls free, so that another slot may stay idle meanwhile; the paper has one slot a node. Where there is no
 short partition, the last round goes to any node and is accepted. Draws with replacement and late binding of long tasks,
-as the authors simulate them, are parameters.
+as the authors simulate them, are parameters. The paper does not say what becomes of a probe that a node's failure has
+lost: it goes to any node that is up, and may be rejected there, unless the whole short partition is down.
 
 References: Job-aware Scheduling in Eagle: Divide and Stick to Your Probes, doi 10.1145/2987550.2987563
 """
@@ -28,18 +29,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.kernel.compiled import compiled, inlined
+from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.cost import take
+from actors.kernel.faults import epoch_bits, is_down, is_known_down, low_bits
 from actors.kernel.queue import (
     ARRIVAL,
     DONE,
+    GROW,
+    LOST,
+    NODE_DOWN,
+    NODE_UP,
     PROBE,
+    PUBLISHED,
     REJECTED,
     REQUEST,
     RETRY,
     RUNNING,
     STARTED,
     send,
-    take,
     wake,
 )
 from actors.kernel.random import LAST_RETRIES, below, random_bits
@@ -47,16 +54,19 @@ from actors.kernel.world import N_AGAIN, N_PROBES, N_REJECTIONS, NONE, Rules
 from actors.nodes.worker import node_event
 from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
-from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
+from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request, probe_again
 from actors.schedulers.jobs.least_work import (
     NO_JITTER,
     Placer,
     add_assigned,
+    hear_of_node,
     make_placer,
     note_end,
     note_start,
+    place_again,
     place_tasks,
     send_assigned,
+    send_one,
 )
 from actors.schedulers.jobs.probing import (
     FIRST_ROUND,
@@ -66,7 +76,14 @@ from actors.schedulers.jobs.probing import (
     probes_of,
     send_probes,
 )
-from actors.schedulers.jobs.shared_state import SharedState, draw_free, make_shared_state, set_bit
+from actors.schedulers.jobs.shared_state import (
+    SharedState,
+    change_bit,
+    draw_free,
+    grow_shared_state,
+    make_shared_state,
+    set_bit,
+)
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
 from actors.schedulers.policy import Parameter, Scheduler
 
@@ -91,7 +108,7 @@ def on_arrival(w, p, t, me, job):
         place_tasks(w, p.placer, t, job, NO_JITTER, NO_JITTER)
         add_assigned(w, p.placer, job, tasks)
         for i in range(tasks):
-            set_bit(p.shared, p.placer.assigned[i], 1)
+            change_bit(w, p.shared, t, p.placer.assigned[i], 1)
         send_assigned(w, p.placer, t, me, job, tasks, p.shared.length[0])
     elif p.ideal == 1:
         probe_free(w, p, t, me, job, probes_of(p.probing, tasks), p.shared.length[0], LAST_ROUND)
@@ -143,25 +160,54 @@ def probe_free(w, p, t, me, job, count, version, this_round):
         if node == NONE:
             shown_round = LAST_ROUND
             node = below(random_bits(w.seed, LAST_RETRIES, job, draw), short_only)
-        send(w, t, me, node, PROBE, job, left, shown_round, NONE)
+        send(w, t, me, node, PROBE, job, left, shown_round | epoch_bits(w, job), NONE)
 
 
 @compiled
+def on_lost(w, p, t, me, job, task, node, start):
+    """A node's failure has lost a task or a probe: it is placed, or sent, again."""
+    if w.work.is_long[job] == 0:
+        probe_again(w, t, me, job, task, start, round_again(w, p))
+        return
+    if node != NONE and note_end(w, p.placer, job, node) == 0:
+        change_bit(w, p.shared, t, node, 0)
+    chosen = place_again(w, p.placer, t, me, job, task, start, NO_JITTER, NO_JITTER)
+    if chosen != NONE:
+        p.placer.ledger.work[chosen] += w.work.estimate[job]
+        change_bit(w, p.shared, t, chosen, 1)
+        send_one(w, p.placer, t, me, job, task, chosen, p.shared.length[0])
+
+
+@inlined
+def round_again(w, p):
+    """The round of a probe that is sent in place of a lost one: the first, if a last one has somewhere to go."""
+    if p.ideal == 1:
+        return LAST_ROUND
+    for node in range(p.placer.first):
+        if not is_known_down(w, node):
+            return FIRST_ROUND
+    return FIRST_ROUND if p.placer.first == 0 else LAST_ROUND
+
+
+@entry
 def advance(w, p, until, most):
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
-        why = take(w.queue, w.entries, until)
+        if w.faults.active == 1 and p.shared.previous.size - p.shared.length[0] < w.queue.room:
+            return GROW
+        why = take(w, until)
         if why != RUNNING:
             return why
         t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
         if me < w.nodes.size:
-            this_round = message.c[0]
+            this_round = low_bits(message.c[0])
             if (
                 kind == PROBE
                 and w.nodes.longs[me] > 0
                 and w.work.is_long[job] == 0
                 and this_round != LAST_ROUND
+                and not is_down(w, me)
             ):
                 reject(w, t, me, job, this_round + 1)
             else:
@@ -172,7 +218,7 @@ def advance(w, p, until, most):
             on_request(w, t, me, job, message.b[0])
         elif kind == DONE:
             if w.work.is_long[job] == 1 and note_end(w, p.placer, job, message.b[0]) == 0:
-                set_bit(p.shared, message.b[0], 0)
+                change_bit(w, p.shared, t, message.b[0], 0)
             on_done(w, job, message.c[0], message.d[0])
         elif kind == STARTED:
             note_start(w, p.placer, job, message.b[0], message.c[0])
@@ -182,7 +228,18 @@ def advance(w, p, until, most):
             on_retry(w, p, t, me, job, message.b[0])
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, job)
+        elif kind == PUBLISHED:
+            set_bit(p.shared, message.a[0], message.b[0])
+        elif kind == LOST:
+            on_lost(w, p, t, me, job, message.b[0], message.c[0], message.d[0])
+        elif kind == NODE_DOWN or kind == NODE_UP:
+            hear_of_node(w, p.placer.ledger)
     return RUNNING
+
+
+def grow(world, state):
+    """The state with room in the log of changes for those of one event."""
+    return state._replace(shared=grow_shared_state(state.shared, world.queue.room))
 
 
 def build(setting, ideal=False):
@@ -251,6 +308,7 @@ EAGLE = Scheduler(
     ),
     build=build,
     advance=advance,
+    grow=grow,
     hybrid=True,
     global_view=("live_progress",),
 )
@@ -262,6 +320,7 @@ IDEAL_EAGLE = Scheduler(
     parameters=SHARED_PARAMETERS,
     build=partial(build, ideal=True),
     advance=advance,
+    grow=grow,
     hybrid=True,
     global_view=("always",),
 )

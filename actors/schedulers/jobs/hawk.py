@@ -17,22 +17,35 @@ References: Hawk: Hybrid Datacenter Scheduling, USENIX ATC 2015, pages 499-510
 
 from typing import NamedTuple
 
-from actors.kernel.compiled import compiled
-from actors.kernel.queue import ARRIVAL, DONE, REQUEST, RUNNING, STARTED, STEAL, take
+from actors.kernel.compiled import compiled, entry
+from actors.kernel.cost import take
+from actors.kernel.queue import (
+    ARRIVAL,
+    DONE,
+    LOST,
+    NODE_DOWN,
+    NODE_UP,
+    REQUEST,
+    RUNNING,
+    STARTED,
+    STEAL,
+)
 from actors.kernel.world import NONE
 from actors.nodes.stealing import Stealing, make_stealing, on_steal, seek
 from actors.nodes.worker import node_event, serve
 from actors.schedulers.jobs.build import build_world, fifo_rules, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
-from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
+from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request, probe_again
 from actors.schedulers.jobs.least_work import (
     NO_JITTER,
     Placer,
     add_assigned,
+    hear_of_node,
     make_placer,
     note_end,
     note_start,
     place_tasks,
+    replace,
     send_assigned,
 )
 from actors.schedulers.jobs.probing import (
@@ -67,12 +80,12 @@ def on_arrival(w, p, t, me, job):
         send_probes(w, t, me, p.probing, job, tasks, probes_of(p.probing, tasks), FIRST_ROUND)
 
 
-@compiled
+@entry
 def advance(w, p, until, most):
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
-        why = take(w.queue, w.entries, until)
+        why = take(w, until)
         if why != RUNNING:
             return why
         t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
@@ -93,6 +106,13 @@ def advance(w, p, until, most):
             note_start(w, p.placer, job, message.b[0], message.c[0])
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, job)
+        elif kind == LOST:
+            if w.work.is_long[job] == 1:
+                replace(w, p.placer, t, me, job, message.b[0], message.c[0], message.d[0], NONE)
+            else:
+                probe_again(w, t, me, job, message.b[0], message.d[0], FIRST_ROUND)
+        elif kind == NODE_DOWN or kind == NODE_UP:
+            hear_of_node(w, p.placer.ledger)
     return RUNNING
 
 

@@ -2,11 +2,19 @@
 
 Late binding (Sparrow, SOSP'13, section 3.4): a probe reserves a place in a node's queue; which task runs
 there is settled when its turn comes, in the order in which the tasks stand in the workload.
+
+A task that a node's failure has lost is handed out again, before new ones; a fresh probe goes out, so that a node asks.
+A lost probe is sent again as long as its job has tasks to hand out. Both go to nodes that are not known to be down.
 """
 
-from actors.kernel.compiled import inlined
-from actors.kernel.queue import ARRIVAL, NO_TASK, TASK, send, wake
-from actors.kernel.world import N_ARRIVED, N_EMPTY, NONE
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.faults import draw_up, epoch_bits, keep_task, look_again, next_again
+from actors.kernel.queue import ARRIVAL, NO_TASK, PLACED, PROBE, TASK, send, wake
+from actors.kernel.world import N_ARRIVED, N_EMPTY, N_SENT_AGAIN, NONE
+
+NODE_0 = np.int64(0)
 
 
 @inlined
@@ -24,12 +32,25 @@ def next_arrival(w, me, job):
 def on_request(w, t, me, job, node):
     """A probe's turn has come at `node`: give it the job's next task, or say that there is none."""
     task, end, kind = w.jobs.next_task[job], w.work.end_task[job], NO_TASK
-    if task < end:
+    incarnation = w.queue.now.c[0]
+    if w.faults.active == 1 and w.faults.jobs.lost[job] > 0:
+        task = next_again(w, job)
+        kind = TASK
+    elif task < end:
         w.jobs.next_task[job] = task + 1
         kind = TASK
     else:
         w.counts[N_EMPTY] += 1
-    send(w, t, me, node, kind, job, task, end - task - 1, NONE)
+    send(w, t, me, node, kind, job, task, tasks_left(w, job) | epoch_bits(w, job), incarnation)
+
+
+@inlined
+def tasks_left(w, job):
+    """Tasks that the job has yet to hand out."""
+    left = w.work.end_task[job] - w.jobs.next_task[job]
+    if w.faults.active == 1:
+        left += w.faults.jobs.lost[job]
+    return left
 
 
 @inlined
@@ -39,3 +60,42 @@ def on_done(w, job, start, finish):
     jobs.unfinished[job] -= 1
     jobs.start[job] = min(jobs.start[job], start)
     jobs.finish[job] = max(jobs.finish[job], finish)
+
+
+@inlined
+def note_lost(w, job, task, start):
+    """A task or a probe is lost; False if it was a probe, and its job has no task to hand out.
+
+    `start` is when the task had started, or NONE: a job starts with the first attempt at any of its tasks.
+    """
+    if start != NONE:
+        w.jobs.start[job] = min(w.jobs.start[job], start)
+    if task != NONE:
+        keep_task(w, job, task)
+    return tasks_left(w, job) > 0
+
+
+@compiled
+def probe_again(w, t, me, job, task, start, this_round):
+    """Late binding: something is lost; a probe goes to a random node that is up, if one is needed."""
+    if not note_lost(w, job, task, start):
+        return
+    node = draw_up(w, job, NODE_0)
+    if node == NONE:
+        look_again(w, t, me, job, NONE)
+        return
+    w.counts[N_SENT_AGAIN] += 1
+    send(w, t, me, node, PROBE, job, tasks_left(w, job), this_round | epoch_bits(w, job), NONE)
+
+
+@compiled
+def send_again(w, t, me, job, task, start, first):
+    """Bound placement: a task is lost; it goes to a random node from `first` on that is up."""
+    if start != NONE:
+        w.jobs.start[job] = min(w.jobs.start[job], start)
+    node = draw_up(w, job, first)
+    if node == NONE:
+        look_again(w, t, me, job, task)
+        return
+    w.counts[N_SENT_AGAIN] += 1
+    send(w, t, me, node, PLACED, job, task, np.int64(1), NONE)

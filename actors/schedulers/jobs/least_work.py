@@ -5,6 +5,8 @@ started. A node's waiting time is its work less what the running task has done. 
 one to the node that waits least; ties go to the node that has just been given a task, then to the lowest id.
 
 One pass over the nodes picks the k least for a job of k tasks; O(N + k log k) for most jobs.
+
+A node that is known to be down has DOWN more work than is there, so that it is chosen only if there is no other.
 """
 
 from typing import NamedTuple
@@ -12,11 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import PLACED, PROBE, records, send
+from actors.kernel.faults import epoch_bits, hear, is_known_down, look_again
+from actors.kernel.queue import NODE_UP, PLACED, PROBE, records, send
 from actors.kernel.random import JITTER, below, random_bits
-from actors.kernel.world import N_PLACEMENTS, N_PROBES, NEVER
+from actors.kernel.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, NEVER, NONE
+from actors.schedulers.jobs.late_binding import note_lost, tasks_left
 
 IDLE = np.int64(-1)
+DOWN = np.int64(1) << 61  # ns
+ONE = np.int64(1)
 NO_JITTER = np.int64(0)
 CHOICE = np.dtype([("wait", "i8"), ("node", "i8")])
 
@@ -206,4 +212,56 @@ def note_end(w, placer, job, node):
     """The scheduler learns that a task of `job` has ended on `node`; returns the work it has left there."""
     placer.ledger.started[node] = NEVER
     placer.ledger.work[node] -= w.work.estimate[job]
-    return placer.ledger.work[node]
+    return placer.ledger.work[node] & (DOWN - 1)
+
+
+@inlined
+def hear_of_node(w, ledger):
+    """The scheduler learns that a node is down or up; True if that is news."""
+    message = w.queue.now
+    node, news = message.a[0], hear(w)
+    if news:
+        ledger.started[node] = NEVER
+        ledger.work[node] &= DOWN - 1
+        if message.kind[0] != NODE_UP:
+            ledger.work[node] += DOWN
+    return news
+
+
+@compiled
+def place_again(w, placer, t, me, job, task, start, jitter, step):
+    """A task or a probe is lost: one goes to the node that waits least; that node, or NONE if none is sent."""
+    ledger = placer.ledger
+    if placer.late == 1:
+        if not note_lost(w, job, task, start):
+            return NONE
+        task = NONE
+    elif start != NONE:
+        w.jobs.start[job] = min(w.jobs.start[job], start)
+    choose_least(ledger, placer.choice, t, placer.first, ONE, jitter, step, w.seed, job)
+    node = placer.choice.node[0]
+    if is_known_down(w, node):
+        look_again(w, t, me, job, task)
+        return NONE
+    w.counts[N_SENT_AGAIN] += 1
+    return node
+
+
+@inlined
+def send_one(w, placer, t, me, job, task, node, version):
+    """Send what `place_again` has chosen a node for."""
+    if placer.late == 1:
+        send(w, t, me, node, PROBE, job, tasks_left(w, job), epoch_bits(w, job), version)
+    else:
+        send(w, t, me, node, PLACED, job, task, ONE, version)
+
+
+@inlined
+def replace(w, placer, t, me, job, task, node, start, version):
+    """A task or a probe that was assigned to `node` is lost: take it out of the ledger, and assign it again."""
+    if node != NONE:
+        note_end(w, placer, job, node)
+    chosen = place_again(w, placer, t, me, job, task, start, NO_JITTER, NO_JITTER)
+    if chosen != NONE:
+        placer.ledger.work[chosen] += w.work.estimate[job]
+        send_one(w, placer, t, me, job, task, chosen, version)

@@ -5,32 +5,51 @@
             order = np.argsort(nodes.tasks, kind="stable")
             return np.resize(order, job.num_tasks)
 
+A task that a node's failure has lost comes to `place` again, as a job of one task with the same `job_id`. A node that
+is known to be down shows infinite work left; if a lost task is placed there all the same, `place` is asked again later.
+
 The kernel hands a job's arrival out to Python, binds the tasks to the nodes that come back, and goes on. What the class
 sees of the nodes is the scheduler's own bookkeeping, made of what it assigned and what nodes reported.
 """
 
 import copy
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.kernel.compiled import compiled
-from actors.kernel.queue import ARRIVAL, DONE, PYTHON, RUNNING, STARTED, take
-from actors.kernel.world import NONE
+from actors.kernel.compiled import compiled, entry
+from actors.kernel.cost import take
+from actors.kernel.faults import is_known_down, look_again
+from actors.kernel.queue import (
+    ARRIVAL,
+    DONE,
+    LOST,
+    NODE_DOWN,
+    NODE_UP,
+    PLACED,
+    PYTHON,
+    RUNNING,
+    STARTED,
+    send,
+)
+from actors.kernel.world import N_SENT_AGAIN, NONE
 from actors.nodes.worker import node_event
 from actors.schedulers.jobs.build import NS, build_world, fifo_rules, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
 from actors.schedulers.jobs.least_work import (
+    DOWN,
+    ONE,
     Placer,
     add_assigned,
+    hear_of_node,
     make_placer,
     note_end,
     note_start,
     send_assigned,
 )
+from actors.schedulers.own_pickle import pickled, unpickled
 from actors.schedulers.policy import Scheduler
 from workloads.errors import InputError
 
@@ -50,7 +69,7 @@ class Job:
 class Nodes:
     """The nodes as the scheduler believes them to be; arrays [N] without leave to write."""
 
-    work_left_s: np.ndarray  # estimated work assigned and not done
+    work_left_s: np.ndarray  # estimated work assigned and not done; inf: the node is known to be down
     tasks: np.ndarray  # tasks assigned and not ended
     slots: np.ndarray
     first_long: int  # nodes below this id are meant for short jobs alone
@@ -63,7 +82,7 @@ class State(NamedTuple):
     tasks: np.ndarray  # [N] tasks assigned and not ended
 
 
-@compiled
+@entry
 def place_assigned(w, p, t, me, job):
     """Send the tasks of a job to the nodes in `p.placer.assigned`, and wait for the next job."""
     count = next_arrival(w, me, job)
@@ -73,12 +92,35 @@ def place_assigned(w, p, t, me, job):
     send_assigned(w, p.placer, t, me, job, count, NONE)
 
 
+@entry
+def place_lost(w, p, t, me, job, task):
+    """Send a lost task to the node in `p.placer.assigned`, unless that is known to be down."""
+    node = p.placer.assigned[0]
+    if is_known_down(w, node):
+        look_again(w, t, me, job, task)
+        return
+    p.tasks[node] += 1
+    p.placer.ledger.work[node] += w.work.estimate[job]
+    w.counts[N_SENT_AGAIN] += 1
+    send(w, t, me, node, PLACED, job, task, ONE, NONE)
+
+
 @compiled
+def note_lost(w, p, job, node, start):
+    """A task that was assigned to the node is lost."""
+    if node != NONE:
+        p.tasks[node] -= 1
+        note_end(w, p.placer, job, node)
+    if start != NONE:
+        w.jobs.start[job] = min(w.jobs.start[job], start)
+
+
+@entry
 def advance(w, p, until, most):
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
-        why = take(w.queue, w.entries, until)
+        why = take(w, until)
         if why != RUNNING:
             return why
         kind, me, job = message.kind[0], message.dst[0], message.a[0]
@@ -92,6 +134,11 @@ def advance(w, p, until, most):
             on_done(w, job, message.c[0], message.d[0])
         elif kind == ARRIVAL:
             return PYTHON
+        elif kind == LOST:
+            note_lost(w, p, job, message.c[0], message.d[0])
+            return PYTHON
+        elif kind == NODE_DOWN or kind == NODE_UP:
+            hear_of_node(w, p.placer.ledger)
     return RUNNING
 
 
@@ -125,44 +172,68 @@ def wrap_own(own: Any, name: str | None = None) -> Scheduler:
         parameters=(),
         build=build,
         advance=advance,
-        host=lambda setting: _host(own, name, setting),
+        host=lambda setting: Host(own, name, setting),
         remade=(wrap_own, (own, name)),
     )
 
 
-def _host(own: Any, name: str, setting: Any) -> Callable[[Any, State], None]:
-    """The Python side of an emulation: answers arrivals."""
-    scheduler = own() if isinstance(own, type) else copy.deepcopy(own)
-    num_nodes = setting.cluster.num_nodes
-    if hasattr(scheduler, "start"):
-        scheduler.start(num_nodes, setting.seed)
+class Host:
+    """The Python side of an emulation: it has a scheduler of the user's, and answers arrivals with it."""
 
-    def answer(world: Any, state: State) -> None:
+    def __init__(self, own: Any, name: str, setting: Any):
+        self.scheduler = own() if isinstance(own, type) else copy.deepcopy(own)
+        self.name = name
+        self.num_nodes = setting.cluster.num_nodes
+        if hasattr(self.scheduler, "start"):
+            self.scheduler.start(self.num_nodes, setting.seed)
+
+    def __call__(self, world: Any, state: State) -> None:
+        """Place the tasks of the job that has arrived, or the task that was lost."""
         now = world.queue.now[0]
         t, me, index = np.int64(now.time), np.int64(now.dst), np.int64(now.a)
         info = world.work[index]
-        num_tasks = int(info.end_task - info.first_task)
-        job = Job(int(index), int(t) / NS, num_tasks, int(info.estimate) / NS, bool(info.is_long))
+        again = now.kind == LOST
+        num_tasks = 1 if again else int(info.end_task - info.first_task)
+        job = Job(int(index), int(info.submit) / NS, num_tasks, int(info.estimate) / NS, bool(info.is_long))
         try:
-            ids = scheduler.place(job, _nodes(world, state, t))
+            ids = self.scheduler.place(job, _nodes(world, state, t))
         except Exception as error:  # whatever a user's code raises is theirs to see, with its place
             where = traceback.extract_tb(error.__traceback__)[-1]
             raise InputError(
-                f"scheduler {name}: place() raised {type(error).__name__}: {error} for job {job.job_id}",
+                f"scheduler {self.name}: place() raised {type(error).__name__}: {error} for job {job.job_id}",
                 file=where.filename,
                 line=where.lineno,
             ) from error
-        state.placer.assigned[:num_tasks] = _checked(ids, job, num_nodes, name)
-        place_assigned(world, state, t, me, index)
+        state.placer.assigned[:num_tasks] = _checked(ids, job, self.num_nodes, self.name)
+        if again:
+            place_lost(world, state, t, me, index, np.int64(now.b))
+        else:
+            place_assigned(world, state, t, me, index)
 
-    return answer
+    def save(self) -> bytes:
+        """The scheduler as it is now.
+
+        Raises:
+            InputError: it holds what cannot be pickled.
+        """
+        try:
+            return pickled(self.scheduler)
+        except Exception as error:  # pickle and a user's __getstate__ raise what they like
+            raise InputError(
+                f"scheduler {self.name} cannot be pickled for a checkpoint ({type(error).__name__}: {error}); give it"
+                " a __getstate__ that leaves out what cannot, or run with --set checkpoint.period=never"
+            ) from None
+
+    def load(self, saved: bytes) -> None:
+        """Take up the scheduler that `save` saved."""
+        self.scheduler = unpickled(saved, type(self.scheduler))
 
 
 def _nodes(world: Any, state: State, t: np.int64) -> Nodes:
     """The bookkeeping as the user's class gets it."""
     ledger = state.placer.ledger
     done = np.where(ledger.started <= t, np.minimum(t - ledger.started, ledger.running), 0)
-    work_left_s = np.maximum(ledger.work - done, 0) / NS
+    work_left_s = np.where(ledger.work >= DOWN, np.inf, np.maximum(ledger.work - done, 0) / NS)
     tasks, slots = state.tasks.copy(), ledger.slots.copy()
     for column in (work_left_s, tasks, slots):
         column.flags.writeable = False

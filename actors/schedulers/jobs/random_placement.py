@@ -5,13 +5,15 @@ With single-task jobs and no network delay every node is an M/G/1 queue of its o
 
 from typing import NamedTuple
 
-from actors.kernel.compiled import compiled
-from actors.kernel.queue import ARRIVAL, DONE, PLACED, RUNNING, send, take
+from actors.kernel.compiled import compiled, entry
+from actors.kernel.cost import take
+from actors.kernel.faults import hear
+from actors.kernel.queue import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, PLACED, RUNNING, send
 from actors.kernel.random import PLACEMENT, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, NONE
 from actors.nodes.worker import node_event
 from actors.schedulers.jobs.build import build_world, fifo_rules
-from actors.schedulers.jobs.late_binding import next_arrival, on_done
+from actors.schedulers.jobs.late_binding import next_arrival, on_done, send_again
 from actors.schedulers.jobs.sparrow import SCHEDULERS
 from actors.schedulers.policy import Scheduler
 
@@ -34,12 +36,12 @@ def on_arrival(w, p, t, me, job):
         send(w, t, me, node, PLACED, job, w.work.first_task[job] + i, tasks, NONE)
 
 
-@compiled
+@entry
 def advance(w, p, until, most):
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
-        why = take(w.queue, w.entries, until)
+        why = take(w, until)
         if why != RUNNING:
             return why
         t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
@@ -49,6 +51,10 @@ def advance(w, p, until, most):
             on_done(w, job, message.c[0], message.d[0])
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, job)
+        elif kind == LOST:
+            send_again(w, t, me, job, message.b[0], message.d[0], p.first * w.work.is_long[job])
+        elif kind == NODE_DOWN or kind == NODE_UP:
+            hear(w)
     return RUNNING
 
 

@@ -6,6 +6,7 @@ the m least loaded of all the nodes probed for the job.
 
 1. A job arrives: ask nodes for their queue length.
 2. A node answers at once: entries that wait, less its idle slots.
+   One that is down counts as the longest queue there is, when its failure has been detected.
 3. When all answers are there, bind each task to a node and send it. Queues may have changed by then.
 """
 
@@ -14,11 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import ASK_LENGTH, LENGTH, PLACED, records, send
+from actors.kernel.faults import is_down
+from actors.kernel.queue import ASK_LENGTH, LENGTH, PLACED, records, send, wake
 from actors.kernel.random import PROBES, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, NONE
 from actors.schedulers.jobs.least_work import CHOICE, sink_worse
 
+LONGEST = np.int64(1) << 40
 ANSWER = np.dtype([("node", "i8"), ("length", "i8")])
 
 
@@ -53,6 +56,12 @@ def ask_lengths(w, p, t, me, job, count, nodes):
 def answer_length(w, t, node, job, i):
     """Step 2: how many wait here, less the idle slots."""
     length = -w.nodes.idle[node]
+    if is_down(w, node):
+        if w.faults.actors.detected[node] == 0:
+            # Messages of an instant come before the detection: one nanosecond later it is done.
+            wake(w, w.faults.actors.detect[node] + 1, node, ASK_LENGTH, job, i, NONE)
+            return
+        length = LONGEST
     entry = w.nodes.head[node]
     while entry != NONE:
         length += 1

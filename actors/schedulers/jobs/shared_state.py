@@ -2,7 +2,7 @@
 
 The bits do not travel in messages. Their owner, the central scheduler, appends every change to a log, and a
 message carries the length of the log when it was sent: its version. Who holds a version can read any node's bit
-as it was then.
+as it was then. Schedulers of other partitions have a log of their own, which the owner's changes are published to.
 """
 
 from typing import NamedTuple
@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import PUBLISHED, publish
 from actors.kernel.random import RETRIES, below, random_bits
 from actors.kernel.world import NONE
 
@@ -25,10 +26,17 @@ class SharedState(NamedTuple):
 
 
 def make_shared_state(nodes: int, long_tasks: int) -> SharedState:
-    """All bits clear; a long task changes its node's bit at most twice."""
+    """All bits clear; a long task changes its node's bit at most twice, each time that it is placed."""
     return SharedState(
         np.full(nodes, -2, np.int64), np.zeros(2 * long_tasks + 1, np.int64), np.zeros(1, np.int64)
     )
+
+
+def grow_shared_state(shared: SharedState, changes: int) -> SharedState:
+    """The same with twice the space for the log, or more, if it has none left for so many changes."""
+    while shared.previous.size - shared.length[0] < changes:
+        shared = shared._replace(previous=np.concatenate([shared.previous, np.zeros_like(shared.previous)]))
+    return shared
 
 
 @inlined
@@ -49,6 +57,14 @@ def set_bit(shared, node, bit):
         shared.previous[length] = change
         shared.latest[node] = 2 * length + bit
         shared.length[0] = length + 1
+
+
+@inlined
+def change_bit(w, shared, t, node, bit):
+    """The owner changes a node's bit, for all schedulers."""
+    if shared.latest[node] & 1 != bit:
+        set_bit(shared, node, bit)
+        publish(w, t, PUBLISHED, node, bit, NONE)
 
 
 @compiled

@@ -24,11 +24,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.kernel.compiled import compiled
-from actors.kernel.queue import ARRIVAL, ASK_LENGTH, DONE, LENGTH, REQUEST, RUNNING, take
+from actors.kernel.compiled import compiled, entry
+from actors.kernel.cost import take
+from actors.kernel.faults import hear
+from actors.kernel.queue import (
+    ARRIVAL,
+    ASK_LENGTH,
+    DONE,
+    LENGTH,
+    LOST,
+    NODE_DOWN,
+    NODE_UP,
+    REQUEST,
+    RUNNING,
+)
 from actors.nodes.worker import node_event
 from actors.schedulers.jobs.build import build_world, fifo_rules, most_tasks
-from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
+from actors.schedulers.jobs.late_binding import (
+    NODE_0,
+    next_arrival,
+    on_done,
+    on_request,
+    probe_again,
+    send_again,
+)
 from actors.schedulers.jobs.probing import (
     FIRST_ROUND,
     Probing,
@@ -62,12 +81,12 @@ def on_arrival(w, p, t, me, job):
         ask_lengths(w, p.sampling, t, me, job, count, p.probing.nodes)
 
 
-@compiled
+@entry
 def advance(w, p, until, most):
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
-        why = take(w.queue, w.entries, until)
+        why = take(w, until)
         if why != RUNNING:
             return why
         t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
@@ -84,6 +103,13 @@ def advance(w, p, until, most):
             on_length(w, p.sampling, t, me, job, message.b[0], message.c[0], message.d[0])
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, job)
+        elif kind == LOST:
+            if p.late_binding == 1:
+                probe_again(w, t, me, job, message.b[0], message.d[0], FIRST_ROUND)
+            else:
+                send_again(w, t, me, job, message.b[0], message.d[0], NODE_0)
+        elif kind == NODE_DOWN or kind == NODE_UP:
+            hear(w)
     return RUNNING
 
 

@@ -1,0 +1,60 @@
+"""Pickles of a user's object whose module may be known to no import: it was loaded from a file, or came by the wire.
+
+Classes and functions of the object's own module are pickled as names, and found again in the module itself or in what
+the methods of the object's class refer to.
+"""
+
+import io
+import pickle
+import sys
+from functools import reduce
+from types import FunctionType
+from typing import Any
+
+
+def pickled(own: Any) -> bytes:
+    """The object as bytes.
+
+    Raises:
+        Exception: it holds what cannot be pickled.
+    """
+    file = io.BytesIO()
+    _Pickler(file, type(own)).dump(own)
+    return file.getvalue()
+
+
+def unpickled(saved: bytes, kind: type) -> Any:
+    """The object of that class from its bytes."""
+    return _Unpickler(io.BytesIO(saved), kind).load()
+
+
+def _find(kind: type, name: str) -> Any:
+    """What a qualified name stands for in the module of a class; None if it is not known there."""
+    if name == kind.__qualname__:
+        return kind
+    known = dict(vars(sys.modules[kind.__module__])) if kind.__module__ in sys.modules else {}
+    for method in vars(kind).values():
+        known |= getattr(method, "__globals__", {})
+    first, *inner = name.split(".")
+    return reduce(lambda place, part: getattr(place, part, None), inner, known.get(first))
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, kind: type):
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self.kind = kind
+
+    def persistent_id(self, value: Any) -> str | None:
+        """The name of a class or function of the object's own module."""
+        mine = isinstance(value, type | FunctionType) and value.__module__ == self.kind.__module__
+        return value.__qualname__ if mine and _find(self.kind, value.__qualname__) is value else None
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, kind: type):
+        super().__init__(file)
+        self.kind = kind
+
+    def persistent_load(self, name: str) -> Any:
+        """What the name stands for here."""
+        return _find(self.kind, name)
