@@ -1,58 +1,28 @@
 """One partition: the state of its actors, run by its policy's compiled loop."""
 
-import resource
-import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from actors.dynamics import count_dynamics, outages_of
+from actors.hosting.grouping import Cast, Grouping
+from actors.hosting.outcome import NS, TIMELINE, Observe, Outcome, Share, merge, peak_rss_mb
+from actors.hosting.snapshot import Snapshot, put_back, take_out
 from actors.kernel.compiled import is_warm
+from actors.kernel.cost import MEASURED, grow_log, settle
 from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue, records
-from actors.kernel.world import (
-    COUNTERS,
-    N_ARRIVED,
-    N_FINISHED,
-    N_PROBES,
-    N_STARTED,
-    NEVER,
-    TASK_RECORD,
-    grow_entries,
-)
-from actors.schedulers.jobs.build import NS
+from actors.kernel.window import LEFT, NEXT, deliver, inbound, make_frame, pack, restrict
+from actors.kernel.world import N_ARRIVED, N_FINISHED, N_STARTED, NEVER, NONE, TASK_RECORD, grow_entries
 from actors.setting import Setting
 from workloads.errors import InputError
 
-TIMELINE = ("time_s", "utilisation", "queued_short", "queued_long", "running_short", "running_long")
-
+SLICE_EVENTS = np.int64(200_000)
+FRAME_MESSAGES = 4096  # the most messages of a partition that cross one barrier; the others take the next one
 
 Report = Callable[[int, int, float], None]
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Observe:
-    """What to record besides the jobs: the timeline at a period (None: not at all), and every task."""
-
-    timeline_period_s: float | None = None
-    tasks: bool = False
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What an emulation gave. J jobs and T tasks in workload order; times in ns, -1 for never."""
-
-    start_ns: np.ndarray
-    finish_ns: np.ndarray
-    is_long: np.ndarray  # [J] bool: mean task duration, as the workload states it, above the cut-off
-    timeline: dict[str, np.ndarray]
-    tasks: dict[str, np.ndarray] | None  # node, start_ns, finish_ns
-    counters: dict[str, int]
-    events: int
-    wall_s: float
-    compile_s: float
-    peak_rss_mb: float
 
 
 @dataclass(frozen=True)
@@ -68,8 +38,9 @@ class Progress:
 class Partition:
     """A world and the loop that drives it.
 
-    `start` compiles the loop, or loads it from the disk cache; `run` goes on for a while; `outcome` hands out
-    the result when all is done.
+    `start` compiles the loop, or loads it from the disk cache. A partition alone goes on with `run` and gives its
+    `outcome`; one of several is told with `join` which actors are its own, goes from barrier to barrier with
+    `window`, and gives its `share`.
     """
 
     def __init__(self, setting: Setting, observe: Observe):
@@ -78,14 +49,21 @@ class Partition:
         self.world, self.state = setting.scheduler.build(setting)
         self._answer = setting.scheduler.host(setting) if setting.scheduler.host else None
         if observe.tasks:
-            self.world = self.world._replace(task_records=records(TASK_RECORD, setting.workload.num_tasks))
+            task_records = records(TASK_RECORD, setting.workload.num_tasks)
+            task_records.node[:] = NONE
+            self.world = self.world._replace(task_records=task_records)
         self.wall_s = 0.0
         self.compile_s = 0.0
         self._samples: list[tuple[float, ...]] = []
         self._period_ns = round((observe.timeline_period_s or 0.0) * NS)
         first = int(self.world.work.submit[0])
-        # A sample is taken at a horizon: when all before it is done, and nothing at or after it.
-        self._horizon = first + self._period_ns if self._period_ns else int(NEVER)
+        # A sample is taken when all before it is done, and nothing at or after it.
+        self._next_sample = first + self._period_ns if self._period_ns else int(NEVER)
+        self._grouping: Grouping | None = None
+        self._barrier = np.int64(-1)
+        self._delayed = np.zeros(3, np.int64)
+        self._last_frame = self._quiet_frame = b""
+        self._awake = -1
 
     def is_warm(self) -> bool:
         """Whether the loop can be loaded from the disk cache."""
@@ -106,82 +84,195 @@ class Partition:
         # Plain Python warns of the wrap-around that the random numbers rely on; compiled code does not.
         with np.errstate(over="ignore"):
             while not done and time.perf_counter() - begin < most_s:
-                done = self._step(np.int64(200_000))
+                done = self._step(int(NEVER))
         self.wall_s += time.perf_counter() - begin
         now = self.world.queue.now[0]
         return Progress(int(self._tasks(N_FINISHED).sum()), int(now.events), now.time / NS, done)
+
+    def cast(self) -> Cast:
+        """The actors there are, in all partitions."""
+        world = self.world
+        nodes = world.nodes.size
+        probe_schedulers = world.queue.seq.size - 2 - nodes
+        central = world.work.home == nodes + probe_schedulers
+        return Cast(nodes, probe_schedulers, not central.all(), bool(central.any()))
+
+    def join(self, grouping: Grouping, me: int) -> bytes:
+        """Be partition `me` of a grouping; returns the first frame. Call it before anything has happened here."""
+        restrict(self.world.queue, int(grouping.first[me]), int(grouping.end[me]))
+        self._grouping, self._me = grouping, np.int64(me)
+        self._frame = make_frame(grouping.size, FRAME_MESSAGES)
+        schedulers = np.int64(grouping.schedulers)
+        self._deliver = (np.int64(grouping.size), self._me, schedulers)
+        self._quiet = make_frame(grouping.size, 0)
+        self._pack = (grouping.first, self._me, schedulers, self._frame, self._quiet)
+        return self._packed()
+
+    def window(self, told: bytes) -> bytes:
+        """From one barrier to the next: enter the messages of all frames, handle events, return a frame.
+
+        Args:
+            told: int64: the time of the next barrier, and the frames of all partitions.
+        """
+        begin = time.perf_counter()
+        told_array = np.frombuffer(told, np.int64)
+        until, frames = told_array[0], told_array[1:]
+        # In most windows nothing happens in most partitions.
+        if until <= self._awake and inbound(frames, *self._deliver[:2]) == 0:
+            self._barrier, self._last_frame = until, self._quiet_frame
+            return self._quiet_frame
+        with np.errstate(over="ignore"):
+            while deliver(self.world, frames, *self._deliver, self._barrier, self._delayed) == GROW:
+                self._grow(frames.size // 8)
+            while not self._step(until):
+                pass
+            self._barrier = until
+            frame = self._packed()
+        self.wall_s += time.perf_counter() - begin
+        return frame
+
+    def _packed(self) -> bytes:
+        self._last_frame = self._frame[: pack(self.world, *self._pack)].tobytes()
+        self._quiet_frame = self._quiet.tobytes()
+        # Up to here there is nothing to do, unless messages come.
+        self._awake = -1 if self._frame[LEFT] else min(int(self._quiet[NEXT]), self._next_sample - 1)
+        return self._last_frame
+
+    def snapshot(self) -> Snapshot:
+        """All that is needed to go on from here in another process; take it between calls of `run` or `window`.
+
+        Raises:
+            InputError: a user's own scheduler cannot be pickled.
+        """
+        if self.world.cost.model >= MEASURED:
+            settle(self.world)  # the clock of a handler under way is this process's
+        own = b"" if self._answer is None else self._answer.save()
+        return {
+            **take_out(self.world, "world"),
+            **take_out(self.state, "state"),
+            "own": np.frombuffer(own, np.uint8),
+            "samples": np.array(self._samples, np.float64).reshape(-1, len(TIMELINE)),
+            "next_sample": np.array(self._next_sample),
+            "barrier": np.array(self._barrier),
+            "delayed": self._delayed.copy(),
+            "frame": np.frombuffer(self._last_frame, np.uint8),
+            "wall_s": np.array(self.wall_s),
+        }
+
+    def restore(self, saved: Snapshot) -> bytes:
+        """Go on from a snapshot of such a partition, and return its last frame; call it after `start` and `join`.
+
+        Raises:
+            ValueError: the snapshot is of another setting.
+        """
+        self.world = put_back(self.world, "world", saved)
+        self.state = put_back(self.state, "state", saved)
+        if self._answer is not None:
+            self._answer.load(saved["own"].tobytes())
+        self._samples = [tuple(row) for row in saved["samples"]]
+        self._next_sample = int(saved["next_sample"])
+        self._barrier = np.int64(saved["barrier"])
+        self._delayed[:] = saved["delayed"]
+        self._last_frame = saved["frame"].tobytes()
+        self._awake = -1
+        self.wall_s = float(saved["wall_s"])
+        return self._last_frame
 
     def _tasks(self, which: int) -> np.ndarray:
         """[2] tasks that arrived, started or finished, short and long."""
         return self.world.counts[which : which + 2]
 
-    def _step(self, most: np.int64) -> bool:
-        """One call of the loop, and what it asked for; True when nothing is left to do."""
+    def _step(self, until: int, most: np.int64 = SLICE_EVENTS) -> bool:
+        """One call of the loop, and what it asked for; True when all before `until` is done."""
         scheduler = self.setting.scheduler
-        why = scheduler.advance(self.world, self.state, np.int64(self._horizon), most)
-        if why == GROW:
+        stop = min(until, self._next_sample)
+        why = scheduler.advance(self.world, self.state, np.int64(stop), most)
+        if why == RUNNING:
+            if self.world.cost.model >= MEASURED:
+                settle(self.world)  # what passes outside the loop is no handler's
+        elif why == GROW:
             self._grow()
-        elif why == HORIZON:
-            if self._horizon >= NEVER:
-                raise InputError(
-                    f"virtual time has reached {NEVER / NS:.2g} s, 146 years, and {scheduler.name} has tasks left;"
-                    " are the workload's times in seconds, and does the cluster have nodes enough?"
-                )
-            self._sample()
-            self._horizon += self._period_ns
         elif why == PYTHON:
             assert self._answer is not None
             self._answer(self.world, self.state)
-        elif why == IDLE:
-            left = int(self.world.jobs.unfinished.sum())
-            if left:
-                raise RuntimeError(
-                    f"{scheduler.name}: nothing left to do, but {left} tasks have not finished"
-                )
+        elif stop == until or (why == IDLE and until >= NEVER):
+            if why == HORIZON and until >= NEVER:
+                raise too_late(scheduler.name)
+            return True
         else:
-            assert why == RUNNING
-        return why == IDLE
+            self._sample()
+            self._next_sample += self._period_ns
+        return False
 
-    def _grow(self) -> None:
+    def _grow(self, messages: int = 0) -> None:
+        """Make room, also for so many messages from other partitions."""
         world = self.world
-        self.world = world._replace(entries=grow_entries(world.entries), queue=grow_queue(world.queue))
+        self.world = world._replace(
+            entries=grow_entries(world.entries),
+            queue=grow_queue(world.queue, messages),
+            cost=grow_log(world.cost),
+        )
+        if self.setting.scheduler.grow is not None:
+            self.state = self.setting.scheduler.grow(self.world, self.state)
 
     def _sample(self) -> None:
         """Note how many tasks are queued and running now."""
         queued = self._tasks(N_ARRIVED) - self._tasks(N_STARTED)
         running = self._tasks(N_STARTED) - self._tasks(N_FINISHED)
-        time_ns = self._horizon
-        busy = running.sum() / self.setting.cluster.total_slots
-        self._samples.append((time_ns / NS, busy, *queued.tolist(), *running.tolist()))
+        self._samples.append((self._next_sample / NS, running.sum(), *queued.tolist(), *running.tolist()))
 
-    def outcome(self) -> Outcome:
-        """The result; call it when `run` has said that it is done."""
-        jobs = self.world.jobs
-        columns = np.array(self._samples, dtype=np.float64).reshape(-1, len(TIMELINE)).T
-        timeline = {
-            name: column if i < 2 else column.astype(np.int64)
-            for i, (name, column) in enumerate(zip(TIMELINE, columns, strict=True))
-        }
+    def share(self) -> Share:
+        """What this partition knows when all is done."""
+        world, now = self.world, self.world.queue.now[0]
+        homes = world.work.home
+        mine = np.flatnonzero((homes >= now.first) & (homes < now.end))
         tasks = None
         if self.observe.tasks:
-            record = self.world.task_records
-            tasks = {"node": record.node, "start_ns": record.start, "finish_ns": record.finish}
-        counters = dict(zip(COUNTERS, self.world.counts.tolist(), strict=True))
-        return Outcome(
-            start_ns=np.where(jobs.start == NEVER, -1, jobs.start),
-            finish_ns=np.where(jobs.unfinished == 0, jobs.finish, -1),
-            is_long=self.world.work.report_class == 1,
-            timeline=timeline,
+            ids = np.flatnonzero(world.task_records.node != NONE)
+            rows = world.task_records[ids]
+            tasks = (ids, rows.node, rows.start, rows.finish)
+        recorded = int(world.cost.handler.recorded[0])
+        return Share(
+            jobs=mine,
+            start_ns=world.jobs.start[mine],
+            finish_ns=world.jobs.finish[mine],
+            unfinished=world.jobs.unfinished[mine],
+            samples=np.array(self._samples, np.float64).reshape(-1, len(TIMELINE)),
             tasks=tasks,
-            counters={name: counters[name] for name in COUNTERS[N_PROBES:] if counters[name]},
-            events=int(self.world.queue.now.events[0]),
+            counts=world.counts,
+            servers=np.asarray(world.cost.servers),
+            costs=np.asarray(world.cost.log[:recorded]),
+            delayed=self._delayed,
+            events=int(now.events),
             wall_s=self.wall_s,
             compile_s=self.compile_s,
             peak_rss_mb=peak_rss_mb(),
+            faults=outages_of(world.faults) if world.faults.active else None,
         )
 
+    def outcome(self) -> Outcome:
+        """The result of a partition that is alone; call it when `run` has said that it is done."""
+        return merge_shares(self.setting, [self.share()])
 
-def peak_rss_mb() -> float:
-    """The most memory this process has held, MiB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+def merge_shares(setting: Setting, shares: list[Share]) -> Outcome:
+    """The result of all partitions of a setting.
+
+    Raises:
+        RuntimeError: tasks are left that never finished.
+    """
+    is_long = setting.workload.arrays().mean_ns > setting.short_cutoff_s * NS
+    try:
+        outcome = merge(shares, is_long, setting.workload.num_tasks, setting.cluster.total_slots)
+    except RuntimeError as error:
+        raise RuntimeError(f"{setting.scheduler.name}: {error}") from None
+    dynamics = count_dynamics(setting, shares[0].faults, int(outcome.finish_ns.max()))
+    return replace(outcome, counters=outcome.counters | dynamics)
+
+
+def too_late(scheduler: str) -> InputError:
+    """The error about a run that has no end."""
+    return InputError(
+        f"virtual time has reached {NEVER / NS:.2g} s, 146 years, and {scheduler} has tasks left;"
+        " are the workload's times in seconds, and does the cluster have nodes enough?"
+    )

@@ -4,11 +4,19 @@ Only what this process started is ever stopped: `close` ends a Ray instance that
 and leaves an existing cluster as it was.
 """
 
+import math
 import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from actors.hosting.partition import Observe, Outcome, Partition, Progress
+from actors.hosting.memory import free_bytes_here
+from actors.hosting.outcome import Observe, Outcome, peak_rss_mb
+from actors.hosting.partition import Partition, Progress
+from actors.hosting.recovery import Lost
+from actors.hosting.snapshot import Snapshot
 from actors.setting import Setting
 from workloads.errors import InputError
 
@@ -16,7 +24,14 @@ OBJECT_STORE_BYTES = 512 << 20
 ACTOR_START_S = 120.0
 ROOT = str(Path(__file__).resolve().parents[2])
 
+# What dies Ray would print at length among the results; recovery says it in a line. Read when Ray is imported.
+os.environ.setdefault(
+    "RAY_DEDUP_LOGS_SKIP_REGEX", "A worker died or was killed|Raylet is terminated|has been marked dead"
+)
+LOOK_S = 2.0  # how often a call that takes long looks whether Ray is still there
+
 _started = False
+_joined = False  # connected by this module to a cluster that others started
 _host: Any = None  # an actor that has finished a run and waits for the next
 
 
@@ -35,6 +50,15 @@ class Host:
         """Call a method of the partition."""
         return getattr(self._partition, method)(*arguments)
 
+    def window(self, told: bytes) -> bytes:
+        """`Partition.window`, as a compiled graph binds it."""
+        assert self._partition is not None
+        return self._partition.window(told)
+
+    def memory_mb(self) -> float:
+        """The most memory this process has held, MiB."""
+        return peak_rss_mb()
+
     def close(self) -> None:
         """Let the partition's memory go."""
         self._partition = None
@@ -42,7 +66,7 @@ class Host:
 
 def connect(address: str | None = None) -> None:
     """Start Ray on this machine, or join the cluster at `address`; nothing if that is done."""
-    global _started
+    global _started, _joined
     import logging
 
     import ray
@@ -54,14 +78,20 @@ def connect(address: str | None = None) -> None:
     if address is None:
         # Workers inherit this, and find these packages also when they are not installed but run from a checkout.
         os.environ["PYTHONPATH"] = _with_path(ROOT)
+        # "local": without an address Ray would join a cluster that someone has started here.
         ray.init(
-            include_dashboard=False, object_store_memory=OBJECT_STORE_BYTES, configure_logging=True, **quiet
+            "local",
+            include_dashboard=False,
+            object_store_memory=OBJECT_STORE_BYTES,
+            configure_logging=True,
+            **quiet,
         )
         _started = True
         return
     try:
         _check_answers(address)
         ray.init(address=address, **quiet)
+        _joined = True
     except (OSError, ValueError) as error:
         raise InputError(
             f"--address {address}: no Ray cluster answers there ({error}); `ray start --head` prints the address"
@@ -92,7 +122,7 @@ def close() -> None:
     if _host is not None:
         import ray
 
-        if ray.is_initialized():
+        if ray.is_initialized() and not is_dead():
             ray.kill(_host)
         _host = None
     if _started:
@@ -102,13 +132,129 @@ def close() -> None:
         _started = False
 
 
-def _new_host() -> Any:
-    """Start an actor; it needs a CPU, or Ray would place any number of them on one."""
+def is_dead() -> bool:
+    """Whether the Ray instance that this process started has lost the processes it stands on.
+
+    There is no public way to ask, and calls to what is gone would wait for minutes.
+    """
+    if not _started:
+        return False
+    from ray._private import worker
+
+    node = worker._global_node
+    return node is None or any(name in ("raylet", "gcs_server") for name, _ in node.dead_processes())
+
+
+def revive() -> None:
+    """After a loss: leave a Ray instance that is dead, and a cluster that was joined, for `connect` to begin anew.
+
+    What others started, or connected this process to, stays as it is.
+    """
+    global _started, _joined, _host
     import ray
 
-    # On a cluster that others started, workers must be told; that costs the start of a fresh process.
-    environment = None if _started else {"env_vars": {"PYTHONPATH": _with_path(ROOT)}}
-    return ray.remote(num_cpus=1, max_restarts=0)(Host).options(runtime_env=environment).remote()
+    _host = None
+    if _joined or is_dead():
+        ray.shutdown()
+        _started = _joined = False
+
+
+@contextmanager
+def losses() -> Iterator[None]:
+    """Within, what Ray raises when an actor, a node or all of it is gone becomes `Lost`."""
+    from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+
+    try:
+        yield
+    except (RayTaskError, GetTimeoutError):
+        raise
+    except RayError as error:
+        what = "the actor of a partition" if isinstance(error, RayActorError) else "a part of Ray"
+        raise Lost(f"{what} is gone ({type(error).__name__})") from None
+
+
+def worker_environment() -> dict[str, Any] | None:
+    """The runtime environment in which workers find these packages.
+
+    On a cluster that others started they must be told; that costs the start of a fresh process.
+    """
+    return None if _started else {"env_vars": {"PYTHONPATH": _with_path(ROOT)}}
+
+
+def new_hosts(count: int = 1, kind: type = Host, *arguments: Any, **options: Any) -> list[Any]:
+    """Start actors, spread over the cluster; each needs a CPU, or its part of those that are free.
+
+    The actor that waits for another run is ended if there are several, for its CPU.
+
+    Args:
+        kind: their class; made with `arguments`.
+        options: of `ray.remote`.
+    """
+    global _host
+    import ray
+
+    free = ray.available_resources().get("CPU", 0)
+    if count > 1 and _host is not None:
+        ray.kill(_host)
+        _host = None
+    cpus = min(1.0, math.floor(100 * free / count) / 100) if count > 1 else 1.0
+    options["runtime_env"] = worker_environment()
+    options["scheduling_strategy"] = "SPREAD" if count > 1 else "DEFAULT"
+    host: Any = ray.remote(num_cpus=cpus, max_restarts=0, **options)(kind)
+    return [host.remote(*arguments) for _ in range(count)]
+
+
+def free_bytes() -> int:
+    """Memory that Ray has to give, or less where Ray is on this machine and the machine has less."""
+    import ray
+
+    free = int(ray.available_resources().get("memory", 0))
+    here = free_bytes_here() if _started else None
+    return free if here is None else min(free, here)
+
+
+def get(reference: Any, timeout_s: float | None = None) -> Any:
+    """A call's result, or those of a list of calls; an error of a partition is raised as it was there."""
+    import ray
+    from ray.exceptions import GetTimeoutError, RayTaskError
+
+    end = time.monotonic() + (timeout_s or math.inf)
+    with losses():
+        while True:
+            try:
+                return ray.get(reference, timeout=min(LOOK_S, max(end - time.monotonic(), 0)))
+            except RayTaskError as error:
+                raise error.cause from None
+            except GetTimeoutError:
+                if is_dead():
+                    raise Lost("the Ray instance of this run is gone") from None
+                if time.monotonic() >= end:
+                    raise
+
+
+def opened(actors: list[Any], setting: Setting, observe: Observe) -> list[bool]:
+    """Build a partition in each actor; whether their loops can be loaded from disk caches.
+
+    The setting is put into the object store once; its arrays are read there without copies.
+
+    Raises:
+        InputError: no worker started in time.
+    """
+    import ray
+    from ray.exceptions import GetTimeoutError
+
+    if setting.scheduler.remade:
+        carry(setting.scheduler.remade[1][0])
+    setting.workload.arrays()  # made here, not once more by each partition
+    shared = ray.put(setting)
+    try:
+        return get([actor.open.remote(shared, observe) for actor in actors], ACTOR_START_S)
+    except GetTimeoutError:
+        free = ray.available_resources().get("CPU", 0)
+        raise InputError(
+            f"no Ray worker started within {ACTOR_START_S:.0f} s: {len(actors)} of them are wanted and the cluster has"
+            f" {free:g} CPUs free; stop what uses it, or run with --in-process"
+        ) from None
 
 
 class RemotePartition:
@@ -117,33 +263,17 @@ class RemotePartition:
     def __init__(self, setting: Setting, observe: Observe, address: str | None = None):
         global _host
         import ray
-        from ray.exceptions import GetTimeoutError, RayTaskError
 
         connect(address)
-        self._ray, self._task_error = ray, RayTaskError
-        if setting.scheduler.remade:
-            _carry(setting.scheduler.remade[1][0])
-        self._actor, _host = _host or _new_host(), None
+        self._ray = ray
+        self._actor, _host = _host or new_hosts()[0], None
         self._done = False
         try:
-            self._warm = self._get(self._actor.open.remote(ray.put(setting), observe), ACTOR_START_S)
-        except GetTimeoutError:
-            free = ray.available_resources().get("CPU", 0)
-            self.close()
-            raise InputError(
-                f"no Ray worker started within {ACTOR_START_S:.0f} s: a partition needs 1 CPU and the cluster has"
-                f" {free:g} free; stop what uses it, or run with --in-process"
-            ) from None
+            with losses():
+                (self._warm,) = opened([self._actor], setting, observe)
         except BaseException:
             self.close()
             raise
-
-    def _get(self, reference: Any, timeout_s: float | None = None) -> Any:
-        """A call's result; an error of the partition is raised as it was there."""
-        try:
-            return self._ray.get(reference, timeout=timeout_s)
-        except self._task_error as error:
-            raise error.cause from None
 
     def is_warm(self) -> bool:
         """Whether the loop can be loaded from the worker's disk cache."""
@@ -151,15 +281,23 @@ class RemotePartition:
 
     def start(self) -> float:
         """Compile or load the loop."""
-        return self._get(self._actor.call.remote("start"))
+        return get(self._actor.call.remote("start"))
 
     def run(self, most_s: float) -> Progress:
         """Go on for about `most_s` seconds, or to the end."""
-        return self._get(self._actor.call.remote("run", most_s))
+        return get(self._actor.call.remote("run", most_s))
+
+    def snapshot(self) -> Snapshot:
+        """What the partition holds."""
+        return get(self._actor.call.remote("snapshot"))
+
+    def restore(self, saved: Snapshot) -> bytes:
+        """Hold what a snapshot says."""
+        return get(self._actor.call.remote("restore", saved))
 
     def outcome(self) -> Outcome:
         """The result."""
-        outcome = self._get(self._actor.call.remote("outcome"))
+        outcome = get(self._actor.call.remote("outcome"))
         self._done = True
         return outcome
 
@@ -169,7 +307,7 @@ class RemotePartition:
         if self._done:
             self._actor.close.remote()
             _host = self._actor
-        else:
+        elif not is_dead():
             self._ray.kill(self._actor)
 
 
@@ -179,7 +317,7 @@ def _with_path(root: str) -> str:
     return os.pathsep.join([root, *(folder for folder in inherited if folder != root)])
 
 
-def _carry(own: Any) -> None:
+def carry(own: Any) -> None:
     """Let a user's class travel itself: workers cannot import a module that only this process can find."""
     import inspect
 

@@ -5,7 +5,10 @@ The partition is hosted in one Ray actor, or in this process.
 
 from typing import TYPE_CHECKING
 
-from actors.hosting.partition import Observe, Outcome, Partition, Progress, Report, Tell
+from actors.hosting.checkpoint import Checkpoint, Checkpoints, Position
+from actors.hosting.outcome import Observe, Outcome
+from actors.hosting.partition import Partition, Report, Tell
+from actors.hosting.recovery import interrupts_deferred, pause, recover
 from actors.setting import Setting
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ def emulate(
     address: str | None = None,
     progress: Report | None = None,
     tell: Tell | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> Outcome:
     """Run an emulation to its end.
 
@@ -30,29 +34,50 @@ def emulate(
         address: an existing Ray cluster; None starts one on this machine.
         progress: called now and then with tasks done, events handled and virtual seconds.
         tell: called with a line the user should see, such as that the first run compiles.
+        checkpoints: to go on from, and to write; with them a run survives the loss of its actor.
 
     Raises:
+        Lost: what Ray runs of this emulation has died too often.
         KeyboardInterrupt: the user interrupted; what Ray runs of this emulation is stopped.
     """
     if in_process:
-        return _drive(Partition(setting, observe), progress, tell)
-    from actors.hosting.ray_session import RemotePartition
 
-    partition = RemotePartition(setting, observe, address)
-    try:
-        return _drive(partition, progress, tell)
-    finally:
-        partition.close()
+        def here(start: Checkpoint | None) -> Outcome:
+            return _drive(Partition(setting, observe), start, checkpoints, progress, tell)
+
+        return recover(here, checkpoints, lambda: None)
+    from actors.hosting.ray_session import RemotePartition, revive
+
+    def in_an_actor(start: Checkpoint | None) -> Outcome:
+        partition = RemotePartition(setting, observe, address)
+        try:
+            return _drive(partition, start, checkpoints, progress, tell)
+        finally:
+            partition.close()
+
+    return recover(in_an_actor, checkpoints, revive)
 
 
-def _drive(partition: "Partition | RemotePartition", progress: Report | None, tell: Tell | None) -> Outcome:
+def _drive(
+    partition: "Partition | RemotePartition",
+    start: Checkpoint | None,
+    checkpoints: Checkpoints | None,
+    progress: Report | None,
+    tell: Tell | None,
+) -> Outcome:
     """Compile, run in slices, and fetch the result."""
     if tell is not None and not partition.is_warm():
         tell("compiling the kernel (first run of this scheduler on this machine; later runs load it)")
     partition.start()
-    state = Progress(0, 0, 0.0, False)
-    while not state.done:
-        state = partition.run(SLICE_S)
-        if progress is not None:
-            progress(state.tasks_done, state.events, state.virtual_s)
-    return partition.outcome()
+    if start is not None:
+        partition.restore(start.snapshots[0])
+    slice_s = SLICE_S if checkpoints is None else min(SLICE_S, checkpoints.period_s)
+    with interrupts_deferred() as interrupted:
+        while True:
+            state = partition.run(slice_s)
+            if progress is not None:
+                progress(state.tasks_done, state.events, state.virtual_s)
+            at = Position(state.virtual_s, state.events)
+            pause(checkpoints, interrupted(), lambda: [partition.snapshot()], at)
+            if state.done:
+                return partition.outcome()

@@ -1,0 +1,229 @@
+"""The clock `live`: partitions paced by the wall clock, which send each other messages as they come up.
+
+A partition handles its events when the wall clock reaches them, or as soon afterwards as it can, and what it then
+sends leaves at that time: handlers cost what they cost, and a scheduler that cannot keep up falls behind. Emulated
+time is wall time divided by a dilation factor (Gupta et al., To Infinity and Beyond: Time-Warped Network Emulation,
+NSDI 2006): 10 gives machine and schedulers ten times as long for everything.
+
+A message carries the time at which it is due, its sending plus the network delay. If it takes longer than that to get
+there, it is handled late; how late events are is what tells how far a run can be trusted.
+
+One driver polls all partitions, ends the run when nothing is left to do, and collects what they have. The partitions
+are threads of this process, or Ray actors (`actors.hosting.ray_live`).
+"""
+
+import math
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from actors.hosting.grouping import Grouping
+from actors.hosting.live_report import Pace, describe_live, live_timeline
+from actors.hosting.outcome import NS, Observe, Outcome
+from actors.hosting.paced import PacedPartition, Position
+from actors.hosting.partition import Partition, Report, Tell, merge_shares
+from actors.hosting.windows import divide
+from actors.kernel.window import NEXT
+from actors.kernel.world import NEVER
+from actors.setting import Setting
+from workloads.units import format_duration
+
+POLL_S = 0.25
+GRACE_POLLS = (
+    8  # for messages without consequence, such as a heartbeat that nobody needs, when all tasks are done
+)
+LEAD_S = 1.0  # from the last preparation to the first event
+END_S = 0.2  # from the decision to end until the end, so that all hear of it
+
+
+class Company(Protocol):
+    """The partitions of a run, wherever they are."""
+
+    size: int
+
+    def open(self) -> bool:
+        """Whether their loops can be loaded from disk; the first thing to ask."""
+
+    def ask(self, method: str, *arguments: Any, only: int | None = None) -> list[Any]:
+        """Call a method of all partitions, or of one; their answers."""
+
+    def join(self, grouping: Grouping) -> list[bytes]:
+        """Let them join the grouping and meet each other; their first frames."""
+
+    def perform(self, origin: int) -> None:
+        """Let all perform."""
+
+    def ended(self, timeout_s: float) -> bool:
+        """Wait for the end of all performances; raises what ended one of them early."""
+
+    def close(self) -> None:
+        """Stop what is running."""
+
+
+class Threads:
+    """Partitions as threads of this process: for tests and debuggers."""
+
+    def __init__(self, setting: Setting, observe: Observe, pace: Pace, partitions: int):
+        self.size = partitions
+        self._partitions = [
+            PacedPartition(setting, observe, pace, time.thread_time_ns) for _ in range(partitions)
+        ]
+        self._pool = ThreadPoolExecutor(2 * partitions)  # one performs while another asks
+        self._running: list[Future] = []
+
+    def open(self) -> bool:
+        """Whether their loops can be loaded from disk."""
+        return self._partitions[0].is_warm()
+
+    def ask(self, method: str, *arguments: Any, only: int | None = None) -> list[Any]:
+        """Call a method of all partitions, or of one."""
+        asked = self._partitions if only is None else [self._partitions[only]]
+        return list(self._pool.map(lambda p: getattr(p, method)(*arguments), asked))
+
+    def join(self, grouping: Grouping) -> list[bytes]:
+        """Let them join the grouping and meet each other."""
+        frames = [p.join(grouping, k) for k, p in enumerate(self._partitions)]
+        for p in self._partitions:
+            p.meet([other.receive for other in self._partitions], 0)
+        return frames
+
+    def perform(self, origin: int) -> None:
+        """Let all perform."""
+        self._running = [self._pool.submit(p.perform, origin) for p in self._partitions]
+
+    def ended(self, timeout_s: float) -> bool:
+        """Wait for the end of all performances."""
+        done, left = wait(self._running, timeout_s, return_when="FIRST_EXCEPTION")
+        for future in done:
+            future.result()
+        return not left
+
+    def close(self) -> None:
+        """Stop what is running."""
+        for p in self._partitions:
+            p.stop(-int(NEVER))
+        self._pool.shutdown()
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A run that has begun."""
+
+    grouping: Grouping
+    first: int  # time of the first event, ns
+    origin: int
+
+
+def emulate_live(
+    setting: Setting,
+    observe: Observe,
+    *,
+    partitions: int | None = None,
+    dilation: float = 1.0,
+    tick_s: float = 0.002,
+    lateness_bound_s: float = 0.02,
+    in_process: bool = False,
+    address: str | None = None,
+    progress: Report | None = None,
+    tell: Tell | None = None,
+) -> Outcome:
+    """Run an emulation by the wall clock.
+
+    Args:
+        partitions: Ray actors, or threads; by default one for the nodes, one for the probe schedulers and one for the
+            central scheduler, as far as there are any.
+        dilation: seconds of wall time for a second of emulated time.
+        tick_s: the least wall time between two batches of messages to the same partition.
+        lateness_bound_s: above this 99th percentile of event lateness, in emulated time, the outcome says that it was
+            overloaded.
+        in_process: threads of this process; ray is not imported.
+        address, progress, tell: as `actors.hosting.virtual.emulate`.
+
+    Returns:
+        An outcome whose `live` has the measurements; its timeline has the columns of `LIVE_TIMELINE` too.
+
+    Raises:
+        InputError: there are more partitions than actors.
+        KeyboardInterrupt: the user interrupted; all that was started is stopped.
+    """
+    pace = Pace(dilation, tick_s, lateness_bound_s)
+    if partitions is None:
+        cast = Partition(setting, Observe()).cast()
+        partitions = 1 + int(cast.probes) + int(cast.central)
+    company: Company
+    if in_process:
+        company = Threads(setting, observe, pace, partitions)
+    else:
+        from actors.hosting.ray_live import RayActors
+
+        company = RayActors(setting, observe, pace, partitions, address)
+    try:
+        begun = _begin(company, setting, pace, tell)
+        _conduct(company, begun, setting.workload.num_tasks, pace, progress)
+        shares = company.ask("share")
+    finally:
+        company.close()
+    outcome = merge_shares(setting, shares)
+    live = describe_live(shares, begun.grouping, pace, setting, outcome)
+    return replace(
+        outcome,
+        live=live,
+        timeline=live_timeline(outcome.timeline, shares, begun.grouping),
+        wall_s=(int(outcome.finish_ns.max()) - begun.first) * dilation / NS,
+    )
+
+
+def _begin(company: Company, setting: Setting, pace: Pace, tell: Tell | None) -> _Begun:
+    """Prepare all partitions, and let them perform."""
+    if not company.open() and tell is not None:
+        tell("compiling the kernel (first run of this scheduler on this machine; later runs load it)")
+    company.ask("start", only=0)  # it compiles, and the others load what it compiled
+    company.ask("start")
+    grouping = divide(setting, company.ask("cast", only=0)[0], company.size)
+    if tell is not None:
+        hosts = "; ".join(grouping.describe(k) for k in range(grouping.size))
+        tell(f"live: {hosts}; {_least_time(setting, pace)} of wall time at the least")
+    frames = company.join(grouping)
+    company.ask("rehearse")
+    first = min(int(np.frombuffer(frame, np.int64)[NEXT]) for frame in frames)
+    origin = time.monotonic_ns() + round(LEAD_S * NS) - math.floor(first * pace.dilation)
+    company.perform(origin)
+    return _Begun(grouping, first, origin)
+
+
+def _least_time(setting: Setting, pace: Pace) -> str:
+    """The wall time of the workload's arrivals, or of its longest task."""
+    arrays = setting.workload.arrays()
+    span = max(int(arrays.submit_ns[-1] - arrays.submit_ns[0]), int(arrays.duration_ns.max()))
+    return format_duration(span * pace.dilation / NS)
+
+
+def _conduct(company: Company, begun: _Begun, num_tasks: int, pace: Pace, progress: Report | None) -> None:
+    """Poll the partitions until nothing is left to do, then stop them."""
+    grace, quiet = GRACE_POLLS, False
+    before: list[Position] = []
+    while grace and not quiet:
+        company.ended(POLL_S)
+        closing = sum(p.finished for p in before) >= num_tasks
+        now = company.ask("position", closing)
+        if progress is not None:
+            progress(
+                sum(p.finished for p in now),
+                sum(p.events for p in now),
+                max(max(p.now for p in now) / NS, 0.0),
+            )
+        grace -= closing and not sum(p.open for p in now)
+        quiet = _quiet(before) and _quiet(now) and sum(p.events for p in now) == sum(p.events for p in before)
+        before = now
+    end = int((time.monotonic_ns() + END_S * NS - begun.origin) / pace.dilation)
+    company.ask("stop", end)
+    while not company.ended(POLL_S):
+        pass
+
+
+def _quiet(positions: list[Position]) -> bool:
+    """Whether nothing is left to do, and no message under way."""
+    return all(p.idle for p in positions) and sum(p.sent - p.received for p in positions) == 0

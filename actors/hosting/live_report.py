@@ -1,0 +1,182 @@
+"""What a live run measured: lateness, latency, load and backlog, and whether its times can be trusted.
+
+All times are emulated time, as everywhere in a result, also those of the machine: what it took, divided by the
+dilation. Shares of the CPU and rates are of wall time.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from actors.hosting.grouping import Grouping
+from actors.hosting.outcome import NS, Outcome, Paced, Share
+from actors.kernel.histogram import quantiles
+from actors.setting import Setting
+
+SATURATED = (
+    0.8  # busy share from which a scheduler is taken for saturated: handing it messages takes time too
+)
+EXPLAINED = 0.5  # of the lateness that must be the scheduler's own work; the rest may be a shared machine's
+LEAST_SPAN_S = 0.001  # in which jobs arrive
+LIVE_TIMELINE = ("backlog", "scheduler_backlog")
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a live run keeps time.
+
+    Attributes:
+        dilation: seconds of wall time for a second of emulated time.
+        tick_s: the least wall time between two batches to the same partition.
+        lateness_bound_s: of the 99th percentile of event lateness, in emulated time.
+    """
+
+    dilation: float = 1.0
+    tick_s: float = 0.002
+    lateness_bound_s: float = 0.02
+
+
+def live_timeline(
+    timeline: Mapping[str, np.ndarray], shares: Sequence[Share], grouping: Grouping
+) -> dict[str, np.ndarray]:
+    """A timeline with the columns of `LIVE_TIMELINE`: the most events due and not handled, since the row before."""
+    rows = timeline["time_s"].size
+    backlogs = np.array([_paced(share).backlogs[:rows] for share in shares], np.int64).reshape(
+        len(shares), rows
+    )
+    of_schedulers = backlogs[grouping.schedulers :]
+    return {**timeline, "backlog": backlogs.sum(axis=0), "scheduler_backlog": of_schedulers.sum(axis=0)}
+
+
+def describe_live(
+    shares: Sequence[Share], grouping: Grouping, pace: Pace, setting: Setting, outcome: Outcome
+) -> dict[str, Any]:
+    """The measurements of a live run, as `summary.json` has them; `notes` are what the user must be told."""
+    paced = [_paced(share) for share in shares]
+    submit = setting.workload.arrays().submit_ns
+    arrivals_s = int(submit[-1] - submit[0]) / NS
+    span_s = max((int(outcome.finish_ns.max()) - int(submit[0])) / NS, 1e-9)
+    wall_s = span_s * pace.dilation
+    lateness = np.sum([p.lateness for p in paced], axis=0)
+    floor_s = _median_s(np.sum([p.floor[0] for p in paced], axis=0), pace)
+    busy = outcome.servers["busy"][outcome.servers["served"] > 0] / NS / span_s
+    calls, sent = sum(p.calls for p in paced), sum(p.sent for p in paced)
+    partitions = [_describe_partition(share, grouping, k, arrivals_s) for k, share in enumerate(shares)]
+    delay_s = setting.network.delay_s
+    live: dict[str, Any] = {
+        "dilation": pace.dilation,
+        "lateness": {
+            name: _spread_s(lateness[row])
+            for row, name in enumerate(("nodes", "schedulers"))
+            if lateness[row].any()
+        },
+        "message_latency": _spread_s(np.sum([p.latency[0] for p in paced], axis=0), pace.dilation),
+        "network_delay_s": delay_s,
+        "ray_floor_s": floor_s,
+        "scheduler_cpu": {"busiest": float(busy.max(initial=0.0)), "sum": float(busy.sum())},
+        "backlog": {
+            "mean": float(sum(p.backlog_sum / max(p.ticks, 1) for p in paced)),
+            "max": max(p.backlog_max for p in paced),
+        },
+        "calls_per_s": calls / wall_s,
+        "messages_per_call": sent / calls if calls else 0.0,
+        "partitions": partitions,
+    }
+    late = [p for p in partitions if p["lateness"].get("p99", 0.0) > pace.lateness_bound_s]
+    saturated = [p for p in late if _is_saturated(p)]
+    overloaded = [p for p in late if not _is_saturated(p)]
+    live["saturated"], live["overloaded"] = bool(saturated), bool(overloaded)
+    live["verdict"] = _verdict(live, saturated, overloaded, pace)
+    live["notes"] = [live["verdict"]] if live["overloaded"] else []
+    live["notes"] += _floor_note(delay_s, floor_s, pace)
+    return live
+
+
+def _describe_partition(share: Share, grouping: Grouping, k: int, arrivals_s: float) -> dict[str, Any]:
+    """What is told of one partition.
+
+    The load of its busiest scheduler is the work that it was given over the time in which jobs arrived. Other than the
+    share of the time that it was busy, this does not depend on how much of the machine it got.
+    """
+    paced = _paced(share)
+    lateness = _spread_s(paced.lateness.sum(axis=0))
+    busy_s = float(share.servers["busy"].max(initial=0)) / NS
+    return {
+        "hosts": grouping.describe(k),
+        "lateness": lateness,
+        "cpu": paced.cpu / paced.wall,
+        "scheduler_busy_s": busy_s,
+        "scheduler_load": busy_s / max(arrivals_s, LEAST_SPAN_S),
+        "backlog_max": paced.backlog_max,
+    }
+
+
+def _verdict(
+    live: dict[str, Any], saturated: list[dict[str, Any]], overloaded: list[dict[str, Any]], pace: Pace
+) -> str:
+    """Whether the run kept up, and if not, who is to blame."""
+    parts = [
+        f"the scheduler is saturated: it was given {p['scheduler_load']:.0%} of the work that it can do"
+        f" ({p['hosts']}: {_how_late(p)})"
+        for p in saturated
+    ]
+    if overloaded:
+        which = "; ".join(f"{p['hosts']}: {_how_late(p)}" for p in overloaded)
+        parts.append(
+            f"the emulation itself was overloaded, not the scheduler ({which}, the bound is"
+            f" {_ms(pace.lateness_bound_s)}): times are too long by about as much; a larger --dilation, more cores, or"
+            " fewer nodes give it the time that it needs"
+        )
+    if not parts:
+        worst = max(spread["p99"] for spread in live["lateness"].values())
+        parts.append(
+            f"the emulation kept up: 99 % of all events were handled within {_ms(worst)} of their time"
+        )
+    return "; ".join(parts)
+
+
+def _is_saturated(partition: dict[str, Any]) -> bool:
+    """Whether a partition that is late is so for a scheduler with too much to do."""
+    explains = partition["scheduler_busy_s"] >= EXPLAINED * partition["lateness"]["p99"]
+    return partition["scheduler_load"] >= SATURATED and explains
+
+
+def _how_late(partition: dict[str, Any]) -> str:
+    return f"99 % of events within {_ms(partition['lateness']['p99'])} of their time"
+
+
+def _floor_note(delay_s: float, floor_s: float | None, pace: Pace) -> list[str]:
+    """What is to be said where Ray takes longer than the network that is modelled."""
+    if floor_s is None or floor_s <= delay_s:
+        return []
+    needed = (
+        f"; from --dilation {math.ceil(pace.dilation * floor_s / delay_s)} on it holds" if delay_s else ""
+    )
+    return [
+        f"network.delay is {_ms(delay_s)}, but Ray alone takes {_ms(floor_s)} from one partition to another: messages"
+        f" between them are later than modelled{needed}"
+    ]
+
+
+def _spread_s(counts: np.ndarray, divisor: float = 1.0) -> dict[str, float]:
+    """Quantiles of a histogram, in seconds; none of an empty one."""
+    if not counts.any():
+        return {}
+    found = quantiles(counts, (0.5, 0.9, 0.99, 1.0))
+    return {name: ns / NS / divisor for name, ns in zip(("p50", "p90", "p99", "max"), found, strict=True)}
+
+
+def _median_s(counts: np.ndarray, pace: Pace) -> float | None:
+    return _spread_s(counts, pace.dilation).get("p50")
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def _paced(share: Share) -> Paced:
+    assert share.paced is not None
+    return share.paced

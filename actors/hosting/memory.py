@@ -1,0 +1,50 @@
+"""How much memory an emulation takes, before it starts.
+
+The peak of processes that emulate was measured for sparrow, eagle and central-lwl with 1,000 to 1,000,000 nodes, 1,000
+to 97,000 jobs and 41,000 to 3.9 million tasks: 180 MiB, 40 bytes a task, 150 a node; a Ray worker that has built a
+partition of 15,000 nodes holds 265 MiB. Queues that grow under overload are not in it: hence more for tasks.
+"""
+
+from pathlib import Path
+
+from actors.setting import Setting
+from workloads.errors import InputError
+
+PROCESS_BYTES, BYTES_PER_TASK, BYTES_PER_JOB, BYTES_PER_NODE = 300 << 20, 150, 400, 200
+
+
+def needed_bytes(setting: Setting, partitions: int = 1) -> int:
+    """An estimate, on the safe side, of the most memory that all partitions need.
+
+    Every partition knows all jobs and nodes by their number; tasks lie where they wait.
+    """
+    workload = setting.workload
+    each = PROCESS_BYTES + BYTES_PER_JOB * workload.num_jobs + BYTES_PER_NODE * setting.cluster.num_nodes
+    return partitions * each + BYTES_PER_TASK * workload.num_tasks
+
+
+def refuse_too_large(setting: Setting, partitions: int, free_bytes: int) -> None:
+    """Raise what says how many partitions would fit.
+
+    Raises:
+        InputError: so many do not.
+    """
+    needed = needed_bytes(setting, partitions)
+    if needed <= free_bytes:
+        return
+    one, two = needed_bytes(setting, 1), needed_bytes(setting, 2)
+    fit = 1 + (free_bytes - one) // (two - one)
+    what = f"need about {needed / 2**30:.1f} GiB and {free_bytes / 2**30:.1f} GiB are free"
+    if fit < 1:
+        raise InputError(f"--nodes: {setting.cluster.num_nodes:,} nodes {what}, in one partition too")
+    raise InputError(f"--partitions: {partitions} partitions {what}; {fit} would fit")
+
+
+def free_bytes_here() -> int | None:
+    """Memory that this machine can give now; None where it does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        (free,) = (line.split()[1] for line in lines if line.startswith("MemAvailable"))
+    except (OSError, ValueError):
+        return None
+    return int(free) << 10

@@ -1,0 +1,199 @@
+"""What an emulation gives: the shares of its partitions, made one."""
+
+import resource
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from actors.kernel.faults import Faults
+from actors.kernel.world import COUNTERS, N_PROBES, NEVER
+
+NS = 1_000_000_000
+TIMELINE = ("time_s", "utilisation", "queued_short", "queued_long", "running_short", "running_long")
+
+
+@dataclass(frozen=True)
+class Observe:
+    """What to record besides the jobs: the timeline at a period (None: not at all), and every task."""
+
+    timeline_period_s: float | None = None
+    tasks: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Paced:
+    """What one partition of a live run measured; times in ns.
+
+    Attributes:
+        lateness: [2, BUCKETS] histogram of events of nodes and of schedulers, by when they were handled less when
+            they were due, in emulated time.
+        latency: [1, BUCKETS] of batches of messages that came here, from sending to receipt, in wall time.
+        floor: [1, BUCKETS] the same of the empty batches before the run: what Ray itself takes.
+        calls, sent, received: batches sent, messages in them, messages that came.
+        ticks: times it looked for events.
+        backlog_sum, backlog_max: events that were due and not handled when a tick began.
+        backlogs: by row of the timeline, the most since the row before.
+        cpu: time computed by its process, or by its thread where it has none of its own, while it performed.
+        wall: how long that was.
+    """
+
+    lateness: np.ndarray
+    latency: np.ndarray
+    floor: np.ndarray
+    calls: int
+    sent: int
+    received: int
+    ticks: int
+    backlog_sum: int
+    backlog_max: int
+    backlogs: np.ndarray
+    cpu: int
+    wall: int
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """What one partition knows at the end: of its schedulers' jobs, of the tasks its nodes ran, what it counted.
+
+    Attributes:
+        jobs: ids of the jobs whose scheduler is here.
+        start_ns, finish_ns, unfinished: of those jobs.
+        samples: the timeline, [periods, len(TIMELINE)]; rows of counts to be added up.
+        tasks: ids, nodes, starts and finishes of the tasks that ended here, or None.
+        counts: [len(COUNTERS)].
+        servers: SERVER records of all scheduler actors, or empty; those of other partitions are zero.
+        costs: COST records, measured here.
+        delayed: messages that came late for want of a barrier: how many, by how many ns in all, and at the most.
+        events: handled.
+        wall_s: in the partition's loop.
+        compile_s: to compile it or load it.
+        peak_rss_mb: the most memory its process has held.
+        paced: of a live run.
+        faults: the outages there were to be, None where nothing fails; the same in all partitions.
+    """
+
+    jobs: np.ndarray
+    start_ns: np.ndarray
+    finish_ns: np.ndarray
+    unfinished: np.ndarray
+    samples: np.ndarray
+    tasks: tuple[np.ndarray, ...] | None
+    counts: np.ndarray
+    servers: np.ndarray
+    costs: np.ndarray
+    delayed: np.ndarray
+    events: int
+    wall_s: float
+    compile_s: float
+    peak_rss_mb: float
+    paced: Paced | None = None
+    faults: Faults | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What an emulation gave. J jobs and T tasks in workload order; times in ns, -1 for never.
+
+    Attributes:
+        is_long: [J] bool: mean task duration, as the workload states it, above the cut-off.
+        servers: SERVER records, by scheduler actor; empty without costs.
+        costs: COST records of a measured run.
+        windows: barriers, where partitions met at any.
+        delayed: as in `Share`.
+        restarts: times the run was taken up again from a checkpoint.
+        live: what a live run measured (`actors.hosting.live_report`), None of another.
+    """
+
+    start_ns: np.ndarray
+    finish_ns: np.ndarray
+    is_long: np.ndarray
+    timeline: dict[str, np.ndarray]
+    tasks: dict[str, np.ndarray] | None  # node, start_ns, finish_ns
+    counters: dict[str, int]
+    servers: np.ndarray
+    costs: np.ndarray
+    delayed: np.ndarray
+    events: int
+    wall_s: float
+    compile_s: float
+    peak_rss_mb: float
+    partitions: int = 1
+    windows: int = 0
+    restarts: int = 0
+    live: dict[str, Any] | None = None
+
+
+def merge(shares: list[Share], is_long: np.ndarray, num_tasks: int, total_slots: int) -> Outcome:
+    """One outcome of all partitions' shares.
+
+    Raises:
+        RuntimeError: tasks are left that never finished.
+    """
+    start, finish, unfinished = np.full((3, is_long.size), -1, np.int64)
+    for share in shares:
+        start[share.jobs] = np.where(share.start_ns == NEVER, -1, share.start_ns)
+        finish[share.jobs] = np.where(share.unfinished == 0, share.finish_ns, -1)
+        unfinished[share.jobs] = share.unfinished
+    if unfinished.any():
+        raise RuntimeError(f"nothing left to do, but {unfinished.sum()} tasks have not finished")
+    counts = np.sum([share.counts for share in shares], axis=0)
+    counters = dict(zip(COUNTERS, counts.tolist(), strict=True))
+    delayed = np.array([share.delayed for share in shares])
+    return Outcome(
+        start_ns=start,
+        finish_ns=finish,
+        is_long=is_long,
+        timeline=_timeline(shares, int(finish.max()), total_slots),
+        tasks=_tasks(shares, num_tasks),
+        counters={name: counters[name] for name in COUNTERS[N_PROBES:] if counters[name]},
+        servers=_servers(shares),
+        costs=np.concatenate([share.costs for share in shares]),
+        delayed=np.array([delayed[:, 0].sum(), delayed[:, 1].sum(), delayed[:, 2].max()]),
+        events=sum(share.events for share in shares),
+        wall_s=max(share.wall_s for share in shares),
+        compile_s=max(share.compile_s for share in shares),
+        peak_rss_mb=sum(share.peak_rss_mb for share in shares),
+        partitions=len(shares),
+    )
+
+
+def _timeline(shares: list[Share], last_ns: int, total_slots: int) -> dict[str, np.ndarray]:
+    """The timeline up to the end of the last task."""
+    samples = np.array(shares[0].samples, np.float64)
+    for share in shares[1:]:
+        samples[:, 1:] += share.samples[:, 1:]
+    columns = samples[samples[:, 0] <= last_ns / NS].T
+    columns[1] /= total_slots
+    return {
+        name: column if i < 2 else column.astype(np.int64)
+        for i, (name, column) in enumerate(zip(TIMELINE, columns, strict=True))
+    }
+
+
+def _tasks(shares: list[Share], num_tasks: int) -> dict[str, np.ndarray] | None:
+    """Where and when every task ran."""
+    if shares[0].tasks is None:
+        return None
+    columns = np.full((3, num_tasks), -1, np.int64)
+    for share in shares:
+        assert share.tasks is not None
+        ids, *values = share.tasks
+        columns[:, ids] = values
+    return dict(zip(("node", "start_ns", "finish_ns"), columns, strict=True))
+
+
+def _servers(shares: list[Share]) -> np.ndarray:
+    """All schedulers' records, each from the partition it was in."""
+    merged = shares[0].servers.copy()
+    for share in shares[1:]:
+        mine = share.servers["served"] > merged["served"]
+        merged[mine] = share.servers[mine]
+    return merged
+
+
+def peak_rss_mb() -> float:
+    """The most memory this process has held, MiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)

@@ -1,0 +1,267 @@
+"""A partition paced by the wall clock: what is due is handled, what it sends leaves at once, and the time is noted.
+
+It looks for events and messages when there are some, but not sooner than a tick after it has last sent a batch: under
+load all messages of a tick travel together, and an idle partition answers at once.
+"""
+
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actors.hosting.live_report import Pace
+from actors.hosting.outcome import NS, Observe, Paced, Share
+from actors.hosting.partition import SLICE_EVENTS, Partition
+from actors.kernel.cost import LIVE, make_cost
+from actors.kernel.histogram import BUCKETS, note_time
+from actors.kernel.queue import GROW
+from actors.kernel.window import FIELDS, HEADER, LEFT, deliver, make_frame, next_time, pack
+from actors.kernel.world import N_FINISHED, NEVER
+from actors.setting import Setting
+from workloads.jobs import make_workload
+
+IDLE_S = 0.05  # the longest sleep: rows of the timeline are not for later
+ROUNDS, ROUND_S = 50, 0.004  # of the rehearsal
+AT_ONCE = np.int64(-NEVER)  # messages keep the time at which they are due, however late they are
+_STAMP = struct.Struct("=2q")  # of a batch: when it was sent, and how many messages it has
+
+Send = Callable[[bytes], Any]
+
+
+class Position(NamedTuple):
+    """How far a partition has come."""
+
+    finished: int  # tasks
+    events: int
+    sent: int  # messages, to other partitions
+    received: int
+    idle: bool  # nothing is left to do here
+    now: int  # emulated time, ns
+    open: int  # tasks whose end their scheduler has not heard of; 0 unless it was asked for
+
+
+class PacedPartition(Partition):
+    """A partition that handles events when the wall clock comes to them.
+
+    After `start` and `join`: `meet` the others, `rehearse`, then `perform` in a thread of its own, while `receive`,
+    `position` and `stop` may be called from others; at the end `share`.
+    """
+
+    def __init__(self, setting: Setting, observe: Observe, pace: Pace, cpu_clock: Callable[[], int]):
+        super().__init__(setting, observe)
+        self._pace, self._cpu_clock = pace, cpu_clock
+        schedulers = self.world.queue.seq.size - self.world.nodes.size
+        self.world = self.world._replace(cost=make_cost(LIVE, schedulers, dilation=pace.dilation))
+        self._inbox: deque[tuple[int, bytes]] = deque()
+        self._stirred = threading.Event()
+        self._end: int | None = None
+        self._ticking = False
+        self._origin = self._offset = 0
+        self._tick_ns, self._posted = round(pace.tick_s * NS), 0
+        self._most = np.int64(1024)  # events between two looks at the clock
+        self._calls = self._sent = self._received = self._ticks = 0
+        self._backlog_sum = self._backlog_max = self._backlog_since = 0
+        self._backlogs: list[tuple[int, int]] = []  # time of a row, ns, and the most since the row before
+        self._latency, self._floor = np.zeros((2, 1, BUCKETS), np.int64)
+        self._cpu = 0
+
+    def start(self) -> float:
+        """Compile or load the loop, and what a scheduler in Python calls when its first job arrives."""
+        seconds = super().start()
+        if self.setting.scheduler.host is not None:
+            workload = make_workload("rehearsal", [0.0], [1], [0.0])
+            rehearsal = Partition(replace(self.setting, workload=workload), Observe())
+            while not rehearsal.run(1.0).done:
+                pass
+        return seconds
+
+    def meet(self, peers: list[Send], offset: int) -> None:
+        """Know how to send to the others; `offset` is this machine's clock less the driver's, ns."""
+        self._peers, self._offset = peers, offset
+        self._nothing = make_frame(len(peers), 0).tobytes()
+
+    def rehearse(self) -> None:
+        """Send empty batches to the others: connections are made, code is loaded, and Ray's own part is measured."""
+        for _ in range(ROUNDS if len(self._peers) > 1 else 1):
+            for k in range(len(self._peers)):
+                if k != self._me:
+                    self._send(k, 0, self._nothing)
+            time.sleep(ROUND_S)
+            self._take_in([self._nothing])
+            next_time(self.world.queue)
+
+    def receive(self, batch: bytes) -> None:
+        """A batch from another partition."""
+        self._inbox.append((time.monotonic_ns(), batch))
+        self._stirred.set()
+
+    def perform(self, origin: int) -> None:
+        """Handle events as they fall due until the driver says stop; emulated time 0 is at `origin` of its clock."""
+        self._origin = origin + self._offset
+        self.world = self.world._replace(cost=self.world.cost._replace(origin=self._origin))
+        cpu, begin = self._cpu_clock(), time.perf_counter()
+        with np.errstate(over="ignore"):
+            while self._end is None or self._now() < self._end:
+                if self._tick():
+                    self._rest()
+            while not self._step(self._end):
+                pass
+        self._cpu, self.wall_s = self._cpu_clock() - cpu, time.perf_counter() - begin
+
+    def position(self, closing: bool) -> Position:
+        """How far it has come; `closing` to know of open tasks, which are counted one by one."""
+        world, left = self.world, 0
+        if closing:
+            now, home = world.queue.now[0], world.work.home
+            left = int(world.jobs.unfinished[(home >= now.first) & (home < now.end)].sum())
+        row = world.queue.now[0]
+        # Failures and repairs go on for ever; they are no work.
+        idle = (
+            not self._ticking
+            and not self._inbox
+            and row.heap_size + row.lane_tail - row.lane_head <= row.background
+        )
+        finished = int(self._tasks(N_FINISHED).sum())
+        events = int(world.queue.now.events[0])
+        return Position(finished, events, self._sent, self._received, idle, self._now(), left)
+
+    def stop(self, end: int) -> None:
+        """Go on to an emulated time, ns, and no further."""
+        self._end = end
+        self._stirred.set()
+
+    def share(self) -> Share:
+        """What this partition knows, and what it measured."""
+        assert self._end is not None
+        # All partitions have the rows before the end; what one had taken by then of later ones, the others have not.
+        rows = sum(at < self._end for at, _ in self._backlogs)
+        del self._samples[rows:]
+        paced = Paced(
+            lateness=self.world.cost.lateness,
+            latency=self._latency,
+            floor=self._floor,
+            calls=self._calls,
+            sent=self._sent,
+            received=self._received,
+            ticks=self._ticks,
+            backlog_sum=self._backlog_sum,
+            backlog_max=self._backlog_max,
+            backlogs=np.array([most for _, most in self._backlogs[:rows]], np.int64),
+            cpu=self._cpu,
+            wall=max(round(self.wall_s * NS), 1),
+        )
+        share = super().share()
+        servers = share.servers.copy()
+        servers["busy"] = servers["busy"] / self._pace.dilation  # emulated time, as all else
+        return replace(share, servers=servers, paced=paced)
+
+    def _now(self) -> int:
+        """The emulated time, ns."""
+        return int((time.monotonic_ns() - self._origin) / self._pace.dilation)
+
+    def _tick(self) -> bool:
+        """Enter what has come, handle what is due, send what is for others; False if some of it is left over."""
+        self._ticking = True
+        frames = []
+        while self._inbox:
+            frames.append(self._open_batch(*self._inbox.popleft()))
+        if frames:
+            self._take_in(frames)
+        until = self._now() if self._end is None else min(self._now(), self._end)
+        before = int(self.world.queue.now.events[0])
+        done = self._advance(until)
+        self._post()
+        backlog = int(self.world.queue.now.events[0]) - before + (0 if done else self._due(until))
+        self._ticks += 1
+        self._backlog_sum += backlog
+        self._backlog_max = max(self._backlog_max, backlog)
+        self._backlog_since = max(self._backlog_since, backlog)
+        self._ticking = False
+        return done
+
+    def _rest(self) -> None:
+        """Sleep until there is an event or a message, but a tick after the last batch at the least."""
+        left = self._posted + self._tick_ns - time.monotonic_ns()
+        if left > 0:
+            time.sleep(left / NS)
+        wait_s = (int(next_time(self.world.queue)) - self._now()) * self._pace.dilation / NS
+        if wait_s > 0:
+            self._stirred.wait(min(wait_s, IDLE_S))
+        self._stirred.clear()
+
+    def _advance(self, until: int) -> bool:
+        """Handle events before `until`, for a tick of wall time at the most; whether all are done."""
+        tick = self._tick_ns
+        deadline = time.monotonic_ns() + tick
+        while True:
+            begin = time.monotonic_ns()
+            if self._step(until, self._most):
+                return True
+            end = time.monotonic_ns()
+            if end - begin > tick / 2:
+                self._most = np.int64(max(int(self._most) // 2, 1))
+            elif end - begin < tick / 8:
+                self._most = np.int64(min(int(self._most) * 2, int(SLICE_EVENTS)))
+            if end > deadline:
+                return False
+
+    def _due(self, until: int) -> int:
+        """Events before `until` that wait in the queue."""
+        queue, now = self.world.queue, self.world.queue.now[0]
+        lane = queue.lane.time[np.arange(now.lane_head, now.lane_tail) & (queue.lane.size - 1)]
+        return int(np.sum(lane < until) + np.sum(queue.heap.time[: now.heap_size] < until))
+
+    def _sample(self) -> None:
+        self._backlogs.append((self._next_sample, self._backlog_since))
+        self._backlog_since = 0
+        super()._sample()
+
+    def _open_batch(self, received: int, batch: bytes) -> bytes:
+        """Note how long a batch took, and how much is in it; its frames."""
+        sent, count = _STAMP.unpack_from(batch)
+        note_time(self._latency if count else self._floor, 0, received - self._offset - sent)
+        self._received += count
+        return batch[_STAMP.size :]
+
+    def _take_in(self, frames: list[bytes]) -> None:
+        """Enter the messages of frames into the queue."""
+        rows = np.frombuffer(b"".join(frames), np.int64)
+        while deliver(self.world, rows, *self._deliver, AT_ONCE, self._delayed) == GROW:
+            self._grow(rows.size // FIELDS)
+
+    def _post(self) -> None:
+        """Send what is in the outbox, one batch to each partition."""
+        if not self.world.queue.now.outbox_size[0]:
+            return
+        self._posted = time.monotonic_ns()
+        batches: dict[int, list[bytes]] = {}
+        counts = np.zeros(len(self._peers), np.int64)
+        left = True
+        while left:
+            pack(self.world, *self._pack)
+            here = self._frame[HEADER : HEADER + len(self._peers)]
+            counts += here
+            for k in np.flatnonzero(here).tolist():
+                batches.setdefault(k, []).append(_part(self._frame, len(self._peers), k))
+            left = self._frame[LEFT] > 0
+        for k, parts in batches.items():
+            self._send(k, int(counts[k]), b"".join(parts))
+            self._calls += 1
+            self._sent += int(counts[k])
+
+    def _send(self, k: int, count: int, frames: bytes) -> None:
+        self._peers[k](_STAMP.pack(time.monotonic_ns() - self._offset, count) + frames)
+
+
+def _part(frame: np.ndarray, partitions: int, k: int) -> bytes:
+    """The frame that has of a frame only what is for partition `k`."""
+    counts = frame[HEADER : HEADER + partitions]
+    head = np.zeros(HEADER + partitions, np.int64)
+    head[HEADER + k] = counts[k]
+    first = head.size + FIELDS * int(counts[:k].sum())
+    return head.tobytes() + frame[first : first + FIELDS * int(counts[k])].tobytes()

@@ -1,0 +1,122 @@
+"""The clock `live` on Ray: every partition in an actor of its own, which calls the others with batches of messages.
+
+Each actor has three threads: one performs, one takes in the batches of the others, in the order in which each of them
+sent them, and one answers the driver.
+"""
+
+import sys
+import time
+from typing import Any
+
+from actors.hosting.grouping import Grouping
+from actors.hosting.live_report import Pace
+from actors.hosting.outcome import Observe
+from actors.hosting.paced import PacedPartition
+from actors.hosting.ray_session import connect, get, new_hosts, opened
+from actors.setting import Setting
+
+INBOX, CONTROL = "inbox", "control"
+SWITCH_S = 0.0005  # the longest that a batch waits for the thread that performs to let it in
+PINGS = 20
+
+
+class LiveHost:
+    """A Ray actor that runs one live partition."""
+
+    def __init__(self, pace: Pace):
+        sys.setswitchinterval(SWITCH_S)
+        self._pace = pace
+
+    def open(self, setting: Setting, observe: Observe) -> bool:
+        """Build the partition; whether its loop can be loaded from this machine's disk cache."""
+        self._partition = PacedPartition(setting, observe, self._pace, time.process_time_ns)
+        return self._partition.is_warm()
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the partition."""
+        return getattr(self._partition, method)(*arguments)
+
+    def meet(self, actors: list[Any], offset: int) -> None:
+        """Let the partition know the others; nobody waits for an answer to a batch."""
+        options = {"num_returns": 0, "concurrency_group": INBOX}
+        self._partition.meet([actor.receive.options(**options).remote for actor in actors], offset)
+
+    def receive(self, batch: bytes) -> None:
+        """A batch from another partition."""
+        self._partition.receive(batch)
+
+    def clock(self) -> tuple[str, int]:
+        """The Ray node it is on, and this machine's clock, ns."""
+        import ray
+
+        return ray.get_runtime_context().get_node_id(), time.monotonic_ns()
+
+
+class RayActors:
+    """The partitions of a live run in Ray actors; a `Company`."""
+
+    def __init__(self, setting: Setting, observe: Observe, pace: Pace, partitions: int, address: str | None):
+        connect(address)
+        self.size = partitions
+        self._setting, self._observe = setting, observe
+        groups = {INBOX: 1, CONTROL: 1}
+        self._actors = new_hosts(partitions, LiveHost, pace, concurrency_groups=groups)
+        self._running: list[Any] = []
+
+    def open(self) -> bool:
+        """Whether their loops can be loaded from disk."""
+        return all(opened(self._actors, self._setting, self._observe))
+
+    def ask(self, method: str, *arguments: Any, only: int | None = None) -> list[Any]:
+        """Call a method of all partitions, or of one."""
+        asked = self._actors if only is None else [self._actors[only]]
+        return get([a.call.options(concurrency_group=CONTROL).remote(method, *arguments) for a in asked])
+
+    def join(self, grouping: Grouping) -> list[bytes]:
+        """Let them join the grouping and meet each other."""
+        frames = get([actor.call.remote("join", grouping, k) for k, actor in enumerate(self._actors)])
+        offsets = [_offset_of(actor) for actor in self._actors]
+        get(
+            [
+                actor.meet.remote(self._actors, offset)
+                for actor, offset in zip(self._actors, offsets, strict=True)
+            ]
+        )
+        return frames
+
+    def perform(self, origin: int) -> None:
+        """Let all perform."""
+        self._running = [actor.call.remote("perform", origin) for actor in self._actors]
+
+    def ended(self, timeout_s: float) -> bool:
+        """Wait for the end of all performances."""
+        import ray
+
+        done, self._running = ray.wait(self._running, num_returns=len(self._running), timeout=timeout_s)
+        get(done)
+        return not self._running
+
+    def close(self) -> None:
+        """Stop what is running."""
+        import ray
+
+        if ray.is_initialized():
+            for actor in self._actors:
+                ray.kill(actor)
+
+
+def _offset_of(actor: Any) -> int:
+    """An actor's clock less this process's, ns: nothing on the same machine, else from the quickest of some calls."""
+    import ray
+
+    node, _ = get(actor.clock.remote())
+    if node == ray.get_runtime_context().get_node_id():
+        return 0
+    best, offset = sys.maxsize, 0
+    for _ in range(PINGS):
+        begin = time.monotonic_ns()
+        _, there = get(actor.clock.remote())
+        end = time.monotonic_ns()
+        if end - begin < best:
+            best, offset = end - begin, there - (begin + end) // 2
+    return offset
