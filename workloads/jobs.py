@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,6 +119,10 @@ class JobWorkload:
 
     def arrays(self) -> JobArrays:
         """Return the workload as `JobArrays`: times rounded to the nanosecond, arrivals as given."""
+        return self._arrays
+
+    @cached_property  # it travels with the workload, so that partitions need not make it once more
+    def _arrays(self) -> JobArrays:
         first_task = np.zeros(self.num_jobs + 1, np.int64)
         np.cumsum(column(self.jobs, "num_tasks"), out=first_task[1:])
         arrays = JobArrays(
@@ -132,6 +137,10 @@ class JobWorkload:
 
     def fingerprint(self) -> str:
         """Return the sha256 (hex) of all jobs and tasks; name, metadata and notes do not count."""
+        return self._fingerprint
+
+    @cached_property  # many runs of a sweep have one workload
+    def _fingerprint(self) -> str:
         digest = hashlib.sha256(f"emu jobs {SCHEMA_VERSION} {self.num_jobs} {self.num_tasks}".encode())
         for name in ("job_id", "submit_s", "num_tasks", "mean_task_s"):
             digest.update(column(self.jobs, name).data)
