@@ -4,8 +4,8 @@
     result = emu.run("eagle", "yahoo", 15_000)
     result.jobs.to_pandas()
 
-`run` emulates one scheduler, `compare` several; `InputError` is what wrong input raises. Everything is
-imported on first use.
+`run` emulates one scheduler, `compare` several, `sweep` a grid, and `size` finds how many nodes meet a
+target; `InputError` is what wrong input raises. Everything is imported on first use.
 """  # fmt: skip
 
 from __future__ import annotations
@@ -17,17 +17,37 @@ if TYPE_CHECKING:
     from emu.comparison import Comparison, compare
     from emu.emulation import run
     from emu.results import Result, read_result
+    from emu.resuming import resume
+    from emu.sizing import SizeResult, size
+    from emu.sweeps import SweepResult, sweep
     from workloads.errors import InputError
 
 _HOMES = {
     "Comparison": "emu.comparison",
     "InputError": "workloads.errors",
     "Result": "emu.results",
+    "SizeResult": "emu.sizing",
+    "SweepResult": "emu.sweeps",
     "compare": "emu.comparison",
     "read_result": "emu.results",
+    "resume": "emu.resuming",
     "run": "emu.emulation",
+    "size": "emu.sizing",
+    "sweep": "emu.sweeps",
 }
-__all__ = ["Comparison", "InputError", "Result", "compare", "read_result", "run"]
+__all__ = [
+    "Comparison",
+    "InputError",
+    "Result",
+    "SizeResult",
+    "SweepResult",
+    "compare",
+    "read_result",
+    "resume",
+    "run",
+    "size",
+    "sweep",
+]
 
 
 def __getattr__(name: str) -> Any:

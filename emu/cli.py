@@ -9,6 +9,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from emu.keys import BY_NAME, KEYS, Key
@@ -40,6 +41,15 @@ _EXAMPLES = {
   emu compare --schedulers sparrow,hawk,eagle --workload yahoo --nodes 15000
   emu compare --schedulers hawk,eagle --workload t.tr --nodes 15000 --set probe_ratio=3 --set eagle.slack=4
 """,
+    "sweep": """\
+  emu sweep grid.toml --dry-run
+  emu sweep grid.toml --parallel 8
+  emu sweep grid.toml --set workload_options.jobs=1000 --in-process --out runs/small
+""",
+    "size": """\
+  emu size --target 'short.p99 < 300s' --scheduler eagle --workload yahoo
+  emu size --target 'p50 <= 60s' --target 'long.p90 < 2h' --scheduler hawk --workload t.tr --seeds 3 --tolerance 2%
+""",
     "validate": "  emu validate experiment.toml\n",
     "workload": """\
   emu workload list
@@ -51,11 +61,6 @@ _EXAMPLES = {
     "schedulers": "  emu schedulers\n  emu schedulers eagle\n",
     "report": "  emu report runs/eagle-yahoo-15000-1\n  emu report runs/one runs/two --out both.html\n",
 }
-_LATER = {
-    "sweep": "a grid of runs, in parallel on Ray",
-    "size": "the fewest nodes that meet a target",
-}
-_OTHER_CLOCKS = {"partitions": "K", "quantum": "T", "dilation": "X"}
 
 
 class Parser(argparse.ArgumentParser):
@@ -83,8 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain(str(error))
         return WRONG_INPUT
     except KeyboardInterrupt as error:
-        where = f"; {error} says so in its manifest" if str(error) else ""
-        _complain(f"interrupted{where}")
+        _complain(f"interrupted; {error}" if str(error) else "interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         # Who read our output has seen enough. What is still buffered must not fail once more at exit.
@@ -113,6 +117,37 @@ def build_parser() -> Parser:
     _add_emulation(
         command("compare", "emulate several schedulers on the same workload and compare them"), several=True
     )
+    sweep = command("sweep", "run a grid of emulations in parallel; started again it does what is missing")
+    sweep.add_argument("file", metavar="FILE.toml")
+    sweep.add_argument("--out", metavar="DIR", help="the sweep's directory (runs/sweep-FILE)")
+    sweep.add_argument("--dry-run", action="store_true", help="check every run and list them; run nothing")
+    for name in ("in_process", "address"):
+        key = BY_NAME[name]
+        kind = (
+            {"action": "store_const", "const": True} if key.kind == "flag" else {"metavar": _METAVARS[name]}
+        )
+        sweep.add_argument(f"--{name.replace('_', '-')}", help=_help(key), **kind)
+    _add_set(sweep)
+    sweep.add_argument("--json", action="store_true", help="print the summary alone, as JSON")
+    size = command("size", "find the fewest nodes that meet a target")
+    size.add_argument(
+        "--target",
+        metavar="TEXT",
+        action="append",
+        default=[],
+        help="[class.]statistic < duration, such as 'short.p99 < 60s'; all that are given must hold",
+    )
+    size.add_argument("--low", metavar="N", help="the fewest nodes to try")
+    size.add_argument("--high", metavar="N", help="the most nodes to try")
+    size.add_argument(
+        "--tolerance",
+        metavar="SHARE",
+        help="how close the answer is to a number that fails (1%%); 0: neighbours",
+    )
+    _add_emulation(size, several=False)
+    for several in (sweep, size):
+        several.add_argument("--parallel", metavar="N", help="runs at once (Ray's CPUs)")
+        several.add_argument("--retries", metavar="N", help="tries more when a worker process dies (2)")
     validate = command("validate", "check a configuration file and print it fully resolved")
     validate.add_argument("file", metavar="FILE.toml")
     _add_set(validate)
@@ -123,16 +158,12 @@ def build_parser() -> Parser:
     report = command("report", "write one self-contained HTML page about runs")
     report.add_argument("folders", metavar="RUN_DIR", nargs="+")
     report.add_argument("--out", metavar="FILE", help="by default report.html in the run directory")
-    for name, about in _LATER.items():
-        command(name, f"{about} (not in this version)")
     return parser
 
 
 def _run(argv: list[str]) -> int:
     main_job = not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help", "--version"))
     argv = ["compare", *argv] if main_job else argv
-    if argv[0] in _LATER:
-        raise InputError(f"emu {argv[0]} is not in this version")
     parser = build_parser()
     try:
         options, unknown = parser.parse_known_args(argv)
@@ -174,11 +205,9 @@ def _add_emulation(parser: Parser, *, several: bool) -> None:
     parser.add_argument("--config", metavar="FILE.toml", help="configuration file; options and --set beat it")
     parser.add_argument("--out", metavar="DIR", help="run directory; by default a new one below runs/")
     parser.add_argument(
-        "--resume", metavar="DIR", help="go on with a run (this version: show a finished one)"
+        "--resume", metavar="DIR", help="go on with a run that ended early; show a finished one"
     )
     parser.add_argument("--json", action="store_true", help="print the summary alone, as JSON")
-    for name, metavar in _OTHER_CLOCKS.items():
-        parser.add_argument(f"--{name}", metavar=metavar, help="of the clocks that are not in this version")
 
 
 _METAVARS = {
@@ -311,4 +340,5 @@ def _crash(error: Exception, debug: bool) -> int:
 def _close_ray() -> None:
     session = sys.modules.get("actors.hosting.ray_session")
     if session is not None:
-        session.close()
+        with suppress(KeyboardInterrupt):  # the run is over, and has said how
+            session.close()

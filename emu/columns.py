@@ -61,6 +61,18 @@ TIMELINE = (
 )
 """``timeline.parquet``: one row per `timeline.period` of virtual time."""
 
+LIVE_TIMELINE = (
+    Column(
+        "backlog",
+        pa.int64(),
+        "events",
+        "Events that were due and not handled when their partition looked for some: the most since the row before, "
+        "summed over partitions.",
+    ),
+    Column("scheduler_backlog", pa.int64(), "events", "The same of partitions with schedulers."),
+)
+"""What ``timeline.parquet`` has besides with the clock `live`."""
+
 TASKS = (
     Column("job_id", pa.int64(), "", "The task's job."),
     Column("task", pa.int64(), "", "Position of the task in its job, from 0, in workload order."),
@@ -71,7 +83,23 @@ TASKS = (
 )
 """``tasks.parquet``, on request: one row per task, in workload order."""
 
-FILES = {"jobs.parquet": JOBS, "timeline.parquet": TIMELINE, "tasks.parquet": TASKS}
+COSTS = (
+    Column(
+        "scheduler",
+        pa.int64(),
+        "",
+        "The scheduler: probe schedulers from 0, then the central one, then the listener.",
+    ),
+    Column("cost_ns", pa.int64(), "ns", "CPU time of its handler for one message."),
+)
+"""``costs.parquet``, of runs with measured costs: one row per message, by scheduler in the order of handling."""
+
+FILES = {
+    "jobs.parquet": JOBS,
+    "timeline.parquet": TIMELINE,
+    "tasks.parquet": TASKS,
+    "costs.parquet": COSTS,
+}
 
 
 def schema_of(columns: tuple[Column, ...]) -> pa.Schema:

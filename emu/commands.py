@@ -6,18 +6,23 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emu import run_directory as rd
-from emu.config import Given, Layer, Place, layer_from_options, layer_from_set, read_value, resolve
+from emu.config import Config, Given, Layer, Place, layer_from_options, layer_from_set, read_value, resolve
 from emu.config_file import layer_from_file
 from emu.emulation import execute
-from emu.keys import BY_NAME, KINDS
+from emu.keys import BY_NAME, KINDS, Key
 from emu.plan import Plan, prepare
-from emu.progress import progress_bar, say
+from emu.progress import note, progress_bar, say
 from emu.tables import align, render_summary, to_ascii
 from workloads.errors import InputError
 
+if TYPE_CHECKING:
+    from emu.batch import Hosting
+
+RESUME_OPTIONS = ("address", "in_process")
+"""Options that --resume takes: where to go on with a run."""
 MAIN_JOB = {"scheduler": ("sparrow", "hawk", "eagle", "central-lwl"), "workload": "yahoo", "nodes": 15_000}
 
 
@@ -32,8 +37,8 @@ def put(text: str) -> None:
 
 def warn(notes: Iterable[str]) -> None:
     """Say what the user must know, on standard error, wherever that goes."""
-    for note in notes:
-        print(f"emu: note: {note}", file=sys.stderr, flush=True)
+    for text in notes:
+        note(text)
 
 
 def version() -> int:
@@ -47,7 +52,7 @@ def version() -> int:
 def run(options: Namespace) -> int:
     """Emulate one scheduler."""
     if options.resume is not None:
-        return _resume(options.resume, options.json)
+        return _resume(options)
     plan = _plan(options, "scheduler")
     if len(plan.schedulers) > 1:
         raise plan.config.error("scheduler", "emu run takes one scheduler; emu compare takes several")
@@ -55,7 +60,9 @@ def run(options: Namespace) -> int:
     scheduler, seeds = plan.schedulers[0].name, plan.seeds
     name = f"{_short(scheduler)}-{plan.workload.name}-{plan.cluster.num_nodes}"
     if len(seeds) > 1:
-        return _run_together(plan, options, f"{name}-seeds-{seeds[0]}-to-{seeds[-1]}")
+        return _run_together(
+            plan, _claim_together(plan, options, f"{name}-seeds-{seeds[0]}-to-{seeds[-1]}"), options
+        )
     seed = seeds[0]
     manifest, config = plan.manifest(0, seed), plan.config_toml(0, seed)
     out = (
@@ -63,23 +70,17 @@ def run(options: Namespace) -> int:
         if options.out
         else rd.claim_new(f"{name}-{seed}", manifest, config)
     )
-    _say_how(plan)
-    with rd.running(out), progress_bar(scheduler, plan.workload.num_tasks) as progress:
-        result = execute(plan, 0, seed, progress, say)
-        result.write(out)
-    put(rd.to_json(result.summary) if options.json else f"{render_summary(result.summary)}results in {out}")
-    return 0
+    return _run_one(plan, out, options)
 
 
 def compare(options: Namespace) -> int:
     """Emulate several schedulers on the same workload and compare them."""
     if options.resume is not None:
-        return _resume(options.resume, options.json)
+        return _resume(options)
     plan = _plan(options, "schedulers")
     warn(plan.notes)
-    return _run_together(
-        plan, options, f"compare-{plan.workload.name}-{plan.cluster.num_nodes}-{plan.seeds[0]}"
-    )
+    name = f"compare-{plan.workload.name}-{plan.cluster.num_nodes}-{plan.seeds[0]}"
+    return _run_together(plan, _claim_together(plan, options, name), options)
 
 
 def main_job(options: Namespace) -> int:
@@ -88,9 +89,54 @@ def main_job(options: Namespace) -> int:
     names = ", ".join(s.name for s in plan.schedulers)
     say(f"comparing {names} on the workload {plan.workload.name} over {plan.cluster.num_nodes:,} nodes")
     warn(plan.notes)
-    return _run_together(
-        plan, options, f"compare-{plan.workload.name}-{plan.cluster.num_nodes}-{plan.seeds[0]}"
+    name = f"compare-{plan.workload.name}-{plan.cluster.num_nodes}-{plan.seeds[0]}"
+    return _run_together(plan, _claim_together(plan, options, name), options)
+
+
+def sweep(options: Namespace) -> int:
+    """Run a grid of emulations."""
+    from emu.progress import runs_bar
+    from emu.sweeps import prepare_sweep, run_sweep
+
+    ready = prepare_sweep(options.file, options.out, options.set)
+    warn(ready.notes)
+    if options.dry_run:
+        put(rd.to_json(ready.described()) if options.json else ready.to_text())
+        return 0
+    result = run_sweep(ready, _hosting(options, ready.grid.base), runs_bar, say)
+    if options.json:
+        put(rd.to_json(result.summary))
+        warn(f"failed: {path}: {error}" for path, error in result.failures.items())
+    else:
+        put(f"{result.to_text()}\nresults in {result.path}")
+    return 1 if result.failures else 0
+
+
+def size(options: Namespace) -> int:
+    """Find the fewest nodes that meet a target."""
+    from emu.progress import runs_bar
+    from emu.sizing import find_size, render_probe
+    from emu.targets import TOLERANCE, read_targets
+
+    if options.resume is not None:
+        raise InputError("--resume: emu size takes up its directory by itself, where --out names it")
+    targets = read_targets(options.target)
+    config = _config(options, "scheduler")
+    given = _bound(options, "tolerance", "share")
+    result = find_size(
+        config,
+        targets,
+        _hosting(options, config),
+        low=_bound(options, "low", "integer"),
+        high=_bound(options, "high", "integer"),
+        tolerance=TOLERANCE if given is None else given,
+        out=options.out,
+        tell=say,
+        show=None if options.json else lambda probe: put(render_probe(probe, targets)),
+        bar=runs_bar,
     )
+    put(rd.to_json(result.summary) if options.json else f"\n{result.answer}\nresults in {result.path}")
+    return 0 if result.nodes is not None else 1
 
 
 def validate(options: Namespace) -> int:
@@ -207,27 +253,62 @@ def cluster_info(options: Namespace) -> int:
     return 0
 
 
+def _hosting(options: Namespace, config: Config) -> Hosting:
+    """Return where the runs of a sweep or a search are computed."""
+    from emu.batch import Hosting
+
+    return Hosting(
+        parallel=_bound(options, "parallel", "integer"),
+        retries=2 if options.retries is None else _bound(options, "retries", "integer", least=0),
+        in_process=bool(options.in_process) or config["in_process"],
+        address=options.address or config["address"],
+    )
+
+
+def _bound(options: Namespace, name: str, kind: str, least: int = 1) -> Any:
+    """Return the value of an option that is no key; None if it is not given."""
+    value = getattr(options, name)
+    key = Key(name, kind, None, "", low=least)
+    return None if value is None else read_value(key, Given(value, Place(f"--{name}")))
+
+
 def _plan(options: Namespace, schedulers: str, defaults: dict[str, Any] | None = None) -> Plan:
     """Return the plan of the options of ``run`` or ``compare``; `schedulers` is the option that has those."""
-    for name in ("partitions", "quantum", "dilation"):
-        if getattr(options, name) is not None:
-            raise InputError(
-                f"--{name}: the clocks 'windows' and 'live' are not in this version; there is 'virtual'"
-            )
+    return prepare(_config(options, schedulers, defaults))
+
+
+def _config(options: Namespace, schedulers: str, defaults: dict[str, Any] | None = None) -> Config:
+    """Return the configuration of the options of a command that emulates."""
     names = [key.name for key in BY_NAME.values() if key.option and key.name != "scheduler"]
     given: Layer = layer_from_options({name: getattr(options, name) for name in names})
     if (value := getattr(options, schedulers)) is not None:
         given["scheduler"] = Given(value, Place(f"--{schedulers}"))
     layers = [layer_from_file(options.config)] if options.config else []
-    return prepare(resolve([*layers, layer_from_set(options.set), given], defaults))
+    return resolve([*layers, layer_from_set(options.set), given], defaults)
 
 
-def _run_together(plan: Plan, options: Namespace, name: str) -> int:
-    """Run all schedulers and seeds of a plan into one directory and print what they come to."""
+def _run_one(plan: Plan, out: Path, options: Namespace) -> int:
+    """Run the only scheduler and seed of a plan in its directory, and print what it comes to."""
+    _say_how(plan)
+    with rd.running(out), progress_bar(plan.schedulers[0].name, plan.workload.num_tasks) as progress:
+        result = execute(plan, 0, plan.seeds[0], progress, say, out)
+        result.write(out)
+    put(rd.to_json(result.summary) if options.json else f"{render_summary(result.summary)}results in {out}")
+    return 0
+
+
+def _claim_together(plan: Plan, options: Namespace, name: str) -> Path:
+    """Return the directory for all schedulers and seeds of a plan."""
+    from emu.comparison import manifest_together
+
+    manifest, config = manifest_together(plan), plan.config_toml()
+    return rd.claim(options.out, manifest, config) if options.out else rd.claim_new(name, manifest, config)
+
+
+def _run_together(plan: Plan, out: Path, options: Namespace) -> int:
+    """Run all schedulers and seeds of a plan in their directory, and print what they come to."""
     from emu.comparison import run_plan, save_comparison
 
-    manifest, config = plan.manifest(), plan.config_toml()
-    out = rd.claim(options.out, manifest, config) if options.out else rd.claim_new(name, manifest, config)
     _say_how(plan)
     with rd.running(out):
         comparison = run_plan(plan, out, progress_bar, say)
@@ -243,21 +324,34 @@ def _run_together(plan: Plan, options: Namespace, name: str) -> int:
     return 0
 
 
-def _resume(folder: str, as_json: bool) -> int:
-    """Show a run that is finished; going on with one that is not is of a later version."""
-    out = Path(folder)
-    status = rd.read_manifest(out).get("status")
-    if status != rd.FINISHED:
-        raise InputError(
-            f"--resume: {out} is {status}, and going on with a run is not in this version; "
-            f"start it anew with --config {out / rd.CONFIG}"
-        )
+def _resume(options: Namespace) -> int:
+    """Go on with a run, or with several, that ended early; show what is finished."""
+    from emu.resuming import holds_several, reopen
+
+    _only_with_resume(options)
+    out = Path(options.resume)
+    if not rd.is_finished(out):
+        hosting = {name: getattr(options, name) for name in RESUME_OPTIONS}
+        plan = reopen(out, layer_from_options(hosting))
+        warn(plan.notes)
+        return (_run_together if holds_several(out) else _run_one)(plan, out, options)
     summary: Any = rd.read_json(out / rd.SUMMARY, "has no summary.json")
-    if as_json:
+    if options.json:
         put(rd.to_json(summary))
     else:
         put("\n".join(render_summary(s) for s in (summary if isinstance(summary, list) else [summary])))
     return 0
+
+
+def _only_with_resume(options: Namespace) -> None:
+    """Refuse options that a run which has begun cannot take."""
+    for name, value in vars(options).items():
+        if name in ("command", "resume", "json", "debug", "version", *RESUME_OPTIONS) or not value:
+            continue
+        option = "--" + name.replace("_", "-")
+        raise InputError(
+            f"{option}: not with --resume, which goes on with what {rd.CONFIG} in the directory says"
+        )
 
 
 def _load(options: Namespace) -> Any:

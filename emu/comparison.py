@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import numpy as np
 
 from emu import run_directory as rd
 from emu.columns import numbers
-from emu.emulation import execute
+from emu.emulation import execute, keep_workload
 from emu.metrics import (
     STATISTICS,
     after_warmup,
@@ -24,7 +25,7 @@ from emu.metrics import (
     summarise_seeds,
 )
 from emu.plan import Plan, configure, prepare
-from emu.results import Result
+from emu.results import Result, read_result
 from emu.tables import TIMES, align, number, with_error
 from workloads.jobs import JobWorkload
 
@@ -142,7 +143,7 @@ def compare(
     plan = prepare(configure({**arguments, **settings}, config))
     if out is None:
         return run_plan(plan)
-    with rd.running(rd.claim(out, plan.manifest(), plan.config_toml())) as folder:
+    with rd.running(claim_together(plan, out)) as folder:
         comparison = run_plan(plan, folder)
         save_comparison(comparison, folder)
     return comparison
@@ -154,18 +155,59 @@ def run_plan(
     watch: Watch | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Comparison:
-    """Run every scheduler and seed of a plan; each is written below `out` as soon as it is done."""
+    """Run every scheduler and seed of a plan; each is written below `out` as soon as it is done.
+
+    What an earlier attempt has finished there is read, and what it has begun goes on.
+    """
     results: dict[str, list[Result]] = {s.name: [] for s in plan.schedulers}
     for index, scheduler in enumerate(plan.schedulers):
         for seed in plan.seeds:
             label = scheduler.name if len(plan.seeds) == 1 else f"{scheduler.name} seed {seed}"
-            with watch(label, plan.workload.num_tasks) if watch else nullcontext() as progress:
-                result = execute(plan, index, seed, progress, tell)
-            if out is not None:
-                result.save(out / run_folder(plan, scheduler.name, seed))
+            folder = None if out is None else out / run_folder(plan, scheduler.name, seed)
+            if folder is not None and rd.is_finished(folder):
+                result = read_result(folder)
+            else:
+                with watch(label, plan.workload.num_tasks) if watch else nullcontext() as progress:
+                    result = _run_one(plan, index, seed, progress, tell, folder)
+            if folder is not None:
                 result.tasks = None  # on disk; a comparison has no use for them and they are large
             results[scheduler.name].append(result)
     return Comparison(results, plan.config_toml(), plan.manifest(), plan.config["warmup"], plan.notes)
+
+
+def _run_one(
+    plan: Plan,
+    index: int,
+    seed: int,
+    progress: Any,
+    tell: Callable[[str], None] | None,
+    folder: Path | None,
+) -> Result:
+    """Run one scheduler and seed, or go on with it, in its directory if it has one."""
+    if folder is None:
+        return execute(plan, index, seed, progress, tell)
+    if (folder / rd.MANIFEST).exists():
+        rd.take_up(folder)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)  # claimed by a process that was killed while it did
+        rd.claim(folder, plan.manifest(index, seed), plan.config_toml(index, seed))
+    with rd.running(folder):
+        result = execute(plan, index, seed, progress, tell, folder)
+        result.write(folder)
+    return result
+
+
+def claim_together(plan: Plan, out: str | Path) -> Path:
+    """Claim the directory of all runs of a plan."""
+    folder = rd.claim(out, manifest_together(plan), plan.config_toml())
+    keep_workload(plan, folder)
+    return folder
+
+
+def manifest_together(plan: Plan) -> dict[str, Any]:
+    """Return what the manifest of all runs of a plan says before them."""
+    folders = [run_folder(plan, s.name, seed).as_posix() for s in plan.schedulers for seed in plan.seeds]
+    return {**plan.manifest(), "runs": folders}
 
 
 def run_folder(plan: Plan, scheduler: str, seed: int) -> Path:

@@ -64,6 +64,17 @@ class Config:
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
 
+    def given(self) -> dict[str, Any]:
+        """Return dotted name to plain value, in base units, of all that is not left at its default."""
+        return {
+            **{name: plain(self.values[name]) for name in self.places if self.values[name] is not None},
+            **{f"{PARAMETERS}.{name}": plain(given.value) for name, given in self.parameters},
+            **{
+                f"{WORKLOAD_OPTIONS}.{name}": plain(given.value)
+                for name, given in self.workload_options.items()
+            },
+        }
+
     def error(self, name: str, message: str) -> InputError:
         """Return the error about the value of a key; it names the option, or file and line, that gave it."""
         return self.places.get(name, Place(BY_NAME[name].option or name)).error(message)
@@ -107,6 +118,13 @@ def resolve(layers: Iterable[Layer], defaults: Mapping[str, Any] | None = None) 
             own, key=lambda pair: "." in pair[0]
         )  # one scheduler's own beats what is for all
     return Config(values, tuple(parameters), options, places)
+
+
+def plain(value: Any) -> Any:
+    """Return a value as files and tables hold it; an object by its name."""
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    return value if isinstance(value, bool | int | float) else str(getattr(value, "name", value))
 
 
 def read_value(key: Key, given: Given) -> Any:

@@ -33,21 +33,43 @@ def layer_from_file(path: str | Path) -> Layer:
     InputError
         The file cannot be read, is not TOML, or holds an unknown key: file, line and key are named.
     """
+    layer: Layer = {}
+    for name, given in read_toml(path):
+        check_name(name, given.place)
+        layer[name] = Given(beside(path, name, given.value), given.place)
+    return layer
+
+
+def read_toml(path: str | Path) -> list[tuple[str, Given]]:
+    """Return (dotted name, value and its place) of everything in a TOML file, whatever the names are.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read or is not TOML.
+    """
     text = _read(path)
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(path, text, str(error)) from None
     lines = key_lines(text)
-    layer: Layer = {}
-    for name, value in flatten(table):
-        place = Place(name, str(path), _line_of(name, lines))
-        if (name not in BY_NAME and name.partition(".")[0] not in TABLES) or name in TABLES:
-            raise place.error(_unknown(name))
-        if name in BY_NAME and BY_NAME[name].kind in ("path", "names"):
-            value = [_beside(path, v) for v in value] if isinstance(value, list) else _beside(path, value)
-        layer[name] = Given(value, place)
-    return layer
+    return [
+        (name, Given(value, Place(name, str(path), _line_of(name, lines)))) for name, value in flatten(table)
+    ]
+
+
+def check_name(name: str, place: Place) -> None:
+    """Refuse what is neither a key nor in the tables of parameters and options."""
+    if (name not in BY_NAME and name.partition(".")[0] not in TABLES) or name in TABLES:
+        raise place.error(_unknown(name))
+
+
+def beside(path: str | Path, name: str, value: Any) -> Any:
+    """Return the value of a key with relative paths, or those in a list, looked for beside the file first."""
+    if name not in BY_NAME or BY_NAME[name].kind not in ("path", "names"):
+        return value
+    return [_beside(path, v) for v in value] if isinstance(value, list) else _beside(path, value)
 
 
 def key_lines(text: str) -> dict[str, int]:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from emu import run_directory as rd
+from emu.clocks import costs_table, describe_clock, emulate_setting
 from emu.metrics import describe_jobs
-from emu.plan import Plan, configure, prepare
+from emu.plan import KEPT_WORKLOAD, Plan, configure, prepare
+from emu.progress import note
 from emu.results import Result, jobs_table, tasks_table, timeline_table
 from workloads.arrow import column
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 
 if TYPE_CHECKING:
-    from actors.hosting.virtual import Outcome
+    from actors.hosting.checkpoint import Checkpoints
+    from actors.hosting.outcome import Observe, Outcome
 
 LONG_COMPILE_S = 3.0
 Progress = Callable[[int, int, float], None]
@@ -84,7 +90,8 @@ def run(
         return execute(plan, 0, plan.seeds[0], progress)
     seed = plan.seeds[0]
     with rd.running(rd.claim(out, plan.manifest(0, seed), plan.config_toml(0, seed))) as folder:
-        result = execute(plan, 0, seed, progress)
+        keep_workload(plan, folder)
+        result = execute(plan, 0, seed, progress, out=folder)
         result.write(folder)
     return result
 
@@ -95,25 +102,75 @@ def execute(
     seed: int,
     progress: Progress | None = None,
     tell: Callable[[str], None] | None = None,
+    out: Path | None = None,
 ) -> Result:
-    """Emulate one scheduler of a plan with one seed; `tell` is told what takes time, such as compilation."""
-    from actors.hosting.virtual import Observe, emulate
+    """Emulate one scheduler of a plan with one seed; `tell` is told what takes time, such as compilation.
 
-    outcome = emulate(
-        plan.setting(index, seed),
-        Observe(timeline_period_s=plan.period_s, tasks=plan.config["output.tasks"]),
-        in_process=plan.config["in_process"],
-        address=plan.config["address"],
-        progress=progress,
-        tell=tell,
-    )
+    Checkpoints are kept in `out`, the run's directory; the run goes on from those that are there already.
+    """
+    with checkpoints_of(plan, index, seed, out) as checkpoints:
+        outcome = emulate_setting(
+            plan.setting(index, seed), observe(plan), plan.config, progress, tell, checkpoints
+        )
     if tell is not None and outcome.compile_s > LONG_COMPILE_S:
         tell(f"compiling {plan.schedulers[index].name} took {outcome.compile_s:.0f} s")
+    for text in outcome.live["notes"] if outcome.live else ():
+        note(text)
+    return result_of(plan, index, seed, outcome)
+
+
+@contextmanager
+def checkpoints_of(plan: Plan, index: int, seed: int, out: Path | None) -> Iterator[Checkpoints | None]:
+    """Yield the checkpoints of a run: in its directory, or in a temporary one for what may die under Ray."""
+    in_process, period_s = plan.config["in_process"], plan.config["checkpoint.period"]
+    if plan.config["clock"] == "live" or (in_process and out is None):
+        yield None
+        return
+    import tempfile
+
+    import emu
+    from actors.hosting.checkpoint import Checkpoints
+
+    place = tempfile.TemporaryDirectory(prefix="emu-checkpoints-") if out is None else nullcontext(out)
+    with place as folder:
+        yield Checkpoints(
+            Path(folder) / rd.CHECKPOINTS,
+            math.inf if period_s in ("never", 0) else period_s,
+            plan.config["checkpoint.keep"],
+            {"emu": emu.__version__, "configuration": plan.identity(index, seed)},
+            note,
+        )
+
+
+def keep_workload(plan: Plan, out: Path) -> None:
+    """Write a workload that came from neither a name nor a path where ``config.toml`` says it is."""
+    if plan.keeps_workload:
+        from workloads.catalogue import save_workload
+
+        save_workload(plan.workload, out / KEPT_WORKLOAD, overwrite=True)
+
+
+def observe(plan: Plan) -> Observe:
+    """Return what a plan wants recorded."""
+    from actors.hosting.outcome import Observe
+
+    # Decision latency is read off the tasks.
+    tasks = (
+        plan.config["output.tasks"] or plan.config["clock"] == "live" or plan.config["cost.model"] != "none"
+    )
+    return Observe(timeline_period_s=plan.period_s, tasks=tasks)
+
+
+def result_of(plan: Plan, index: int, seed: int, outcome: Outcome) -> Result:
+    """Return the outcome of a run of a plan as tables and a summary."""
     jobs = jobs_table(plan.workload, outcome)
     return Result(
         jobs=jobs,
         timeline=timeline_table(outcome.timeline),
-        tasks=None if outcome.tasks is None else tasks_table(plan.workload, outcome.tasks),
+        tasks=tasks_table(plan.workload, outcome.tasks)
+        if outcome.tasks and plan.config["output.tasks"]
+        else None,
+        costs=costs_table(outcome.costs) if outcome.costs.size else None,
         summary={
             "scheduler": plan.schedulers[index].name,
             "workload": plan.workload.name,
@@ -121,15 +178,30 @@ def execute(
             "seed": seed,
             "clock": plan.config["clock"],
             "jobs": describe_jobs(jobs, plan.config["warmup"]),
+            **_latency(plan, outcome, jobs),
+            **describe_clock(outcome, plan.config["quantum"], int(plan.workload.arrays().submit_ns[0])),
             "engine": _engine(plan, outcome),
             "counters": dict(outcome.counters),
         },
         counters=dict(outcome.counters),
         config=plan.config_toml(index, seed),
         manifest=plan.manifest(index, seed),
-        notes=plan.notes,
+        notes=plan.notes + (tuple(outcome.live["notes"]) if outcome.live else ()),
         workload=plan.workload if plan.keeps_workload else None,
     )
+
+
+def _latency(plan: Plan, outcome: Outcome, jobs: pa.Table) -> dict[str, Any]:
+    """Return the ``decision_latency`` of a run whose tasks were recorded."""
+    if outcome.tasks is None:
+        return {}
+    from emu.latency import describe_latency, sustained_rate
+
+    slots, warmup_s = plan.cluster.slots(), plan.config["warmup"]
+    return {
+        "sustained_tasks_per_s": sustained_rate(outcome.tasks["start_ns"]),
+        "decision_latency": describe_latency(plan.workload, outcome.tasks, slots, jobs, warmup_s),
+    }
 
 
 def _engine(plan: Plan, outcome: Outcome) -> dict[str, Any]:
@@ -142,4 +214,5 @@ def _engine(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         "tasks": tasks,
         "tasks_per_s": tasks / outcome.wall_s if outcome.wall_s > 0 else 0.0,
         "peak_rss_mb": outcome.peak_rss_mb,
+        **({"restarts": outcome.restarts} if outcome.restarts else {}),
     }

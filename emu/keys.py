@@ -16,6 +16,7 @@ from workloads.units import parse_duration, parse_share
 
 PARAMETERS = "parameters"
 WORKLOAD_OPTIONS = "workload_options"
+MAX_LOAD = 10
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,24 @@ KEYS = (
         "Number of emulated worker nodes.",
         option="--nodes",
         low=1,
-        otherwise="required, unless the cluster is a file with counts of its own",
+        otherwise="required, unless the cluster is a file with counts of its own, or `load_by` is `nodes`",
     ),
     Key("cluster", "path", "homogeneous", "A preset or the path of a cluster file.", option="--cluster"),
     Key("slots", "integer", None, "Tasks a node can run at once.", low=1, otherwise="the cluster's own"),
+    Key(
+        "load",
+        "load",
+        None,
+        "Offered load that the workload is brought to: task-seconds over the span of the arrivals times all slots.",
+        otherwise="as the workload and the cluster are",
+    ),
+    Key(
+        "load_by",
+        "choice",
+        "arrivals",
+        "How `load` is met: `arrivals` scales the gaps between arrivals, `nodes` picks the number of nodes.",
+        choices=("arrivals", "nodes"),
+    ),
     Key("seed", "integer", 1, "Seed of the schedulers' random choices.", option="--seed", low=0),
     Key(
         "seeds",
@@ -125,9 +140,55 @@ KEYS = (
         "clock",
         "choice",
         "virtual",
-        "How time advances. This version has `virtual`.",
+        "How time advances: `virtual`, as fast as it goes, in one partition; `windows`, the same results from many "
+        "partitions in Ray actors; `live`, many partitions by the wall clock.",
         option="--clock",
         choices=("virtual", "windows", "live"),
+    ),
+    Key(
+        "partitions",
+        "integer",
+        None,
+        "Partitions of the clocks `windows` and `live`, each in a Ray actor of its own.",
+        option="--partitions",
+        low=1,
+        otherwise="4 with `windows`; with `live` one for the nodes and one for each kind of scheduler",
+    ),
+    Key(
+        "quantum",
+        "duration",
+        None,
+        "Of the clock `windows`: time between barriers. What should have crossed one earlier arrives at it, "
+        "and is counted.",
+        option="--quantum",
+        otherwise="the least network delay: exact",
+    ),
+    Key(
+        "windows.transport",
+        "choice",
+        "auto",
+        "How barriers pass through Ray: a compiled graph, calls of actors, or a graph where there is one to be had.",
+        choices=("auto", "graph", "calls"),
+    ),
+    Key(
+        "dilation",
+        "number",
+        1.0,
+        "Of the clock `live`: seconds of wall time for a second of emulated time.",
+        option="--dilation",
+        low=0.001,
+    ),
+    Key(
+        "live.tick",
+        "duration",
+        0.002,
+        "Least wall time between two batches of messages from one partition to another.",
+    ),
+    Key(
+        "live.lateness_bound",
+        "duration",
+        0.02,
+        "Lateness of events, at the 99th percentile and in emulated time, above which a run is called overloaded.",
     ),
     Key("in_process", "flag", False, "Emulate in this process, without Ray.", option="--in-process"),
     Key(
@@ -157,6 +218,64 @@ KEYS = (
     ),
     Key("estimates.size", "number", 0.0, "Size of the estimates' error.", low=-1),
     Key(
+        "cost.model",
+        "choice",
+        "none",
+        "What messages cost schedulers, which handle one at a time: nothing, `fixed` times, the CPU time of their "
+        "handlers here (`measured`), or what `cost.file` has (`recorded`).",
+        choices=("none", "fixed", "measured", "recorded"),
+    ),
+    Key("cost.per_job", "duration", 0.0, "Fixed cost of a job that arrives at its scheduler."),
+    Key("cost.per_task", "duration", 0.0, "Fixed cost of each of its tasks, on top."),
+    Key("cost.per_message", "duration", 0.0, "Fixed cost of any message, on top."),
+    Key(
+        "cost.file",
+        "path",
+        None,
+        "Recorded costs: the `costs.parquet` of a `measured` run of the same scheduler, workload and cluster.",
+        otherwise="required with `recorded`",
+    ),
+    Key(
+        "dynamics.failures",
+        "path",
+        None,
+        "A schedule of failures of nodes and schedulers: CSV or Parquet with target, fail_s, repair_s.",
+        otherwise="nothing fails, but for `dynamics.mtbf`",
+    ),
+    Key(
+        "dynamics.mtbf",
+        "duration",
+        None,
+        "Mean time between a node's repair and its next failure, exponential; nodes in the schedule fail by it.",
+        otherwise="no such failures",
+    ),
+    Key(
+        "dynamics.mttr",
+        "duration",
+        None,
+        "Mean time to repair a node, exponential.",
+        otherwise="required with `dynamics.mtbf`",
+    ),
+    Key("dynamics.detection", "duration", 0.0, "Time until the failure of a node is detected."),
+    Key(
+        "dynamics.failover",
+        "duration",
+        None,
+        "Time until the standby of a scheduler that fails takes over, with its journal.",
+        otherwise="no standby: its messages wait until it is repaired",
+    ),
+    Key("dynamics.straggler_share", "share", 0.0, "Share of the tasks that straggle."),
+    Key("dynamics.straggler_slowdown", "number", 3.0, "Mean factor of a straggler's duration.", low=1),
+    Key(
+        "dynamics.straggler_distribution",
+        "choice",
+        "constant",
+        "Distribution of what that factor is above 1.",
+        choices=("constant", "pareto", "lognormal"),
+    ),
+    Key("dynamics.straggler_shape", "number", 2.0, "Shape of `pareto`, above 1.", low=1),
+    Key("dynamics.straggler_sigma", "number", 1.0, "Sigma of `lognormal`.", low=0),
+    Key(
         "timeline.period",
         "duration",
         "auto",
@@ -164,6 +283,14 @@ KEYS = (
         words=("auto",),
     ),
     Key("output.tasks", "flag", False, "Also write `tasks.parquet`, one row per task."),
+    Key(
+        "checkpoint.period",
+        "duration",
+        60.0,
+        "Wall time between two checkpoints, from which a run that was interrupted goes on; `never` and 0 are none.",
+        words=("never",),
+    ),
+    Key("checkpoint.keep", "integer", 2, "Checkpoints that are kept, the newest ones.", low=1),
     Key(
         f"{PARAMETERS}.*",
         "table",
@@ -238,6 +365,23 @@ def _read_number(key: Key, value: Any) -> float:
     return number
 
 
+def _read_load(key: Key, value: Any) -> float:
+    """Read a load: a share that may be more than the whole, though hardly ten times."""
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        text = str(value).strip()
+        load = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        if not 0 < load < float("inf"):
+            raise ValueError
+    except ValueError:
+        raise InputError(f"{value!r} is not a load such as '80%' or 0.8") from None
+    if load > MAX_LOAD:
+        percent = f"; did you mean '{text}%'?" if "%" not in text and load <= 100 * MAX_LOAD else ""
+        raise InputError(f"{value!r} is more than {MAX_LOAD} times what a cluster can do{percent}")
+    return load
+
+
 def _read_flag(key: Key, value: Any) -> bool:
     words = {
         "true": True,
@@ -270,6 +414,7 @@ KINDS = {
     "number": Kind("", "number", _read_number),
     "duration": Kind("s", 'duration: `"90.58s"`, `"10 ms"`, `8`', lambda key, v: parse_duration(v, key.name)),
     "share": Kind("", 'share: `"98%"`, `0.98`', lambda key, v: parse_share(v, key.name)),
+    "load": Kind("", 'share, may be more than 1: `"80%"`, `1.2`', _read_load),
     "flag": Kind("", "`true` or `false`", _read_flag),
     "choice": Kind("", "one of its values", _read_choice),
     "table": Kind("", "table", lambda key, v: v),

@@ -125,13 +125,32 @@ def summarise_seeds(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     means, intervals = _means([s["jobs"] for s in summaries])
     engine, _ = _means([s["engine"] for s in summaries])
     return {
-        **{k: v for k, v in first.items() if k not in ("jobs", "engine", "counters")},
+        **{
+            k: v
+            for k, v in first.items()
+            if k not in ("jobs", "engine", "counters", "decision_latency", "live")
+        },
         "seeds": [s["seed"] for s in summaries],
         "jobs": means,
         "confidence_95": {"jobs": intervals},
+        **_live_means(summaries),
         "engine": engine,
         "counters": _means([s["counters"] for s in summaries])[0],
     }
+
+
+def _live_means(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return means of ``decision_latency`` and of ``live``, where all seeds have them; what any seed was, all are."""
+    found: dict[str, Any] = {}
+    if all("decision_latency" in s for s in summaries):
+        found["decision_latency"] = _means([s["decision_latency"] for s in summaries])[0]
+    if all("live" in s for s in summaries):
+        lives = [s["live"] for s in summaries]
+        spreads = [{k: v for k, v in live.items() if isinstance(v, Mapping)} for live in lives]
+        found["live"] = _means(spreads)[0] | {
+            name: any(live[name] for live in lives) for name in ("overloaded", "saturated")
+        }
+    return found
 
 
 def ratios(first: Sequence[float], other: Sequence[float]) -> tuple[float, float]:

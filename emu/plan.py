@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import re
 import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from emu import run_directory as rd
+from emu.clocks import check_clock, costs_of
 from emu.columns import SCHEMA_VERSION
 from emu.config import Config, Given, layer_from_arguments, resolve
 from emu.config_file import layer_from_file, write_config
+from emu.dynamics import dynamics_of
 from emu.keys import BY_NAME
 from emu.metrics import after_warmup, offered_load
 from workloads.arrow import column
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.jobs import JobWorkload
+from workloads.transform import at_load, busy_slots
 
 if TYPE_CHECKING:
     from actors.schedulers.policy import Scheduler
-    from actors.setting import Setting
+    from actors.setting import Costs, Dynamics, Setting
     from clusters.cluster import Cluster
 
 TIMELINE_ROWS = 200
+KEPT_WORKLOAD = "./workload"
+"""How a run directory names the workload that it keeps itself."""
+HOSTING = ("in_process", "address", "checkpoint")
+"""Tables and keys that say how a run is hosted; its result is the same."""
+Memo = dict[Hashable, Any]
+"""What plans share: loaded workloads and clusters, by what they were loaded from."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +62,12 @@ class Plan:
         Offered load.
     load_s : float
         Wall time it took to load the workload.
+    source : JobWorkload
+        The workload as it was loaded, before its arrivals were brought to a load.
+    costs : Costs
+        What messages cost schedulers.
+    dynamics : Dynamics
+        What fails, and what straggles.
     """
 
     config: Config
@@ -62,6 +80,9 @@ class Plan:
     period_s: float
     load: float | None
     load_s: float
+    source: JobWorkload
+    costs: Costs
+    dynamics: Dynamics
 
     @property
     def seeds(self) -> range:
@@ -104,6 +125,8 @@ class Plan:
                 cross_rack_delay_s=config["network.cross_rack_delay"],
             ),
             estimates=Estimates(config["estimates.error"], config["estimates.size"]),
+            costs=self.costs,
+            dynamics=self.dynamics,
             seed=seed,
         )
 
@@ -115,8 +138,12 @@ class Plan:
         for what in ("workload", "cluster"):
             path = _path_of(self.config, what)
             values[what] = values[what] if path is None else path.resolve()
+        if values["dynamics.failures"] is not None:
+            values["dynamics.failures"] = Path(values["dynamics.failures"]).resolve()
         if self.keeps_workload:
-            values["workload"] = "./workload"
+            values["workload"] = KEPT_WORKLOAD
+        if self.keeps_workload or self.config["load_by"] == "nodes":  # what is written has the load already
+            values |= {"load": None, "load_by": BY_NAME["load_by"].default}
         values["nodes"] = self.cluster.num_nodes
         values["short_cutoff"] = self.short_cutoff_s if math.isfinite(self.short_cutoff_s) else None
         values["long_partition"] = self.long_partition
@@ -145,7 +172,15 @@ class Plan:
             "inputs": self.inputs,
             "versions": rd.versions(),
             "notes": list(self.notes),
+            **({"from_python": True} if any(map(_is_object, self.config["scheduler"])) else {}),
         }
+
+    def identity(self, index: int, seed: int) -> str:
+        """Return a hash (hex) of all that the states of a run depend on, but for Emu itself."""
+        config = tomllib.loads(self.config_toml(index, seed))
+        inputs = [found["sha256"] for found in self.inputs]
+        told = [{name: value for name, value in config.items() if name not in HOSTING}, inputs]
+        return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
 
     def _which(self, index: int | None) -> range:
         return range(len(self.schedulers)) if index is None else range(index, index + 1)
@@ -162,6 +197,19 @@ class Plan:
                 for f in files
                 if f is not None and f.is_file()
             ]
+        failures = self.config["dynamics.failures"]
+        if failures is not None:
+            name = str(Path(failures).resolve())
+            found.append({"what": "failures file", "name": name, "sha256": rd.sha256_of(Path(failures))})
+        for given in self.config["scheduler"]:
+            file = (
+                Path(f"{given.partition('.py:')[0]}.py")
+                if isinstance(given, str) and ".py:" in given
+                else None
+            )
+            if file is not None and file.is_file():
+                name = str(file.resolve())
+                found.append({"what": "scheduler file", "name": name, "sha256": rd.sha256_of(file)})
         return found
 
 
@@ -171,8 +219,14 @@ def configure(arguments: Mapping[str, Any], config: str | Path | None = None) ->
     return resolve([*layers, layer_from_arguments(arguments)])
 
 
-def prepare(config: Config) -> Plan:
+def prepare(config: Config, memo: Memo | None = None) -> Plan:
     """Resolve every name of a configuration and load its workload.
+
+    Parameters
+    ----------
+    config : Config
+    memo : dict, optional
+        Keeps what is loaded, so that plans that are given the same one share equal workloads and clusters.
 
     Raises
     ------
@@ -180,10 +234,8 @@ def prepare(config: Config) -> Plan:
         What is missing, unknown or wrong, and where it was given.
     """
     from actors.schedulers.registry import find_scheduler
-    from clusters.cluster import load_cluster
 
-    if config["clock"] != "virtual":
-        raise config.error("clock", f"{config['clock']!r} is not in this version; there is 'virtual'")
+    memo = {} if memo is None else memo
     for name in ("scheduler", "workload"):
         if config[name] is None:
             raise InputError(f"{BY_NAME[name].option}: required; `emu run --help` has examples")
@@ -193,14 +245,26 @@ def prepare(config: Config) -> Plan:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise config.error("scheduler", f"{twice!r} is there twice")
-    if config["nodes"] is None and not Path(str(config["cluster"])).is_file():
+    by_nodes = config["load"] is not None and config["load_by"] == "nodes"
+    if by_nodes and config["nodes"] is not None:
+        raise config.error("nodes", "not allowed with load_by 'nodes', which picks the number of nodes")
+    if config["nodes"] is None and not by_nodes and not Path(str(config["cluster"])).is_file():
         raise InputError("--nodes: required, such as --nodes 15000")
     parameters = scheduler_parameters(config, schedulers)
-    with config.blame("cluster"):
-        cluster = load_cluster(config["cluster"], config["nodes"], slots=config["slots"])
+    check_clock(config, schedulers, parameters)
+    costs = costs_of(config)
+    if not by_nodes:  # a wrong cluster is told before a workload takes its time
+        cluster = _load_cluster(config, config["nodes"], memo)
     started = time.perf_counter()
-    workload = _load_workload(config)
+    source = _load_workload(config, memo)
     load_s = time.perf_counter() - started
+    if by_nodes:
+        cluster = _cluster_for_load(config, source, memo)
+    workload = source
+    if config["load"] is not None and not by_nodes:
+        with config.blame("load"):
+            wanted = (cluster.total_slots, config["load"])
+            workload = _once(memo, ("at_load", source, *wanted), lambda: at_load(source, *wanted))
     cutoff_s, partition = _classes(config, workload, schedulers)
     _check(config, workload)
     submit_s = column(workload.jobs, "submit_s")
@@ -220,7 +284,36 @@ def prepare(config: Config) -> Plan:
         period_s=period_s,
         load=offered_load(work_s, span_s, cluster.total_slots),
         load_s=load_s,
+        source=source,
+        costs=costs,
+        dynamics=dynamics_of(config, cluster),
     )
+
+
+def nodes_for_load(config: Config, source: JobWorkload, load: float, memo: Memo) -> int:
+    """Return the number of nodes, at least one, on which a workload offers about this load."""
+    wanted = busy_slots(source) / load
+    nodes = max(round(wanted), 1)
+    for _ in range(8):  # exact at once where all nodes have equal slots; machine types come in proportion
+        slots = _load_cluster(config, nodes, memo).total_slots
+        better = max(round(nodes * wanted / slots), 1)
+        if better == nodes:
+            break
+        nodes = better
+    return nodes
+
+
+def _cluster_for_load(config: Config, source: JobWorkload, memo: Memo) -> Cluster:
+    with config.blame("load"):
+        return _load_cluster(config, nodes_for_load(config, source, config["load"], memo), memo)
+
+
+def _load_cluster(config: Config, nodes: int | None, memo: Memo) -> Cluster:
+    from clusters.cluster import load_cluster
+
+    name, slots = config["cluster"], config["slots"]
+    with config.blame("cluster"):
+        return _once(memo, ("cluster", name, nodes, slots), lambda: load_cluster(name, nodes, slots=slots))
 
 
 def scheduler_parameters(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[dict[str, Any], ...]:
@@ -259,14 +352,16 @@ def _targets(name: str, given: Given, schedulers: tuple[Scheduler, ...]) -> list
     raise given.place.error(f"{name!r} is {what}{did_you_mean(name, known)}")
 
 
-def _load_workload(config: Config) -> JobWorkload:
+def _load_workload(config: Config, memo: Memo) -> JobWorkload:
     from workloads.catalogue import load_workload
 
-    if isinstance(config["workload"], JobWorkload):
-        return config["workload"]
-    options = {name: given.value for name, given in config.workload_options.items()}
+    name = config["workload"]
+    if isinstance(name, JobWorkload):
+        return name
+    options = {option: given.value for option, given in config.workload_options.items()}
+    key = ("workload", name, tuple(sorted((option, repr(value)) for option, value in options.items())))
     try:
-        return load_workload(config["workload"], options=options or None)
+        return _once(memo, key, lambda: load_workload(name, options=options or None))
     except InputError as error:
         if error.file is not None:
             raise
@@ -274,6 +369,13 @@ def _load_workload(config: Config) -> JobWorkload:
             if error.field == name or repr(name) in error.message:  # about an option: name its place
                 raise given.place.error(error.message) from None
         raise config.error("workload", error.message) from None
+
+
+def _once(memo: Memo, key: Hashable, make: Callable[[], T]) -> T:
+    if key not in memo:
+        memo[key] = make()
+    made: T = memo[key]
+    return made
 
 
 def _classes(config: Config, workload: JobWorkload, schedulers: tuple[Scheduler, ...]) -> tuple[float, float]:
@@ -306,6 +408,11 @@ def _name_of(given: Any, name: str) -> str:
         return f"{Path(file).resolve()}.py:{inner}" if colon else given
     made = given if isinstance(given, type) else type(given)
     return f"{made.__module__}:{made.__qualname__}" if made.__module__ != "__main__" else name
+
+
+def _is_object(given: Any) -> bool:
+    """Return whether a scheduler is one that no configuration file can name."""
+    return not isinstance(given, str | type) or getattr(given, "__module__", None) == "__main__"
 
 
 def _path_of(config: Config, what: str) -> Path | None:

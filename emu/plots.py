@@ -59,6 +59,61 @@ def cdf_figure(results: Mapping[str, list[Result]], job_class: str, warmup_s: fl
         return figure
 
 
+def percentiles_figure(
+    lines: Mapping[str, Mapping[float, Mapping[str, Any]]], axis: str, log_x: bool = False
+) -> Figure | None:
+    """Return p50, p90 and p99 of completion times of short and long jobs against an axis, one line a scheduler.
+
+    Parameters
+    ----------
+    lines : mapping
+        Label to {value on the axis: the ``jobs`` part of a summary}.
+    axis : str
+        What the axis is.
+    log_x : bool
+        Whether its values are spread over scales.
+
+    None when no class has jobs.
+    """
+    summaries = [jobs for points in lines.values() for jobs in points.values()]
+    classes = [name for name in ("short", "long") if any(name in jobs for jobs in summaries)]
+    if not classes:
+        return None
+    shown = ("p50", "p90", "p99")
+    with _style():
+        figure, axes = _figure(9.0, 2.7 * len(classes) + 0.4, rows=len(classes), columns=len(shown))
+        for row, job_class in zip(np.atleast_2d(axes), classes, strict=True):
+            for place, statistic in zip(row, shown, strict=True):
+                for number, (label, points) in enumerate(lines.items()):
+                    at = sorted(x for x in points if statistic in points[x].get(job_class, {}))
+                    y = [points[x][job_class][statistic] for x in at]
+                    place.plot(at, y, label=_plain(label), marker="o", markersize=3.5, **_line(number))
+                place.set_yscale("log")
+                place.set_title(f"{statistic}, {job_class} jobs", fontsize=10)
+                if log_x:
+                    place.set_xscale("log")
+            row[0].set_ylabel("completion time (s)")
+        for place in np.atleast_2d(axes)[-1]:
+            place.set_xlabel(axis)
+        _legend(np.atleast_2d(axes)[0][0])
+        return figure
+
+
+def lines_figure(lines: Mapping[str, list[tuple[float, float]]], x_label: str, y_label: str) -> Figure:
+    """Return (x, y) points of several schedulers as lines over two logarithmic axes."""
+    with _style():
+        figure, axes = _figure(6.4, 3.8)
+        for index, (name, points) in enumerate(lines.items()):
+            x, y = zip(*sorted(points), strict=True)
+            axes.plot(x, y, marker="o", markersize=4, label=_plain(name), **_line(index))
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        _legend(axes)
+        return figure
+
+
 def timeline_figure(result: Result) -> Figure | None:
     """Return utilisation and, below it, queued tasks by class over virtual time; None if there is nothing."""
     data = {name: numbers(result.timeline, name) for name in result.timeline.column_names}
@@ -114,13 +169,13 @@ def _style() -> AbstractContextManager[None]:
     return mpl.rc_context(style | _STYLE)
 
 
-def _figure(width: float, height: float, rows: int = 1) -> tuple[Figure, Any]:
+def _figure(width: float, height: float, rows: int = 1, columns: int = 1) -> tuple[Figure, Any]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)  # no window system is asked, whatever the user's backend is
-    return figure, figure.subplots(rows, 1, sharex=rows > 1)
+    return figure, figure.subplots(rows, columns, sharex=rows > 1)
 
 
 def _times(runs: list[Result], job_class: str, warmup_s: float) -> np.ndarray:

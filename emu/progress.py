@@ -18,6 +18,11 @@ def say(text: str, stream: TextIO | None = None) -> None:
         print(f"emu: {text}", file=stream, flush=True)
 
 
+def note(text: str) -> None:
+    """Say what the user must know, on standard error, wherever that goes."""
+    print(f"emu: note: {text}", file=sys.stderr, flush=True)
+
+
 def is_terminal(stream: TextIO) -> bool:
     """Return whether a person reads the stream; a closed or missing one is read by nobody."""
     try:
@@ -54,6 +59,29 @@ def progress_bar(
     finally:
         if bar is not None:
             bar.close()
+
+
+@contextmanager
+def runs_bar(
+    label: str, total: int, done: int = 0, stream: TextIO | None = None
+) -> Iterator[Callable[[int, int, str], None] | None]:
+    """Yield what is told runs done, runs failed and what is being run, or None where no terminal would show it."""
+    stream = stream or sys.stderr
+    if not is_terminal(stream):
+        yield None
+        return
+    from tqdm import tqdm
+
+    with tqdm(
+        total=total, initial=done, desc=label, unit=" runs", file=stream, leave=False, dynamic_ncols=True
+    ) as bar:
+
+        def show(done: int, failed: int, current: str) -> None:
+            bar.set_postfix_str(f"{failed} failed, {current}" if failed else current, refresh=False)
+            bar.n = done
+            bar.refresh()
+
+        yield show
 
 
 def describe(events: int, elapsed_s: float, virtual_s: float) -> str:

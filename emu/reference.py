@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from emu.columns import FILES, JOBS, TASKS, TIMELINE, Column
+from emu.columns import COSTS, FILES, JOBS, LIVE_TIMELINE, TASKS, TIMELINE, Column
 from emu.config_file import as_toml
 from emu.keys import KEYS, KINDS, Key
 
@@ -66,6 +66,16 @@ jobs that finished; percentiles are linear; a class without jobs is absent |
 | `jobs.makespan_s` | from the first arrival to the last completion |
 | `jobs.jain_index` | (sum x)^2 / (n sum x^2) of the slowdowns x: 1 when all jobs are slowed down alike |
 | `jobs.unfinished` | jobs that did not finish, where there are any |
+| `decision_latency.all`, `.short`, `.long` | `mean`, `p50`, `p90`, `p99`, `max` in seconds over tasks: from \
+submission to start, less the time in which all slots of the task's node ran tasks; there if tasks were recorded, as \
+they are with `output.tasks`, with the clock `live`, and where messages cost schedulers something |
+| `sustained_tasks_per_s` | tasks started a second between a tenth and nine tenths of them, there when the latency is |
+| `schedulers` | where messages cost something: `count` of schedulers that handled any, `messages`, busy share of all \
+(`utilisation`) and of the `busiest` from the first arrival to the last finish, `cost_mean_s`, and `wait_mean_s` and \
+`wait_max_s` of messages for their scheduler |
+| `windows` | of the clock `windows`: `partitions`, `windows` (barriers), `exact`, `quantum_s`, and with a quantum how \
+many messages were delayed (`delayed_messages`) and by how much (`delayed_mean_s`, `delayed_max_s`) |
+| `live` | of the clock `live`: [what it measured](../live.md#what-is-measured) |
 | `engine.wall_s` | wall time of the engine alone, from first to last event |
 | `engine.load_s`, `engine.compile_s` | wall time to load the workload, and to compile |
 | `engine.events`, `engine.tasks`, `engine.tasks_per_s` | what the engine did, and tasks over `wall_s` |
@@ -93,10 +103,13 @@ def results_page() -> str:
         JOBS: "One row per job of the workload, in workload order.",
         TIMELINE: "One row per `timeline.period` of virtual time.",
         TASKS: "With `output.tasks`: one row per task, in workload order.",
+        COSTS: 'With `cost.model = "measured"`: one row per message that a scheduler handled, by scheduler in order.',
     }
     parts = [f"{_MADE}\n\n{_RESULTS}"]
     for name, columns in FILES.items():
         parts.append(f"## {name}\n\n{about[columns]}\n\n{_columns(columns)}")
+        if columns is TIMELINE:
+            parts.append(f"With the clock `live` also:\n\n{_columns(LIVE_TIMELINE)}")
     return "\n".join([*parts, _SUMMARY])
 
 

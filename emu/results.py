@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,13 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from emu import run_directory as rd
-from emu.columns import JOBS, TASKS, TIMELINE, make_table, null_unless
+from emu.columns import JOBS, LIVE_TIMELINE, TASKS, TIMELINE, make_table, null_unless
 from workloads.arrow import column, from_strings
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 
 if TYPE_CHECKING:
-    from actors.hosting.virtual import Outcome
+    from actors.hosting.outcome import Outcome
 
 
 @dataclass(eq=False)
@@ -31,6 +32,8 @@ class Result:
         As ``docs/reference/results.md`` has their columns; ``.to_pandas()`` gives frames.
     tasks : pyarrow.Table | None
         With ``output.tasks``.
+    costs : pyarrow.Table | None
+        With ``cost.model='measured'``.
     summary : dict
         The content of ``summary.json``.
     counters : dict of str to int
@@ -55,6 +58,7 @@ class Result:
     notes: tuple[str, ...] = ()
     workload: JobWorkload | None = field(default=None, repr=False)
     path: Path | None = None
+    costs: pa.Table | None = None
 
     def save(self, out: str | Path) -> Path:
         """Write a run directory and return its path.
@@ -68,7 +72,12 @@ class Result:
 
     def write(self, out: Path) -> Path:
         """Write the results into a claimed directory; the manifest, which calls it finished, comes last."""
-        tables = {"jobs.parquet": self.jobs, "timeline.parquet": self.timeline, "tasks.parquet": self.tasks}
+        tables = {
+            "jobs.parquet": self.jobs,
+            "timeline.parquet": self.timeline,
+            "tasks.parquet": self.tasks,
+            "costs.parquet": self.costs,
+        }
         written = [name for name, table in tables.items() if table is not None]
         for name in written:
             rd.write_table(out / name, tables[name])
@@ -80,6 +89,7 @@ class Result:
         self.manifest = {**self.manifest, "results": hashes, "status": rd.FINISHED}
         rd.write_manifest(out, self.manifest)
         self.path = out
+        shutil.rmtree(out / rd.CHECKPOINTS, ignore_errors=True)  # not before the results are there
         return out
 
     def _write_workload(self, out: Path) -> None:
@@ -104,8 +114,8 @@ def read_result(folder: str | Path) -> Result:
         raise InputError(f"the run is {manifest.get('status')!r}, not finished", file=folder)
     summary = rd.read_json(folder / rd.SUMMARY, "has no summary.json")
     tables = {
-        name: _read_table(folder / f"{name}.parquet", name != "tasks")
-        for name in ("jobs", "timeline", "tasks")
+        name: _read_table(folder / f"{name}.parquet", name in ("jobs", "timeline"))
+        for name in ("jobs", "timeline", "tasks", "costs")
     }
     try:
         config = (folder / rd.CONFIG).read_text(encoding="utf-8")
@@ -115,6 +125,7 @@ def read_result(folder: str | Path) -> Result:
         jobs=tables["jobs"],
         timeline=tables["timeline"],
         tasks=tables["tasks"],
+        costs=tables["costs"],
         summary=summary,
         counters=summary.get("counters", {}),
         config=config,
@@ -155,8 +166,9 @@ def jobs_table(workload: JobWorkload, outcome: Outcome) -> pa.Table:
 
 def timeline_table(timeline: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     """Return the table of a timeline."""
+    columns = TIMELINE + tuple(c for c in LIVE_TIMELINE if c.name in timeline)
     return make_table(
-        TIMELINE, {c.name: np.asarray(timeline[c.name], c.type.to_pandas_dtype()) for c in TIMELINE}
+        columns, {c.name: np.asarray(timeline[c.name], c.type.to_pandas_dtype()) for c in columns}
     )
 
 

@@ -6,6 +6,9 @@ import hashlib
 import json
 import os
 import re
+import shlex
+import socket
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +21,7 @@ from workloads.errors import InputError
 MANIFEST = "manifest.json"
 SUMMARY = "summary.json"
 CONFIG = "config.toml"
+CHECKPOINTS = "checkpoints"
 RUNNING, FINISHED, INTERRUPTED, FAILED = "running", "finished", "interrupted", "failed"
 _PROJECTS = ("emu-scheduler", "numpy", "numba", "pyarrow", "ray")
 
@@ -38,7 +42,7 @@ def claim(out: str | Path, manifest: Mapping[str, Any], config: str) -> Path:
             raise InputError(f"--out: {out} {what}; choose another directory or remove this one")
         out.mkdir(parents=True, exist_ok=True)
         write_text(out / CONFIG, config)
-        write_manifest(out, {**manifest, "status": RUNNING})
+        write_manifest(out, {**manifest, "status": RUNNING, "process": _this_process()})
     except (OSError, ValueError) as error:
         raise InputError(
             f"--out: {out} cannot be written: {getattr(error, 'strerror', None) or error}"
@@ -65,6 +69,56 @@ def claim_new(name: str, manifest: Mapping[str, Any], config: str, root: str | P
             ) from None
 
 
+def check_not_running(out: Path, manifest: Mapping[str, Any]) -> None:
+    """Refuse a run directory that a process which is alive runs.
+
+    Raises
+    ------
+    InputError
+        It does.
+    """
+    if manifest.get("status") == RUNNING and (who := _alive(manifest.get("process"))):
+        raise InputError(f"--resume: {out} is being run by {who}")
+
+
+def take_up(out: Path) -> None:
+    """Claim a run directory whose run ended early."""
+    write_manifest(out, {**read_manifest(out), "status": RUNNING, "process": _this_process()})
+
+
+def _this_process() -> dict[str, Any]:
+    return {"pid": os.getpid(), "host": socket.gethostname(), "since": round(time.time(), 3)}
+
+
+def _alive(process: Any) -> str | None:
+    """Return in words the process that claimed a directory, if it may be there still."""
+    try:
+        pid, host, since = int(process["pid"]), str(process["host"]), float(process["since"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    shown = f"process {pid} on {host} since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(since))}"
+    if host != socket.gethostname():
+        return f'{shown}; if that is gone, put "interrupted" for the status in its {MANIFEST}'
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except OSError:  # there, and another user's
+        pass
+    began = _began_at(pid)
+    return None if began is not None and began > since + 1 else shown  # a later process with the same id
+
+
+def _began_at(pid: int) -> float | None:
+    """Return when a process began, in seconds of the epoch; None where the system does not tell."""
+    try:
+        boot = re.search(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
+        ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except (OSError, IndexError, ValueError):
+        return None
+    return int(boot[1]) + ticks / os.sysconf("SC_CLK_TCK") if boot else None
+
+
 def safe_name(text: str) -> str:
     """Return a name as it can be part of a path."""
     return re.sub(r"[^A-Za-z0-9._=+-]+", "-", text).strip("-.") or "run"
@@ -77,7 +131,11 @@ def running(out: Path) -> Iterator[Path]:
         yield out
     except KeyboardInterrupt:
         mark(out, INTERRUPTED)
-        raise KeyboardInterrupt(str(out)) from None
+        # A sweep or a search is gone on with by the same command; only runs have nothing else to say.
+        again = f"the same command goes on with {out}"
+        if "what" not in read_manifest(out):
+            again = f"emu run --resume {shlex.quote(str(out))} goes on with it"
+        raise KeyboardInterrupt(again) from None
     except BaseException:
         mark(out, FAILED)
         raise
@@ -88,9 +146,15 @@ def write_manifest(out: Path, manifest: Mapping[str, Any]) -> None:
     write_json(out / MANIFEST, manifest)
 
 
+def is_finished(out: Path) -> bool:
+    """Return whether a directory holds a finished run."""
+    return (out / MANIFEST).exists() and read_manifest(out).get("status") == FINISHED
+
+
 def mark(out: Path, status: str) -> None:
-    """Change the status of a run directory."""
-    write_manifest(out, {**read_manifest(out), "status": status})
+    """Change the status of a run directory whose run has ended."""
+    manifest = {name: value for name, value in read_manifest(out).items() if name != "process"}
+    write_manifest(out, {**manifest, "status": status})
 
 
 def read_manifest(out: Path) -> dict[str, Any]:

@@ -84,6 +84,12 @@ def render_summary(summary: Mapping[str, Any]) -> str:
         f"{engine['tasks']:,.0f} tasks, {engine['events']:,.0f} events "
         f"in {format_duration(engine['wall_s'])} ({engine['tasks_per_s']:,.0f} tasks/s)"
     )
+    if "decision_latency" in summary:
+        spread = summary["decision_latency"]["all"]
+        shown = ", ".join(f"{name} {format_duration(spread[name])}" for name in ("p50", "p90", "p99", "max"))
+        lines.append(f"decision latency: {shown}")
+    if "verdict" in summary.get("live", {}):
+        lines.append(summary["live"]["verdict"])
     counted = {k: v for k, v in summary.get("counters", {}).items() if v}
     if counted:
         lines.append(", ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in counted.items()))

@@ -1,0 +1,343 @@
+"""Many runs into their own directories: what is done is kept, and one that fails does not stop the others."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from emu import run_directory as rd
+from emu.clocks import WINDOWS_PARTITIONS, emulate_setting
+from emu.emulation import execute, keep_workload, observe, result_of
+from emu.plan import HOSTING, Plan
+from workloads.errors import InputError
+from workloads.jobs import JobWorkload
+from workloads.transform import at_load
+
+if TYPE_CHECKING:
+    from actors.hosting.outcome import Observe, Outcome
+    from actors.setting import Setting
+
+
+@dataclass(frozen=True)
+class Hosting:
+    """Where runs are computed, and how many at once.
+
+    Attributes
+    ----------
+    parallel : int | None
+        Runs at once; None is as many as Ray has CPUs.
+    retries : int
+        Times a run is tried again when its worker process dies.
+    in_process : bool
+        One run after another in this process, without Ray.
+    address : str | None
+        Of a running Ray cluster.
+    """
+
+    parallel: int | None = None
+    retries: int = 2
+    in_process: bool = False
+    address: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run: a plan of one scheduler and one seed, and the directory it is written to."""
+
+    plan: Plan
+    folder: Path
+
+    @property
+    def seed(self) -> int:
+        """The plan's only seed."""
+        return self.plan.seeds[0]
+
+    def manifest(self) -> dict[str, Any]:
+        """Return what the manifest says before the run."""
+        return self.plan.manifest(0, self.seed)
+
+    def is_done(self) -> bool:
+        """Whether the directory holds this very run, finished and with all its files."""
+        try:
+            found = rd.read_manifest(self.folder)
+            files = [self.folder / name for name in found["results"]]
+            same = computed(found["config"]) == computed(self.manifest()["config"])
+            inputs = [i["sha256"] for i in found["inputs"]] == [i["sha256"] for i in self.plan.inputs]
+        except (InputError, KeyError, TypeError):
+            return False
+        return found.get("status") == rd.FINISHED and same and inputs and all(f.is_file() for f in files)
+
+
+Started = Callable[[Run], None]
+Ended = Callable[[Run, str | None], None]
+"""Is told that a run has ended, and its error in one line if it failed."""
+
+
+def run_all(
+    runs: Sequence[Run],
+    hosting: Hosting,
+    started: Started,
+    ended: Ended,
+    tell: Callable[[str], None] | None = None,
+) -> None:
+    """Compute runs and write their directories.
+
+    What a directory holds of an earlier attempt is replaced. A run that fails says so in its manifest, with the
+    error.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        The user interrupted; runs that were being computed are marked so.
+    InputError
+        There is no Ray cluster, or a directory holds something else.
+    """
+    if not runs:
+        return
+    if hosting.in_process:
+        for run in runs:
+            _claim(run)
+            started(run)
+            _finish(run, partial(execute, _here(run.plan), 0, run.seed, None, tell), ended)
+    else:
+        _run_on_ray(runs, hosting, started, ended, tell)
+
+
+def memory_bytes(plan: Plan) -> int:
+    """Return an estimate, on the safe side, of the most memory a process needs for a run of a plan."""
+    from actors.hosting.memory import needed_bytes
+
+    return needed_bytes(plan.setting(0, plan.seeds[0]))
+
+
+def computed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a run's configuration that its result depends on."""
+    return {name: value for name, value in config.items() if name not in HOSTING}
+
+
+def open_directory(out: Path, what: str, config: Mapping[str, Any]) -> None:
+    """Claim the directory of many runs, or take up again the one that is there.
+
+    Parameters
+    ----------
+    out : Path
+    what : str
+        ``sweep`` or ``size``.
+    config : mapping
+        What must be equal for the directory to be the same one: dotted key to value. Nested, it is its
+        ``config.toml``.
+
+    Raises
+    ------
+    InputError
+        It holds something else; the key that differs is named.
+    """
+    config = {name: value for name, value in config.items() if name.partition(".")[0] not in HOSTING}
+    manifest = {"what": what, "config": config, "versions": rd.versions()}
+    if not (out / rd.MANIFEST).exists():
+        rd.claim(out, manifest, _to_toml(config))
+        return
+    found = rd.read_manifest(out)
+    if found.get("what") != what:
+        raise InputError(f"--out: {out} holds a run, not a {what}; choose another directory")
+    theirs = found.get("config", {})
+    for name in [*config, *theirs]:
+        if config.get(name) != theirs.get(name):
+            ours, was = (_shown(part.get(name)) for part in (config, theirs))
+            raise InputError(
+                f"--out: {out} holds another {what}: {name} is {ours} here and {was} there; choose another directory"
+            )
+    rd.write_manifest(out, {**found, **manifest, "status": rd.RUNNING})
+
+
+def _run_on_ray(
+    runs: Sequence[Run],
+    hosting: Hosting,
+    started: Started,
+    ended: Ended,
+    tell: Callable[[str], None] | None,
+) -> None:
+    from actors.hosting.pool import Pool
+
+    with Pool(hosting.parallel, hosting.retries, hosting.address) as pool:
+        _carry_own(runs)
+        if hosting.address is None:
+            _warm(pool, runs, tell)
+        shared = _Shared(pool, runs)
+        waiting = list(reversed(runs))
+        flying: dict[Hashable, Run] = {}
+        try:
+            while waiting or flying:
+                room = pool.parallel - sum(_width(run.plan) for run in flying.values())
+                if waiting and (not flying or _width(waiting[-1].plan) <= room):
+                    run = waiting.pop()
+                    _claim(run)
+                    started(run)
+                    flying[id(run)] = run
+                    # The workload travels apart, once for all runs; the worker puts it back (`_task`).
+                    setting = replace(run.plan.setting(0, run.seed), workload=None)  # type: ignore[arg-type]
+                    arguments = (
+                        shared.take(run),
+                        _wanted(run.plan),
+                        setting,
+                        observe(run.plan),
+                        _values(run.plan),
+                    )
+                    own = run.plan.config["clock"] == "virtual"
+                    memory = memory_bytes(run.plan)
+                    pool.submit(id(run), _task, *arguments, memory_bytes=memory, cpus=1 if own else 0)
+                    continue
+                key, outcome, error = pool.ended()
+                run = flying[key]
+                shared.release(run)
+                _finish(run, partial(_unpack, run.plan, outcome, error), ended)
+                del flying[id(run)]
+        except BaseException as error:
+            status = rd.INTERRUPTED if isinstance(error, KeyboardInterrupt) else rd.FAILED
+            for run in flying.values():
+                if rd.read_manifest(run.folder).get("status") == rd.RUNNING:
+                    rd.mark(run.folder, status)
+            raise
+
+
+class _Shared:
+    """Distinct workloads in the object store: put at their first run, let go after their last."""
+
+    def __init__(self, pool: Any, runs: Iterable[Run]):
+        self._pool = pool
+        self._uses: dict[int, int] = {}
+        self._references: dict[int, Any] = {}
+        for run in runs:
+            source = id(run.plan.source)
+            self._uses[source] = self._uses.get(source, 0) + 1
+
+    def take(self, run: Run) -> Any:
+        source = run.plan.source
+        if id(source) not in self._references:
+            self._references[id(source)] = self._pool.put(source)
+        return self._references[id(source)]
+
+    def release(self, run: Run) -> None:
+        source = id(run.plan.source)
+        self._uses[source] -= 1
+        if not self._uses[source]:
+            del self._references[source]
+
+
+def _task(
+    source: JobWorkload,
+    wanted: tuple[int, float] | None,
+    setting: Setting,
+    observe: Observe,
+    values: Mapping[str, Any],
+) -> Outcome:
+    """Emulate in a Ray worker; the workload comes from the object store and is brought to its load here."""
+    workload = source if wanted is None else at_load(source, *wanted)
+    return emulate_setting(replace(setting, workload=workload), observe, values)
+
+
+def _compile(setting: Setting) -> None:
+    """Compile a scheduler's loop into the disk cache of this machine."""
+    from actors.hosting.outcome import Observe
+    from actors.hosting.partition import Partition
+
+    Partition(setting, Observe()).start()
+
+
+def _warm(pool: Any, runs: Sequence[Run], tell: Callable[[str], None] | None) -> None:
+    """Compile what the disk cache lacks, once: else every worker would."""
+    from actors.kernel.compiled import is_warm
+
+    cold = {run.plan.schedulers[0].name: run for run in runs if not is_warm(run.plan.schedulers[0].advance)}
+    if cold and tell is not None:
+        tell(f"compiling {', '.join(cold)} (first run on this machine; later runs load it)")
+    for name, run in cold.items():
+        memory = memory_bytes(run.plan)
+        pool.submit(name, _compile, run.plan.setting(0, run.seed), memory_bytes=memory)
+    for _ in cold:
+        pool.ended()  # what is wrong with it the run itself will say
+
+
+def _carry_own(runs: Iterable[Run]) -> None:
+    from actors.hosting.ray_session import carry
+
+    for scheduler in {id(s): s for run in runs for s in run.plan.schedulers}.values():
+        if scheduler.remade:
+            carry(scheduler.remade[1][0])
+
+
+def _width(plan: Plan) -> int:
+    """Return how many processes of the cluster a run takes."""
+    clock = plan.config["clock"]
+    return 1 if clock == "virtual" else plan.config["partitions"] or WINDOWS_PARTITIONS
+
+
+def _wanted(plan: Plan) -> tuple[int, float] | None:
+    """Return the arguments with which `at_load` makes the plan's workload of its source."""
+    changed = plan.workload is not plan.source
+    return (plan.cluster.total_slots, plan.config["load"]) if changed else None
+
+
+def _values(plan: Plan) -> dict[str, Any]:
+    """Return the keys a worker must know; objects that a user gave stay here."""
+    own = {"in_process": plan.config["clock"] == "virtual", "address": None}
+    return {**plan.config.values, "scheduler": None, "workload": None, **own}
+
+
+def _here(plan: Plan) -> Plan:
+    return replace(plan, config=replace(plan.config, values={**plan.config.values, "in_process": True}))
+
+
+def _unpack(plan: Plan, outcome: Outcome, error: Exception | None) -> Any:
+    if error is not None:
+        raise error
+    return result_of(plan, 0, plan.seeds[0], outcome)
+
+
+def _claim(run: Run) -> None:
+    """Make the run's directory anew."""
+    folder = run.folder
+    if folder.is_dir() and any((folder / name).exists() for name in (rd.MANIFEST, rd.CONFIG)):
+        shutil.rmtree(folder)
+    rd.claim(folder, run.manifest(), run.plan.config_toml(0, run.seed))
+    keep_workload(run.plan, folder)
+
+
+def _finish(run: Run, result: Callable[[], Any], ended: Ended) -> None:
+    """Write the result of a claimed run, or why there is none."""
+    error = None
+    try:
+        result().write(run.folder)
+    except KeyboardInterrupt:
+        rd.mark(run.folder, rd.INTERRUPTED)
+        raise
+    except Exception as failure:  # whatever a run raises is its own end, not that of the others
+        error = _one_line(failure)
+        rd.write_manifest(run.folder, {**run.manifest(), "status": rd.FAILED, "error": error})
+    ended(run, error)
+
+
+def _one_line(error: Exception) -> str:
+    kind = "" if isinstance(error, InputError | RuntimeError) else f"{type(error).__name__}: "
+    return " ".join(f"{kind}{error}".split()) or type(error).__name__
+
+
+def _to_toml(config: Mapping[str, Any]) -> str:
+    import tomli_w
+
+    document: dict[str, Any] = {}
+    for name, value in config.items():
+        *tables, last = name.split(".")
+        table = document
+        for inner in tables:
+            table = table.setdefault(inner, {})
+        table[last] = value
+    return tomli_w.dumps(document)
+
+
+def _shown(value: Any) -> str:
+    return "not given" if value is None else repr(value)

@@ -1,0 +1,226 @@
+"""Clocks and what schedulers cost, from configuration to what hosts an emulation."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from emu.columns import COSTS, make_table, numbers
+from emu.keys import BY_NAME
+from workloads.errors import InputError
+
+if TYPE_CHECKING:
+    from actors.hosting.checkpoint import Checkpoints
+    from actors.hosting.outcome import Observe, Outcome
+    from actors.schedulers.policy import Scheduler
+    from actors.setting import Costs, Setting
+    from emu.config import Config
+
+NS = 1_000_000_000
+WINDOWS_PARTITIONS = 4  # where none are asked for
+OWN_KEYS = {
+    "partitions": ("windows", "live"),
+    "quantum": ("windows",),
+    "windows.transport": ("windows",),
+    "dilation": ("live",),
+    "live.tick": ("live",),
+    "live.lateness_bound": ("live",),
+}
+"""Keys that only some clocks have."""
+
+
+def emulate_setting(
+    setting: Setting,
+    observe: Observe,
+    values: Mapping[str, Any] | Config,
+    progress: Callable[[int, int, float], None] | None = None,
+    tell: Callable[[str], None] | None = None,
+    checkpoints: Checkpoints | None = None,
+) -> Outcome:
+    """Emulate with the clock that the keys in `values` say, hosted where they say."""
+    address = values["address"]
+    if values["clock"] == "windows":
+        return _emulate_windows(setting, observe, values, progress, tell, checkpoints)
+    if values["clock"] == "live":
+        from actors.hosting.live import emulate_live
+
+        return emulate_live(
+            setting,
+            observe,
+            partitions=values["partitions"],
+            dilation=values["dilation"],
+            tick_s=values["live.tick"],
+            lateness_bound_s=values["live.lateness_bound"],
+            in_process=values["in_process"],
+            address=address,
+            progress=progress,
+            tell=tell,
+        )
+    from actors.hosting.virtual import emulate
+
+    return emulate(
+        setting,
+        observe,
+        in_process=values["in_process"],
+        address=address,
+        progress=progress,
+        tell=tell,
+        checkpoints=checkpoints,
+    )
+
+
+def _emulate_windows(
+    setting: Setting,
+    observe: Observe,
+    values: Mapping[str, Any] | Config,
+    progress: Callable[[int, int, float], None] | None,
+    tell: Callable[[str], None] | None,
+    checkpoints: Checkpoints | None,
+) -> Outcome:
+    partitions = values["partitions"] or WINDOWS_PARTITIONS
+    if values["in_process"]:
+        from actors.hosting.windows import emulate_here
+
+        return emulate_here(setting, observe, partitions, values["quantum"], progress, checkpoints)
+    from actors.hosting.ray_windows import emulate_windows
+
+    return emulate_windows(
+        setting,
+        observe,
+        partitions=partitions,
+        quantum_s=values["quantum"],
+        transport=values["windows.transport"],
+        address=values["address"],
+        progress=progress,
+        tell=tell,
+        announce=None if tell is None else _announce,
+        checkpoints=checkpoints,
+    )
+
+
+def _announce(text: str) -> None:
+    """Print a plan where a person or a log sees it, but not among the results."""
+    print(f"emu: {text}", file=sys.stderr, flush=True)
+
+
+def check_clock(
+    config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
+) -> None:
+    """Refuse what a clock cannot do.
+
+    Raises
+    ------
+    InputError
+        A key of another clock, or a scheduler that sees other actors' state.
+    """
+    from actors.schedulers.policy import needs_global_view
+
+    clock = config["clock"]
+    for name, clocks in OWN_KEYS.items():
+        if name in config.places and config[name] != BY_NAME[name].default and clock not in clocks:
+            theirs = " and ".join(f"'{c}'" for c in clocks)
+            raise config.error(name, f"is of the clock {theirs}, and the clock is {clock!r}; give --clock")
+    if clock == "virtual":
+        return
+    if clock == "live" and config["cost.model"] != "none":
+        raise config.error("cost.model", "is of the other clocks: with 'live' a message costs what it costs")
+    for scheduler, own in zip(schedulers, parameters, strict=True):
+        if needs_global_view(scheduler, own):
+            which = [name for name in scheduler.global_view if own.get(name)]
+            what = f"with {which[0]}=true" if which else "by its nature"
+            raise config.error(
+                "clock",
+                f"{scheduler.name} {what} sees the state of other actors at once, which {clock!r} cannot give;"
+                " only 'virtual' can",
+            )
+
+
+def costs_of(config: Config) -> Costs:
+    """Return what messages cost schedulers.
+
+    Raises
+    ------
+    InputError
+        Recorded costs are wanted and none are given, or the file has none.
+    """
+    from actors.setting import Costs
+
+    model = config["cost.model"]
+    names = ("per_job", "per_task", "per_message")
+    for name in names:
+        if config[f"cost.{name}"] and model != "fixed":
+            raise config.error(f"cost.{name}", "is of the model 'fixed'; give cost.model='fixed' too")
+    if (config["cost.file"] is None) == (model == "recorded"):
+        raise config.error("cost.file", "goes with cost.model='recorded', and that with cost.file")
+    recorded = None
+    if model == "recorded":
+        with config.blame("cost.file"):
+            recorded = read_costs(config["cost.file"])
+    per_job_s, per_task_s, per_message_s = (config[f"cost.{name}"] for name in names)
+    return Costs(model, per_message_s, per_job_s, per_task_s, recorded)
+
+
+def describe_clock(outcome: Outcome, quantum_s: float | None, first_ns: int) -> dict[str, Any]:
+    """Return what a summary says of barriers and of schedulers' costs, where there were any.
+
+    Utilisation is busy time over the time from the first arrival to the last finish; waits are those of messages
+    for their scheduler.
+    """
+    described: dict[str, Any] = {} if outcome.live is None else {"live": outcome.live}
+    if outcome.windows:
+        late, late_ns, most_ns = (int(x) for x in outcome.delayed)
+        described["windows"] = {
+            "partitions": outcome.partitions,
+            "windows": outcome.windows,
+            "exact": quantum_s is None,
+            "delayed_messages": late,
+            "delayed_mean_s": late_ns / late / NS if late else 0.0,
+            "delayed_max_s": most_ns / NS,
+        }
+        if quantum_s is not None:
+            described["windows"]["quantum_s"] = quantum_s
+    served = outcome.servers[outcome.servers["served"] > 0] if outcome.servers.size else outcome.servers
+    if served.size:
+        span_ns = max(int(outcome.finish_ns.max()) - first_ns, 1)
+        described["schedulers"] = {
+            "count": int(served.size),
+            "messages": int(served["served"].sum()),
+            "busiest": float(served["busy"].max() / span_ns),
+            "utilisation": float(served["busy"].mean() / span_ns),
+            "cost_mean_s": float(served["busy"].sum() / served["served"].sum() / NS),
+            "wait_mean_s": float(served["waited"].sum() / served["served"].sum() / NS),
+            "wait_max_s": float(served["longest"].max() / NS),
+        }
+    return described
+
+
+def costs_table(costs: np.ndarray) -> pa.Table:
+    """Return the table of measured costs."""
+    return make_table(COSTS, {"scheduler": costs["scheduler"].copy(), "cost_ns": costs["cost"].copy()})
+
+
+def read_costs(path: Any) -> np.ndarray:
+    """Return recorded costs, in the order in which they were measured.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read or has other columns.
+    """
+    import pyarrow.parquet as pq
+
+    from actors.kernel.cost import COST
+
+    try:
+        table = pq.read_table(path, columns=[c.name for c in COSTS])
+        costs = np.zeros(table.num_rows, COST)
+        costs["scheduler"], costs["cost"] = (numbers(table, c.name) for c in COSTS)
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        raise InputError(
+            f"is not a table of recorded costs (costs.parquet of a measured run): {error}", file=path
+        ) from None
+    return costs
