@@ -23,10 +23,12 @@ from actors.hosting.partition import Observe, Outcome, Partition
 from actors.hosting.virtual import emulate
 from actors.kernel import queue
 from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT
+from actors.kernel.world import NEVER
 from actors.schedulers.policy import resolve_parameters
 from actors.schedulers.registry import find_scheduler
-from actors.setting import Estimates, Network, Setting
+from actors.setting import Costs, Dynamics, Estimates, Network, Setting
 from clusters.cluster import Cluster, build_cluster
+from clusters.failures import CENTRAL, NODE, SCHEDULER, Outages
 from workloads.jobs import JobWorkload, make_workload
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -71,6 +73,8 @@ def setting_of(
     long_partition: float = 1.0,
     network: Network | float = 0.0005,
     estimates: Estimates | None = None,
+    costs: Costs | None = None,
+    dynamics: Dynamics | None = None,
     seed: int = 0,
     **parameters: Any,
 ) -> Setting:
@@ -85,6 +89,8 @@ def setting_of(
         long_partition=long_partition,
         network=network if isinstance(network, Network) else Network(delay_s=network),
         estimates=estimates or Estimates(),
+        costs=costs or Costs(),
+        dynamics=dynamics or Dynamics(),
         seed=seed,
     )
 
@@ -140,7 +146,7 @@ def step_through(scheduler: Any, workload: JobWorkload, nodes: Any, **settings: 
     messages, done, events = [], False, 0
     with np.errstate(over="ignore"):
         while not done:
-            done = partition._step(np.int64(1))
+            done = partition._step(int(NEVER), np.int64(1))
             now = partition.world.queue.now[0]
             if now.events > events:
                 events = now.events
@@ -160,6 +166,32 @@ def step_through(scheduler: Any, workload: JobWorkload, nodes: Any, **settings: 
 def _message(now: Any) -> Message:
     src = (int(now.key) & ((1 << RANK_SHIFT) - 1)) >> SOURCE_SHIFT
     return Message(int(now.time) / NS, KINDS[int(now.kind)], src, int(now.dst), int(now.a))
+
+
+def outages(*rows: tuple[str, float, float]) -> Outages:
+    """Outages of (target, fail_s, repair_s) rows; targets are "node 3", "scheduler 0" and "central"."""
+    kinds = {"node": NODE, "scheduler": SCHEDULER, "central": CENTRAL}
+    found = sorted((kinds[t.split()[0]], int(t.split()[1]) if " " in t else 0, a, b) for t, a, b in rows)
+    kind, number, fail_s, repair_s = (np.array(column) for column in zip(*found, strict=True))
+    return Outages(kind, number, fail_s.astype(float), repair_s.astype(float))
+
+
+ROUGH = Dynamics(
+    outages=outages(("node 0", 5, 12), ("node 0", 12.5, 40), ("scheduler 0", 8, 15), ("central", 6, 20)),
+    mtbf_s=30.0,
+    mttr_s=10.0,
+    detection_s=2.0,
+    failover_s=4.0,
+    straggler_share=0.2,
+    straggler_slowdown=2.0,
+    straggler_distribution="pareto",
+)
+"""Nodes and schedulers fail, all the time, and tasks straggle."""
+
+
+def with_dynamics(setting: Setting, dynamics: Dynamics = ROUGH) -> Setting:
+    """The same emulation where things go wrong."""
+    return dataclasses.replace(setting, dynamics=dynamics)
 
 
 VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
@@ -236,6 +268,8 @@ def cases(num_jobs: int = 25) -> Iterator[tuple[str, Setting]]:
                     **parameters,
                 )
                 yield f"{scheduler} {parameters} {name}", setting
+                if name == "constant":
+                    yield f"{scheduler} {parameters} rough", with_dynamics(setting)
 
 
 def digest(outcome: Outcome) -> str:

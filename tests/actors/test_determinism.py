@@ -67,7 +67,7 @@ def test_the_same_again(expected: dict[str, str]) -> None:
 
 @compiled_only
 def test_as_plain_python(expected: dict[str, str]) -> None:
-    code = "from actors.kernel.queue import take; assert type(take).__name__ == 'function'\n"
+    code = "from actors.kernel.cost import take; assert type(take).__name__ == 'function'\n"
     plain = run_python(code + DIGESTS.format(SMALL), NUMBA_DISABLE_JIT="1")
     assert not differing(expected, json.loads(plain))
 
@@ -110,7 +110,7 @@ def test_where_a_run_pauses_changes_nothing(most: int, monkeypatch: pytest.Monke
     step = Partition._step
     paused = [(name, setting) for name, setting in cases(SMALL) if "varies" in name]
     whole = {name: digest(run_setting(setting, OBSERVED)) for name, setting in paused}
-    monkeypatch.setattr(Partition, "_step", lambda self, _: step(self, np.int64(most)))
+    monkeypatch.setattr(Partition, "_step", lambda self, until: step(self, until, np.int64(most)))
     assert not differing(whole, {name: digest(run_setting(setting, OBSERVED)) for name, setting in paused})
 
 

@@ -11,8 +11,9 @@ from emulations import KINDS, mixed_workload, setting_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.kernel import cost
 from actors.kernel import queue as kinds
-from actors.kernel.compiled import config
+from actors.kernel.compiled import config, entry
 from actors.kernel.queue import (
     ARRIVAL,
     CURSOR,
@@ -28,11 +29,24 @@ from actors.kernel.queue import (
     Network,
     grow_queue,
     make_queue,
-    send,
-    take,
-    wake,
 )
 from actors.kernel.world import ACTOR, NEVER, World, grow_entries, make_entries
+
+
+@entry
+def take(w: World, until: int) -> int:
+    return cost.take(w, until)
+
+
+@entry
+def send(w: World, t: int, src: int, dst: int, kind: int, a: int, b: int, c: int, d: int) -> None:
+    kinds.send(w, t, src, dst, kind, a, b, c, d)
+
+
+@entry
+def wake(w: World, time: int, who: int, kind: int, a: int, b: int, c: int) -> None:
+    kinds.wake(w, time, who, kind, a, b, c)
+
 
 ACTORS = 6  # nodes 0 to 3, in two racks, and two schedulers
 NETWORKS = {
@@ -85,7 +99,7 @@ def newest(world: World) -> tuple[int, int]:
 def take_growing(world: World, until: int) -> tuple[World, int]:
     """Take a message, growing what must grow as the host does."""
     for _ in range(3):
-        why = take(world.queue, world.entries, np.int64(until))
+        why = take(world, np.int64(until))
         if why != GROW:
             return world, why
         world = world._replace(queue=grow_queue(world.queue), entries=grow_entries(world.entries))
@@ -183,7 +197,7 @@ def test_at_one_instant_completions_come_first_and_retries_last() -> None:
     send(world, 0, 1, 0, DONE, 6, 0, 0, 0)
     wake(world, 5, 0, TASK_END, 7, 0, 0)
     order = []
-    while take(world.queue, world.entries, NEVER) == RUNNING:
+    while take(world, NEVER) == RUNNING:
         order.append(int(world.queue.now[0].a))
     # Of messages of one rank the lower sender comes first, and one sender's in the order of sending.
     assert order == [7, 6, 4, 5, 3, 2, 1]
@@ -192,8 +206,8 @@ def test_at_one_instant_completions_come_first_and_retries_last() -> None:
 def test_ranks_are_the_upper_digit_of_the_kind() -> None:
     ranks = {name: kind >> 4 for kind, name in KINDS.items()}
     assert {getattr(kinds, name) for name in ranks} == set(KINDS)
-    assert {n for n, r in ranks.items() if r == 0} == {"TASK_END"}
-    assert {n for n, r in ranks.items() if r == 2} == {"HEARTBEAT"}
+    assert {n for n, r in ranks.items() if r == 0} == {"TASK_END", "PUBLISHED"}
+    assert {n for n, r in ranks.items() if r == 2} == {"HEARTBEAT", "FAIL", "DETECT", "REPAIR"}
     assert {n for n, r in ranks.items() if r == 3} == {"ARRIVAL"}
     assert {n for n, r in ranks.items() if r == 4} == {"RETRY"}
     assert set(ranks.values()) == {0, 1, 2, 3, 4}
@@ -204,12 +218,12 @@ def test_queue_asks_for_room_before_it_takes_an_event() -> None:
     assert world.queue.heap.size >= 2 * 4
     for i in range(world.queue.heap.size - 3):
         wake(world, 10 + i, 0, TASK_END, i, 0, 0)
-    assert take(world.queue, world.entries, NEVER) == GROW
+    assert take(world, NEVER) == GROW
     assert int(world.queue.now[0].events) == 0
     grown = grow_queue(world.queue)
     assert grown.heap.size == 2 * world.queue.heap.size
     assert grown.lane.size == world.queue.lane.size
-    assert take(grown, world.entries, NEVER) == RUNNING
+    assert take(world._replace(queue=grown), NEVER) == RUNNING
 
 
 def test_queue_asks_for_room_for_one_entry_of_a_node() -> None:
@@ -217,10 +231,10 @@ def test_queue_asks_for_room_for_one_entry_of_a_node() -> None:
     wake(world, 1, 0, TASK_END, 0, 0, 0)
     entries = make_entries(4)
     entries.job[0] = 4  # all used, none freed
-    assert take(world.queue, entries, NEVER) == GROW
+    assert take(world._replace(entries=entries), NEVER) == GROW
     wider = grow_entries(entries)
     assert wider.size == 8
-    assert take(world.queue, wider, NEVER) == RUNNING
+    assert take(world._replace(entries=wider), NEVER) == RUNNING
     entries.next[0] = 2  # one is free: no need to grow
     assert grow_entries(entries) is entries
 

@@ -100,7 +100,10 @@ def test_the_timeline_has_about_200_rows_of_the_shortest_run(workload: JobWorklo
         ({"nodes": None}, "--nodes: required"),
         ({"workload": None}, "--workload: required"),
         ({"scheduler": None}, "--scheduler: required"),
-        ({"clock": "live"}, "clock: 'live' is not in this version"),
+        (
+            {"clock": "live", "cost_model": "fixed"},
+            "cost_model: is of the other clocks: with 'live' a message costs",
+        ),
         ({"warmup": "1 d"}, "warmup: leaves no job"),
         ({"estimates_error": "random", "estimates_size": 1}, r"estimates_size: 1 is not in 0 <= size < 1"),
         (

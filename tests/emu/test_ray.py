@@ -73,5 +73,5 @@ def test_ctrl_c_from_outside(trace: Path, where: list[str]) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (130, ""), err
-    assert err == "emu: interrupted; r says so in its manifest\n"
+    assert err == "emu: interrupted; emu run --resume r goes on with it\n"
     assert json.loads((trace.parent / "r" / "manifest.json").read_text())["status"] == "interrupted"

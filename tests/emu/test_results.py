@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import emu
-from actors.hosting.virtual import Outcome
+from actors.hosting.outcome import Outcome
+from actors.kernel.cost import COST, SERVER
+from actors.kernel.queue import records
 from emu import run_directory as rd
 from emu.columns import FILES, JOBS
 from emu.results import Result, jobs_table, read_result, tasks_table
@@ -20,6 +22,7 @@ from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 
 NS = 10**9
+WRITTEN = {name: columns for name, columns in FILES.items() if name != "costs.parquet"}
 
 
 def outcome(start: list[int], finish: list[int], long: list[bool]) -> Outcome:
@@ -30,6 +33,9 @@ def outcome(start: list[int], finish: list[int], long: list[bool]) -> Outcome:
         timeline={},
         tasks=None,
         counters={},
+        servers=records(SERVER, 0),
+        costs=records(COST, 0),
+        delayed=np.zeros(3, np.int64),
         events=0,
         wall_s=0.0,
         compile_s=0.0,
@@ -103,7 +109,8 @@ def test_the_summary_is_of_the_jobs(result: Result) -> None:
     assert told["count"] == len(jct_s)
     assert [told["p50"], told["p90"], told["p99"]] == np.percentile(jct_s, [50, 90, 99]).tolist()
     assert set(result.summary) == {
-        "scheduler", "workload", "nodes", "seed", "clock", "jobs", "engine", "counters",
+        "scheduler", "workload", "nodes", "seed", "clock", "jobs", "decision_latency",
+        "sustained_tasks_per_s", "engine", "counters",
     }  # fmt: skip
     assert set(result.summary["engine"]) == {
         "wall_s", "load_s", "compile_s", "events", "tasks", "tasks_per_s", "peak_rss_mb",
@@ -121,7 +128,7 @@ def test_the_timeline_covers_the_run(result: Result) -> None:
 
 def test_a_run_directory_holds_what_the_contract_says(result: Result, tmp_path: Path) -> None:
     out = result.save(tmp_path / "r")
-    names = {"config.toml", "manifest.json", "summary.json", "workload", *FILES}
+    names = {"config.toml", "manifest.json", "summary.json", "workload", *WRITTEN}
     assert {p.name for p in out.iterdir()} == names
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["status"] == "finished"
@@ -130,13 +137,13 @@ def test_a_run_directory_holds_what_the_contract_says(result: Result, tmp_path: 
     assert {"python", "numpy", "numba", "pyarrow"} <= set(manifest["versions"])
     for name, digest in manifest["results"].items():
         assert hashlib.sha256((out / name).read_bytes()).hexdigest() == digest
-    assert set(FILES) < set(manifest["results"])
+    assert set(WRITTEN) < set(manifest["results"])
     assert json.loads((out / "summary.json").read_text()) == result.summary
 
 
 def test_files_have_schemas_with_units(result: Result, tmp_path: Path) -> None:
     out = result.save(tmp_path / "r")
-    for name, columns in FILES.items():
+    for name, columns in WRITTEN.items():
         schema = pq.read_schema(out / name)
         assert schema.names == [c.name for c in columns]
         assert b"pandas" not in (schema.metadata or {})
@@ -144,6 +151,42 @@ def test_files_have_schemas_with_units(result: Result, tmp_path: Path) -> None:
             field = schema.field(column.name)
             assert (field.type, field.nullable) == (column.type, column.nullable)
             assert field.metadata[b"unit"].decode() == column.unit
+
+
+def test_measured_costs_are_written_and_can_be_given_again(workload: JobWorkload, tmp_path: Path) -> None:
+    settings = {"nodes": 8, "seed": 3, "in_process": True}
+    first = emu.run("sparrow", workload, cost_model="measured", out=tmp_path / "a", **settings)
+    schema = pq.read_schema(tmp_path / "a" / "costs.parquet")
+    assert schema.names == [c.name for c in FILES["costs.parquet"]]
+    assert first.costs is not None
+    assert first.costs.num_rows == first.summary["schedulers"]["messages"]
+    emu.run(
+        "sparrow",
+        workload,
+        cost_model="recorded",
+        cost_file=tmp_path / "a" / "costs.parquet",
+        out=tmp_path / "b",
+        **settings,
+    )
+    jobs = [(tmp_path / name / "jobs.parquet").read_bytes() for name in "ab"]
+    assert jobs[0] == jobs[1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "wrong"),
+    [
+        ({"cost_model": "recorded"}, "cost.file: goes with cost.model='recorded'"),
+        (
+            {"cost_model": "recorded", "cost_file": "no-such.parquet"},
+            "no-such.parquet: is not a table of recorded",
+        ),
+        ({"cost_per_job": "1 s"}, "cost_per_job: is of the model 'fixed'"),
+    ],
+)
+def test_wrong_costs_are_refused(workload: JobWorkload, settings: dict[str, str], wrong: str) -> None:
+    with pytest.raises(InputError) as told:
+        emu.run("sparrow", workload, 8, in_process=True, **settings)
+    assert wrong in str(told.value)
 
 
 def test_what_was_saved_reads_back(result: Result, tmp_path: Path) -> None:

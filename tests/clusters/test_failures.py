@@ -1,0 +1,116 @@
+"""Schedules of failures in files: what they say, and what is refused with its place."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from clusters.failures import CENTRAL, NODE, SCHEDULER, load_outages
+from workloads.errors import InputError
+
+HEADER = "target,fail_s,repair_s\n"
+GOOD = "node 17,120,3720\n3,0.5,\nscheduler 2, 600 ,900\n\nCentral,1000,1060\nnode 17,10,120\n"
+ROWS = [(NODE, 3, 0.5, math.inf), (NODE, 17, 10, 120), (NODE, 17, 120, 3720), (SCHEDULER, 2, 600, 900)]
+
+
+def load(path: Path) -> list[tuple[int, int, float, float]]:
+    found = load_outages(path, 20)
+    columns = (found.kind, found.number, found.fail_s, found.repair_s)
+    return list(zip(*(c.tolist() for c in columns), strict=True))
+
+
+def test_a_csv_file_is_read_by_target_and_time(tmp_path: Path) -> None:
+    path = tmp_path / "failures.csv"
+    path.write_text(HEADER + GOOD)
+    assert load(path) == [*ROWS, (CENTRAL, 0, 1000, 1060)]
+    path.write_text(
+        "\ufeffrepair_s,target,fail_s\n900,scheduler 2,600\n", encoding="utf-8"
+    )  # any order of columns
+    assert load(path) == [ROWS[3]]
+
+
+def test_a_parquet_table_says_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "failures.parquet"
+    columns = {
+        "target": ["node 17", "3", "scheduler 2", "central", "node 17"],
+        "fail_s": [120.0, 0.5, 600, 1000, 10],
+        "repair_s": [3720.0, None, 900, 1060, 120],
+    }
+    pq.write_table(pa.table(columns), path)
+    assert load(path) == [*ROWS, (CENTRAL, 0, 1000, 1060)]
+    numbers = pa.table({"target": [3, 4], "fail_s": [1, 2], "repair_s": [2, 3]})
+    pq.write_table(numbers, path)
+    assert load(path) == [(NODE, 3, 1, 2), (NODE, 4, 2, 3)]
+
+
+WRONG = {
+    "node 20,1,2": "line 2: field target: there is no node 20",
+    "nod 3,1,2": "line 2: field target: 'nod 3' is none of",
+    "-1,1,2": "line 2: field target",
+    "3,-1,2": "line 2: field fail_s: '-1' is not a time",
+    "3,soon,2": "line 2: field fail_s: 'soon' is not a time",
+    "3,,2": "line 2: field fail_s",
+    "3,nan,2": "line 2: field fail_s",
+    "3,1,1e300": "line 2: field repair_s",
+    "3,5,5": "line 2: field repair_s: 5 s is not after",
+    "3,5,2": "line 2: field repair_s: 2 s is not after",
+    "3,5": "line 2: has 2 values, want 3",
+    "3,1,9\nnode 3,8,20": "line 3: field fail_s: begins at 8 s, before the outage in line 2 is over",
+    "3,8,20\nnode 3,1,9": "line 3: field fail_s: begins at 8 s",
+    "3,1,\nnode 3,8,20": "line 3: field fail_s: begins at 8 s, before the outage in line 2 is over",
+    "scheduler 1,1,9\nscheduler 1,8,20": "line 3: field fail_s",
+    "": "no outages",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_wrong_is_named_with_its_place(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "failures.csv"
+    path.write_text(HEADER + text + "\n")
+    with pytest.raises(InputError) as error:
+        load(path)
+    assert str(error.value).startswith(f"{path}: ")
+    assert WRONG[text] in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "what"),
+    [
+        ("target,fails,repair_s\n", "field fails: no such column; did you mean 'fail_s'"),
+        ("target,fail_s\n", "field repair_s: want one such column"),
+        ("target,fail_s,fail_s,repair_s\n", "field fail_s: want one such column"),
+        ("", "field target: want one such column"),
+    ],
+)
+def test_a_wrong_header_is_named(header: str, what: str, tmp_path: Path) -> None:
+    path = tmp_path / "failures.csv"
+    path.write_text(header + "3,1,2\n" if header else "")
+    with pytest.raises(InputError) as error:
+        load(path)
+    assert what in str(error.value)
+
+
+def test_files_that_are_no_schedules(tmp_path: Path) -> None:
+    (tmp_path / "failures.csv").write_text(HEADER + GOOD)
+    with pytest.raises(InputError, match=r"failure\.csv: no such file.*failures\.csv"):
+        load(tmp_path / "failure.csv")
+    for name, content in (("a.csv", b"\xff\xfe\x00"), ("a.parquet", b"PAR1 not"), ("b.csv", b'"a')):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError) as error:
+            load(tmp_path / name)
+        assert len(str(error.value).splitlines()) == 1
+    with pytest.raises(InputError):
+        load(tmp_path)  # a folder
+
+
+def test_outages_that_touch_do_not_overlap(tmp_path: Path) -> None:
+    path = tmp_path / "failures.csv"
+    path.write_text(HEADER + "3,1,2\n3,2,3\n")
+    assert load(path) == [(NODE, 3, 1, 2), (NODE, 3, 2, 3)]
+    assert load_outages(str(path), 4).fail_s.dtype == np.float64
