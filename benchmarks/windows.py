@@ -1,0 +1,120 @@
+"""The clock `windows` beside the barrier it stands on: a compiled graph that carries equal-sized bytes.
+
+How to run: `python -m benchmarks.windows [--workload PATH] [--nodes 15000] [--partitions 4] [--scheduler sparrow]`
+For debugging: `--workload yahoo`, which takes a minute
+Runs the workload exactly, in Ray actors; then, in the same run and before and after it, a graph of as many actors that
+return what they were told to, with the mean sizes of what was told and answered. What counts is the ratio of the rates.
+"""
+
+import argparse
+import os
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.dag import InputNode, MultiOutputNode
+
+from actors.hosting.outcome import Observe
+from actors.hosting.ray_session import close, connect
+from actors.hosting.ray_windows import WindowSession
+from actors.hosting.virtual import emulate
+from actors.hosting.windows import drive, rhythm_of
+from actors.schedulers.policy import resolve_parameters
+from actors.schedulers.registry import find_scheduler
+from actors.setting import Setting
+from clusters.cluster import load_cluster
+from workloads.catalogue import load_workload
+
+SHARED = Path(os.environ.get("EMU_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+TARGET = 0.7  # of the barrier rate
+TARGET_S = 300.0
+BARRIERS = 5000
+
+
+class Echo:
+    """An actor that answers with as many bytes as it is to."""
+
+    def __init__(self, size: int):
+        self._answer = bytes(size)
+
+    def window(self, told: bytes) -> bytes:
+        """The same for every barrier."""
+        return self._answer
+
+
+def barrier_s(partitions: int, told: int, answered: int) -> float:
+    """Median seconds of a barrier that carries so many bytes, of five rounds."""
+    actors = [ray.remote(num_cpus=0)(Echo).remote(answered) for _ in range(partitions)]
+    with InputNode() as entry:
+        output = MultiOutputNode([actor.window.bind(entry) for actor in actors])
+    graph = output.experimental_compile(_buffer_size_bytes=4 << 20)
+    rounds, data = [], bytes(told)
+    for _ in range(6):
+        begin = time.perf_counter()
+        for _ in range(BARRIERS // 5):
+            ray.get(graph.execute(data))
+        rounds.append((time.perf_counter() - begin) / (BARRIERS // 5))
+    graph.teardown()
+    for actor in actors:
+        ray.kill(actor)
+    return statistics.median(rounds[1:])
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--workload", default=str(SHARED / "traces" / "YH1_sub.tr"))
+    parser.add_argument("--nodes", type=int, default=15_000)
+    parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--scheduler", default="sparrow")
+    options = parser.parse_args()
+    workload = load_workload(options.workload)
+    scheduler = find_scheduler(options.scheduler)
+    setting = Setting(
+        scheduler,
+        resolve_parameters(scheduler, {}),
+        workload,
+        load_cluster("homogeneous", options.nodes),
+        workload.short_cutoff_s or 90.5811,
+        (workload.long_partition or 0.98) if scheduler.hybrid else 1.0,
+        seed=1,
+    )
+    connect()
+    whole = emulate(setting, Observe(), in_process=True)
+    session = WindowSession(setting, Observe(), options.partitions, "graph")
+    sizes = [0, 0, 0]
+    try:
+        session.open(print)
+        print(session.plan(rhythm_of(setting, None)))
+
+        def barrier(told: bytes) -> Any:
+            frames = session.barrier(told)
+            sizes[0] += 1
+            sizes[1] += len(told)
+            sizes[2] += sum(map(len, frames))
+            return frames
+
+        end = drive(barrier, session.frames, rhythm_of(setting, None))
+        windows, wall_s = end.windows, end.wall_s
+        shares = session.shares()
+    finally:
+        session.close()
+    finish = {int(j): int(f) for s in shares for j, f in zip(s.jobs, s.finish_ns, strict=True)}
+    same = all(finish[j] == f for j, f in enumerate(whole.finish_ns.tolist()))
+    told, answered = sizes[1] // sizes[0], sizes[2] // sizes[0] // options.partitions
+    bare = barrier_s(options.partitions, told, answered)
+    each = wall_s / windows
+    print(f"{workload.name}, {options.nodes:,} nodes, {scheduler.name}, {options.partitions} partitions")
+    print(f"  {windows:,} windows in {wall_s:.1f} s (target {TARGET_S:.0f}), {1e3 * each:.3f} ms each")
+    print(f"  told {told} bytes, answered {answered} each; same finish times as one partition: {same}")
+    print(f"  a graph with equal bytes: {1e3 * bare:.3f} ms a barrier")
+    print(f"  rate of windows over rate of barriers: {bare / each:.2f} (target {TARGET})")
+    close()
+
+
+if __name__ == "__main__":
+    main()
