@@ -28,6 +28,12 @@ ROOT = str(Path(__file__).resolve().parents[2])
 os.environ.setdefault(
     "RAY_DEDUP_LOGS_SKIP_REGEX", "A worker died or was killed|Raylet is terminated|has been marked dead"
 )
+# `ray start --head` asks for a token as soon as this machine has one, and any `ray.init` makes one; yet a process that
+# joins offers it only when told. A cluster that wants none ignores it.
+if {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys() or (
+    Path.home() / ".ray" / "auth_token"
+).is_file():
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
 LOOK_S = 2.0  # how often a call that takes long looks whether Ray is still there
 
 _started = False
@@ -95,7 +101,7 @@ def connect(address: str | None = None) -> None:
     except (OSError, ValueError) as error:
         raise InputError(
             f"--address {address}: no Ray cluster answers there ({error}); `ray start --head` prints the address"
-            " of the one it starts"
+            " of the one it starts, and a cluster with a token wants that here too (docs/sweeps.md)"
         ) from None
 
 
