@@ -162,6 +162,8 @@ def count_dynamics(setting: Setting, faults: Faults | None, last_ns: int) -> dic
         first = int(faults.actors.end_outage[:nodes].max())  # schedulers come after the nodes
         counters["node_failures"], counters["node_downtime_ns"] = found.tolist()
         counters["scheduler_failures"] = int((faults.schedule.start[first:] <= last_ns).sum())
+    if faults is not None and setting.dynamics.outages is not None:
+        counters["outages_left_out"] = setting.dynamics.outages.kind.size - faults.schedule.size
     factors = straggler_factors(setting.dynamics, setting.workload.num_tasks, setting.seed)
     if factors is not None:
         counters["stragglers"] = int((factors > 1).sum())

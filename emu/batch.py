@@ -72,6 +72,10 @@ class Run:
         return found.get("status") == rd.FINISHED and same and inputs and all(f.is_file() for f in files)
 
 
+class RunFailed(RuntimeError):
+    """A run that others rest on has failed: which one, and its error in one line."""
+
+
 Started = Callable[[Run], None]
 Ended = Callable[[Run, str | None], None]
 """Is told that a run has ended, and its error in one line if it failed."""
@@ -151,7 +155,9 @@ def open_directory(out: Path, what: str, config: Mapping[str, Any]) -> None:
             raise InputError(
                 f"--out: {out} holds another {what}: {name} is {ours} here and {was} there; choose another directory"
             )
-    rd.write_manifest(out, {**found, **manifest, "status": rd.RUNNING})
+    rd.check_not_running(out, found, "--out")
+    rd.write_manifest(out, {**found, **manifest})
+    rd.take_up(out)
 
 
 def _run_on_ray(

@@ -114,6 +114,7 @@ def sweep(options: Namespace) -> int:
 
 def size(options: Namespace) -> int:
     """Find the fewest nodes that meet a target."""
+    from emu.batch import RunFailed
     from emu.progress import runs_bar
     from emu.sizing import find_size, render_probe
     from emu.targets import TOLERANCE, read_targets
@@ -123,18 +124,22 @@ def size(options: Namespace) -> int:
     targets = read_targets(options.target)
     config = _config(options, "scheduler")
     given = _bound(options, "tolerance", "share")
-    result = find_size(
-        config,
-        targets,
-        _hosting(options, config),
-        low=_bound(options, "low", "integer"),
-        high=_bound(options, "high", "integer"),
-        tolerance=TOLERANCE if given is None else given,
-        out=options.out,
-        tell=say,
-        show=None if options.json else lambda probe: put(render_probe(probe, targets)),
-        bar=runs_bar,
-    )
+    try:
+        result = find_size(
+            config,
+            targets,
+            _hosting(options, config),
+            low=_bound(options, "low", "integer"),
+            high=_bound(options, "high", "integer"),
+            tolerance=TOLERANCE if given is None else given,
+            out=options.out,
+            tell=say,
+            show=None if options.json else lambda probe: put(render_probe(probe, targets)),
+            bar=runs_bar,
+        )
+    except RunFailed as error:
+        note(str(error))
+        return 1
     put(rd.to_json(result.summary) if options.json else f"\n{result.answer}\nresults in {result.path}")
     return 0 if result.nodes is not None else 1
 

@@ -19,7 +19,7 @@ from emu.clocks import check_clock, costs_of
 from emu.columns import SCHEMA_VERSION
 from emu.config import Config, Given, layer_from_arguments, resolve
 from emu.config_file import layer_from_file, write_config
-from emu.dynamics import dynamics_of
+from emu.dynamics import dynamics_of, endless_task_note
 from emu.keys import BY_NAME
 from emu.metrics import after_warmup, offered_load
 from workloads.arrow import column
@@ -105,7 +105,8 @@ class Plan:
             if made_for and "nodes" not in self.config.workload_options and int(made_for[1]) != slots:
                 note += f"; --set workload_options.nodes={slots} makes {name} for this size"
             notes += (note,)
-        return notes
+        endless = endless_task_note(self.dynamics, self.workload)
+        return notes if endless is None else (*notes, endless)
 
     def setting(self, index: int, seed: int) -> Setting:
         """Return what the emulation of one scheduler with one seed depends on."""

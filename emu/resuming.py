@@ -95,7 +95,7 @@ def reopen(out: Path, given: Layer | None = None, scheduler: Any = None) -> Plan
             f"--resume: the scheduler of {out} was an object of a Python program; go on with it there, by"
             " emu.resume(folder, scheduler=…)"
         )
-    rd.check_not_running(out, manifest)
+    rd.check_not_running(out, manifest, "--resume")
     layer = layer_from_file(out / rd.CONFIG)
     if manifest.get("config", {}).get("workload") == KEPT_WORKLOAD:
         layer["workload"] = Given(_kept_workload(out, manifest), Place("workload"))

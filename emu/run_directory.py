@@ -69,8 +69,8 @@ def claim_new(name: str, manifest: Mapping[str, Any], config: str, root: str | P
             ) from None
 
 
-def check_not_running(out: Path, manifest: Mapping[str, Any]) -> None:
-    """Refuse a run directory that a process which is alive runs.
+def check_not_running(out: Path, manifest: Mapping[str, Any], option: str) -> None:
+    """Refuse a directory that a process which is alive writes; `option` is what named it.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def check_not_running(out: Path, manifest: Mapping[str, Any]) -> None:
         It does.
     """
     if manifest.get("status") == RUNNING and (who := _alive(manifest.get("process"))):
-        raise InputError(f"--resume: {out} is being run by {who}")
+        raise InputError(f"{option}: {out} is being run by {who}")
 
 
 def take_up(out: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from emu import run_directory as rd
-from emu.batch import Hosting, Run, open_directory, run_all
+from emu.batch import Hosting, Run, RunFailed, open_directory, run_all
 from emu.config import Config, Place, layer_from_arguments, resolve
 from emu.metrics import confidence_95
 from emu.plan import Memo, Plan, nodes_for_load, prepare
@@ -134,7 +134,9 @@ def size(
     Raises
     ------
     InputError
-        A target, name or value is wrong, or a run failed.
+        A target, name or value is wrong.
+    RunFailed
+        A run failed.
     """
     given = {"scheduler": scheduler, "workload": workload, "parameters": parameters, **settings}
     config = resolve([layer_from_arguments(given)])
@@ -279,7 +281,7 @@ def _run(
     def ended(run: Run, error: str | None) -> None:
         nonlocal done
         if error is not None:
-            raise RuntimeError(f"{run.folder} failed: {error}")
+            raise RunFailed(f"{run.folder} failed: {error}")
         done += 1
         started(run)
 

@@ -192,15 +192,19 @@ def send(w, t, src, dst, kind, a, b, c, d):
     time = t + delay
     if w.cost.model > 0:  # what a scheduler sends leaves when it is done
         time += w.cost.handler.spent[0]
-    now, lane = queue.now, queue.lane
-    tail = now.lane_tail[0]
+    now = queue.now
     if dst < now.first[0] or dst >= now.end[0]:
         post(now, queue.outbox, time, key, kind, dst, a, b, c, d)
-    elif (
-        delay == 0
-        or w.cost.model > 0
-        or (tail > now.lane_head[0] and lane.time[(tail - 1) & (lane.size - 1)] > time)
-    ):
+    else:
+        insert(queue, delay == 0 or w.cost.model > 0, time, key, kind, dst, a, b, c, d)
+
+
+@inlined
+def insert(queue, heaped, time, key, kind, dst, a, b, c, d):
+    """Put a message behind the others of the lane, or if it is earlier than those, or `heaped`, into the heap."""
+    now, lane = queue.now, queue.lane
+    tail = now.lane_tail[0]
+    if heaped or (tail > now.lane_head[0] and lane.time[(tail - 1) & (lane.size - 1)] > time):
         push(now, queue.heap, queue.pool, time, key, kind, dst, a, b, c, d)
     else:
         i = tail & (lane.size - 1)

@@ -13,6 +13,7 @@ from actors.kernel.queue import (
     PUBLISHED,
     RUNNING,
     copy_message,
+    insert,
     is_background,
     push,
     records,
@@ -180,7 +181,7 @@ def end_of_frame(frames, place, partitions):
 @inlined
 def enter(w, frames, row, barrier, delayed, is_first):
     """Put one message of a frame into lane or heap."""
-    queue, now, lane = w.queue, w.queue.now, w.queue.lane
+    queue, now = w.queue, w.queue.now
     time, key, kind, dst = frames[row], frames[row + 1], frames[row + 2], frames[row + 3]
     a, b, c, d = frames[row + 4], frames[row + 5], frames[row + 6], frames[row + 7]
     if w.faults.active == 1 and is_background(kind):
@@ -190,18 +191,10 @@ def enter(w, frames, row, barrier, delayed, is_first):
         delayed[1] += barrier - time
         delayed[2] = max(delayed[2], barrier - time)
         time = barrier
-    tail = now.lane_tail[0]
-    late = tail > now.lane_head[0] and lane.time[(tail - 1) & (lane.size - 1)] > time
     copied = dst == queue.seq.size - 1 and not is_first and not is_background(kind)
     if kind == PUBLISHED or copied:
         now.events[0] -= 1
-    if late or kind == PUBLISHED:
-        push(now, queue.heap, queue.pool, time, key, kind, dst, a, b, c, d)
-    else:
-        i = tail & (lane.size - 1)
-        write_message(lane, i, time, key, kind, dst, a, b, c, d)
-        queue.order[i] = tail
-        now.lane_tail[0] = tail + 1
+    insert(queue, kind == PUBLISHED, time, key, kind, dst, a, b, c, d)
 
 
 @compiled

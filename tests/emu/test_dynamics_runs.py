@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import emu
 from emu.plan import Plan, configure, prepare
 from workloads.errors import InputError
 
@@ -56,3 +57,23 @@ def test_what_does_not_go_together_is_refused(given: dict[str, Any], what: str) 
         plan_of(**given)
     assert what in str(error.value)
     assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_task_that_hardly_ever_ends_is_told_before() -> None:
+    options = {"jobs": 10, "service": "deterministic", "mean_task_s": 40.0, "nodes": 20}
+    fails = {"dynamics_mtbf": "10 s", "dynamics_mttr": "1 s"}
+    *_, note = plan_of(workload_options=options, **fails).notes
+    assert note == (
+        "the longest task takes 40 s and nodes fail every 10 s: about 55 attempts in the mean until it ends, "
+        "as a lost task starts anew"
+    )
+    short = plan_of(workload_options={**options, "mean_task_s": 20.0}, **fails).notes
+    assert not any("attempts" in note for note in short)
+
+
+def test_outages_of_schedulers_that_a_policy_lacks_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "failures.csv"
+    path.write_text("target,fail_s,repair_s\n3,1,2\nscheduler 7,1,2\ncentral,1,2\n")
+    given = {"workload": "poisson", "nodes": 20, "workload_options": {"jobs": 10}, "in_process": True}
+    result = emu.run(scheduler="central-fifo", dynamics_failures=path, **given)
+    assert result.summary["counters"]["outages_left_out"] == 1  # there is one scheduler

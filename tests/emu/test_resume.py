@@ -175,10 +175,10 @@ def test_one_that_is_being_run_is_refused(interrupted: Path, emu: Cli) -> None:
     ended.wait()
     for gone in ({**here, "pid": ended.pid}, {}):
         claim(**gone)
-        rd.check_not_running(interrupted, rd.read_manifest(interrupted))
+        rd.check_not_running(interrupted, rd.read_manifest(interrupted), "--resume")
     if Path("/proc/stat").exists():
         claim(**{**here, "since": 1.0})  # a process with that id came later
-        rd.check_not_running(interrupted, rd.read_manifest(interrupted))
+        rd.check_not_running(interrupted, rd.read_manifest(interrupted), "--resume")
 
 
 @pytest.mark.parametrize("what", ["workload", "scheduler"])

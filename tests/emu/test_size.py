@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import emu
 from emu import batch
+from emu import run_directory as rd
 from emu.sizing import size
 from emu.targets import Target, find_fewest, read_targets
 from workloads.errors import InputError
@@ -273,7 +275,19 @@ def test_a_run_that_fails_ends_the_search(emu: Cli, trace: Path, monkeypatch: py
     monkeypatch.setattr(batch, "execute", fails)
     ended = emu(*SIZE, "small", "--target", "p90 < 60s", "--out", "s", "--low", "3")
     assert ended.code == 1
-    assert "seed=1 failed: ValueError: not today" in ended.line()
+    assert ended.line().endswith("seed=1 failed: ValueError: not today")
+    assert json.loads(Path("s/manifest.json").read_text())["status"] == "failed"
+
+
+def test_a_directory_that_a_process_writes_is_left_alone(emu: Cli, trace: Path) -> None:
+    command = (*SIZE, "small", "--target", "p90 < 60s", "--out", "s", "--low", "3")
+    assert emu(*command).code == 0
+    rd.take_up(Path("s"))
+    ended = emu(*command)
+    assert (ended.code, ended.line().partition(" on ")[0]) == (
+        2,
+        f"emu: --out: s is being run by process {os.getpid()}",
+    )
 
 
 @pytest.mark.ray
