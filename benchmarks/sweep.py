@@ -1,6 +1,6 @@
 """Sweeps: 24 runs at once on all CPUs, and one after another, by the same sweep in one go.
 
-How to run: `python -m benchmarks.sweep [--jobs 300000] [--parallel 2] [--runs 24]`
+How to run: `python -m benchmarks.sweep [--jobs 420000] [--parallel 2] [--runs 24]`
 For debugging: `--jobs 2000 --runs 4`
 Both sweeps are hosted by one Ray session and write their own directory, in turn half by half, so that what else the
 machine does falls on both alike. With the default size a run takes 10 s or more on 2 cores. Target: 24 runs of 10 s or
@@ -45,7 +45,7 @@ def main() -> int:
     """Print seconds, the ratio and what a run takes."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
-        "--jobs", type=int, default=300_000, help="of the workload yahoo; about 40 tasks each"
+        "--jobs", type=int, default=420_000, help="of the workload yahoo; about 40 tasks each"
     )
     parser.add_argument("--parallel", type=int, default=2)
     parser.add_argument("--runs", type=int, default=24, help="a multiple of 8, or 4")
