@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from emu.keys import BY_NAME, KEYS, Key
+from emu.keys import BY_NAME, KEYS
+from emu.kinds import Key
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 

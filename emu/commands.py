@@ -12,7 +12,8 @@ from emu import run_directory as rd
 from emu.config import Config, Given, Layer, Place, layer_from_options, layer_from_set, read_value, resolve
 from emu.config_file import layer_from_file
 from emu.emulation import execute
-from emu.keys import BY_NAME, KINDS, Key
+from emu.keys import BY_NAME
+from emu.kinds import KINDS, Key
 from emu.plan import Plan, prepare
 from emu.progress import note, progress_bar, say
 from emu.tables import align, render_summary, to_ascii

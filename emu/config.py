@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from emu.keys import BY_NAME, GROUPS, KINDS, PARAMETERS, TABLES, WORKLOAD_OPTIONS, Key
+from emu.keys import BY_NAME, GROUPS, PARAMETERS, TABLES, WORKLOAD_OPTIONS
+from emu.kinds import KINDS, Key
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 

@@ -8,11 +8,11 @@ import math
 import re
 import time
 import tomllib
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from emu import run_directory as rd
 from emu.clocks import check_clock, costs_of
@@ -21,12 +21,13 @@ from emu.config import Config, Given, layer_from_arguments, resolve
 from emu.config_file import layer_from_file, write_config
 from emu.dynamics import dynamics_of, endless_task_note
 from emu.keys import BY_NAME
+from emu.loading import Memo, cluster_for_load, load_cluster_of, load_workload_of, once, path_of
 from emu.metrics import after_warmup, offered_load
 from workloads.arrow import column
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.jobs import JobWorkload
-from workloads.transform import at_load, busy_slots
+from workloads.transform import at_load
 
 if TYPE_CHECKING:
     from actors.schedulers.policy import Scheduler
@@ -38,9 +39,6 @@ KEPT_WORKLOAD = "./workload"
 """How a run directory names the workload that it keeps itself."""
 HOSTING = ("in_process", "address", "checkpoint")
 """Tables and keys that say how a run is hosted; its result is the same."""
-Memo = dict[Hashable, Any]
-"""What plans share: loaded workloads and clusters, by what they were loaded from."""
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +135,7 @@ class Plan:
         values = dict(self.config.values)
         values["scheduler"] = tuple(_name_of(given[i], self.schedulers[i].name) for i in self._which(index))
         for what in ("workload", "cluster"):
-            path = _path_of(self.config, what)
+            path = path_of(self.config, what)
             values[what] = values[what] if path is None else path.resolve()
         if values["dynamics.failures"] is not None:
             values["dynamics.failures"] = Path(values["dynamics.failures"]).resolve()
@@ -191,7 +189,7 @@ class Plan:
         """What was read, with its sha256: the workload's content, and files."""
         found = [{"what": "workload", "name": self.workload.name, "sha256": self.workload.fingerprint()}]
         for what in ("workload", "cluster"):
-            path = _path_of(self.config, what)
+            path = path_of(self.config, what)
             files = sorted(path.glob("*.parquet")) if path is not None and path.is_dir() else [path]
             found += [
                 {"what": f"{what} file", "name": str(f), "sha256": rd.sha256_of(f)}
@@ -255,17 +253,17 @@ def prepare(config: Config, memo: Memo | None = None) -> Plan:
     check_clock(config, schedulers, parameters)
     costs = costs_of(config)
     if not by_nodes:  # a wrong cluster is told before a workload takes its time
-        cluster = _load_cluster(config, config["nodes"], memo)
+        cluster = load_cluster_of(config, config["nodes"], memo)
     started = time.perf_counter()
-    source = _load_workload(config, memo)
+    source = load_workload_of(config, memo)
     load_s = time.perf_counter() - started
     if by_nodes:
-        cluster = _cluster_for_load(config, source, memo)
+        cluster = cluster_for_load(config, source, memo)
     workload = source
     if config["load"] is not None and not by_nodes:
         with config.blame("load"):
             wanted = (cluster.total_slots, config["load"])
-            workload = _once(memo, ("at_load", source, *wanted), lambda: at_load(source, *wanted))
+            workload = once(memo, ("at_load", source, *wanted), lambda: at_load(source, *wanted))
     cutoff_s, partition = _classes(config, workload, schedulers)
     _check(config, workload)
     submit_s = column(workload.jobs, "submit_s")
@@ -289,32 +287,6 @@ def prepare(config: Config, memo: Memo | None = None) -> Plan:
         costs=costs,
         dynamics=dynamics_of(config, cluster),
     )
-
-
-def nodes_for_load(config: Config, source: JobWorkload, load: float, memo: Memo) -> int:
-    """Return the number of nodes, at least one, on which a workload offers about this load."""
-    wanted = busy_slots(source) / load
-    nodes = max(round(wanted), 1)
-    for _ in range(8):  # exact at once where all nodes have equal slots; machine types come in proportion
-        slots = _load_cluster(config, nodes, memo).total_slots
-        better = max(round(nodes * wanted / slots), 1)
-        if better == nodes:
-            break
-        nodes = better
-    return nodes
-
-
-def _cluster_for_load(config: Config, source: JobWorkload, memo: Memo) -> Cluster:
-    with config.blame("load"):
-        return _load_cluster(config, nodes_for_load(config, source, config["load"], memo), memo)
-
-
-def _load_cluster(config: Config, nodes: int | None, memo: Memo) -> Cluster:
-    from clusters.cluster import load_cluster
-
-    name, slots = config["cluster"], config["slots"]
-    with config.blame("cluster"):
-        return _once(memo, ("cluster", name, nodes, slots), lambda: load_cluster(name, nodes, slots=slots))
 
 
 def scheduler_parameters(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[dict[str, Any], ...]:
@@ -353,32 +325,6 @@ def _targets(name: str, given: Given, schedulers: tuple[Scheduler, ...]) -> list
     raise given.place.error(f"{name!r} is {what}{did_you_mean(name, known)}")
 
 
-def _load_workload(config: Config, memo: Memo) -> JobWorkload:
-    from workloads.catalogue import load_workload
-
-    name = config["workload"]
-    if isinstance(name, JobWorkload):
-        return name
-    options = {option: given.value for option, given in config.workload_options.items()}
-    key = ("workload", name, tuple(sorted((option, repr(value)) for option, value in options.items())))
-    try:
-        return _once(memo, key, lambda: load_workload(name, options=options or None))
-    except InputError as error:
-        if error.file is not None:
-            raise
-        for name, given in config.workload_options.items():
-            if error.field == name or repr(name) in error.message:  # about an option: name its place
-                raise given.place.error(error.message) from None
-        raise config.error("workload", error.message) from None
-
-
-def _once(memo: Memo, key: Hashable, make: Callable[[], T]) -> T:
-    if key not in memo:
-        memo[key] = make()
-    made: T = memo[key]
-    return made
-
-
 def _classes(config: Config, workload: JobWorkload, schedulers: tuple[Scheduler, ...]) -> tuple[float, float]:
     """Return short cut-off and long partition: the user's, else the workload's, else infinity and 1."""
     cutoff_s = config["short_cutoff"] if config["short_cutoff"] is not None else workload.short_cutoff_s
@@ -414,14 +360,3 @@ def _name_of(given: Any, name: str) -> str:
 def _is_object(given: Any) -> bool:
     """Return whether a scheduler is one that no configuration file can name."""
     return not isinstance(given, str | type) or getattr(given, "__module__", None) == "__main__"
-
-
-def _path_of(config: Config, what: str) -> Path | None:
-    """Return the path of the workload or cluster; None when it is a name or an object."""
-    from clusters.cluster import presets
-    from workloads.catalogue import generators
-
-    given = config[what]
-    if not isinstance(given, str | Path) or given in (generators() if what == "workload" else presets()):
-        return None
-    return Path(given)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from emu.columns import COSTS, FILES, JOBS, LIVE_TIMELINE, TASKS, TIMELINE, Column
 from emu.config_file import as_toml
-from emu.keys import KEYS, KINDS, Key
+from emu.keys import KEYS
+from emu.kinds import KINDS, Key
 
 _MADE = (
     "<!-- Made by `python -m emu.reference docs/reference`; a test fails when it is stale. Do not edit. -->"

@@ -14,8 +14,9 @@ import numpy as np
 from emu import run_directory as rd
 from emu.batch import Hosting, Run, RunFailed, open_directory, run_all
 from emu.config import Config, Place, layer_from_arguments, resolve
+from emu.loading import Memo, nodes_for_load
 from emu.metrics import confidence_95
-from emu.plan import Memo, Plan, nodes_for_load, prepare
+from emu.plan import Plan, prepare
 from emu.tables import align, with_error
 from emu.targets import TOLERANCE, Search, Target, find_fewest, read_targets
 from workloads.arrow import column

@@ -16,7 +16,8 @@ from emu import run_directory as rd
 from emu.batch import Hosting, Run, memory_bytes, open_directory, run_all
 from emu.config import flatten
 from emu.grid import SWEEP, Grid, Point, read_grid
-from emu.plan import Memo, Plan, prepare
+from emu.loading import Memo
+from emu.plan import Plan, prepare
 from emu.sweep_report import compare_groups, figures_of, group_points, render_group, summary_rows
 from workloads.errors import InputError
 

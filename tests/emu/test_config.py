@@ -18,7 +18,8 @@ from emu.config import (
     resolve,
 )
 from emu.config_file import key_lines, layer_from_file, write_config
-from emu.keys import BY_NAME, KEYS, KINDS
+from emu.keys import BY_NAME, KEYS
+from emu.kinds import KINDS
 from workloads.errors import InputError
 
 
