@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from workloads.errors import InputError
+from workloads.generators.cloudera import cloudera_c
+from workloads.generators.facebook import facebook
+from workloads.generators.google import google
 from workloads.generators.poisson import poisson
+from workloads.generators.synthetic import synthetic
 from workloads.generators.yahoo import yahoo
 from workloads.hints import did_you_mean, names_beside
 from workloads.jobs import JobWorkload
@@ -20,7 +24,14 @@ from workloads.units import parse_duration
 __all__ = ["generators", "known_trace", "load_workload", "save_workload"]
 
 # One line for a new generator: its parameters are keyword arguments, all with defaults, `seed` among them.
-_GENERATORS: dict[str, Callable[..., JobWorkload]] = {"poisson": poisson, "yahoo": yahoo}
+_GENERATORS: dict[str, Callable[..., JobWorkload]] = {
+    "cloudera-c": cloudera_c,
+    "facebook": facebook,
+    "google": google,
+    "poisson": poisson,
+    "synthetic": synthetic,
+    "yahoo": yahoo,
+}
 _FORMATS = ("parquet", "tr", "tr.gz")
 
 

@@ -16,7 +16,7 @@ def workload():
 
 
 def test_generators_are_listed_with_their_parameters():
-    assert sorted(generators()) == ["poisson", "yahoo"]
+    assert sorted(generators()) == ["cloudera-c", "facebook", "google", "poisson", "synthetic", "yahoo"]
     assert "jobs=24262" in generators()["yahoo"]
     assert all("\n" not in line for line in generators().values())
 
@@ -38,7 +38,7 @@ def test_generators_are_reached_by_name_with_options_as_text():
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("yaho", {}, r"unknown workload 'yaho'; did you mean 'yahoo'\? \(known: poisson, yahoo\)"),
+        ("yaho", {}, r"unknown workload 'yaho'; did you mean 'yahoo'\? \(known: cloudera-c, facebook, "),
         ("", {}, "is not a workload"),
         ("nothing.tr", {}, "nothing.tr: no such file or folder"),
         ("no/such/folder", {}, "no/such/folder: no such file or folder"),

@@ -6,8 +6,6 @@ from workloads.errors import InputError
 from workloads.generators.clustered import LEVELS, ClassShape, ClusteredTrace, JobCluster, generate, quantile
 from workloads.generators.yahoo import YAHOO, yahoo
 
-PUBLISHED_TASKS = 968_335
-
 
 @pytest.fixture(scope="module")
 def drawn():
@@ -31,7 +29,7 @@ def test_the_published_jobs_and_task_seconds_are_met(drawn):
 
 
 def test_the_number_of_tasks_is_near_the_published(drawn):
-    assert drawn[0].num_tasks == pytest.approx(PUBLISHED_TASKS, rel=0.05)
+    assert drawn[0].num_tasks == pytest.approx(YAHOO.tasks, rel=0.05)
 
 
 @pytest.mark.parametrize("is_long", [False, True])

@@ -12,34 +12,47 @@ is the recipe:
 3. For every job of a class a number of tasks and a mean duration are drawn independently from the class's
    quantiles. Pairs are given to jobs by rank: the job with the k-th most task-seconds gets the pair with the
    k-th largest product. The number of tasks is the pair's; the mean duration is task-seconds / tasks.
-4. Task durations spread around the job's mean by the class's coefficient of variation, positive always.
-5. Arrivals are Poisson, with the mean gap at which the drawn task-seconds load the nodes as asked.
+4. Task durations spread around the job's mean by the class's coefficient of variation, positive but for
+   what rounds to 0 at a microsecond (one task in a million).
+5. Arrivals have the mean gap at which the drawn task-seconds load the nodes as asked; the process is one of
+   `workloads.generators.arrivals`.
 
-Clusters and excerpt disagree on how much work a job has. Task-seconds and class are kept, and the mean
-durations give: before step 3 they are stretched to ``cutoff * (duration / cutoff) ** power``, with the power
-that brings the mean product of the pairs to the class's mean task-seconds. It leaves durations on their side
-of the cut-off. Where step 3 still puts a mean on the wrong side (the exponential is not the excerpt's
-shape), the number of tasks gives: it is moved to the nearest count that is on the right side.
+Clusters and excerpt disagree on how much work a job has. Task-seconds and class are kept, and mean durations
+give, or numbers of tasks; the trace says which (`keeps`).
+
+- ``"tasks"`` (Yahoo): before step 3 mean durations are stretched to
+  ``cutoff * (duration / cutoff) ** power``, with the power that brings the mean product of the pairs to the
+  class's mean task-seconds. It leaves durations on their side of the cut-off.
+- ``"durations"`` (Facebook, Cloudera-c): in step 3 the mean duration is the pair's and the number of tasks is
+  task-seconds / duration, a whole number of at least one.
+
+Where a mean is still on the wrong side of the cut-off (the exponential is not the excerpt's shape), the
+number of tasks gives: it is moved to the nearest count that is on the right side.
+
+A trace without centroids (Google) takes another way through steps 2 and 3: pairs follow the quantiles level
+by level, tasks and durations correlated as measured; a job's task-seconds are its pair's product. Where the
+share of task-seconds in long jobs is published, mean durations of long jobs are stretched as above until the
+drawn jobs have it.
 
 References
 ----------
 .. [1] Y. Chen, A. Ganapathi, R. Griffith, R. Katz. The Case for Evaluating MapReduce Performance Using
-   Workload Suites. MASCOTS 2011 (Yahoo).
+   Workload Suites. MASCOTS 2011 (Yahoo). doi:10.1109/MASCOTS.2011.12
 .. [2] Y. Chen, S. Alspaugh, R. Katz. Interactive Analytical Processing in Big Data Systems. PVLDB 5(12),
-2012,
-   arXiv:1208.4174 (Facebook and Cloudera's customers).
+   2012, arXiv:1208.4174 (Facebook and Cloudera's customers).
 .. [3] P. Delgado, F. Dinu, A.-M. Kermarrec, W. Zwaenepoel. Hawk: Hybrid Datacenter Scheduling. ATC 2015.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from workloads.apportion import apportion
-from workloads.generators.draws import arrivals, check_load, generator, offered_load
+from workloads.generators.arrivals import Arrivals
+from workloads.generators.draws import check_load, generator, offered_load
 from workloads.jobs import Float64Array, Int64Array, JobWorkload, make_workload
 
 LEVELS = np.array([0, 1, 5, 10, 25, 50, 75, 90, 95, 99, 100]) / 100
@@ -59,16 +72,49 @@ class JobCluster:
 
 @dataclass(frozen=True)
 class ClassShape:
-    """Quantiles over the jobs of a class at `LEVELS`: tasks, mean duration (s), variation inside the job."""
+    """Quantiles over the jobs of a class at `LEVELS`: tasks, mean duration (s), variation inside the job.
+
+    `correlation` is that of the normal variables whose ranks tasks and mean durations follow, where the
+    clusters have no centroids. Half the jobs may have one task, so that it is a little above the measured
+    correlation of the logarithms.
+    """
 
     num_tasks: tuple[float, ...]
     mean_task_s: tuple[float, ...]
     cv: tuple[float, ...]
+    correlation: float = 0.0
+
+    def at_cutoff(self, old_s: float, new_s: float, power: float = 1.0) -> ClassShape:
+        """Return the shape for another cut-off (s): durations scaled with it, then stretched by a power."""
+        return replace(self, mean_task_s=tuple(new_s * (d / old_s) ** power for d in self.mean_task_s))
 
 
 @dataclass(frozen=True)
 class ClusteredTrace:
-    """A published trace as data; `clusters[0]` are the short jobs, the others the long ones."""
+    """A published trace as data; `clusters[0]` are the short jobs, the others the long ones.
+
+    Attributes
+    ----------
+    name : str
+    clusters : tuple of JobCluster
+        Either all have a centroid or none has.
+    short, long : ClassShape
+    short_cutoff_s, long_partition : float
+        As in `workloads.jobs.JobWorkload`.
+    source : str
+        Where clusters and quantiles are from.
+    stand_in : str
+        What is not published and what stands in for it; empty if nothing is missing.
+    keeps : str
+        What keeps its quantiles where they and the centroids disagree, ``tasks`` or ``durations``.
+    quantiles : str
+        What the tables of `short` and `long` are: ``measured`` on the trace, ``synthetic`` (measured on jobs
+        that another generator made) or a ``stand-in`` (another trace's).
+    tasks : int | None
+        Published number of tasks.
+    long_jobs, long_task_seconds : float | None
+        Published shares (0..1) of long jobs: of all jobs, and of all task-seconds.
+    """
 
     name: str
     clusters: tuple[JobCluster, ...]
@@ -77,14 +123,35 @@ class ClusteredTrace:
     short_cutoff_s: float
     long_partition: float
     source: str
+    stand_in: str = ""
+    keeps: Literal["tasks", "durations"] = "tasks"
+    quantiles: Literal["measured", "synthetic", "stand-in"] = "measured"
+    tasks: int | None = None
+    long_jobs: float | None = None
+    long_task_seconds: float | None = None
 
     @property
     def num_jobs(self) -> int:
         """The published number of jobs."""
         return sum(c.jobs for c in self.clusters)
 
+    @property
+    def has_centroids(self) -> bool:
+        """Whether the task-seconds of the clusters are known."""
+        return all(c.task_s is not None for c in self.clusters)
 
-def generate(trace: ClusteredTrace, *, jobs: int, seed: int, load: float, nodes: int) -> JobWorkload:
+
+class _Drawn(NamedTuple):
+    """The jobs of a class: tasks, task-seconds, and what gave (in words)."""
+
+    num_tasks: Int64Array
+    task_s: Float64Array
+    gave: str
+
+
+def generate(
+    trace: ClusteredTrace, *, jobs: int, seed: int, load: float, nodes: int, arrivals: Arrivals | None = None
+) -> JobWorkload:
     """Draw a workload of `jobs` jobs that loads `nodes` one-slot nodes by `load` until the last arrival.
 
     Raises
@@ -93,28 +160,28 @@ def generate(trace: ClusteredTrace, *, jobs: int, seed: int, load: float, nodes:
         A parameter is out of its range.
     """
     check_load(jobs, load, nodes)
+    arrivals = arrivals or Arrivals()
     rng = generator(seed)
     cluster = np.repeat(np.arange(len(trace.clusters)), apportion(jobs, [c.jobs for c in trace.clusters]))
     rng.shuffle(cluster)
     num_tasks = np.empty(jobs, np.int64)
-    task_s = np.empty(jobs)
+    task_s = np.zeros(jobs)
     cv = np.empty(jobs)
-    moved = 0
-    powers = []
+    gave = []
     for is_long, shape in ((False, trace.short), (True, trace.long)):
         rows = np.flatnonzero((cluster > 0) == is_long)
         if len(rows) == 0:
             continue
-        work = _draw_work(rng, trace, cluster[rows])
-        power = _stretch(shape, trace, is_long)
-        num_tasks[rows], task_s[rows] = _couple(rng, shape, work, power, trace.short_cutoff_s)
-        num_tasks[rows], gave = _keep_class(num_tasks[rows], task_s[rows], trace.short_cutoff_s, is_long)
+        if trace.has_centroids:
+            drawn = _around_centroids(rng, trace, cluster[rows], is_long)
+        else:
+            drawn = _by_quantiles(rng, trace, len(rows), is_long, short_task_s=float(task_s.sum()))
+        num_tasks[rows], task_s[rows] = drawn.num_tasks, drawn.task_s
+        gave.append(f"{'long' if is_long else 'short'} jobs: {drawn.gave}")
         cv[rows] = np.interp(rng.random(len(rows)), LEVELS, shape.cv)
-        moved += gave
-        powers.append(power)
     duration_s = _spread(rng, task_s / num_tasks, num_tasks, cv)
     total_s = float(duration_s.sum())
-    submit_s = np.round(arrivals(rng, jobs, total_s / (load * nodes * jobs)), _DIGITS)
+    submit_s = np.round(arrivals.times(rng, jobs, total_s / (load * nodes * jobs)), _DIGITS)
     return make_workload(
         trace.name,
         submit_s,
@@ -125,18 +192,24 @@ def generate(trace: ClusteredTrace, *, jobs: int, seed: int, load: float, nodes:
         metadata={
             "origin": f"generator {trace.name}",
             "source": trace.source,
-            "parameters": f"jobs={jobs} seed={seed} load={load:g} nodes={nodes}",
-            "recipe": "clusters by published counts; task-seconds exponential around the centroid; "
-            "tasks from the class's quantiles; mean duration = task-seconds / tasks; Poisson arrivals",
-            "what_gave": "mean durations stretched by power "
-            + " and ".join(f"{p:.3f}" for p in powers)
-            + f" about the cut-off (short and long); tasks of {moved} jobs moved to keep their class",
+            "parameters": f"jobs={jobs} seed={seed} load={load:g} nodes={nodes} arrivals={arrivals}",
+            "recipe": _RECIPES[trace.has_centroids],
+            **({"stand_in": trace.stand_in} if trace.stand_in else {}),
+            "what_gave": "; ".join(gave),
             "long_by_cluster": f"{np.count_nonzero(cluster) / jobs:.4f}",
             "task_seconds": f"{total_s:.6g}",
             "long_task_seconds": f"{float(task_s[cluster > 0].sum()) / float(task_s.sum()):.4f}",
             "offered_load": f"{offered_load(total_s, float(submit_s[-1]), nodes)} on {nodes} one-slot nodes",
         },
     )
+
+
+_RECIPES = {
+    True: "clusters by published counts; task-seconds exponential around the centroid; tasks from the "
+    "class's quantiles; mean duration = task-seconds / tasks",
+    False: "classes by published counts; tasks and mean durations from the class's quantiles, correlated as "
+    "measured; task-seconds = tasks * mean duration",
+}
 
 
 def quantile(table: tuple[float, ...], u: Float64Array) -> Float64Array:
@@ -149,45 +222,85 @@ def quantile(table: tuple[float, ...], u: Float64Array) -> Float64Array:
     return 1 / np.interp(u, LEVELS, 1 / np.maximum(table, _SHORTEST_S))
 
 
+def _around_centroids(
+    rng: np.random.Generator, trace: ClusteredTrace, cluster: Int64Array, is_long: bool
+) -> _Drawn:
+    """Draw the jobs of a class whose clusters have centroids; `cluster` is that of each job."""
+    shape = trace.long if is_long else trace.short
+    work = _draw_work(rng, trace, cluster)
+    tasks = np.rint(quantile(shape.num_tasks, rng.random(len(work)))).astype(np.int64)
+    mean_s = quantile(shape.mean_task_s, rng.random(len(work)))
+    if trace.keeps == "tasks":
+        power = _stretch(shape, trace, is_long)
+        mean_s = trace.short_cutoff_s * (mean_s / trace.short_cutoff_s) ** power
+        gave = f"mean durations stretched by power {power:.3f} about the cut-off"
+    by_product = np.argsort(tasks * mean_s, kind="stable")
+    num_tasks = np.empty_like(tasks)
+    num_tasks[np.argsort(work, kind="stable")] = tasks[by_product]
+    if trace.keeps == "durations":
+        mean_s[np.argsort(work, kind="stable")] = mean_s[by_product]
+        num_tasks = np.maximum(np.rint(work / mean_s), 1).astype(np.int64)
+        gave = f"{num_tasks.mean() / tasks.mean():.3g} times as many tasks as by the quantiles"
+    kept, moved = _keep_class(num_tasks, work, trace.short_cutoff_s, is_long)
+    return _Drawn(kept, work, f"{gave}, tasks of {moved} jobs moved to keep their class")
+
+
 def _draw_work(rng: np.random.Generator, trace: ClusteredTrace, cluster: Int64Array) -> Float64Array:
-    """Return task-seconds by job, NaN where the trace has no centroid: exponential, its mean the centroid."""
+    """Return task-seconds by job: exponential, and the mean over a cluster is its centroid."""
     draws = rng.standard_exponential(len(cluster))
     sizes = np.bincount(cluster, minlength=len(trace.clusters))
     sums = np.bincount(cluster, draws, minlength=len(trace.clusters))
-    centroid = np.array([math.nan if c.task_s is None else c.task_s for c in trace.clusters])
-    with np.errstate(invalid="ignore"):
+    centroid = np.array([c.task_s for c in trace.clusters], np.float64)
+    with np.errstate(invalid="ignore"):  # clusters of the other class have no jobs here
         return draws * (centroid * sizes / sums)[cluster]
+
+
+def _by_quantiles(
+    rng: np.random.Generator, trace: ClusteredTrace, count: int, is_long: bool, short_task_s: float
+) -> _Drawn:
+    """Draw `count` jobs of a class without centroids; `short_task_s` is what short jobs have in all."""
+    shape = trace.long if is_long else trace.short
+    first, second = rng.standard_normal(count), rng.standard_normal(count)
+    second = shape.correlation * first + np.sqrt(1 - shape.correlation**2) * second
+    tasks = np.rint(quantile(shape.num_tasks, _levels(rng, first))).astype(np.int64)
+    ratio = quantile(shape.mean_task_s, _levels(rng, second)) / trace.short_cutoff_s
+    power = 1.0
+    if is_long and trace.long_task_seconds is not None:
+        wanted = short_task_s * trace.long_task_seconds / (1 - trace.long_task_seconds)
+        power = _power(tasks, ratio, wanted / trace.short_cutoff_s / count, is_long)
+        power = min(max(power, 0.5), 2.0)  # a few jobs cannot meet any share: durations stay near the table
+    gave = "nothing" if power == 1 else f"mean durations stretched by power {power:.3f} about the cut-off"
+    return _Drawn(tasks, tasks * (trace.short_cutoff_s * ratio**power), gave)
+
+
+def _levels(rng: np.random.Generator, values: Float64Array) -> Float64Array:
+    """Return a level (0..1) for each value, in the order of the values and one in each of equal parts."""
+    levels = np.empty(len(values))
+    levels[np.argsort(values, kind="stable")] = (np.arange(len(values)) + rng.random(len(values))) / len(
+        values
+    )
+    return levels
 
 
 def _stretch(shape: ClassShape, trace: ClusteredTrace, is_long: bool) -> float:
     """Return the power about the cut-off at which tasks times duration have the class's mean task-seconds."""
     clusters = [c for i, c in enumerate(trace.clusters) if (i > 0) == is_long]
-    if any(c.task_s is None for c in clusters):
-        return 1.0
     mean_work = sum(c.jobs * (c.task_s or 0) for c in clusters) / sum(c.jobs for c in clusters)
     u = (np.arange(4096) + 0.5) / 4096
     tasks = float(quantile(shape.num_tasks, u).mean())
     ratio = quantile(shape.mean_task_s, u) / trace.short_cutoff_s
+    return _power(tasks, ratio, mean_work / trace.short_cutoff_s, is_long)
+
+
+def _power(num_tasks: Int64Array | float, ratio: Float64Array, mean_work: float, is_long: bool) -> float:
+    """Return the power of duration ratios at which jobs have the mean work, in units of the cut-off."""
     # Stretched durations grow with the power for long jobs and shrink for short ones, so bisection finds it.
     low, high = 0.0, 8.0
     for _ in range(60):
         power = (low + high) / 2
-        too_much = tasks * trace.short_cutoff_s * float((ratio**power).mean()) > mean_work
+        too_much = float((num_tasks * ratio**power).mean()) > mean_work
         low, high = (low, power) if too_much == is_long else (power, high)
     return round((low + high) / 2, 6)
-
-
-def _couple(
-    rng: np.random.Generator, shape: ClassShape, work: Float64Array, power: float, cutoff_s: float
-) -> tuple[Int64Array, Float64Array]:
-    """Return (number of tasks, task-seconds) of the jobs of a class; see step 3 of the module."""
-    tasks = np.rint(quantile(shape.num_tasks, rng.random(len(work)))).astype(np.int64)
-    mean_s = cutoff_s * (quantile(shape.mean_task_s, rng.random(len(work))) / cutoff_s) ** power
-    product = tasks * mean_s
-    work = np.where(np.isnan(work), product, work)
-    given = np.empty_like(tasks)
-    given[np.argsort(work, kind="stable")] = tasks[np.argsort(product, kind="stable")]
-    return given, work
 
 
 def _keep_class(

@@ -1,4 +1,4 @@
-"""What all generators share: seeded random numbers, Poisson arrivals, and the checks of common parameters."""
+"""What all generators share: seeded random numbers and the checks of common parameters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numbers
 import numpy as np
 
 from workloads.errors import InputError
-from workloads.jobs import Float64Array
 
 MAX_JOBS = 10_000_000
 
@@ -25,11 +24,6 @@ def generator(seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(int(seed))))
 
 
-def arrivals(rng: np.random.Generator, count: int, mean_gap_s: float) -> Float64Array:
-    """Return the first `count` times of a Poisson process with the given mean gap, from time 0 on."""
-    return np.cumsum(rng.standard_exponential(count)) * mean_gap_s
-
-
 def check_load(jobs: int, load: float, nodes: int) -> None:
     """Refuse a number of jobs, an offered load or a number of nodes out of range."""
     check_whole("jobs", jobs, 1, MAX_JOBS)
@@ -41,6 +35,12 @@ def check_whole(name: str, value: object, least: int, most: int) -> None:
     """Refuse what is not a whole number in ``least..most``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= int(value) <= most:
         raise InputError(f"{value!r} is not a whole number from {least} to {most}", field=name)
+
+
+def check_share(name: str, value: object) -> None:
+    """Refuse what is not a number in 0..1."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) <= 1:
+        raise InputError(f"{value!r} is not a share in 0..1", field=name)
 
 
 def check_positive(name: str, value: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workloads.generators.arrivals import Arrivals
 from workloads.generators.clustered import ClassShape, ClusteredTrace, JobCluster, generate
 from workloads.jobs import JobWorkload
 from workloads.known import known_trace
@@ -37,10 +38,24 @@ YAHOO = ClusteredTrace(
     short_cutoff_s=_CUTOFF_S,
     long_partition=_LONG_PARTITION,
     source="clusters: Chen et al., MASCOTS 2011; quantiles: excerpt of the trace of Hawk (ATC 2015)",
+    tasks=968_335,
+    long_jobs=0.0941,
+    long_task_seconds=0.9831,
 )
 
 
-def yahoo(*, jobs: int = 24262, seed: int = 0, load: float = 0.9, nodes: int = 15000) -> JobWorkload:
+def yahoo(
+    *,
+    jobs: int = 24262,
+    seed: int = 0,
+    load: float = 0.9,
+    nodes: int = 15000,
+    arrivals: str = "poisson",
+    burst_ratio: float = 5.0,
+    burst_jobs: float = 10.0,
+    period_s: float = 86400.0,
+    amplitude: float = 0.5,
+) -> JobWorkload:
     """Return jobs drawn from the published clusters of Yahoo and the measured quantiles of its trace.
 
     Parameters
@@ -52,6 +67,14 @@ def yahoo(*, jobs: int = 24262, seed: int = 0, load: float = 0.9, nodes: int = 1
         Offered load: task-seconds over the span of the arrivals times `nodes`.
     nodes : int
         One-slot nodes the load is meant for. A higher load packs the same jobs into less time.
+    arrivals : str
+        ``poisson``, ``bursty`` or ``diurnal``, with `burst_ratio` and `burst_jobs`, or `period_s` and
+        `amplitude`, as in `workloads.generators.arrivals`.
+
+    Raises
+    ------
+    InputError
+        A parameter is out of its range.
 
     Notes
     -----
@@ -61,6 +84,7 @@ def yahoo(*, jobs: int = 24262, seed: int = 0, load: float = 0.9, nodes: int = 1
     the clusters have 2.4 times the work a job that the excerpt has, so that the median of the mean duration
     is 55 s in short and 2,200 s in long jobs, where the excerpt has 13.5 s and 717 s. The longest tasks
     outlast the arrivals: about an eighth of the work is done after the last of them.
-    `workloads.generators.clustered` has the recipe.
+    `workloads.generators.clustered` has the recipe, `workloads.generators.closeness` the comparison.
     """
-    return generate(YAHOO, jobs=jobs, seed=seed, load=load, nodes=nodes)
+    process = Arrivals(arrivals, burst_ratio, burst_jobs, period_s, amplitude)
+    return generate(YAHOO, jobs=jobs, seed=seed, load=load, nodes=nodes, arrivals=process)

@@ -1,0 +1,83 @@
+"""How close the generators of published traces come to the published figures, over seeds.
+
+How to run: `python -m benchmarks.generators [--seeds 10] [--quantiles]`
+For debugging: `--seeds 1 --jobs 2000`
+Every generator makes the published number of jobs, `facebook` its default. Ends with 1 if a target is missed:
+the number of jobs exact, the share of long jobs within 0.3 points by cluster, the share of their task-seconds
+within 2 points in the mean over the seeds.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+
+from workloads.generators.closeness import closeness, render_closeness
+from workloads.generators.cloudera import cloudera_c
+from workloads.generators.facebook import facebook
+from workloads.generators.google import google
+from workloads.generators.yahoo import yahoo
+from workloads.jobs import JobWorkload
+
+GENERATORS: tuple[Callable[..., JobWorkload], ...] = (yahoo, cloudera_c, facebook, google)
+MAX_JOBS_OFF, MAX_WORK_OFF = 0.003, 0.02  # shares
+COLUMNS = ("jobs", "tasks", "long jobs", "by cut-off", "their work", "by cut-off", "load", "seconds")
+
+
+def row(make: Callable[..., JobWorkload], seed: int, jobs: int | None) -> tuple[dict, list[float]]:
+    """Return what was found for one seed, and the figures of its line."""
+    begin = time.perf_counter()
+    workload = make(seed=seed) if jobs is None else make(seed=seed, jobs=jobs)
+    took_s = time.perf_counter() - begin
+    found = closeness(workload)
+    assert found is not None
+    shares = [found[s][by] for s in ("long_jobs", "long_task_seconds") for by in ("by_cluster", "by_cutoff")]
+    load = float(workload.metadata["offered_load"].split()[0])
+    return found, [workload.num_jobs, workload.num_tasks, *shares, load, took_s]
+
+
+def line(label: str, figures: list[float | None]) -> str:
+    """Return a line of the table."""
+    formats = ("{:,.0f}", "{:,.0f}", *("{:.2%}",) * 4, "{:.3f}", "{:.2f}")
+    cells = ["-" if f is None else form.format(f) for form, f in zip(formats, figures, strict=True)]
+    return f"{label:>10s}" + "".join(f"{cell:>12s}" for cell in cells)
+
+
+def measure(make: Callable[..., JobWorkload], seeds: int, jobs: int | None, quantiles: bool) -> bool:
+    """Print the table of one generator; whether it meets the targets."""
+    drawn = [row(make, seed, jobs) for seed in range(seeds)]
+    found = drawn[0][0]
+    share, work = (found[s]["published"] for s in ("long_jobs", "long_task_seconds"))
+    print(f"\n{found['trace']}\n{'':10s}" + "".join(f"{c:>12s}" for c in COLUMNS))
+    counts = [found[c]["published"] for c in ("jobs", "tasks")]
+    print(line("published", [*counts, share, share, work, work, None, None]))
+    for seed, (_, figures) in enumerate(drawn):
+        print(line(f"seed {seed}", [*figures]))
+    mean = [sum(column) / seeds for column in zip(*(figures for _, figures in drawn), strict=True)]
+    print(line("mean", [*mean]))
+    if quantiles:
+        print(render_closeness(found), end="")
+    wanted_jobs = jobs or (drawn[0][1][0] if make is facebook else counts[0])
+    met = (
+        all(figures[0] == wanted_jobs and abs(figures[2] - share) <= MAX_JOBS_OFF for _, figures in drawn)
+        and abs(mean[4] - work) <= MAX_WORK_OFF
+    )
+    print("met" if met else "missed")
+    return met
+
+
+def main() -> int:
+    """Measure all generators."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--jobs", type=int, help="of every generator, instead of its default")
+    parser.add_argument(
+        "--quantiles", action="store_true", help="of the first seed, beside those of the table"
+    )
+    options = parser.parse_args()
+    met = [measure(make, options.seeds, options.jobs, options.quantiles) for make in GENERATORS]
+    return 0 if all(met) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
