@@ -8,10 +8,8 @@ estimate from it.
 from __future__ import annotations
 
 import gzip
-import io
-import zlib
+import os
 from array import array
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
 
@@ -21,6 +19,7 @@ from workloads.arrow import column
 from workloads.errors import InputError
 from workloads.jobs import MAX_TIME_S, Int64Array, JobWorkload, check_times, make_workload
 from workloads.known import known_trace
+from workloads.readers.source import read_lines, shown
 
 LINE_FORMAT = "submit_time num_tasks mean_task_duration duration..."
 _HEAD = ("submit_time", "num_tasks", "mean_task_duration")
@@ -39,7 +38,9 @@ def read_tr(path: str | Path) -> JobWorkload:
     """
     submit, means, durations = array("d"), array("d"), array("d")
     counts, lines = array("q"), array("q")
-    for number, line in _lines(path):
+    if os.path.isdir(path):
+        raise InputError("is not a file; want a .tr file, or a folder with jobs.parquet", file=path)
+    for number, line in read_lines(path):
         fields = line.split()
         if not fields:
             continue
@@ -136,43 +137,22 @@ def _write_lines(workload: JobWorkload, out: BinaryIO) -> None:
     out.write("".join(text).encode())
 
 
-def _lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
-    """Yield (1-based number, line) of a plain or gzip file; what cannot be read is an `InputError`."""
-    number = 0
-    try:
-        if Path(path).exists() and not Path(path).is_file():
-            raise InputError("is not a file; want a .tr file, or a folder with jobs.parquet", file=path)
-        with open(path, "rb") as raw:
-            packed = raw.peek(2)[:2] == b"\x1f\x8b"
-            stream = io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 20) if packed else raw
-            for number, line in enumerate(stream, start=1):
-                yield number, line
-    except EOFError:
-        raise InputError(
-            "the gzip stream ends too early; the file is truncated", file=path, line=number + 1
-        ) from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"the gzip stream is corrupt ({error})", file=path, line=number + 1) from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=path) from None
-
-
 def _explain(path: str | Path, number: int, fields: list[bytes]) -> NoReturn:
     """Raise the error for a line that is wrong, naming its first wrong field."""
     for at, text in enumerate(fields):
         name = _HEAD[at] if at < 3 else f"duration {at - 2}"
         value = _number(text)
         if value is None:
-            raise InputError(f"{_shown(text)} is not a number", file=path, line=number, field=name)
+            raise InputError(f"{shown(text)} is not a number", file=path, line=number, field=name)
         if at == 1 and (not 1 <= value < float("inf") or value != int(value)):
-            wrong = f"{_shown(text)} is not a task count; a job has a whole number of tasks, 1 or more"
+            wrong = f"{shown(text)} is not a task count; a job has a whole number of tasks, 1 or more"
             raise InputError(wrong, file=path, line=number, field=name)
     if len(fields) < 3:
         wrong = f"the line ends after {len(fields)} of at least 4 fields; want {LINE_FORMAT!r}"
         raise InputError(wrong, file=path, line=number, field=_HEAD[len(fields)])
     have, want = len(fields) - 3, int(float(fields[1]))
     which = "few" if have < want else "many"
-    wrong = f"too {which} durations: the line says {_shown(fields[1])} tasks and has {have}"
+    wrong = f"too {which} durations: the line says {shown(fields[1])} tasks and has {have}"
     raise InputError(wrong, file=path, line=number, field=f"duration {min(have, want) + 1}")
 
 
@@ -193,9 +173,3 @@ def _number(text: bytes) -> float | None:
         return None if b"_" in text else float(text)
     except ValueError:
         return None
-
-
-def _shown(text: bytes) -> str:
-    """Return a field as it can be printed: short, and without control characters."""
-    shown = ascii(text.decode("utf-8", "backslashreplace"))
-    return shown if len(shown) <= 40 else f"{shown[:36]}…{shown[0]}"

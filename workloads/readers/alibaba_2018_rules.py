@@ -1,0 +1,265 @@
+"""The rules of `workloads.readers.alibaba_2018` as SQL on its tables in DuckDB, in their order.
+
+Tables: ``batch_task`` as read; ``judged`` (why a row is dropped), ``job``, ``stage`` (rules 1 to 5), ``edge`` (6 to
+8), ``instance`` (9), ``size`` (10). `JOBS`, `STAGES`, `EDGES` and `TASKS` select what is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workloads.errors import InputError
+from workloads.jobs import MAX_TIME_S
+from workloads.readers.report import Report
+from workloads.readers.source import shown
+
+if TYPE_CHECKING:
+    import duckdb
+
+TASKS_LIMIT = 4_000_000_000
+"""More tasks than this are refused: the trace has 1.35e9, and a short file may claim any number."""
+
+MACROS = """
+CREATE MACRO in_trace(start_time, end_time) AS coalesce(start_time > 0 AND end_time > 0, false);
+CREATE MACRO dag_name(name) AS regexp_full_match(name, '[A-Z]+[0-9]{1,18}(_[0-9]{1,18})*');
+CREATE MACRO unfinished(status) AS CASE
+    WHEN status IN ('Failed', 'Cancelled', 'Interrupted', 'Running', 'Waiting', 'Ready') THEN lower(status)
+    ELSE 'of another status or none' END;
+"""
+_JUDGE_STAGES = """
+CREATE TABLE judged AS SELECT *, CASE
+    WHEN job_name IS NULL OR task_name IS NULL THEN 'rows of batch_task without a name'
+    WHEN copy > 1 THEN 'rows of batch_task for a stage that is there already'
+    WHEN status IS DISTINCT FROM 'Terminated' THEN 'stages that are ' || unfinished(status)
+    WHEN NOT in_trace(start_time, end_time) THEN 'stages that start or end outside the trace'
+    WHEN coalesce(instance_num, 0) < 1 THEN 'stages without instances'
+    END AS reason
+FROM (SELECT *, row_number() OVER (
+        PARTITION BY job_name, task_name
+        ORDER BY status IS DISTINCT FROM 'Terminated', start_time, end_time, instance_num, plan_cpu, plan_mem
+    ) AS copy FROM batch_task);
+"""
+_DROP_JOBS = """
+UPDATE judged SET reason = 'stages of a job that is dropped for another'
+WHERE reason IS NULL AND job_name IN (
+    SELECT job_name FROM judged WHERE reason IS NOT NULL AND copy = 1 AND job_name IS NOT NULL);
+"""
+_NUMBER_JOBS = """
+CREATE TABLE job AS
+WITH named AS (
+    SELECT job_name, min(start_time) AS submit_s,
+        TRY_CAST(regexp_extract(job_name, '^j_([0-9]{1,18})$', 1) AS BIGINT) AS number
+    FROM judged WHERE reason IS NULL GROUP BY job_name),
+placed AS (SELECT *, row_number() OVER (ORDER BY submit_s, number, job_name) - 1 AS place FROM named)
+SELECT job_name, submit_s, place,
+    CASE WHEN (SELECT count(DISTINCT number) = count(*) FROM named) THEN number ELSE place END AS job_id
+FROM placed;
+"""
+_NUMBER_STAGES = """
+CREATE TABLE stage AS
+SELECT row_number() OVER (ORDER BY place, number NULLS LAST, task_name) - 1 AS key,
+    row_number() OVER (PARTITION BY place ORDER BY number NULLS LAST, task_name) - 1 AS stage,
+    place, job_id, job_name, task_name, number, parents, CAST(instance_num AS BIGINT) AS instance_num,
+    greatest(end_time - start_time, 0) AS duration_s,
+    CASE WHEN plan_cpu > 0 AND isfinite(plan_cpu) THEN plan_cpu / 100 END AS cpu_cores,
+    CASE WHEN plan_mem > 0 AND plan_mem <= 100 THEN plan_mem / 100 END AS memory
+FROM (SELECT *,
+        CASE WHEN dag_name(task_name) THEN CAST(regexp_extract(task_name, '[0-9]+') AS BIGINT) END AS number,
+        CASE WHEN dag_name(task_name) THEN list_transform(
+            string_split(task_name, '_')[2:], lambda p: CAST(p AS BIGINT)) END AS parents
+    FROM judged WHERE reason IS NULL)
+JOIN job USING (job_name);
+"""
+_FIND_EDGES = """
+CREATE TABLE wanted AS
+SELECT place, job_id, stage, number, unnest(parents) AS parent FROM stage;
+CREATE TABLE edge AS
+SELECT DISTINCT wanted.place, wanted.job_id, parents.stage AS parent, wanted.stage AS child,
+    wanted.parent > wanted.number AS upward
+FROM wanted JOIN stage AS parents ON parents.place = wanted.place AND parents.number = wanted.parent
+WHERE wanted.parent <> wanted.number;
+"""
+NO_INSTANCES = """
+CREATE TABLE instance (
+    key BIGINT, start_s DECIMAL(18, 6), number BIGINT, duration_s DECIMAL(18, 6), backward BOOLEAN, reason VARCHAR);
+"""
+KEEP_ATTEMPTS = """
+INSERT INTO instance
+SELECT key, scan.start_time, TRY_CAST(regexp_extract(instance_name, '[0-9]{1,18}$') AS BIGINT),
+    greatest(scan.end_time - scan.start_time, 0), scan.end_time < scan.start_time,
+    CASE WHEN status IS DISTINCT FROM 'Terminated' THEN 'attempts of instances that are ' || unfinished(status)
+        WHEN NOT in_trace(scan.start_time, scan.end_time) THEN 'attempts of instances outside the trace'
+        WHEN seq_no < total_seq_no THEN 'attempts of instances that were followed by another'
+        WHEN key IS NULL THEN 'attempts of instances of stages that were dropped or are not there'
+    END
+FROM {scan} AS scan LEFT JOIN (SELECT key, job_name, task_name FROM stage) AS stage USING (job_name, task_name);
+"""
+_SIZE_STAGES = """
+CREATE TABLE size AS
+SELECT key, coalesce(num_tasks, instance_num) AS num_tasks, coalesce(mean_task_s, duration_s) AS mean_task_s,
+    num_tasks IS NULL AS alike, num_tasks <> instance_num AS otherwise
+FROM stage LEFT JOIN (
+    SELECT key, count(*) AS num_tasks, avg(duration_s) AS mean_task_s FROM instance WHERE reason IS NULL GROUP BY key
+) USING (key);
+"""
+JOBS = """
+SELECT job_id, CAST(min(submit_s) AS DOUBLE) AS submit_s, CAST(sum(num_tasks) AS BIGINT) AS num_tasks,
+    sum(mean_task_s * num_tasks) / sum(num_tasks) AS mean_task_s,
+    CAST(NULL AS VARCHAR) AS "constraint", CAST(NULL AS VARCHAR) AS tenant
+FROM stage JOIN size USING (key) JOIN (SELECT place, submit_s FROM job) USING (place)
+GROUP BY place, job_id ORDER BY place
+"""
+STAGES = """
+SELECT job_id, stage, task_name AS name, num_tasks, CAST(mean_task_s AS DOUBLE) AS mean_task_s, cpu_cores, memory
+FROM stage JOIN size USING (key) ORDER BY key
+"""
+EDGES = """
+SELECT job_id, parent, child FROM edge ORDER BY place, parent, child
+"""
+# One row an instance, and one for all the alike tasks of a stage without instances.
+TASKS = """
+SELECT job_id, CAST(duration_s AS DOUBLE) AS duration_s, stage, num_tasks FROM (
+    SELECT key, start_s, number, duration_s, CAST(1 AS BIGINT) AS num_tasks FROM instance WHERE reason IS NULL
+    UNION ALL
+    SELECT key, NULL, NULL, duration_s, num_tasks FROM size JOIN (SELECT key, duration_s FROM stage) USING (key)
+    WHERE alike)
+JOIN (SELECT key, job_id, stage FROM stage) USING (key)
+ORDER BY key, start_s, number NULLS LAST, duration_s
+"""
+
+
+def check_values(con: duckdb.DuckDBPyConnection, source: Path) -> None:
+    """Refuse values that no rule repairs: the table would be wrong everywhere."""
+    for field, wrong, want in (
+        ("instance_num", "instance_num <> floor(instance_num)", "want a whole number"),
+        ("start_time", f"start_time > {MAX_TIME_S:.0f}", "are the times in seconds?"),
+        ("end_time", f"end_time > {MAX_TIME_S:.0f}", "are the times in seconds?"),
+    ):
+        row = con.execute(
+            f"SELECT job_name, task_name, {field} FROM batch_task WHERE {wrong} ORDER BY ALL LIMIT 1"
+        ).fetchone()
+        if row is not None:
+            job, task, value = (shown(str(x)) for x in row)
+            raise InputError(f"task {task} of job {job} has {value}; {want}", file=source, field=field)
+
+
+def resolve_stages(con: duckdb.DuckDBPyConnection, unfinished: str, report: Report, source: Path) -> None:
+    """Decide which jobs and stages there are (rules 1 to 5)."""
+    con.execute(_JUDGE_STAGES)
+    named = _number(con, "SELECT count(DISTINCT job_name) FROM judged WHERE task_name IS NOT NULL")
+    if unfinished == "job":
+        con.execute(_DROP_JOBS)
+    con.execute(_NUMBER_JOBS)
+    jobs = _number(con, "SELECT count(*) FROM job")
+    if jobs == 0:
+        raise InputError("no job of batch_task is known wholly; try unfinished='task'", file=source)
+    report.dropped(
+        f"jobs without a {'whole' if unfinished == 'job' else 'known'} set of stages", named - jobs
+    )
+    _count_dropped(con, "judged", report)
+    con.execute(_NUMBER_STAGES)
+    report.read("stages kept", _number(con, "SELECT count(*) FROM stage"))
+    report.read(
+        "of them not in a DAG by name", _number(con, "SELECT count(*) FROM stage WHERE number IS NULL")
+    )
+    for what, query in (
+        (
+            "stages that end before they start: taken as 0 s long",
+            "SELECT count(*) FROM judged WHERE reason IS NULL AND end_time < start_time",
+        ),
+        (
+            "stages that share a number with another of the job: dependencies are on all of them",
+            "SELECT sum(n) FROM (SELECT count(*) AS n FROM stage WHERE number IS NOT NULL "
+            "GROUP BY place, number HAVING n > 1)",
+        ),
+    ):
+        report.repaired(what, _number(con, query))
+
+
+def resolve_edges(con: duckdb.DuckDBPyConnection, report: Report) -> None:
+    """Decide which stage waits for which (rules 6 to 8)."""
+    con.execute(_FIND_EDGES)
+    for what, query in (
+        (
+            "dependencies of a stage on itself: left out",
+            "SELECT count(*) FROM wanted WHERE parent = number",
+        ),
+        (
+            "dependencies on stages that are not there: left out",
+            "SELECT count(*) FROM wanted ANTI JOIN stage ON stage.place = wanted.place "
+            "AND stage.number = wanted.parent",
+        ),
+        (
+            "dependencies named twice: taken once",
+            "SELECT sum(len(parents) - len(list_distinct(parents))) FROM stage WHERE len(parents) > 1",
+        ),
+    ):
+        report.repaired(what, _number(con, query))
+    # Where all dependencies are on lower numbers there is no cycle: few jobs are looked at.
+    edges = con.cursor().execute(
+        "SELECT place, parent, child FROM edge WHERE place IN (SELECT place FROM edge WHERE upward) ORDER BY place"
+    )
+    cyclic = [place for place, rows in groupby(_rows(edges), itemgetter(0)) if _has_cycle(rows)]
+    con.execute("CREATE TABLE cyclic AS SELECT unnest($places::BIGINT[]) AS place", {"places": cyclic})
+    query = "FROM edge WHERE upward AND place IN (SELECT place FROM cyclic)"
+    report.repaired(
+        f"dependencies in cycles of {len(cyclic):,} jobs: those on higher numbers left out",
+        _number(con, f"SELECT count(*) {query}"),
+    )
+    con.execute(f"DELETE {query}")
+
+
+def _rows(result: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, int, int]]:
+    while rows := result.fetchmany(10_000):
+        yield from rows
+
+
+def _has_cycle(edges: Iterable[tuple[int, int, int]]) -> bool:
+    graph: TopologicalSorter[int] = TopologicalSorter()
+    for _, parent, child in edges:
+        graph.add(child, parent)
+    try:
+        graph.prepare()
+    except CycleError:
+        return True
+    return False
+
+
+def size_stages(con: duckdb.DuckDBPyConnection, has_instances: bool, report: Report, source: Path) -> None:
+    """Decide how many tasks the stages have (rules 9 and 10)."""
+    con.execute(_SIZE_STAGES)
+    _count_dropped(con, "instance", report)
+    if has_instances:
+        report.repaired(
+            "attempts of instances that end before they start: taken as 0 s long",
+            _number(con, "SELECT count(*) FROM instance WHERE reason IS NULL AND backward"),
+        )
+        report.repaired(
+            "stages whose instances are not instance_num: the instances taken",
+            _number(con, "SELECT count(*) FROM size WHERE otherwise"),
+        )
+        report.repaired(
+            "stages without instances in batch_instance: instance_num of them, as long as the stage",
+            _number(con, "SELECT count(*) FROM size WHERE alike"),
+        )
+    tasks = _number(con, "SELECT sum(num_tasks) FROM size")
+    if tasks > TASKS_LIMIT:
+        raise InputError(
+            f"adds up to {tasks:,} tasks; the most is {TASKS_LIMIT:,}", file=source, field="instance_num"
+        )
+    report.read("tasks kept", tasks)
+
+
+def _count_dropped(con: duckdb.DuckDBPyConnection, table: str, report: Report) -> None:
+    query = f"SELECT reason, count(*) FROM {table} WHERE reason IS NOT NULL GROUP BY reason ORDER BY reason"
+    for reason, count in con.execute(query).fetchall():
+        report.dropped(reason, count)
+
+
+def _number(con: duckdb.DuckDBPyConnection, query: str) -> int:
+    return int(con.execute(query).fetchall()[0][0] or 0)

@@ -1,0 +1,68 @@
+"""What a reader read, repaired and dropped, and why, with counts; and how it tells how far it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being read, the bytes done, and the bytes in all."""
+
+
+class Report:
+    """Counts of what was read, repaired and dropped, in the order in which each was first met.
+
+    What is counted twice under the same words adds up. What was repaired or dropped 0 times is not listed,
+    so that a reader may count without asking.
+
+    Examples
+    --------
+    >>> report = Report()
+    >>> report.read("rows of batch_task.csv", 14295)
+    >>> report.repaired("end before start: taken as 0 s long", 2)
+    >>> report.dropped("tasks that never ended", 0)
+    >>> report.lines()
+    ['read 14,295 rows of batch_task.csv', 'repaired 2: end before start: taken as 0 s long']
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, Counter[str]] = {
+            "read": Counter(),
+            "repaired": Counter(),
+            "dropped": Counter(),
+        }
+
+    def read(self, what: str, count: int) -> None:
+        """Count what was read, such as ``"rows of batch_task.csv"``."""
+        self._counts["read"][what] += count
+
+    def repaired(self, what: str, count: int) -> None:
+        """Count what was wrong and what was done about it: ``"end before start: taken as 0 s long"``."""
+        if count:
+            self._counts["repaired"][what] += count
+
+    def dropped(self, what: str, count: int) -> None:
+        """Count what was left out and why: ``"tasks that never ended"``."""
+        if count:
+            self._counts["dropped"][what] += count
+
+    def lines(self) -> list[str]:
+        """Return one line for each thing that was counted: read, then repaired, then dropped."""
+        joint = {"read": " ", "repaired": ": ", "dropped": ": "}
+        return [
+            f"{done} {count:,}{joint[done]}{what}"
+            for done, counts in self._counts.items()
+            for what, count in counts.items()
+        ]
+
+    def notes(self) -> tuple[str, ...]:
+        """Return the lines as a workload's notes: none where nothing was repaired or dropped."""
+        return tuple(self.lines()) if self._counts["repaired"] or self._counts["dropped"] else ()
+
+    def as_metadata(self) -> dict[str, str]:
+        """Return the counts as a workload's metadata: keys ``read``, ``repaired``, ``dropped`` where any."""
+        return {
+            done: "; ".join(f"{count:,} {what}" for what, count in counts.items())
+            for done, counts in self._counts.items()
+            if counts
+        }

@@ -1,0 +1,344 @@
+"""Bytes of the files that readers read: plain, gzip, folders and archives, streamed and never unpacked to disk.
+
+What is in a file is known by its first bytes, not by its name. An archive is not trusted: names of its members
+are labels and never paths, links and devices in it are refused, and so is one that unpacks to far more than
+any real trace does. All errors of reading are `InputError` and name the file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+import re
+import select
+import stat
+import tarfile
+import threading
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, cast
+
+from workloads.errors import InputError
+from workloads.hints import did_you_mean, names_beside
+from workloads.readers.report import Progress, Report
+
+RATIO_LIMIT = 1000
+"""A file that unpacks to more than this many times its size was made to fill the disk: CSV gives 3 to 50."""
+RATIO_FREE_BYTES = 64 << 20
+"""Up to here any ratio is taken: a small file of zeros is harmless."""
+SIZE_LIMIT = 1 << 40
+"""No archive may unpack to more: the largest public table, Alibaba's batch_instance, is a fifth of it."""
+LINE_LIMIT = 256 << 20
+"""No line may be longer: it is held in memory."""
+
+_BUFFER = 1 << 20
+_HEADER_LIMIT = 1 << 20  # of a tar's extended headers, which tarfile holds in memory
+_GZIP = b"\x1f\x8b"
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+_OTHER_PACKINGS = {
+    rb"BZh[1-9]1AY&SY": "bzip2",
+    rb"\xfd7zXZ\0": "xz",
+    rb"\x28\xb5\x2f\xfd": "zstd",
+    rb"7z\xbc\xaf\x27\x1c": "7z",
+}
+_UNREADABLE = (
+    OSError, EOFError, ValueError, RuntimeError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile,
+)  # fmt: skip
+
+
+@contextmanager
+def open_text(
+    path: str | Path, report: Report | None = None, progress: Progress | None = None
+) -> Iterator[io.BufferedReader]:
+    """Open a file, plain or gzip, as a stream of its unpacked bytes.
+
+    Parameters
+    ----------
+    path : str or Path
+    report : Report, optional
+        Gets the number of bytes, when they were all read.
+    progress : callable, optional
+        Called every 2**20 bytes or so.
+
+    Raises
+    ------
+    InputError
+        On opening and, from the stream, on reading: no such file, not a file, not readable, truncated or
+        corrupt gzip, another packing, an archive, or more bytes than can be meant (see `RATIO_LIMIT`).
+    """
+    with _open(path, progress) as file:
+        if file.head.startswith(_ZIP):
+            raise InputError("this is a zip archive; want a text file, plain or gzip", file=path, line=1)
+        with file.stream() as stream:
+            yield stream
+            if report is not None and not stream.read(1):
+                report.read(f"bytes of {Path(path).name}", file.given)
+
+
+def read_lines(
+    path: str | Path, report: Report | None = None, progress: Progress | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """Yield (1-based number, line with its end) of a file, plain or gzip; errors name file and line."""
+    with open_text(path, report, progress) as stream:
+        number = 0
+        try:
+            for number, line in enumerate(iter(partial(stream.readline, LINE_LIMIT), b""), start=1):
+                if len(line) < LINE_LIMIT:
+                    yield number, line
+                else:
+                    number -= 1
+                    raise InputError(f"is longer than {LINE_LIMIT >> 20} MiB; is this a text file?")
+        except InputError as error:
+            raise InputError(error.message, file=path, line=number + 1) from None
+
+
+def open_members(
+    path: str | Path, report: Report | None = None, progress: Progress | None = None
+) -> Iterator[tuple[str, io.BufferedReader]]:
+    """Yield (name, stream) of the files in a folder or archive (zip, tar, tar.gz), or of one file itself.
+
+    A member that is gzip is unpacked; archives inside archives are not. A stream can be read until the next
+    is asked for; what is not read of it is skipped. Names are relative, with slashes, and only labels: do not
+    open them.
+
+    Raises
+    ------
+    InputError
+        As `open_text`; also for a link, a device or an encrypted member in an archive. In a folder, links to
+        files are followed, those to folders are not.
+    """
+    path = Path(path)
+    if os.path.isdir(path):  # unlike Path.is_dir no error for a name that is too long
+        for name in _files_below(path):
+            with open_text(path / name, report, progress) as stream:
+                yield name, stream
+        return
+    with _open(path, progress) as file:
+        if file.head.startswith(_ZIP):
+            yield from _zip_members(file)
+            return
+        with file.stream() as stream:
+            if _is_tar(path, stream):
+                yield from _tar_members(file, stream)
+            else:
+                yield path.name.removesuffix(".gz"), stream
+
+
+@contextmanager
+def piped(stream: IO[bytes]) -> Iterator[str]:
+    """Give a stream a path, ``/dev/fd/N``, for a library that opens files by name; it can be read once.
+
+    A thread feeds it. Errors of the stream are raised at the end of the block, in which the library sees the
+    file end early. A library that stops reading is not waited for.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)  # or the thread would wait for ever for one that stopped to read
+    done = threading.Event()
+    failed: list[InputError] = []
+
+    def feed() -> None:
+        room = select.poll()
+        room.register(writer, select.POLLOUT)
+        try:
+            with open(writer, "wb", buffering=0) as sink:
+                while (block := memoryview(stream.read(_BUFFER))) and not done.is_set():
+                    while block and not done.is_set():
+                        if room.poll(100):
+                            block = block[sink.write(block) or 0 :]
+        except BrokenPipeError:
+            pass  # nobody reads on
+        except InputError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=feed, daemon=True)
+    thread.start()
+    try:
+        yield f"/dev/fd/{reader}"
+    finally:
+        done.set()
+        os.close(reader)
+        thread.join()
+        if failed:  # the cause of whatever the library made of the early end
+            raise failed[0]
+
+
+def shown(text: bytes | str) -> str:
+    """Return what was read as it can be printed in an error: short, and without control characters."""
+    text = ascii(text if isinstance(text, str) else text.decode("utf-8", "backslashreplace"))
+    return text if len(text) <= 40 else f"{text[:36]}…{text[0]}"
+
+
+class _File:
+    """An open file of packed or plain bytes, and how many bytes it has unpacked to."""
+
+    def __init__(self, path: Path, raw: io.BufferedReader, progress: Progress | None) -> None:
+        self.path = path
+        self.raw = raw
+        self.size = os.fstat(raw.fileno()).st_size
+        self.head = raw.peek(16)[:16]
+        self.given = 0
+        self._progress = progress
+
+    def stream(self) -> io.BufferedReader:
+        """Return the file's bytes, unpacked where they are gzip."""
+        return self.watch(_unpacked(self.raw, self.head), unpacks=True)
+
+    def watch(self, inner: io.BufferedIOBase, *, unpacks: bool, member: str = "") -> io.BufferedReader:
+        return io.BufferedReader(_Watched(self, inner, unpacks, member), _BUFFER)
+
+    def note(self, unpacked: int) -> None:
+        """Count bytes that were unpacked, refuse too many, and tell how far the file is read."""
+        self.given += unpacked
+        if self.given > min(max(RATIO_FREE_BYTES, RATIO_LIMIT * self.size), SIZE_LIMIT):
+            raise InputError(
+                f"unpacks to more than {self.given >> 20:,} MiB from {self.size:,} bytes; "
+                "looks like an archive made to fill the disk",
+                file=self.path,
+            )
+        if self._progress is not None:
+            self._progress(self.path.name, min(self.raw.tell(), self.size), self.size)
+
+
+class _Watched(io.RawIOBase):
+    """A stream whose errors name the file, and whose bytes are counted."""
+
+    def __init__(self, file: _File, inner: io.BufferedIOBase, unpacks: bool, member: str) -> None:
+        self._file, self._inner, self._unpacks, self._member = file, inner, unpacks, member
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            # One read at a time: what came before the damage is given out, so that errors name the line.
+            count = self._inner.readinto1(buffer)
+        except _UNREADABLE as error:
+            raise _explained(error, self._file.path, self._member) from None
+        self._file.note(count if self._unpacks else 0)
+        return count
+
+
+@contextmanager
+def _open(path: str | Path, progress: Progress | None) -> Iterator[_File]:
+    try:
+        kind = os.stat(path).st_mode
+        if not stat.S_ISREG(kind):
+            raise InputError(f"is {'a folder' if stat.S_ISDIR(kind) else 'not a file'}", file=path)
+        raw = open(path, "rb")  # noqa: SIM115  (closed below; only opening is tried here)
+    except FileNotFoundError as error:
+        hint = did_you_mean(Path(path).name, names_beside(Path(path)))
+        raise InputError(f"cannot be read: {error.strerror}{hint}", file=path) from None
+    except _UNREADABLE as error:
+        raise _explained(error, path) from None
+    with raw:
+        file = _File(Path(path), raw, progress)
+        for magic, name in _OTHER_PACKINGS.items():
+            if re.match(magic, file.head):
+                raise InputError(
+                    f"this is packed with {name}; unpack it, or pack it with gzip", file=path, line=1
+                )
+        yield file
+
+
+def _unpacked(stream: io.BufferedReader, head: bytes) -> io.BufferedIOBase:
+    return gzip.GzipFile(fileobj=stream) if head.startswith(_GZIP) else stream
+
+
+def _files_below(folder: Path) -> list[str]:
+    """Return the files of a folder and its subfolders by relative name, in the order of names."""
+    below = (Path(at, name) for at, _, names in os.walk(folder) for name in names)
+    return sorted(path.relative_to(folder).as_posix() for path in below)
+
+
+def _zip_members(file: _File) -> Iterator[tuple[str, io.BufferedReader]]:
+    try:
+        archive = zipfile.ZipFile(file.raw)
+    except _UNREADABLE as error:
+        raise _explained(error, file.path) from None
+    with archive:
+        for member in archive.infolist():
+            if member.is_dir():
+                continue
+            name, kind = member.filename, stat.S_IFMT(member.external_attr >> 16)
+            if kind not in (0, stat.S_IFREG):
+                _refuse_special(file, name, kind == stat.S_IFLNK)
+            if member.flag_bits & 1:
+                raise InputError(f"member {shown(name)} is encrypted", file=file.path)
+            try:
+                inner = cast(io.BufferedIOBase, archive.open(member))
+            except _UNREADABLE as error:
+                raise _explained(error, file.path, name) from None
+            yield from _member(file, name, inner, unpacks=True)
+
+
+def _tar_members(file: _File, stream: io.BufferedReader) -> Iterator[tuple[str, io.BufferedReader]]:
+    try:
+        # As a stream: nothing is sought, and what comes twice is given twice.
+        with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as archive:
+            for header in archive:
+                if header.isdir():
+                    continue
+                if not header.isreg() or header.issparse():
+                    _refuse_special(file, header.name, header.issym() or header.islnk())
+                inner = cast(io.BufferedIOBase, archive.extractfile(header))  # not None: a regular file
+                yield from _member(file, header.name, inner, unpacks=False)
+    except tarfile.TarError as error:
+        raise _explained(error, file.path) from None
+
+
+def _member(
+    file: _File, name: str, inner: io.BufferedIOBase, *, unpacks: bool
+) -> Iterator[tuple[str, io.BufferedReader]]:
+    stream = file.watch(inner, unpacks=unpacks, member=name)
+    head = stream.peek(2)[:2]
+    if head == _GZIP:
+        stream = file.watch(_unpacked(stream, head), unpacks=True, member=name)
+    yield name, stream
+
+
+class _Header(tarfile.TarInfo):
+    """A header that is refused where tarfile would end the archive without a word, or fill the memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
+        try:
+            header = super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            if buf.strip(b"\0"):
+                raise tarfile.ReadError(str(error)) from None
+            raise  # the end of the archive
+        if header.type in b"xgXLKN" and header.size > _HEADER_LIMIT:
+            raise tarfile.ReadError("a header is longer than 1 MiB")
+        return header
+
+
+def _is_tar(path: Path, stream: io.BufferedReader) -> bool:
+    named = path.name.endswith((".tar", ".tar.gz", ".tgz"))
+    return named or stream.peek(512)[257:262] == b"ustar"
+
+
+def _refuse_special(file: _File, name: str, link: bool) -> None:
+    what = "a link; links in archives are not followed" if link else "neither a file nor a folder"
+    raise InputError(f"member {shown(name)} is {what}", file=file.path)
+
+
+def _explained(error: Exception, path: str | Path, member: str = "") -> InputError:
+    """Return the error for a file, or a member of an archive, that cannot be read."""
+    detail = " ".join(str(error).split())[:100] or type(error).__name__
+    if isinstance(error, EOFError):
+        wrong = "the gzip stream ends too early; the file is truncated"
+    elif isinstance(error, gzip.BadGzipFile | zlib.error):
+        wrong = f"the gzip stream is corrupt ({detail})"
+    elif isinstance(error, tarfile.TarError):
+        wrong = f"the tar archive is corrupt ({detail})"
+    elif isinstance(error, OSError):
+        wrong = f"cannot be read: {error.strerror or detail}"
+    else:
+        wrong = f"cannot be read: {detail}"
+    return InputError(f"member {shown(member)}: {wrong}" if member else wrong, file=path)

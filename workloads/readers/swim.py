@@ -1,0 +1,301 @@
+"""SWIM's workloads of Facebook's Hadoop clusters (2009, 2010): bytes of map input, shuffle and output by job.
+
+A line is ``job_id submit_s gap_s map_input_bytes shuffle_bytes reduce_output_bytes``, separated by tabs; one of
+the published files also names an input path, which is not used. There are no tasks and no durations in it.
+They are made from the bytes, the tasks as SWIM's own replay makes them (GenerateReplayScript [1]_):
+
+1. Maps: one for each block of the input, the last may be smaller; one where there is no input.
+2. Reducers: shuffle and output over `reduce_bytes`, rounded, one at least. Where that is more than the machines
+   the trace comes from, a fifth of these. With ``map_only`` a job that shuffles nothing has no reducers and its
+   maps write the output: that is what the trace's jobs were, while SWIM's replay always has a reducer.
+3. A map reads its share of the input and writes that share of the shuffle; a reducer reads its share of the
+   shuffle and writes its share of the output. A task takes the time of these bytes at `task_bytes_per_s`, and
+   `min_task_s` at least.
+
+What differs from the replay: it brings sizes to the number of machines it runs on (here the cluster is chosen
+later), and it rounds small inputs up to a block (here the shortest task stands for that).
+
+References
+----------
+.. [1] SWIMProjectUCB/SWIM, workloadSuite/README and GenerateReplayScript.java; wiki page "Workloads repository"
+   for the machines: 600 in FB-2009, 3000 in FB-2010.
+.. [2] Y. Chen, A. Ganapathi, R. Griffith, R. Katz. The Case for Evaluating MapReduce Performance Using Workload
+   Suites. MASCOTS 2011.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from pathlib import Path
+from typing import Literal, NamedTuple, NoReturn
+
+import numpy as np
+
+from workloads.dags import DagWorkload, make_dag_workload
+from workloads.errors import InputError
+from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array, JobWorkload, check_times, make_workload
+from workloads.readers.report import Progress, Report
+from workloads.readers.source import open_text, read_lines, shown
+
+LINE_FORMAT = "job_id submit_s gap_s map_input_bytes shuffle_bytes reduce_output_bytes"
+TASKS_LIMIT = 100_000_000
+"""More tasks than this are refused: all are held in memory."""
+
+_FIELDS = LINE_FORMAT.split()
+_MACHINES = {"fb-2009": 600, "fb-2010": 3000}
+_JOB = re.compile(rb"job([0-9]{1,18})")
+_LARGEST_BYTES = 2.0**62
+
+
+class _Rows(NamedTuple):
+    """The file's columns, one element a job, and the line each is on."""
+
+    job: Int64Array | None
+    submit_s: Float64Array
+    input_bytes: Float64Array
+    shuffle_bytes: Float64Array
+    output_bytes: Float64Array
+    line: Int64Array
+
+
+class _Stages(NamedTuple):
+    """Maps and reducers, 2 stages a job: how many tasks, how long all but the last and the last take."""
+
+    num_tasks: Int64Array
+    task_s: Float64Array
+    last_s: Float64Array
+
+
+def read_swim(
+    path: str | Path,
+    *,
+    family: Literal["jobs", "dags"] = "jobs",
+    block_bytes: int = 64 << 20,
+    reduce_bytes: int = 64 << 20,
+    machines: int | None = None,
+    map_only: bool = False,
+    task_bytes_per_s: float = 10e6,
+    min_task_s: float = 10.0,
+    report: Report | None = None,
+    progress: Progress | None = None,
+) -> JobWorkload | DagWorkload:
+    """Read a SWIM file, plain or gzip; see the module for how tasks are made of bytes.
+
+    Parameters
+    ----------
+    path : str or Path
+    family : "jobs" or "dags"
+        Jobs of independent tasks, or DAGs of two stages, ``map`` and then ``reduce``.
+    block_bytes : int
+        Input of a map: 64 MiB as in SWIM's README, a block of the file system of that time.
+    reduce_bytes : int
+        Shuffle and output of a reducer: 64 MiB as in SWIM's README.
+    machines : int, optional
+        Of the cluster that was traced, which limits reducers; by default what the file's name says (600 for
+        FB-2009, 3000 for FB-2010), without limit where it says nothing.
+    map_only : bool
+        Whether a job that shuffles nothing has no reducers.
+    task_bytes_per_s : float
+        Read and written by a task in a second. The traces do not say it: 10 MB/s is ours, a disk of 100 MB/s
+        shared by ten tasks.
+    min_task_s : float
+        The shortest task. Ours too: a heartbeat, the start of a Java machine and the task's own ends.
+
+    Raises
+    ------
+    InputError
+        Names the file, the line and the field that is wrong; or an option that is out of its range.
+    """
+    if family not in ("jobs", "dags"):
+        raise InputError(f"{family!r} is neither 'jobs' nor 'dags'", field="family")
+    _check_options(block_bytes, reduce_bytes, machines, task_bytes_per_s, min_task_s)
+    report = Report() if report is None else report
+    name = Path(path).name.removesuffix(".gz").removesuffix(".tsv")
+    if machines is None:
+        machines = next((n for prefix, n in _MACHINES.items() if name.lower().startswith(prefix)), None)
+    rows = _read_rows(path, report, progress)
+    stages = _make_stages(
+        rows, block_bytes, reduce_bytes, machines, map_only, task_bytes_per_s, min_task_s, path
+    )
+    duration_s = np.repeat(stages.task_s, stages.num_tasks)
+    duration_s[np.cumsum(stages.num_tasks)[stages.num_tasks > 0] - 1] = stages.last_s[stages.num_tasks > 0]
+    metadata = {
+        "origin": f"SWIM {Path(path).name}",
+        "parameters": f"block_bytes={block_bytes} reduce_bytes={reduce_bytes} machines={machines} "
+        f"map_only={map_only} task_bytes_per_s={task_bytes_per_s:g} min_task_s={min_task_s:g}",
+        "recipe": "tasks made of bytes: a map a block, reducers by shuffle and output, durations by bytes",
+        **report.as_metadata(),
+    }
+    notes = (
+        f"{Path(path).name} has bytes, not tasks: numbers of tasks and durations were made of them",
+        *report.notes(),
+    )
+    if family == "jobs":
+        num_tasks = stages.num_tasks.reshape(-1, 2).sum(axis=1)
+        return make_workload(
+            name,
+            rows.submit_s,
+            num_tasks,
+            duration_s,
+            job_id=rows.job,
+            metadata=metadata,
+            notes=notes,
+            origin=path,
+        )
+    there = stages.num_tasks.reshape(-1, 2) > 0
+    shuffling = np.flatnonzero(there[:, 1])
+    return make_dag_workload(
+        name,
+        rows.submit_s,
+        there.sum(axis=1),
+        stages.num_tasks[there.ravel()],
+        duration_s,
+        np.stack([shuffling, np.zeros_like(shuffling), np.ones_like(shuffling)], axis=1),
+        stage_name=np.tile(["map", "reduce"], len(there))[there.ravel()].tolist(),
+        job_id=rows.job,
+        metadata=metadata,
+        notes=notes,
+        origin=path,
+    )
+
+
+def recognises(path: Path) -> bool:
+    """Return whether a file's first line is one of SWIM's."""
+    try:
+        with open_text(path) as stream:
+            fields = stream.readline(4096).rstrip(b"\r\n").split(b"\t")
+    except InputError:
+        return False
+    # A .tr file may have tabs too; it starts with a number.
+    return 6 <= len(fields) <= 9 and fields[0][:1].isalpha() and all(f.isdigit() for f in fields[1:6])
+
+
+def _check_options(
+    block_bytes: int, reduce_bytes: int, machines: int | None, task_bytes_per_s: float, min_task_s: float
+) -> None:
+    for field, value in (
+        ("block_bytes", block_bytes),
+        ("reduce_bytes", reduce_bytes),
+        ("machines", 1 if machines is None else machines),
+        ("task_bytes_per_s", task_bytes_per_s),
+    ):
+        if not 0 < value < np.inf:
+            raise InputError(f"{value!r} is not a positive number", field=field)
+    if not 0 <= min_task_s <= MAX_TIME_S:
+        raise InputError(f"{min_task_s!r} is not a duration in seconds", field="min_task_s")
+
+
+def _read_rows(path: str | Path, report: Report, progress: Progress | None) -> _Rows:
+    """Return the columns of a file; the gap is checked against the submit times, which hold."""
+    values, ids, lines = array("d"), array("q"), array("q")
+    numbered = True
+    input_paths = 0
+    for number, line in read_lines(path, None, progress):
+        fields = line.rstrip(b"\r\n").split(b"\t")
+        if not any(fields):
+            continue
+        try:
+            numbers = array("d", map(float, fields[1:6]))
+        except ValueError:
+            _explain(path, number, fields)
+        if len(numbers) != 5 or any(fields[7:]) or b"_" in b"".join(fields[1:6]):
+            _explain(path, number, fields)
+        values.extend(numbers)
+        lines.append(number)
+        named = _JOB.fullmatch(fields[0])
+        numbered = numbered and named is not None
+        ids.append(int(named[1]) if named else 0)
+        input_paths += len(fields) > 6
+    if not lines:
+        raise InputError(f"the file holds no job; want lines of {LINE_FORMAT!r}", file=path)
+    line_of = np.frombuffer(lines, np.int64)
+    submit_s, gap_s, *sizes = np.frombuffer(values).reshape(-1, 5).T
+    submit_s = check_times(submit_s, "submit_s", file=path, lines=line_of)
+    for field, size in zip(_FIELDS[3:], sizes, strict=True):
+        _check_bytes(size, field, path, line_of)
+    report.read("jobs", len(line_of))
+    report.read("input paths, which are not used", input_paths)
+    off = int(np.count_nonzero(~(np.abs(np.diff(submit_s) - gap_s[1:]) <= 1e-6 + 1e-9 * submit_s[1:])))
+    report.repaired("gaps that are not those of the submit times: submit times taken", off)
+    if not numbered:
+        report.repaired(
+            "job names that are not 'job' and a number: jobs numbered by their place", len(line_of)
+        )
+    job = np.frombuffer(ids, np.int64) if numbered else None
+    return _Rows(job, submit_s, sizes[0], sizes[1], sizes[2], line_of)
+
+
+def _make_stages(
+    rows: _Rows,
+    block_bytes: int,
+    reduce_bytes: int,
+    machines: int | None,
+    map_only: bool,
+    task_bytes_per_s: float,
+    min_task_s: float,
+    path: str | Path,
+) -> _Stages:
+    """Return maps (even) and reducers (odd) of the jobs, by the rules of the module."""
+    maps = np.maximum(np.ceil(rows.input_bytes / block_bytes), 1)
+    moved = rows.shuffle_bytes + rows.output_bytes
+    reducers = np.maximum(np.floor(moved / reduce_bytes + 0.5), 1)  # halves up, as Java's Math.round
+    if machines is not None:
+        reducers = np.where(reducers > machines, max(machines // 5, 1), reducers)
+    alone = (rows.shuffle_bytes == 0) & map_only
+    reducers[alone] = 0
+    _check_total(maps + reducers, rows.line, path)
+
+    written = np.where(alone, rows.output_bytes, rows.shuffle_bytes)
+    growth = np.divide(written, rows.input_bytes, out=np.zeros_like(written), where=rows.input_bytes > 0)
+    last = rows.input_bytes - (maps - 1) * block_bytes
+    last_bytes = np.where(rows.input_bytes > 0, last * (1 + growth), written)
+    map_bytes = block_bytes * (1 + growth)
+    reducer_bytes = moved / np.maximum(reducers, 1)
+
+    def seconds(of_maps: Float64Array, of_reducers: Float64Array) -> Float64Array:
+        times = np.maximum(np.stack([of_maps, of_reducers], axis=1) / task_bytes_per_s, min_task_s)
+        return check_times(times.ravel(), "duration of a task", file=path, lines=np.repeat(rows.line, 2))
+
+    return _Stages(
+        np.stack([maps, reducers], axis=1).ravel().astype(np.int64),
+        seconds(np.where(maps > 1, map_bytes, 0), reducer_bytes),
+        seconds(last_bytes, reducer_bytes),
+    )
+
+
+def _check_bytes(size: Float64Array, field: str, path: str | Path, line_of: Int64Array) -> None:
+    bad = ~((size >= 0) & (size <= _LARGEST_BYTES) & (size == np.floor(size)))
+    if bad.any():
+        at = int(np.argmax(bad))
+        wrong = f"{float(size[at])!r} is not a size; want a whole number of bytes, 0 or more"
+        raise InputError(wrong, file=path, line=int(line_of[at]), field=field)
+
+
+def _check_total(tasks: Float64Array, line_of: Int64Array, path: str | Path) -> None:
+    """Refuse more tasks than fit in memory, at the line that makes the most."""
+    if tasks.sum() > TASKS_LIMIT:
+        at = int(np.argmax(tasks))
+        raise InputError(
+            f"the job makes {tasks[at]:,.0f} of {tasks.sum():,.0f} tasks, more than {TASKS_LIMIT:,} in all; "
+            "take a larger block_bytes",
+            file=path,
+            line=int(line_of[at]),
+        )
+
+
+def _explain(path: str | Path, number: int, fields: list[bytes]) -> NoReturn:
+    """Raise the error for a line that is wrong, naming its first wrong field."""
+    for name, text in zip(_FIELDS[1:], fields[1:], strict=False):
+        try:
+            if b"_" not in text:
+                float(text)
+                continue
+        except ValueError:
+            pass
+        raise InputError(f"{shown(text)} is not a number", file=path, line=number, field=name)
+    if len(fields) < len(_FIELDS):
+        wrong = f"the line ends after {len(fields)} of 6 fields, separated by tabs; want {LINE_FORMAT!r}"
+        raise InputError(wrong, file=path, line=number, field=_FIELDS[len(fields)])
+    wrong = f"the line has {len(fields)} fields; want the 6 of {LINE_FORMAT!r} and an input path at most"
+    raise InputError(wrong, file=path, line=number, field=str(len(fields)))
