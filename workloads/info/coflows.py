@@ -1,0 +1,228 @@
+"""What a workload of coflows is like: widths, sizes, skew, and the load of the ports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from workloads.arrow import column
+from workloads.coflows import CoflowWorkload
+from workloads.errors import InputError
+from workloads.info.common import (
+    QUANTILES,
+    Distribution,
+    describe_arrivals,
+    number,
+    quantiles,
+    render_arrivals,
+    row,
+    share,
+)
+from workloads.jobs import Float64Array, Int64Array
+from workloads.transform.load import fabric_bytes_per_s
+from workloads.transform.part import NARROW_FLOWS, SHORT_FLOW_BYTES
+
+THIN_FLOWS = 7
+SMALL_BYTES = 100e6
+PORT_SPEEDS_BPS = (1e9, 10e9, 40e9)
+
+_LABELS = {
+    "width": "flows",
+    "senders": "senders",
+    "receivers": "receivers",
+    "size_bytes": "size (MB)",
+    "longest_flow_bytes": "longest (MB)",
+    "skew": "skew",
+    "bottleneck_bytes": "bottleneck(MB)",
+}
+_SIZES = (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
+
+
+class _Coflows(NamedTuple):
+    """Figures of each coflow: shape (C,)."""
+
+    width: Int64Array
+    senders: Int64Array
+    receivers: Int64Array
+    size_bytes: Float64Array
+    longest_flow_bytes: Float64Array
+    skew: Float64Array
+    bottleneck_bytes: Float64Array
+
+
+def describe(workload: CoflowWorkload, nodes: Sequence[int] = ()) -> dict[str, Any]:
+    """Return the figures of coflows.
+
+    ``offered_load`` is the bytes of all coflows over the span of the arrivals and what all ports carry in one
+    direction, by the speed of a port (bit/s), and as ``stated`` where the workload says the speeds; None when
+    all arrive at once. ``busiest_ports`` are the ports that send and receive most. ``coflow`` holds quantiles
+    over coflows: number of flows, senders and receivers, bytes in all, of the longest flow and of the busiest
+    port, and skew, the longest flow over the shortest. ``bins`` groups coflows by size and width, as Varys
+    (SIGCOMM 2014) does, short being a longest flow below 5 MB and narrow up to 50 flows, and as Philae does
+    (its Table 4), small being below 100 MB and thin up to 7 flows.
+
+    Raises
+    ------
+    InputError
+        Numbers of nodes are given.
+    """
+    if len(nodes):
+        raise InputError(
+            f"{workload.name} has coflows on {workload.num_ports:,} ports of its own; its load is given "
+            "by the speed of a port",
+            field="nodes",
+        )
+    figures = _figures(workload)
+    total = float(figures.size_bytes.sum())
+    times_s = column(workload.coflows, "arrival_s")
+    arrivals = describe_arrivals(times_s, {"coflows": None, "bytes": figures.size_bytes})
+    span_s = arrivals["span_s"]
+    deadlines = workload.coflows["deadline_s"]
+    return {
+        "name": workload.name,
+        "family": "coflows",
+        "coflows": workload.num_coflows,
+        "flows": workload.num_flows,
+        "ports": workload.num_ports,
+        "with_deadline": len(deadlines) - deadlines.null_count,
+        "first_arrival_s": float(times_s[0]),
+        **arrivals,
+        "size_bytes": total,
+        "flows_to_own_port": int(
+            (column(workload.flows, "ingress") == column(workload.flows, "egress")).sum()
+        ),
+        "offered_bytes_per_s": total / span_s if span_s > 0 else None,
+        "offered_load": _offered_load(workload, total / span_s) if span_s > 0 else None,
+        "busiest_ports": {side: _busiest(workload, side) for side in ("ingress", "egress")},
+        "quantiles": list(QUANTILES),
+        "coflow": {name: quantiles(values) for name, values in figures._asdict().items()},
+        "bins": _bins(figures),
+    }
+
+
+def distributions(workload: CoflowWorkload) -> list[Distribution]:
+    """Return flows, bytes and skew of coflows."""
+    figures = _figures(workload)
+    return [
+        Distribution("width", "flows of a coflow", "coflows", {"all": figures.width}),
+        Distribution("size_bytes", "size of a coflow (bytes)", "coflows", {"all": figures.size_bytes}),
+        Distribution("skew", "longest over shortest flow", "coflows", {"all": figures.skew}),
+    ]
+
+
+def render(d: dict[str, Any]) -> list[str]:
+    """Return the lines of a description of coflows."""
+    lines = [
+        f"{d['name']}: {d['coflows']:,} coflows, {d['flows']:,} flows, {d['ports']:,} ports",
+        *render_arrivals(d, {"coflows": "coflows", "bytes": "bytes"}),
+        f"size       {_size(d['size_bytes'])}, {d['flows_to_own_port']:,} flows from a port to itself",
+    ]
+    if d["offered_load"] is not None:
+        loads = [
+            f"{load:.3f} on ports " + ("as stated" if speed == "stated" else f"of {speed / 1e9:g} Gbps")
+            for speed, load in d["offered_load"].items()
+        ]
+        lines += [
+            f"busy       {_size(d['offered_bytes_per_s'])}/s on average",
+            f"load       {', '.join(loads)}",
+        ]
+    busiest = [
+        f"{port['port']} {verb} {_size(port['bytes'])} ({port['times_mean']:.2f} times the mean)"
+        for verb, port in zip(("sends", "receives"), d["busiest_ports"].values(), strict=True)
+    ]
+    lines.append(f"busiest    port {', port '.join(busiest)}")
+    if d["with_deadline"]:
+        lines.append(f"deadlines  {d['with_deadline']:,} coflows have one")
+    lines += ["", "all coflows", row("quantile", [f"{q} %" for q in d["quantiles"]])]
+    for name, label in _LABELS.items():
+        scale = 1e6 if name.endswith("_bytes") else 1
+        lines.append(row(label, [number(x / scale) for x in d["coflow"][name]]))
+    for source, bins in d["bins"].items():
+        lines += ["", f"{_BINS[source]}:"]
+        lines += [
+            f"  {name.replace('_', ' and '):<18}{b['coflows']:>9,} coflows ({b['coflow_share']:>7.2%}), "
+            f"{b['byte_share']:>7.2%} of bytes"
+            for name, b in bins.items()
+        ]
+    return lines
+
+
+_BINS = {
+    "varys": f"bins of Varys (short: flows below {SHORT_FLOW_BYTES / 1e6:g} MB; narrow: to {NARROW_FLOWS} flows)",
+    "philae": f"bins of Philae (small: below {SMALL_BYTES / 1e6:g} MB in all; thin: to {THIN_FLOWS} flows)",
+}
+
+
+def _figures(workload: CoflowWorkload) -> _Coflows:
+    arrays = workload.arrays()
+    sizes, first = arrays.size_bytes, arrays.first_flow[:-1]
+    width = column(workload.coflows, "width")
+    longest = np.maximum.reduceat(sizes, first)
+    of_flow = np.repeat(np.arange(len(width)), width)
+    busiest = np.zeros(len(width))
+    for port in (arrays.ingress, arrays.egress):
+        found, place = np.unique(of_flow * workload.num_ports + port, return_inverse=True)
+        np.maximum.at(busiest, found // workload.num_ports, np.bincount(place, weights=sizes))
+    return _Coflows(
+        width,
+        column(workload.coflows, "senders"),
+        column(workload.coflows, "receivers"),
+        column(workload.coflows, "size_bytes"),
+        longest,
+        longest / np.minimum.reduceat(sizes, first),
+        busiest,
+    )
+
+
+def _bins(figures: _Coflows) -> dict[str, dict[str, dict[str, Any]]]:
+    wide, thick = figures.width > NARROW_FLOWS, figures.width > THIN_FLOWS
+    long, large = figures.longest_flow_bytes >= SHORT_FLOW_BYTES, figures.size_bytes >= SMALL_BYTES
+    return {
+        "varys": {
+            "short_narrow": _bin(figures, ~long & ~wide),
+            "long_narrow": _bin(figures, long & ~wide),
+            "short_wide": _bin(figures, ~long & wide),
+            "long_wide": _bin(figures, long & wide),
+        },
+        "philae": {
+            "small_thin": _bin(figures, ~large & ~thick),
+            "small_wide": _bin(figures, ~large & thick),
+            "large_thin": _bin(figures, large & ~thick),
+            "large_wide": _bin(figures, large & thick),
+        },
+    }
+
+
+def _bin(figures: _Coflows, mask: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    sizes = figures.size_bytes
+    return {
+        "coflows": int(mask.sum()),
+        "coflow_share": share(mask.sum(), len(mask)),
+        "byte_share": share(sizes[mask].sum(), sizes.sum()),
+    }
+
+
+def _offered_load(workload: CoflowWorkload, bytes_per_s: float) -> dict[Any, float]:
+    loads: dict[Any, float] = {}
+    arrays = workload.arrays()
+    if not np.isnan(arrays.ingress_bytes_per_s).any() and not np.isnan(arrays.egress_bytes_per_s).any():
+        loads["stated"] = bytes_per_s / fabric_bytes_per_s(workload)
+    for speed in PORT_SPEEDS_BPS:
+        loads[int(speed)] = bytes_per_s / fabric_bytes_per_s(workload, speed)
+    return loads
+
+
+def _busiest(workload: CoflowWorkload, side: str) -> dict[str, Any]:
+    carried = np.bincount(
+        column(workload.flows, side), column(workload.flows, "size_bytes"), workload.num_ports
+    )
+    port = int(np.argmax(carried))
+    return {"port": port, "bytes": float(carried[port]), "times_mean": float(carried[port] / carried.mean())}
+
+
+def _size(size_bytes: float) -> str:
+    unit, scale = next(((u, s) for u, s in _SIZES if size_bytes >= s), _SIZES[-1])
+    return f"{size_bytes / scale:.4g} {unit}"

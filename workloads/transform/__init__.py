@@ -1,0 +1,28 @@
+"""Workloads made from workloads: another load, a part of the time, a sample, copies, several as one.
+
+Each function takes a workload of jobs, DAGs or coflows and returns one of the same kind, with a line in its
+metadata that says what was done (see `workloads.transform.history`). `TRANSFORMATIONS` holds them by name.
+"""
+
+from workloads.transform.history import history
+from workloads.transform.load import at_load, busy_slots, scale
+from workloads.transform.many import merge, replicate, split
+from workloads.transform.part import sample, time_slice, truncate
+from workloads.transform.registry import TRANSFORMATIONS, Option, Transformation, redo
+
+__all__ = [
+    "TRANSFORMATIONS",
+    "Option",
+    "Transformation",
+    "at_load",
+    "busy_slots",
+    "history",
+    "merge",
+    "redo",
+    "replicate",
+    "sample",
+    "scale",
+    "split",
+    "time_slice",
+    "truncate",
+]

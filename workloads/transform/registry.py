@@ -1,0 +1,217 @@
+"""The transformations by name, with their options as text: what commands are built from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workloads.errors import InputError
+from workloads.hints import did_you_mean
+from workloads.transform.families import W
+from workloads.transform.history import parse_step
+from workloads.transform.load import scale
+from workloads.transform.many import merge, replicate, split
+from workloads.transform.part import sample, time_slice, truncate
+from workloads.units import parse_bandwidth, parse_duration, parse_share
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a transformation.
+
+    Attributes
+    ----------
+    name : str
+        The parameter of the function; its unit is in the name.
+    kind : str
+        ``bandwidth``, ``duration``, ``load``, ``share``, ``text``, ``whole`` (number) or ``flag`` (yes or
+        no).
+    help : str
+        One line.
+    required : bool
+    default : str
+        What holds without it, for the help.
+    """
+
+    name: str
+    kind: str
+    help: str
+    required: bool = False
+    default: str = ""
+
+    @property
+    def flag(self) -> str:
+        """What it is called on a command line: without the unit, which is written with the value."""
+        return "--" + self.name.removesuffix("_bps").removesuffix("_s").replace("_", "-")
+
+    def parse(self, text: str) -> Any:
+        """Return the value of a text such as ``1 h``, ``10%`` or ``yes``.
+
+        Raises
+        ------
+        InputError
+            The text is not of the option's kind.
+        """
+        return _KINDS[self.kind](text, self.flag)
+
+
+@dataclass(frozen=True)
+class Transformation:
+    """A transformation: its function, what it is for, and its options.
+
+    Attributes
+    ----------
+    function : callable
+        Takes a workload (a sequence of workloads where `many_in`) and the options by name; returns a workload
+        (a dict of workloads by tenant where `many_out`).
+    help : str
+        One line.
+    options : tuple of Option
+    many_in, many_out : bool
+    """
+
+    function: Callable[..., Any]
+    help: str
+    options: tuple[Option, ...] = ()
+    many_in: bool = False
+    many_out: bool = False
+
+    def parse(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """Return options given as text, by their parameters' names, as the function takes them.
+
+        Raises
+        ------
+        InputError
+            An option that does not exist, is missing, or is not of its kind.
+        """
+        known = {option.name: option for option in self.options}
+        for name in given:
+            if name not in known:
+                raise InputError(f"unknown option {name!r}{did_you_mean(name, known)}")
+        for option in self.options:
+            if option.required and option.name not in given:
+                raise InputError(f"{option.flag}: required; {option.help}")
+        return {name: known[name].parse(text) for name, text in given.items()}
+
+
+def redo(workloads: Sequence[W], line: str) -> W:
+    """Return what a line of history made, from the workloads it was made from (one, but for merge).
+
+    Raises
+    ------
+    InputError
+        The line names no transformation, or none that fits the workloads.
+    """
+    name, given = parse_step(line)
+    if name not in TRANSFORMATIONS:
+        raise InputError(f"unknown transformation {name!r}{did_you_mean(name, TRANSFORMATIONS)}")
+    step = TRANSFORMATIONS[name]
+    if len(workloads) != 1 and not step.many_in:
+        raise InputError(f"{name} takes one workload, not {len(workloads)}")
+    source = workloads if step.many_in else workloads[0]
+    if not step.many_out:
+        made: W = step.function(source, **step.parse(given))
+        return made
+    parts: dict[str, W] = step.function(source)
+    tenant = given.get("tenant", "")
+    if tenant not in parts:
+        raise InputError(f"unknown tenant {tenant!r}{did_you_mean(tenant, parts)}", field="tenant")
+    return parts[tenant]
+
+
+def _whole(text: str, what: str) -> int:
+    try:
+        return int(text.replace(",", "_"))
+    except ValueError:
+        raise InputError(f"{what}: {text!r} is not a whole number") from None
+
+
+def _load(text: str, what: str) -> float:
+    """Return a load: a share that may be more than the whole."""
+    percent = text.strip().endswith("%")
+    try:
+        return float(text.strip().removesuffix("%")) / (100 if percent else 1)
+    except ValueError:
+        raise InputError(f"{what}: {text!r} is not a load such as '90%' or 0.9") from None
+
+
+def _flag(text: str, what: str) -> bool:
+    if text not in ("yes", "no"):
+        raise InputError(f"{what}: {text!r} is neither yes nor no")
+    return text == "yes"
+
+
+_KINDS: dict[str, Callable[[str, str], Any]] = {
+    "bandwidth": parse_bandwidth,
+    "duration": parse_duration,
+    "flag": _flag,
+    "load": _load,
+    "share": parse_share,
+    "text": lambda text, what: text,
+    "whole": _whole,
+}
+
+_SEED = Option("seed", "whole", "seed of what is drawn", default="0")
+
+TRANSFORMATIONS: dict[str, Transformation] = {
+    "scale": Transformation(
+        scale,
+        "stretch or pack the arrivals to an offered load",
+        (
+            Option("load", "load", "the offered load, such as 90%", required=True),
+            Option("nodes", "whole", "nodes the load is meant for (jobs and DAGs: required)"),
+            Option("slots", "whole", "slots of a node", default="1"),
+            Option("port_speed_bps", "bandwidth", "speed of a port, such as '1 Gbps' (coflows)"),
+        ),
+    ),
+    "slice": Transformation(
+        time_slice,
+        "keep what arrives in a span of time",
+        (
+            Option("start_s", "duration", "keep what arrives from this time on", default="0 s"),
+            Option("end_s", "duration", "and before this time", default="the last arrival"),
+            Option("rebase", "flag", "let the start become time 0", default="yes"),
+        ),
+    ),
+    "sample": Transformation(
+        sample,
+        "keep a random part of the jobs or coflows, with their mix",
+        (
+            Option("share", "share", "how much of them, such as 10% (or --count)"),
+            Option("count", "whole", "how many of them (or --share)"),
+            _SEED,
+        ),
+    ),
+    "replicate": Transformation(
+        replicate,
+        "copy the workload for several times the nodes, at the same load on each",
+        (
+            Option("copies", "whole", "how many times the nodes", required=True),
+            Option(
+                "jitter_s",
+                "duration",
+                "shift the arrivals of copies by up to half of this, earlier or later",
+                default="the mean gap; 0 for coflows",
+            ),
+            _SEED,
+        ),
+    ),
+    "merge": Transformation(
+        merge,
+        "put several workloads together",
+        (
+            Option("label", "flag", "make the workloads' names the tenants of their jobs", default="no"),
+            Option("align", "flag", "let each workload begin at time 0", default="no"),
+            Option("name", "text", "what to call the workload", default="the names with + between"),
+        ),
+        many_in=True,
+    ),
+    "truncate": Transformation(
+        truncate,
+        "end tasks that last longer than a cap",
+        (Option("cap_s", "duration", "the longest a task may last", required=True),),
+    ),
+    "split": Transformation(split, "one workload for each tenant", many_out=True),
+}
+"""The transformations by the name of their command."""
