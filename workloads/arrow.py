@@ -23,12 +23,32 @@ def from_numpy(values: npt.NDArray[Any]) -> pa.Array:
     return pa.Array.from_buffers(_TYPES[values.dtype], len(values), [None, pa.py_buffer(values)])
 
 
-def from_strings(values: Sequence[str]) -> pa.Array:
-    """Return strings as an Arrow array."""
-    encoded = [v.encode() for v in values]
+def described_field(name: str, kind: pa.DataType, unit: str, about: str, nullable: bool = False) -> pa.Field:
+    """Return a field of a schema whose metadata say its unit ("1" for numbers, "" for text) and meaning."""
+    return pa.field(name, kind, nullable=nullable, metadata={"unit": unit, "description": about})
+
+
+def from_optional(values: npt.NDArray[np.float64]) -> pa.Array:
+    """Return a float64 array as an Arrow array in which NaN is null."""
+    values = np.ascontiguousarray(values, np.float64)
+    known = ~np.isnan(values)
+    if known.all():
+        return from_numpy(values)
+    valid = pa.py_buffer(np.packbits(known, bitorder="little"))
+    data = pa.py_buffer(np.where(known, values, 0.0))
+    return pa.Array.from_buffers(pa.float64(), len(values), [valid, data])
+
+
+def from_strings(values: Sequence[str | None]) -> pa.Array:
+    """Return strings as an Arrow array; None is null."""
+    encoded = [b"" if v is None else v.encode() for v in values]
     offsets = np.zeros(len(encoded) + 1, np.int32)
     np.cumsum([len(e) for e in encoded], out=offsets[1:])
-    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
+    known = np.array([v is not None for v in values], bool)
+    valid = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    return pa.StringArray.from_buffers(
+        len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)), valid
+    )
 
 
 def to_numpy(array: pa.Array) -> npt.NDArray[Any]:
@@ -50,3 +70,21 @@ def column(table: pa.Table, name: str) -> npt.NDArray[Any]:
     if chunks.num_chunks == 1:
         return to_numpy(chunks.chunk(0))
     return to_numpy(chunks.combine_chunks() if chunks.num_chunks else pa.nulls(0, chunks.type))
+
+
+def optional_column(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
+    """Return a float64 column as one read-only array in which null is NaN."""
+    chunks = table[name]
+    if not chunks.null_count:
+        return column(table, name)
+    values = chunks.combine_chunks()
+    found = np.full(len(values), np.nan)
+    found[to_numpy(values.is_valid().cast(pa.int32())) == 1] = to_numpy(values.drop_null())
+    found.flags.writeable = False
+    return found
+
+
+def label_bytes(labels: pa.ChunkedArray) -> bytes:
+    """Return bytes that tell columns of strings apart by content, whatever their chunks and slices."""
+    coded = labels.combine_chunks().dictionary_encode()  # in the order of first appearance: one coding
+    return repr(coded.dictionary.to_pylist()).encode() + to_numpy(coded.indices.fill_null(-1)).tobytes()

@@ -36,5 +36,5 @@ def names_beside(path: Path) -> list[str]:
     """Return the names in a path's folder, which a misspelt path may have meant; none if unreadable."""
     try:
         return [p.name for p in path.parent.iterdir()]
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a NUL in the path
         return []

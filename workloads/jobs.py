@@ -11,14 +11,15 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workloads.arrow import column, from_numpy, to_numpy
+from workloads.arrow import column, described_field, from_numpy, to_numpy
 from workloads.errors import InputError
+from workloads.groups import first_rows, nanoseconds, rows_of_groups, same_length
 
 SCHEMA_VERSION = 1
 MAX_TIME_S = 4.0e9
@@ -28,23 +29,21 @@ Int64Array = npt.NDArray[np.int64]
 Float64Array = npt.NDArray[np.float64]
 
 
-def _field(name: str, kind: pa.DataType, unit: str, about: str, nullable: bool = False) -> pa.Field:
-    return pa.field(name, kind, nullable=nullable, metadata={"unit": unit, "description": about})
-
-
 JOBS_SCHEMA = pa.schema(
     [
-        _field("job_id", pa.int64(), "1", "identifies the job in tasks and results"),
-        _field("submit_s", pa.float64(), "s", "when the job arrives; rows are in this order"),
-        _field("num_tasks", pa.int64(), "1", "tasks of the job, at least one"),
-        _field(
+        described_field("job_id", pa.int64(), "1", "identifies the job in tasks and results"),
+        described_field("submit_s", pa.float64(), "s", "when the job arrives; rows are in this order"),
+        described_field("num_tasks", pa.int64(), "1", "tasks of the job, at least one"),
+        described_field(
             "mean_task_s",
             pa.float64(),
             "s",
             "mean task duration as the trace states it; estimates start here",
         ),
-        _field("constraint", pa.string(), "", "kind of placement constraint, or null", nullable=True),
-        _field("tenant", pa.string(), "", "who submitted the job, or null", nullable=True),
+        described_field(
+            "constraint", pa.string(), "", "kind of placement constraint, or null", nullable=True
+        ),
+        described_field("tenant", pa.string(), "", "who submitted the job, or null", nullable=True),
     ],
     metadata={"schema_version": str(SCHEMA_VERSION)},
 )
@@ -52,8 +51,10 @@ JOBS_SCHEMA = pa.schema(
 
 TASKS_SCHEMA = pa.schema(
     [
-        _field("job_id", pa.int64(), "1", "job of the task; all tasks of a job lie together, in job order"),
-        _field("duration_s", pa.float64(), "s", "how long the task keeps its slot"),
+        described_field(
+            "job_id", pa.int64(), "1", "job of the task; all tasks of a job lie together, in job order"
+        ),
+        described_field("duration_s", pa.float64(), "s", "how long the task keeps its slot"),
     ],
     metadata={"schema_version": str(SCHEMA_VERSION)},
 )
@@ -123,13 +124,11 @@ class JobWorkload:
 
     @cached_property  # it travels with the workload, so that partitions need not make it once more
     def _arrays(self) -> JobArrays:
-        first_task = np.zeros(self.num_jobs + 1, np.int64)
-        np.cumsum(column(self.jobs, "num_tasks"), out=first_task[1:])
         arrays = JobArrays(
-            submit_ns=_nanoseconds(column(self.jobs, "submit_s")),
-            first_task=first_task,
-            duration_ns=_nanoseconds(column(self.tasks, "duration_s")),
-            mean_ns=_nanoseconds(column(self.jobs, "mean_task_s")),
+            submit_ns=nanoseconds(column(self.jobs, "submit_s")),
+            first_task=first_rows(column(self.jobs, "num_tasks")),
+            duration_ns=nanoseconds(column(self.tasks, "duration_s")),
+            mean_ns=nanoseconds(column(self.jobs, "mean_task_s")),
         )
         for array in arrays:
             array.flags.writeable = False
@@ -201,7 +200,7 @@ def make_workload(
     durations = check_times(duration_s, "duration_s", file=origin)
     if len(submit) == 0:
         raise InputError("the workload has no jobs", file=origin)
-    _same_length("num_tasks", counts, len(submit), origin)
+    same_length(counts, len(submit), "num_tasks", "jobs", file=origin)
     # The largest count first: a sum of absurd counts would wrap.
     if int(counts.max()) > len(durations) or (total := int(counts.sum())) != len(durations):
         total = sum(counts.tolist())
@@ -214,7 +213,7 @@ def make_workload(
         means = np.add.reduceat(durations, np.cumsum(counts) - counts) / counts
     else:
         means = check_times(mean_task_s, "mean_task_s", file=origin)
-        _same_length("mean_task_s", means, len(submit), origin)
+        same_length(means, len(submit), "mean_task_s", "jobs", file=origin)
     _check_classes(short_cutoff_s, long_partition, origin)
     ids = None if job_id is None else _check_ids(job_id, len(submit), origin)
     kinds = _labels("constraint", constraint, len(submit), origin)
@@ -223,7 +222,7 @@ def make_workload(
     if np.any(submit[1:] < submit[:-1]):
         order = np.argsort(submit, kind="stable")
         notes = (*notes, _sorted_note(order, origin or name))
-        durations = durations[_task_order(counts, order)]
+        durations = durations[rows_of_groups(counts, order)]
         submit, counts, means = submit[order], counts[order], means[order]
         ids = None if ids is None else ids[order]
         kinds, tenants = kinds.take(from_numpy(order)), tenants.take(from_numpy(order))
@@ -288,7 +287,7 @@ def check_counts(values: npt.ArrayLike, name: str, *, file: object = None) -> In
 
 def _check_ids(job_id: npt.ArrayLike, num_jobs: int, file: object) -> Int64Array:
     ids = np.array(job_id, np.int64)
-    _same_length("job_id", ids, num_jobs, file)
+    same_length(ids, num_jobs, "job_id", "jobs", file=file)
     order = np.argsort(ids, kind="stable")
     twice = ids[order][1:] == ids[order][:-1]
     if twice.any():
@@ -317,22 +316,6 @@ def _labels(
     return labels if isinstance(labels, pa.Array) else pa.array(labels, pa.string())
 
 
-def _same_length(name: str, values: npt.NDArray[Any], num_jobs: int, file: object) -> None:
-    if values.shape != (num_jobs,):
-        raise InputError(f"{len(values)} values for {num_jobs} jobs", file=file, field=name)
-
-
 def _sorted_note(order: Int64Array, origin: object) -> str:
     moved = int(np.count_nonzero(order != np.arange(len(order))))
     return f"arrivals of {origin} were not in order: {moved} jobs moved; sorted by submit time"
-
-
-def _task_order(counts: Int64Array, order: Int64Array) -> Int64Array:
-    """Return the index that puts tasks in job order after the jobs were put in `order`."""
-    first = np.cumsum(counts) - counts
-    sizes = counts[order]
-    return np.repeat(first[order] - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
-
-
-def _nanoseconds(seconds: Float64Array) -> Int64Array:
-    return np.rint(seconds * 1e9).astype(np.int64)

@@ -4,10 +4,14 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from workloads.coflows import CoflowWorkload, make_coflow_workload
+from workloads.dags import DagWorkload, make_dag_workload
 from workloads.jobs import MAX_TIME_S, JobWorkload, make_workload
 
 times = st.floats(0, MAX_TIME_S)
 labels = st.none() | st.text(max_size=5)
+ids = st.integers(-(2**63), 2**63 - 1)
+sizes = st.floats(1e-3, 1e15)
 
 
 @st.composite
@@ -20,9 +24,7 @@ def workloads(draw, labelled: bool = False) -> JobWorkload:
         size = len(jobs)
         for name in ("constraint", "tenant"):
             extra[name] = pa.array(draw(st.lists(labels, min_size=size, max_size=size)), pa.string())
-        extra["job_id"] = draw(
-            st.lists(st.integers(-(2**63), 2**63 - 1), min_size=size, max_size=size, unique=True)
-        )
+        extra["job_id"] = draw(st.lists(ids, min_size=size, max_size=size, unique=True))
         extra["short_cutoff_s"] = draw(st.none() | times)
         extra["long_partition"] = draw(st.none() | st.floats(0, 1))
         extra["metadata"] = draw(st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3))
@@ -33,4 +35,62 @@ def workloads(draw, labelled: bool = False) -> JobWorkload:
         np.concatenate([durations for _, _, durations in jobs]),
         [mean for _, mean, _ in jobs],
         **extra,
+    )
+
+
+@st.composite
+def dags(draw) -> DagWorkload:
+    """DAGs of up to five stages whose order is not that of precedence."""
+    jobs, edges = [], []
+    for job in range(draw(st.integers(1, 5))):
+        stages = draw(st.lists(st.lists(times, min_size=1, max_size=4), min_size=1, max_size=5))
+        order = draw(st.permutations(range(len(stages))))
+        pairs = [(a, b) for i, a in enumerate(order) for b in order[i + 1 :]]
+        chosen = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+        edges += [(job, parent, child) for parent, child in chosen]
+        jobs.append(stages)
+    of_all = [stage for stages in jobs for stage in stages]
+    each, some = len(of_all), len(jobs)
+    demand = st.none() | st.floats(0, 1)
+    return make_dag_workload(
+        "random",
+        draw(st.lists(times, min_size=some, max_size=some)),
+        [len(stages) for stages in jobs],
+        [len(stage) for stage in of_all],
+        np.concatenate(of_all),
+        edges,
+        stage_name=draw(st.lists(labels, min_size=each, max_size=each)),
+        cpu_cores=np.array(draw(st.lists(demand, min_size=each, max_size=each)), float),
+        memory=np.array(draw(st.lists(demand, min_size=each, max_size=each)), float),
+        job_id=draw(st.lists(ids, min_size=some, max_size=some, unique=True)),
+        tenant=pa.array(draw(st.lists(labels, min_size=some, max_size=some)), pa.string()),
+        metadata=draw(st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3)),
+    )
+
+
+@st.composite
+def coflows(draw) -> CoflowWorkload:
+    """Coflows of any shape, flows between the same ports and from a port to itself included."""
+    ports = draw(st.integers(1, 5))
+    port = st.integers(0, ports - 1)
+    flows = st.lists(st.tuples(port, port, sizes), min_size=1, max_size=5)
+    made = draw(st.lists(flows, min_size=1, max_size=5))
+    count = len(made)
+    arrival = draw(st.lists(st.floats(0, 1e9), min_size=count, max_size=count))
+    slack = draw(st.lists(st.none() | st.floats(0, 1e9), min_size=count, max_size=count))
+    speeds = st.lists(st.none() | sizes, min_size=ports, max_size=ports)
+    return make_coflow_workload(
+        "random",
+        arrival,
+        [len(flows) for flows in made],
+        [flow[0] for flows in made for flow in flows],
+        [flow[1] for flows in made for flow in flows],
+        [flow[2] for flows in made for flow in flows],
+        ports,
+        coflow_id=draw(st.lists(ids, min_size=count, max_size=count, unique=True)),
+        weight=draw(st.lists(sizes, min_size=count, max_size=count)),
+        deadline_s=[np.nan if s is None else a + s for a, s in zip(arrival, slack, strict=True)],
+        ingress_bytes_per_s=np.array(draw(speeds), float),
+        egress_bytes_per_s=np.array(draw(speeds), float),
+        metadata=draw(st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3)),
     )

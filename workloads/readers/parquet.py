@@ -1,40 +1,117 @@
-"""Emu's own workload form: a folder with ``jobs.parquet`` and ``tasks.parquet``.
+"""Emu's own workload form: a folder of Parquet files, whose names say what family the workload is of.
 
-Columns and units are those of `workloads.jobs`. What belongs to the workload as a whole (cut-off, long
-partition, metadata) is in the schema metadata of ``jobs.parquet``. Pages carry checksums, so that a damaged
-file is noticed.
+=========  ===================================================================
+jobs       ``jobs.parquet``, ``tasks.parquet``
+dags       these two (tasks with their stage), ``stages.parquet``, ``edges.parquet``
+coflows    ``coflows.parquet``, ``flows.parquet``, ``ports.parquet``
+=========  ===================================================================
+
+Columns and units are those of `workloads.jobs`, `workloads.dags` and `workloads.coflows`. Columns other than
+these are left out, with a note.
 """
 
 from __future__ import annotations
 
-import json
+import os
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from workloads.arrow import column
+from workloads.arrow import column, optional_column
+from workloads.coflows import (
+    COFLOWS_SCHEMA,
+    FLOWS_SCHEMA,
+    PORTS_SCHEMA,
+    CoflowWorkload,
+    make_coflow_workload,
+)
+from workloads.dags import (
+    DAG_TASKS_SCHEMA,
+    EDGES_SCHEMA,
+    PRECEDENCE_LEFT_OUT,
+    STAGES_SCHEMA,
+    DagWorkload,
+    make_dag_workload,
+)
 from workloads.errors import InputError
-from workloads.hints import did_you_mean, names_beside
+from workloads.groups import distinct_ids, first_rows, positions, refuse_first, whole_numbers
 from workloads.jobs import (
     JOBS_SCHEMA,
-    SCHEMA_VERSION,
     TASKS_SCHEMA,
+    Float64Array,
+    Int64Array,
     JobWorkload,
     check_counts,
     check_times,
     make_workload,
 )
+from workloads.readers.parquet_tables import read_about, read_table, write_tables
 
 JOBS_FILE = "jobs.parquet"
 TASKS_FILE = "tasks.parquet"
-_OPTIONAL = {"constraint", "tenant"}
-_ROWS_PER_GROUP = 1 << 20
+STAGES_FILE = "stages.parquet"
+EDGES_FILE = "edges.parquet"
+COFLOWS_FILE = "coflows.parquet"
+FLOWS_FILE = "flows.parquet"
+PORTS_FILE = "ports.parquet"
+
+_CLASSES = ("short_cutoff_s", "long_partition")
+_Schemas = Mapping[str, tuple[pa.Schema, Collection[str]]]
+_JOBS: _Schemas = {
+    JOBS_FILE: (JOBS_SCHEMA, {"constraint", "tenant"}),
+    TASKS_FILE: (TASKS_SCHEMA, ()),
+}
+_DAGS: _Schemas = {
+    JOBS_FILE: _JOBS[JOBS_FILE],
+    TASKS_FILE: (DAG_TASKS_SCHEMA, ()),
+    STAGES_FILE: (STAGES_SCHEMA, {"name", "cpu_cores", "memory"}),
+    EDGES_FILE: (EDGES_SCHEMA, ()),
+}
+_COFLOWS: _Schemas = {
+    COFLOWS_FILE: (COFLOWS_SCHEMA, {"senders", "receivers", "size_bytes", "weight", "deadline_s"}),
+    FLOWS_FILE: (FLOWS_SCHEMA, ()),
+    PORTS_FILE: (PORTS_SCHEMA, {"ingress_bytes_per_s", "egress_bytes_per_s"}),
+}
+FAMILIES: Mapping[str, tuple[str, ...]] = {"jobs": (*_JOBS,), "dags": (*_DAGS,), "coflows": (*_COFLOWS,)}
+"""The files of each family's folder."""
+
+
+def family_of(folder: str | Path) -> str:
+    """Return the family of a workload folder by the names of its files; ``jobs`` where there are none.
+
+    Raises
+    ------
+    InputError
+        The folder holds files of jobs and of coflows.
+    """
+    there = {name for files in FAMILIES.values() for name in files if os.path.exists(Path(folder) / name)}
+    if flows := sorted(there & {*_COFLOWS}):
+        if jobs := sorted(there & {*_DAGS}):
+            wrong = f"holds {jobs[0]} and {flows[0]}; a workload is of jobs or of coflows"
+            raise InputError(wrong, file=folder)
+        return "coflows"
+    return "dags" if there & {STAGES_FILE, EDGES_FILE} else "jobs"
+
+
+def read_folder(folder: str | Path) -> JobWorkload | DagWorkload | CoflowWorkload:
+    """Read a workload folder of any family.
+
+    Raises
+    ------
+    InputError
+        As `family_of` and the reader of the family.
+    """
+    family = family_of(folder)
+    if family == "coflows":
+        return read_coflows(folder)
+    return read_dags(folder) if family == "dags" else read_parquet(folder)
 
 
 def read_parquet(folder: str | Path) -> JobWorkload:
-    """Read a workload folder; its name becomes the workload's.
+    """Read a folder of jobs; its name becomes the workload's. Of DAGs it reads the jobs, and says so in a note.
 
     Columns other than the schema's are left out, with a note; ``constraint`` and ``tenant`` may be absent.
 
@@ -44,179 +121,234 @@ def read_parquet(folder: str | Path) -> JobWorkload:
         Names the file, the row (as line) and the column that is wrong.
     """
     folder = Path(folder)
-    jobs_path, tasks_path = folder / JOBS_FILE, folder / TASKS_FILE
-    jobs, extra_jobs = _read_table(jobs_path, JOBS_SCHEMA)
-    tasks, extra_tasks = _read_table(tasks_path, TASKS_SCHEMA)
-    about = _about(jobs.schema.metadata or {}, jobs_path)
-
-    ids, counts, task_ids = column(jobs, "job_id"), column(jobs, "num_tasks"), column(tasks, "job_id")
-    if len(counts) == 0:
-        raise InputError("has no rows; a workload has at least one job", file=jobs_path)
-    if counts.min() < 1 or counts.max() > len(task_ids) or counts.sum() != len(task_ids):
-        _explain_counts(counts, len(task_ids), jobs_path)
-    due = np.repeat(ids, counts)
-    wrong = task_ids != due
-    if wrong.any():
-        at, owner = int(np.argmax(wrong)), int(due[np.argmax(wrong)])
-        raise InputError(
-            f"task of job {task_ids[at]} where job {owner} is due; tasks lie in the order of {JOBS_FILE}",
-            file=tasks_path,
-            line=at + 1,
-            field="job_id",
+    (jobs, tasks), notes = _read_tables(folder, _JOBS)
+    if os.path.exists(folder / STAGES_FILE):
+        without = tuple(
+            n for n in notes if n != f"{folder / TASKS_FILE} has columns that are not used: stage"
         )
-    notes = tuple(
-        f"{path} has columns that are not used: {', '.join(extra)}"
-        for path, extra in ((jobs_path, extra_jobs), (tasks_path, extra_tasks))
-        if extra
-    )
+        notes = (*without, PRECEDENCE_LEFT_OUT)
     return make_workload(
         folder.resolve().name,
         column(jobs, "submit_s"),
-        counts,
-        check_times(column(tasks, "duration_s"), "duration_s", file=tasks_path),
+        _job_counts(jobs, tasks, folder),
+        check_times(column(tasks, "duration_s"), "duration_s", file=folder / TASKS_FILE),
         column(jobs, "mean_task_s"),
-        job_id=ids,
-        constraint=jobs["constraint"].combine_chunks(),
-        tenant=jobs["tenant"].combine_chunks(),
         notes=notes,
-        origin=jobs_path,
-        **about,
+        origin=folder / JOBS_FILE,
+        **_about_jobs(jobs, folder),
     )
 
 
-def write_parquet(workload: JobWorkload, folder: str | Path) -> None:
+def read_dags(folder: str | Path) -> DagWorkload:
+    """Read a folder of DAGs; its name becomes the workload's.
+
+    Edges may be in any order. Of jobs ``constraint`` and ``tenant`` may be absent, of stages ``name``,
+    ``cpu_cores`` and ``memory``.
+
+    Raises
+    ------
+    InputError
+        Names the file, the row (as line) and the column that is wrong.
+    """
+    folder = Path(folder)
+    (jobs, tasks, stages, edges), notes = _read_tables(folder, _DAGS)
+    ids, counts = column(jobs, "job_id"), _job_counts(jobs, tasks, folder)
+    distinct_ids(ids, "job_id", file=folder / JOBS_FILE)
+    num_stages = _stage_counts(ids, stages, folder)
+    stage_tasks = whole_numbers(
+        column(stages, "num_tasks"), "num_tasks", 1, len(tasks), file=folder / STAGES_FILE
+    )
+    made_up = np.add.reduceat(stage_tasks, first_rows(num_stages)[:-1])
+    refuse_first(
+        made_up != counts,
+        counts,
+        f"tasks, but the job's stages have another number in {STAGES_FILE}",
+        "num_tasks",
+        file=folder / JOBS_FILE,
+    )
+    due = np.repeat(column(stages, "stage"), stage_tasks)
+    refuse_first(
+        column(tasks, "stage") != due,
+        column(tasks, "stage"),
+        f"is not the stage that is due; tasks lie in the order of {STAGES_FILE}",
+        "stage",
+        file=folder / TASKS_FILE,
+    )
+    of_job = positions(ids, column(edges, "job_id"))
+    refuse_first(
+        of_job < 0, column(edges, "job_id"), f"is not in {JOBS_FILE}", "job_id", file=folder / EDGES_FILE
+    )
+    return make_dag_workload(
+        folder.resolve().name,
+        column(jobs, "submit_s"),
+        num_stages,
+        stage_tasks,
+        column(tasks, "duration_s"),
+        np.stack([of_job, column(edges, "parent"), column(edges, "child")], axis=1),
+        column(jobs, "mean_task_s"),
+        stage_mean_s=column(stages, "mean_task_s"),
+        stage_name=stages["name"].combine_chunks(),
+        cpu_cores=optional_column(stages, "cpu_cores"),
+        memory=optional_column(stages, "memory"),
+        notes=notes,
+        origin={Path(name).stem: folder / name for name in _DAGS},
+        **_about_jobs(jobs, folder),
+    )
+
+
+def read_coflows(folder: str | Path) -> CoflowWorkload:
+    """Read a folder of coflows; its name becomes the workload's.
+
+    Of coflows all but ``coflow_id``, ``arrival_s`` and ``width`` may be absent, of ports the bandwidths. What is
+    stated of senders, receivers and sizes must be that of the flows.
+
+    Raises
+    ------
+    InputError
+        Names the file, the row (as line) and the column that is wrong.
+    """
+    folder = Path(folder)
+    (coflows, flows, ports), notes = _read_tables(folder, _COFLOWS)
+    ids, width = column(coflows, "coflow_id"), column(coflows, "width")
+    whole_numbers(width, "width", 1, 2**40, file=folder / COFLOWS_FILE)
+    distinct_ids(ids, "coflow_id", file=folder / COFLOWS_FILE)
+    _check_members(ids, width, column(flows, "coflow_id"), folder, COFLOWS_FILE, FLOWS_FILE)
+    port = column(ports, "port")
+    wrong = "is not the port that is due; ports are numbered 0, 1, ..."
+    refuse_first(port != np.arange(len(port)), port, wrong, "port", file=folder / PORTS_FILE)
+    workload = make_coflow_workload(
+        folder.resolve().name,
+        column(coflows, "arrival_s"),
+        width,
+        column(flows, "ingress"),
+        column(flows, "egress"),
+        column(flows, "size_bytes"),
+        len(port),
+        coflow_id=ids,
+        weight=_given(coflows, "weight", folder),
+        deadline_s=optional_column(coflows, "deadline_s"),
+        ingress_bytes_per_s=optional_column(ports, "ingress_bytes_per_s"),
+        egress_bytes_per_s=optional_column(ports, "egress_bytes_per_s"),
+        notes=notes,
+        origin={Path(name).stem: folder / name for name in _COFLOWS},
+        **read_about(coflows, folder / COFLOWS_FILE),
+    )
+    _check_stated(coflows, workload, folder)
+    return workload
+
+
+def write_parquet(workload: JobWorkload | DagWorkload | CoflowWorkload, folder: str | Path) -> None:
     """Write a workload folder, making it where needed; the same workload gives the same bytes.
 
     Raises
     ------
     InputError
-        When the folder cannot be written.
+        When the folder cannot be written, or holds files that would make the workload one of another family.
     """
-    import pyarrow.parquet as pq
-
     folder = Path(folder)
-    about = {
-        "schema_version": str(SCHEMA_VERSION),
-        "short_cutoff_s": json.dumps(workload.short_cutoff_s),
-        "long_partition": json.dumps(workload.long_partition),
-        "metadata": json.dumps(workload.metadata, sort_keys=True),
+    about: dict[str, Any] = {"metadata": workload.metadata}
+    if isinstance(workload, CoflowWorkload):
+        files = _COFLOWS
+    else:
+        files = _JOBS if isinstance(workload, JobWorkload) else _DAGS
+        about = {name: getattr(workload, name) for name in _CLASSES} | about
+    for name in {*_DAGS, *_COFLOWS} - {*files}:
+        if os.path.exists(folder / name):
+            wrong = f"holds {name} of another workload; choose another folder, or remove that file"
+            raise InputError(wrong, file=folder)
+    tables = {name: getattr(workload, Path(name).stem).cast(schema) for name, (schema, _) in files.items()}
+    write_tables(folder, tables, about)
+
+
+def _read_tables(folder: Path, files: _Schemas) -> tuple[list[pa.Table], tuple[str, ...]]:
+    """Return the tables of a folder, and notes on columns that are not used."""
+    tables, notes = [], []
+    for name, (schema, optional) in files.items():
+        table, extra = read_table(folder / name, schema, optional, [*files])
+        tables.append(table)
+        if extra:
+            notes.append(f"{folder / name} has columns that are not used: {', '.join(extra)}")
+    return tables, tuple(notes)
+
+
+def _about_jobs(jobs: pa.Table, folder: Path) -> dict[str, Any]:
+    """Return what jobs and DAGs have beside times: ids, labels, cut-off, long partition, metadata."""
+    return {
+        "job_id": column(jobs, "job_id"),
+        "constraint": jobs["constraint"].combine_chunks(),
+        "tenant": jobs["tenant"].combine_chunks(),
+        **read_about(jobs, folder / JOBS_FILE, _CLASSES),
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, table, schema in (
-            (JOBS_FILE, workload.jobs, JOBS_SCHEMA.with_metadata(about)),
-            (TASKS_FILE, workload.tasks, TASKS_SCHEMA),
-        ):
-            pq.write_table(
-                table.combine_chunks().cast(schema),
-                folder / name,
-                compression="zstd",
-                use_dictionary=["constraint", "tenant", "job_id"],
-                write_page_checksum=True,
-                row_group_size=_ROWS_PER_GROUP,
-            )
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=folder) from None
 
 
-def _read_table(path: Path, schema: pa.Schema) -> tuple[pa.Table, list[str]]:
-    """Return the schema's columns of a Parquet file, and the names of the columns left out."""
-    import pyarrow.parquet as pq
+def _job_counts(jobs: pa.Table, tasks: pa.Table, folder: Path) -> Int64Array:
+    """Return the number of tasks of each job, checked against the tasks that are there."""
+    counts = column(jobs, "num_tasks")
+    if len(counts) and counts.min() < 1:
+        check_counts(counts, "num_tasks", file=folder / JOBS_FILE)
+    _check_members(column(jobs, "job_id"), counts, column(tasks, "job_id"), folder, JOBS_FILE, TASKS_FILE)
+    return counts
 
-    if not path.is_file():
-        others = set(names_beside(path)) - {JOBS_FILE, TASKS_FILE}
-        hint = did_you_mean(path.name, (n for n in others if n.endswith(".parquet")))
+
+def _check_members(
+    ids: Int64Array, counts: Int64Array, owners: Int64Array, folder: Path, of: str, members: str
+) -> None:
+    """Refuse members (tasks, flows) that are not those, in number and order, that their owners say."""
+    one, owner = Path(members).stem[:-1], Path(of).stem[:-1]
+    field = "num_tasks" if owner == "job" else "width"
+    if len(counts) == 0:
+        raise InputError(f"has no rows; a workload has at least one {owner}", file=folder / of)
+    if counts.max() > len(owners) or counts.sum() != len(owners):
+        total = sum(counts.tolist())
+        wrong = f"adds up to {total} {one}s, but {members} has {len(owners)} rows"
+        raise InputError(wrong, file=folder / of, field=field)
+    due = np.repeat(ids, counts)
+    wrong_rows = owners != due
+    if wrong_rows.any():
+        at = int(np.argmax(wrong_rows))
         raise InputError(
-            f"no such file; a workload folder holds {JOBS_FILE} and {TASKS_FILE}{hint}", file=path
+            f"{one} of {owner} {owners[at]} where {owner} {due[at]} is due; {one}s lie in the order of {of}",
+            file=folder / members,
+            line=at + 1,
+            field=f"{owner}_id",
         )
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            names = file.schema_arrow.names
-            missing = [n for n in schema.names if n not in names and n not in _OPTIONAL]
-            if missing:
-                raise InputError(
-                    f"no such column{did_you_mean(missing[0], names)}", file=path, field=missing[0]
-                )
-            table = file.read([n for n in schema.names if n in names])
-            table.validate(full=True)
-            arrays = [_read_column(table, f, path) for f in schema]
-            extra = [n for n in names if n not in schema.names]
-            table = pa.Table.from_arrays(arrays, schema=schema.with_metadata(table.schema.metadata))
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-        raise InputError(
-            f"is not a Parquet file that can be read ({_first_line(error)})", file=path
-        ) from None
-    return table, extra
 
 
-def _read_column(table: pa.Table, field: pa.Field, path: Path) -> pa.Array:
-    """Return a column in the schema's type; other widths of the same kind are taken where they fit."""
-    if field.name not in table.column_names:
-        return pa.nulls(table.num_rows, field.type)
-    if table.column_names.count(field.name) > 1:
-        raise InputError("the column is there twice", file=path, field=field.name)
-    values = table[field.name]
-    if values.null_count and not field.nullable:
-        row = int(np.argmax(np.asarray(values.is_null())))
-        raise InputError("is null; every row needs a value", file=path, line=row + 1, field=field.name)
-    if not _same_kind(values.type, field.type):
-        raise InputError(f"has type {values.type}, want {field.type}", file=path, field=field.name)
-    try:
-        return values.cast(field.type).combine_chunks()
-    except pa.ArrowInvalid as error:
-        raise InputError(
-            f"does not fit {field.type} ({_first_line(error)})", file=path, field=field.name
-        ) from None
-
-
-def _same_kind(have: pa.DataType, want: pa.DataType) -> bool:
-    types = pa.types
-    if types.is_string(want):
-        return (
-            types.is_string(have)
-            or types.is_large_string(have)
-            or types.is_null(have)
-            or (types.is_dictionary(have) and types.is_string(have.value_type))
-        )
-    if types.is_integer(want):
-        return types.is_integer(have)
-    return types.is_integer(have) or types.is_floating(have)
-
-
-def _about(metadata: dict[bytes, bytes], path: Path) -> dict[str, Any]:
-    """Return cut-off, long partition and metadata from the schema metadata; a foreign file has none."""
-    about: dict[str, Any] = {"short_cutoff_s": None, "long_partition": None, "metadata": {}}
-    version = metadata.get(b"schema_version", str(SCHEMA_VERSION).encode())
-    if version != str(SCHEMA_VERSION).encode():
-        wrong = f"has version {version.decode(errors='replace')!a}, this Emu reads {SCHEMA_VERSION}"
-        raise InputError(wrong, file=path, field="schema_version")
-    for key in about:
-        if (text := metadata.get(key.encode())) is None:
-            continue
-        try:
-            value = json.loads(text)
-        except ValueError:
-            raise InputError("is not JSON", file=path, field=key) from None
-        if key == "metadata":
-            right = isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
-        else:
-            right = value is None or (isinstance(value, int | float) and not isinstance(value, bool))
-        if not right:
-            want = "an object of strings" if key == "metadata" else "a number or null"
-            raise InputError(f"want {want} in the schema metadata", file=path, field=key)
-        about[key] = value
-    return about
-
-
-def _explain_counts(counts: np.ndarray, num_rows: int, path: Path) -> None:
-    """Raise the error for task counts that do not add up to the rows of the tasks file."""
-    check_counts(counts, "num_tasks", file=path)
-    total = sum(counts.tolist())
-    raise InputError(
-        f"adds up to {total} tasks, but {TASKS_FILE} has {num_rows} rows", file=path, field="num_tasks"
+def _stage_counts(ids: Int64Array, stages: pa.Table, folder: Path) -> Int64Array:
+    """Return the number of stages of each job, whose stages must lie together and be numbered from 0."""
+    owners, path = column(stages, "job_id"), folder / STAGES_FILE
+    of_job = positions(ids, owners)
+    refuse_first(of_job < 0, owners, f"is not in {JOBS_FILE}", "job_id", file=path)
+    back = np.append(False, of_job[1:] < of_job[:-1])
+    refuse_first(
+        back, owners, f"comes after a later job; stages lie in the order of {JOBS_FILE}", "job_id", file=path
     )
+    counts = np.bincount(of_job, minlength=len(ids))
+    refuse_first(counts == 0, ids, f"has no stage in {STAGES_FILE}", "job_id", file=folder / JOBS_FILE)
+    stage = column(stages, "stage")
+    due = np.arange(len(stage)) - np.repeat(first_rows(counts)[:-1], counts)
+    wrong = "is not the stage that is due; stages of a job are numbered 0, 1, ..."
+    refuse_first(stage != due, stage, wrong, "stage", file=path)
+    return counts
 
 
-def _first_line(error: Exception) -> str:
-    text = str(error).strip().splitlines()
-    return ascii(text[0][:160])[1:-1] if text else type(error).__name__
+def _given(table: pa.Table, name: str, folder: Path) -> Float64Array | Int64Array | None:
+    """Return an optional column of numbers, None where it is absent."""
+    values = table[name]
+    if values.null_count == len(values):
+        return None
+    return column(table, name)
+
+
+def _check_stated(coflows: pa.Table, workload: CoflowWorkload, folder: Path) -> None:
+    """Refuse a coflow whose stated senders, receivers or size are not those of its flows."""
+    order = np.argsort(column(coflows, "arrival_s"), kind="stable")
+    for name in ("senders", "receivers", "size_bytes"):
+        if (stated := _given(coflows, name, folder)) is None:
+            continue
+        of_flows = np.empty_like(stated)
+        of_flows[order] = column(workload.coflows, name)
+        off = ~(np.abs(stated - of_flows) <= 1e-9 * of_flows)  # sums may have been rounded otherwise
+        refuse_first(
+            off, stated, f"is not what the flows in {FLOWS_FILE} have", name, file=folder / COFLOWS_FILE
+        )

@@ -7,11 +7,11 @@ estimate from it.
 
 from __future__ import annotations
 
-import gzip
 import os
 from array import array
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, NoReturn, cast
+from typing import NoReturn
 
 import numpy as np
 
@@ -20,10 +20,10 @@ from workloads.errors import InputError
 from workloads.jobs import MAX_TIME_S, Int64Array, JobWorkload, check_times, make_workload
 from workloads.known import known_trace
 from workloads.readers.source import read_lines, shown
+from workloads.readers.text import write_text
 
 LINE_FORMAT = "submit_time num_tasks mean_task_duration duration..."
 _HEAD = ("submit_time", "num_tasks", "mean_task_duration")
-_LINES_PER_WRITE = 4096
 
 
 def read_tr(path: str | Path) -> JobWorkload:
@@ -99,16 +99,7 @@ def write_tr(workload: JobWorkload, path: str | Path) -> None:
             raise InputError(
                 f"the .tr format has no {name}; write a Parquet folder instead", file=path, field=name
             )
-    try:
-        with open(path, "wb") as raw:
-            if str(path).endswith(".gz"):
-                # No name, no time: the same workload gives the same bytes.
-                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as packed:
-                    _write_lines(workload, cast(BinaryIO, packed))
-            else:
-                _write_lines(workload, raw)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from None
+    write_text(path, _lines(workload))
 
 
 def trace_stem(path: str | Path) -> str:
@@ -116,7 +107,7 @@ def trace_stem(path: str | Path) -> str:
     return Path(path).name.removesuffix(".gz").removesuffix(".tr")
 
 
-def _write_lines(workload: JobWorkload, out: BinaryIO) -> None:
+def _lines(workload: JobWorkload) -> Iterator[str]:
     jobs = workload.jobs
     durations = column(workload.tasks, "duration_s")
     heads = zip(
@@ -126,15 +117,10 @@ def _write_lines(workload: JobWorkload, out: BinaryIO) -> None:
         strict=True,
     )
     first = 0
-    text: list[str] = []
     for submit, count, mean in heads:
         numbers = " ".join(map(repr, durations[first : first + count].tolist()))
-        text.append(f"{submit!r} {count} {mean!r} {numbers}\n")
+        yield f"{submit!r} {count} {mean!r} {numbers}\n"
         first += count
-        if len(text) == _LINES_PER_WRITE:
-            out.write("".join(text).encode())
-            text.clear()
-    out.write("".join(text).encode())
 
 
 def _explain(path: str | Path, number: int, fields: list[bytes]) -> NoReturn:

@@ -1,0 +1,173 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.workloads.strategies import coflows
+from workloads.arrow import column
+from workloads.coflows import (
+    COFLOWS_SCHEMA,
+    FLOWS_SCHEMA,
+    NO_DEADLINE_NS,
+    PORTS_SCHEMA,
+    make_coflow_workload,
+)
+from workloads.errors import InputError
+
+
+def small(**changes):
+    """Two coflows on three ports: three flows (two of them between the same ports), and one to itself."""
+    arguments = {
+        "arrival_s": [0.5, 2.0],
+        "width": [3, 1],
+        "ingress": [0, 0, 1, 2],
+        "egress": [1, 1, 2, 2],
+        "size_bytes": [1.0, 2.0, 4.0, 8.0],
+        "num_ports": 3,
+    }
+    return make_coflow_workload("small", **(arguments | changes))
+
+
+def test_tables_have_the_schema_with_units():
+    workload = small(deadline_s=[np.nan, 2.5], egress_bytes_per_s=[1.0, np.nan, 3.0])
+    for table, schema in (
+        (workload.coflows, COFLOWS_SCHEMA),
+        (workload.flows, FLOWS_SCHEMA),
+        (workload.ports, PORTS_SCHEMA),
+    ):
+        assert table.schema.equals(schema, check_metadata=True)
+        table.validate(full=True)
+    assert workload.coflows.to_pydict() == {
+        "coflow_id": [0, 1],
+        "arrival_s": [0.5, 2.0],
+        "width": [3, 1],
+        "senders": [2, 1],
+        "receivers": [2, 1],
+        "size_bytes": [7.0, 8.0],
+        "weight": [1.0, 1.0],
+        "deadline_s": [None, 2.5],
+    }
+    assert workload.flows["coflow_id"].to_pylist() == [0, 0, 0, 1]
+    assert workload.ports.to_pydict() == {
+        "port": [0, 1, 2],
+        "ingress_bytes_per_s": [None] * 3,
+        "egress_bytes_per_s": [1.0, None, 3.0],
+    }
+    assert (workload.num_coflows, workload.num_flows, workload.num_ports) == (2, 4, 3)
+
+
+def test_arrays_are_read_only_nanoseconds_and_bytes():
+    arrays = small(deadline_s=[np.nan, 2.5], ingress_bytes_per_s=[1.0, np.nan, 3.0]).arrays()
+    assert arrays.arrival_ns.tolist() == [5 * 10**8, 2 * 10**9]
+    assert arrays.deadline_ns.tolist() == [NO_DEADLINE_NS, 25 * 10**8]
+    assert arrays.first_flow.tolist() == [0, 3, 4]
+    assert arrays.ingress.tolist() == [0, 0, 1, 2]
+    assert arrays.egress.tolist() == [1, 1, 2, 2]
+    assert arrays.size_bytes.tolist() == [1.0, 2.0, 4.0, 8.0]
+    np.testing.assert_array_equal(arrays.ingress_bytes_per_s, [1.0, np.nan, 3.0])
+    assert np.isnan(arrays.egress_bytes_per_s).all()
+    assert not any(array.flags.writeable for array in arrays)
+
+
+def test_arrivals_out_of_order_are_sorted_with_their_flows_and_it_is_said():
+    workload = small(arrival_s=[9.0, 2.0], coflow_id=[7, 3], weight=[5.0, 6.0], deadline_s=[np.nan, 3.0])
+    assert workload.coflows["coflow_id"].to_pylist() == [3, 7]
+    assert workload.coflows["weight"].to_pylist() == [6.0, 5.0]
+    assert workload.coflows["deadline_s"].to_pylist() == [3.0, None]
+    assert workload.coflows["senders"].to_pylist() == [1, 2]
+    assert workload.flows.to_pydict() == {
+        "coflow_id": [3, 7, 7, 7],
+        "ingress": [2, 0, 0, 1],
+        "egress": [2, 1, 1, 2],
+        "size_bytes": [8.0, 1.0, 2.0, 4.0],
+    }
+    assert workload.notes == ("arrivals of small were not in order: 2 coflows moved; sorted by arrival",)
+
+
+@given(coflows())
+def test_what_is_stated_of_a_coflow_is_that_of_its_flows(workload):
+    flows = workload.flows.to_pylist()
+    assert sorted(column(workload.coflows, "arrival_s")) == column(workload.coflows, "arrival_s").tolist()
+    for coflow in workload.coflows.to_pylist():
+        own = [flow for flow in flows if flow["coflow_id"] == coflow["coflow_id"]]
+        assert coflow["width"] == len(own)
+        assert coflow["senders"] == len({flow["ingress"] for flow in own})
+        assert coflow["receivers"] == len({flow["egress"] for flow in own})
+        assert coflow["size_bytes"] == pytest.approx(sum(flow["size_bytes"] for flow in own))
+
+
+@given(coflows(), st.randoms(use_true_random=False))
+def test_the_order_of_coflows_does_not_matter(workload, random):
+    table = workload.coflows
+    order = list(range(workload.num_coflows))
+    if len(set(table["arrival_s"].to_pylist())) == len(order):
+        random.shuffle(order)
+    arrays = workload.arrays()
+    flows = [f for c in order for f in range(arrays.first_flow[c], arrays.first_flow[c + 1])]
+    again = make_coflow_workload(
+        "again",
+        column(table, "arrival_s")[order],
+        column(table, "width")[order],
+        arrays.ingress[flows],
+        arrays.egress[flows],
+        arrays.size_bytes[flows],
+        workload.num_ports,
+        coflow_id=column(table, "coflow_id")[order],
+        weight=arrays.weight[order],
+        deadline_s=np.array(table["deadline_s"].to_pylist(), float)[order],
+        ingress_bytes_per_s=arrays.ingress_bytes_per_s,
+        egress_bytes_per_s=arrays.egress_bytes_per_s,
+    )
+    assert again.fingerprint() == workload.fingerprint()
+
+
+def test_every_part_counts_in_the_fingerprint():
+    prints = {
+        small(**changes).fingerprint()
+        for changes in (
+            {},
+            {"arrival_s": [0.5, 2.1]},
+            {"width": [2, 2]},
+            {"ingress": [0, 0, 2, 2]},
+            {"egress": [1, 1, 2, 1]},
+            {"size_bytes": [1.0, 2.0, 4.0, 8.5]},
+            {"num_ports": 4},
+            {"coflow_id": [1, 0]},
+            {"weight": [1.0, 2.0]},
+            {"deadline_s": [np.nan, 4.0]},
+            {"deadline_s": [4.0, np.nan]},
+            {"ingress_bytes_per_s": [1.0] * 3},
+            {"egress_bytes_per_s": [1.0] * 3},
+        )
+    }
+    assert len(prints) == 13
+    assert small().fingerprint() == small(metadata={"a": "b"}, notes=("c",)).fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"arrival_s": []}, "coflows: the workload has no coflows"),
+        ({"arrival_s": [0.0, np.inf]}, "coflows: line 2: field arrival_s: inf is not a finite number"),
+        ({"width": [3]}, "coflows: field width: 1 values for 2 coflows"),
+        ({"width": [4, 0]}, "coflows: line 2: field width: 0 is not a whole number from 1"),
+        ({"width": [3, 2]}, "coflows: field width: adds up to 5, but there are 4 flows"),
+        ({"ingress": [0, 3, 1, 2]}, "flows: line 2: field ingress: 3 is not a whole number from 0 to 2"),
+        ({"egress": [0, 1, -1, 2]}, "flows: line 3: field egress: -1 is not a whole number from 0 to 2"),
+        ({"ingress": [0, 1]}, "flows: field ingress: 2 values for 4 flows"),
+        ({"size_bytes": [1, 0, 1, 1]}, "flows: line 2: field size_bytes: 0.0 is not a number above 0"),
+        ({"size_bytes": [1, 1, 1, np.nan]}, "flows: line 4: field size_bytes: nan is not a number"),
+        ({"size_bytes": [1, 1, 1, 1e19]}, "flows: line 4: field size_bytes: 1e+19 is not a number"),
+        ({"num_ports": 0}, "ports: field port: 0 ports; want 1 to"),
+        ({"coflow_id": [5, 5]}, "coflows: line 2: field coflow_id: 5 is there twice"),
+        ({"weight": [1, -1]}, "coflows: line 2: field weight: -1.0 is not a number above 0"),
+        ({"deadline_s": [np.nan, 1.0]}, "coflows: line 2: field deadline_s: 1.0 is before the arrival"),
+        ({"deadline_s": [np.nan, np.inf]}, "coflows: line 2: field deadline_s: inf is not a finite"),
+        ({"ingress_bytes_per_s": [1, 0, 1]}, "ports: line 2: field ingress_bytes_per_s: 0.0 is not"),
+        ({"egress_bytes_per_s": [1]}, "ports: field egress_bytes_per_s: 1 values for 3 ports"),
+    ],
+)
+def test_what_is_wrong_is_named(changes, message):
+    with pytest.raises(InputError) as caught:
+        small(origin={name: name for name in ("coflows", "flows", "ports")}, **changes)
+    assert str(caught.value).startswith(message)

@@ -1,0 +1,208 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.workloads.strategies import dags
+from workloads.arrow import column
+from workloads.dags import (
+    DAG_TASKS_SCHEMA,
+    EDGES_SCHEMA,
+    STAGES_SCHEMA,
+    as_jobs,
+    make_dag_workload,
+    stage_levels,
+)
+from workloads.errors import InputError
+from workloads.jobs import JOBS_SCHEMA, TASKS_SCHEMA, make_workload
+
+
+def small(**changes):
+    """Two jobs: a diamond (0 before 1 and 2, these before 3), and a single stage."""
+    arguments = {
+        "submit_s": [0.0, 1.5],
+        "num_stages": [4, 1],
+        "stage_tasks": [1, 2, 1, 1, 2],
+        "duration_s": [1.0, 2.0, 4.0, 5.0, 6.0, 7.0, 9.0],
+        "edges": [(0, 2, 3), (0, 0, 1), (0, 1, 3), (0, 0, 2)],
+    }
+    return make_dag_workload("small", **(arguments | changes))
+
+
+def test_tables_have_the_schema_with_units_and_the_order_of_jobs_and_stages():
+    dag = small(stage_name=["a", None, "c", "d", "e"], memory=[0.5, np.nan, 0, 1, 0.25])
+    for table, schema in (
+        (dag.jobs, JOBS_SCHEMA),
+        (dag.tasks, DAG_TASKS_SCHEMA),
+        (dag.stages, STAGES_SCHEMA),
+        (dag.edges, EDGES_SCHEMA),
+    ):
+        assert table.schema.equals(schema, check_metadata=True)
+        table.validate(full=True)
+    assert dag.stages.to_pydict() == {
+        "job_id": [0, 0, 0, 0, 1],
+        "stage": [0, 1, 2, 3, 0],
+        "name": ["a", None, "c", "d", "e"],
+        "num_tasks": [1, 2, 1, 1, 2],
+        "mean_task_s": [1.0, 3.0, 5.0, 6.0, 8.0],
+        "cpu_cores": [None] * 5,
+        "memory": [0.5, None, 0.0, 1.0, 0.25],
+    }
+    assert dag.edges.to_pydict() == {"job_id": [0] * 4, "parent": [0, 0, 1, 2], "child": [1, 2, 3, 3]}
+    assert dag.tasks["stage"].to_pylist() == [0, 1, 1, 2, 3, 0, 0]
+    assert dag.jobs["num_tasks"].to_pylist() == [5, 2]
+    assert (dag.num_jobs, dag.num_stages, dag.num_tasks) == (2, 5, 7)
+
+
+def test_arrays_number_stages_through_and_know_children_and_parents():
+    arrays = small(cpu_cores=[1, 2, np.nan, 4, 5]).arrays()
+    assert arrays.first_stage.tolist() == [0, 4, 5]
+    assert arrays.stage_first_task.tolist() == [0, 1, 3, 4, 5, 7]
+    assert arrays.first_task.tolist() == [0, 5, 7]
+    assert arrays.stage_mean_ns.tolist() == [10**9, 3 * 10**9, 5 * 10**9, 6 * 10**9, 8 * 10**9]
+    assert arrays.first_child.tolist() == [0, 2, 3, 4, 4, 4]
+    assert arrays.child.tolist() == [1, 2, 3, 3]
+    assert arrays.first_parent.tolist() == [0, 0, 1, 2, 4, 4]
+    assert arrays.parent.tolist() == [0, 0, 1, 2]
+    np.testing.assert_array_equal(arrays.cpu_cores, [1, 2, np.nan, 4, 5])
+    assert not any(array.flags.writeable for array in arrays)
+
+
+def test_levels_are_the_longest_paths():
+    assert stage_levels(small()).tolist() == [0, 1, 1, 2, 0]
+    assert stage_levels(small(edges=[(0, 3, 2), (0, 2, 0), (0, 3, 0)])).tolist() == [2, 0, 1, 0, 0]
+
+
+def test_as_jobs_are_the_jobs_without_precedence_and_say_so():
+    dag = small(tenant=["x", None], short_cutoff_s=3.0, metadata={"a": "b"})
+    jobs = as_jobs(dag)
+    plain = make_workload(
+        "small", [0.0, 1.5], [5, 2], [1.0, 2.0, 4.0, 5.0, 6.0, 7.0, 9.0], tenant=["x", None]
+    )
+    assert jobs.fingerprint() == plain.fingerprint()
+    assert jobs.tasks.schema.equals(TASKS_SCHEMA, check_metadata=True)
+    assert (jobs.short_cutoff_s, jobs.metadata) == (3.0, {"a": "b"})
+    assert jobs.notes == ("precedence between stages is left out",)
+
+
+@given(dags(), st.randoms(use_true_random=False))
+def test_the_order_of_jobs_and_edges_does_not_matter(dag, random):
+    """Jobs given in another order are sorted back with their stages, edges and tasks."""
+    arrays = dag.arrays()
+    order = list(range(dag.num_jobs))
+    if len(set(column(dag.jobs, "submit_s").tolist())) == dag.num_jobs:  # ties would keep their order
+        random.shuffle(order)
+    stages = [s for j in order for s in range(arrays.first_stage[j], arrays.first_stage[j + 1])]
+    tasks = [t for j in order for t in range(arrays.first_task[j], arrays.first_task[j + 1])]
+    place = {job_id: order.index(j) for j, job_id in enumerate(dag.jobs["job_id"].to_pylist())}
+    edges = [(place[e["job_id"]], e["parent"], e["child"]) for e in dag.edges.to_pylist()]
+    random.shuffle(edges)
+    again = make_dag_workload(
+        "again",
+        column(dag.jobs, "submit_s")[order],
+        np.diff(arrays.first_stage)[order],
+        column(dag.stages, "num_tasks")[stages],
+        column(dag.tasks, "duration_s")[tasks],
+        edges,
+        column(dag.jobs, "mean_task_s")[order],
+        stage_mean_s=column(dag.stages, "mean_task_s")[stages],
+        stage_name=dag.stages["name"].take(stages).combine_chunks(),
+        cpu_cores=arrays.cpu_cores[stages],
+        memory=arrays.memory[stages],
+        job_id=column(dag.jobs, "job_id")[order],
+        tenant=dag.jobs["tenant"].take(order).combine_chunks(),
+    )
+    assert again.fingerprint() == dag.fingerprint()
+    assert bool(again.notes) == (sorted(order) != order)
+
+
+@given(dags())
+def test_children_and_parents_are_the_edges_and_levels_rise(dag):
+    arrays, levels = dag.arrays(), stage_levels(dag)
+    down = np.repeat(np.arange(dag.num_stages), np.diff(arrays.first_child))
+    up = np.repeat(np.arange(dag.num_stages), np.diff(arrays.first_parent))
+    pairs = sorted(zip(down.tolist(), arrays.child.tolist(), strict=True))
+    assert pairs == sorted(zip(arrays.parent.tolist(), up.tolist(), strict=True))
+    assert len(pairs) == dag.edges.num_rows
+    for parent, child in pairs:
+        assert levels[child] > levels[parent]
+    for stage in range(dag.num_stages):
+        parents = [levels[p] for p, c in pairs if c == stage]
+        assert levels[stage] == (max(parents) + 1 if parents else 0)
+
+
+def test_every_part_counts_in_the_fingerprint():
+    prints = {
+        small(**changes).fingerprint()
+        for changes in (
+            {},
+            {"submit_s": [0.0, 1.6]},
+            {"num_stages": [3, 2], "edges": [(0, 0, 1)]},
+            {"stage_tasks": [2, 1, 1, 1, 2]},
+            {"duration_s": [1.0, 2.0, 4.0, 5.0, 6.0, 7.0, 9.5]},
+            {"edges": [(0, 2, 3)]},
+            {"edges": []},
+            {"stage_name": ["a"] + [None] * 4},
+            {"stage_name": [None] * 4 + ["a"]},
+            {"cpu_cores": [1.0] + [np.nan] * 4},
+            {"memory": [1.0] + [np.nan] * 4},
+            {"memory": [0.0] * 5},
+            {"stage_mean_s": [1.0] * 5},
+        )
+    }
+    assert len(prints) == 13
+    assert small().fingerprint() == small(metadata={"a": "b"}, notes=("c",)).fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"submit_s": []}, "jobs: the workload has no jobs"),
+        ({"submit_s": [0.0, -1.0]}, "jobs: line 2: field submit_s: -1.0 is negative"),
+        ({"num_stages": [5]}, "jobs: field num_stages: 1 values for 2 jobs"),
+        ({"num_stages": [5, 0]}, "jobs: line 2: field num_stages: 0 is not a whole number from 1"),
+        ({"num_stages": [4, 2]}, "jobs: field num_stages: adds up to 6, but there are 5 stages"),
+        ({"num_stages": [2**40, 2**40]}, f"jobs: field num_stages: adds up to {2**41}"),
+        ({"stage_tasks": [1, 0, 3, 1, 2]}, "stages: line 2: field num_tasks: 0 is not a whole number"),
+        ({"stage_tasks": [1, 1.5, 3, 1, 2]}, "stages: line 2: field num_tasks: 1.5 is not a whole"),
+        ({"stage_tasks": [1, 2, 1, 1, 3]}, "stages: field num_tasks: adds up to 8, but there are 7"),
+        ({"duration_s": [1, 2, np.nan, 4, 5, 6, 7]}, "tasks: line 3: field duration_s: nan is not"),
+        ({"stage_mean_s": [1.0]}, "stages: field mean_task_s: 1 values for 5 stages"),
+        ({"stage_name": ["a"]}, "stages: field name: 1 values for 5 stages"),
+        ({"memory": [0, 0, 1.5, 0, 0]}, "stages: line 3: field memory: 1.5 is not a share of a node"),
+        ({"cpu_cores": [0, -1, 0, 0, 0]}, "stages: line 2: field cpu_cores: -1.0 is not a number of"),
+        ({"cpu_cores": [0, np.inf, 0, 0, 0]}, "stages: line 2: field cpu_cores: inf is not a number"),
+        ({"edges": [(0, 0, 1), (2, 0, 1)]}, "edges: line 2: field job_id: 2 is not a whole number"),
+        ({"edges": [(0, 4, 1)]}, "edges: line 1: field parent: 4 is a stage the job does not have"),
+        ({"edges": [(1, 0, 1)]}, "edges: line 1: field child: 1 is a stage the job does not have"),
+        ({"edges": [(0, 0, -1)]}, "edges: line 1: field child: -1 is not a whole number"),
+        ({"edges": [(0, 0, 1), (0, 2, 2)]}, "edges: line 2: field child: 2 is its own parent"),
+        ({"edges": [(0, 0, 1), (0, 1, 2), (0, 0, 1)]}, "edges: line 3: field child: 1 has this parent"),
+        ({"edges": [0, 1]}, "edges: edges have the shape (2,), want (E, 3)"),
+        (
+            {"edges": [(0, 0, 1), (0, 2, 3), (0, 1, 2), (0, 3, 1)], "job_id": [77, 5]},
+            "edges: line 2: field child: stages of job 77 wait for each other: 1 -> 2 -> 3 -> 1",
+        ),
+        ({"job_id": [3, 3]}, "jobs: line 2: field job_id: job 3 is there twice"),
+    ],
+)
+def test_what_is_wrong_is_named(changes, message):
+    origin = {name: name for name in ("jobs", "stages", "edges", "tasks")}
+    with pytest.raises(InputError) as caught:
+        small(origin=origin, **changes)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_long_chain_and_a_long_circle_are_told_apart():
+    count = 3000
+    chain = [(0, i + 1, i) for i in range(count - 1)]
+    dag = make_dag_workload("chain", [0.0], [count], [1] * count, [1.0] * count, chain)
+    assert stage_levels(dag).tolist() == list(range(count - 1, -1, -1))
+    with pytest.raises(InputError, match=r"wait for each other: (\d+ -> ){8}\.\.\.$"):
+        make_dag_workload("circle", [0.0], [count], [1] * count, [1.0] * count, [*chain, (0, 0, count - 1)])
+
+
+def test_names_may_be_an_arrow_array():
+    names = pa.array(["a", "b", None, "d", "e"])
+    assert small(stage_name=names).fingerprint() == small(stage_name=names.to_pylist()).fingerprint()

@@ -1,0 +1,248 @@
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+
+from tests.workloads.mutations import FILE_MUTATIONS, Mutant, parquet_bytes
+from tests.workloads.strategies import coflows, dags
+from tests.workloads.text_mutations import check_refused
+from workloads.coflows import make_coflow_workload
+from workloads.dags import make_dag_workload
+from workloads.errors import InputError
+from workloads.jobs import make_workload
+from workloads.readers.parquet import (
+    FAMILIES,
+    family_of,
+    read_coflows,
+    read_dags,
+    read_folder,
+    read_parquet,
+    write_parquet,
+)
+
+DAG = make_dag_workload(
+    "dag",
+    [0.0, 1.0],
+    [3, 1],
+    [1, 2, 1, 1],
+    [1.0, 2.0, 3.0, 4.0, 5.0],
+    [(0, 0, 1), (0, 1, 2)],
+    stage_name=["a", "b", None, "c"],
+    memory=[0.1, np.nan, 0.3, 0.4],
+    job_id=[7, 5],
+)
+COFLOWS = make_coflow_workload(
+    "coflows",
+    [0.0, 1.0],
+    [3, 1],
+    [0, 0, 1, 2],
+    [1, 1, 2, 2],
+    [1.0, 2.0, 4.0, 8.0],
+    3,
+    coflow_id=[7, 5],
+    deadline_s=[np.nan, 9.0],
+)
+JOBS = make_workload("jobs", [0.0], [1], [1.0])
+
+
+@settings(max_examples=40)
+@given(dags())
+def test_a_round_trip_of_dags_keeps_everything(tmp_path_factory, dag):
+    check_round_trip(dag, tmp_path_factory.mktemp("w"), read_dags)
+
+
+@settings(max_examples=40)
+@given(coflows())
+def test_a_round_trip_of_coflows_keeps_everything(tmp_path_factory, workload):
+    check_round_trip(workload, tmp_path_factory.mktemp("w"), read_coflows)
+
+
+def check_round_trip(workload, folder, read):
+    write_parquet(workload, folder)
+    first = {path.name: path.read_bytes() for path in folder.iterdir()}
+    again = read(folder)
+    assert again.fingerprint() == workload.fingerprint()
+    assert (again.name, again.metadata, again.notes) == (folder.name, workload.metadata, ())
+    write_parquet(again, folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == first
+
+
+@pytest.mark.parametrize("workload", [JOBS, DAG, COFLOWS], ids=["jobs", "dags", "coflows"])
+def test_the_family_is_known_by_the_files(tmp_path, workload):
+    write_parquet(workload, tmp_path)
+    again = read_folder(tmp_path)
+    assert type(again) is type(workload)
+    assert again.fingerprint() == workload.fingerprint()
+    assert {path.name for path in tmp_path.iterdir()} == {*FAMILIES[family_of(tmp_path)]}
+
+
+def test_dags_read_as_jobs_say_what_is_left_out(tmp_path):
+    write_parquet(DAG, tmp_path)
+    jobs = read_parquet(tmp_path)
+    assert jobs.tasks["duration_s"].to_pylist() == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert jobs.notes == ("precedence between stages is left out",)
+
+
+def test_a_folder_of_one_family_does_not_become_one_of_another(tmp_path):
+    write_parquet(DAG, tmp_path / "dag")
+    write_parquet(COFLOWS, tmp_path / "coflows")
+    write_parquet(JOBS, tmp_path / "jobs")
+    for workload, name, file in (
+        (JOBS, "dag", r"(stages|edges)"),
+        (COFLOWS, "dag", r"\w+"),
+        (COFLOWS, "jobs", r"(jobs|tasks)"),
+        (DAG, "coflows", r"\w+"),
+        (JOBS, "coflows", r"\w+"),
+    ):
+        with pytest.raises(InputError, match=rf"/{name}: holds {file}\.parquet of another workload"):
+            write_parquet(workload, tmp_path / name)
+    write_parquet(DAG, tmp_path / "jobs")  # all files of jobs are replaced
+    assert family_of(tmp_path / "jobs") == "dags"
+
+
+@pytest.mark.parametrize("name", ["none", "x" * 300])
+def test_a_folder_that_is_not_there_is_named(tmp_path, name):
+    with pytest.raises(InputError) as caught:
+        read_folder(tmp_path / name)
+    assert "jobs.parquet: no such file; a workload folder holds jobs.parquet and tasks.parquet" in str(
+        caught.value
+    )
+
+
+def test_a_folder_of_two_families_is_refused(tmp_path):
+    write_parquet(DAG, tmp_path)
+    write_parquet(COFLOWS, tmp_path / "coflows")
+    (tmp_path / "coflows" / "flows.parquet").rename(tmp_path / "flows.parquet")
+    with pytest.raises(
+        InputError, match=r"holds edges\.parquet and flows\.parquet; a workload is of jobs or"
+    ):
+        read_folder(tmp_path)
+
+
+def test_dags_of_others_are_read(tmp_path):
+    """No names and demands, other widths, edges in any order, arrivals out of order."""
+    write_parquet(DAG, tmp_path)
+    columns = {name: DAG.stages[name] for name in ("job_id", "stage", "num_tasks", "mean_task_s")}
+    pq.write_table(pa.table(columns | {"colour": ["r"] * 4}), tmp_path / "stages.parquet")
+    edges = {"job_id": [7, 7], "parent": pa.array([1, 0], pa.int8()), "child": [2, 1]}
+    pq.write_table(pa.table(edges), tmp_path / "edges.parquet")
+    jobs = DAG.jobs.set_column(1, "submit_s", pa.array([2, 1]))
+    pq.write_table(jobs, tmp_path / "jobs.parquet")
+    dag = read_dags(tmp_path)
+    assert dag.stages["job_id"].to_pylist() == [5, 7, 7, 7]
+    assert dag.stages["memory"].null_count == 4
+    assert dag.edges.to_pydict() == {"job_id": [7, 7], "parent": [0, 1], "child": [1, 2]}
+    assert "stages.parquet has columns that are not used: colour" in dag.notes[0]
+    assert "2 jobs moved" in dag.notes[1]
+
+
+def test_coflows_of_others_are_read(tmp_path):
+    """Only what cannot be known otherwise, and arrivals out of order."""
+    write_parquet(COFLOWS, tmp_path)
+    coflows_ = pa.table({"coflow_id": [7, 5], "arrival_s": [2, 1], "width": [3, 1]})
+    pq.write_table(coflows_, tmp_path / "coflows.parquet")
+    pq.write_table(pa.table({"port": [0, 1, 2]}), tmp_path / "ports.parquet")
+    workload = read_coflows(tmp_path)
+    assert workload.coflows.to_pydict() == {
+        "coflow_id": [5, 7],
+        "arrival_s": [1.0, 2.0],
+        "width": [1, 3],
+        "senders": [1, 2],
+        "receivers": [1, 2],
+        "size_bytes": [8.0, 7.0],
+        "weight": [1.0, 1.0],
+        "deadline_s": [None, None],
+    }
+    assert "2 coflows moved" in workload.notes[0]
+
+
+WRONG = [
+    (DAG, "stages", "job_id", [7, 7, 7, 9], "line 4: field job_id: 9 is not in jobs.parquet"),
+    (DAG, "stages", "job_id", [7, 7, 5, 7], "line 4: field job_id: 7 comes after a later job"),
+    (DAG, "stages", "stage", [0, 2, 1, 0], "line 2: field stage: 2 is not the stage that is due"),
+    (DAG, "stages", "num_tasks", [1, 0, 3, 1], "line 2: field num_tasks: 0 is not a whole number"),
+    (DAG, "stages", "memory", [0.5, 0.5, 2.0, 0.5], "line 3: field memory: 2.0 is not a share"),
+    (DAG, "stages", "mean_task_s", [1.0, -2.0, 1.0, 1.0], "line 2: field mean_task_s: -2.0 is negative"),
+    (DAG, "stages", "name", [1, 2, 3, 4], "field name: has type int64, want string"),
+    (DAG, "stages", "stage", [0, None, 2, 0], "line 2: field stage: is null"),
+    (DAG, "edges", "job_id", [7, 9], "line 2: field job_id: 9 is not in jobs.parquet"),
+    (DAG, "edges", "child", [1, 3], "line 2: field child: 3 is a stage the job does not have"),
+    (DAG, "edges", "child", [1, 0], "line 1: field child: stages of job 7 wait for each other"),
+    (DAG, "edges", "child", [1, 1], "line 2: field child: 1 is its own parent"),
+    (DAG, "tasks", "stage", [0, 1, 2, 2, 0], "line 3: field stage: 2 is not the stage that is due"),
+    (DAG, "tasks", "job_id", [7, 7, 7, 5, 5], "line 4: field job_id: task of job 5 where job 7 is due"),
+    (DAG, "tasks", "duration_s", [1.0, 1.0, -1.0, 1.0, 1.0], "line 3: field duration_s: -1.0 is negative"),
+    (DAG, "jobs", "job_id", [7, 7], "line 5: field job_id: task of job 5 where job 7 is due"),
+    (DAG, "jobs", "num_tasks", [3, 1], "field num_tasks: adds up to 4 tasks, but tasks.parquet has 5"),
+    (DAG, "jobs", "num_tasks", [0, 5], "line 1: field num_tasks: 0 tasks; a job has a whole number"),
+    (COFLOWS, "coflows", "coflow_id", [7, 7], "line 2: field coflow_id: 7 is there twice"),
+    (COFLOWS, "coflows", "width", [2, 1], "field width: adds up to 3 flows, but flows.parquet has 4"),
+    (COFLOWS, "coflows", "width", [-1, 5], "line 1: field width: -1 is not a whole number"),
+    (COFLOWS, "coflows", "senders", [2, 2], "line 2: field senders: 2 is not what the flows"),
+    (COFLOWS, "coflows", "receivers", [1, 1], "line 1: field receivers: 1 is not what the flows"),
+    (COFLOWS, "coflows", "size_bytes", [7.0, 9.0], "line 2: field size_bytes: 9.0 is not what the flows"),
+    (COFLOWS, "coflows", "deadline_s", [None, 0.5], "line 2: field deadline_s: 0.5 is before the arrival"),
+    (COFLOWS, "coflows", "weight", [1.0, None], "line 2: field weight: is null"),
+    (COFLOWS, "coflows", "weight", [1.0, 0.0], "line 2: field weight: 0.0 is not a number above 0"),
+    (COFLOWS, "flows", "coflow_id", [7, 7, 5, 5], "line 3: field coflow_id: flow of coflow 5 where coflow 7"),
+    (COFLOWS, "flows", "ingress", [0, 0, 1, 3], "line 4: field ingress: 3 is not a whole number from 0 to 2"),
+    (COFLOWS, "flows", "size_bytes", [1.0, 0.0, 6.0, 8.0], "line 2: field size_bytes: 0.0 is not a number"),
+    (COFLOWS, "ports", "port", [0, 1, 3], "line 3: field port: 3 is not the port that is due"),
+    (COFLOWS, "ports", "egress_bytes_per_s", [1.0, -1.0, 1.0], "line 2: field egress_bytes_per_s: -1.0 is"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("workload", "table", "column", "values", "message"), WRONG)
+def test_what_is_wrong_is_named_by_file_row_and_column(tmp_path, workload, table, column, values, message):
+    write_parquet(workload, tmp_path)
+    path = tmp_path / f"{table}.parquet"
+    columns = getattr(workload, table)
+    at = columns.column_names.index(column)
+    pq.write_table(columns.set_column(at, column, pa.array(values)), path)
+    with pytest.raises(InputError) as caught:
+        read_folder(tmp_path)
+    if table == "jobs" and column == "job_id":  # the tasks still have the other job
+        path = tmp_path / "tasks.parquet"
+    assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def test_a_job_that_says_another_number_of_tasks_than_its_stages_is_named(tmp_path):
+    write_parquet(DAG, tmp_path)
+    jobs = DAG.jobs.set_column(2, "num_tasks", pa.array([3, 2]))
+    tasks = DAG.tasks.set_column(0, "job_id", pa.array([7, 7, 7, 5, 5]))
+    pq.write_table(jobs, tmp_path / "jobs.parquet")
+    pq.write_table(tasks, tmp_path / "tasks.parquet")
+    with pytest.raises(InputError, match=r"jobs\.parquet: line 1: field num_tasks: 3 tasks, but the job's"):
+        read_folder(tmp_path)
+
+
+def damaged(rounds: int):
+    """Folders of which one file is missing, truncated, foreign, or lacks a column."""
+    rng = random.Random(0)
+    for _ in range(rounds):
+        for workload, family in ((DAG, "dags"), (COFLOWS, "coflows")):
+            for damage in (*FILE_MUTATIONS, None):
+                tables = {name: columns_of(workload, name) for name in FAMILIES[family]}
+                name = rng.choice(sorted(tables))
+                if damage is None:
+                    label = f"no {next(iter(tables[name]))}"
+                    tables[name].pop(next(iter(tables[name])))
+                files = {name: parquet_bytes(columns) for name, columns in tables.items()}
+                if damage is not None:
+                    label, data = damage(rng, files.pop(name))
+                    if data is not None:
+                        files[name] = data
+                yield Mutant(f"{name}: {label}", files, ".", name)
+
+
+def columns_of(workload, name: str) -> dict:
+    table = getattr(workload, Path(name).stem)
+    return {column: table[column] for column in table.column_names}
+
+
+def test_100_damaged_folders_are_refused_in_one_line_that_names_the_file(tmp_path):
+    assert check_refused(damaged(7), read_folder, tmp_path) >= 100

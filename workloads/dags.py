@@ -1,0 +1,370 @@
+"""Workloads of DAGs: jobs whose tasks belong to stages, with precedence between the stages.
+
+A job is a directed acyclic graph of stages, a stage a set of tasks that may run at the same time. A stage may
+start when all tasks of all its parents have ended. Jobs and tasks are those of `workloads.jobs`, so that what
+knows nothing of stages can read them; stages and edges are two tables more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from workloads.arrow import (
+    column,
+    described_field,
+    from_numpy,
+    from_optional,
+    from_strings,
+    label_bytes,
+    optional_column,
+)
+from workloads.errors import InputError
+from workloads.groups import (
+    check_sum,
+    file_of,
+    first_rows,
+    nanoseconds,
+    positions,
+    refuse_first,
+    rows_of_groups,
+    same_length,
+    whole_numbers,
+)
+from workloads.jobs import (
+    SCHEMA_VERSION,
+    TASKS_SCHEMA,
+    Float64Array,
+    Int64Array,
+    JobWorkload,
+    check_times,
+    make_workload,
+)
+from workloads.precedence import check_edges, levels
+
+PRECEDENCE_LEFT_OUT = "precedence between stages is left out"
+
+STAGES_SCHEMA = pa.schema(
+    [
+        described_field("job_id", pa.int64(), "1", "job of the stage; stages of a job lie together"),
+        described_field("stage", pa.int64(), "1", "0, 1, ... within the job, in the order of the source"),
+        described_field("name", pa.string(), "", "what the source calls the stage, or null", nullable=True),
+        described_field("num_tasks", pa.int64(), "1", "tasks of the stage, at least one"),
+        described_field("mean_task_s", pa.float64(), "s", "mean task duration as the source states it"),
+        described_field("cpu_cores", pa.float64(), "cores", "each task needs, or null", nullable=True),
+        described_field(
+            "memory", pa.float64(), "1", "share (0..1) of a node's memory each task needs, or null", True
+        ),
+    ],
+    metadata={"schema_version": str(SCHEMA_VERSION)},
+)
+"""One row per stage, in job order and within a job in stage order."""
+
+EDGES_SCHEMA = pa.schema(
+    [
+        described_field("job_id", pa.int64(), "1", "job of both stages; edges lie in job order"),
+        described_field("parent", pa.int64(), "1", "stage that must have ended"),
+        described_field("child", pa.int64(), "1", "before this one may start"),
+    ],
+    metadata={"schema_version": str(SCHEMA_VERSION)},
+)
+"""One row per edge between two stages of a job, in job order, then by parent and child."""
+
+DAG_TASKS_SCHEMA = TASKS_SCHEMA.append(
+    described_field("stage", pa.int64(), "1", "stage of the task; tasks of a job lie in stage order")
+)
+"""One row per task, in job order and within a job in stage order."""
+
+
+class DagArrays(NamedTuple):
+    """A workload of DAGs as the kernel sees it: read-only arrays for J jobs, S stages, T tasks and E edges.
+
+    Stages are numbered through: those of job j are ``first_stage[j]:first_stage[j + 1]``.
+
+    Attributes
+    ----------
+    submit_ns, mean_ns : ndarray of int64, shape (J,)
+    first_task : ndarray of int64, shape (J + 1,)
+    duration_ns : ndarray of int64, shape (T,)
+        As in `workloads.jobs.JobArrays`.
+    first_stage : ndarray of int64, shape (J + 1,)
+    stage_first_task : ndarray of int64, shape (S + 1,)
+        Tasks of stage s are ``stage_first_task[s]:stage_first_task[s + 1]``.
+    stage_mean_ns : ndarray of int64, shape (S,)
+    cpu_cores, memory : ndarray of float64, shape (S,)
+        Of each task; NaN where not known.
+    first_child : ndarray of int64, shape (S + 1,)
+    child : ndarray of int64, shape (E,)
+        Children of stage s are ``child[first_child[s]:first_child[s + 1]]``.
+    first_parent : ndarray of int64, shape (S + 1,)
+    parent : ndarray of int64, shape (E,)
+        Parents of stage s are ``parent[first_parent[s]:first_parent[s + 1]]``.
+    """
+
+    submit_ns: Int64Array
+    mean_ns: Int64Array
+    first_task: Int64Array
+    duration_ns: Int64Array
+    first_stage: Int64Array
+    stage_first_task: Int64Array
+    stage_mean_ns: Int64Array
+    cpu_cores: Float64Array
+    memory: Float64Array
+    first_child: Int64Array
+    child: Int64Array
+    first_parent: Int64Array
+    parent: Int64Array
+
+
+@dataclass(frozen=True, eq=False)
+class DagWorkload:
+    """Jobs of stages with precedence; make one with `make_dag_workload` or a reader.
+
+    Attributes
+    ----------
+    name : str
+        What the workload is called in results.
+    jobs, tasks, stages, edges : pyarrow.Table
+        As `workloads.jobs.JOBS_SCHEMA`, `DAG_TASKS_SCHEMA`, `STAGES_SCHEMA` and `EDGES_SCHEMA`.
+    short_cutoff_s, long_partition, metadata, notes
+        As in `workloads.jobs.JobWorkload`.
+    """
+
+    name: str
+    jobs: pa.Table
+    tasks: pa.Table
+    stages: pa.Table
+    edges: pa.Table
+    short_cutoff_s: float | None = None
+    long_partition: float | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def num_jobs(self) -> int:
+        """Number of jobs."""
+        return self.jobs.num_rows
+
+    @property
+    def num_stages(self) -> int:
+        """Number of stages of all jobs."""
+        return self.stages.num_rows
+
+    @property
+    def num_tasks(self) -> int:
+        """Number of tasks of all jobs."""
+        return self.tasks.num_rows
+
+    def arrays(self) -> DagArrays:
+        """Return the workload as `DagArrays`: times rounded to the nanosecond, arrivals as given."""
+        return self._arrays
+
+    @cached_property
+    def _arrays(self) -> DagArrays:
+        of_jobs = as_jobs(self).arrays()
+        first_stage = np.append(np.flatnonzero(column(self.stages, "stage") == 0), self.num_stages)
+        job = positions(column(self.jobs, "job_id"), column(self.edges, "job_id"))
+        parent, child = (first_stage[job] + column(self.edges, name) for name in ("parent", "child"))
+        by_child = np.argsort(child, kind="stable")
+        arrays = DagArrays(
+            submit_ns=of_jobs.submit_ns,
+            mean_ns=of_jobs.mean_ns,
+            first_task=of_jobs.first_task,
+            duration_ns=of_jobs.duration_ns,
+            first_stage=first_stage,
+            stage_first_task=first_rows(column(self.stages, "num_tasks")),
+            stage_mean_ns=nanoseconds(column(self.stages, "mean_task_s")),
+            cpu_cores=optional_column(self.stages, "cpu_cores"),
+            memory=optional_column(self.stages, "memory"),
+            first_child=first_rows(np.bincount(parent, minlength=self.num_stages)),
+            child=child,
+            first_parent=first_rows(np.bincount(child, minlength=self.num_stages)),
+            parent=parent[by_child],
+        )
+        for array in arrays:
+            array.flags.writeable = False
+        return arrays
+
+    def fingerprint(self) -> str:
+        """Return the sha256 (hex) of all jobs, stages, edges and tasks; name, metadata, notes do not count."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        digest = hashlib.sha256(f"emu dags {SCHEMA_VERSION} {self.num_stages} {self.edges.num_rows}".encode())
+        digest.update(as_jobs(self).fingerprint().encode())
+        for name in ("num_tasks", "stage", "mean_task_s"):
+            digest.update(column(self.stages, name).data)
+        for name in ("cpu_cores", "memory"):
+            digest.update(optional_column(self.stages, name).data)
+        digest.update(label_bytes(self.stages["name"]))
+        for name in EDGES_SCHEMA.names:
+            digest.update(column(self.edges, name).data)
+        return digest.hexdigest()
+
+
+def make_dag_workload(
+    name: str,
+    submit_s: npt.ArrayLike,
+    num_stages: npt.ArrayLike,
+    stage_tasks: npt.ArrayLike,
+    duration_s: npt.ArrayLike,
+    edges: npt.ArrayLike,
+    mean_task_s: npt.ArrayLike | None = None,
+    *,
+    stage_mean_s: npt.ArrayLike | None = None,
+    stage_name: pa.Array | Sequence[str | None] | None = None,
+    cpu_cores: npt.ArrayLike | None = None,
+    memory: npt.ArrayLike | None = None,
+    job_id: npt.ArrayLike | None = None,
+    constraint: pa.Array | Sequence[str | None] | None = None,
+    tenant: pa.Array | Sequence[str | None] | None = None,
+    short_cutoff_s: float | None = None,
+    long_partition: float | None = None,
+    metadata: Mapping[str, str] | None = None,
+    notes: tuple[str, ...] = (),
+    origin: object = None,
+) -> DagWorkload:
+    """Build a workload of J jobs, S stages, T tasks and E edges from arrays, check it, and sort it by arrival.
+
+    Parameters
+    ----------
+    name : str
+    submit_s : array_like, shape (J,)
+        Arrival times in seconds. When they are not in order jobs are sorted (stable), and a note says so.
+    num_stages : array_like of int, shape (J,)
+    stage_tasks : array_like of int, shape (S,)
+        Tasks of each stage, job after job.
+    duration_s : array_like, shape (T,)
+        Task durations in seconds, stage after stage.
+    edges : array_like of int, shape (E, 3)
+        Job (its place in `submit_s`), parent and child (stage numbers within the job), in any order.
+    mean_task_s : array_like, shape (J,), optional
+    stage_mean_s : array_like, shape (S,), optional
+        Mean task durations as the source states them; by default those of the durations.
+    stage_name : string array or sequence of str or None, length S, optional
+    cpu_cores, memory : array_like, shape (S,), optional
+        What each task needs, in cores and as a share (0..1) of a node's memory; NaN where not known.
+    job_id, constraint, tenant, short_cutoff_s, long_partition, metadata, notes
+        As in `workloads.jobs.make_workload`.
+    origin : optional
+        File named in errors and notes; or a mapping of table (jobs, stages, edges, tasks) to file.
+
+    Raises
+    ------
+    InputError
+        What `make_workload` refuses; a job without stages, a stage without tasks, counts that do not add up;
+        an edge from or to a stage that is not there, to itself, or given twice; stages that wait for each other
+        in a circle; a demand that is out of its range.
+    """
+    jobs_file, stages_file, tasks_file = (file_of(origin, t) for t in ("jobs", "stages", "tasks"))
+    submit = check_times(submit_s, "submit_s", file=jobs_file)
+    tasks = whole_numbers(stage_tasks, "num_tasks", 1, 2**40, file=stages_file)
+    durations = check_times(duration_s, "duration_s", file=tasks_file)
+    if len(submit) == 0:
+        raise InputError("the workload has no jobs", file=jobs_file)
+    stages = whole_numbers(num_stages, "num_stages", 1, 2**40, file=jobs_file)
+    same_length(stages, len(submit), "num_stages", "jobs", file=jobs_file)
+    check_sum(stages, len(tasks), "num_stages", "stages", file=jobs_file)
+    check_sum(tasks, len(durations), "num_tasks", "durations", file=stages_file)
+    first_task = first_rows(tasks)
+    if stage_mean_s is None:
+        means = np.add.reduceat(durations, first_task[:-1]) / tasks
+    else:
+        means = check_times(stage_mean_s, "mean_task_s", file=stages_file)
+        same_length(means, len(tasks), "mean_task_s", "stages", file=stages_file)
+    cores = _demand(cpu_cores, len(tasks), "cpu_cores", 1e9, "a number of cores, 0 or more", stages_file)
+    shares = _demand(memory, len(tasks), "memory", 1.0, "a share of a node's memory, 0..1", stages_file)
+    names = _names(stage_name, len(tasks), stages_file)
+    between = check_edges(edges, stages, job_id, file_of(origin, "edges"))
+
+    first_stage = first_rows(stages)
+    jobs = make_workload(
+        name,
+        submit,
+        np.add.reduceat(tasks, first_stage[:-1]),
+        durations,
+        mean_task_s,
+        job_id=job_id,
+        constraint=constraint,
+        tenant=tenant,
+        short_cutoff_s=short_cutoff_s,
+        long_partition=long_partition,
+        metadata=metadata,
+        notes=notes,
+        origin=jobs_file,
+    )
+    stage = np.arange(len(tasks)) - np.repeat(first_stage[:-1], stages)
+    order = np.argsort(submit, kind="stable")  # as make_workload sorts
+    if np.any(order[1:] < order[:-1]):
+        by_job = rows_of_groups(stages, order)
+        stages, tasks, means, stage = stages[order], tasks[by_job], means[by_job], stage[by_job]
+        cores, shares, names = cores[by_job], shares[by_job], names.take(from_numpy(by_job))
+        between[0] = np.argsort(order)[between[0]]
+    between = between[:, np.lexsort(between[::-1])]
+    ids = column(jobs.jobs, "job_id")
+    numbers = [from_numpy(np.repeat(ids, stages)), from_numpy(stage)]
+    demands = [from_optional(cores), from_optional(shares)]
+    return DagWorkload(
+        name=name,
+        jobs=jobs.jobs,
+        tasks=pa.Table.from_arrays(
+            [*jobs.tasks.columns, from_numpy(np.repeat(stage, tasks))], schema=DAG_TASKS_SCHEMA
+        ),
+        stages=pa.Table.from_arrays(
+            [*numbers, names, from_numpy(tasks), from_numpy(means), *demands], schema=STAGES_SCHEMA
+        ),
+        edges=pa.Table.from_arrays(
+            [from_numpy(ids[between[0]]), *map(from_numpy, between[1:])], schema=EDGES_SCHEMA
+        ),
+        short_cutoff_s=jobs.short_cutoff_s,
+        long_partition=jobs.long_partition,
+        metadata=jobs.metadata,
+        notes=jobs.notes,
+    )
+
+
+def as_jobs(dag: DagWorkload) -> JobWorkload:
+    """Return the jobs with all their tasks and without stages and edges; a note says so."""
+    return JobWorkload(
+        name=dag.name,
+        jobs=dag.jobs,
+        tasks=dag.tasks.drop_columns(["stage"]).replace_schema_metadata(TASKS_SCHEMA.metadata),
+        short_cutoff_s=dag.short_cutoff_s,
+        long_partition=dag.long_partition,
+        metadata=dict(dag.metadata),
+        notes=(*dag.notes, PRECEDENCE_LEFT_OUT),
+    )
+
+
+def stage_levels(dag: DagWorkload) -> Int64Array:
+    """Return the level of each stage, shape (S,): edges on the longest path to it, 0 without parents."""
+    arrays = dag.arrays()
+    return levels(arrays.first_child, arrays.child)
+
+
+def _demand(
+    values: npt.ArrayLike | None, count: int, name: str, most: float, want: str, file: object
+) -> Float64Array:
+    if values is None:
+        return np.full(count, np.nan)
+    demands = np.array(values, np.float64)
+    same_length(demands, count, name, "stages", file=file)
+    with np.errstate(invalid="ignore"):
+        refuse_first((demands < 0) | (demands > most), demands, f"is not {want}", name, file=file)
+    return np.where(np.isnan(demands), np.nan, demands + 0.0)  # one NaN, no -0.0: one fingerprint
+
+
+def _names(labels: pa.Array | Sequence[str | None] | None, count: int, file: object) -> pa.Array:
+    if labels is None:
+        return pa.nulls(count, pa.string())
+    if len(labels) != count:
+        raise InputError(f"{len(labels)} values for {count} stages", file=file, field="name")
+    return labels if isinstance(labels, pa.Array) else from_strings(labels)

@@ -1,0 +1,97 @@
+"""Rows that lie together in groups (tasks of jobs, stages of jobs, flows of coflows); columns checked and converted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from workloads.errors import InputError
+
+Int64Array = npt.NDArray[np.int64]
+
+
+def first_rows(counts: Int64Array) -> Int64Array:
+    """Return where each of G groups begins, and the end of the last: shape (G + 1,)."""
+    first = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=first[1:])
+    return first
+
+
+def rows_of_groups(counts: Int64Array, groups: Int64Array) -> Int64Array:
+    """Return the rows of some groups, one group after the other; `counts` are the rows of each group.
+
+    Examples
+    --------
+    >>> rows_of_groups(np.array([2, 1, 3]), np.array([2, 0])).tolist()
+    [3, 4, 5, 0, 1]
+    """
+    first = np.cumsum(counts) - counts
+    sizes = counts[groups]
+    return np.repeat(first[groups] - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
+
+
+def positions(ids: Int64Array, wanted: Int64Array) -> Int64Array:
+    """Return where in `ids`, which are distinct, each wanted one is; -1 where it is not there."""
+    if len(ids) == 0:
+        return np.full(len(wanted), -1)
+    order = np.argsort(ids, kind="stable")
+    found = order[np.minimum(np.searchsorted(ids[order], wanted), len(ids) - 1)]
+    return np.where(ids[found] == wanted, found, -1)
+
+
+def nanoseconds(seconds: npt.NDArray[np.float64]) -> Int64Array:
+    """Return times as the kernel has them, rounded to the nanosecond."""
+    return np.rint(seconds * 1e9).astype(np.int64)
+
+
+def whole_numbers(
+    values: npt.ArrayLike, name: str, least: int, most: int, *, file: object = None
+) -> Int64Array:
+    """Return whole numbers as an int64 array, or name the first that is not one in ``least..most``."""
+    given = np.asarray(values)
+    if given.size == 0:
+        return np.zeros(0, np.int64)
+    if given.dtype.kind not in "iuf":
+        raise InputError(f"want whole numbers, have {given.dtype}", file=file, field=name)
+    with np.errstate(invalid="ignore"):
+        whole = given.astype(np.int64)
+    bad = (whole != given) | (given < least) | (given > most)
+    refuse_first(bad, given, f"is not a whole number from {least} to {most}", name, file=file)
+    return whole
+
+
+def refuse_first(
+    bad: npt.NDArray[np.bool_], values: npt.NDArray[Any], wrong: str, name: str, *, file: object = None
+) -> None:
+    """Raise an `InputError` for the first bad value, if any: ``VALUE WRONG``, with its row as the line."""
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise InputError(f"{values[at]} {wrong}", file=file, line=at + 1, field=name)
+
+
+def distinct_ids(ids: Int64Array, name: str, *, file: object = None) -> None:
+    """Refuse ids of which one is there twice; the second is named."""
+    again = np.ones(len(ids), bool)
+    again[np.unique(ids, return_index=True)[1]] = False
+    refuse_first(again, ids, "is there twice", name, file=file)
+
+
+def same_length(values: npt.NDArray[Any], count: int, name: str, of: str, *, file: object = None) -> None:
+    """Refuse an array that is not one value for each of `count` rows."""
+    if values.shape != (count,):
+        raise InputError(f"{len(values)} values for {count} {of}", file=file, field=name)
+
+
+def check_sum(counts: Int64Array, have: int, name: str, of: str, *, file: object = None) -> None:
+    """Refuse counts, none negative, that do not add up to the rows there are."""
+    small = int(counts.max(initial=0)) <= have  # a sum of absurd counts would wrap
+    if (total := int(counts.sum()) if small else sum(counts.tolist())) != have:
+        raise InputError(f"adds up to {total}, but there are {have} {of}", file=file, field=name)
+
+
+def file_of(origin: object, table: str) -> object:
+    """Return the file that an error in a table names: `origin`, or where it is a mapping the table's."""
+    return origin.get(table) if isinstance(origin, Mapping) else origin

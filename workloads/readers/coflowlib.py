@@ -1,0 +1,306 @@
+"""CoflowLib instances: coflows with weights and deadlines on a switch of M machines [1]_.
+
+Lines, blank ones between the parts: ``type`` (0 synthetic, 1 Facebook), ``coflows``; for each coflow
+``id weight arrival deadline flows`` and for each of its flows ``flow_id volume 2 ingress egress``; ``ports``, and
+for each port ``port capacity``. Ports 1..M are ingress ports, M+1..2M egress ports: here 0..M-1 on both sides.
+The 2 is the number of ports on a flow's path. Deadlines are absolute. Instances come in zip archives of 40 or
+100; one is read.
+
+Volumes and times have no unit. One unit of volume is taken as one byte and one of time as one second, so that a
+capacity of 1 is 1 byte/s; the metadata say so.
+
+References
+----------
+.. [1] github.com/luuquangtrung/CoflowLib. Q.-T. Luu, O. Brun, R. El-Azouzi, F. De Pellegrini, B. J. Prabhu,
+   C. Richier. DCoflow: Deadline-Aware Scheduling Algorithm for Coflows in Datacenter Networks. IFIP Networking 2022.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from workloads.arrow import column, optional_column
+from workloads.coflows import MAX_BYTES, MAX_PORTS, CoflowWorkload, make_coflow_workload
+from workloads.errors import InputError
+from workloads.hints import did_you_mean
+from workloads.jobs import MAX_TIME_S
+from workloads.readers.report import Progress, Report
+from workloads.readers.source import open_members
+from workloads.readers.text import Fields, write_text
+
+INSTANCE_LIMIT_BYTES = 1 << 30
+"""Of one instance, which is held in memory; the largest published one has 220 kB."""
+
+_COFLOW = "id weight arrival deadline flows"
+_FLOW = "flow_id volume 2 ingress egress"
+_PORT = "port capacity"
+
+
+def list_coflowlib(path: str | Path) -> list[str]:
+    """Return the names of the instances in a folder or archive, or of the one file, in order.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or holds no ``.txt`` file.
+    """
+    names = sorted(name for name, _ in open_members(path))
+    instances = [name for name in names if _is_instance(name)]
+    if not instances and len(names) != 1:  # one file may be called otherwise
+        raise InputError("holds no .txt file, as instances of CoflowLib are", file=path)
+    return instances or names
+
+
+def read_coflowlib(
+    path: str | Path,
+    *,
+    instance: int | str | None = None,
+    report: Report | None = None,
+    progress: Progress | None = None,
+) -> CoflowWorkload:
+    """Read an instance of CoflowLib: a text file, plain or gzip, or one of a folder or archive.
+
+    Parameters
+    ----------
+    path : str or Path
+    instance : int or str, optional
+        Which one of several: its number from 1 in the order of names, or its name, with or without folder and
+        ``.txt``. Not needed where there is one.
+    report, progress : optional
+
+    Raises
+    ------
+    InputError
+        Names the file, the line and the field that is wrong; or says what instances there are.
+    """
+    chosen = _choose(list_coflowlib(path), instance, path)
+    for name, stream in open_members(path, progress=progress):
+        if name == chosen:
+            file = path if Path(path).name.removesuffix(".gz") == name else f"{path}/{_printable(name)}"
+            text = stream.read(INSTANCE_LIMIT_BYTES + 1)
+            if len(text) > INSTANCE_LIMIT_BYTES:
+                raise InputError(f"is larger than {INSTANCE_LIMIT_BYTES >> 20:,} MiB", file=file)
+            return _parse(text, file, _stem(name), Report() if report is None else report)
+    raise InputError(f"{_printable(chosen)} is no longer there", file=path)
+
+
+def write_coflowlib(workload: CoflowWorkload, path: str | Path) -> None:
+    """Write an instance, gzip when the name ends in ``.gz``; it reads back as the same coflows.
+
+    Numbers have as many digits as the published instances (3 for arrivals, 5 for volumes and deadlines), or what
+    it takes to read back the same float. Flows are numbered anew.
+
+    Raises
+    ------
+    InputError
+        When a coflow has no deadline, a port no capacity, or a coflow a negative id, which the format cannot
+        hold; or the file cannot be written.
+    """
+    for table, name in (
+        (workload.coflows, "deadline_s"),
+        (workload.ports, "ingress_bytes_per_s"),
+        (workload.ports, "egress_bytes_per_s"),
+    ):
+        if table[name].null_count:
+            wrong = f"{table[name].null_count} have none, but CoflowLib's format needs one for each"
+            raise InputError(wrong, file=path, field=name)
+    if column(workload.coflows, "coflow_id").min() < 0:
+        raise InputError("CoflowLib's format has no negative ids", file=path, field="coflow_id")
+    write_text(path, _lines(workload))
+
+
+def recognises(path: Path) -> bool:
+    """Return whether a file, or the first ``.txt`` member of a folder or archive, looks like an instance."""
+    try:
+        for name, stream in open_members(path):
+            if path.is_file() or _is_instance(name):
+                rows = [line.split() for line in stream.read(512).splitlines() if line.strip()]
+                numbers = len(rows) > 3 and all(f.isdigit() for f in (*rows[0], *rows[1]))
+                return numbers and [len(row) for row in rows[:4]] == [1, 1, 5, 5]
+    except InputError:
+        pass
+    return False
+
+
+def _is_instance(name: str) -> bool:
+    parts = name.split("/")
+    hidden = parts[-1].startswith(".") or parts[0] == "__MACOSX"
+    return name.endswith(".txt") and not hidden
+
+
+def _stem(name: str) -> str:
+    return name.rsplit("/", 1)[-1].removesuffix(".gz").removesuffix(".txt")
+
+
+def _printable(name: str) -> str:
+    return name if name.isprintable() else ascii(name)
+
+
+def _choose(names: list[str], instance: int | str | None, path: str | Path) -> str:
+    if instance is None:
+        if len(names) == 1:
+            return names[0]
+        some = f"{_printable(_stem(names[0]))} ... {_printable(_stem(names[-1]))}"
+        wrong = f"holds {len(names)} instances; choose one by its number, 1..{len(names)}, or name, {some}"
+        raise InputError(wrong, file=path, field="instance")
+    text = str(instance)
+    if text.isdigit():
+        if not 1 <= int(text[:19]) <= len(names):
+            raise InputError(f"{text} is not in 1..{len(names)}", file=path, field="instance")
+        return names[int(text) - 1]
+    for name in names:
+        if text in (name, _stem(name), f"{_stem(name)}.txt"):
+            return name
+    raise InputError(
+        f"no instance {text!r}{did_you_mean(text, map(_stem, names))}", file=path, field="instance"
+    )
+
+
+def _parse(text: bytes, file: object, name: str, report: Report) -> CoflowWorkload:
+    """Return the instance in a text; each part is read in the order in which it stands."""
+    lines = _Lines(text, file)
+    kind, _ = lines.one("type", 0, 2**31)
+    num_coflows, _ = lines.one("coflows", 1, 2**40)
+    ids: dict[int, int] = {}
+    weight, arrival, deadline, width = [], [], [], []
+    flows: list[tuple[int, int, float, Fields]] = []
+    for _ in range(num_coflows):
+        line = lines.next(_COFLOW)
+        coflow = line.whole("id", 0, 2**63 - 1)
+        if coflow in ids:
+            line.refuse("id", f"coflow {coflow} is there already, in line {ids[coflow]}")
+        ids[coflow] = line.line
+        weight.append(_positive(line, "weight"))
+        arrival.append(line.number("arrival", MAX_TIME_S))
+        deadline.append(line.number("deadline", MAX_TIME_S))
+        if deadline[-1] < arrival[-1]:
+            line.refuse("deadline", "is before the arrival; deadlines are absolute times")
+        width.append(line.whole("flows", 1, 2**40))
+        line.end()
+        for _ in range(width[-1]):
+            line = lines.next(_FLOW)
+            line.whole("flow_id", 0, 10**30)
+            volume = _positive(line, "volume")
+            line.whole("path", 2, 2)
+            flows.append(
+                (line.whole("ingress", 1, MAX_PORTS), line.whole("egress", 2, 2 * MAX_PORTS), volume, line)
+            )
+            line.end()
+    capacity = _read_ports(lines)
+    machines = len(capacity) // 2
+    for ingress, egress, _, line in flows:
+        if ingress > machines:
+            line.refuse("ingress", f"port {ingress} is not an ingress port, 1..{machines}")
+        if not machines < egress <= 2 * machines:
+            line.refuse("egress", f"port {egress} is not an egress port, {machines + 1}..{2 * machines}")
+    report.read("coflows", num_coflows)
+    report.read("flows", len(flows))
+    return make_coflow_workload(
+        name,
+        arrival,
+        width,
+        np.array([ingress - 1 for ingress, _, _, _ in flows]),
+        np.array([egress - machines - 1 for _, egress, _, _ in flows]),
+        [volume for _, _, volume, _ in flows],
+        machines,
+        coflow_id=[*ids],
+        weight=weight,
+        deadline_s=deadline,
+        ingress_bytes_per_s=capacity[:machines],
+        egress_bytes_per_s=capacity[machines:],
+        metadata={
+            "origin": f"CoflowLib {name}",
+            "trace_type": str(kind),
+            "units": "a unit of volume is taken as a byte, a unit of time as a second",
+            **report.as_metadata(),
+        },
+        notes=report.notes(),
+        origin=file,
+    )
+
+
+def _read_ports(lines: _Lines) -> list[float]:
+    """Return the capacities of all ports, ingress ports first; nothing may come behind them."""
+    num_ports, line = lines.one("ports", 2, 2 * MAX_PORTS)
+    if num_ports % 2:
+        line.refuse("ports", f"{num_ports} ports; there are as many egress as ingress ports")
+    capacity = []
+    for due in range(1, num_ports + 1):
+        line = lines.next(_PORT)
+        if line.whole("port", 1, num_ports) != due:
+            line.refuse("port", f"port {due} is due; ports are numbered 1, 2, ...")
+        capacity.append(_positive(line, "capacity"))
+        line.end()
+    lines.end()
+    return capacity
+
+
+class _Lines:
+    """The lines of a text that are not blank, one after the other."""
+
+    def __init__(self, text: bytes, file: object) -> None:
+        self._file = file
+        self._lines = ((n, f) for n, line in enumerate(text.split(b"\n"), start=1) if (f := line.split()))
+        self._last = 0
+
+    def next(self, form: str) -> Fields:
+        """Return the fields of the next line, or say what was due where there is none."""
+        found = next(self._lines, None)
+        if found is None:
+            wrong = f"the file ends where {form!r} is due; is it truncated, or are there fewer than it says?"
+            raise InputError(wrong, file=self._file, line=self._last + 1)
+        self._last = found[0]
+        return Fields(self._file, *found, form)
+
+    def one(self, name: str, least: int, most: int) -> tuple[int, Fields]:
+        """Return the whole number that is all of the next line, and that line."""
+        line = self.next(name)
+        number = line.whole(name, least, most)
+        line.end()
+        return number, line
+
+    def end(self) -> None:
+        """Refuse lines that are left."""
+        if (found := next(self._lines, None)) is not None:
+            raise InputError("more lines than there are ports", file=self._file, line=found[0])
+
+
+def _positive(line: Fields, name: str) -> float:
+    value = line.number(name, MAX_BYTES)
+    if value == 0:
+        line.refuse(name, "is 0; want a number above 0")
+    return value
+
+
+def _lines(workload: CoflowWorkload) -> Iterator[str]:
+    arrays, machines = workload.arrays(), workload.num_ports
+    kind = workload.metadata.get("trace_type", "0")
+    yield f"{kind if kind.isdigit() and len(kind) < 10 else 0}\n{workload.num_coflows}\n\n"
+    flows = zip(arrays.ingress.tolist(), arrays.egress.tolist(), arrays.size_bytes.tolist(), strict=True)
+    coflows = zip(
+        column(workload.coflows, "coflow_id").tolist(),
+        column(workload.coflows, "weight").tolist(),
+        column(workload.coflows, "arrival_s").tolist(),
+        optional_column(workload.coflows, "deadline_s").tolist(),
+        column(workload.coflows, "width").tolist(),
+        strict=True,
+    )
+    for coflow, weight, arrival, deadline, width in coflows:
+        head = f"{coflow} {_digits(weight, 0)} {_digits(arrival, 3)} {_digits(deadline, 5)} {width}\n"
+        numbered = (
+            f"{coflow}{i} {_digits(volume, 5)} 2 {ingress + 1} {egress + machines + 1}\n"
+            for i, (ingress, egress, volume) in zip(range(1, width + 1), flows, strict=False)
+        )
+        yield f"{head}{''.join(numbered)}\n"
+    capacity = [*arrays.ingress_bytes_per_s.tolist(), *arrays.egress_bytes_per_s.tolist()]
+    yield f"{len(capacity)}\n"
+    yield from (f"{port} {_digits(value, 0)}\n" for port, value in enumerate(capacity, start=1))
+
+
+def _digits(value: float, places: int) -> str:
+    """Return a number with so many decimal places, or in the shortest form where that is another number."""
+    text = f"{value:.{places}f}"
+    return text if float(text) == value else repr(value)

@@ -1,0 +1,159 @@
+"""Tables of a workload folder as Parquet files: read by a schema and checked, and written.
+
+What belongs to a workload as a whole (cut-off, long partition, metadata) is in the schema metadata of its first
+table. Pages carry checksums, so that a damaged file is noticed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from workloads.errors import InputError
+from workloads.hints import did_you_mean, names_beside
+from workloads.jobs import SCHEMA_VERSION
+
+_ROWS_PER_GROUP = 1 << 20
+_DICTIONARIES = ["constraint", "tenant", "job_id", "name", "stage", "coflow_id"]
+
+
+def read_table(
+    path: Path, schema: pa.Schema, optional: Collection[str], siblings: Collection[str]
+) -> tuple[pa.Table, list[str]]:
+    """Return the schema's columns of a Parquet file, and the names of the columns left out.
+
+    `optional` columns are all null where the file has none; `siblings` are the files of the workload, which the
+    error names when this one is not there.
+
+    Raises
+    ------
+    InputError
+        Names the file, the row (as line) and the column that is wrong.
+    """
+    import pyarrow.parquet as pq
+
+    if not os.path.isfile(path):  # which raises nothing, whatever the path
+        others = set(names_beside(path)) - set(siblings)
+        hint = did_you_mean(path.name, (n for n in others if n.endswith(".parquet")))
+        *first, last = siblings
+        holds = f"{', '.join(first)} and {last}"
+        raise InputError(f"no such file; a workload folder holds {holds}{hint}", file=path)
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            names = file.schema_arrow.names
+            missing = [n for n in schema.names if n not in names and n not in optional]
+            if missing:
+                raise InputError(
+                    f"no such column{did_you_mean(missing[0], names)}", file=path, field=missing[0]
+                )
+            table = file.read([n for n in schema.names if n in names])
+            table.validate(full=True)
+            arrays = [_read_column(table, f, path) for f in schema]
+            extra = [n for n in names if n not in schema.names]
+            table = pa.Table.from_arrays(arrays, schema=schema.with_metadata(table.schema.metadata))
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        raise InputError(
+            f"is not a Parquet file that can be read ({_first_line(error)})", file=path
+        ) from None
+    return table, extra
+
+
+def write_tables(folder: Path, tables: Mapping[str, pa.Table], about: Mapping[str, Any]) -> None:
+    """Write tables under their file names, `about` into the first; the same tables give the same bytes.
+
+    Raises
+    ------
+    InputError
+        When the folder cannot be written.
+    """
+    import pyarrow.parquet as pq
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, table in tables.items():
+            schema = table.schema
+            if name == next(iter(tables)):
+                stated = {key: json.dumps(value, sort_keys=True) for key, value in about.items()}
+                schema = schema.with_metadata({"schema_version": str(SCHEMA_VERSION), **stated})
+            pq.write_table(
+                table.combine_chunks().replace_schema_metadata(schema.metadata),
+                folder / name,
+                compression="zstd",
+                use_dictionary=_DICTIONARIES,
+                write_page_checksum=True,
+                row_group_size=_ROWS_PER_GROUP,
+            )
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=folder) from None
+
+
+def read_about(table: pa.Table, path: Path, numbers: Iterable[str] = ()) -> dict[str, Any]:
+    """Return ``metadata``, and `numbers` or None, from the schema metadata; a foreign file has none."""
+    metadata = table.schema.metadata or {}
+    about: dict[str, Any] = {**dict.fromkeys(numbers), "metadata": {}}
+    version = metadata.get(b"schema_version", str(SCHEMA_VERSION).encode())
+    if version != str(SCHEMA_VERSION).encode():
+        wrong = f"has version {version.decode(errors='replace')!a}, this Emu reads {SCHEMA_VERSION}"
+        raise InputError(wrong, file=path, field="schema_version")
+    for key in about:
+        if (text := metadata.get(key.encode())) is None:
+            continue
+        try:
+            value = json.loads(text)
+        except ValueError:
+            raise InputError("is not JSON", file=path, field=key) from None
+        if key == "metadata":
+            right = isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+        else:
+            right = value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+        if not right:
+            want = "an object of strings" if key == "metadata" else "a number or null"
+            raise InputError(f"want {want} in the schema metadata", file=path, field=key)
+        about[key] = value
+    return about
+
+
+def _read_column(table: pa.Table, field: pa.Field, path: Path) -> pa.Array:
+    """Return a column in the schema's type; other widths of the same kind are taken where they fit."""
+    if field.name not in table.column_names:
+        return pa.nulls(table.num_rows, field.type)
+    if table.column_names.count(field.name) > 1:
+        raise InputError("the column is there twice", file=path, field=field.name)
+    values = table[field.name]
+    if values.null_count and not field.nullable:
+        row = int(np.argmax(np.asarray(values.is_null())))
+        raise InputError("is null; every row needs a value", file=path, line=row + 1, field=field.name)
+    if not _same_kind(values.type, field):
+        raise InputError(f"has type {values.type}, want {field.type}", file=path, field=field.name)
+    try:
+        return values.cast(field.type).combine_chunks()
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"does not fit {field.type} ({_first_line(error)})", file=path, field=field.name
+        ) from None
+
+
+def _same_kind(have: pa.DataType, field: pa.Field) -> bool:
+    types, want = pa.types, field.type
+    if types.is_null(have):
+        return bool(field.nullable)
+    if types.is_string(want):
+        return (
+            types.is_string(have)
+            or types.is_large_string(have)
+            or (types.is_dictionary(have) and types.is_string(have.value_type))
+        )
+    if types.is_integer(want):
+        return types.is_integer(have)
+    return types.is_integer(have) or types.is_floating(have)
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip().splitlines()
+    return ascii(text[0][:160])[1:-1] if text else type(error).__name__

@@ -1,0 +1,355 @@
+"""TPC-H queries as Spark ran them: stages and task durations in the layout of Decima's simulator [1]_.
+
+A folder has a folder for each size of the data (``2g``, ``10g``, ...), and these for each query q, 1..22,
+``adj_mat_q.npy`` (edges from parent to child) and ``task_duration_q.npy``: for each stage the task durations (ms)
+of runs with 2 to 100 executors, as ``first_wave`` (an executor's first task of the stage), ``rest_wave`` (its
+later ones) and ``fresh_durations`` (those of the first wave whose executor was also new to the job, so that it had
+to start and warm up). ``stage_id_to_node_idx_map_q.npy``, where it is there, gives Spark's stage numbers.
+
+How long a task takes, then, is not a property of the task but of the run. A run of `executors` executors that the
+job keeps from its first stage to its last is assumed; the number must be one of the runs. A stage that has no such
+run, because it has fewer tasks, takes its run with the most executors. With ``durations="sampled"`` each task's
+duration is drawn as Decima does, with replacement:
+
+1. Tasks beyond the first `executors` of a stage: from the rest wave, or as 2 where it is empty.
+2. The first tasks of a stage with parents: from the first wave without the fresh durations; where that is empty,
+   from that of the run with the next fewer executors that has one, else from the fresh durations.
+3. The first tasks of a stage without parents, whose executors are new to the job: from the fresh durations; where
+   there are none, as 2 with `WARM_UP_S` added.
+
+With ``durations="recorded"`` a stage has the durations that were measured in that run, first wave first.
+
+References
+----------
+.. [1] H. Mao, M. Schwarzkopf, S. B. Venkatakrishnan, Z. Meng, M. Alizadeh. Learning Scheduling Algorithms for Data
+   Processing Clusters. SIGCOMM 2019; github.com/hongzimao/decima-sim, spark_env/job_generator.py and node.py.
+   There the number of executors changes while a job runs, and with numbers between two runs one of both is drawn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, NoReturn
+
+import numpy as np
+
+from workloads.dags import DagWorkload, make_dag_workload
+from workloads.errors import InputError
+from workloads.generators.arrivals import Arrivals
+from workloads.generators.draws import MAX_JOBS, check_positive, check_whole, generator
+from workloads.hints import did_you_mean
+from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array
+from workloads.precedence import check_edges
+from workloads.readers.report import Progress, Report
+from workloads.readers.restricted_pickle import read_npy
+
+WARM_UP_S = 1.0
+"""What a new executor takes longer where it was not measured: Decima's ``warmup_delay``."""
+TASKS_LIMIT = 100_000_000
+"""More tasks than this are refused: they are held in memory."""
+
+_WAVES = ("first_wave", "rest_wave", "fresh_durations")
+_MATRIX = re.compile(r"adj_mat_([0-9]{1,6})\.npy")
+
+Run = dict[str, Float64Array]
+
+
+class _Pool(NamedTuple):
+    """Durations (s) that the first and the later tasks of a stage are drawn from, and how many there are."""
+
+    first: Float64Array
+    num_first: int
+    later: Float64Array
+    num_later: int
+
+
+class _Query(NamedTuple):
+    """A query on data of one size: S stages, edges of shape (E, 2), and the runs of each stage by executors."""
+
+    name: str
+    stage_names: list[str]
+    edges: Int64Array
+    runs: list[dict[int, Run]]
+
+
+def read_tpch(
+    path: str | Path,
+    *,
+    sizes: Sequence[str] | str | None = None,
+    queries: Sequence[int] | int | str | None = None,
+    jobs: int | None = None,
+    mean_gap_s: float = 25.0,
+    executors: int = 50,
+    durations: Literal["sampled", "recorded"] = "sampled",
+    demands: bool = False,
+    seed: int = 0,
+    report: Report | None = None,
+    progress: Progress | None = None,
+) -> DagWorkload:
+    """Read TPC-H profiles, and make a workload of queries that arrive as a Poisson process.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder with the sizes, or that of one size.
+    sizes, queries : optional
+        Which to take, such as ``["2g", "10g"]`` and ``[1, 9]`` (or ``"2g,10g"``, ``9``); by default all there are.
+    jobs : int, optional
+        How many queries arrive, each drawn uniformly from these, as in Decima; by default each of them once, in the
+        order of sizes and queries.
+    mean_gap_s : float
+        Mean gap between arrivals; 25 s as in Decima.
+    executors : int
+        Executors a job is taken to have, which chooses the runs; 50 as in Decima's examples.
+    durations : "sampled" or "recorded"
+        How a task's duration is chosen; see the module.
+    demands : bool
+        Make up what tasks need: one core each, and memory uniform in (0, 1] for each stage of a query. That is our
+        own choice. By default demands are null: the profiles have none.
+    seed : int
+        Of arrivals, choice of queries, durations and demands.
+    report, progress : optional
+
+    Raises
+    ------
+    InputError
+        Names the file that is wrong, or the option that is out of its range.
+    """
+    _check_options(jobs, mean_gap_s, executors, durations)
+    rng = generator(seed)
+    report = Report() if report is None else report
+    folders = {folder.resolve().name: folder for folder in _choose_sizes(Path(path), sizes)}
+    known = [
+        _read_query(folder, number, progress)
+        for folder in folders.values()
+        for number in _choose_queries(folder, queries)
+    ]
+    report.read("queries", len(known))
+    report.read("stages", sum(len(query.runs) for query in known))
+    _check_executors(known, executors, path)
+    chosen = range(len(known)) if jobs is None else rng.integers(len(known), size=jobs).tolist()
+    drawn = [known[i] for i in chosen]
+    submit_s = Arrivals().times(rng, len(drawn), mean_gap_s)
+    if submit_s[-1] > MAX_TIME_S:
+        raise InputError(f"the last query would arrive after {submit_s[-1]:.2g} s", field="mean_gap_s")
+    by_stage = _durations(rng, known, drawn, executors, sampled=durations == "sampled")
+    told = "made up: 1 core a task, memory uniform in (0, 1] by stage" if demands else "not known"
+    return make_dag_workload(
+        Path(path).resolve().name,
+        submit_s,
+        [len(query.runs) for query in drawn],
+        [len(tasks) for tasks in by_stage],
+        np.concatenate(by_stage),
+        np.concatenate([np.insert(query.edges, 0, job, axis=1) for job, query in enumerate(drawn)]),
+        stage_name=[name for query in drawn for name in query.stage_names],
+        cpu_cores=np.ones(len(by_stage)) if demands else None,
+        memory=1.0 - rng.random(len(by_stage)) if demands else None,
+        metadata={
+            "origin": f"TPC-H profiles of Decima: {len(known)} queries of {', '.join(folders)}",
+            "parameters": f"jobs={jobs} mean_gap_s={mean_gap_s:g} executors={executors} "
+            f"durations={durations} demands={demands} seed={seed}",
+            "recipe": f"Poisson arrivals; durations {durations} from runs with {executors} executors",
+            "demands": told,
+            **report.as_metadata(),
+        },
+        notes=(f"demands of tasks are {told}", *report.notes()),
+        origin=path,
+    )
+
+
+def recognises(path: Path) -> bool:
+    """Return whether a folder, or its first subfolder by name, holds ``adj_mat_….npy`` files."""
+    try:
+        return bool(_numbers(path) or _sizes_in(path))
+    except OSError:
+        return False
+
+
+def _check_options(jobs: int | None, mean_gap_s: float, executors: int, durations: str) -> None:
+    if durations not in ("sampled", "recorded"):
+        wrong = f"{durations!r} is neither 'sampled' nor 'recorded'"
+        raise InputError(wrong, field="durations")
+    check_positive("mean_gap_s", mean_gap_s)
+    check_whole("executors", executors, 1, 1_000_000)
+    if jobs is not None:
+        check_whole("jobs", jobs, 1, MAX_JOBS)
+
+
+def _sizes_in(path: Path) -> list[Path]:
+    """Return the folders below that hold queries, smallest size first."""
+    folders = [folder for folder in path.iterdir() if folder.is_dir() and _numbers(folder)]
+    return sorted(folders, key=lambda f: (int(re.sub("[^0-9]", "", f.name)[:9] or 0), f.name))
+
+
+def _numbers(folder: Path) -> list[int]:
+    found = (_MATRIX.fullmatch(file.name) for file in folder.iterdir())
+    return sorted(int(match[1]) for match in found if match)
+
+
+def _choose_sizes(path: Path, sizes: Sequence[str] | str | None) -> list[Path]:
+    try:
+        there = [path] if _numbers(path) else _sizes_in(path)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from None
+    if not there:
+        raise InputError("holds no adj_mat_1.npy, nor folders such as 2g that do", file=path)
+    if sizes is None:
+        return there
+    by_name = {folder.resolve().name: folder for folder in there}
+    return [_pick(by_name, size, "sizes", path) for size in _listed(sizes)]
+
+
+def _choose_queries(folder: Path, queries: Sequence[int] | int | str | None) -> list[int]:
+    there = _numbers(folder)
+    if queries is None:
+        return there
+    by_name = {str(number): number for number in there}
+    return [_pick(by_name, number, "queries", folder) for number in _listed(queries)]
+
+
+def _listed(names: Sequence[Any] | int | str) -> list[str]:
+    """Return names given as a list, one number, or text with commas."""
+    if isinstance(names, str):
+        return [name.strip() for name in names.split(",")]
+    return [str(name) for name in ([names] if isinstance(names, int) else names)]
+
+
+def _pick(known: dict[str, Any], name: str, field: str, path: Path) -> Any:
+    if name not in known:
+        raise InputError(f"no {name!r}{did_you_mean(name, known)}", file=path, field=field)
+    return known[name]
+
+
+def _read_query(folder: Path, number: int, progress: Progress | None) -> _Query:
+    matrix_file, durations_file = folder / f"adj_mat_{number}.npy", folder / f"task_duration_{number}.npy"
+    matrix = read_npy(matrix_file, progress)
+    if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InputError("is not a square matrix", file=matrix_file)
+    if matrix.dtype.kind not in "biuf" or not np.isin(matrix, (0, 1)).all():
+        raise InputError("holds something else than 0 and 1", file=matrix_file)
+    edges = np.argwhere(matrix == 1)
+    # Here too, so that the error names the file.
+    check_edges(np.insert(edges, 0, 0, axis=1), np.array([len(matrix)]), [number], matrix_file)
+    stages = read_npy(durations_file, progress)
+    if not isinstance(stages, dict) or set(stages) != set(range(len(matrix))):
+        wrong = f"is not a dictionary of the stages 0..{len(matrix) - 1} that {matrix_file.name} has"
+        raise InputError(wrong, file=durations_file)
+    name = f"{folder.resolve().name}-q{number}"
+    labels = _spark_stages(folder / f"stage_id_to_node_idx_map_{number}.npy", len(matrix), progress)
+    runs = [_read_runs(stages[i], i, durations_file) for i in range(len(matrix))]
+    return _Query(name, [f"{name}-{label}" for label in labels], edges, runs)
+
+
+def _spark_stages(path: Path, count: int, progress: Progress | None) -> list[int]:
+    """Return Spark's number of each stage; its place where there is no file of them."""
+    if not path.exists():
+        return list(range(count))
+    stage_of = read_npy(path, progress)
+    right = isinstance(stage_of, dict) and all(isinstance(i, int | np.integer) for i in stage_of.values())
+    if not right or sorted(stage_of.values()) != list(range(count)):
+        raise InputError(f"is not a dictionary of stage ids to 0..{count - 1}", file=path)
+    return sorted(stage_of, key=lambda stage: int(stage_of[stage]))
+
+
+def _read_runs(stage: Any, number: int, path: Path) -> dict[int, Run]:
+    """Return the runs of a stage by number of executors, durations in seconds."""
+
+    def refuse(wrong: str) -> NoReturn:
+        raise InputError(f"stage {number} {wrong}", file=path)
+
+    if not isinstance(stage, dict) or set(stage) != set(_WAVES):
+        refuse(f"is not a dictionary of {', '.join(_WAVES)}")
+    if not all(isinstance(stage[wave], dict) for wave in _WAVES):
+        refuse("has a wave that is not a dictionary of executors to durations")
+    keys = stage["first_wave"].keys()
+    if not keys or not all(isinstance(key, int) and key > 0 for key in keys):
+        refuse("has runs without a number of executors")
+    runs: dict[int, Run] = {}
+    for key in sorted(keys):
+        runs[key] = {}
+        for wave in _WAVES:
+            if not isinstance(durations := stage[wave].get(key), list):
+                refuse(f"has no {wave} of {key} executors")
+            if not all(
+                isinstance(d, int | float | np.integer) and 0 <= d <= MAX_TIME_S * 1000 for d in durations
+            ):
+                refuse(f"has in {wave} of {key} executors what is no duration in milliseconds")
+            runs[key][wave] = np.array(durations, np.float64) / 1000
+        if _num_tasks(runs[key]) == 0:
+            refuse(f"has no task in the run with {key} executors")
+    return runs
+
+
+def _check_executors(queries: list[_Query], executors: int, path: str | Path) -> None:
+    """Refuse a number of executors that some stage has no run for, although it has one with more."""
+    stages = [runs for query in queries for runs in query.runs]
+    keys = {key for runs in stages for key in runs}
+    there = sorted(key for key in keys if all(key in runs or key > max(runs) for runs in stages))
+    if executors not in there:
+        wrong = f"no run with {executors} executors; there are {', '.join(map(str, there))}"
+        raise InputError(wrong, file=path, field="executors")
+
+
+def _run(runs: dict[int, Run], executors: int) -> Run:
+    return runs.get(executors) or runs[max(runs)]
+
+
+def _num_tasks(run: Run) -> int:
+    return len(run["first_wave"]) + len(run["rest_wave"])
+
+
+def _durations(
+    rng: np.random.Generator, known: list[_Query], drawn: list[_Query], executors: int, *, sampled: bool
+) -> list[Float64Array]:
+    """Return the durations of the tasks of each stage of the queries that were drawn."""
+    num_tasks = {q.name: sum(_num_tasks(_run(runs, executors)) for runs in q.runs) for q in known}
+    if (total := sum(num_tasks[query.name] for query in drawn)) > TASKS_LIMIT:
+        raise InputError(f"makes {total:,} tasks, more than {TASKS_LIMIT:,}", field="jobs")
+    if not sampled:
+        return [_recorded(_run(runs, executors)) for query in drawn for runs in query.runs]
+    pools = {query.name: _pools(query, executors) for query in known}
+    return [_sampled(rng, pool) for query in drawn for pool in pools[query.name]]
+
+
+def _recorded(run: Run) -> Float64Array:
+    return np.concatenate([run["first_wave"], run["rest_wave"]])
+
+
+def _sampled(rng: np.random.Generator, pool: _Pool) -> Float64Array:
+    return np.concatenate([rng.choice(pool.first, pool.num_first), rng.choice(pool.later, pool.num_later)])
+
+
+def _pools(query: _Query, executors: int) -> list[_Pool]:
+    """Return what each stage's durations are drawn from, by the rules of the module."""
+    pools = []
+    for stage, runs in enumerate(query.runs):
+        run = _run(runs, executors)
+        warm = _warm_first_wave(runs, executors)
+        rest, fresh = run["rest_wave"], run["fresh_durations"]
+        if stage in query.edges[:, 1]:
+            first = [warm, fresh, rest]
+        else:
+            first = [fresh, warm + WARM_UP_S, rest]
+        num_first = min(executors, _num_tasks(run))
+        num_later = _num_tasks(run) - num_first
+        # A run has a task: one of these is not empty.
+        pools.append(_Pool(_first_of(first), num_first, _first_of([rest, warm, fresh]), num_later))
+    return pools
+
+
+def _first_of(choices: list[Float64Array]) -> Float64Array:
+    return next(durations for durations in choices if len(durations))
+
+
+def _warm_first_wave(runs: dict[int, Run], executors: int) -> Float64Array:
+    """Return the first wave without the fresh durations, of the next run with fewer executors where empty."""
+    most = executors if executors in runs else max(runs)
+    for key in sorted((key for key in runs if key <= most), reverse=True):
+        warm = Counter(runs[key]["first_wave"].tolist())
+        warm.subtract(runs[key]["fresh_durations"].tolist())
+        if left := [*warm.elements()]:
+            return np.array(left)
+    return np.empty(0)
