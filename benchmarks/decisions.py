@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import emu
-from emu.plots import lines_figure, save_figure
+from emu.drawing import save_figure
+from emu.plots import lines_figure
 from emu.tables import align, number
 from workloads.generators.poisson import poisson
 

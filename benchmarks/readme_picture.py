@@ -9,7 +9,8 @@ from pathlib import Path
 
 import emu
 from emu.commands import MAIN_JOB
-from emu.plots import cdf_figure, to_svg
+from emu.drawing import to_svg
+from emu.plots import cdf_figure
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "img" / "short-jobs.svg"
 

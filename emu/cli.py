@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from emu.keys import BY_NAME, KEYS
 from emu.kinds import Key
+from emu.workload_parser import add_actions, add_transformations
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 
@@ -57,6 +58,9 @@ _EXAMPLES = {
   emu workload info yahoo --nodes 10000 --nodes 15000
   emu workload synth yahoo small --set jobs=1000 --seed 7
   emu workload convert trace.tr.gz trace
+  emu workload convert google-2011 google --from google-2011 --set unfinished=ran
+  emu workload scale google google-80 --load 80% --nodes 15000
+  emu workload fetch coflow-benchmark
 """,
     "cluster": "  emu cluster list\n  emu cluster info homogeneous --nodes 15000\n",
     "schedulers": "  emu schedulers\n  emu schedulers eagle\n",
@@ -101,8 +105,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _close_ray()
 
 
-def build_parser() -> Parser:
-    """Return the parser of all commands."""
+def build_parser(transformations: bool = False) -> Parser:
+    """Return the parser of all commands; transformations take time to load, and are in it where wanted."""
     parser = Parser(prog="emu", allow_abbrev=False, **_texts(_ABOUT, ""))
     parser.add_argument("--version", action="store_true", help="print the version and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
@@ -152,7 +156,8 @@ def build_parser() -> Parser:
     validate = command("validate", "check a configuration file and print it fully resolved")
     validate.add_argument("file", metavar="FILE.toml")
     _add_set(validate)
-    _add_workload(command("workload", "list, describe, convert and make workloads"))
+    workload = command("workload", "list, describe, convert, make, transform and fetch workloads")
+    _add_workload(workload, transformations)
     _add_cluster(command("cluster", "list and describe clusters"))
     schedulers = command("schedulers", "list schedulers, or describe one")
     schedulers.add_argument("name", metavar="NAME", nargs="?")
@@ -165,7 +170,7 @@ def build_parser() -> Parser:
 def _run(argv: list[str]) -> int:
     main_job = not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help", "--version"))
     argv = ["compare", *argv] if main_job else argv
-    parser = build_parser()
+    parser = build_parser(transformations=argv[0] == "workload")
     try:
         options, unknown = parser.parse_known_args(argv)
     except SystemExit as end:  # --help
@@ -181,6 +186,10 @@ def _run(argv: list[str]) -> int:
         return commands.version()
     if main_job:
         return commands.main_job(options)
+    if options.command == "workload":
+        from emu.workload_commands import run_action
+
+        return run_action(options)
     name = options.command.replace("-", "_")
     action = getattr(options, "action", None)
     return getattr(commands, f"{name}_{action}" if action else name)(options)
@@ -226,7 +235,7 @@ def _add_set(parser: Parser) -> None:
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help=text)
 
 
-def _add_workload(parser: Parser) -> None:
+def _add_workload(parser: Parser, transformations: bool) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
 
     def action(name: str, about: str) -> Parser:
@@ -236,34 +245,9 @@ def _add_workload(parser: Parser) -> None:
         made.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
         return made
 
-    options: dict[str, Any] = {
-        "metavar": "NAME=VALUE",
-        "action": "append",
-        "default": [],
-        "help": "option of a generator",
-    }
-    action("list", "list the generators")
-    info = action("info", "describe a workload in numbers")
-    info.add_argument("workload", metavar="NAME|PATH")
-    info.add_argument(
-        "--nodes", metavar="N", action="append", default=[], help="give the offered load for N nodes"
-    )
-    info.add_argument("--set", **options)
-    info.add_argument("--json", action="store_true", help="print the figures as JSON")
-    convert = action(
-        "convert", "write a workload in another format: a .tr or .tr.gz file, or a Parquet folder"
-    )
-    convert.add_argument("workload", metavar="FROM")
-    convert.add_argument("to", metavar="TO")
-    convert.add_argument("--overwrite", action="store_true", help="replace a workload that is there")
-    synth = action("synth", "generate a workload and write it")
-    synth.add_argument("workload", metavar="NAME")
-    synth.add_argument("to", metavar="TO")
-    synth.add_argument("--seed", metavar="S", help="seed of the generator (0)")
-    synth.add_argument("--set", **options)
-    synth.add_argument("--overwrite", action="store_true", help="replace a workload that is there")
-    fetch = action("fetch", "download a public trace (not in this version)")
-    fetch.add_argument("workload", metavar="NAME", nargs="?")
+    add_actions(action)
+    if transformations:
+        add_transformations(action)
 
 
 def _add_cluster(parser: Parser) -> None:

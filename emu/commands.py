@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +11,11 @@ from emu.config import Config, Given, Layer, Place, layer_from_options, layer_fr
 from emu.config_file import layer_from_file
 from emu.emulation import execute
 from emu.keys import BY_NAME
-from emu.kinds import KINDS, Key
+from emu.kinds import Key
 from emu.plan import Plan, prepare
-from emu.progress import note, progress_bar, say
-from emu.tables import align, render_summary, to_ascii
+from emu.progress import progress_bar
+from emu.tables import align, render_summary
+from emu.terminal import note, put, say, warn
 from workloads.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,21 +24,6 @@ if TYPE_CHECKING:
 RESUME_OPTIONS = ("address", "in_process")
 """Options that --resume takes: where to go on with a run."""
 MAIN_JOB = {"scheduler": ("sparrow", "hawk", "eagle", "central-lwl"), "workload": "yahoo", "nodes": 15_000}
-
-
-def put(text: str) -> None:
-    """Print to standard output; signs that its encoding lacks are replaced."""
-    try:
-        text.encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        text = to_ascii(text)
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
-
-
-def warn(notes: Iterable[str]) -> None:
-    """Say what the user must know, on standard error, wherever that goes."""
-    for text in notes:
-        note(text)
 
 
 def version() -> int:
@@ -193,53 +177,6 @@ def schedulers(options: Namespace) -> int:
     return 0
 
 
-def workload_list(options: Namespace) -> int:
-    """List the generators."""
-    from workloads.catalogue import generators
-
-    put("\n".join(align([[name, about] for name, about in generators().items()], 9)))
-    return 0
-
-
-def workload_info(options: Namespace) -> int:
-    """Describe a workload in numbers."""
-    from workloads.info import describe, render
-
-    nodes = [read_value(BY_NAME["nodes"], Given(n, Place("--nodes"))) for n in options.nodes]
-    workload = _load(options)
-    description = describe(workload, nodes)
-    if options.json:
-        warn(workload.notes)
-    put(rd.to_json(description) if options.json else render(description))
-    return 0
-
-
-def workload_convert(options: Namespace) -> int:
-    """Write a workload in another format."""
-    from workloads.catalogue import load_workload
-
-    return _save(load_workload(options.workload), options)
-
-
-def workload_synth(options: Namespace) -> int:
-    """Generate a workload and write it."""
-    from workloads.catalogue import generators
-    from workloads.hints import did_you_mean
-
-    if options.workload not in generators():
-        raise InputError(
-            f"unknown generator {options.workload!r}{did_you_mean(options.workload, generators())}"
-        )
-    return _save(_load(options), options)
-
-
-def workload_fetch(options: Namespace) -> int:
-    """Say that traces are not fetched yet."""
-    raise InputError(
-        "emu workload fetch is not in this version; download the trace and use emu workload convert"
-    )
-
-
 def cluster_list(options: Namespace) -> int:
     """List the presets."""
     from clusters.cluster import presets
@@ -358,37 +295,6 @@ def _only_with_resume(options: Namespace) -> None:
         raise InputError(
             f"{option}: not with --resume, which goes on with what {rd.CONFIG} in the directory says"
         )
-
-
-def _load(options: Namespace) -> Any:
-    """Return the workload of ``info`` and ``synth``, with the generator's options."""
-    from workloads.catalogue import load_workload
-
-    given: dict[str, str] = {}
-    for text in options.set:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise InputError(f"--set: {text!r} is not of the form name=value, such as jobs=1000")
-        given[name.strip().removeprefix("workload_options.")] = value.strip()
-    if getattr(options, "seed", None) is not None:
-        given["seed"] = KINDS["integer"].read(BY_NAME["seed"], options.seed)
-    return load_workload(options.workload, options=given or None)
-
-
-def _save(workload: Any, options: Namespace) -> int:
-    from workloads.catalogue import save_workload
-
-    try:
-        lost = save_workload(workload, options.to, overwrite=options.overwrite)
-    except InputError as error:
-        if "exists already" in error.message:
-            raise InputError(
-                "exists already; choose another name, or give --overwrite", file=error.file
-            ) from None
-        raise
-    warn([*workload.notes, *lost])
-    put(f"{workload.num_jobs:,} jobs, {workload.num_tasks:,} tasks in {options.to}")
-    return 0
 
 
 def _say_how(plan: Plan) -> None:

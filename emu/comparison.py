@@ -223,7 +223,8 @@ def save_comparison(comparison: Comparison, out: Path) -> None:
     rd.write_json(out / rd.SUMMARY, summaries if many else summaries[0])
     written = [rd.CONFIG, rd.SUMMARY]
     if many:
-        from emu.plots import cdf_figure, save_figure
+        from emu.drawing import save_figure
+        from emu.plots import cdf_figure
         from emu.report import render_report, write_report
 
         for name in ("short", "long"):

@@ -15,8 +15,8 @@ from emu import run_directory as rd
 from emu.clocks import costs_table, describe_clock, emulate_setting
 from emu.metrics import describe_jobs
 from emu.plan import KEPT_WORKLOAD, Plan, configure, prepare
-from emu.progress import note
 from emu.results import Result, jobs_table, tasks_table, timeline_table
+from emu.terminal import note
 from workloads.arrow import column
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from emu.config import Config
+from workloads.coflows import CoflowWorkload
+from workloads.dags import DagWorkload, as_jobs
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 from workloads.transform import busy_slots
+from workloads.transform.families import Workload
 
 if TYPE_CHECKING:
     from clusters.cluster import Cluster
@@ -35,7 +38,7 @@ def load_workload_of(config: Config, memo: Memo) -> JobWorkload:
     options = {option: given.value for option, given in config.workload_options.items()}
     key = ("workload", name, tuple(sorted((option, repr(value)) for option, value in options.items())))
     try:
-        return once(memo, key, lambda: load_workload(name, options=options or None))
+        return once(memo, key, lambda: _as_jobs(load_workload(name, options=options or None)))
     except InputError as error:
         if error.file is not None:
             raise
@@ -43,6 +46,13 @@ def load_workload_of(config: Config, memo: Memo) -> JobWorkload:
             if error.field == name or repr(name) in error.message:  # about an option: name its place
                 raise given.place.error(error.message) from None
         raise config.error("workload", error.message) from None
+
+
+def _as_jobs(workload: Workload) -> JobWorkload:
+    """Return the jobs of a workload; those of DAGs run without precedence, which its notes say."""
+    if isinstance(workload, CoflowWorkload):
+        raise InputError(f"{workload.name} is a workload of coflows; the schedulers there are run jobs")
+    return as_jobs(workload) if isinstance(workload, DagWorkload) else workload
 
 
 def load_cluster_of(config: Config, nodes: int | None, memo: Memo) -> Cluster:

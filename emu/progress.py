@@ -1,4 +1,4 @@
-"""Progress of a run on a terminal: tasks done, events a second, virtual time."""
+"""Progress on a terminal: tasks, events a second and virtual time of a run; runs of many; bytes of files."""
 
 from __future__ import annotations
 
@@ -8,27 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from emu.terminal import is_terminal
 from workloads.units import format_duration
-
-
-def say(text: str, stream: TextIO | None = None) -> None:
-    """Say what is being done; like all progress, only to a terminal."""
-    stream = stream or sys.stderr
-    if is_terminal(stream):
-        print(f"emu: {text}", file=stream, flush=True)
-
-
-def note(text: str) -> None:
-    """Say what the user must know, on standard error, wherever that goes."""
-    print(f"emu: note: {text}", file=sys.stderr, flush=True)
-
-
-def is_terminal(stream: TextIO) -> bool:
-    """Return whether a person reads the stream; a closed or missing one is read by nobody."""
-    try:
-        return stream is not None and stream.isatty()
-    except ValueError:
-        return False
 
 
 @contextmanager
@@ -82,6 +63,34 @@ def runs_bar(
             bar.refresh()
 
         yield show
+
+
+@contextmanager
+def bytes_bar(stream: TextIO | None = None) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Yield what is told a file, its bytes done and in all (0: not known), or None where no terminal shows it."""
+    stream = stream or sys.stderr
+    if not is_terminal(stream):
+        yield None
+        return
+    from tqdm import tqdm
+
+    look = {"unit": "B", "unit_scale": True, "dynamic_ncols": True, "leave": False}
+    bar: Any = None
+
+    def show(what: str, done: int, total: int) -> None:
+        nonlocal bar
+        if bar is None or bar.desc.removesuffix(": ") != what:
+            if bar is not None:
+                bar.close()
+            bar = tqdm(total=total or None, desc=what, file=stream, **look)
+        bar.total = total or None
+        bar.update(done - bar.n)
+
+    try:
+        yield show
+    finally:
+        if bar is not None:
+            bar.close()
 
 
 def describe(events: int, elapsed_s: float, virtual_s: float) -> str:

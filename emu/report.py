@@ -9,8 +9,9 @@ from typing import Any
 
 from emu import run_directory as rd
 from emu.comparison import CLASS_ORDER, Row, compare_class
+from emu.drawing import to_svg
 from emu.metrics import STATISTICS
-from emu.plots import cdf_figure, timeline_figure, to_svg
+from emu.plots import cdf_figure, timeline_figure
 from emu.results import Result, read_result
 from emu.tables import TIMES, number, with_error
 from workloads.errors import InputError

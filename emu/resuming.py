@@ -10,8 +10,8 @@ from emu import run_directory as rd
 from emu.config import Given, Layer, Place, resolve
 from emu.config_file import layer_from_file
 from emu.plan import KEPT_WORKLOAD, Plan, prepare
-from emu.progress import note
 from emu.results import Result, read_result
+from emu.terminal import note
 from workloads.errors import InputError
 
 if TYPE_CHECKING:

@@ -217,7 +217,7 @@ def _conclude(
     rd.write_json(out / rd.SUMMARY, summary)
     figures = list(figures_of(grid, parts))
     if figures:
-        from emu.plots import save_figure
+        from emu.drawing import save_figure
 
         for stem, figure in figures:
             written += save_figure(figure, out / stem)

@@ -1,13 +1,17 @@
-"""Workloads of Emu: jobs with arrival times and task durations, as Arrow tables.
+"""Workloads of Emu: jobs, DAGs and coflows with their arrival times, as Arrow tables.
 
-===========================  ==========================================================
-`workloads.jobs`             the schema, `JobWorkload`, `make_workload`
-`workloads.catalogue`        `load_workload` by name or path, `save_workload`, `generators`
-`workloads.readers`          ``.tr`` traces and Parquet folders
-`workloads.generators`       `yahoo` and `poisson`
+===========================  =====================================================================
+`workloads.jobs`             jobs: the schema, `JobWorkload`, `make_workload`
+`workloads.dags`             DAGs: jobs whose stages wait for one another
+`workloads.coflows`          coflows: flows between ports that belong together
+`workloads.catalogue`        `load_workload` by name or path, `convert_workload`, `save_workload`
+`workloads.formats`          what can be read and written; `workloads.readers` has a file a format
+`workloads.generators`       `yahoo`, `cloudera_c`, `facebook`, `google`, `synthetic`, `poisson`
+`workloads.transform`        workloads made from workloads: load, slice, sample, copies, several as one
 `workloads.info`             what a workload is like
+`workloads.fetch`            public traces, downloaded or placed by hand
 `workloads.known`            cut-offs and partitions of the published traces
-===========================  ==========================================================
+===========================  =====================================================================
 
 As the lowest package it also holds what all others share: `workloads.errors` (`InputError`),
 `workloads.units` (quantities as users write them), `workloads.hints` (nearest names), `workloads.apportion`

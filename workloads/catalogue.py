@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,11 +18,12 @@ from workloads.generators.yahoo import yahoo
 from workloads.hints import did_you_mean, names_beside
 from workloads.jobs import JobWorkload
 from workloads.known import known_trace
-from workloads.readers.parquet import JOBS_FILE, TASKS_FILE, read_parquet, write_parquet
-from workloads.readers.tr import read_tr, write_tr
-from workloads.units import parse_duration
+from workloads.options import option_defaults, options_line, read_options
+from workloads.readers.parquet import FAMILIES, JOBS_FILE
+from workloads.readers.report import Progress, Report
+from workloads.transform.families import Workload, family
 
-__all__ = ["generators", "known_trace", "load_workload", "save_workload"]
+__all__ = ["convert_workload", "generators", "known_trace", "load_workload", "save_workload"]
 
 # One line for a new generator: its parameters are keyword arguments, all with defaults, `seed` among them.
 _GENERATORS: dict[str, Callable[..., JobWorkload]] = {
@@ -32,73 +34,107 @@ _GENERATORS: dict[str, Callable[..., JobWorkload]] = {
     "synthetic": synthetic,
     "yahoo": yahoo,
 }
-_FORMATS = ("parquet", "tr", "tr.gz")
 
 
 def generators() -> dict[str, str]:
     """Return what generators there are: name to one line that says what it makes and its parameters."""
-    return {
-        name: f"{_summary(make)} ({_parameters_line(make)})" for name, make in sorted(_GENERATORS.items())
-    }
+    return {name: f"{_summary(make)} ({options_line(make)})" for name, make in sorted(_GENERATORS.items())}
 
 
 def load_workload(
-    name_or_path: str | Path, *, seed: int = 0, options: Mapping[str, Any] | None = None
-) -> JobWorkload:
+    name_or_path: str | Path,
+    *,
+    seed: int = 0,
+    options: Mapping[str, Any] | None = None,
+    format: str | None = None,
+    report: Report | None = None,
+    progress: Progress | None = None,
+) -> Workload:
     """Return the workload of a generator's name or of a path.
 
     Parameters
     ----------
     name_or_path : str or Path
-        A generator's name; a folder that holds ``jobs.parquet`` and ``tasks.parquet``; or a ``.tr`` file,
-        plain or gzip. A file called like a generator is reached as ``./name``.
+        A generator's name, or a path that holds one of `workloads.formats.FORMATS`. A file called like a
+        generator is reached as ``./name``.
     seed : int
         Seed of a generator; a file has none.
     options : mapping, optional
-        Parameters of a generator, as numbers or as text (``{"jobs": "1000", "load": "90%"}``).
+        Options of the generator or the format's reader, as values or as text (``{"jobs": "1000", "load": "90%"}``).
+    format : str, optional
+        Of a path, where it is not to be recognised by what it holds.
+    report, progress : optional
+        See `workloads.readers.report`.
 
     Raises
     ------
     InputError
         Neither a name nor a path that exists, an option that does not exist, or a file that is wrong.
     """
-    text = str(name_or_path)
-    if isinstance(name_or_path, str) and text in _GENERATORS:
-        make = _GENERATORS[text]
-        return make(**({"seed": seed} | _options(text, make, options or {})))
-    path = Path(text)
-    if not text.strip() or "\0" in text:
-        raise InputError(
-            f"{text!r} is not a workload; give a generator's name or a path{did_you_mean('', _GENERATORS)}"
-        )
-    try:
-        is_folder, exists = path.is_dir(), path.exists()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from None
-    if is_folder:
-        workload = read_parquet(path)
-    elif path.name in (JOBS_FILE, TASKS_FILE):
-        raise InputError(f"give the folder that holds {JOBS_FILE} and {TASKS_FILE}", file=path)
-    elif exists:
-        workload = read_tr(path)
-    else:
-        _not_found(text, path)
-    if options:
-        raise InputError(
-            f"a workload from a file takes no options, got {', '.join(sorted(options))}", file=path
-        )
-    return workload
+    from workloads.formats import find_format
+
+    if format is None and isinstance(name_or_path, str) and name_or_path in _GENERATORS:
+        make = _GENERATORS[name_or_path]
+        given = read_options(f"the generator {name_or_path}", make, options or {})
+        return make(**({"seed": seed} | given))
+    path = _existing(name_or_path)
+    name = format or _recognised(path)
+    read = find_format(name).read
+    given = _reader_options(name, read, options, path)
+    told = {"report": report, "progress": progress}
+    takes = inspect.signature(read).parameters
+    loaded: Workload = read(path, **given, **{key: value for key, value in told.items() if key in takes})
+    return loaded
+
+
+def convert_workload(
+    name_or_path: str | Path,
+    to: str | Path,
+    *,
+    options: Mapping[str, Any] | None = None,
+    format: str | None = None,
+    to_format: str | None = None,
+    overwrite: bool = False,
+    report: Report | None = None,
+    progress: Progress | None = None,
+) -> tuple[str, ...]:
+    """Write what `load_workload` would return; traces larger than memory go straight into a Parquet folder.
+
+    Returns
+    -------
+    tuple of str
+        What was repaired, dropped or could not be held: what the user must be told.
+
+    Raises
+    ------
+    InputError
+        As `load_workload` and `save_workload`.
+    """
+    from workloads.formats import PARQUET, find_format, format_by_ending
+
+    report = Report() if report is None else report
+    if isinstance(name_or_path, Path) or format is not None or name_or_path not in _GENERATORS:
+        path = _existing(name_or_path)
+        name = format or _recognised(path)
+        straight = find_format(name).convert
+        if straight is not None and (to_format or format_by_ending(Path(to))) == PARQUET:
+            given = _reader_options(name, straight, options, path)
+            _refuse_existing(Path(to), PARQUET, overwrite)
+            straight(path, Path(to), report=report, progress=progress, **given)
+            return report.notes()
+    workload = load_workload(name_or_path, options=options, format=format, report=report, progress=progress)
+    return (*workload.notes, *save_workload(workload, to, to_format, overwrite=overwrite))
 
 
 def save_workload(
-    workload: JobWorkload, path: str | Path, format: str | None = None, *, overwrite: bool = False
+    workload: Workload, path: str | Path, format: str | None = None, *, overwrite: bool = False
 ) -> tuple[str, ...]:
-    """Write a workload: ``.tr`` or ``.tr.gz`` by the path's suffix, else a Parquet folder.
+    """Write a workload: ``.tr`` or ``.tr.gz`` by the path's ending, else a Parquet folder.
 
     Parameters
     ----------
     format : str, optional
-        ``parquet``, ``tr`` or ``tr.gz``, where the suffix does not say it.
+        One of `workloads.formats.FORMATS` that can be written, where the ending does not say it.
     overwrite : bool
         Replace a workload that is there; other files in a folder stay.
 
@@ -112,24 +148,23 @@ def save_workload(
     InputError
         The path exists and `overwrite` is false, the format is unknown, or it cannot hold the workload.
     """
+    from workloads.formats import FORMATS, find_format, format_by_ending
+
     path = Path(path)
-    suffix = next((f for f in ("tr.gz", "tr") if path.name.endswith(f".{f}")), "parquet")
-    if format is not None and format not in _FORMATS:
-        raise InputError(f"unknown format {format!r}{did_you_mean(format, _FORMATS)}", field="format")
-    kind = format or suffix
-    if kind != "parquet" and (kind == "tr.gz") != (path.suffix == ".gz"):
-        raise InputError(f"format {kind!r} wants a name that ends in '.{kind}'", file=path)
-    if path.exists() and path.is_dir() != (kind == "parquet"):
-        have, want = ("folder", "file") if path.is_dir() else ("file", "folder")
-        raise InputError(f"is a {have}; format {kind!r} writes a {want}", file=path)
-    there = [path / JOBS_FILE, path / TASKS_FILE] if kind == "parquet" else [path]
-    if not overwrite and any(p.exists() for p in there):
-        raise InputError("exists already; choose another name, or ask for it to be overwritten", file=path)
-    if kind == "parquet":
-        write_parquet(workload, path)
-        return ()
-    write_tr(workload, path)
-    return _lost_in_tr(workload, path)
+    name = format or format_by_ending(path)
+    write = find_format(name).write
+    if write is None:
+        written = {n: f for n, f in FORMATS.items() if f.write is not None}
+        raise InputError(
+            f"{name} is read, not written; what is written: {', '.join(written)}", field="format"
+        )
+    kind = family(workload).kind
+    if kind.lower() not in FORMATS[name].family:
+        wrong = f"the format {name} holds {FORMATS[name].family}, and {workload.name} is of {kind}"
+        raise InputError(wrong, file=path)
+    _refuse_existing(path, name, overwrite)
+    write(workload, path)
+    return _lost_in_tr(workload, path) if name == "tr" and isinstance(workload, JobWorkload) else ()
 
 
 def _lost_in_tr(workload: JobWorkload, path: Path) -> tuple[str, ...]:
@@ -142,31 +177,50 @@ def _lost_in_tr(workload: JobWorkload, path: Path) -> tuple[str, ...]:
     )
 
 
-def _options(name: str, make: Callable[..., JobWorkload], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a generator's options, converted to the type of the parameter's default."""
-    defaults = {p.name: p.default for p in inspect.signature(make).parameters.values()}
-    converted = {}
-    for key, value in options.items():
-        if key not in defaults:
-            raise InputError(f"the generator {name} has no option {key!r}{did_you_mean(key, defaults)}")
-        converted[key] = _convert(key, value, defaults[key])
-    return converted
-
-
-def _convert(key: str, value: Any, default: Any) -> Any:
-    if isinstance(default, str) or not isinstance(value, str):
-        return value
+def _existing(name_or_path: str | Path) -> Path:
+    """Return the path that is meant, if there is one."""
+    text = str(name_or_path)
+    path = Path(text)
+    if not text.strip() or "\0" in text:
+        raise InputError(
+            f"{text!r} is not a workload; give a generator's name or a path{did_you_mean('', _GENERATORS)}"
+        )
     try:
-        if isinstance(default, int):
-            return int(value.replace(",", "_"))
-        if key.endswith("_s"):
-            return parse_duration(value, key)
-        if value.strip().endswith("%"):  # a load may be more than 100 %
-            return float(value.strip().removesuffix("%")) / 100
-        return float(value)
-    except ValueError:
-        kind = "a whole number" if isinstance(default, int) else "a number"
-        raise InputError(f"{value!r} is not {kind}, such as {default!r}", field=key) from None
+        os.stat(path)
+    except FileNotFoundError:
+        _not_found(text, path)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from None
+    for files in FAMILIES.values():
+        if path.name in files:
+            raise InputError(f"give the folder that holds {' and '.join(files)}", file=path)
+    return path
+
+
+def _recognised(path: Path) -> str:
+    from workloads.formats import recognise
+
+    return recognise(path)
+
+
+def _reader_options(
+    name: str, read: Callable[..., Any], options: Mapping[str, Any] | None, path: Path
+) -> dict[str, Any]:
+    if options and not option_defaults(read):
+        wrong = f"a workload of the format {name} takes no options, got {', '.join(sorted(options))}"
+        raise InputError(wrong, file=path)
+    return read_options(f"the format {name}", read, options or {})
+
+
+def _refuse_existing(path: Path, format: str, overwrite: bool) -> None:
+    """Refuse to write over what is there, unless asked for; never a file over a folder or the reverse."""
+    is_folder = format == "parquet"
+    if path.exists() and path.is_dir() != is_folder:
+        have, want = ("folder", "file") if path.is_dir() else ("file", "folder")
+        raise InputError(f"is a {have}; format {format!r} writes a {want}", file=path)
+    there = [path / name for files in FAMILIES.values() for name in files] if is_folder else [path]
+    if not overwrite and any(p.exists() for p in there):
+        raise InputError("exists already; choose another name, or ask for it to be overwritten", file=path)
 
 
 def _not_found(text: str, path: Path) -> NoReturn:
@@ -181,7 +235,3 @@ def _not_found(text: str, path: Path) -> NoReturn:
 
 def _summary(make: Callable[..., JobWorkload]) -> str:
     return (inspect.getdoc(make) or "").partition("\n")[0].removeprefix("Return ").rstrip(".")
-
-
-def _parameters_line(make: Callable[..., JobWorkload]) -> str:
-    return ", ".join(f"{p.name}={p.default}" for p in inspect.signature(make).parameters.values())

@@ -16,6 +16,7 @@ import pytest
 
 import emu.cli
 import emu.commands
+import emu.terminal
 from emu.cli import build_parser, main
 from workloads.jobs import JobWorkload
 
@@ -81,7 +82,7 @@ RUN = ("run", "--scheduler", "sparrow", "--nodes", "20", "--in-process", "--work
         ("workload info yahoo --set jobs", "--set: 'jobs' is not of the form"),
         ("workload synth yaho out", "unknown generator 'yaho'; did you mean 'yahoo'"),
         ("workload synth yahoo out --seed x", "'x' is not a whole number"),
-        ("workload fetch google", "not in this version"),
+        ("workload fetch google", "did you mean 'google-2019'"),
         ("sweep x.toml --whatever", "unknown option '--whatever'"),
         ("sweep x.toml", "x.toml: cannot be read"),
         ("size --target x", "--target: 'x' is not of the form"),
@@ -118,7 +119,7 @@ def test_help_has_examples(emu: Cli, argv: list[str]) -> None:
 def test_examples_in_help_parse() -> None:
     import shlex
 
-    parser = build_parser()
+    parser = build_parser(transformations=True)
     for text in emu.cli._EXAMPLES.values():
         for line in text.splitlines():
             words = shlex.split(line.split("   ")[0] if "   " in line.strip() else line, comments=True)
@@ -271,7 +272,7 @@ def test_the_unexpected_ends_with_1_and_a_traceback_on_request(
 def test_an_output_that_is_not_utf8_gets_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", out)
-    emu.commands.put("0.43× ± 1")
+    emu.terminal.put("0.43× ± 1")
     out.flush()
     assert out.buffer.getvalue() == b"0.43x ~ 1\n"  # type: ignore[attr-defined]
 

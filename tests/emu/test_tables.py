@@ -12,8 +12,9 @@ import pytest
 
 import emu.progress
 import emu.tables
-from emu.progress import describe, progress_bar, say
+from emu.progress import describe, progress_bar
 from emu.tables import align, number, render_summary, to_ascii, with_error
+from emu.terminal import say
 
 
 class Terminal(io.StringIO):

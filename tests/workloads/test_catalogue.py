@@ -80,8 +80,10 @@ def test_formats_can_be_named(tmp_path, workload):
     assert load_workload(tmp_path / "w.txt").num_tasks == 4
     with pytest.raises(InputError, match="unknown format 'parket'; did you mean 'parquet'"):
         save_workload(workload, tmp_path / "v", "parket")
-    with pytest.raises(InputError, match=r"wants a name that ends in '\.tr\.gz'"):
-        save_workload(workload, tmp_path / "v.tr", "tr.gz")
+    with pytest.raises(InputError, match="swim is read, not written; what is written: parquet, tr, "):
+        save_workload(workload, tmp_path / "v", "swim")
+    with pytest.raises(InputError, match="the format coflowlib holds coflows, and w is of jobs"):
+        save_workload(workload, tmp_path / "v", "coflowlib")
     (tmp_path / "folder.tr").mkdir()
     with pytest.raises(InputError, match="is a folder; format 'tr' writes a file"):
         save_workload(workload, tmp_path / "folder.tr", overwrite=True)

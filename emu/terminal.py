@@ -1,0 +1,44 @@
+"""What is told at a terminal: results on standard output, all else on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import TextIO
+
+from emu.tables import to_ascii
+
+
+def put(text: str) -> None:
+    """Print to standard output; signs that its encoding lacks are replaced."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        text = to_ascii(text)
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def warn(notes: Iterable[str]) -> None:
+    """Say what the user must know, on standard error, wherever that goes."""
+    for text in notes:
+        note(text)
+
+
+def say(text: str, stream: TextIO | None = None) -> None:
+    """Say what is being done; like all progress, only to a terminal."""
+    stream = stream or sys.stderr
+    if is_terminal(stream):
+        print(f"emu: {text}", file=stream, flush=True)
+
+
+def note(text: str) -> None:
+    """Say what the user must know, on standard error, wherever that goes."""
+    print(f"emu: note: {text}", file=sys.stderr, flush=True)
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Return whether a person reads the stream; a closed or missing one is read by nobody."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False

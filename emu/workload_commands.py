@@ -1,0 +1,224 @@
+"""`emu workload`: list, describe, convert, make, transform and fetch workloads."""
+
+from __future__ import annotations
+
+import textwrap
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from emu import run_directory as rd
+from emu.config import Given, Place, read_value
+from emu.keys import BY_NAME
+from emu.kinds import KINDS
+from emu.progress import bytes_bar
+from emu.tables import align
+from emu.terminal import put, say, warn
+from workloads.errors import InputError
+from workloads.hints import did_you_mean
+from workloads.units import parse_duration
+
+if TYPE_CHECKING:
+    from workloads.readers.report import Progress
+    from workloads.transform.families import Workload
+
+
+def run_action(options: Namespace) -> int:
+    """Do what the options of ``emu workload`` ask for."""
+    own = {
+        "list": _list,
+        "info": _info,
+        "convert": _convert,
+        "synth": _synth,
+        "fetch": _fetch,
+    }
+    return own.get(options.action, _transform)(options)
+
+
+def _list(options: Namespace) -> int:
+    from workloads.catalogue import generators
+    from workloads.formats import FORMATS
+    from workloads.options import options_line
+
+    lines = ["generators"]
+    for name, about in generators().items():
+        what, _, given = about.partition(" (")
+        lines += _entry(name, what, given.removesuffix(")"))
+    lines += ["", "formats"]
+    for name, known in FORMATS.items():
+        what = f"{known.about}; {known.family}; {'read and written' if known.write else 'read'}"
+        lines += _entry(name, what, options_line(known.convert or known.read))
+    put("\n".join(lines))
+    return 0
+
+
+def _entry(name: str, about: str, options: str) -> list[str]:
+    """Return the lines of a list about one generator or format."""
+    given = textwrap.wrap(options, 100, initial_indent=" " * 8, subsequent_indent=" " * 8)
+    return [f"  {name:<17} {about}", *given]
+
+
+def _info(options: Namespace) -> int:
+    from workloads.generators.closeness import closeness, render_closeness
+    from workloads.info import describe, render
+    from workloads.jobs import JobWorkload
+
+    nodes = [read_value(BY_NAME["nodes"], Given(n, Place("--nodes"))) for n in options.nodes]
+    workload = _load(options)
+    description = describe(workload, nodes)
+    close = closeness(workload) if isinstance(workload, JobWorkload) else None
+    if close is not None:
+        description["closeness"] = close
+    if options.json:
+        warn(workload.notes)
+        put(rd.to_json(description))
+    else:
+        put(render(description) + (f"\n{render_closeness(close)}" if close is not None else ""))
+    if options.plot is not None:
+        from emu.drawing import save_figure
+        from emu.workload_plots import workload_figure
+
+        stem = Path(options.plot)
+        stem = stem.with_suffix("") if stem.suffix in (".svg", ".png") else stem
+        try:
+            written = save_figure(workload_figure(workload, description), stem)
+        except OSError as error:
+            raise InputError(f"--plot: {stem} cannot be written: {error.strerror or error}") from None
+        say(f"drawn: {', '.join(written)}")
+    return 0
+
+
+def _convert(options: Namespace) -> int:
+    from workloads.catalogue import convert_workload
+    from workloads.readers.report import Report
+
+    report = Report()
+    with _saving(), _reading() as progress:
+        told = convert_workload(
+            options.workload,
+            options.to,
+            options=_given(options),
+            format=options.format,
+            to_format=options.to_format,
+            overwrite=options.overwrite,
+            report=report,
+            progress=progress,
+        )
+    put("\n".join([*report.lines(), f"written to {options.to}"]))
+    warn(text for text in told if text not in report.lines())
+    return 0
+
+
+def _synth(options: Namespace) -> int:
+    from workloads.catalogue import generators, load_workload
+
+    if options.workload not in generators():
+        raise InputError(
+            f"unknown generator {options.workload!r}{did_you_mean(options.workload, generators())}"
+        )
+    given = _given(options)
+    if options.seed is not None:
+        given["seed"] = KINDS["integer"].read(BY_NAME["seed"], options.seed)
+    _save(load_workload(options.workload, options=given), options.to, options)
+    return 0
+
+
+def _fetch(options: Namespace) -> int:
+    from workloads.fetch import fetch, size_text
+    from workloads.public_traces import public_traces
+
+    if options.name is None:
+        rows = [["trace", "size", "licence", "format", "what"]]
+        rows += [[t.name, size_text(t), t.licence, t.format, t.what] for t in public_traces().values()]
+        put("\n".join(align(rows, 9)))
+        return 0
+    timeout_s = parse_duration(options.timeout, "--timeout")
+    with bytes_bar() as progress:
+        fetch(
+            options.name,
+            folder=options.folder,
+            progress=progress,
+            tell=put,
+            mirror=options.mirror,
+            timeout_s=timeout_s,
+        )
+    return 0
+
+
+def _transform(options: Namespace) -> int:
+    from workloads.catalogue import load_workload
+    from workloads.transform import TRANSFORMATIONS
+
+    step = TRANSFORMATIONS[options.action]
+    given = {
+        option.name: text
+        for option in step.options
+        if (text := getattr(options, f"step_{option.name}")) is not None
+    }
+    arguments = step.parse(given)
+    with _reading() as progress:
+        paths = options.workload if step.many_in else [options.workload]
+        loaded = [load_workload(path, progress=progress) for path in paths]
+    made = step.function(loaded if step.many_in else loaded[0], **arguments)
+    if step.many_out:
+        for part in made.values():
+            _save(part, str(Path(options.to) / part.name), options)
+    else:
+        _save(made, options.to, options)
+    return 0
+
+
+def _given(options: Namespace) -> dict[str, Any]:
+    """Return the options of ``--set``."""
+    given: dict[str, Any] = {}
+    for text in options.set:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--set: {text!r} is not of the form name=value, such as jobs=1000")
+        given[name.strip().removeprefix("workload_options.")] = value.strip()
+    return given
+
+
+def _load(options: Namespace) -> Workload:
+    from workloads.catalogue import load_workload
+
+    with _reading() as progress:
+        return load_workload(
+            options.workload, options=_given(options), format=options.format, progress=progress
+        )
+
+
+@contextmanager
+def _reading() -> Iterator[Progress | None]:
+    with bytes_bar() as progress:
+        yield progress
+
+
+@contextmanager
+def _saving() -> Iterator[None]:
+    """Name the option with which what exists is written over."""
+    try:
+        yield
+    except InputError as error:
+        if "exists already" not in error.message:
+            raise
+        raise InputError(
+            "exists already; choose another name, or give --overwrite", file=error.file
+        ) from None
+
+
+def _save(workload: Workload, to: str, options: Namespace) -> None:
+    from workloads.catalogue import save_workload
+    from workloads.transform.families import family
+
+    with _saving():
+        lost = save_workload(workload, to, overwrite=options.overwrite)
+    warn([*workload.notes, *lost])
+    of = family(workload)
+    first, *rest = (
+        f"{getattr(workload, table).num_rows:,} {table}"
+        for table in (of.name, *(("flows",) if of.name == "coflows" else ("tasks",)))
+    )
+    put(f"{', '.join([first, *rest])} in {to}")

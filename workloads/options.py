@@ -1,0 +1,78 @@
+"""Options of generators and readers: keyword arguments of a function, given as text or as values."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from workloads.errors import InputError
+from workloads.hints import did_you_mean
+from workloads.units import parse_duration, parse_size
+
+_NOT_OPTIONS = ("report", "progress")
+"""Parameters with a default that are not the user's to set."""
+
+
+def option_defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the options of a function: name to default."""
+    return {p.name: p.default for p in _options(function)}
+
+
+def options_line(function: Callable[..., Any]) -> str:
+    """Return the options of a function with their defaults, as one line of help."""
+    return ", ".join(f"{p.name}={'' if p.default is None else p.default}" for p in _options(function))
+
+
+def read_options(what: str, function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as the function takes them: text becomes what the parameter is.
+
+    Whole numbers may have commas, times, sizes and shares their units (``10 ms``, ``64 MiB``, ``90%``).
+
+    Parameters
+    ----------
+    what : str
+        Whose options they are, for the error: ``the generator yahoo``.
+
+    Raises
+    ------
+    InputError
+        An option that does not exist, or text that is not of its kind.
+    """
+    known = {p.name: p for p in _options(function)}
+    read = {}
+    for name, value in given.items():
+        if name not in known:
+            raise InputError(f"{what} has no option {name!r}{did_you_mean(name, known)}")
+        read[name] = _read(name, value, known[name]) if isinstance(value, str) else value
+    return read
+
+
+def _options(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    every = inspect.signature(function).parameters.values()
+    return [p for p in every if p.default is not p.empty and p.name not in _NOT_OPTIONS]
+
+
+def _read(name: str, text: str, parameter: inspect.Parameter) -> Any:
+    """Return the value of a text; what the parameter is its default says, or its annotation."""
+    default, annotation = parameter.default, str(parameter.annotation)
+    if isinstance(default, str) or (default is None and "str" in annotation):
+        return text
+    wanted = "whole number" if isinstance(default, int) or "int" in annotation else "number"
+    try:
+        if isinstance(default, bool) or "bool" in annotation:
+            wanted = "yes or no"
+            return {"yes": True, "true": True, "no": False, "false": False}[text.strip().lower()]
+        if name.endswith("_bytes"):
+            return parse_size(text, name)
+        if wanted == "whole number":
+            return int(text.replace(",", "_"))
+        if name.endswith("_s") and not name.endswith("_per_s"):
+            return parse_duration(text, name)
+        if text.strip().endswith("%"):  # a load may be more than 100 %
+            return float(text.strip().removesuffix("%")) / 100
+        return float(text)
+    except (ValueError, KeyError):
+        such_as = "" if default is None or isinstance(default, bool) else f", such as {default!r}"
+        a = "" if wanted == "yes or no" else "a "
+        raise InputError(f"{text!r} is not {a}{wanted}{such_as}", field=name) from None
