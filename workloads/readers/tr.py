@@ -19,6 +19,7 @@ from workloads.arrow import column
 from workloads.errors import InputError
 from workloads.jobs import MAX_TIME_S, Int64Array, JobWorkload, check_times, make_workload
 from workloads.known import known_trace
+from workloads.readers.report import Progress, Report
 from workloads.readers.source import read_lines, shown
 from workloads.readers.text import write_text
 
@@ -26,10 +27,13 @@ LINE_FORMAT = "submit_time num_tasks mean_task_duration duration..."
 _HEAD = ("submit_time", "num_tasks", "mean_task_duration")
 
 
-def read_tr(path: str | Path) -> JobWorkload:
+def read_tr(
+    path: str | Path, *, report: Report | None = None, progress: Progress | None = None
+) -> JobWorkload:
     """Read a ``.tr`` file; gzip is known by its first bytes.
 
-    Cut-off and long partition are set for the published traces, known by the start of the file's name.
+    Cut-off and long partition are set for the published traces, known by the start of the file's name. For `report`
+    and `progress` see `workloads.readers.report`.
 
     Raises
     ------
@@ -40,7 +44,7 @@ def read_tr(path: str | Path) -> JobWorkload:
     counts, lines = array("q"), array("q")
     if os.path.isdir(path):
         raise InputError("is not a file; want a .tr file, or a folder with jobs.parquet", file=path)
-    for number, line in read_lines(path):
+    for number, line in read_lines(path, progress=progress):
         fields = line.split()
         if not fields:
             continue
@@ -68,6 +72,9 @@ def read_tr(path: str | Path) -> JobWorkload:
     if not (duration_s.min() >= 0 and duration_s.max() <= MAX_TIME_S):  # false for NaN too
         _explain_durations(path, duration_s, num_tasks, line_of)
 
+    if report is not None:
+        report.read("jobs", len(submit))
+        report.read("tasks", len(durations))
     name = trace_stem(path)
     short_cutoff_s, long_partition = known_trace(name) or (None, None)
     return make_workload(
