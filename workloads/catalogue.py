@@ -123,6 +123,9 @@ def convert_workload(
             straight(path, Path(to), report=report, progress=progress, **given)
             return report.notes()
     workload = load_workload(name_or_path, options=options, format=format, report=report, progress=progress)
+    if not report.lines():  # a generator, or Emu's own form
+        for table in (family(workload).name, family(workload).parts[-1]):
+            report.read(table, getattr(workload, table).num_rows)
     return (*workload.notes, *save_workload(workload, to, to_format, overwrite=overwrite))
 
 
