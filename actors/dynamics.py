@@ -49,8 +49,8 @@ def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:
     return Faults(
         active=int(active),
         failing=int(failing),
-        between=(dynamics.mtbf_s or 0.0) * NS,
-        outage=(dynamics.mttr_s or 0.0) * NS,
+        between=float(dynamics.mtbf_s or 0) * NS,  # of a whole number the kernel would be compiled once more
+        outage=float(dynamics.mttr_s or 0) * NS,
         origin=int(setting.workload.arrays().submit_ns[0]),
         detection=round(dynamics.detection_s * NS),
         actors=actors,

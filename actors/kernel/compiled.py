@@ -7,6 +7,7 @@ numba's own cache does not notice that a function in *another* file changed. The
 keyed by a hash of all compiled sources and of the versions that matter.
 """
 
+import fcntl
 import hashlib
 import importlib.metadata
 import os
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 
 import numba
 from numba.core import config as _config
+from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
 
 config: Any = _config  # numba sets its configuration at run time
@@ -71,9 +73,29 @@ class _NotFromPython(CPUDispatcher):
         raise TypeError(f"{name} is called from compiled code; Python calls what is decorated with @entry")
 
 
+class _OneWriter(FunctionCache):
+    """numba's disk cache, to which one process at a time adds.
+
+    Two that add different overloads of a function at once would give both the same file, and later processes would
+    call one for the other.
+    """
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with (CACHE_FOLDER / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
+            super().save_overload(sig, data)
+
+
+def _njit(function: Any, **options: Any) -> Any:
+    made = numba.njit(**_OPTIONS, **options)(function)
+    if not config.DISABLE_JIT:
+        made._cache.__class__ = _OneWriter
+    return made
+
+
 def entry(function: F) -> F:
     """Compile a function that Python calls, such as a policy's loop; it allocates nothing, and is cached on disk."""
-    return numba.njit(**_OPTIONS)(function)
+    return _njit(function)
 
 
 def compiled(function: F) -> F:
@@ -95,7 +117,7 @@ def _compile(function: Any, **options: Any) -> Any:
     takes_world = function.__code__.co_varnames[:1] == ("w",)
     if takes_world:
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    made = numba.njit(**_OPTIONS, **options)(function)
+    made = _njit(function, **options)
     if takes_world and not config.DISABLE_JIT:
         made.__class__ = _NotFromPython
     return made

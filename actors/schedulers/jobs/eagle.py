@@ -148,7 +148,10 @@ def on_retry(w, p, t, me, job, this_round):
 
 @inlined
 def probe_free(w, p, t, me, job, count, version, this_round):
-    """Probe random nodes: free ones in `version`, or those of the short partition if that is NONE."""
+    """Probe random nodes: free ones in `version`, or those of the short partition if that is NONE.
+
+    A free node that is known to be down is no choice: the probe would be lost, sent again, rejected and come here anew.
+    """
     left = w.work.end_task[job] - w.work.first_task[job]
     short_only = p.placer.first if p.placer.first > 0 else w.nodes.size
     for _ in range(count):
@@ -157,10 +160,20 @@ def probe_free(w, p, t, me, job, count, version, this_round):
         node, shown_round = NONE, this_round
         if version != NONE:
             node = draw_free(p.shared, version, w.nodes.size, w.seed, job, draw)
-        if node == NONE:
+        if node == NONE or is_known_down(w, node):
             shown_round = LAST_ROUND
-            node = below(random_bits(w.seed, LAST_RETRIES, job, draw), short_only)
+            node = next_up(w, below(random_bits(w.seed, LAST_RETRIES, job, draw), short_only), short_only)
         send(w, t, me, node, PROBE, job, left, shown_round | epoch_bits(w, job), NONE)
+
+
+@inlined
+def next_up(w, node, end):
+    """The node, or if that is known to be down the next one of [0, end) that is not; the node itself if all are."""
+    if w.faults.active == 1:
+        for i in range(end):
+            if not is_known_down(w, (node + i) % end):
+                return (node + i) % end
+    return node
 
 
 @compiled
