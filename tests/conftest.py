@@ -1,15 +1,68 @@
-"""What all tests share: one Ray session, started when the first test asks for it."""
+"""What all tests share: how many processes run them, how hypothesis searches, and one Ray session."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-# No test judges by the clock: the first example of a property may compile a kernel.
-settings.register_profile("emu", deadline=None)
-settings.load_profile("emu")
+TESTS = Path(__file__).parent
+PROCESSES = 2
+# They take long and mostly wait for processes of their own: begun last, they would keep one of us idle.
+FIRST = (
+    "actors/test_bounds_checks.py",
+    "actors/test_determinism.py",
+    "test_fidelity.py",
+    "test_readme.py",
+    "test_packaging.py",
+)
+
+# Or Ray puts a function of its own in the place of `print`, for all tests that come after.
+os.environ["RAY_TQDM_PATCH_PRINT"] = "0"
+
+# No test judges by the clock: the first example of a property may compile a kernel. People's runs look for new
+# examples, and keep those that fail in .hypothesis; CI tries the same ones each time, so that it fails by a change and
+# not by chance.
+settings.register_profile("search", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "search")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """The whole suite runs in two processes where there are two CPUs; some of its files, a debugger and `-s` in one.
+
+    A file stays in one process: its fixtures are made once, and its tests may build on each other.
+    """
+    # What one of the two starts must not start others.
+    if not config.pluginmanager.hasplugin("xdist") or "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    option = config.option
+    talks = option.usepdb or option.trace or option.capture == "no"
+    if option.numprocesses is None and is_whole(config) and cpus() >= PROCESSES and not talks:
+        option.numprocesses = PROCESSES
+    if option.numprocesses and option.dist == "no":
+        option.dist, option.loadscopereorder = "loadfile", False
+
+
+def is_whole(config: pytest.Config) -> bool:
+    """Whether all tests are asked for, not some files."""
+    here = config.invocation_params.dir
+    return all((here / name).resolve() in (TESTS, TESTS.parent) for name in config.option.file_or_dir)
+
+
+def cpus() -> int:
+    """How many CPUs this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest goes first; all else stays in its order."""
+    order = {TESTS / name: i for i, name in enumerate(FIRST)}
+    items.sort(key=lambda item: order.get(item.path, len(order)))
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,8 @@ ROOT = Path(__file__).resolve().parents[1]
 NS = 1_000_000_000
 CUTOFF_S = 10.0
 ALL_TASKS = Observe(tasks=True)
+MOST_EVENTS = 1_000_000  # of a small emulation, hundreds of times what one takes
+PATIENCE_S = 900  # for a process that compiles everything on a machine that does much else
 
 # The kinds of messages stand together in the module: from TASK_END to RUNNING, with NONE, which is negative.
 _NAMES = list(vars(queue))
@@ -101,11 +103,13 @@ def run_setting(setting: Setting, observe: Observe = ALL_TASKS) -> Outcome:
 
 
 def run_partition(setting: Setting, observe: Observe = ALL_TASKS) -> Partition:
-    """Run a setting in this process; the partition as it is at the end."""
+    """Run a setting in this process; the partition as it is at the end. One without an end fails, and does not hang."""
     partition = Partition(setting, observe)
     partition.start()
-    while not partition.run(1.0).done:
-        pass
+    while not (progress := partition.run(0.2)).done:
+        assert progress.events < MOST_EVENTS, (
+            f"no end: at {progress.virtual_s} s after {progress.events} events"
+        )
     return partition
 
 
@@ -285,9 +289,21 @@ def digest(outcome: Outcome) -> str:
 OBSERVED = dataclasses.replace(ALL_TASKS, timeline_period_s=5.0)
 
 
+# Jobs of a case. With 50, a straggler that nodes outlive a thousand times takes all of the time.
+SMALL, MODERATE = 10, 40
+DIGESTS = "import json, emulations; print(json.dumps(emulations.digests({})))"
+"""What a process of its own runs; the number of jobs stands in the braces."""
+
+
 def digests(num_jobs: int = 25) -> dict[str, str]:
     """The digest of each case."""
     return {name: digest(run_setting(setting, OBSERVED)) for name, setting in cases(num_jobs)}
+
+
+def differing(one: dict[str, str], other: dict[str, str]) -> list[str]:
+    """The cases whose digests differ."""
+    assert one.keys() == other.keys()
+    return [name for name in one if one[name] != other[name]]
 
 
 def run_python(code: str, root: Path = ROOT, **environment: str) -> str:
@@ -298,7 +314,7 @@ def run_python(code: str, root: Path = ROOT, **environment: str) -> str:
         env={**os.environ, "PYTHONPATH": path, **environment},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -1,16 +1,19 @@
-"""A small workload, and the command line called in this process."""
+"""A small workload, the command line called in this process, and a sweep that has run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from emu.cli import main
 from workloads.jobs import JobWorkload, make_workload
+
+if TYPE_CHECKING:
+    from emu.sweeps import SweepResult
 
 CUTOFF_S = 10.0
 
@@ -72,3 +75,29 @@ def emu(
         return Ended(code, *capsys.readouterr())
 
     return call
+
+
+@pytest.fixture
+def done(trace: Path) -> SweepResult:
+    """A finished sweep in `runs/sweep-grid`."""
+    from sweep_grids import SMALL, write
+
+    from emu.sweeps import sweep
+
+    return sweep(write(SMALL), in_process=True)
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is executed from here on."""
+    from emu import batch
+
+    ran: list[str] = []
+    execute = batch.execute
+
+    def counting(plan: Any, index: int, seed: int, *rest: Any) -> Any:
+        ran.append(f"{plan.schedulers[0].name} {seed}")
+        return execute(plan, index, seed, *rest)
+
+    monkeypatch.setattr(batch, "execute", counting)
+    return ran

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from emulations import PATIENCE_S
 
 from emu.cli import main
 from tests.workloads.mutations import Mutant, mutants
@@ -45,6 +46,6 @@ def test_ten_in_a_process_of_their_own(tmp_path, mutant):
         [sys.executable, "-m", "emu", *command(mutant.write(tmp_path / "w"))],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     check(done.returncode, done.stdout, done.stderr, mutant)

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from emulations import PATIENCE_S
 
 import emu as package
 from emu.columns import LIVE_TIMELINE, TIMELINE
@@ -146,12 +147,15 @@ def test_ctrl_c_stops_all_actors(folder: Path) -> None:
         text=True,
         env={**os.environ, "PYTHONPATH": "", "RAY_raylet_start_wait_time_s": "60"},
     )
-    deadline = time.monotonic() + 120
-    while not children(process.pid, "ray::LiveHost") and time.monotonic() < deadline:
+    deadline = time.monotonic() + PATIENCE_S
+    while (
+        not (children(process.pid, "ray::LiveHost") or process.poll() is not None)
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.2)
     time.sleep(3.0)  # into the run, or into its preparation: both must end
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out) == (130, ""), err
     assert json.loads((folder / "r" / "manifest.json").read_text())["status"] == "interrupted"
     assert not children(process.pid, "ray::LiveHost")

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from emulations import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 OWN = f"{ROOT / 'examples' / 'least_loaded.py'}:LeastLoaded"
@@ -67,11 +68,11 @@ def test_ctrl_c_from_outside(trace: Path, where: list[str]) -> None:
     (trace.parent / "slow.py").write_text(SLOW.replace("started", str(started)))
     argv = ("run", "--scheduler", "slow.py:Slow", "--workload", "small", "--nodes", "20", "--out", "r")
     process = start(*argv, *where, cwd=trace.parent)
-    waited = time.monotonic() + 120
+    waited = time.monotonic() + PATIENCE_S
     while not started.exists() and process.poll() is None and time.monotonic() < waited:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out) == (130, ""), err
     assert err == "emu: interrupted; emu run --resume r goes on with it\n"
     assert json.loads((trace.parent / "r" / "manifest.json").read_text())["status"] == "interrupted"

@@ -17,7 +17,9 @@ from workloads.jobs import make_workload
 from workloads.transform import TRANSFORMATIONS, history
 
 Cli = Callable[..., Any]
-SHUFFLES = "3 2\n1 0 2 0 1 1 2:4.0\n2 1500 1 2 2 0:1.0 1:3.0\n"  # ports and coflows; id, arrival (ms), mappers, …
+SHUFFLES = (
+    "3 2\n1 0 2 0 1 1 2:4.0\n2 1500 1 2 2 0:1.0 1:3.0\n"  # ports and coflows; id, arrival (ms), mappers, …
+)
 
 
 @pytest.fixture
@@ -114,7 +116,10 @@ def test_every_transformation_has_help(action: str, emu: Cli) -> None:
         ("convert two to --from tw", "unknown format 'tw'; did you mean 'tr'"),
         ("convert two to.txt --to swim", "swim is read, not written"),
         ("convert shuffles.txt to.tr", "the format tr holds jobs, and shuffles is of coflows"),
-        ("convert shuffles.txt to --set megabytes=3", "the format coflow-benchmark has no option 'megabytes'"),
+        (
+            "convert shuffles.txt to --set megabytes=3",
+            "the format coflow-benchmark has no option 'megabytes'",
+        ),
         ("convert two to --set jobs=3", "a workload of the format parquet takes no options, got jobs"),
         ("info shuffles.txt --nodes 5", "shuffles"),
         ("info two --plot no/such/folder", "--plot: no/such/folder cannot be written"),
@@ -144,7 +149,9 @@ def test_fetch_lists_traces_and_takes_what_was_placed_by_hand(folder: Path, emu:
 def test_jobs_of_dags_are_run_without_precedence_and_coflows_are_not(folder: Path, emu: Cli) -> None:
     dag = make_dag_workload("dag", [0.0], [2], [1, 1], [3.0, 4.0], [[0, 0, 1]])
     save_workload(dag, "dag")
-    ran = emu("run", "--scheduler", "random", "--workload", "dag", "--nodes", "2", "--in-process", "--out", "r")
+    ran = emu(
+        "run", "--scheduler", "random", "--workload", "dag", "--nodes", "2", "--in-process", "--out", "r"
+    )
     assert (ran.code, "precedence between stages is left out" in ran.err) == (0, True)
     refused = emu("run", "--scheduler", "random", "--workload", "shuffles.txt", "--nodes", "2")
     assert refused.line() == (

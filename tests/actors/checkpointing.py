@@ -1,0 +1,77 @@
+"""What tests of checkpoints and of recovery share; also imported by processes that they start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from emulations import OBSERVED, digest
+
+from actors.hosting.checkpoint import Checkpoints, Position
+from actors.hosting.partition import Partition
+from actors.kernel.world import NEVER
+from actors.setting import Setting
+
+IDENTITY = {"emu": "1", "configuration": "abc"}
+
+
+def checkpoints(
+    folder: Path, period_s: float = 0.0, keep: int = 2, told: list[str] | None = None, **identity: str
+) -> Checkpoints:
+    told = [] if told is None else told
+    return Checkpoints(folder, period_s, keep, {**IDENTITY, **identity}, told.append)
+
+
+def started(setting: Setting) -> Partition:
+    partition = Partition(setting, OBSERVED)
+    partition.start()
+    return partition
+
+
+def digest_with_restores(setting: Setting, seed: int, folder: Path | None = None) -> tuple[str, int]:
+    """The digest of a run that is moved to a new partition at random points, and how often; through files if asked."""
+    rng = np.random.default_rng(seed)
+    partition, done, moves = started(setting), False, 0
+    with np.errstate(over="ignore"):
+        while not done:
+            done = partition._step(int(NEVER), np.int64(rng.integers(1, 40)))
+            if rng.random() < 0.4:
+                saved = partition.snapshot()
+                if folder is not None:
+                    disk = checkpoints(folder)
+                    disk.save([saved], Position(0.0, 0))
+                    found = disk.load()
+                    assert found is not None
+                    (saved,) = found.snapshots
+                partition = started(setting)
+                assert partition.restore(saved) == b""
+                moves += 1
+    return digest(partition.outcome()), moves
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir())
+
+
+class Mortal:
+    """Ends its own process, once at each of some jobs; `also` names what else dies: the raylet it runs under."""
+
+    def __init__(self, folder: Path, at: list[int], also: str = "") -> None:
+        self.folder, self.at, self.also = str(folder), at, also
+
+    def place(self, job: Any, nodes: Any) -> np.ndarray:
+        import os
+        import signal
+        import time
+
+        mark = os.path.join(self.folder, str(job.job_id))
+        time.sleep(0.02)  # so that there are checkpoints in between
+        if job.job_id in self.at and not os.path.exists(mark):
+            open(mark, "w").close()
+            if self.also == "raylet":
+                with open(f"/proc/{os.getppid()}/cmdline") as command:
+                    assert "raylet" in command.read()
+                os.kill(os.getppid(), signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return np.resize(np.argsort(nodes.tasks, kind="stable"), job.num_tasks)

@@ -1,0 +1,54 @@
+"""The cases differ from each other, and have the same bits with bounds checks.
+
+In a file of its own, and begun first: a process of its own compiles every policy anew, and others test meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import pytest
+from emulations import DIGESTS, MODERATE, differing, digests, run_python
+
+from actors.kernel.compiled import config
+
+# An index past the end must be an error in that process: otherwise the run shows nothing.
+CHECKED = """
+from actors.kernel.queue import CURSOR, MESSAGE, copy_message, records
+try:
+    copy_message(records(CURSOR, 1), records(MESSAGE, 3), 3)
+    raise SystemExit("bounds are not checked")
+except IndexError:
+    pass
+"""
+# Arrays that begin as small as they may be, so that they must grow often.
+GROW = """
+from actors.schedulers.jobs import build
+from actors.kernel.queue import make_queue
+from actors.kernel.world import make_entries
+build.make_queue = lambda seq, room: make_queue(seq, room, 2)
+build.make_entries = lambda: make_entries(1)
+"""
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="compares with compiled code")
+def test_with_bounds_checks_while_arrays_grow() -> None:
+    # The other process first: by its end all that this one needs may have been compiled.
+    checked = json.loads(run_python(CHECKED + GROW + DIGESTS.format(MODERATE), NUMBA_BOUNDSCHECK="1"))
+    assert not differing(moderate(), checked)
+
+
+def test_cases_differ() -> None:
+    # A digest that cannot tell cases apart would prove nothing: seeds, networks and policies must show.
+    seen: dict[str, set[str]] = {}
+    for name, value in moderate().items():
+        seen.setdefault(name.split()[0], set()).add(value)
+    for scheduler, values in seen.items():
+        assert len(values) >= 3, scheduler
+    assert not set.intersection(*seen.values())
+
+
+@cache
+def moderate() -> dict[str, str]:
+    return digests(MODERATE)
