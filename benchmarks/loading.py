@@ -1,8 +1,8 @@
 """Loading: how long workloads of a million and of ten million tasks take from Parquet and from `.tr`.
 
 How to run: `python -m benchmarks.loading [--repeats 5]`
-Each load is a process of its own; its imports are not in the time. Targets: a million tasks in 0.5 s from Parquet and 3 s
-from `.tr`, ten million in 3 s from Parquet, the arrays that the engine reads included.
+Each load is a process of its own; its imports are not in the time. Targets: a million tasks in 0.5 s from Parquet and
+3 s from `.tr`, ten million in 3 s from Parquet, the arrays that the engine reads included.
 """
 
 import argparse

@@ -14,6 +14,8 @@ from workloads.readers import (
     alibaba_2018,
     coflow_benchmark,
     coflowlib,
+    google_2011,
+    google_2019,
     parquet,
     swim,
     tpch,
@@ -67,6 +69,14 @@ FORMATS = {
     ),
     "tr": Format(
         "Hawk's and Eagle's: a line a job, plain or gzip", "jobs", tr.read_tr, _is_called_tr, write=tr.write_tr
+    ),
+    "google-2011": Format(
+        "Google's cluster trace of 2011: task_events and other tables as CSV", "jobs",
+        google_2011.read_google_2011, google_2011.recognises, google_2011.convert_google_2011,
+    ),
+    "google-2019": Format(
+        "Google's cluster traces of 2019: exported tables as Parquet or JSON lines", "jobs",
+        google_2019.read_google_2019, google_2019.recognises, google_2019.convert_google_2019,
     ),
     "alibaba-2018": Format(
         "Alibaba's cluster trace of 2018: batch_task, batch_instance as CSV", "dags",

@@ -17,6 +17,7 @@ from workloads.errors import InputError
 from workloads.jobs import MAX_TIME_S
 from workloads.readers.report import Report
 from workloads.readers.source import shown
+from workloads.readers.tables import count_dropped, number
 
 if TYPE_CHECKING:
     import duckdb
@@ -151,21 +152,21 @@ def check_values(con: duckdb.DuckDBPyConnection, source: Path) -> None:
 def resolve_stages(con: duckdb.DuckDBPyConnection, unfinished: str, report: Report, source: Path) -> None:
     """Decide which jobs and stages there are (rules 1 to 5)."""
     con.execute(_JUDGE_STAGES)
-    named = _number(con, "SELECT count(DISTINCT job_name) FROM judged WHERE task_name IS NOT NULL")
+    named = number(con, "SELECT count(DISTINCT job_name) FROM judged WHERE task_name IS NOT NULL")
     if unfinished == "job":
         con.execute(_DROP_JOBS)
     con.execute(_NUMBER_JOBS)
-    jobs = _number(con, "SELECT count(*) FROM job")
+    jobs = number(con, "SELECT count(*) FROM job")
     if jobs == 0:
         raise InputError("no job of batch_task is known wholly; try unfinished='task'", file=source)
     report.dropped(
         f"jobs without a {'whole' if unfinished == 'job' else 'known'} set of stages", named - jobs
     )
-    _count_dropped(con, "judged", report)
+    count_dropped(con, "judged", report)
     con.execute(_NUMBER_STAGES)
-    report.read("stages kept", _number(con, "SELECT count(*) FROM stage"))
+    report.read("stages kept", number(con, "SELECT count(*) FROM stage"))
     report.read(
-        "of them not in a DAG by name", _number(con, "SELECT count(*) FROM stage WHERE number IS NULL")
+        "of them not in a DAG by name", number(con, "SELECT count(*) FROM stage WHERE number IS NULL")
     )
     for what, query in (
         (
@@ -178,7 +179,7 @@ def resolve_stages(con: duckdb.DuckDBPyConnection, unfinished: str, report: Repo
             "GROUP BY place, number HAVING n > 1)",
         ),
     ):
-        report.repaired(what, _number(con, query))
+        report.repaired(what, number(con, query))
 
 
 def resolve_edges(con: duckdb.DuckDBPyConnection, report: Report) -> None:
@@ -199,7 +200,7 @@ def resolve_edges(con: duckdb.DuckDBPyConnection, report: Report) -> None:
             "SELECT sum(len(parents) - len(list_distinct(parents))) FROM stage WHERE len(parents) > 1",
         ),
     ):
-        report.repaired(what, _number(con, query))
+        report.repaired(what, number(con, query))
     # Where all dependencies are on lower numbers there is no cycle: few jobs are looked at.
     edges = con.cursor().execute(
         "SELECT place, parent, child FROM edge WHERE place IN (SELECT place FROM edge WHERE upward) ORDER BY place"
@@ -209,7 +210,7 @@ def resolve_edges(con: duckdb.DuckDBPyConnection, report: Report) -> None:
     query = "FROM edge WHERE upward AND place IN (SELECT place FROM cyclic)"
     report.repaired(
         f"dependencies in cycles of {len(cyclic):,} jobs: those on higher numbers left out",
-        _number(con, f"SELECT count(*) {query}"),
+        number(con, f"SELECT count(*) {query}"),
     )
     con.execute(f"DELETE {query}")
 
@@ -233,33 +234,23 @@ def _has_cycle(edges: Iterable[tuple[int, int, int]]) -> bool:
 def size_stages(con: duckdb.DuckDBPyConnection, has_instances: bool, report: Report, source: Path) -> None:
     """Decide how many tasks the stages have (rules 9 and 10)."""
     con.execute(_SIZE_STAGES)
-    _count_dropped(con, "instance", report)
+    count_dropped(con, "instance", report)
     if has_instances:
         report.repaired(
             "attempts of instances that end before they start: taken as 0 s long",
-            _number(con, "SELECT count(*) FROM instance WHERE reason IS NULL AND backward"),
+            number(con, "SELECT count(*) FROM instance WHERE reason IS NULL AND backward"),
         )
         report.repaired(
             "stages whose instances are not instance_num: the instances taken",
-            _number(con, "SELECT count(*) FROM size WHERE otherwise"),
+            number(con, "SELECT count(*) FROM size WHERE otherwise"),
         )
         report.repaired(
             "stages without instances in batch_instance: instance_num of them, as long as the stage",
-            _number(con, "SELECT count(*) FROM size WHERE alike"),
+            number(con, "SELECT count(*) FROM size WHERE alike"),
         )
-    tasks = _number(con, "SELECT sum(num_tasks) FROM size")
+    tasks = number(con, "SELECT sum(num_tasks) FROM size")
     if tasks > TASKS_LIMIT:
         raise InputError(
             f"adds up to {tasks:,} tasks; the most is {TASKS_LIMIT:,}", file=source, field="instance_num"
         )
     report.read("tasks kept", tasks)
-
-
-def _count_dropped(con: duckdb.DuckDBPyConnection, table: str, report: Report) -> None:
-    query = f"SELECT reason, count(*) FROM {table} WHERE reason IS NOT NULL GROUP BY reason ORDER BY reason"
-    for reason, count in con.execute(query).fetchall():
-        report.dropped(reason, count)
-
-
-def _number(con: duckdb.DuckDBPyConnection, query: str) -> int:
-    return int(con.execute(query).fetchall()[0][0] or 0)

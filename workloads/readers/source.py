@@ -7,6 +7,7 @@ any real trace does. All errors of reading are `InputError` and name the file.
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import io
 import lzma
@@ -19,7 +20,7 @@ import threading
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
@@ -139,6 +140,8 @@ def piped(stream: IO[bytes]) -> Iterator[str]:
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)  # or the thread would wait for ever for one that stopped to read
+    with suppress(AttributeError, OSError):  # where it can be had: 64 KiB would change sides at every block
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, _BUFFER)
     done = threading.Event()
     failed: list[InputError] = []
 

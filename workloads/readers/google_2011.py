@@ -1,0 +1,203 @@
+"""Google's cluster trace of 2011 (clusterdata-2011-2): a cell of 12,500 machines over 29 days.
+
+The tables are CSV without a header [1]_, each in a folder of shards as published
+(``task_events/part-00000-of-00500.csv.gz``), plain or gzip, in a folder or an archive. ``task_events`` must be
+there. ``job_events`` says who submitted a job and when; without it, users are of the first row of task 0. What
+``task_constraints``, ``machine_events`` and ``machine_attributes`` say is kept beside the workload, where they are
+there; ``task_usage`` is not read. How events become jobs and tasks is said, rule by rule, in
+`workloads.readers.google_events`.
+
+Hawk's evaluation has 506,460 jobs of this trace, without those that failed or are invalid [2]_. How these were
+told is not published, and so there is no option for it.
+
+References
+----------
+.. [1] C. Reiss, J. Wilkes, J. L. Hellerstein. Google cluster-usage traces: format + schema, version 2.1, 2014;
+   schema.csv of the trace.
+.. [2] P. Delgado, F. Dinu, A.-M. Kermarrec, W. Zwaenepoel. Hawk: Hybrid Datacenter Scheduling. ATC 2015.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workloads.errors import InputError
+from workloads.jobs import JobWorkload
+from workloads.readers.google_events import (
+    TABLES,
+    Attempts,
+    Unfinished,
+    about_trace,
+    check_beside,
+    check_events,
+    check_options,
+    in_time,
+    kinds,
+    resolve,
+    write_jobs,
+)
+from workloads.readers.parquet import read_parquet
+from workloads.readers.report import Progress, Report
+from workloads.readers.scanning import Table, csv_lines, holds_table, scan, whole
+from workloads.readers.source import shown
+from workloads.readers.tables import database
+
+if TYPE_CHECKING:
+    import duckdb
+
+_TYPES = (
+    "SUBMIT", "SCHEDULE", "EVICT", "FAIL", "FINISH", "KILL", "LOST", "UPDATE_PENDING", "UPDATE_RUNNING",
+)  # fmt: skip
+_CODES = {str(code): name for code, name in enumerate(_TYPES)}
+_WHOLE = ("time", "job ID", "task index", "type")
+"""What is a whole number in an event. DuckDB would take 1_000 and 0x10 for one, and round 1.5."""
+_KIND = kinds(whole("type"), _CODES)
+_EVENTS = {
+    "time": "VARCHAR", "missing info": "VARCHAR", "job ID": "VARCHAR", "task index": "VARCHAR",
+    "machine ID": "VARCHAR", "type": "VARCHAR", "user": "VARCHAR", "scheduling class": "VARCHAR",
+    "priority": "VARCHAR", "CPU request": "VARCHAR", "memory request": "VARCHAR",
+    "disk space request": "VARCHAR", "different machines restriction": "VARCHAR",
+}  # fmt: skip
+_EVENT_TABLE = Table(
+    _EVENTS,
+    f"""INSERT INTO event SELECT {whole("job ID")}, {whole("task index")}, {whole("time")}, {_KIND},
+        "missing info" IS NOT NULL FROM {{scan}}""",
+)
+_FIRST = {
+    "job_events": Table(
+        {
+            "time": "VARCHAR", "missing info": "VARCHAR", "job ID": "VARCHAR", "type": "VARCHAR", "user": "VARCHAR",
+            "scheduling class": "VARCHAR", "job name": "VARCHAR", "logical job name": "VARCHAR",
+        },
+        f"""INSERT INTO told SELECT {whole("job ID")}, {whole("time")}, {_KIND}, "user" FROM {{scan}}""",
+    ),
+    "task_constraints": Table(
+        {
+            "time": "BIGINT", "job ID": "BIGINT", "task index": "INTEGER",
+            "operator": "TINYINT", "attribute": "VARCHAR", "value": "VARCHAR",
+        },
+        """INSERT INTO constraint_of_task SELECT "job ID", "task index", coalesce(attribute, ''),
+            CASE operator WHEN 0 THEN '=' WHEN 1 THEN '!=' WHEN 2 THEN '<' WHEN 3 THEN '>' END, value FROM {scan}""",
+    ),
+    "machine_events": Table(
+        {
+            "time": "BIGINT", "machine ID": "BIGINT", "type": "TINYINT", "platform": "VARCHAR",
+            "CPUs": "DOUBLE", "memory": "DOUBLE",
+        },
+        """INSERT INTO machine SELECT "machine ID", time,
+            CASE type WHEN 0 THEN 'add' WHEN 1 THEN 'remove' WHEN 2 THEN 'update' END, "CPUs", memory, platform, NULL
+            FROM {scan}""",
+    ),
+    "machine_attributes": Table(
+        {
+            "time": "BIGINT", "machine ID": "BIGINT", "attribute": "VARCHAR", "value": "VARCHAR",
+            "deleted": "BOOLEAN",
+        },
+        """INSERT INTO attribute SELECT "machine ID", time, coalesce(attribute, ''), value, deleted FROM {scan}""",
+    ),
+}  # fmt: skip
+_BESIDE = {
+    "task_constraints": "constraint_of_task", "machine_events": "machine", "machine_attributes": "attribute",
+}  # fmt: skip
+# Where there is no job_events. A user for each row would be most of what is stored.
+_USERS = (
+    f"""INSERT INTO told SELECT {whole("job ID")}, NULL, NULL, "user" FROM {{scan}}
+        WHERE "task index" = '0' AND type = '0'"""
+)
+
+
+def convert_google_2011(
+    source: str | Path,
+    to: str | Path,
+    *,
+    attempts: Attempts = "last",
+    unfinished: Unfinished = "drop",
+    memory: str = "1GiB",
+    report: Report | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Convert the trace into a folder of Parquet files, which `read_parquet` reads; in bounded memory.
+
+    The folder also gets ``constraints.parquet``, ``machines.parquet`` and ``machine_attributes.parquet`` where the
+    source has their tables.
+
+    Parameters
+    ----------
+    source : str or Path
+        A folder or an archive with the tables.
+    to : str or Path
+        The folder to write; nothing is there until all is.
+    attempts : "last" or "all"
+        What a task takes: its last attempt, or all of them together (rule 3).
+    unfinished : "drop" or "ran"
+        What becomes of tasks that were killed, failed, evicted or lost (rule 4).
+    memory : str
+        What DuckDB may use; above it, it uses the disk of the temporary folder.
+    report, progress : optional
+        See `workloads.readers.report`.
+
+    Raises
+    ------
+    InputError
+        Names the file, the line and the field that is wrong, a table that is missing or there twice, or an
+        option that is out of its range.
+    """
+    check_options(attempts, unfinished)
+    source, report = Path(source), Report() if report is None else report
+    with database(memory, source) as con:
+        con.execute(TABLES)
+        found = scan(con, source, _FIRST, report, progress)
+        found |= scan(con, source, {"task_events": _EVENT_TABLE}, report, progress)
+        if "task_events" not in found:
+            raise InputError(
+                "holds no task_events, such as task_events/part-00000-of-00500.csv.gz", file=source
+            )
+        if "job_events" not in found:
+            users = {"task_events": Table(_EVENTS, _USERS)}
+            scan(con, source, users, Report(), progress)
+        _check(con, source)
+        resolve(con, attempts, unfinished, report, source)
+        about = about_trace("Google clusterdata-2011-2", source, attempts, unfinished, report)
+        write_jobs(con, Path(to), about, {_BESIDE[table] for table in found & _BESIDE.keys()})
+
+
+def _check(con: duckdb.DuckDBPyConnection, source: Path) -> None:
+    """Refuse values that no rule repairs, and name the first line that has one."""
+    check_beside(con, source)
+    try:
+        check_events(con, source)
+    except InputError:
+        for place, line, fields in csv_lines(source, "task_events"):
+            for field, text in zip(_EVENTS, fields, strict=True):
+                if field in _WHOLE and not _is_whole(text):
+                    wrong = f"{shown(text)} is not a whole number" if text else "is not there"
+                    raise InputError(wrong, file=place, line=line, field=field) from None
+            if fields[5] not in _CODES:
+                wrong = f"{shown(fields[5])} is no type of event; they are 0 to {len(_TYPES) - 1}"
+                raise InputError(wrong, file=place, line=line, field="type") from None
+            if not in_time(float(fields[0])):
+                wrong = f"{shown(fields[0])} is out of range; want microseconds, 0 or more"
+                raise InputError(wrong, file=place, line=line, field="time") from None
+        raise
+
+
+def _is_whole(text: str) -> bool:
+    return bool(re.fullmatch("-?(0|[1-9][0-9]{0,18})", text)) and -(2**63) <= int(text) < 2**63
+
+
+def read_google_2011(source: str | Path, *, report: Report | None = None, **options: Any) -> JobWorkload:
+    """Read the trace as a workload; `options` are those of `convert_google_2011`."""
+    report = Report() if report is None else report
+    with tempfile.TemporaryDirectory(prefix="emu-") as folder:
+        convert_google_2011(source, Path(folder) / "google-2011", report=report, **options)
+        workload = read_parquet(Path(folder) / "google-2011")
+    return replace(workload, notes=(*workload.notes, *report.notes()))
+
+
+def recognises(path: Path) -> bool:
+    """Return whether a folder, an archive or a file has ``task_events`` of this trace, by names alone."""
+    return holds_table(path, "task_events")

@@ -1,0 +1,188 @@
+"""Google's cluster traces of 2019 (clusterdata-2019): eight Borg cells over May 2019; one of them at a time.
+
+The tables are what BigQuery exports or the trace's buckets hold [1]_: JSON lines, plain or gzip
+(``instance_events-000000000000.json.gz``), or Parquet, as files or folders of them; JSON also in an archive.
+``instance_events`` must be there. ``collection_events`` says who submitted a job and when; without it there are no
+users. What ``machine_events``, ``machine_attributes`` and the instances' constraints say is kept beside the
+workload; ``instance_usage`` is not read. Numbers may be strings, as BigQuery writes them; event types and such may
+be numbers or names; machines' capacities may be nested or flat (``capacity.cpus``). Columns that are not used may
+be absent.
+
+A job is a collection and its instances are its tasks. How events become jobs and tasks is said, rule by rule, in
+`workloads.readers.google_events`; QUEUE, ENABLE and updates change nothing there. Besides:
+
+7. Alloc sets, which reserve room for jobs, and their instances are dropped. Jobs that run in one are kept.
+8. What a job waits for (``start_after_collection_ids``) and its parent are left out: it arrives when submitted.
+
+References
+----------
+.. [1] J. Wilkes et al. Google cluster-usage traces v3, 2020; clusterdata_trace_format_v3.proto.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workloads.errors import InputError
+from workloads.jobs import JobWorkload
+from workloads.readers.google_events import (
+    TABLES,
+    Attempts,
+    Unfinished,
+    about_trace,
+    check_beside,
+    check_events,
+    check_options,
+    kinds,
+    resolve,
+    write_jobs,
+)
+from workloads.readers.parquet import read_parquet
+from workloads.readers.report import Progress, Report
+from workloads.readers.scanning import Table, holds_table, scan
+from workloads.readers.tables import database, number
+
+if TYPE_CHECKING:
+    import duckdb
+
+_TYPES = (
+    "SUBMIT", "QUEUE", "ENABLE", "SCHEDULE", "EVICT", "FAIL", "FINISH", "KILL", "LOST", "UPDATE_PENDING",
+    "UPDATE_RUNNING",
+)  # fmt: skip
+_KIND = kinds("type", {f"'{text}'": name for code, name in enumerate(_TYPES) for text in (code, name)})
+_ALLOC = "coalesce(collection_type IN ('1', 'ALLOC_SET'), false)"
+_CONSTRAINTS = "STRUCT(name VARCHAR, value VARCHAR, relation VARCHAR)[]"
+_OPERATORS = {
+    "EQUAL": "=", "NOT_EQUAL": "!=", "LESS_THAN": "<", "GREATER_THAN": ">", "LESS_THAN_EQUAL": "<=",
+    "GREATER_THAN_EQUAL": ">=", "PRESENT": "present", "NOT_PRESENT": "absent",
+}  # fmt: skip
+_MORE_COLUMNS = f"""
+ALTER TABLE event ADD COLUMN alloc BOOLEAN;
+ALTER TABLE event ADD COLUMN wants {_CONSTRAINTS};
+ALTER TABLE told ADD COLUMN alloc BOOLEAN;
+ALTER TABLE told ADD COLUMN waits BOOLEAN;
+ALTER TABLE told ADD COLUMN child BOOLEAN;
+"""
+_EVENT = {"time": "BIGINT", "type": "VARCHAR", "collection_id": "BIGINT", "collection_type": "VARCHAR"}
+_TABLES = {
+    "instance_events": Table(
+        {**_EVENT, "instance_index": "INTEGER", "missing_type": "VARCHAR", "constraint": _CONSTRAINTS},
+        f"""INSERT INTO event SELECT collection_id, instance_index, time, {_KIND},
+            coalesce(missing_type NOT IN ('0', 'MISSING_TYPE_NONE'), false), {_ALLOC}, "constraint" FROM {{scan}}""",
+    ),
+    "collection_events": Table(
+        {
+            **_EVENT, "user": "VARCHAR", "start_after_collection_ids": "BIGINT[]",
+            "parent_collection_id": "BIGINT",
+        },
+        f"""INSERT INTO told SELECT collection_id, time, {_KIND}, "user", {_ALLOC},
+            coalesce(len(start_after_collection_ids), 0) > 0, coalesce(parent_collection_id, 0) <> 0
+            FROM {{scan}}""",
+    ),
+    "machine_events": Table(
+        {
+            "time": "BIGINT", "machine_id": "BIGINT", "type": "VARCHAR", "switch_id": "VARCHAR",
+            "capacity": "STRUCT(cpus DOUBLE, memory DOUBLE)", "capacity.cpus": "DOUBLE",
+            "capacity.memory": "DOUBLE", "platform_id": "VARCHAR",
+        },
+        """INSERT INTO machine SELECT machine_id, time, CASE WHEN type IN ('1', 'ADD') THEN 'add'
+            WHEN type IN ('2', 'REMOVE') THEN 'remove' WHEN type IN ('3', 'UPDATE') THEN 'update' END,
+            coalesce(capacity['cpus'], "capacity.cpus"), coalesce(capacity['memory'], "capacity.memory"),
+            platform_id, switch_id FROM {scan}""",
+    ),
+    "machine_attributes": Table(
+        {
+            "time": "BIGINT", "machine_id": "BIGINT", "name": "VARCHAR", "value": "VARCHAR",
+            "deleted": "BOOLEAN",
+        },
+        "INSERT INTO attribute SELECT machine_id, time, name, value, deleted FROM {scan}",
+    ),
+}  # fmt: skip
+
+
+def convert_google_2019(
+    source: str | Path,
+    to: str | Path,
+    *,
+    attempts: Attempts = "last",
+    unfinished: Unfinished = "drop",
+    memory: str = "1GiB",
+    report: Report | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Convert a cell's trace into a folder of Parquet files, which `read_parquet` reads; in bounded memory.
+
+    The folder also gets ``constraints.parquet`` and, where the source has their tables, ``machines.parquet`` and
+    ``machine_attributes.parquet``.
+
+    Parameters
+    ----------
+    source : str or Path
+        A folder with the tables of one cell, or an archive of JSON lines.
+    to, attempts, unfinished, memory, report, progress
+        As in `workloads.readers.google_2011.convert_google_2011`.
+
+    Raises
+    ------
+    InputError
+        Names the file, and of JSON the line, that is wrong, a table that is missing or there twice, or an option
+        that is out of its range.
+    """
+    check_options(attempts, unfinished)
+    source, report = Path(source), Report() if report is None else report
+    with database(memory, source) as con:
+        con.execute(TABLES + _MORE_COLUMNS)
+        found = scan(con, source, _TABLES, report, progress)
+        if "instance_events" not in found:
+            wrong = "holds no instance_events, such as instance_events-000000000000.json.gz, or .parquet"
+            raise InputError(wrong, file=source)
+        _leave_out(con, report)
+        con.execute(_constraints())
+        check_beside(con, source)
+        check_events(con, source)
+        resolve(con, attempts, unfinished, report, source)
+        about = about_trace("Google clusterdata-2019", source, attempts, unfinished, report)
+        beside = {"machine_events": "machine", "machine_attributes": "attribute"}
+        write_jobs(con, Path(to), about, {"constraint_of_task", *(beside[t] for t in found & beside.keys())})
+
+
+def read_google_2019(source: str | Path, *, report: Report | None = None, **options: Any) -> JobWorkload:
+    """Read the trace as a workload; `options` are those of `convert_google_2019`."""
+    report = Report() if report is None else report
+    with tempfile.TemporaryDirectory(prefix="emu-") as folder:
+        convert_google_2019(source, Path(folder) / "google-2019", report=report, **options)
+        workload = read_parquet(Path(folder) / "google-2019")
+    return replace(workload, notes=(*workload.notes, *report.notes()))
+
+
+def recognises(path: Path) -> bool:
+    """Return whether a folder, an archive or a file has ``instance_events`` of this trace, by names alone."""
+    return holds_table(path, "instance_events")
+
+
+def _constraints() -> str:
+    """Return SQL for the distinct constraints of tasks."""
+    whens = " ".join(
+        f"WHEN '{code}' THEN '{sign}' WHEN '{name}' THEN '{sign}'"
+        for code, (name, sign) in enumerate(_OPERATORS.items())
+    )
+    return f"""
+        INSERT INTO constraint_of_task
+        SELECT DISTINCT job, task, want.name, CASE coalesce(want.relation, '0') {whens} ELSE want.relation END,
+            want.value
+        FROM (SELECT job, task, unnest(wants) AS want FROM event WHERE len(wants) > 0)
+        WHERE want.name IS NOT NULL
+        """
+
+
+def _leave_out(con: duckdb.DuckDBPyConnection, report: Report) -> None:
+    """Drop alloc sets, and count what jobs lose (rules 7 and 8)."""
+    for table, what in (("event", "alloc instances"), ("told", "alloc sets")):
+        dropped = number(con, f"DELETE FROM {table} WHERE alloc")
+        report.dropped(f"events of {what}", dropped)
+    for column, what in (("waits", "that wait for others to finish"), ("child", "with a parent")):
+        count = number(con, f"SELECT count(DISTINCT job) FROM told WHERE {column}")
+        report.repaired(f"jobs {what}: arrive when submitted", count)

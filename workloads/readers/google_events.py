@@ -1,0 +1,307 @@
+"""The rules by which events of Google's cluster traces of 2011 and 2019 become jobs and tasks, as SQL.
+
+A task is submitted, waits, runs, may be evicted or fail, waits and runs again, until it finishes or is killed. The
+traces' readers fill the tables ``event`` (job, task, time, kind, missing) and ``told`` (job, time, kind, user),
+`kind` one of `KINDS` and null for what changes nothing here. In this order, and counted in the report:
+
+1. Times are microseconds and count from the trace's begin, its timestamp 600 s. What came before has an earlier
+   one, mostly 0; events after its end (2**63 - 1) are left out. A row that is there twice counts once, and rows
+   that the trace's makers put in for lost records ("missing info") count as others do.
+2. A job arrives when it was submitted by ``told``, or else with its first task. Jobs that were submitted before
+   the trace are dropped, as it is not known how long their tasks had run.
+3. A task takes as long as its last attempt, from its last SCHEDULE to its last FINISH: what was evicted or failed
+   before was lost. With ``attempts="all"`` it takes as long as all attempts together: each from a SCHEDULE to the
+   first EVICT, FAIL, FINISH, KILL or LOST after it (at one time, EVICT and FAIL come before SCHEDULE, others
+   after). Attempts followed by another SCHEDULE have no known end and count as 0 s.
+4. Tasks that never ran, that were first started before the trace, or that run when it ends (as most services do)
+   are dropped. So is a task whose last event that ended it, after its last SCHEDULE, was not FINISH but KILL, FAIL,
+   EVICT or LOST; with ``unfinished="ran"`` it is kept with the time it ran.
+5. Jobs without a task that is kept are dropped. Jobs are in the order of arrival and then of their ids, which are
+   the trace's; tasks in that of their index. The tenant is the user, as a hash.
+6. A job's constraints are the distinct ones of its tasks that are kept, each with the number of those tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+import pyarrow as pa
+
+from workloads.arrow import described_field
+from workloads.errors import InputError
+from workloads.jobs import JOBS_SCHEMA, MAX_TIME_S, TASKS_SCHEMA
+from workloads.readers.parquet import JOBS_FILE, TASKS_FILE
+from workloads.readers.report import Report
+from workloads.readers.tables import about_workload, batches, count_dropped, number, write_folder
+
+if TYPE_CHECKING:
+    import duckdb
+
+Attempts = Literal["last", "all"]
+Unfinished = Literal["drop", "ran"]
+
+KINDS = {"SUBMIT": 0, "EVICT": 1, "FAIL": 2, "SCHEDULE": 3, "FINISH": 4, "KILL": 5, "LOST": 6}
+"""In the order of rule 3: a time times 8 and a kind sort as one number."""
+BEGIN_US = 600_000_000
+_AFTER_END = 2**63 - 1
+_LIMIT_US = int(MAX_TIME_S * 1e6)
+
+CONSTRAINTS_FILE = "constraints.parquet"
+MACHINES_FILE = "machines.parquet"
+ATTRIBUTES_FILE = "machine_attributes.parquet"
+CONSTRAINTS_SCHEMA = pa.schema(
+    [
+        described_field("job_id", pa.int64(), "1", "job whose tasks have the constraint"),
+        described_field("attribute", pa.string(), "", "of machines, as a hash"),
+        described_field("operator", pa.string(), "", "=, !=, <, >, <=, >=, present or absent"),
+        described_field("value", pa.string(), "", "what it is compared with", nullable=True),
+        described_field("num_tasks", pa.int64(), "1", "tasks of the job that have it"),
+    ]
+)
+MACHINES_SCHEMA = pa.schema(
+    [
+        described_field("machine_id", pa.string(), "", "identifies the machine"),
+        described_field("time_s", pa.float64(), "s", "when it changed"),
+        described_field("event", pa.string(), "", "add, remove or update"),
+        described_field("cpu", pa.float64(), "1", "share of the largest machine's", nullable=True),
+        described_field("memory", pa.float64(), "1", "share of the largest machine's", nullable=True),
+        described_field("platform", pa.string(), "", "kind of machine, as a hash", nullable=True),
+        described_field("switch", pa.string(), "", "of its rack, as a hash", nullable=True),
+    ]
+)
+ATTRIBUTES_SCHEMA = pa.schema(
+    [
+        described_field("machine_id", pa.string(), "", "machine that has the attribute"),
+        described_field("time_s", pa.float64(), "s", "when it got it"),
+        described_field("attribute", pa.string(), "", "name, as a hash"),
+        described_field("value", pa.string(), "", "number or hash, or null", nullable=True),
+        described_field("deleted", pa.bool_(), "", "whether it lost it"),
+    ]
+)
+BESIDE = {
+    "constraint_of_task": (CONSTRAINTS_FILE, CONSTRAINTS_SCHEMA),
+    "machine": (MACHINES_FILE, MACHINES_SCHEMA),
+    "attribute": (ATTRIBUTES_FILE, ATTRIBUTES_SCHEMA),
+}
+"""Tables that are kept beside the workload."""
+
+TABLES = """
+CREATE TABLE event (job BIGINT, task INTEGER, time BIGINT, kind TINYINT, missing BOOLEAN);
+CREATE TABLE told (job BIGINT, time BIGINT, kind TINYINT, "user" VARCHAR);
+CREATE TABLE constraint_of_task (job BIGINT, task INTEGER, attribute VARCHAR, operator VARCHAR, value VARCHAR);
+CREATE TABLE machine (machine_id VARCHAR, time BIGINT, event VARCHAR, cpu DOUBLE, memory DOUBLE, platform VARCHAR,
+    switch VARCHAR);
+CREATE TABLE attribute (machine_id VARCHAR, time BIGINT, attribute VARCHAR, value VARCHAR, deleted BOOLEAN);
+"""
+# Sums and extremes, no order: one pass.
+_TASK = """
+CREATE TABLE task AS
+SELECT job, task, min(time) AS first, min(time) FILTER (WHERE kind = {SUBMIT}) AS submit,
+    count(*) FILTER (WHERE kind = {SCHEDULE}) AS starts,
+    min(time) FILTER (WHERE kind = {SCHEDULE}) AS first_start,
+    max(time) FILTER (WHERE kind = {SCHEDULE}) AS start,
+    max(time) FILTER (WHERE kind = {FINISH}) AS finish,
+    max(time * 8 + kind) FILTER (WHERE kind > {SUBMIT} AND kind <> {SCHEDULE}) AS stop
+FROM event WHERE kind IS NOT NULL AND time <> {after} GROUP BY job, task
+""".format(after=_AFTER_END, **KINDS)
+_JUDGE = """
+CREATE TABLE judged AS
+SELECT job, task, first, submit, starts, start, finish, CASE
+    WHEN starts = 0 THEN 'tasks that never ran'
+    WHEN first_start < {begin} THEN 'tasks that were started before the trace'
+    WHEN stop IS NULL OR stop < start * 8 + {SCHEDULE} THEN 'tasks that run when the trace ends'
+    WHEN stop % 8 = {KILL} THEN 'tasks that were killed'
+    WHEN stop % 8 = {LOST} THEN 'tasks that were lost'
+    WHEN stop % 8 <> {FINISH} THEN 'tasks that were evicted or failed and did not run again'
+    END AS reason,
+    coalesce(reason IS NOT NULL AND first_start >= {begin} AND stop > start * 8 + {SCHEDULE}, false) AS ended
+FROM task
+""".format(begin=BEGIN_US, **KINDS)
+# The next event of a task after each SCHEDULE; one that is a SCHEDULE too says that the end was not told.
+_SPENT = """
+CREATE TABLE spent AS
+SELECT job, task, CAST(sum(took) AS BIGINT) AS total, max_by(took, key) AS last, count(*) - count(took) AS unknown
+FROM (
+    SELECT job, task, key, CASE WHEN next % 8 <> {SCHEDULE} THEN next // 8 - key // 8 END AS took FROM (
+        SELECT job, task, key, lead(key) OVER (PARTITION BY job, task ORDER BY key) AS next FROM (
+            SELECT DISTINCT job, task, time * 8 + kind AS key FROM event
+            WHERE kind > {SUBMIT} AND time <> {after}
+                AND (job, task) IN (SELECT (job, task) FROM judged WHERE {{which}})))
+    WHERE key % 8 = {SCHEDULE})
+GROUP BY job, task
+""".format(after=_AFTER_END, **KINDS)
+_KEEP = """
+CREATE TABLE kept AS
+SELECT job, task, {took} AS took, coalesce(unknown, 0) AS unknown
+FROM judged LEFT JOIN spent USING (job, task) WHERE reason IS NULL OR ({keep_ended} AND ended)
+"""
+_JOB = f"""
+CREATE TABLE job AS
+SELECT job, submit, tenant, num_tasks, took, CASE
+    WHEN seen IS NULL THEN 'jobs without tasks'
+    WHEN submit < {BEGIN_US} THEN 'jobs that were submitted before the trace'
+    WHEN num_tasks IS NULL THEN 'jobs without a task that is kept' END AS reason
+FROM (
+    SELECT job, coalesce(told.submit, seen.submit, first) AS submit, tenant, num_tasks, took, first AS seen
+    FROM (SELECT job, min(submit) AS submit, min(first) AS first FROM judged GROUP BY job) AS seen
+    LEFT JOIN (SELECT job, count(*) AS num_tasks, sum(took) AS took FROM kept GROUP BY job) USING (job)
+    FULL JOIN (
+        SELECT job, min(time) FILTER (WHERE kind = {KINDS["SUBMIT"]}) AS submit, min("user") AS tenant
+        FROM told GROUP BY job) AS told
+    USING (job))
+"""
+_QUERIES = {
+    JOBS_FILE: f"""
+        SELECT job AS job_id, (submit - {BEGIN_US}) / 1e6 AS submit_s, num_tasks,
+            CAST(took AS DOUBLE) / num_tasks / 1e6 AS mean_task_s, CAST(NULL AS VARCHAR) AS "constraint", tenant
+        FROM job WHERE reason IS NULL ORDER BY submit, job
+        """,
+    TASKS_FILE: """
+        SELECT job AS job_id, kept.took / 1e6 AS duration_s
+        FROM kept JOIN (SELECT job, submit FROM job WHERE reason IS NULL) USING (job)
+        ORDER BY submit, job, task
+        """,
+    CONSTRAINTS_FILE: """
+        SELECT job AS job_id, attribute, operator, value, count(DISTINCT task) AS num_tasks
+        FROM constraint_of_task SEMI JOIN kept USING (job, task) SEMI JOIN
+            (SELECT job FROM job WHERE reason IS NULL) USING (job)
+        GROUP BY ALL ORDER BY ALL
+        """,
+    MACHINES_FILE: f"""
+        SELECT machine_id, greatest(time - {BEGIN_US}, 0) / 1e6 AS time_s, event, cpu, memory, platform, switch
+        FROM machine ORDER BY time_s, machine_id, event, cpu, memory, platform, switch
+        """,
+    ATTRIBUTES_FILE: f"""
+        SELECT machine_id, greatest(time - {BEGIN_US}, 0) / 1e6 AS time_s, attribute, value,
+            coalesce(deleted, false) AS deleted
+        FROM attribute ORDER BY time_s, machine_id, attribute, value, deleted
+        """,
+}
+
+
+def kinds(column: str, known: Mapping[str, str]) -> str:
+    """Return SQL for the kind of a trace's event types: by literal, null for what is none of `KINDS`, -1 for others."""
+    whens = " ".join(f"WHEN {literal} THEN {KINDS.get(name, 'NULL')}" for literal, name in known.items())
+    return f"CASE {column} {whens} ELSE -1 END"
+
+
+def check_options(attempts: str, unfinished: str) -> None:
+    """Refuse an option that is none."""
+    for field, value, options in (("attempts", attempts, Attempts), ("unfinished", unfinished, Unfinished)):
+        if value not in get_args(options):
+            first, second = get_args(options)
+            raise InputError(f"{value!r} is neither {first!r} nor {second!r}", field=field)
+
+
+def resolve(
+    con: duckdb.DuckDBPyConnection, attempts: str, unfinished: str, report: Report, source: Path
+) -> None:
+    """Decide which jobs and tasks there are, and how long they take."""
+    missing, late, idle = con.execute(
+        f"SELECT count(*) FILTER (WHERE missing), count(*) FILTER (WHERE time = {_AFTER_END}), "
+        "count(*) FILTER (WHERE kind IS NULL) FROM event"
+    ).fetchall()[0]
+    report.read("of them put in by the trace's makers for lost records", missing)
+    report.read("of them that change nothing here (updates, queues)", idle)
+    report.dropped("events after the end of the trace", late)
+    con.execute(_TASK)
+    con.execute(_JUDGE)
+    ran, total = unfinished == "ran", attempts == "all"
+    which = " OR ".join((["starts > 1"] if total else []) + (["ended"] if ran else [])) or "false"
+    con.execute(_SPENT.format(which=which))
+    took = (
+        "CASE WHEN starts > 1 THEN coalesce(total, 0) WHEN reason IS NULL THEN finish - start ELSE last END"
+    )
+    if not total:
+        took = "CASE WHEN reason IS NULL THEN finish - start ELSE coalesce(last, 0) END"
+    con.execute(_KEEP.format(took=f"coalesce({took}, 0)", keep_ended=ran))
+    con.execute(_JOB)
+    if not number(con, "SELECT count(*) FROM job WHERE reason IS NULL"):
+        raise InputError("no job of it has a task that finished in the trace's time", file=source)
+    _count(con, total, ran, report)
+
+
+def about_trace(trace: str, source: Path, attempts: str, unfinished: str, report: Report) -> dict[str, str]:
+    """Return the workload's metadata."""
+    return {
+        "origin": f"{trace}, {source.resolve().name}",
+        "parameters": f"attempts={attempts} unfinished={unfinished}",
+        "arrivals": "when a job was submitted, from the trace's begin",
+        "durations": "the last attempt of a task"
+        if attempts == "last"
+        else "all attempts of a task together",
+        **report.as_metadata(),
+    }
+
+
+def check_beside(con: duckdb.DuckDBPyConnection, source: Path) -> None:
+    """Refuse rows of machines and constraints that say too little."""
+    for table, name, columns in (
+        ("machine", "machine_events", ("machine_id", "time", "event")),
+        ("attribute", "machine_attributes", ("machine_id", "time", "attribute")),
+        ("constraint_of_task", "constraints of tasks", ("job", "task", "attribute", "operator")),
+    ):
+        wrong = " OR ".join(f"{column} IS NULL" for column in columns)
+        if count := number(con, f"SELECT count(*) FROM {table} WHERE {wrong}"):
+            said = f"is not there or not known in {count:,} rows of {name}; each needs all of them"
+            raise InputError(said, file=source, field=", ".join(columns))
+
+
+def in_time(time_us: float) -> bool:
+    """Return whether a timestamp can be one: within `MAX_TIME_S`, or the one for what comes after the trace."""
+    return 0 <= time_us <= _LIMIT_US or time_us == float(_AFTER_END)
+
+
+def check_events(con: duckdb.DuckDBPyConnection, source: Path) -> None:
+    """Refuse values that no rule repairs."""
+    for field, wrong, want in (
+        (
+            "time",
+            f"(time < 0 OR time > {_LIMIT_US}) AND time <> {_AFTER_END}",
+            "want microseconds, 0 or more",
+        ),
+        ("type", "kind = -1", "of a type that is none of the trace's"),
+        ("time, id or index", "job IS NULL OR task IS NULL OR time IS NULL", "all of them must be there"),
+    ):
+        row = con.execute(f"SELECT job, task, time FROM event WHERE {wrong} ORDER BY ALL LIMIT 1").fetchone()
+        if row is not None:
+            job, task, time = row
+            said = f"task {task} of job {job} has an event at {time}; {want}"
+            raise InputError(said, file=source, field=field)
+
+
+def _count(con: duckdb.DuckDBPyConnection, total: bool, ran: bool, report: Report) -> None:
+    count_dropped(con, "job", report)
+    if not ran:
+        count_dropped(con, "judged", report)
+    else:
+        report.repaired(
+            "tasks that did not finish: taken with the time they ran",
+            number(con, "SELECT count(*) FROM kept SEMI JOIN (FROM judged WHERE ended) USING (job, task)"),
+        )
+        con.execute("CREATE VIEW left_out AS SELECT reason FROM judged WHERE NOT ended")
+        count_dropped(con, "left_out", report)
+    of_dropped = "FROM kept SEMI JOIN (FROM job WHERE reason IS NOT NULL) USING (job)"
+    report.dropped("tasks of jobs that are dropped", number(con, f"SELECT count(*) {of_dropped}"))
+    report.repaired(
+        f"tasks that ran more than once: {'all attempts' if total else 'the last attempt'} counted",
+        number(con, "SELECT count(*) FROM kept SEMI JOIN (FROM judged WHERE starts > 1) USING (job, task)"),
+    )
+    if total:
+        report.repaired(
+            "attempts without an end: taken as 0 s long", number(con, "SELECT sum(unknown) FROM kept")
+        )
+    report.read("jobs kept", number(con, "SELECT count(*) FROM job WHERE reason IS NULL"))
+    report.read("tasks kept", number(con, "SELECT sum(num_tasks) FROM job WHERE reason IS NULL"))
+
+
+def write_jobs(
+    con: duckdb.DuckDBPyConnection, to: Path, about: Mapping[str, str], beside: Collection[str]
+) -> None:
+    """Write the workload's folder, with those of `BESIDE` that the source has."""
+    schemas = {TASKS_FILE: TASKS_SCHEMA}
+    schemas |= {file: schema for table, (file, schema) in BESIDE.items() if table in beside}
+    schemas[JOBS_FILE] = about_workload(JOBS_SCHEMA, about)
+    write_folder(to, {file: (batches(con, _QUERIES[file]), schema) for file, schema in schemas.items()})

@@ -1,0 +1,166 @@
+"""Tables of traces larger than memory, in DuckDB: resolved by SQL, and written as a workload folder.
+
+A reader opens a `database`, makes its tables, fills them with `workloads.readers.scanning`, states its rules as
+SQL, and gives `write_folder` rows and a schema for each file. What is in memory is bounded; what is above goes to
+a temporary folder that is removed at the end. The database opens no files but the source's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from workloads.arrow import from_numpy, to_numpy
+from workloads.errors import InputError
+from workloads.jobs import SCHEMA_VERSION
+from workloads.readers.parquet import JOBS_FILE
+from workloads.readers.report import Report
+from workloads.readers.source import shown
+from workloads.units import parse_size
+
+if TYPE_CHECKING:
+    import duckdb
+
+_ROWS_PER_BATCH = 1 << 20
+_SPILL_BYTES, _SPILL_TIMES = 1 << 30, 30
+"""What may be spilled: this, or so often the source: a packed shard unpacks to 3 to 10 times its size."""
+
+
+@contextmanager
+def database(memory: str, source: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database of its own in a temporary folder that is removed at the end.
+
+    Parameters
+    ----------
+    memory : str
+        What DuckDB may use, such as ``"1GiB"``.
+    source : Path
+        What is read: nothing else can be, and the disk that is used is bounded by its size.
+
+    Raises
+    ------
+    InputError
+        The memory or the disk does not suffice.
+    KeyboardInterrupt
+        A query was interrupted, which DuckDB reports otherwise.
+    """
+    import duckdb
+
+    limit = f"{parse_size(memory, 'memory') >> 20}MiB"
+    # What DuckDB opens by name; all else comes through pipes. It looks at where links lead.
+    paths = [os.path.realpath(p) for p in (*source.glob("*.parquet"), *source.glob("*/*.parquet"), source)]
+    with tempfile.TemporaryDirectory(prefix="emu-") as folder:
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": limit,
+            "temp_directory": f"{folder}/spill",
+            "max_temp_directory_size": f"{max(_SPILL_BYTES, _SPILL_TIMES * _size(source)) >> 20}MiB",
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "preserve_insertion_order": False,
+        }
+        try:
+            with duckdb.connect(f"{folder}/tables.duckdb", config=settings) as con:
+                con.execute("PRAGMA disable_checkpoint_on_shutdown")  # nobody opens it again
+                con.execute("SET allowed_directories = ['/dev/fd/']")
+                con.execute("SET allowed_paths = $paths", {"paths": paths})
+                con.execute("SET enable_external_access = false")
+                con.execute("SET lock_configuration = true")
+                yield con
+        except duckdb.OutOfMemoryException as error:
+            wrong = f"{limit} do not suffice, or the disk of {folder} is full ({shown(str(error))})"
+            raise InputError(wrong, field="memory") from None
+        except duckdb.InterruptException:
+            raise KeyboardInterrupt from None
+        except RuntimeError as error:
+            if "Query interrupted" not in str(error):
+                raise
+            raise KeyboardInterrupt from None  # which DuckDB reports in this way
+        except duckdb.IOException as error:
+            raise InputError(
+                f"the temporary folder cannot be used: {shown(str(error))}", file=folder
+            ) from None
+
+
+def number(con: duckdb.DuckDBPyConnection, query: str) -> int:
+    """Return the one number that a query gives, 0 for null."""
+    return int(con.execute(query).fetchall()[0][0] or 0)
+
+
+def count_dropped(con: duckdb.DuckDBPyConnection, table: str, report: Report) -> None:
+    """Report how many rows of a table were dropped by its column ``reason``, null where a row is kept."""
+    query = f"SELECT reason, count(*) FROM {table} WHERE reason IS NOT NULL GROUP BY reason ORDER BY reason"
+    for reason, count in con.execute(query).fetchall():
+        report.dropped(reason, count)
+
+
+def about_workload(schema: pa.Schema, metadata: Mapping[str, str]) -> pa.Schema:
+    """Return the schema of ``jobs.parquet`` with what is told of the workload as a whole."""
+    return schema.with_metadata(
+        {
+            "schema_version": str(SCHEMA_VERSION),
+            "short_cutoff_s": "null",
+            "long_partition": "null",
+            "metadata": json.dumps(dict(metadata), sort_keys=True),
+        }
+    )
+
+
+def batches(con: duckdb.DuckDBPyConnection, query: str) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a query."""
+    yield from con.sql(query).to_arrow_reader(_ROWS_PER_BATCH)
+
+
+def expanded(rows: Iterable[pa.RecordBatch], at_once: int) -> Iterator[pa.RecordBatch]:
+    """Yield rows as often as their last column says, which is left out; at most `at_once` in a batch."""
+    for batch in rows:
+        ends = np.cumsum(to_numpy(batch[batch.num_columns - 1]))
+        rest = batch.select(range(batch.num_columns - 1))
+        for first in range(0, int(ends[-1]) if len(ends) else 0, at_once):
+            places = np.arange(first, min(first + at_once, int(ends[-1])))
+            yield rest.take(from_numpy(np.searchsorted(ends, places, side="right")))
+
+
+def write_folder(to: Path, files: Mapping[str, tuple[Iterable[pa.RecordBatch], pa.Schema]]) -> None:
+    """Write Parquet files beside the folder, and put them there when all are whole.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be written.
+    """
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as beside:
+            for name, (rows, schema) in files.items():
+                _write_batches(rows, schema, Path(beside) / name)
+            to.mkdir(exist_ok=True)
+            for name in sorted(files, key=JOBS_FILE.__eq__):  # without it there is no workload: it comes last
+                os.replace(Path(beside) / name, to / name)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=to) from None
+
+
+def _size(source: Path) -> int:
+    """Return the bytes of a file, or of all files below a folder."""
+    if not os.path.isdir(source):
+        return source.stat().st_size if os.path.exists(source) else 0
+    return sum(path.stat().st_size for path in source.rglob("*") if path.is_file())
+
+
+def _write_batches(rows: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    labels = [f.name for f in schema if f.name in ("job_id", "stage") or pa.types.is_string(f.type)]
+    with pq.ParquetWriter(
+        path, schema, compression="zstd", use_dictionary=labels, write_page_checksum=True
+    ) as writer:
+        for batch in rows:
+            writer.write_table(pa.Table.from_batches([batch]).cast(schema))
