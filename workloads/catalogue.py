@@ -79,11 +79,12 @@ def load_workload(
         return make(**({"seed": seed} | given))
     path = _existing(name_or_path)
     name = format or _recognised(path)
-    read = find_format(name).read
-    given = _reader_options(name, read, options, path)
+    known = find_format(name)
+    face = known.convert or known.read  # a reader that converts takes the options of that
+    given = _reader_options(name, face, options, path)
     told = {"report": report, "progress": progress}
-    takes = inspect.signature(read).parameters
-    loaded: Workload = read(path, **given, **{key: value for key, value in told.items() if key in takes})
+    takes = inspect.signature(face).parameters
+    loaded: Workload = known.read(path, **given, **{key: told[key] for key in told if key in takes})
     return loaded
 
 

@@ -52,6 +52,21 @@ def test_a_foreign_trace_is_recognised_and_converted(folder: Path, emu: Cli) -> 
     assert load_workload("back.txt", options={"megabyte_bytes": 10**6}).fingerprint() == made.fingerprint()
 
 
+def test_a_trace_that_is_converted_can_be_read_at_once(folder: Path, emu: Cli) -> None:
+    rows = ((600, 0), (601, 1), (603, 2), (604, 1), (606, 4))  # submitted, ran, evicted, ran, finished
+    events = Path("cell/task_events/part-00000-of-00001.csv")
+    events.parent.mkdir(parents=True)
+    events.write_text("".join(f"{at}000000,,7,0,,{kind},u,0,0,,,,\n" for at, kind in rows))
+    assert load_workload("cell").tasks["duration_s"].to_pylist() == [2]
+    whole = load_workload("cell", options={"attempts": "all"})
+    assert (whole.name, whole.tasks["duration_s"].to_pylist()) == ("cell", [4])
+    assert "1 jobs, 1 tasks" in emu("workload", "info", "cell", "--set", "attempts=all").out
+    assert (
+        "no option 'attempt'; did you mean 'attempts'"
+        in emu("workload", "info", "cell", "--set", "attempt=all").line()
+    )
+
+
 def test_what_exists_is_not_written_over(folder: Path, emu: Cli) -> None:
     for command in (("convert", "two"), ("slice", "two"), ("synth", "yahoo", "--set", "jobs=5")):
         action, source, *rest = command

@@ -64,7 +64,7 @@ def test_the_trace_as_a_workload(tmp_path):
     source = folder_of(tmp_path / "in", JOB_A + stage("j_8", "M1", "Failed"), INSTANCES_A)
     workload = read_alibaba_2018(source)
     assert (workload.name, workload.num_jobs, workload.num_stages, workload.num_tasks) == (
-        "alibaba-2018",
+        "in",
         1,
         5,
         8,

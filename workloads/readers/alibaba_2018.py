@@ -35,8 +35,6 @@ References
 
 from __future__ import annotations
 
-import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,6 +65,7 @@ from workloads.readers.tables import (
     database,
     expanded,
     number,
+    read_converted,
     write_folder,
 )
 
@@ -191,11 +190,7 @@ def convert_alibaba_2018(
 
 def read_alibaba_2018(source: str | Path, *, report: Report | None = None, **options: Any) -> DagWorkload:
     """Read the trace as a workload; `options` are those of `convert_alibaba_2018`."""
-    report = Report() if report is None else report
-    with tempfile.TemporaryDirectory(prefix="emu-") as folder:
-        convert_alibaba_2018(source, Path(folder) / "alibaba-2018", report=report, **options)
-        workload = read_dags(Path(folder) / "alibaba-2018")
-    return replace(workload, notes=(*workload.notes, *report.notes()))
+    return read_converted(convert_alibaba_2018, read_dags, source, report, options)
 
 
 def recognises(path: Path) -> bool:

@@ -20,8 +20,6 @@ References
 from __future__ import annotations
 
 import re
-import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +42,7 @@ from workloads.readers.parquet import read_parquet
 from workloads.readers.report import Progress, Report
 from workloads.readers.scanning import Table, csv_lines, holds_table, scan, whole
 from workloads.readers.source import shown
-from workloads.readers.tables import database
+from workloads.readers.tables import database, read_converted
 
 if TYPE_CHECKING:
     import duckdb
@@ -104,10 +102,8 @@ _BESIDE = {
     "task_constraints": "constraint_of_task", "machine_events": "machine", "machine_attributes": "attribute",
 }  # fmt: skip
 # Where there is no job_events. A user for each row would be most of what is stored.
-_USERS = (
-    f"""INSERT INTO told SELECT {whole("job ID")}, NULL, NULL, "user" FROM {{scan}}
+_USERS = f"""INSERT INTO told SELECT {whole("job ID")}, NULL, NULL, "user" FROM {{scan}}
         WHERE "task index" = '0' AND type = '0'"""
-)
 
 
 def convert_google_2011(
@@ -191,11 +187,7 @@ def _is_whole(text: str) -> bool:
 
 def read_google_2011(source: str | Path, *, report: Report | None = None, **options: Any) -> JobWorkload:
     """Read the trace as a workload; `options` are those of `convert_google_2011`."""
-    report = Report() if report is None else report
-    with tempfile.TemporaryDirectory(prefix="emu-") as folder:
-        convert_google_2011(source, Path(folder) / "google-2011", report=report, **options)
-        workload = read_parquet(Path(folder) / "google-2011")
-    return replace(workload, notes=(*workload.notes, *report.notes()))
+    return read_converted(convert_google_2011, read_parquet, source, report, options)
 
 
 def recognises(path: Path) -> bool:

@@ -21,8 +21,6 @@ References
 
 from __future__ import annotations
 
-import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +41,7 @@ from workloads.readers.google_events import (
 from workloads.readers.parquet import read_parquet
 from workloads.readers.report import Progress, Report
 from workloads.readers.scanning import Table, holds_table, scan
-from workloads.readers.tables import database, number
+from workloads.readers.tables import database, number, read_converted
 
 if TYPE_CHECKING:
     import duckdb
@@ -151,11 +149,7 @@ def convert_google_2019(
 
 def read_google_2019(source: str | Path, *, report: Report | None = None, **options: Any) -> JobWorkload:
     """Read the trace as a workload; `options` are those of `convert_google_2019`."""
-    report = Report() if report is None else report
-    with tempfile.TemporaryDirectory(prefix="emu-") as folder:
-        convert_google_2019(source, Path(folder) / "google-2019", report=report, **options)
-        workload = read_parquet(Path(folder) / "google-2019")
-    return replace(workload, notes=(*workload.notes, *report.notes()))
+    return read_converted(convert_google_2019, read_parquet, source, report, options)
 
 
 def recognises(path: Path) -> bool:
