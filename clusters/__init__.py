@@ -1,9 +1,19 @@
-"""Clusters of Emu: nodes with slots, racks and hardware, as an Arrow table.
+"""Clusters of Emu: nodes with slots, racks and hardware attributes, as an Arrow table.
 
-`clusters.cluster` has `Cluster`, `load_cluster`, `describe_cluster` and `presets`; the presets are the TOML
-files in ``clusters/presets``.
+`clusters.cluster` has `Cluster`, `load_cluster` and `presets`, `clusters.schema` the attributes of nodes. The
+presets are the TOML files in ``clusters/presets`` and those that are drawn, in `clusters.drawn`. `clusters.matching`
+finds the nodes that satisfy the constraints of a workload.
 """
 
-from clusters.cluster import CLUSTER_SCHEMA, Cluster, describe_cluster, load_cluster, presets
+from clusters.cluster import CLUSTER_SCHEMA, Cluster, cluster_figures, describe_cluster, load_cluster, presets
+from clusters.schema import ATTRIBUTES
 
-__all__ = ["CLUSTER_SCHEMA", "Cluster", "describe_cluster", "load_cluster", "presets"]
+__all__ = [
+    "ATTRIBUTES",
+    "CLUSTER_SCHEMA",
+    "Cluster",
+    "cluster_figures",
+    "describe_cluster",
+    "load_cluster",
+    "presets",
+]

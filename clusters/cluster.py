@@ -16,19 +16,33 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from clusters.description import columns_from_table, columns_from_toml, load_toml
+from clusters.drawn import DRAWN
+from clusters.figures import cluster_figures, describe_cluster
 from clusters.schema import (
+    ATTRIBUTES,
     CLUSTER_SCHEMA,
-    MACHINE_TYPE,
+    DEFAULT_SLOTS,
     MAX_NODES,
     MAX_SLOTS,
-    MEMORY_PER_SLOT_BYTES,
-    PORT_BPS,
     RACK_SIZE,
     check_whole,
+    encode_texts,
+    find_attribute,
+    with_defaults,
 )
 from workloads.arrow import column, from_numpy, from_strings, to_numpy
 from workloads.errors import InputError
 from workloads.hints import did_you_mean, names_beside
+
+__all__ = [
+    "CLUSTER_SCHEMA",
+    "Cluster",
+    "build_cluster",
+    "cluster_figures",
+    "describe_cluster",
+    "load_cluster",
+    "presets",
+]
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -63,6 +77,40 @@ class Cluster:
         """Return the rack of each node, read-only."""
         return column(self.table, "rack")
 
+    def attribute(self, name: str) -> npt.NDArray[Any]:
+        """Return an attribute of each node, shape (N,), read-only.
+
+        Parameters
+        ----------
+        name : str
+            Of `clusters.schema.ATTRIBUTES`, or its column.
+
+        Returns
+        -------
+        ndarray
+            int64 or float64 in the column's unit; of texts and tags int32 codes, indices of
+            `attribute_names`.
+
+        Raises
+        ------
+        InputError
+            Nodes have no such attribute.
+        """
+        attribute = find_attribute(name)
+        if pa.types.is_dictionary(attribute.type):
+            return to_numpy(self.table[attribute.column].combine_chunks().indices)
+        return column(self.table, attribute.column)
+
+    def attribute_names(self, name: str) -> tuple[str, ...]:
+        """Return what the codes of a text or of tags stand for; of tags each is a set with spaces between.
+
+        A number has none.
+        """
+        attribute = find_attribute(name)
+        if not pa.types.is_dictionary(attribute.type):
+            return ()
+        return tuple(self.table[attribute.column].combine_chunks().dictionary.to_pylist())
+
     def partition(self, long_partition: float) -> int:
         """Return the number of nodes that are for short jobs only: nodes ``0 .. n - 1``.
 
@@ -76,7 +124,11 @@ class Cluster:
 
 
 def load_cluster(
-    name_or_path: str | Path = "homogeneous", nodes: int | None = None, *, slots: int | None = None
+    name_or_path: str | Path = "homogeneous",
+    nodes: int | None = None,
+    *,
+    slots: int | None = None,
+    seed: int = 0,
 ) -> Cluster:
     """Return a cluster by the name of a preset or the path of a TOML or Parquet file.
 
@@ -91,6 +143,9 @@ def load_cluster(
     slots : int, optional
         Slots of every node, in place of what the description says; cores and memory that were not given
         follow.
+    seed : int, default 0
+        Of what is drawn: the order of machine types that are not in blocks, the nodes of the presets
+        ``phoenix`` and ``sharma``. Other clusters do not depend on it.
 
     Raises
     ------
@@ -102,16 +157,23 @@ def load_cluster(
         nodes = check_whole("nodes", nodes, MAX_NODES)
     if slots is not None:
         slots = check_whole("slots", slots, MAX_SLOTS)
+    seed = check_whole("seed", seed, 2**64 - 1, least=0)
     text = str(name_or_path)
     path = Path(text)
-    if text in _preset_paths() and isinstance(name_or_path, str):
-        path = _preset_paths()[text]
+    if isinstance(name_or_path, str) and (text in DRAWN or text in _preset_paths()):
         if nodes is None:
             raise InputError(f"the preset {text!r} needs a number of nodes", field="nodes")
+        if text in DRAWN:
+            _, draw = DRAWN[text]
+            return build_cluster(text, np.full(nodes, slots or DEFAULT_SLOTS), **draw(nodes, seed))
+        path = _preset_paths()[text]
     elif not _is_file(path):
         _not_found(text, path)
-    read_columns = columns_from_table if path.suffix == ".parquet" else columns_from_toml
-    return build_cluster(path.stem, **read_columns(path, nodes, slots))
+    if path.suffix == ".parquet":
+        columns = columns_from_table(path, nodes, slots)
+    else:
+        columns = columns_from_toml(path, nodes, slots, seed)
+    return build_cluster(path.stem, **columns)
 
 
 def build_cluster(
@@ -119,63 +181,52 @@ def build_cluster(
     slots: npt.ArrayLike,
     *,
     rack: npt.ArrayLike | None = None,
-    cpu_cores: npt.ArrayLike | None = None,
-    memory_bytes: npt.ArrayLike | None = None,
-    port_bps: npt.ArrayLike | None = None,
-    machine_type: pa.DictionaryArray | None = None,
     rack_size: int = RACK_SIZE,
+    **columns: npt.ArrayLike | pa.DictionaryArray,
 ) -> Cluster:
-    """Build a cluster of N nodes from arrays of shape (N,); what is None takes the default."""
+    """Build a cluster of N nodes from columns; those not given take the defaults.
+
+    Parameters
+    ----------
+    name : str
+        What the cluster is called.
+    slots, rack : array_like of int, shape (N,)
+        Slots and racks; by default `rack_size` nodes a rack, in order.
+    rack_size : int
+        Nodes a rack where `rack` is not given.
+    **columns
+        By the names of `CLUSTER_SCHEMA`, in their units: arrays of shape (N,) or one value for all nodes;
+        of text a sequence of N texts, one for all nodes, or a dictionary array.
+    """
     per_node = np.ascontiguousarray(slots, np.int64)
-    count = len(per_node)
-    ids = np.arange(count)
-    if machine_type is None:
-        machine_type = pa.DictionaryArray.from_arrays(
-            from_numpy(np.zeros(count, np.int32)), from_strings([MACHINE_TYPE])
-        )
-    columns = [
-        from_numpy(np.array(values, dtype))
-        for values, dtype in (
-            (ids, np.int64),
-            (per_node, np.int64),
-            (ids // rack_size if rack is None else rack, np.int64),
-            (per_node if cpu_cores is None else cpu_cores, np.float64),
-            (per_node * MEMORY_PER_SLOT_BYTES if memory_bytes is None else memory_bytes, np.int64),
-            (np.full(count, PORT_BPS) if port_bps is None else port_bps, np.float64),
-        )
-    ]
-    return Cluster(name, pa.Table.from_arrays([*columns, machine_type], schema=CLUSTER_SCHEMA))
+    ids = np.arange(len(per_node))
+    given = with_defaults({"slots": per_node} | columns)
+    given["rack"] = ids // rack_size if rack is None else rack
+    unknown = given.keys() - {a.column for a in ATTRIBUTES.values()}
+    if unknown:
+        raise TypeError(f"build_cluster() got no such columns of nodes: {', '.join(sorted(unknown))}")
+    arrays = [from_numpy(ids.astype(np.int64))]
+    arrays += [_array(given[a.column], a.type, len(ids)) for a in ATTRIBUTES.values()]
+    return Cluster(name, pa.Table.from_arrays(arrays, schema=CLUSTER_SCHEMA))
+
+
+def _array(values: Any, kind: pa.DataType, count: int) -> pa.Array:
+    """Return a column of the cluster table, one value repeated for all nodes."""
+    if isinstance(values, pa.DictionaryArray):
+        return values
+    if not pa.types.is_dictionary(kind):
+        dtype = np.int64 if kind == pa.int64() else np.float64
+        return from_numpy(np.array(np.broadcast_to(values, count), dtype))
+    if isinstance(values, str):
+        return pa.DictionaryArray.from_arrays(from_numpy(np.zeros(count, np.int32)), from_strings([values]))
+    return encode_texts(values)
 
 
 def presets() -> dict[str, str]:
-    """Return the presets: name to one line of description."""
-    return {name: str(load_toml(path).get("description", "")) for name, path in _preset_paths().items()}
-
-
-def describe_cluster(cluster: Cluster) -> str:
-    """Return what a cluster is like as text for a terminal."""
-    table = cluster.table
-    racks = len(np.unique(cluster.racks()))
-    kinds = table["machine_type"].combine_chunks()
-    lines = [
-        f"{cluster.name}: {cluster.num_nodes:,} nodes, {cluster.total_slots:,} slots, {racks:,} racks",
-        f"  {'machine type':<20}{'nodes':>12}{'slots':>8}{'cores':>10}{'memory GiB':>12}{'port Gbps':>11}",
-    ]
-    codes = to_numpy(kinds.indices)
-    for code, name in enumerate(kinds.dictionary.to_pylist()):
-        rows = codes == code
-        if rows.any():
-            slots, cores, memory, port = (
-                _range(column(table, attribute)[rows] / scale)
-                for attribute, scale in (
-                    ("slots", 1),
-                    ("cpu_cores", 1),
-                    ("memory_bytes", 1024**3),
-                    ("port_bps", 1e9),
-                )
-            )
-            lines.append(f"  {name:<20}{rows.sum():>12,}{slots:>8}{cores:>10}{memory:>12}{port:>11}")
-    return "\n".join(lines) + "\n"
+    """Return the presets, name to one line of description: the default first, then by name."""
+    found = {name: str(load_toml(path).get("description", "")) for name, path in _preset_paths().items()}
+    found |= {name: about for name, (about, _) in DRAWN.items()}
+    return {name: found[name] for name in sorted(found, key=lambda name: (name != "homogeneous", name))}
 
 
 def _preset_paths() -> dict[str, Path]:
@@ -195,10 +246,5 @@ def _not_found(text: str, path: Path) -> NoReturn:
         raise InputError("is a folder; want a .toml or .parquet file", file=path)
     if path.suffix or len(path.parts) > 1:
         raise InputError(f"no such file{did_you_mean(path.name, names_beside(path))}", file=path)
-    hint = did_you_mean(text, _preset_paths())
+    hint = did_you_mean(text, presets())
     raise InputError(f"unknown cluster {text!r}{hint}; or give the path of a .toml or .parquet file")
-
-
-def _range(values: npt.NDArray[Any]) -> str:
-    low, high = f"{values.min():.4g}", f"{values.max():.4g}"
-    return low if low == high else f"{low}-{high}"

@@ -4,14 +4,26 @@ A TOML description::
 
     description = "two generations"   # optional, for lists
     rack_size = 40                    # nodes a rack, 40 by default
+    order = "blocks"                  # or "racks", "shuffled": how machine types lie over the nodes
 
-    [[machines]]                      # nodes are numbered in the order of the entries
+    [[machines]]
     type = "old"
     count = 300                       # or share = "30%"; one of the two, the same for all entries
     slots = 4                         # 1 by default
-    cpu_cores = 4.0                   # one a slot by default
+    cores = 4                         # one a slot by default
     memory = "16 GiB"                 # 4 GiB a slot by default
-    port = "1 Gbps"                   # 1 Gbps by default
+    port = "1 Gbps"
+    clock = "2.4 GHz"
+    kernel = "3.10"                   # in quotes: the number 3.10 is 3.1
+    isa = "x86"
+    tags = ["public-ip", "ssd"]       # names of your own
+
+A machine type may give every attribute of `clusters.schema.ATTRIBUTES` but the rack, by its name or by its
+column's (``memory_bytes = 17179869184``). A Parquet table has the columns of `CLUSTER_SCHEMA`; a kernel may
+be text there too.
+
+Nodes are numbered in the order of the entries (``blocks``). That matters to policies that keep the first
+nodes for short jobs: ``racks`` puts whole racks, and ``shuffled`` single nodes, into a random order.
 """
 
 from __future__ import annotations
@@ -24,25 +36,29 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from clusters.drawn import random_numbers
 from clusters.schema import (
+    ATTRIBUTES,
     CLUSTER_SCHEMA,
     DEFAULT_SLOTS,
-    MACHINE_TYPE,
     MAX_NODES,
-    MAX_SLOTS,
-    MEMORY_PER_SLOT_BYTES,
-    PORT_BPS,
     RACK_SIZE,
+    Attribute,
     check_whole,
+    encode_texts,
+    join_tags,
+    with_defaults,
 )
 from workloads.apportion import apportion
-from workloads.arrow import from_numpy, from_strings, to_numpy
+from workloads.arrow import from_numpy, to_numpy
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
-from workloads.units import parse_bandwidth, parse_share, parse_size
+from workloads.units import parse_share
 
-_TOP_KEYS = ("description", "machines", "rack_size")
-_MACHINE_KEYS = ("count", "cpu_cores", "memory", "port", "share", "slots", "type")
+ORDERS = ("blocks", "racks", "shuffled")
+_TOP_KEYS = ("description", "machines", "order", "rack_size")
+_BY_KEY = {key: a for a in ATTRIBUTES.values() if a.name != "rack" for key in (a.name, a.column)}
+_MACHINE_KEYS = ("count", "share", *_BY_KEY)
 
 
 def load_toml(path: Path) -> dict[str, Any]:
@@ -61,20 +77,22 @@ def load_toml(path: Path) -> dict[str, Any]:
     return description
 
 
-def columns_from_toml(path: Path, nodes: int | None, slots: int | None) -> dict[str, Any]:
+def columns_from_toml(path: Path, nodes: int | None, slots: int | None, seed: int) -> dict[str, Any]:
     """Return the columns of `CLUSTER_SCHEMA` that a TOML description of machine types gives."""
     description = load_toml(path)
     machines = [_machine(m, f"machines[{i}]", path, slots) for i, m in enumerate(description["machines"])]
     rack_size = check_whole("rack_size", description.get("rack_size", RACK_SIZE), MAX_NODES, file=path)
+    order = description.get("order", ORDERS[0])
+    if order not in ORDERS:
+        hint = did_you_mean(str(order), ORDERS)
+        raise InputError(f"{order!r} is no order of machine types{hint}", file=path, field="order")
     counts = _counts(description["machines"], nodes, path)
-    names = list(dict.fromkeys(m["machine_type"] for m in machines))
-    codes = np.repeat(np.array([names.index(m["machine_type"]) for m in machines], np.int32), counts)
-    columns: dict[str, Any] = {
-        key: np.repeat(np.array([m[key] for m in machines]), counts)
-        for key in ("slots", "cpu_cores", "memory_bytes", "port_bps")
-    }
-    columns["rack"] = np.arange(len(codes)) // rack_size
-    columns["machine_type"] = pa.DictionaryArray.from_arrays(from_numpy(codes), from_strings(names))
+    rows, rack = _arrange(counts, rack_size, order, seed)
+    columns: dict[str, Any] = {"rack": rack}
+    for attribute in ATTRIBUTES.values():
+        if attribute.name != "rack":
+            values = [m[attribute.column] for m in machines]
+            columns[attribute.column] = _of_rows(values, rows, attribute)
     return columns
 
 
@@ -103,50 +121,83 @@ def columns_from_table(path: Path, nodes: int | None, slots: int | None) -> dict
         raise InputError("no such column; a table of nodes needs their slots", file=path, field="slots")
     if slots is not None:
         columns["slots"] = np.full(table.num_rows, slots)
-    if "node_id" in columns:
-        _first_bad(
-            columns["node_id"] != np.arange(table.num_rows), columns, "node_id", "0, 1, 2, … in order", path
-        )
-    for name, least, most, want in (
-        ("slots", 1, MAX_SLOTS, f"a number from 1 to {MAX_SLOTS:,}"),
-        ("rack", 0, MAX_NODES, f"a number from 0 to {MAX_NODES:,}"),
-        ("cpu_cores", 0, math.inf, "a number, 0 or more"),
-        ("memory_bytes", 0, math.inf, "a number, 0 or more"),
-        ("port_bps", 1, 1e18, "a speed in bit/s above 0"),
-    ):
-        if name in columns:
-            bad = ~((columns[name] >= least) & (columns[name] <= most) & np.isfinite(columns[name]))
-            _first_bad(bad, columns, name, want, path)
-    columns.pop("node_id", None)
+    ids = columns.pop("node_id", None)
+    if ids is not None:
+        _first_bad(ids != np.arange(table.num_rows), ids, "node_id", "0, 1, 2, … in order", path)
+    for attribute in ATTRIBUTES.values():
+        values = columns.get(attribute.column)
+        if isinstance(values, np.ndarray):
+            bad = ~((values >= attribute.least) & (values <= attribute.most) & np.isfinite(values))
+            _first_bad(bad, values, attribute.column, attribute.want, path)
+    most = columns.get("max_disks")
+    if most is not None:
+        least = columns.get("min_disks", ATTRIBUTES["min_disks"].default)
+        _first_bad(most < least, most, "max_disks", "as many as min_disks, or more", path)
     return columns
 
 
 def _machine(entry: dict[str, Any], where: str, path: Path, slots: int | None) -> dict[str, Any]:
-    """Return a machine type with units resolved and defaults filled in."""
+    """Return a machine type by column, with units resolved and defaults filled in."""
     _known_keys(entry, _MACHINE_KEYS, path, f"{where}.")
-    own = slots or check_whole(f"{where}.slots", entry.get("slots", DEFAULT_SLOTS), MAX_SLOTS, file=path)
-    name = entry.get("type", MACHINE_TYPE)
-    if not isinstance(name, str) or not name:
-        raise InputError(f"{name!r} is not a name in quotes", file=path, field=f"{where}.type")
-    cores = entry.get("cpu_cores", float(own))
-    if isinstance(cores, bool) or not isinstance(cores, int | float) or not 0 <= cores < math.inf:
-        raise InputError(f"{cores!r} is not a number of cores", file=path, field=f"{where}.cpu_cores")
+    machine: dict[str, Any] = {"slots": DEFAULT_SLOTS}
+    given: dict[str, str] = {}
+    for key, value in entry.items():
+        attribute = _BY_KEY.get(key)
+        if attribute is None:  # how many there are
+            continue
+        if attribute.column in given:
+            raise InputError(f"is {given[attribute.column]!r} once more", file=path, field=f"{where}.{key}")
+        given[attribute.column] = key
+        machine[attribute.column] = _value(attribute, value, f"{where}.{key}", path)
+    if slots is not None:
+        machine["slots"] = slots
+    machine = with_defaults(machine)
+    if machine["max_disks"] < machine["min_disks"]:
+        wrong = f"{machine['max_disks']} is below min_disks, {machine['min_disks']}"
+        raise InputError(wrong, file=path, field=f"{where}.max_disks")
+    return machine
+
+
+def _value(attribute: Attribute, value: object, where: str, path: Path) -> Any:
+    """Return a value of a machine type as the table has it, within its limits."""
+    if attribute.kind == "number" and attribute.unit == "1" and attribute.type == pa.int64():
+        return check_whole(where, value, int(attribute.most), file=path, least=int(attribute.least))
     try:
-        memory = parse_size(entry.get("memory", own * MEMORY_PER_SLOT_BYTES), f"{where}.memory")
-        port = parse_bandwidth(entry.get("port", PORT_BPS), f"{where}.port")
+        if attribute.kind == "tags":
+            tags = value.split() if isinstance(value, str) else value
+            if not isinstance(tags, list):
+                raise InputError(f"{where}: {value!r} is not a list of names")
+            return join_tags(str(attribute.parse(tag, where)) for tag in tags)
+        parsed = attribute.parse(value, where)
     except InputError as error:
-        raise InputError(error.message, file=path) from None
-    if not memory < 2**63:
-        raise InputError("more than 8 EiB of memory", file=path, field=f"{where}.memory")
-    if port <= 0:
-        raise InputError("a port needs a speed above 0", file=path, field=f"{where}.port")
-    return {
-        "machine_type": name,
-        "slots": own,
-        "cpu_cores": float(cores),
-        "memory_bytes": memory,
-        "port_bps": port,
-    }
+        raise InputError(error.message.removeprefix(f"{where}: "), file=path, field=where) from None
+    if not isinstance(parsed, str) and not attribute.least <= parsed <= attribute.most:
+        raise InputError(f"{value!r} is not {attribute.want}", file=path, field=where)
+    return parsed
+
+
+def _arrange(counts: np.ndarray, rack_size: int, order: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the machine type and the rack of each node."""
+    rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    rack = np.arange(len(rows)) // rack_size
+    random = random_numbers(seed)
+    if order == "shuffled":
+        rows = random.permutation(rows)
+    elif order == "racks":
+        turn = random.permutation(int(rack[-1]) + 1)
+        sizes = np.bincount(rack)
+        # Racks stay as large as they are: the last one, not full, may come to lie between others.
+        rows = np.concatenate([rows[r * rack_size : r * rack_size + sizes[r]] for r in turn])
+        rack = np.repeat(np.arange(len(turn)), sizes[turn])
+    return rows, rack
+
+
+def _of_rows(values: list[Any], rows: np.ndarray, attribute: Attribute) -> Any:
+    """Return a column of the cluster table from each machine type's value and each node's machine type."""
+    if not pa.types.is_dictionary(attribute.type):
+        return np.array(values, np.int64 if attribute.type == pa.int64() else np.float64)[rows]
+    coded = encode_texts(values)
+    return pa.DictionaryArray.from_arrays(from_numpy(to_numpy(coded.indices)[rows]), coded.dictionary)
 
 
 def _counts(entries: list[dict[str, Any]], nodes: int | None, path: Path) -> np.ndarray:
@@ -178,31 +229,45 @@ def _share(value: Any, where: str, path: Path) -> float:
 
 
 def _column(table: pa.Table, field: pa.Field, path: Path) -> Any:
-    """Return a column as a NumPy array (machine types as a dictionary array), without nulls."""
+    """Return a column as a NumPy array (text as a dictionary array), without nulls."""
     values = table[field.name]
+    if pa.types.is_dictionary(values.type):  # whose dictionary may have a null
+        values = values.cast(values.type.value_type)
     if values.null_count:
         row = int(np.argmax(np.asarray(values.is_null())))
         raise InputError("is null; every node needs a value", file=path, line=row + 1, field=field.name)
     have, want = values.type, field.type
-    if pa.types.is_dictionary(want):
-        have = have.value_type if pa.types.is_dictionary(have) else have
-        right = pa.types.is_string(have) or pa.types.is_large_string(have)
-    else:
-        right = pa.types.is_integer(have) or (pa.types.is_floating(want) and pa.types.is_floating(have))
-    if not right:
+    text = pa.types.is_string(have) or pa.types.is_large_string(have)
+    attribute = _BY_KEY.get(field.name)
+    if text and attribute is not None and attribute.kind != "number":
+        return _texts(values.cast(pa.string()).combine_chunks().dictionary_encode(), attribute, path)
+    if pa.types.is_dictionary(want) or not (
+        pa.types.is_integer(have) or (pa.types.is_floating(want) and pa.types.is_floating(have))
+    ):
         raise InputError(f"has type {values.type}, want {want}", file=path, field=field.name)
     try:
-        if pa.types.is_dictionary(want):
-            return values.cast(pa.string()).combine_chunks().dictionary_encode()
         return to_numpy(values.cast(want).combine_chunks())
     except pa.ArrowInvalid as error:
         raise InputError(f"does not fit {want} ({error})", file=path, field=field.name) from None
 
 
-def _first_bad(bad: np.ndarray, columns: dict[str, Any], name: str, want: str, path: Path) -> None:
+def _texts(coded: pa.DictionaryArray, attribute: Attribute, path: Path) -> Any:
+    """Return a column of text with every distinct value checked; of versions, their numbers."""
+    found: list[Any] = []
+    for code, text in enumerate(coded.dictionary.to_pylist()):
+        try:
+            found.append(join_tags(text.split()) if attribute.kind == "tags" else attribute.parse(text))
+        except InputError as error:
+            row = int(np.argmax(to_numpy(coded.indices) == code))
+            message = error.message.removeprefix(f"{attribute.name}: ")
+            raise InputError(message, file=path, line=row + 1, field=attribute.column) from None
+    return _of_rows(found, to_numpy(coded.indices), attribute)
+
+
+def _first_bad(bad: np.ndarray, values: np.ndarray, name: str, want: str, path: Path) -> None:
     if bad.any():
         row = int(np.argmax(bad))
-        raise InputError(f"{columns[name][row]} is not {want}", file=path, line=row + 1, field=name)
+        raise InputError(f"{values[row]} is not {want}", file=path, line=row + 1, field=name)
 
 
 def _known_keys(given: Any, known: Any, path: Path, where: str) -> None:

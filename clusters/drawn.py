@@ -1,0 +1,121 @@
+"""Presets whose nodes are drawn: which node has what is random, how many have it is published.
+
+What satisfies a constraint is an attribute with two levels: as many nodes as the table says have the higher
+one, so that ``cores >= 16`` leaves 60 % of the nodes of `phoenix`.
+
+References
+----------
+.. [1] P. Thinakaran, J. R. Gunasekaran, B. Sharma, M. T. Kandemir, C. R. Das, "Phoenix: A Constraint-Aware
+   Scheduler for Heterogeneous Datacenters", ICDCS 2017. The table of supply is from the authors' released
+   simulator.
+.. [2] B. Sharma, V. Chudnovsky, J. L. Hellerstein, R. Rifaat, C. R. Das, "Modeling and Synthesizing Task
+   Placement Constraints in Google Compute Clusters", SoCC 2011. The table of machines is that of a public
+   simulator after it (meghanat/megha-constraint-aware, 10,000 nodes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from clusters.schema import ATTRIBUTES, join_tags
+from workloads.arrow import from_numpy, from_strings
+
+
+class Supply(NamedTuple):
+    """How many nodes of `phoenix` satisfy a kind of constraint, and by which value of an attribute.
+
+    Attributes
+    ----------
+    attribute : str
+        Of `ATTRIBUTES`.
+    high, low : str
+        Its values on the nodes that satisfy the constraint and on the others, as in descriptions. The
+        levels are ours; the table has shares only.
+    share : float
+        Of the nodes that satisfy it.
+    offset_share : float
+        Their ids are a range that begins at a random node below this share of all.
+    """
+
+    attribute: str
+    high: str
+    low: str
+    share: float
+    offset_share: float
+
+
+PHOENIX_SUPPLY = (
+    Supply("cores", "16", "8", 0.60, 0.30),
+    Supply("max_disks", "12", "4", 0.20, 0.70),
+    Supply("min_disks", "4", "1", 0.45, 0.45),
+    Supply("cpus", "2", "1", 0.75, 0.15),
+    Supply("kernel", "3.10", "2.6.32", 0.69, 0.22),
+    Supply("clock", "3.0 GHz", "2.4 GHz", 0.22, 0.70),
+    Supply("port", "10 Gbps", "1 Gbps", 0.58, 0.35),
+)
+"""The supply of each kind of constraint but the instruction set, which all nodes satisfy (``isa = x86``)."""
+
+SHARMA_SHARES = (
+    0.376, 0.657, 0.156, 0.377, 0.683, 0.111, 0.284, 0.155, 0.703, 0.733, 0.487,
+    0.470, 0.317, 0.080, 0.693, 0.151, 0.563, 0.276, 0.668, 0.700, 1.0,
+)  # fmt: skip
+"""Share of the nodes of `sharma` that have each of the tags ``a1`` .. ``a21``."""
+
+
+def random_numbers(seed: int) -> np.random.Generator:
+    """Return the random numbers of a cluster: a stream of their own, so that no workload shares them."""
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, 0xC1])))
+
+
+def phoenix(nodes: int, seed: int) -> dict[str, Any]:
+    """Return the columns of nodes with the supply of constraints that Phoenix's simulator has [1]_.
+
+    Each kind of constraint is satisfied by one range of ids, from an offset drawn uniformly; a range that
+    passes the last node goes on at the first, where the released code runs over the end. With the table's
+    numbers the last nodes, about 7 % of all, satisfy none but ``isa = x86``, as there.
+    """
+    random = random_numbers(seed)
+    columns: dict[str, Any] = {}
+    for supply in PHOENIX_SUPPLY:
+        attribute = ATTRIBUTES[supply.attribute]
+        first = int(random.integers(int(supply.offset_share * nodes) + 1))
+        ids = (first + np.arange(_count(supply.share, nodes))) % nodes
+        values = np.full(nodes, attribute.parse(supply.low))
+        values[ids] = attribute.parse(supply.high)
+        columns[attribute.column] = values
+    return columns
+
+
+def sharma(nodes: int, seed: int) -> dict[str, Any]:
+    """Return the columns of nodes with tags ``a1`` .. ``a21``, each on its share of them [2]_.
+
+    Which nodes have a tag is drawn for each tag apart.
+    """
+    random = random_numbers(seed)
+    bits = np.zeros(nodes, np.int64)
+    for tag, share in enumerate(SHARMA_SHARES):
+        bits[random.permutation(nodes)[: _count(share, nodes)]] |= 1 << tag
+    distinct, codes = np.unique(bits, return_inverse=True)
+    sets = [
+        join_tags(f"a{t + 1}" for t in range(len(SHARMA_SHARES)) if d >> t & 1) for d in distinct.tolist()
+    ]
+    return {"tags": pa.DictionaryArray.from_arrays(from_numpy(codes.astype(np.int32)), from_strings(sets))}
+
+
+def _count(share: float, nodes: int) -> int:
+    """Return how many nodes a share of them is: rounded, at least one, so that someone can satisfy it."""
+    return max(round(share * nodes), 1)
+
+
+DRAWN: dict[str, tuple[str, Callable[[int, int], dict[str, Any]]]] = {
+    "phoenix": ("the supply of 8 kinds of constraints in Phoenix's simulator (ICDCS 2017)", phoenix),
+    "sharma": (
+        "tags a1..a21 with the shares of nodes that have them, after Sharma et al. (SoCC 2011)",
+        sharma,
+    ),
+}
+"""Presets that are drawn: name to a line of description and ``draw(nodes, seed)``, which returns columns."""

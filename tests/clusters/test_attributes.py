@@ -1,0 +1,323 @@
+"""Attributes of nodes: how they are written, carried from descriptions to nodes, placed, and refused."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusters import ATTRIBUTES, CLUSTER_SCHEMA, Cluster, cluster_figures, describe_cluster, load_cluster
+from clusters.cluster import build_cluster
+from clusters.schema import find_attribute
+from workloads.errors import InputError
+
+EVERYTHING = """
+[[machines]]
+count = 2
+type = "big"
+slots = 4
+cores = 16
+memory = "64 GiB"
+port = "10 Gbps"
+isa = "arm"
+cpus = 2
+min_disks = 2
+max_disks = 12
+kernel = "3.10.2"
+platform = "C"
+clock = "2.6 GHz"
+accelerator = "gpu"
+speed = 1.5
+tags = ["ssd", "public-ip", "ssd"]
+[[machines]]
+count = 3
+clock_hz = 3e9
+min_disks = 5
+tags = "ssd"
+"""
+
+
+def load_text(folder: Path, text: str, nodes: int | None = None, seed: int = 0) -> Cluster:
+    path = folder / "c.toml"
+    path.write_text(text)
+    return load_cluster(path, nodes, seed=seed)
+
+
+def named(cluster: Cluster, name: str) -> list[str]:
+    names = cluster.attribute_names(name)
+    return [names[code] for code in cluster.attribute(name).tolist()]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("cores", "16", 16.0),
+        ("cores", 0.5, 0.5),
+        ("memory", "16 GiB", 2**34),
+        ("port", "10 Gbps", 1e10),
+        ("clock", "2.4 GHz", 2.4e9),
+        ("clock", "800MHz", 8e8),
+        ("clock", 3e9, 3e9),
+        ("kernel", "3.10", 3_000010_000000),
+        ("kernel", "3.10.2", 3_000010_000002),
+        ("kernel", "6", 6_000000_000000),
+        ("isa", " x86 ", "x86"),
+        ("tags", "public-ip", "public-ip"),
+        ("rack", "7", 7.0),
+    ],
+)
+def test_values_are_written_with_their_units(name: str, text: object, value: object) -> None:
+    parsed = ATTRIBUTES[name].parse(text)
+    assert parsed == value
+    assert type(parsed) is type(value)
+    assert find_attribute(ATTRIBUTES[name].column) is ATTRIBUTES[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("cores", "many", "cores: 'many' is not a number"),
+        ("cores", "1_6", "cores: '1_6' is not a number"),
+        ("cores", True, "cores: True is not a number"),
+        ("cores", "inf", "cores: 'inf' is not a number"),
+        ("memory", "16 Gb", "memory: '16 Gb' is not a size"),
+        ("clock", "2.4 Gbps", "clock: '2.4 Gbps' is not a clock speed such as '2.4 GHz'"),
+        ("clock", True, "clock: True is not a clock speed"),
+        ("kernel", 3.10, "kernel: 3.1 is not a version in quotes, of up to three numbers such as '3.10'"),
+        ("kernel", "3.10-rc1", "kernel: '3.10-rc1' is not a version"),
+        ("isa", "", "isa: '' is not a name"),
+        ("isa", 86, "isa: 86 is not a name"),
+        ("tags", "a b", "tags: 'a b' is more than one name"),
+    ],
+)
+def test_values_that_are_none_are_named(name: str, text: object, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        ATTRIBUTES[name].parse(text)
+    assert str(error.value).startswith(message)
+
+
+def test_an_unknown_attribute_is_named() -> None:
+    cluster = load_cluster("homogeneous", 3)
+    for call in (find_attribute, cluster.attribute, cluster.attribute_names):
+        with pytest.raises(InputError, match="'core' is no attribute of nodes; did you mean 'cores'"):
+            call("core")
+
+
+VERSIONS = st.lists(st.integers(0, 999), min_size=1, max_size=3)
+
+
+@given(VERSIONS, VERSIONS)
+def test_versions_compare_part_by_part(one: list[int], other: list[int]) -> None:
+    kernel = ATTRIBUTES["kernel"]
+    coded = [kernel.parse(".".join(map(str, v))) for v in (one, other)]
+    padded = [v + [0] * (3 - len(v)) for v in (one, other)]
+    assert (coded[0] < coded[1], coded[0] == coded[1]) == (padded[0] < padded[1], padded[0] == padded[1])
+    assert [kernel.parse(kernel.show(c)) for c in coded] == coded
+    assert [int(float(c)) for c in coded] == coded  # exact in a float64 too
+
+
+def test_a_homogeneous_cluster_has_the_default_of_everything() -> None:
+    cluster = load_cluster("homogeneous", 5, slots=2)
+    for name, attribute in ATTRIBUTES.items():
+        values = cluster.attribute(name)
+        assert values.shape == (5,)
+        assert not values.flags.writeable
+        assert len(np.unique(values)) == 1
+        if attribute.default is not None and name != "slots":
+            texts = cluster.attribute_names(name)
+            assert (texts[values[0]] if texts else values[0]) == attribute.default
+    assert (cluster.attribute("cores")[0], cluster.attribute("memory_bytes")[0]) == (2, 2**33)
+    assert CLUSTER_SCHEMA.names[1:] == [a.column for a in ATTRIBUTES.values()]
+    assert len(cluster_figures(cluster)["attributes"]) == len(ATTRIBUTES) - 1
+
+
+def test_a_machine_type_gives_every_attribute(tmp_path: Path) -> None:
+    cluster = load_text(tmp_path, EVERYTHING)
+    big = cluster.table.slice(0, 1).to_pylist()[0]
+    assert big == {
+        "node_id": 0, "slots": 4, "rack": 0, "cpu_cores": 16.0, "memory_bytes": 2**36, "port_bps": 1e10,
+        "machine_type": "big", "isa": "arm", "cpus": 2, "min_disks": 2, "max_disks": 12,
+        "kernel": 3_000010_000002, "platform": "C", "clock_hz": 2.6e9, "accelerator": "gpu", "speed": 1.5,
+        "tags": "public-ip ssd",
+    }  # fmt: skip
+    other = cluster.table.slice(4, 1).to_pylist()[0]
+    assert (other["clock_hz"], other["max_disks"], other["tags"], other["isa"]) == (3e9, 5, "ssd", "x86")
+    path = tmp_path / "nodes.parquet"
+    pq.write_table(cluster.table, path)
+    assert load_cluster(path).table.equals(cluster.table)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('kernel = "new"', "field machines[0].kernel: 'new' is not a version"),
+        ("kernel = 3.10", "field machines[0].kernel: 3.1 is not a version in quotes"),
+        ('clock = "fast"', "field machines[0].clock: 'fast' is not a clock speed"),
+        ("clock = 0", "field machines[0].clock: 0 is not a clock speed above 0"),
+        ("speed = 0", "field machines[0].speed: 0 is not a number above 0"),
+        ("speed = inf", "field machines[0].speed: inf is not a number"),
+        ("cpus = 0", "field machines[0].cpus: 0 is not a whole number from 1"),
+        ("cores = -1", "field machines[0].cores: -1 is not a number, 0 or more"),
+        ("cores = 4\ncpu_cores = 4", "field machines[0].cpu_cores: is 'cores' once more"),
+        ("min_disks = 4\nmax_disks = 2", "field machines[0].max_disks: 2 is below min_disks, 4"),
+        ("isa = 86", "field machines[0].isa: 86 is not a name"),
+        ("tags = 3", "field machines[0].tags: 3 is not a list of names"),
+        ('tags = ["a b"]', "field machines[0].tags: 'a b' is more than one name"),
+        ("rack = 3", "field machines[0].rack: no such key"),
+        ('memory = "9 EiB"', "field machines[0].memory: '9 EiB' is not a size"),
+        ("memory = 9223372036854775808", "field machines[0].memory: 9223372036854775808 is not a size below"),
+        ('kernal = "3.10"', "field machines[0].kernal: no such key; did you mean 'kernel'"),
+    ],
+)
+def test_what_is_wrong_in_a_machine_type_is_named(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        load_text(tmp_path, f"[[machines]]\ncount = 1\n{line}\n")
+    assert str(error.value).startswith(f"{tmp_path / 'c.toml'}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"kernel": ["3.10", "new"]}, "line 2: field kernel: 'new' is not a version"),
+        ({"kernel": [1, -1]}, "line 2: field kernel: -1 is not a coded version"),
+        ({"isa": ["x86", ""]}, "line 2: field isa: '' is not a name"),
+        ({"isa": [1, 2]}, "field isa: has type int64, want dictionary"),
+        ({"speed": [1.0, 0.0]}, "line 2: field speed: 0.0 is not a number above 0"),
+        ({"cpus": ["1", "2"]}, "field cpus: has type string, want int64"),
+        ({"max_disks": [1, 0]}, "line 2: field max_disks: 0 is not as many as min_disks"),
+        ({"tags": ["a", None]}, "line 2: field tags: is null"),
+    ],
+)
+def test_what_is_wrong_in_a_table_of_attributes_is_named(
+    tmp_path: Path, columns: dict[str, object], message: str
+) -> None:
+    path = tmp_path / "nodes.parquet"
+    pq.write_table(pa.table({"slots": [1, 1], **columns}), path)
+    with pytest.raises(InputError) as error:
+        load_cluster(path)
+    assert str(error.value).startswith(f"{path}: {message}")
+
+
+def test_a_table_gives_versions_and_tags_as_text(tmp_path: Path) -> None:
+    path = tmp_path / "nodes.parquet"
+    columns = {"slots": [1, 1, 1], "kernel": ["3.10", "5.4", "3.10"], "tags": ["b a", "", "a  b"]}
+    pq.write_table(pa.table(columns), path)
+    cluster = load_cluster(path)
+    assert [ATTRIBUTES["kernel"].show(k) for k in cluster.attribute("kernel")] == ["3.10", "5.4", "3.10"]
+    assert named(cluster, "tags") == ["a b", "", "a b"]
+
+
+def described(counts: list[int], order: str, rack_size: int) -> str:
+    entries = (
+        f'[[machines]]\ntype = "t{i}"\ncount = {c}\ncores = {i + 1}\nisa = "isa{i % 2}"\n'
+        for i, c in enumerate(counts)
+    )
+    return f'order = "{order}"\nrack_size = {rack_size}\n' + "".join(entries)
+
+
+@given(
+    counts=st.lists(st.integers(0, 30), min_size=1, max_size=6).filter(any),
+    order=st.sampled_from(["blocks", "racks", "shuffled"]),
+    rack_size=st.integers(1, 12),
+    seed=st.integers(0, 2**64 - 1),
+    nodes=st.none() | st.integers(1, 200),
+)
+@settings(deadline=None)
+def test_any_order_has_the_same_nodes(
+    tmp_path_factory: pytest.TempPathFactory,
+    counts: list[int],
+    order: str,
+    rack_size: int,
+    seed: int,
+    nodes: int | None,
+) -> None:
+    folder = tmp_path_factory.mktemp("orders")
+    blocks = load_text(folder, described(counts, "blocks", rack_size), nodes)
+    cluster = load_text(folder, described(counts, order, rack_size), nodes, seed)
+    types, cores = named(cluster, "type"), cluster.attribute("cores").tolist()
+    total = nodes or sum(counts)
+    exact = [c * total / sum(counts) for c in counts]
+    have = Counter(types)
+    assert cluster.num_nodes == total
+    assert all(abs(have[f"t{i}"] - e) < 1 for i, e in enumerate(exact))
+    assert have == Counter(named(blocks, "type"))
+    for name, core, isa in zip(types, cores, named(cluster, "isa"), strict=True):  # attributes go together
+        assert (core, isa) == (int(name[1:]) + 1, f"isa{int(name[1:]) % 2}")
+    racks = cluster.racks()
+    assert np.all(np.diff(racks) >= 0)
+    assert Counter(np.bincount(racks)) == Counter(np.bincount(blocks.racks()))
+    if order == "racks":  # every rack is one of those of the blocks
+        content = [
+            sorted(tuple(np.array(named(c, "type"))[c.racks() == r].tolist()) for r in np.unique(c.racks()))
+            for c in (cluster, blocks)
+        ]
+        assert content[0] == content[1]
+    assert load_text(folder, described(counts, order, rack_size), nodes, seed).table.equals(cluster.table)
+
+
+def test_seeds_order_nodes_differently(tmp_path: Path) -> None:
+    for order, differ in (("blocks", 1), ("racks", 8), ("shuffled", 8)):
+        text = described([100, 100], order, 10)
+        found = {tuple(load_text(tmp_path, text, seed=s).attribute("cores").tolist()) for s in range(8)}
+        assert len(found) == differ
+    with pytest.raises(InputError, match=r"field order: 'random' is no order of machine types; known"):
+        load_text(tmp_path, 'order = "random"\n[[machines]]\ncount = 1\n')
+    for seed in (-1, 2**64, 1.5):
+        with pytest.raises(InputError, match="field seed"):
+            load_cluster("homogeneous", 3, seed=seed)
+
+
+def test_a_cluster_is_built_from_columns() -> None:
+    cluster = build_cluster("c", [1, 2], isa=["arm", "x86"], speed=[1, 2], accelerator="gpu", cpus=2)
+    assert named(cluster, "isa") == ["arm", "x86"]
+    assert named(cluster, "accelerator") == ["gpu", "gpu"]
+    assert cluster.attribute("cpus").tolist() == [2, 2]
+    with pytest.raises(TypeError, match="colour"):
+        build_cluster("c", [1, 2], colour="red")
+
+
+def test_figures_say_how_attributes_are_distributed(tmp_path: Path) -> None:
+    cluster = load_text(tmp_path, EVERYTHING)
+    figures = json.loads(json.dumps(cluster_figures(cluster)))
+    assert (figures["nodes"], figures["slots"], figures["racks"], figures["rack_nodes"]) == (5, 11, 1, [5, 5])
+    assert figures["attributes"]["clock"] == {
+        "unit": "Hz",
+        "distinct": 2,
+        "values": [
+            {"value": 2.6e9, "text": "2.6 GHz", "nodes": 2, "share": 0.4},
+            {"value": 3e9, "text": "3 GHz", "nodes": 3, "share": 0.6},
+        ],
+    }
+    tags = figures["attributes"]["tags"]["values"]
+    assert [(t["value"], t["nodes"]) for t in tags] == [("ssd", 5), ("public-ip", 2)]
+    text = describe_cluster(cluster)
+    assert max(map(len, text.splitlines())) <= 120
+    rows = [line.split() for line in text.splitlines()]
+    for row in (
+        ["kernel", "3.10.2", "2", "40.00", "%"],
+        ["5.15", "3", "60.00", "%"],
+        ["memory", "4", "GiB", "3", "60.00", "%"],
+        ["port", "1", "Gbps", "3", "60.00", "%"],
+    ):
+        assert row in rows
+    assert "nodes a rack 5" in text
+
+
+def test_a_description_stays_narrow_and_short() -> None:
+    count = 5000
+    cluster = build_cluster(
+        "wide", [1] * count, cpu_cores=np.arange(count), machine_type="m" * 300, isa="i" * 300
+    )
+    text = describe_cluster(cluster)
+    assert max(map(len, text.splitlines())) <= 120
+    assert len(text.splitlines()) < 50
+    assert "and 4,976 other values" in text
+    values = cluster_figures(cluster)["attributes"]["cores"]
+    assert (values["distinct"], len(values["values"])) == (count, 24)
