@@ -7,6 +7,7 @@
 `workloads.catalogue`        `load_workload` by name or path, `convert_workload`, `save_workload`
 `workloads.formats`          what can be read and written; `workloads.readers` has a file a format
 `workloads.generators`       `yahoo`, `cloudera_c`, `facebook`, `google`, `synthetic`, `poisson`
+`workloads.constraints`      constraints of jobs: their text, their tables
 `workloads.transform`        workloads made from workloads: load, slice, sample, copies, several as one
 `workloads.info`             what a workload is like
 `workloads.fetch`            public traces, downloaded or placed by hand

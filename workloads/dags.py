@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from workloads.arrow import (
     label_bytes,
     optional_column,
 )
+from workloads.constraints import no_job_constraints, no_sets
 from workloads.errors import InputError
 from workloads.groups import (
     check_sum,
@@ -133,7 +134,7 @@ class DagWorkload:
         What the workload is called in results.
     jobs, tasks, stages, edges : pyarrow.Table
         As `workloads.jobs.JOBS_SCHEMA`, `DAG_TASKS_SCHEMA`, `STAGES_SCHEMA` and `EDGES_SCHEMA`.
-    short_cutoff_s, long_partition, metadata, notes
+    short_cutoff_s, long_partition, metadata, notes, constraint_sets, job_constraints
         As in `workloads.jobs.JobWorkload`.
     """
 
@@ -146,6 +147,8 @@ class DagWorkload:
     long_partition: float | None = None
     metadata: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    constraint_sets: pa.Table = field(default_factory=no_sets)
+    job_constraints: pa.Table = field(default_factory=no_job_constraints)
 
     @property
     def num_jobs(self) -> int:
@@ -193,7 +196,7 @@ class DagWorkload:
         return arrays
 
     def fingerprint(self) -> str:
-        """Return the sha256 (hex) of all jobs, stages, edges and tasks; name, metadata, notes do not count."""
+        """Return the sha256 (hex) of jobs, stages, edges, tasks and constraints; nothing else counts."""
         return self._fingerprint
 
     @cached_property
@@ -208,6 +211,9 @@ class DagWorkload:
         for name in EDGES_SCHEMA.names:
             digest.update(column(self.edges, name).data)
         return digest.hexdigest()
+
+
+JobsOrDags = TypeVar("JobsOrDags", bound=JobWorkload | DagWorkload)
 
 
 def make_dag_workload(
@@ -341,6 +347,8 @@ def as_jobs(dag: DagWorkload) -> JobWorkload:
         long_partition=dag.long_partition,
         metadata=dict(dag.metadata),
         notes=(*dag.notes, PRECEDENCE_LEFT_OUT),
+        constraint_sets=dag.constraint_sets,
+        job_constraints=dag.job_constraints,
     )
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from workloads.arrow import column, described_field, from_numpy, to_numpy
+from workloads.constraints import constraint_bytes, no_job_constraints, no_sets
 from workloads.errors import InputError
 from workloads.groups import first_rows, nanoseconds, rows_of_groups, same_length
 
@@ -98,6 +99,9 @@ class JobWorkload:
         Origin, recipe, what was done to the data; travels with the Parquet form.
     notes : tuple of str
         What the user must be told, such as that arrivals were sorted.
+    constraint_sets, job_constraints : pyarrow.Table
+        The distinct sets of constraints, and which job has which: see `workloads.constraints`. Without rows
+        where no job has any.
     """
 
     name: str
@@ -107,6 +111,8 @@ class JobWorkload:
     long_partition: float | None = None
     metadata: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    constraint_sets: pa.Table = field(default_factory=no_sets)
+    job_constraints: pa.Table = field(default_factory=no_job_constraints)
 
     @property
     def num_jobs(self) -> int:
@@ -135,7 +141,7 @@ class JobWorkload:
         return arrays
 
     def fingerprint(self) -> str:
-        """Return the sha256 (hex) of all jobs and tasks; name, metadata and notes do not count."""
+        """Return the sha256 (hex) of all jobs, tasks and constraints; name, metadata, notes do not count."""
         return self._fingerprint
 
     @cached_property  # many runs of a sweep have one workload
@@ -149,7 +155,8 @@ class JobWorkload:
             if labels.null_count < len(labels):  # order of first appearance: one coding for one content
                 coded = labels.dictionary_encode()
                 digest.update(repr((name, coded.dictionary.to_pylist())).encode())
-                digest.update(to_numpy(coded.indices.fill_null(-1)).data)
+                digest.update(_codes(coded.indices).data)
+        digest.update(constraint_bytes(self))
         return digest.hexdigest()
 
 
@@ -314,6 +321,13 @@ def _labels(
     if len(labels) != num_jobs:
         raise InputError(f"{len(labels)} values for {num_jobs} jobs", file=file, field=name)
     return labels if isinstance(labels, pa.Array) else pa.array(labels, pa.string())
+
+
+def _codes(indices: pa.Array) -> npt.NDArray[np.int32]:
+    """Return codes of labels, -1 where there is none (`fill_null` would import pandas)."""
+    codes = np.full(len(indices), -1, np.int32)
+    codes[to_numpy(indices.is_valid().cast(pa.int32())) == 1] = to_numpy(indices.drop_null())
+    return codes
 
 
 def _sorted_note(order: Int64Array, origin: object) -> str:

@@ -6,14 +6,16 @@ dags       these two (tasks with their stage), ``stages.parquet``, ``edges.parqu
 coflows    ``coflows.parquet``, ``flows.parquet``, ``ports.parquet``
 =========  ===================================================================
 
-Columns and units are those of `workloads.jobs`, `workloads.dags` and `workloads.coflows`. Columns other than
-these are left out, with a note.
+Where jobs, of either of the first two, have constraints there are also ``constraint_sets.parquet`` and
+``job_constraints.parquet``. Columns and units are those of `workloads.jobs`, `workloads.dags`,
+`workloads.coflows` and `workloads.constraints`. Columns other than these are left out, with a note.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +30,14 @@ from workloads.coflows import (
     CoflowWorkload,
     make_coflow_workload,
 )
+from workloads.constraints import CONSTRAINT_SETS_SCHEMA, JOB_CONSTRAINTS_SCHEMA, attach_constraints
 from workloads.dags import (
     DAG_TASKS_SCHEMA,
     EDGES_SCHEMA,
     PRECEDENCE_LEFT_OUT,
     STAGES_SCHEMA,
     DagWorkload,
+    JobsOrDags,
     make_dag_workload,
 )
 from workloads.errors import InputError
@@ -57,6 +61,8 @@ EDGES_FILE = "edges.parquet"
 COFLOWS_FILE = "coflows.parquet"
 FLOWS_FILE = "flows.parquet"
 PORTS_FILE = "ports.parquet"
+CONSTRAINT_SETS_FILE = "constraint_sets.parquet"
+JOB_CONSTRAINTS_FILE = "job_constraints.parquet"
 
 _CLASSES = ("short_cutoff_s", "long_partition")
 _Schemas = Mapping[str, tuple[pa.Schema, Collection[str]]]
@@ -75,8 +81,14 @@ _COFLOWS: _Schemas = {
     FLOWS_FILE: (FLOWS_SCHEMA, ()),
     PORTS_FILE: (PORTS_SCHEMA, {"ingress_bytes_per_s", "egress_bytes_per_s"}),
 }
+_CONSTRAINTS: _Schemas = {
+    CONSTRAINT_SETS_FILE: (CONSTRAINT_SETS_SCHEMA, {"price"}),
+    JOB_CONSTRAINTS_FILE: (JOB_CONSTRAINTS_SCHEMA, ()),
+}
 FAMILIES: Mapping[str, tuple[str, ...]] = {"jobs": (*_JOBS,), "dags": (*_DAGS,), "coflows": (*_COFLOWS,)}
 """The files of each family's folder."""
+ALL_FILES = frozenset((*_DAGS, *_COFLOWS, *_CONSTRAINTS))
+"""Every file that a workload folder can have."""
 
 
 def family_of(folder: str | Path) -> str:
@@ -127,7 +139,7 @@ def read_parquet(folder: str | Path) -> JobWorkload:
             n for n in notes if n != f"{folder / TASKS_FILE} has columns that are not used: stage"
         )
         notes = (*without, PRECEDENCE_LEFT_OUT)
-    return make_workload(
+    workload = make_workload(
         folder.resolve().name,
         column(jobs, "submit_s"),
         _job_counts(jobs, tasks, folder),
@@ -137,6 +149,7 @@ def read_parquet(folder: str | Path) -> JobWorkload:
         origin=folder / JOBS_FILE,
         **_about_jobs(jobs, folder),
     )
+    return _with_constraints(workload, folder)
 
 
 def read_dags(folder: str | Path) -> DagWorkload:
@@ -178,7 +191,7 @@ def read_dags(folder: str | Path) -> DagWorkload:
     refuse_first(
         of_job < 0, column(edges, "job_id"), f"is not in {JOBS_FILE}", "job_id", file=folder / EDGES_FILE
     )
-    return make_dag_workload(
+    workload = make_dag_workload(
         folder.resolve().name,
         column(jobs, "submit_s"),
         num_stages,
@@ -194,6 +207,7 @@ def read_dags(folder: str | Path) -> DagWorkload:
         origin={Path(name).stem: folder / name for name in _DAGS},
         **_about_jobs(jobs, folder),
     )
+    return _with_constraints(workload, folder)
 
 
 def read_coflows(folder: str | Path) -> CoflowWorkload:
@@ -252,12 +266,29 @@ def write_parquet(workload: JobWorkload | DagWorkload | CoflowWorkload, folder: 
     else:
         files = _JOBS if isinstance(workload, JobWorkload) else _DAGS
         about = {name: getattr(workload, name) for name in _CLASSES} | about
-    for name in {*_DAGS, *_COFLOWS} - {*files}:
+        if workload.job_constraints.num_rows:
+            files = {**files, **_CONSTRAINTS}
+    for name in ALL_FILES - {*files}:
         if os.path.exists(folder / name):
             wrong = f"holds {name} of another workload; choose another folder, or remove that file"
             raise InputError(wrong, file=folder)
     tables = {name: getattr(workload, Path(name).stem).cast(schema) for name, (schema, _) in files.items()}
     write_tables(folder, tables, about)
+
+
+def _with_constraints(workload: JobsOrDags, folder: Path) -> JobsOrDags:
+    """Return the workload with the constraints that its folder has for it, if any."""
+    if not any(os.path.exists(folder / name) for name in _CONSTRAINTS):
+        return workload
+    (sets, owners), notes = _read_tables(folder, _CONSTRAINTS)
+    made = attach_constraints(
+        workload,
+        sets,
+        owners,
+        sets_file=folder / CONSTRAINT_SETS_FILE,
+        owners_file=folder / JOB_CONSTRAINTS_FILE,
+    )
+    return replace(made, notes=(*made.notes, *notes))
 
 
 def _read_tables(folder: Path, files: _Schemas) -> tuple[list[pa.Table], tuple[str, ...]]:

@@ -10,18 +10,20 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from workloads.arrow import from_numpy, to_numpy
+from workloads.dags import JobsOrDags
 from workloads.errors import InputError
 from workloads.jobs import SCHEMA_VERSION
-from workloads.readers.parquet import JOBS_FILE
+from workloads.readers.parquet import ALL_FILES, JOBS_FILE
 from workloads.readers.report import Report
 from workloads.readers.source import shown
 from workloads.units import parse_size
@@ -142,10 +144,28 @@ def write_folder(to: Path, files: Mapping[str, tuple[Iterable[pa.RecordBatch], p
             for name, (rows, schema) in files.items():
                 _write_batches(rows, schema, Path(beside) / name)
             to.mkdir(exist_ok=True)
+            for name in ALL_FILES - files.keys():  # of a workload that this one takes the place of
+                (to / name).unlink(missing_ok=True)
             for name in sorted(files, key=JOBS_FILE.__eq__):  # without it there is no workload: it comes last
                 os.replace(Path(beside) / name, to / name)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", file=to) from None
+
+
+def read_converted(
+    convert: Callable[..., None],
+    read: Callable[[Path], JobsOrDags],
+    source: str | Path,
+    report: Report | None,
+    options: Mapping[str, Any],
+) -> JobsOrDags:
+    """Return a trace as a workload: converted into a temporary folder, and read from there."""
+    report = Report() if report is None else report
+    with tempfile.TemporaryDirectory(prefix="emu-") as folder:
+        to = Path(folder) / (Path(source).name.partition(".")[0] or "trace")
+        convert(source, to, report=report, **options)
+        workload = read(to)
+    return replace(workload, notes=(*workload.notes, *report.notes()))
 
 
 def _size(source: Path) -> int:

@@ -1,9 +1,10 @@
-"""Workloads made from workloads: another load, a part of the time, a sample, copies, several as one.
+"""Workloads made from workloads: another load, a part of the time, a sample, copies, several as one, constraints.
 
 Each function takes a workload of jobs, DAGs or coflows and returns one of the same kind, with a line in its
 metadata that says what was done (see `workloads.transform.history`). `TRANSFORMATIONS` holds them by name.
 """
 
+from workloads.transform.constrain import constrain, describe_frequencies, frequencies
 from workloads.transform.history import history
 from workloads.transform.load import at_load, busy_slots, scale
 from workloads.transform.many import merge, replicate, split
@@ -16,6 +17,9 @@ __all__ = [
     "Transformation",
     "at_load",
     "busy_slots",
+    "constrain",
+    "describe_frequencies",
+    "frequencies",
     "history",
     "merge",
     "redo",

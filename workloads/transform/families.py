@@ -16,14 +16,15 @@ import pyarrow as pa
 
 from workloads.arrow import column, from_numpy, from_optional, optional_column
 from workloads.coflows import CoflowWorkload
+from workloads.constraints import tidied
 from workloads.dags import DagWorkload
+from workloads.dags import JobsOrDags as JobsOrDags
 from workloads.errors import InputError
 from workloads.groups import positions, rows_of_groups
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array, JobWorkload
 
 Workload = JobWorkload | DagWorkload | CoflowWorkload
 W = TypeVar("W", bound=Workload)
-JobsOrDags = TypeVar("JobsOrDags", bound=JobWorkload | DagWorkload)
 
 
 class Family(NamedTuple):
@@ -48,8 +49,8 @@ class Family(NamedTuple):
     parts: tuple[str, ...]
 
 
-_JOBS = Family("jobs", "jobs", "job_id", "submit_s", ("tasks",))
-_DAGS = Family("DAGs", "jobs", "job_id", "submit_s", ("stages", "edges", "tasks"))
+_JOBS = Family("jobs", "jobs", "job_id", "submit_s", ("job_constraints", "tasks"))
+_DAGS = Family("DAGs", "jobs", "job_id", "submit_s", ("stages", "edges", "job_constraints", "tasks"))
 _COFLOWS = Family("coflows", "coflows", "coflow_id", "arrival_s", ("flows",))
 
 
@@ -101,6 +102,8 @@ def take(workload: W, places: Int64Array) -> W:
         part: _take_rows(getattr(workload, part), rows_of_groups(row_counts(workload, part), places))
         for part in of.parts
     }
+    if not isinstance(workload, CoflowWorkload):
+        parts |= tidied(workload.constraint_sets, parts["job_constraints"])
     return with_tables(workload, **{of.name: _take_rows(heads(workload), places)}, **parts)
 
 
@@ -148,13 +151,27 @@ def joined(workloads: Sequence[W]) -> W:
     of = family(workloads[0])
     apart, first_id = [], 0
     for workload in workloads:
-        apart.append(numbered(workload, first_id))
+        apart.append(_sets_apart(numbered(workload, first_id), first_id))
         first_id += heads(workload).num_rows
     tables = {
         name: pa.concat_tables([getattr(w, name) for w in apart]).combine_chunks()
         for name in (of.name, *of.parts)
     }
+    if sets := [w.constraint_sets for w in apart if not isinstance(w, CoflowWorkload)]:
+        tables |= tidied(pa.concat_tables(sets).combine_chunks(), tables["job_constraints"])
     return numbered(_in_order(with_tables(workloads[0], **tables)))
+
+
+def _sets_apart(workload: W, first_id: int) -> W:
+    """Return jobs or DAGs whose sets of constraints are numbered from `first_id` on: fewer than their jobs."""
+    if isinstance(workload, CoflowWorkload):
+        return workload
+    moved = {
+        name: set_column(table, "set_id", column(table, "set_id") + first_id)
+        for name in ("constraint_sets", "job_constraints")
+        if (table := getattr(workload, name)).num_rows
+    }
+    return with_tables(workload, **moved)
 
 
 def _in_order(workload: W) -> W:

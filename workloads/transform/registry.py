@@ -8,6 +8,7 @@ from typing import Any
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
+from workloads.transform.constrain import PRICE, constrain
 from workloads.transform.families import W
 from workloads.transform.history import parse_step
 from workloads.transform.load import scale
@@ -25,7 +26,7 @@ class Option:
     name : str
         The parameter of the function; its unit is in the name.
     kind : str
-        ``bandwidth``, ``duration``, ``load``, ``share``, ``text``, ``whole`` (number) or ``flag`` (yes or
+        ``bandwidth``, ``duration``, ``factor``, ``load``, ``share``, ``text``, ``whole`` (number) or ``flag`` (yes or
         no).
     help : str
         One line.
@@ -136,6 +137,13 @@ def _load(text: str, what: str) -> float:
         raise InputError(f"{what}: {text!r} is not a load such as '90%' or 0.9") from None
 
 
+def _factor(text: str, what: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{what}: {text!r} is not a factor such as 1.5") from None
+
+
 def _flag(text: str, what: str) -> bool:
     if text not in ("yes", "no"):
         raise InputError(f"{what}: {text!r} is neither yes nor no")
@@ -145,6 +153,7 @@ def _flag(text: str, what: str) -> bool:
 _KINDS: dict[str, Callable[[str, str], Any]] = {
     "bandwidth": parse_bandwidth,
     "duration": parse_duration,
+    "factor": _factor,
     "flag": _flag,
     "load": _load,
     "share": parse_share,
@@ -211,6 +220,23 @@ TRANSFORMATIONS: dict[str, Transformation] = {
         truncate,
         "end tasks that last longer than a cap",
         (Option("cap_s", "duration", "the longest a task may last", required=True),),
+    ),
+    "constrain": Transformation(
+        constrain,
+        "draw placement constraints for the jobs, in place of those they have",
+        (
+            Option(
+                "model",
+                "text",
+                "phoenix, sharma, or frequencies such as 'cores >= 16: 10%, spread-racks: 5%'",
+                default="phoenix",
+            ),
+            Option("combined", "flag", "let a job have several constraints", default="as the model has it"),
+            Option("jobs", "text", "draw for short, long or all jobs", default="as the model has it"),
+            Option("soft", "text", "attributes whose constraints may be relaxed, such as 'clock, port'"),
+            Option("price", "factor", "factor on task durations where one is relaxed", default=f"{PRICE:g}"),
+            _SEED,
+        ),
     ),
     "split": Transformation(split, "one workload for each tenant", many_out=True),
 }
