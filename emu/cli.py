@@ -260,7 +260,10 @@ def _add_cluster(parser: Parser) -> None:
         if name == "info":
             action.add_argument("cluster", metavar="PRESET|PATH")
             action.add_argument("--nodes", metavar="N", help="number of nodes")
-            action.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="slots=N")
+            action.add_argument(
+                "--set", metavar="KEY=VALUE", action="append", default=[], help="slots=N or cluster_seed=N"
+            )
+            action.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
 def _help(key: Key) -> str:

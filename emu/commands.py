@@ -12,6 +12,7 @@ from emu.config_file import layer_from_file
 from emu.emulation import execute
 from emu.keys import BY_NAME
 from emu.kinds import Key
+from emu.loading import load_cluster_of
 from emu.plan import Plan, prepare
 from emu.progress import progress_bar
 from emu.tables import align, render_summary
@@ -187,12 +188,12 @@ def cluster_list(options: Namespace) -> int:
 
 def cluster_info(options: Namespace) -> int:
     """Describe a cluster."""
-    from clusters.cluster import describe_cluster, load_cluster
+    from clusters.cluster import cluster_figures, describe_cluster
 
     given = {"cluster": options.cluster, "nodes": options.nodes}
     config = resolve([layer_from_set(options.set), layer_from_options(given)])
-    with config.blame("cluster"):
-        put(describe_cluster(load_cluster(config["cluster"], config["nodes"], slots=config["slots"])))
+    cluster = load_cluster_of(config, config["nodes"], {})
+    put(rd.to_json(cluster_figures(cluster)) if options.json else describe_cluster(cluster))
     return 0
 
 

@@ -40,6 +40,7 @@ KEYS = (
     ),
     Key("cluster", "path", "homogeneous", "A preset or the path of a cluster file.", option="--cluster"),
     Key("slots", "integer", None, "Tasks a node can run at once.", low=1, otherwise="the cluster's own"),
+    Key("cluster_seed", "integer", 0, "Seed of a cluster whose machines are drawn or shuffled.", low=0),
     Key(
         "load",
         "load",

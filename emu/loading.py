@@ -59,9 +59,35 @@ def load_cluster_of(config: Config, nodes: int | None, memo: Memo) -> Cluster:
     """Return the cluster that a configuration names, with a number of nodes."""
     from clusters.cluster import load_cluster
 
-    name, slots = config["cluster"], config["slots"]
+    name, slots, seed = config["cluster"], config["slots"], config["cluster_seed"]
     with config.blame("cluster"):
-        return once(memo, ("cluster", name, nodes, slots), lambda: load_cluster(name, nodes, slots=slots))
+        return once(
+            memo,
+            ("cluster", name, nodes, slots, seed),
+            lambda: load_cluster(name, nodes, slots=slots, seed=seed),
+        )
+
+
+def feasible(config: Config, workload: JobWorkload, cluster: Cluster) -> JobWorkload:
+    """Return the workload, without the jobs that no node can run where the configuration says so.
+
+    Raises
+    ------
+    InputError
+        A job cannot run: it and its constraints are named.
+    """
+    if not workload.job_constraints.num_rows:
+        return workload
+    from clusters.matching import check_feasible, drop_infeasible, match
+
+    try:
+        if config["infeasible"] == "drop":
+            return drop_infeasible(workload, cluster)[0]
+        check_feasible(workload, cluster, match(workload, cluster))
+    except InputError as error:
+        hint = "" if config["infeasible"] == "drop" else "; --infeasible drop leaves such jobs out"
+        raise config.error("workload", f"{error.message}{hint}") from None
+    return workload
 
 
 def cluster_for_load(config: Config, source: JobWorkload, memo: Memo) -> Cluster:

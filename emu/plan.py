@@ -21,7 +21,7 @@ from emu.config import Config, Given, layer_from_arguments, resolve
 from emu.config_file import layer_from_file, write_config
 from emu.dynamics import dynamics_of, endless_task_note
 from emu.keys import BY_NAME
-from emu.loading import Memo, cluster_for_load, load_cluster_of, load_workload_of, once, path_of
+from emu.loading import Memo, cluster_for_load, feasible, load_cluster_of, load_workload_of, once, path_of
 from emu.metrics import after_warmup, offered_load
 from workloads.arrow import column
 from workloads.errors import InputError
@@ -103,6 +103,11 @@ class Plan:
             if made_for and "nodes" not in self.config.workload_options and int(made_for[1]) != slots:
                 note += f"; --set workload_options.nodes={slots} makes {name} for this size"
             notes += (note,)
+        if constrained := self.workload.job_constraints.num_rows:
+            names = " and ".join(s.name for s in self.schedulers)
+            notes += (
+                f"{constrained:,} jobs have constraints, which {names} cannot heed: tasks run on any node",
+            )
         endless = endless_task_note(self.dynamics, self.workload)
         return notes if endless is None else (*notes, endless)
 
@@ -259,6 +264,9 @@ def prepare(config: Config, memo: Memo | None = None) -> Plan:
     load_s = time.perf_counter() - started
     if by_nodes:
         cluster = cluster_for_load(config, source, memo)
+    source = once(
+        memo, ("feasible", source, cluster, config["infeasible"]), lambda: feasible(config, source, cluster)
+    )
     workload = source
     if config["load"] is not None and not by_nodes:
         with config.blame("load"):

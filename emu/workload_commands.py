@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emu import run_directory as rd
 from emu.config import Given, Place, read_value
@@ -68,6 +68,9 @@ def _info(options: Namespace) -> int:
     nodes = [read_value(BY_NAME["nodes"], Given(n, Place("--nodes"))) for n in options.nodes]
     workload = _load(options)
     description = describe(workload, nodes)
+    constraints = _constraints(options, nodes, workload)
+    if constraints is not None:
+        description["constraints"] = constraints.figures
     close = closeness(workload) if isinstance(workload, JobWorkload) else None
     if close is not None:
         description["closeness"] = close
@@ -75,7 +78,10 @@ def _info(options: Namespace) -> int:
         warn(workload.notes)
         put(rd.to_json(description))
     else:
-        put(render(description) + (f"\n{render_closeness(close)}" if close is not None else ""))
+        parts = [render(description)]
+        parts += [] if constraints is None else [constraints.text]
+        parts += [] if close is None else [render_closeness(close)]
+        put("\n".join(parts))
     if options.plot is not None:
         from emu.drawing import save_figure
         from emu.workload_plots import workload_figure
@@ -88,6 +94,29 @@ def _info(options: Namespace) -> int:
             raise InputError(f"--plot: {stem} cannot be written: {error.strerror or error}") from None
         say(f"drawn: {', '.join(written)}")
     return 0
+
+
+class _Constraints(NamedTuple):
+    """What jobs ask for and what a cluster has of it, as data and as text."""
+
+    figures: dict[str, Any]
+    text: str
+
+
+def _constraints(options: Namespace, nodes: list[int], workload: Workload) -> _Constraints | None:
+    if options.cluster is None:
+        return None
+    from clusters.cluster import load_cluster
+    from clusters.matching import constraint_figures, describe_constraints, match
+    from workloads.coflows import CoflowWorkload
+
+    if isinstance(workload, CoflowWorkload):
+        raise InputError(f"--cluster: {workload.name} is a workload of coflows, which have no constraints")
+    if len(nodes) > 1:
+        raise InputError("--nodes: give one number of nodes with --cluster")
+    cluster = load_cluster(options.cluster, nodes[0] if nodes else None)
+    figures = constraint_figures(workload, cluster, match(workload, cluster))
+    return _Constraints(figures, describe_constraints(workload, cluster))
 
 
 def _convert(options: Namespace) -> int:
@@ -149,7 +178,7 @@ def _fetch(options: Namespace) -> int:
 
 def _transform(options: Namespace) -> int:
     from workloads.catalogue import load_workload
-    from workloads.transform import TRANSFORMATIONS
+    from workloads.transform import TRANSFORMATIONS, describe_frequencies, frequencies
 
     step = TRANSFORMATIONS[options.action]
     given = {
@@ -167,6 +196,8 @@ def _transform(options: Namespace) -> int:
             _save(part, str(Path(options.to) / part.name), options)
     else:
         _save(made, options.to, options)
+    if options.action == "constrain":
+        put("\n".join(describe_frequencies(frequencies(made))))
     return 0
 
 

@@ -17,6 +17,9 @@ def add_actions(action: Action) -> None:
     info.add_argument(
         "--nodes", metavar="N", action="append", default=[], help="give the offered load for N nodes"
     )
+    info.add_argument(
+        "--cluster", metavar="PRESET|PATH", help="say which of its nodes satisfy the constraints"
+    )
     _add_source(info)
     info.add_argument("--plot", metavar="FILE", help="draw it: FILE.svg and FILE.png")
     info.add_argument("--json", action="store_true", help="print the figures as JSON")

@@ -10,7 +10,7 @@ from pathlib import Path
 from actors.setting import Setting
 from workloads.errors import InputError
 
-PROCESS_BYTES, BYTES_PER_TASK, BYTES_PER_JOB, BYTES_PER_NODE = 300 << 20, 150, 400, 200
+PROCESS_BYTES, BYTES_PER_TASK, BYTES_PER_JOB, BYTES_PER_NODE = 300 << 20, 150, 400, 264
 
 
 def needed_bytes(setting: Setting, partitions: int = 1) -> int:
