@@ -84,7 +84,7 @@ def _duration(told: set[tuple[int, str]], attempts: str, unfinished: str) -> int
                 runs[-1] = (runs[-1][0], time)
     if not runs or runs[0][0] < BEGIN_US or how is None or (how != "FINISH" and unfinished == "drop"):
         return None
-    if attempts == "all" and len(runs) > 1:
+    if attempts == "all":
         return sum(end - begin for begin, end in runs if end is not None)
     begin, end = runs[-1]
     assert end is not None

@@ -4,6 +4,8 @@ import tarfile
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.workloads.google_cases import draw_events, expected_jobs
 from tests.workloads.google_shaped import write_google_shaped
@@ -115,11 +117,16 @@ def test_attempts_and_tasks_that_did_not_finish(tmp_path, options, durations):
     assert ("1 tasks that were lost" in dropped) == ("unfinished" not in options)
 
 
-@pytest.mark.parametrize("seed", range(25))
-def test_any_events_become_what_the_rules_say(tmp_path, seed):
-    rng = random.Random(seed)
+@settings(max_examples=30)
+@given(
+    rng=st.randoms(use_true_random=False),
+    attempts=st.sampled_from(["last", "all"]),
+    unfinished=st.sampled_from(["drop", "ran"]),
+)
+def test_any_events_become_what_the_rules_say(tmp_path_factory, rng, attempts, unfinished):
+    tmp_path = tmp_path_factory.mktemp("events")
     rows, submitted = draw_events(rng)
-    options = {"attempts": rng.choice(["last", "all"]), "unfinished": rng.choice(["drop", "ran"])}
+    options = {"attempts": attempts, "unfinished": unfinished}
     text = "".join(f"{e.time},,{e.job},{e.task},,{KINDS.index(e.kind)},u,2,9,,,,\n" for e in rows)
     told = "".join(f"{time},,{job},0,u,2,n,l\n" for job, time in submitted.items())
     source = folder_of(tmp_path, task_events=text, **({"job_events": told} if told else {}))

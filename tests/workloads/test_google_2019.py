@@ -6,6 +6,8 @@ import tarfile
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.workloads.google_cases import draw_events, expected_jobs
 from workloads.errors import InputError
@@ -95,11 +97,16 @@ def test_collections_are_jobs_and_alloc_sets_are_left_out(tmp_path):
     }
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_any_events_become_what_the_rules_say(tmp_path, seed):
-    rng = random.Random(seed)
+@settings(max_examples=12)
+@given(
+    rng=st.randoms(use_true_random=False),
+    attempts=st.sampled_from(["last", "all"]),
+    unfinished=st.sampled_from(["drop", "ran"]),
+)
+def test_any_events_become_what_the_rules_say(tmp_path_factory, rng, attempts, unfinished):
+    tmp_path = tmp_path_factory.mktemp("events")
     rows, submitted = draw_events(rng)
-    options = {"attempts": rng.choice(["last", "all"]), "unfinished": rng.choice(["drop", "ran"])}
+    options = {"attempts": attempts, "unfinished": unfinished}
     source = folder_of(
         tmp_path / "a",
         instance_events=[

@@ -100,6 +100,7 @@ _TASK = """
 CREATE TABLE task AS
 SELECT job, task, min(time) AS first, min(time) FILTER (WHERE kind = {SUBMIT}) AS submit,
     count(*) FILTER (WHERE kind = {SCHEDULE}) AS starts,
+    count(*) FILTER (WHERE kind > {SUBMIT} AND kind <> {SCHEDULE}) AS ends,
     min(time) FILTER (WHERE kind = {SCHEDULE}) AS first_start,
     max(time) FILTER (WHERE kind = {SCHEDULE}) AS start,
     max(time) FILTER (WHERE kind = {FINISH}) AS finish,
@@ -108,7 +109,7 @@ FROM event WHERE kind IS NOT NULL AND time <> {after} GROUP BY job, task
 """.format(after=_AFTER_END, **KINDS)
 _JUDGE = """
 CREATE TABLE judged AS
-SELECT job, task, first, submit, starts, start, finish, CASE
+SELECT job, task, first, submit, starts, ends, start, finish, CASE
     WHEN starts = 0 THEN 'tasks that never ran'
     WHEN first_start < {begin} THEN 'tasks that were started before the trace'
     WHEN stop IS NULL OR stop < start * 8 + {SCHEDULE} THEN 'tasks that run when the trace ends'
@@ -209,10 +210,11 @@ def resolve(
     con.execute(_TASK)
     con.execute(_JUDGE)
     ran, total = unfinished == "ran", attempts == "all"
-    which = " OR ".join((["starts > 1"] if total else []) + (["ended"] if ran else [])) or "false"
+    several = "starts > 1 OR ends > 1"  # the others took from the one to the other
+    which = " OR ".join(([several] if total else []) + (["ended"] if ran else [])) or "false"
     con.execute(_SPENT.format(which=which))
     took = (
-        "CASE WHEN starts > 1 THEN coalesce(total, 0) WHEN reason IS NULL THEN finish - start ELSE last END"
+        f"CASE WHEN {several} THEN coalesce(total, 0) WHEN reason IS NULL THEN finish - start ELSE last END"
     )
     if not total:
         took = "CASE WHEN reason IS NULL THEN finish - start ELSE coalesce(last, 0) END"
