@@ -65,7 +65,7 @@ def open_text(
     report : Report, optional
         Gets the number of bytes, when they were all read.
     progress : callable, optional
-        Called every 2**20 bytes or so.
+        Called as the file is read.
 
     Raises
     ------
