@@ -21,7 +21,6 @@ from workloads.hints import did_you_mean
 from workloads.units import parse_duration
 
 if TYPE_CHECKING:
-    from workloads.readers.report import Progress
     from workloads.transform.families import Workload
 
 
@@ -124,7 +123,7 @@ def _convert(options: Namespace) -> int:
     from workloads.readers.report import Report
 
     report = Report()
-    with _saving(), _reading() as progress:
+    with _saving(), bytes_bar() as progress:
         told = convert_workload(
             options.workload,
             options.to,
@@ -187,7 +186,7 @@ def _transform(options: Namespace) -> int:
         if (text := getattr(options, f"step_{option.name}")) is not None
     }
     arguments = step.parse(given)
-    with _reading() as progress:
+    with bytes_bar() as progress:
         paths = options.workload if step.many_in else [options.workload]
         loaded = [load_workload(path, progress=progress) for path in paths]
     made = step.function(loaded if step.many_in else loaded[0], **arguments)
@@ -215,16 +214,10 @@ def _given(options: Namespace) -> dict[str, Any]:
 def _load(options: Namespace) -> Workload:
     from workloads.catalogue import load_workload
 
-    with _reading() as progress:
+    with bytes_bar() as progress:
         return load_workload(
             options.workload, options=_given(options), format=options.format, progress=progress
         )
-
-
-@contextmanager
-def _reading() -> Iterator[Progress | None]:
-    with bytes_bar() as progress:
-        yield progress
 
 
 @contextmanager

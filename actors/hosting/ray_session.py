@@ -6,6 +6,7 @@ and leaves an existing cluster as it was.
 
 import math
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,10 +30,12 @@ os.environ.setdefault(
     "RAY_DEDUP_LOGS_SKIP_REGEX", "A worker died or was killed|Raylet is terminated|has been marked dead"
 )
 # `ray start --head` asks for a token as soon as this machine has one, and any `ray.init` makes one; yet a process that
-# joins offers it only when told. A cluster that wants none ignores it.
-if {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys() or (
-    Path.home() / ".ray" / "auth_token"
-).is_file():
+# joins offers it only when told. A cluster that wants none ignores it. Ray reads this once, when it is imported: set
+# later it would reach only the processes that Ray starts, and those would refuse this one.
+_TOKENS = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"}
+if "ray" not in sys.modules and (
+    _TOKENS & os.environ.keys() or (Path.home() / ".ray" / "auth_token").is_file()
+):
     os.environ.setdefault("RAY_AUTH_MODE", "token")
 LOOK_S = 2.0  # how often a call that takes long looks whether Ray is still there
 

@@ -76,3 +76,22 @@ def test_ctrl_c_from_outside(trace: Path, where: list[str]) -> None:
     assert (process.returncode, out) == (130, ""), err
     assert err == "emu: interrupted; emu run --resume r goes on with it\n"
     assert json.loads((trace.parent / "r" / "manifest.json").read_text())["status"] == "interrupted"
+
+
+@pytest.mark.parametrize("first", ["import ray", ""])
+def test_a_token_on_this_machine_does_not_hinder_a_session_of_our_own(first: str) -> None:
+    """Whether Ray was imported before, and so has read its settings, or not."""
+    code = (
+        f"{first}\nfrom actors.hosting.ray_session import close, connect\nconnect()\nclose()\nprint('done')"
+    )
+    environment = {**os.environ, "RAY_AUTH_TOKEN": "0123456789abcdef" * 4}
+    environment.pop("RAY_AUTH_MODE", None)
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert ended.stdout.endswith("done\n"), ended.stderr[-2000:]
