@@ -20,7 +20,7 @@ from actors.hosting.partition import SLICE_EVENTS, Partition
 from actors.kernel.cost import LIVE, make_cost
 from actors.kernel.histogram import BUCKETS, note_time
 from actors.kernel.queue import GROW
-from actors.kernel.window import FIELDS, HEADER, LEFT, deliver, make_frame, next_time, pack
+from actors.kernel.window import FIELDS, HEADER, LEFT, make_frame, next_time
 from actors.kernel.world import N_FINISHED, NEVER
 from actors.setting import Setting
 from workloads.jobs import make_workload
@@ -231,7 +231,7 @@ class PacedPartition(Partition):
     def _take_in(self, frames: list[bytes]) -> None:
         """Enter the messages of frames into the queue."""
         rows = np.frombuffer(b"".join(frames), np.int64)
-        while deliver(self.world, rows, *self._deliver, AT_ONCE, self._delayed) == GROW:
+        while self._enter(self.world, rows, *self._deliver, AT_ONCE, self._delayed) == GROW:
             self._grow(rows.size // FIELDS)
 
     def _post(self) -> None:
@@ -243,7 +243,7 @@ class PacedPartition(Partition):
         counts = np.zeros(len(self._peers), np.int64)
         left = True
         while left:
-            pack(self.world, *self._pack)
+            self._leave(self.world, *self._pack)
             here = self._frame[HEADER : HEADER + len(self._peers)]
             counts += here
             for k in np.flatnonzero(here).tolist():

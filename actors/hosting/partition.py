@@ -10,7 +10,7 @@ from actors.dynamics import count_dynamics, outages_of
 from actors.hosting.grouping import Cast, Grouping
 from actors.hosting.outcome import NS, TIMELINE, Observe, Outcome, Share, merge, peak_rss_mb
 from actors.hosting.snapshot import Snapshot, put_back, take_out
-from actors.kernel.compiled import is_warm
+from actors.kernel.compiled import direct, is_warm
 from actors.kernel.cost import MEASURED, grow_log, settle
 from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue, records
 from actors.kernel.window import LEFT, NEXT, deliver, inbound, make_frame, pack, restrict
@@ -47,6 +47,7 @@ class Partition:
         self.setting = setting
         self.observe = observe
         self.world, self.state = setting.scheduler.build(setting)
+        self._loop = setting.scheduler.advance
         self._answer = setting.scheduler.host(setting) if setting.scheduler.host else None
         if observe.tasks:
             task_records = records(TASK_RECORD, setting.workload.num_tasks)
@@ -72,8 +73,9 @@ class Partition:
     def start(self) -> float:
         """Compile or load the loop; returns the seconds that took."""
         begin = time.perf_counter()
-        with np.errstate(over="ignore"):
-            self.setting.scheduler.advance(self.world, self.state, np.int64(-1), np.int64(1))
+        self._loop = direct(
+            self.setting.scheduler.advance, self.world, self.state, self._barrier, SLICE_EVENTS
+        )
         self.compile_s = time.perf_counter() - begin
         return self.compile_s
 
@@ -106,6 +108,10 @@ class Partition:
         self._deliver = (np.int64(grouping.size), self._me, schedulers)
         self._quiet = make_frame(grouping.size, 0)
         self._pack = (grouping.first, self._me, schedulers, self._frame, self._quiet)
+        told = np.frombuffer(self._quiet.tobytes(), np.int64)
+        self._inbound = direct(inbound, told, *self._deliver[:2])
+        self._enter = direct(deliver, self.world, told, *self._deliver, self._barrier, self._delayed)
+        self._leave = direct(pack, self.world, *self._pack)
         return self._packed()
 
     def window(self, told: bytes) -> bytes:
@@ -118,11 +124,11 @@ class Partition:
         told_array = np.frombuffer(told, np.int64)
         until, frames = told_array[0], told_array[1:]
         # In most windows nothing happens in most partitions.
-        if until <= self._awake and inbound(frames, *self._deliver[:2]) == 0:
+        if until <= self._awake and self._inbound(frames, *self._deliver[:2]) == 0:
             self._barrier, self._last_frame = until, self._quiet_frame
             return self._quiet_frame
         with np.errstate(over="ignore"):
-            while deliver(self.world, frames, *self._deliver, self._barrier, self._delayed) == GROW:
+            while self._enter(self.world, frames, *self._deliver, self._barrier, self._delayed) == GROW:
                 self._grow(frames.size // 8)
             while not self._step(until):
                 pass
@@ -132,7 +138,7 @@ class Partition:
         return frame
 
     def _packed(self) -> bytes:
-        self._last_frame = self._frame[: pack(self.world, *self._pack)].tobytes()
+        self._last_frame = self._frame[: self._leave(self.world, *self._pack)].tobytes()
         self._quiet_frame = self._quiet.tobytes()
         # Up to here there is nothing to do, unless messages come.
         self._awake = -1 if self._frame[LEFT] else min(int(self._quiet[NEXT]), self._next_sample - 1)
@@ -186,7 +192,7 @@ class Partition:
         """One call of the loop, and what it asked for; True when all before `until` is done."""
         scheduler = self.setting.scheduler
         stop = min(until, self._next_sample)
-        why = scheduler.advance(self.world, self.state, np.int64(stop), most)
+        why = self._loop(self.world, self.state, np.int64(stop), most)
         if why == RUNNING:
             if self.world.cost.model >= MEASURED:
                 settle(self.world)  # what passes outside the loop is no handler's

@@ -98,6 +98,17 @@ def entry(function: F) -> F:
     return _njit(function)
 
 
+def direct(function: F, *arguments: Any) -> F:
+    """Return `function` compiled for arguments of these types, to be called with such alone.
+
+    It does without the look at the types of all arrays that numba takes at every call: 10 microseconds for a world,
+    where the call itself takes 0.6. Nothing notices an argument of another type.
+    """
+    if not isinstance(function, CPUDispatcher):
+        return function
+    return function.compile(tuple(numba.typeof(argument) for argument in arguments))
+
+
 def compiled(function: F) -> F:
     """Compile a function that allocates nothing and is called from compiled code; cached on disk."""
     return _compile(function)
