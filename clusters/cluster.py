@@ -25,9 +25,12 @@ from clusters.schema import (
     MAX_NODES,
     MAX_SLOTS,
     RACK_SIZE,
+    Attribute,
     check_whole,
+    cluster_schema,
     encode_texts,
     find_attribute,
+    is_own,
     with_defaults,
 )
 from workloads.arrow import column, from_numpy, from_strings, to_numpy
@@ -49,7 +52,7 @@ Int64Array = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """Nodes with their hardware, as `CLUSTER_SCHEMA`; make one with `load_cluster`."""
+    """Nodes with their hardware, as `CLUSTER_SCHEMA` and the user's own; make one with `load_cluster`."""
 
     name: str
     table: pa.Table
@@ -69,6 +72,11 @@ class Cluster:
         """Slots of the largest node."""
         return int(self.slots().max())
 
+    @property
+    def attributes(self) -> dict[str, Attribute]:
+        """What its nodes have, by name: `ATTRIBUTES`, and then those of the user's own."""
+        return ATTRIBUTES | {name: find_attribute(name) for name in self.table.column_names if is_own(name)}
+
     def slots(self) -> Int64Array:
         """Return the slots of each node, read-only."""
         return column(self.table, "slots")
@@ -83,12 +91,13 @@ class Cluster:
         Parameters
         ----------
         name : str
-            Of `clusters.schema.ATTRIBUTES`, or its column.
+            Of `clusters.schema.ATTRIBUTES`, or its column, or of the user's own: one that the cluster does
+            not have is one that all nodes lack.
 
         Returns
         -------
         ndarray
-            int64 or float64 in the column's unit; of texts and tags int32 codes, indices of
+            int64 or float64 in the column's unit; of what is no number int32 codes, indices of
             `attribute_names`.
 
         Raises
@@ -98,18 +107,24 @@ class Cluster:
         """
         attribute = find_attribute(name)
         if pa.types.is_dictionary(attribute.type):
-            return to_numpy(self.table[attribute.column].combine_chunks().indices)
+            return to_numpy(self._coded(attribute).indices)
         return column(self.table, attribute.column)
 
     def attribute_names(self, name: str) -> tuple[str, ...]:
-        """Return what the codes of a text or of tags stand for; of tags each is a set with spaces between.
+        """Return what the codes of an attribute stand for; of tags each is a set with spaces between.
 
         A number has none.
         """
         attribute = find_attribute(name)
         if not pa.types.is_dictionary(attribute.type):
             return ()
-        return tuple(self.table[attribute.column].combine_chunks().dictionary.to_pylist())
+        return tuple(self._coded(attribute).dictionary.to_pylist())
+
+    def _coded(self, attribute: Attribute) -> pa.DictionaryArray:
+        """Return a column of the table that is no number; nodes lack what is not there."""
+        if attribute.column not in self.table.column_names:
+            return _array(attribute.default, attribute.type, self.num_nodes)
+        return self.table[attribute.column].combine_chunks()
 
     def partition(self, long_partition: float) -> int:
         """Return the number of nodes that are for short jobs only: nodes ``0 .. n - 1``.
@@ -195,19 +210,20 @@ def build_cluster(
     rack_size : int
         Nodes a rack where `rack` is not given.
     **columns
-        By the names of `CLUSTER_SCHEMA`, in their units: arrays of shape (N,) or one value for all nodes;
-        of text a sequence of N texts, one for all nodes, or a dictionary array.
+        By the names of `CLUSTER_SCHEMA` or of the user's own, in their units: arrays of shape (N,) or one
+        value for all nodes; of text a sequence of N texts, one for all nodes, or a dictionary array.
     """
     per_node = np.ascontiguousarray(slots, np.int64)
     ids = np.arange(len(per_node))
     given = with_defaults({"slots": per_node} | columns)
     given["rack"] = ids // rack_size if rack is None else rack
-    unknown = given.keys() - {a.column for a in ATTRIBUTES.values()}
+    schema = cluster_schema(given)
+    unknown = given.keys() - {*schema.names[1:]}
     if unknown:
         raise TypeError(f"build_cluster() got no such columns of nodes: {', '.join(sorted(unknown))}")
     arrays = [from_numpy(ids.astype(np.int64))]
-    arrays += [_array(given[a.column], a.type, len(ids)) for a in ATTRIBUTES.values()]
-    return Cluster(name, pa.Table.from_arrays(arrays, schema=CLUSTER_SCHEMA))
+    arrays += [_array(given[field.name], field.type, len(ids)) for field in [*schema][1:]]
+    return Cluster(name, pa.Table.from_arrays(arrays, schema=schema))
 
 
 def _array(values: Any, kind: pa.DataType, count: int) -> pa.Array:

@@ -17,10 +17,11 @@ A TOML description::
     kernel = "3.10"                   # in quotes: the number 3.10 is 3.1
     isa = "x86"
     tags = ["public-ip", "ssd"]       # names of your own
+    "attr:licences" = 8               # an attribute of your own: a text or a number
 
 A machine type may give every attribute of `clusters.schema.ATTRIBUTES` but the rack, by its name or by its
-column's (``memory_bytes = 17179869184``). A Parquet table has the columns of `CLUSTER_SCHEMA`; a kernel may
-be text there too.
+column's (``memory_bytes = 17179869184``), and any of the user's own. A Parquet table has the columns of
+`CLUSTER_SCHEMA` and of the user's own, null on nodes that lack them; a kernel may be text there too.
 
 Nodes are numbered in the order of the entries (``blocks``). That matters to policies that keep the first
 nodes for short jobs: ``racks`` puts whole racks, and ``shuffled`` single nodes, into a random order.
@@ -39,13 +40,15 @@ import pyarrow as pa
 from clusters.drawn import random_numbers
 from clusters.schema import (
     ATTRIBUTES,
-    CLUSTER_SCHEMA,
     DEFAULT_SLOTS,
     MAX_NODES,
     RACK_SIZE,
     Attribute,
     check_whole,
+    cluster_schema,
     encode_texts,
+    find_attribute,
+    is_own,
     join_tags,
     with_defaults,
 )
@@ -56,6 +59,9 @@ from workloads.hints import did_you_mean
 from workloads.units import parse_share
 
 ORDERS = ("blocks", "racks", "shuffled")
+_OWN_TYPES = (
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_floating, pa.types.is_null,
+)  # fmt: skip
 _TOP_KEYS = ("description", "machines", "order", "rack_size")
 _BY_KEY = {key: a for a in ATTRIBUTES.values() if a.name != "rack" for key in (a.name, a.column)}
 _MACHINE_KEYS = ("count", "share", *_BY_KEY)
@@ -78,7 +84,7 @@ def load_toml(path: Path) -> dict[str, Any]:
 
 
 def columns_from_toml(path: Path, nodes: int | None, slots: int | None, seed: int) -> dict[str, Any]:
-    """Return the columns of `CLUSTER_SCHEMA` that a TOML description of machine types gives."""
+    """Return the columns that a TOML description of machine types gives."""
     description = load_toml(path)
     machines = [_machine(m, f"machines[{i}]", path, slots) for i, m in enumerate(description["machines"])]
     rack_size = check_whole("rack_size", description.get("rack_size", RACK_SIZE), MAX_NODES, file=path)
@@ -89,15 +95,15 @@ def columns_from_toml(path: Path, nodes: int | None, slots: int | None, seed: in
     counts = _counts(description["machines"], nodes, path)
     rows, rack = _arrange(counts, rack_size, order, seed)
     columns: dict[str, Any] = {"rack": rack}
-    for attribute in ATTRIBUTES.values():
-        if attribute.name != "rack":
-            values = [m[attribute.column] for m in machines]
-            columns[attribute.column] = _of_rows(values, rows, attribute)
+    for name in dict.fromkeys(name for machine in machines for name in machine):
+        attribute = find_attribute(name)
+        values = [m.get(name, attribute.default) for m in machines]
+        columns[name] = _of_rows(values, rows, attribute)
     return columns
 
 
 def columns_from_table(path: Path, nodes: int | None, slots: int | None) -> dict[str, Any]:
-    """Return the columns of `CLUSTER_SCHEMA` that a Parquet table of nodes has."""
+    """Return the columns that a Parquet table of nodes has."""
     import pyarrow.parquet as pq
 
     try:
@@ -106,16 +112,15 @@ def columns_from_table(path: Path, nodes: int | None, slots: int | None) -> dict
             table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         raise InputError(f"is not a Parquet file that can be read ({error})", file=path) from None
-    _known_keys(table.column_names, CLUSTER_SCHEMA.names, path, "")
+    schema = cluster_schema(table.column_names)
+    _known_keys(table.column_names, schema.names, path, "")
     if nodes is not None and nodes != table.num_rows:
         raise InputError(
             f"has {table.num_rows} nodes, not {nodes}; leave the number out", file=path, field="nodes"
         )
     check_whole("nodes", table.num_rows, MAX_NODES, file=path)
     columns = {
-        field.name: _column(table, field, path)
-        for field in CLUSTER_SCHEMA
-        if field.name in table.column_names
+        field.name: _column(table, field, path) for field in schema if field.name in table.column_names
     }
     if "slots" not in columns and slots is None:
         raise InputError("no such column; a table of nodes needs their slots", file=path, field="slots")
@@ -138,13 +143,13 @@ def columns_from_table(path: Path, nodes: int | None, slots: int | None) -> dict
 
 def _machine(entry: dict[str, Any], where: str, path: Path, slots: int | None) -> dict[str, Any]:
     """Return a machine type by column, with units resolved and defaults filled in."""
-    _known_keys(entry, _MACHINE_KEYS, path, f"{where}.")
+    _known_keys((key for key in entry if not is_own(key)), _MACHINE_KEYS, path, f"{where}.")
     machine: dict[str, Any] = {"slots": DEFAULT_SLOTS}
     given: dict[str, str] = {}
     for key, value in entry.items():
-        attribute = _BY_KEY.get(key)
-        if attribute is None:  # how many there are
+        if key in ("count", "share"):
             continue
+        attribute = find_attribute(key)
         if attribute.column in given:
             raise InputError(f"is {given[attribute.column]!r} once more", file=path, field=f"{where}.{key}")
         given[attribute.column] = key
@@ -233,6 +238,8 @@ def _column(table: pa.Table, field: pa.Field, path: Path) -> Any:
     values = table[field.name]
     if pa.types.is_dictionary(values.type):  # whose dictionary may have a null
         values = values.cast(values.type.value_type)
+    if is_own(field.name):
+        return _own(values, field.name, path)
     if values.null_count:
         row = int(np.argmax(np.asarray(values.is_null())))
         raise InputError("is null; every node needs a value", file=path, line=row + 1, field=field.name)
@@ -249,6 +256,14 @@ def _column(table: pa.Table, field: pa.Field, path: Path) -> Any:
         return to_numpy(values.cast(want).combine_chunks())
     except pa.ArrowInvalid as error:
         raise InputError(f"does not fit {want} ({error})", file=path, field=field.name) from None
+
+
+def _own(values: pa.ChunkedArray, name: str, path: Path) -> pa.DictionaryArray:
+    """Return a column of the user's own as text, empty on nodes that lack the attribute."""
+    kind = values.type
+    if not any(is_kind(kind) for is_kind in _OWN_TYPES):
+        raise InputError(f"has type {kind}, want text or numbers", file=path, field=name)
+    return values.cast(pa.string()).fill_null("").combine_chunks().dictionary_encode()
 
 
 def _texts(coded: pa.DictionaryArray, attribute: Attribute, path: Path) -> Any:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clusters.schema import ATTRIBUTES, Attribute
+from clusters.schema import Attribute, is_own
 
 if TYPE_CHECKING:
     from clusters.cluster import Cluster
 
 _MOST_VALUES = 24
+_MOST_OWN_LINES = 3
 _WIDEST = 40
 _WIDTH = 110
 
@@ -26,9 +27,9 @@ def cluster_figures(cluster: Cluster) -> dict[str, Any]:
     dict
         ``name``; ``nodes``, ``slots`` and ``racks``, their numbers; ``rack_nodes``, the nodes of the smallest
         and the largest rack; ``machine_types``, each with its ``type``, ``nodes`` and the least and most
-        ``slots``, ``cpu_cores``, ``memory_bytes`` and ``port_bps``; ``attributes``, for each of `ATTRIBUTES`
-        but the rack its ``unit``, how many ``distinct`` values there are and the ``values``, each with
-        ``text``, ``nodes`` and ``share`` (0..1).
+        ``slots``, ``cpu_cores``, ``memory_bytes`` and ``port_bps``; ``attributes``, for each of
+        `Cluster.attributes` but the rack its ``unit``, how many ``distinct`` values there are and the
+        ``values``, each with ``text``, ``nodes`` and ``share`` (0..1).
 
         Numbers are in order, texts by nodes; of more than 24 values the 24 of most nodes are given. The
         values of ``tags`` are the single tags.
@@ -43,7 +44,7 @@ def cluster_figures(cluster: Cluster) -> dict[str, Any]:
         "machine_types": _machine_types(cluster),
         "attributes": {
             name: _distribution(cluster, attribute)
-            for name, attribute in ATTRIBUTES.items()
+            for name, attribute in cluster.attributes.items()
             if name != "rack"
         },
     }
@@ -89,7 +90,7 @@ def _distribution(cluster: Cluster, attribute: Attribute) -> dict[str, Any]:
     """Return how many nodes have which value of an attribute."""
     values, counts = np.unique(cluster.attribute(attribute.name), return_counts=True)
     found: list[tuple[Any, int]] = list(zip(values.tolist(), counts.tolist(), strict=True))
-    if attribute.kind in ("text", "tags"):
+    if attribute.kind in ("text", "tags", "own"):
         nodes_of: Counter[str] = Counter()
         names = cluster.attribute_names(attribute.name)
         for code, nodes in found:
@@ -119,10 +120,14 @@ def _attribute_lines(figures: dict[str, Any]) -> list[str]:
             continue
         if name == "type":  # the machine types have their own table
             continue
+        if is_own(name):  # a trace has dozens of them
+            values = values[:_MOST_OWN_LINES]
         for i, row in enumerate(values):
             shown = _short(row["text"], _WIDEST - 2)
             share = f"{100 * row['share']:.2f} %"
-            lines.append(f"  {'' if i else name:<20}{shown:<{_WIDEST}}{row['nodes']:>12,}{share:>11}")
+            lines.append(
+                f"  {'' if i else _short(name, 19):<20}{shown:<{_WIDEST}}{row['nodes']:>12,}{share:>11}"
+            )
         if attribute["distinct"] > len(values):
             lines.append(f"  {'':<20}and {attribute['distinct'] - len(values):,} other values")
     if lines:

@@ -13,6 +13,7 @@ runs at it take as many times as long as their prices multiplied. At level m the
 from __future__ import annotations
 
 import hashlib
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clusters.cluster import Cluster
-from clusters.schema import find_attribute
+from clusters.schema import find_attribute, parse_number
 from workloads.arrow import column
 from workloads.constraints import (
     PLACEMENT,
@@ -142,7 +143,9 @@ def match(workload: JobWorkload | DagWorkload, cluster: Cluster, max_ids: int = 
 def satisfies(cluster: Cluster, constraint: Constraint) -> npt.NDArray[np.bool_]:
     """Return which nodes satisfy a constraint on one of their attributes: shape (N,).
 
-    Numbers and versions are compared by size, a text is equal or is not, and a node equals a tag that it has.
+    Numbers and versions are compared by size, a text is equal or is not, and a node equals a tag that it has. An
+    attribute of the user's own is equal as a text, or is compared by size as a number: 0 where a node lacks it,
+    and neither more nor less than any where a node has another text.
 
     Raises
     ------
@@ -152,6 +155,14 @@ def satisfies(cluster: Cluster, constraint: Constraint) -> npt.NDArray[np.bool_]
     attribute = find_attribute(constraint.attribute)
     value = attribute.parse(constraint.value, str(constraint))
     compare = _COMPARE[constraint.operator]
+    if attribute.kind == "own":
+        own = cluster.attribute_names(attribute.name)
+        if constraint.operator in ("=", "!="):
+            holds = [compare(text, value) for text in own]
+        else:
+            size = parse_number(value, str(constraint))
+            holds = [compare(_size(text), size) for text in own]
+        return np.array(holds, bool)[cluster.attribute(attribute.name)]
     if attribute.kind in ("text", "tags"):
         if constraint.operator not in ("=", "!="):
             raise InputError(f"{constraint}: {attribute.name} has no order; compare it with = or !=")
@@ -161,6 +172,14 @@ def satisfies(cluster: Cluster, constraint: Constraint) -> npt.NDArray[np.bool_]
         return (equal if constraint.operator == "=" else ~equal)[cluster.attribute(attribute.name)]
     found: npt.NDArray[np.bool_] = compare(cluster.attribute(attribute.name), value)
     return found
+
+
+def _size(text: str) -> float:
+    """Return an attribute of the user's own as a number, nan if it is none."""
+    try:
+        return parse_number(text or 0, "")
+    except InputError:
+        return math.nan
 
 
 def nodes_of(matching: Matching, set_id: int, level: int = 0) -> Int64Array:
@@ -374,7 +393,8 @@ def _alone(cluster: Cluster, constraints: Sequence[Constraint]) -> str:
 def _range(cluster: Cluster, constraint: Constraint) -> str:
     attribute = find_attribute(constraint.attribute)
     if names := cluster.attribute_names(attribute.name):
-        known = sorted({word for name in names for word in (name.split() or ["none"])})
+        parts = ([n] if n and attribute.kind == "own" else n.split() for n in names)
+        known = sorted({word for words in parts for word in (words or ["none"])})
         shown = ", ".join(known[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
         return f"{attribute.name} is {shown}"
     values: npt.NDArray[Any] = cluster.attribute(attribute.name)

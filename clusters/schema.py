@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from workloads.arrow import described_field, from_numpy, from_strings
+from workloads.constraints import OWN
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.units import parse_bandwidth, parse_size
@@ -30,9 +31,10 @@ MACHINE_TYPE = "standard"
 VERSION_STEP = 10**6
 """A version 3.10.2 is the number 3·10¹² + 10·10⁶ + 2, so that versions compare as numbers do."""
 
-Kind = Literal["number", "version", "text", "tags"]
+Kind = Literal["number", "version", "text", "tags", "own"]
 Value = int | float | str
 
+_OWN_NAME = re.compile(rf"{OWN}[^\s=!<>≠≤≥]*")  # what a constraint can name
 _VERSION = re.compile(r"([0-9]{1,3})(?:\.([0-9]{1,6}))?(?:\.([0-9]{1,6}))?", re.ASCII)
 _CLOCK = re.compile(r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?)\s*([kMG]?Hz)?", re.ASCII)
 _HERTZ = {"Hz": 1, "kHz": 10**3, "MHz": 10**6, "GHz": 10**9}
@@ -48,9 +50,11 @@ class Attribute:
         In descriptions of machine types and in constraints, where values have units: ``memory = "16 GiB"``.
     column : str
         In the cluster table, where the unit is in the name: ``memory_bytes``.
-    kind : {"number", "version", "text", "tags"}
+    kind : {"number", "version", "text", "tags", "own"}
         Numbers and versions have an order. Of a text only equality means something. Tags are a set of
-        names, in the table as one text with spaces between: a node equals a tag when it has it.
+        names, in the table as one text with spaces between: a node equals a tag when it has it. An
+        attribute of the user's own is any text, the empty one on nodes that lack it; where it is compared
+        by size, it is a number, and 0 on nodes that lack it.
     type : pyarrow.DataType
         Of the column. Versions are int64 (see `VERSION_STEP`), texts dictionary-encoded.
     unit : str
@@ -102,7 +106,7 @@ class Attribute:
         >>> ATTRIBUTES["port"].parse("10 Gbps"), ATTRIBUTES["kernel"].parse("3.10")
         (10000000000.0, 3000010000000)
         """
-        reader = _READERS.get(self.unit if self.kind == "number" else self.kind, _parse_number)
+        reader = _READERS.get(self.unit if self.kind == "number" else self.kind, parse_number)
         return reader(value, what or self.name)
 
     def show(self, value: Any) -> str:
@@ -115,6 +119,8 @@ class Attribute:
         """
         if self.kind == "version":
             return _show_version(value)
+        if self.kind == "own":
+            return str(value) or "none"
         return _show_quantity(value, self.unit) if self.kind == "number" else str(value)
 
 
@@ -134,7 +140,8 @@ def _show_quantity(value: float, unit: str) -> str:
     return f"{value / base**power:.4g} {prefix}{symbol}"
 
 
-def _parse_number(value: object, what: str) -> float:
+def parse_number(value: object, what: str) -> float:
+    """Return a finite number from text or a number; `what` is named in the error."""
     number = math.nan
     if isinstance(value, str | numbers.Real) and not isinstance(value, bool) and "_" not in str(value):
         try:
@@ -176,6 +183,12 @@ def _parse_tag(value: object, what: str) -> str:
     return _parse_text(value, what)
 
 
+def _parse_own(value: object, what: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | numbers.Real):
+        raise InputError(f"{what}: {value!r} is neither a text nor a number")
+    return str(value)
+
+
 _READERS: dict[str, Callable[[Any, str], Value]] = {
     "bytes": parse_size,
     "bit/s": parse_bandwidth,
@@ -183,6 +196,7 @@ _READERS: dict[str, Callable[[Any, str], Value]] = {
     "version": _parse_version,
     "text": _parse_text,
     "tags": _parse_tag,
+    "own": _parse_own,
 }
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
@@ -242,14 +256,29 @@ CLUSTER_SCHEMA = pa.schema(
 """One row per node."""
 
 
+def is_own(name: str) -> bool:
+    """Return whether a name is that of an attribute of the user's own."""
+    return bool(_OWN_NAME.fullmatch(name))
+
+
+def cluster_schema(columns: Iterable[str]) -> pa.Schema:
+    """Return `CLUSTER_SCHEMA` with those of the columns behind it that are attributes of the user's own."""
+    own = [described_field(name, _TEXT, "", "of the user's own") for name in columns if is_own(name)]
+    return pa.schema([*CLUSTER_SCHEMA, *own], metadata=CLUSTER_SCHEMA.metadata)
+
+
 def find_attribute(name: str) -> Attribute:
     """Return an attribute by its name or its column's: ``memory`` or ``memory_bytes``.
+
+    Of the user's own there is any: nodes may lack it.
 
     Raises
     ------
     InputError
         There is none; the message names those there are.
     """
+    if is_own(name):
+        return Attribute(name, name, "own", _TEXT, "", "of the user's own", "")
     found = ATTRIBUTES.get(name) or next((a for a in _ALL if a.column == name), None)
     if found is None:
         raise InputError(f"{name!r} is no attribute of nodes{did_you_mean(name, ATTRIBUTES)}")

@@ -8,9 +8,9 @@ two tables: `CONSTRAINT_SETS_SCHEMA` and `JOB_CONSTRAINTS_SCHEMA`.
 Here a value is text as it was written. What attributes there are and what their values mean is the cluster's
 business: see `clusters.matching`.
 
-The constraints of Google's trace of 2011 are of this form, with hashed names for attributes: its table
-``task_constraints`` has the operators 0 to 3 for ``=``, ``!=``, ``<`` and ``>``; a value that is not there
-("=" with no value) says that the node lacks the attribute.
+An attribute of the user's own (``attr:NAME``) may be compared with the empty value, written ``""``: a node equals
+it that lacks the attribute. The constraints of Google's traces are of this form
+(`workloads.readers.google_constraints`).
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from workloads.jobs import JobWorkload
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
+OWN = "attr:"
+"""What the name of an attribute of the user's own begins with, such as ``attr:licence``."""
 PLACEMENT = "placement"
 """The attribute of a constraint on how the tasks of a job lie to one another."""
 PLACEMENTS = {
@@ -75,6 +77,7 @@ JOB_CONSTRAINTS_SCHEMA = pa.schema(
 )
 """One row per job that has constraints."""
 
+_NOTHING = '""'
 _SYMBOLS = {"==": "=", "≠": "!=", "≤": "<=", "≥": ">="}
 _COMPARISON = re.compile(r"([^\s=!<>≠≤≥]+)\s*(==|!=|<=|>=|≠|≤|≥|=|<|>)\s*([^\s=!<>].*)")
 _SOFT = re.compile(r"(.*\S)\s+soft(?:\s+(\S+))?")
@@ -104,7 +107,7 @@ class Constraint(NamedTuple):
 
     def __str__(self) -> str:
         placement = self.attribute == PLACEMENT
-        text = self.value if placement else f"{self.attribute} {self.operator} {self.value}"
+        text = self.value if placement else f"{self.attribute} {self.operator} {self.value or _NOTHING}"
         return text if self.price is None else f"{text} soft {self.price!r}"
 
 
@@ -144,7 +147,8 @@ def parse_constraint(text: str, what: str = "constraint") -> Constraint:
         raise InputError(
             f"{what}: {text!r} is not a constraint {_EXAMPLES} (placements: {', '.join(PLACEMENTS)})"
         )
-    return Constraint(match[1], _SYMBOLS.get(match[2], match[2]), match[3], price)
+    value = "" if match[3] == _NOTHING else match[3]
+    return Constraint(match[1], _SYMBOLS.get(match[2], match[2]), value, price)
 
 
 def parse_constraint_set(text: str, what: str = "constraint") -> ConstraintSet:

@@ -214,6 +214,52 @@ def test_a_table_gives_versions_and_tags_as_text(tmp_path: Path) -> None:
     assert named(cluster, "tags") == ["a b", "", "a b"]
 
 
+def test_attributes_of_the_users_own(tmp_path: Path) -> None:
+    text = (
+        '[[machines]]\ncount = 2\n"attr:os" = "a b"\n"attr:n" = 8\n[[machines]]\ncount = 1\n"attr:n" = 2.5\n'
+    )
+    cluster = load_text(tmp_path, text)
+    assert named(cluster, "attr:os") == ["a b", "a b", ""]
+    assert named(cluster, "attr:n") == ["8", "8", "2.5"]
+    assert named(cluster, "attr:unknown") == ["", "", ""]
+    assert cluster.table.schema.names == [*CLUSTER_SCHEMA.names, "attr:os", "attr:n"]
+    path = tmp_path / "nodes.parquet"
+    pq.write_table(cluster.table, path)
+    assert load_cluster(path).table.equals(cluster.table)
+    columns = {
+        "slots": [1, 1, 1],
+        "attr:os": ["a b", "a b", None],
+        "attr:n": pa.array([8, None, 3], pa.int32()),
+    }
+    pq.write_table(pa.table(columns), path)
+    assert named(load_cluster(path), "attr:os") == ["a b", "a b", ""]
+    assert named(load_cluster(path), "attr:n") == ["8", "", "3"]
+    own = cluster_figures(cluster)["attributes"]["attr:os"]
+    assert [(v["text"], v["nodes"]) for v in own["values"]] == [("a b", 2), ("none", 1)]
+    assert ["attr:n", "8", "2", "66.67", "%"] in [
+        line.split() for line in describe_cluster(cluster).splitlines()
+    ]
+
+
+def test_what_is_wrong_in_an_attribute_of_the_users_own_is_named(tmp_path: Path) -> None:
+    for line, message in (
+        ('"attr:n" = true', "machines[0].attr:n: True is neither a text nor a number"),
+        ('"attr:n n" = 1', "machines[0].attr:n n: no such key"),
+    ):
+        with pytest.raises(InputError) as error:
+            load_text(tmp_path, f"[[machines]]\ncount = 1\n{line}\n")
+        assert f"field {message}" in str(error.value)
+    path = tmp_path / "nodes.parquet"
+    for columns, message in (
+        ({"attr:n": [[1]]}, "field attr:n: has type list<element: int64>, want text or numbers"),
+        ({"attr:n=": ["1"]}, "field attr:n=: no such key"),
+    ):
+        pq.write_table(pa.table({"slots": [1], **columns}), path)
+        with pytest.raises(InputError) as error:
+            load_cluster(path)
+        assert message in str(error.value)
+
+
 def described(counts: list[int], order: str, rack_size: int) -> str:
     entries = (
         f'[[machines]]\ntype = "t{i}"\ncount = {c}\ncores = {i + 1}\nisa = "isa{i % 2}"\n'

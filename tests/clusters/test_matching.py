@@ -289,6 +289,23 @@ def test_constraints_that_mean_nothing_are_refused(text: str, message: str) -> N
     assert message in str(caught.value)
 
 
+def test_attributes_of_the_users_own_are_texts_or_sizes() -> None:
+    cluster = build_cluster("c", np.ones(4), **{"attr:n": ["", "-1", "10", "ten"]})
+    due = {
+        "attr:n = 10": [2], "attr:n != 10": [0, 1, 3], 'attr:n = ""': [0], 'attr:n != ""': [1, 2, 3],
+        "attr:n < 0": [1], "attr:n >= 0": [0, 2], "attr:n > 9.5": [2], "attr:n <= 0": [0, 1],
+        "attr:other = x": [], 'attr:other = ""': [0, 1, 2, 3], "attr:other < 1": [0, 1, 2, 3],
+    }  # fmt: skip
+    matching = match(tasks_of(parsed(*due), [1] * len(due)), cluster)
+    assert [nodes_of(matching, set_id).tolist() for set_id in range(len(due))] == [*due.values()]
+    for text, message in (
+        ("attr:n > many", "attr:n > many: 'many' is not a number"),
+        ("attr:n = 7", r"attr:n = 7 none \(attr:n is -1, 10, none, ten\)"),
+    ):
+        with pytest.raises(InputError, match=message):
+            check_feasible(asks := tasks_of(parsed(text), [1]), cluster, match(asks, cluster))
+
+
 def test_workloads_without_constraints_match_nothing() -> None:
     workload, cluster = make_workload("w", [0.0, 1.0], [1, 1], [1.0, 1.0]), build_cluster("c", np.ones(3))
     matching = match(workload, cluster)

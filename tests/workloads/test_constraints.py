@@ -66,6 +66,7 @@ def test_the_text_of_a_constraint_reads_back(one: Constraint) -> None:
         ("isa ≠ arm soft", ("isa", "!=", "arm", 1.0)),
         ("clock > 2.4 GHz soft 1.25", ("clock", ">", "2.4 GHz", 1.25)),
         (" spread-racks soft 2", ("placement", "=", "spread-racks", 2.0)),
+        ('attr:os != "" soft', ("attr:os", "!=", "", 1.0)),
     ],
 )
 def test_constraints_are_read_as_users_write_them(text: str, expected: tuple[Any, ...]) -> None:

@@ -221,7 +221,7 @@ def test_values_that_no_rule_repairs_are_refused(tmp_path):
     source = folder_of(path, task_events=ran(1, 0, 0, 1, 2, "KILL"))
     assert "in: no job of it has a task that finished" in refused(source, tmp_path / "o")
     folder_of(path, task_events=good, task_constraints="0,1,0,4,a,b\n")
-    assert "field job, task, attribute, operator: is not there or not known in 1 rows of" in refused(
+    assert "field job, task, time, attribute, operator: is not there or not known in 1 rows of" in refused(
         source, tmp_path / "o"
     )
 

@@ -3,9 +3,10 @@
 The tables are CSV without a header [1]_, each in a folder of shards as published
 (``task_events/part-00000-of-00500.csv.gz``), plain or gzip, in a folder or an archive. ``task_events`` must be
 there. ``job_events`` says who submitted a job and when; without it, users are of the first row of task 0. What
-``task_constraints``, ``machine_events`` and ``machine_attributes`` say is kept beside the workload, where they are
-there; ``task_usage`` is not read. How events become jobs and tasks is said, rule by rule, in
-`workloads.readers.google_events`.
+``task_constraints`` says become the jobs' constraints, and ``machine_events`` and ``machine_attributes`` a cluster
+that they can be compared with; all three are kept beside the workload as they are, too. ``task_usage`` is not read.
+How events become jobs and tasks is said, rule by rule, in `workloads.readers.google_events`, and how constraints and
+machines become Emu's in `workloads.readers.google_constraints`.
 
 Hawk's evaluation has 506,460 jobs of this trace, without those that failed or are invalid [2]_. How these were
 told is not published, and so there is no option for it.
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
+from workloads.readers.google_constraints import cluster_file, constraint_files
 from workloads.readers.google_events import (
     TABLES,
     Attempts,
@@ -78,7 +80,7 @@ _FIRST = {
             "time": "BIGINT", "job ID": "BIGINT", "task index": "INTEGER",
             "operator": "TINYINT", "attribute": "VARCHAR", "value": "VARCHAR",
         },
-        """INSERT INTO constraint_of_task SELECT "job ID", "task index", coalesce(attribute, ''),
+        """INSERT INTO constraint_of_task SELECT "job ID", "task index", time, coalesce(attribute, ''),
             CASE operator WHEN 0 THEN '=' WHEN 1 THEN '!=' WHEN 2 THEN '<' WHEN 3 THEN '>' END, value FROM {scan}""",
     ),
     "machine_events": Table(
@@ -112,14 +114,16 @@ def convert_google_2011(
     *,
     attempts: Attempts = "last",
     unfinished: Unfinished = "drop",
+    constraints: bool = True,
     memory: str = "1GiB",
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> None:
     """Convert the trace into a folder of Parquet files, which `read_parquet` reads; in bounded memory.
 
-    The folder also gets ``constraints.parquet``, ``machines.parquet`` and ``machine_attributes.parquet`` where the
-    source has their tables.
+    Where the source has their tables, the folder also gets the jobs' constraints, ``cluster.parquet``, a cluster as
+    `clusters.cluster.load_cluster` reads it, and what the tables tell: ``constraints.parquet``,
+    ``machines.parquet`` and ``machine_attributes.parquet``.
 
     Parameters
     ----------
@@ -131,6 +135,8 @@ def convert_google_2011(
         What a task takes: its last attempt, or all of them together (rule 3).
     unfinished : "drop" or "ran"
         What becomes of tasks that were killed, failed, evicted or lost (rule 4).
+    constraints : bool
+        Whether jobs have their constraints. Few of them can run on another cluster then.
     memory : str
         What DuckDB may use; above it, it uses the disk of the temporary folder.
     report, progress : optional
@@ -157,8 +163,9 @@ def convert_google_2011(
             scan(con, source, users, Report(), progress)
         _check(con, source)
         resolve(con, attempts, unfinished, report, source)
-        about = about_trace("Google clusterdata-2011-2", source, attempts, unfinished, report)
-        write_jobs(con, Path(to), about, {_BESIDE[table] for table in found & _BESIDE.keys()})
+        more = (constraint_files(con, report) if constraints else {}) | cluster_file(con, report)
+        about = about_trace("Google clusterdata-2011-2", source, attempts, unfinished, constraints, report)
+        write_jobs(con, Path(to), about, {_BESIDE[table] for table in found & _BESIDE.keys()}, more)
 
 
 def _check(con: duckdb.DuckDBPyConnection, source: Path) -> None:

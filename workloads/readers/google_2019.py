@@ -3,10 +3,10 @@
 The tables are what BigQuery exports or the trace's buckets hold [1]_: JSON lines, plain or gzip
 (``instance_events-000000000000.json.gz``), or Parquet, as files or folders of them; JSON also in an archive.
 ``instance_events`` must be there. ``collection_events`` says who submitted a job and when; without it there are no
-users. What ``machine_events``, ``machine_attributes`` and the instances' constraints say is kept beside the
-workload; ``instance_usage`` is not read. Numbers may be strings, as BigQuery writes them; event types and such may
-be numbers or names; machines' capacities may be nested or flat (``capacity.cpus``). Columns that are not used may
-be absent.
+users. The instances' constraints become the jobs', and ``machine_events`` and ``machine_attributes`` a cluster
+(`workloads.readers.google_constraints`); what they say is kept beside, too. ``instance_usage`` is not read. Numbers
+may be strings, as BigQuery writes them; event types and such may be numbers or names; machines' capacities may be
+nested or flat (``capacity.cpus``). Columns that are not used may be absent.
 
 A job is a collection and its instances are its tasks. How events become jobs and tasks is said, rule by rule, in
 `workloads.readers.google_events`; QUEUE, ENABLE and updates change nothing there. Besides:
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
+from workloads.readers.google_constraints import cluster_file, constraint_files
 from workloads.readers.google_events import (
     TABLES,
     Attempts,
@@ -107,20 +108,20 @@ def convert_google_2019(
     *,
     attempts: Attempts = "last",
     unfinished: Unfinished = "drop",
+    constraints: bool = True,
     memory: str = "1GiB",
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> None:
     """Convert a cell's trace into a folder of Parquet files, which `read_parquet` reads; in bounded memory.
 
-    The folder also gets ``constraints.parquet`` and, where the source has their tables, ``machines.parquet`` and
-    ``machine_attributes.parquet``.
+    The folder also gets what `workloads.readers.google_2011.convert_google_2011` writes of constraints and machines.
 
     Parameters
     ----------
     source : str or Path
         A folder with the tables of one cell, or an archive of JSON lines.
-    to, attempts, unfinished, memory, report, progress
+    to, attempts, unfinished, constraints, memory, report, progress
         As in `workloads.readers.google_2011.convert_google_2011`.
 
     Raises
@@ -142,9 +143,11 @@ def convert_google_2019(
         check_beside(con, source)
         check_events(con, source)
         resolve(con, attempts, unfinished, report, source)
-        about = about_trace("Google clusterdata-2019", source, attempts, unfinished, report)
+        more = (constraint_files(con, report) if constraints else {}) | cluster_file(con, report)
+        about = about_trace("Google clusterdata-2019", source, attempts, unfinished, constraints, report)
         beside = {"machine_events": "machine", "machine_attributes": "attribute"}
-        write_jobs(con, Path(to), about, {"constraint_of_task", *(beside[t] for t in found & beside.keys())})
+        kept = {"constraint_of_task", *(beside[t] for t in found & beside.keys())}
+        write_jobs(con, Path(to), about, kept, more)
 
 
 def read_google_2019(source: str | Path, *, report: Report | None = None, **options: Any) -> JobWorkload:
@@ -165,9 +168,9 @@ def _constraints() -> str:
     )
     return f"""
         INSERT INTO constraint_of_task
-        SELECT DISTINCT job, task, want.name, CASE coalesce(want.relation, '0') {whens} ELSE want.relation END,
+        SELECT DISTINCT job, task, time, want.name, CASE coalesce(want.relation, '0') {whens} ELSE want.relation END,
             want.value
-        FROM (SELECT job, task, unnest(wants) AS want FROM event WHERE len(wants) > 0)
+        FROM (SELECT job, task, time, unnest(wants) AS want FROM event WHERE len(wants) > 0)
         WHERE want.name IS NOT NULL
         """
 

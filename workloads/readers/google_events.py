@@ -18,12 +18,13 @@ traces' readers fill the tables ``event`` (job, task, time, kind, missing) and `
    EVICT or LOST; with ``unfinished="ran"`` it is kept with the time it ran.
 5. Jobs without a task that is kept are dropped. Jobs are in the order of arrival and then of their ids, which are
    the trace's; tasks in that of their index. The tenant is the user, as a hash.
-6. A job's constraints are the distinct ones of its tasks that are kept, each with the number of those tasks.
+6. The distinct constraints of a job's tasks that are kept are told beside the workload, each with the number of
+   those tasks. Which of them the job has is said in `workloads.readers.google_constraints`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 Attempts = Literal["last", "all"]
 Unfinished = Literal["drop", "ran"]
+Files = dict[str, tuple[Iterable[pa.RecordBatch], pa.Schema]]
+"""Files of a folder by name: rows and schema."""
 
 KINDS = {"SUBMIT": 0, "EVICT": 1, "FAIL": 2, "SCHEDULE": 3, "FINISH": 4, "KILL": 5, "LOST": 6}
 """In the order of rule 3: a time times 8 and a kind sort as one number."""
@@ -90,7 +93,8 @@ BESIDE = {
 TABLES = """
 CREATE TABLE event (job BIGINT, task INTEGER, time BIGINT, kind TINYINT, missing BOOLEAN);
 CREATE TABLE told (job BIGINT, time BIGINT, kind TINYINT, "user" VARCHAR);
-CREATE TABLE constraint_of_task (job BIGINT, task INTEGER, attribute VARCHAR, operator VARCHAR, value VARCHAR);
+CREATE TABLE constraint_of_task (job BIGINT, task INTEGER, time BIGINT, attribute VARCHAR, operator VARCHAR,
+    value VARCHAR);
 CREATE TABLE machine (machine_id VARCHAR, time BIGINT, event VARCHAR, cpu DOUBLE, memory DOUBLE, platform VARCHAR,
     switch VARCHAR);
 CREATE TABLE attribute (machine_id VARCHAR, time BIGINT, attribute VARCHAR, value VARCHAR, deleted BOOLEAN);
@@ -225,11 +229,13 @@ def resolve(
     _count(con, total, ran, report)
 
 
-def about_trace(trace: str, source: Path, attempts: str, unfinished: str, report: Report) -> dict[str, str]:
+def about_trace(
+    trace: str, source: Path, attempts: str, unfinished: str, constraints: bool, report: Report
+) -> dict[str, str]:
     """Return the workload's metadata."""
     return {
         "origin": f"{trace}, {source.resolve().name}",
-        "parameters": f"attempts={attempts} unfinished={unfinished}",
+        "parameters": f"attempts={attempts} unfinished={unfinished} constraints={'yes' if constraints else 'no'}",
         "arrivals": "when a job was submitted, from the trace's begin",
         "durations": "the last attempt of a task"
         if attempts == "last"
@@ -243,7 +249,7 @@ def check_beside(con: duckdb.DuckDBPyConnection, source: Path) -> None:
     for table, name, columns in (
         ("machine", "machine_events", ("machine_id", "time", "event")),
         ("attribute", "machine_attributes", ("machine_id", "time", "attribute")),
-        ("constraint_of_task", "constraints of tasks", ("job", "task", "attribute", "operator")),
+        ("constraint_of_task", "constraints of tasks", ("job", "task", "time", "attribute", "operator")),
     ):
         wrong = " OR ".join(f"{column} IS NULL" for column in columns)
         if count := number(con, f"SELECT count(*) FROM {table} WHERE {wrong}"):
@@ -300,10 +306,11 @@ def _count(con: duckdb.DuckDBPyConnection, total: bool, ran: bool, report: Repor
 
 
 def write_jobs(
-    con: duckdb.DuckDBPyConnection, to: Path, about: Mapping[str, str], beside: Collection[str]
+    con: duckdb.DuckDBPyConnection, to: Path, about: Mapping[str, str], beside: Collection[str], more: Files
 ) -> None:
-    """Write the workload's folder, with those of `BESIDE` that the source has."""
+    """Write the workload's folder, with those of `BESIDE` that the source has, and more files."""
     schemas = {TASKS_FILE: TASKS_SCHEMA}
     schemas |= {file: schema for table, (file, schema) in BESIDE.items() if table in beside}
     schemas[JOBS_FILE] = about_workload(JOBS_SCHEMA, about)
-    write_folder(to, {file: (batches(con, _QUERIES[file]), schema) for file, schema in schemas.items()})
+    files: Files = {file: (batches(con, _QUERIES[file]), schema) for file, schema in schemas.items()}
+    write_folder(to, more | files)
