@@ -106,7 +106,8 @@ def direct(function: F, *arguments: Any) -> F:
     """
     if not isinstance(function, CPUDispatcher):
         return function
-    return function.compile(tuple(numba.typeof(argument) for argument in arguments))
+    made: Any = function.compile(tuple(numba.typeof(argument) for argument in arguments))
+    return made
 
 
 def compiled(function: F) -> F:
