@@ -16,6 +16,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,19 +72,25 @@ def random_numbers(seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, 0xC1])))
 
 
-def phoenix(nodes: int, seed: int) -> dict[str, Any]:
+def phoenix(nodes: int, seed: int, in_runs: bool = True) -> dict[str, Any]:
     """Return the columns of nodes with the supply of constraints that Phoenix's simulator has [1]_.
 
     Each kind of constraint is satisfied by one range of ids, from an offset drawn uniformly; a range that
     passes the last node goes on at the first, where the released code runs over the end. With the table's
-    numbers the last nodes, about 7 % of all, satisfy none but ``isa = x86``, as there.
+    numbers the last nodes, about 7 % of all, satisfy none but ``isa = x86``, as there. The first nodes, too,
+    satisfy few: the part of the cluster that is kept for short jobs may have none for some kinds. Without
+    `in_runs` the nodes that satisfy a kind are drawn one by one, so that all parts have their share.
     """
     random = random_numbers(seed)
     columns: dict[str, Any] = {}
     for supply in PHOENIX_SUPPLY:
         attribute = ATTRIBUTES[supply.attribute]
-        first = int(random.integers(int(supply.offset_share * nodes) + 1))
-        ids = (first + np.arange(_count(supply.share, nodes))) % nodes
+        count = _count(supply.share, nodes)
+        if in_runs:
+            first = int(random.integers(int(supply.offset_share * nodes) + 1))
+            ids = (first + np.arange(count)) % nodes
+        else:
+            ids = random.permutation(nodes)[:count]
         values = np.full(nodes, attribute.parse(supply.low))
         values[ids] = attribute.parse(supply.high)
         columns[attribute.column] = values
@@ -113,6 +120,10 @@ def _count(share: float, nodes: int) -> int:
 
 DRAWN: dict[str, tuple[str, Callable[[int, int], dict[str, Any]]]] = {
     "phoenix": ("the supply of 8 kinds of constraints in Phoenix's simulator (ICDCS 2017)", phoenix),
+    "phoenix-shuffled": (
+        "the same supply, each kind on nodes drawn one by one instead of a run of ids",
+        partial(phoenix, in_runs=False),
+    ),
     "sharma": (
         "tags a1..a21 with the shares of nodes that have them, after Sharma et al. (SoCC 2011)",
         sharma,

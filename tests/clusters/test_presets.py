@@ -98,6 +98,15 @@ def test_phoenix_and_sharma_supply_what_their_models_of_jobs_ask_for() -> None:
         assert [satisfies(cluster, c).sum() for c in constraints] == [round(1000 * s) for s in shares]
 
 
+def test_shuffled_every_part_of_the_cluster_has_its_share_of_the_supply() -> None:
+    runs, shuffled = (load_cluster(name, 8000, seed=2) for name in ("phoenix", "phoenix-shuffled"))
+    for supply in PHOENIX_SUPPLY:
+        values = shuffled.attribute(supply.attribute)
+        assert np.array_equal(np.sort(values), np.sort(runs.attribute(supply.attribute)))
+        parts = (values == values.max()).reshape(8, 1000).mean(axis=1)
+        assert np.all(np.abs(parts - supply.share) < 0.08)  # five standard errors
+
+
 def test_offsets_of_phoenix_are_drawn_apart() -> None:
     starts = []
     for seed in range(60):
