@@ -92,4 +92,5 @@ class Setting:
     estimates: Estimates = field(default_factory=Estimates)
     costs: Costs = field(default_factory=Costs)
     dynamics: Dynamics = field(default_factory=Dynamics)
+    machine_speed: bool = False  # nodes run tasks by their speed, an attribute of the cluster's nodes
     seed: int = 0

@@ -40,6 +40,12 @@ KEYS = (
     ),
     Key("cluster", "path", "homogeneous", "A preset or the path of a cluster file.", option="--cluster"),
     Key("slots", "integer", None, "Tasks a node can run at once.", low=1, otherwise="the cluster's own"),
+    Key(
+        "machine_speed",
+        "flag",
+        False,
+        "Whether nodes run tasks by their `speed`, an attribute of the cluster's nodes: durations are divided by it.",
+    ),
     Key("cluster_seed", "integer", 0, "Seed of a cluster whose machines are drawn or shuffled.", low=0),
     Key(
         "load",
@@ -55,6 +61,44 @@ KEYS = (
         "How `load` is met: `arrivals` scales the gaps between arrivals, `nodes` picks the number of nodes.",
         choices=("arrivals", "nodes"),
     ),
+    Key(
+        "constraints.model",
+        "text",
+        None,
+        "Constraints drawn for the workload's jobs, in place of those it has: a model, `phoenix` or `sharma`, or "
+        "constraints and their shares of the jobs, such as `cores >= 16: 10%`; `none` takes them away.",
+        otherwise="the workload's own",
+    ),
+    Key(
+        "constraints.jobs",
+        "choice",
+        None,
+        "Jobs that they are drawn for.",
+        choices=("short", "long", "all"),
+        otherwise="as the model has it",
+    ),
+    Key(
+        "constraints.combined",
+        "flag",
+        None,
+        "Whether a job may have several of them.",
+        otherwise="as the model has it",
+    ),
+    Key(
+        "constraints.soft",
+        "text",
+        None,
+        "Attributes whose constraints may be relaxed, with commas between: `clock, port`.",
+        otherwise="none, but for constraints that say so",
+    ),
+    Key(
+        "constraints.price",
+        "number",
+        1.5,
+        "Factor on the durations of a job's tasks where such a constraint is relaxed.",
+        low=1,
+    ),
+    Key("constraints.seed", "integer", 0, "Seed of the draws.", low=0),
     Key("seed", "integer", 1, "Seed of the schedulers' random choices.", option="--seed", low=0),
     Key(
         "seeds",

@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from emu.config import Config
 from workloads.coflows import CoflowWorkload
 from workloads.dags import DagWorkload, as_jobs
@@ -17,19 +19,43 @@ from workloads.transform.families import Workload
 if TYPE_CHECKING:
     from clusters.cluster import Cluster
 
+_CONSTRAINTS = ("model", "combined", "jobs", "soft", "price", "seed")
 Memo = dict[Hashable, Any]
 """What plans share: loaded workloads and clusters, by what they were loaded from."""
 T = TypeVar("T")
 
 
 def load_workload_of(config: Config, memo: Memo) -> JobWorkload:
-    """Return the workload that a configuration names, or holds.
+    """Return the workload that a configuration names, or holds, with the constraints that it asks for.
 
     Raises
     ------
     InputError
         It is not there or wrong; an option of a generator is named where it was given.
     """
+    workload = _load_workload(config, memo)
+    asked = tuple((name, config[f"constraints.{name}"]) for name in _CONSTRAINTS)
+    if config["constraints.model"] is None:
+        return workload
+    return once(memo, ("constraints", workload, *asked), lambda: _constrained(config, workload, dict(asked)))
+
+
+def _constrained(config: Config, workload: JobWorkload, asked: dict[str, Any]) -> JobWorkload:
+    """Return the workload with constraints drawn for its jobs, or without any."""
+    from workloads.constraints import with_constraints
+    from workloads.transform import constrain
+
+    if asked["model"] == "none":
+        return with_constraints(workload, [], np.full(workload.num_jobs, -1))
+    try:
+        return constrain(workload, **asked)
+    except InputError as error:
+        name = error.field if error.field in _CONSTRAINTS else "model"
+        raise config.error(f"constraints.{name}", error.message) from None
+
+
+def _load_workload(config: Config, memo: Memo) -> JobWorkload:
+    """Return the workload that a configuration names, or holds."""
     from workloads.catalogue import load_workload
 
     name = config["workload"]

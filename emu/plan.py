@@ -103,11 +103,14 @@ class Plan:
             if made_for and "nodes" not in self.config.workload_options and int(made_for[1]) != slots:
                 note += f"; --set workload_options.nodes={slots} makes {name} for this size"
             notes += (note,)
-        if constrained := self.workload.job_constraints.num_rows:
-            names = " and ".join(s.name for s in self.schedulers)
-            notes += (
-                f"{constrained:,} jobs have constraints, which {names} cannot heed: tasks run on any node",
-            )
+        ignoring = [s for s in self.schedulers if not s.constrained]
+        if ignoring and (constrained := self.workload.job_constraints.num_rows):
+            names = " and ".join(s.name for s in ignoring)
+            note = f"{constrained:,} jobs have constraints, which {names} cannot heed: tasks run on any node"
+            heeding = [t for t in map(_heeding, ignoring) if t]
+            if heeding:
+                note += f"; heeded by {' and '.join(heeding)}"
+            notes += (note,)
         endless = endless_task_note(self.dynamics, self.workload)
         return notes if endless is None else (*notes, endless)
 
@@ -131,6 +134,7 @@ class Plan:
             estimates=Estimates(config["estimates.error"], config["estimates.size"]),
             costs=self.costs,
             dynamics=self.dynamics,
+            machine_speed=config["machine_speed"],
             seed=seed,
         )
 
@@ -145,7 +149,7 @@ class Plan:
         if values["dynamics.failures"] is not None:
             values["dynamics.failures"] = Path(values["dynamics.failures"]).resolve()
         if self.keeps_workload:
-            values["workload"] = KEPT_WORKLOAD
+            values |= {"workload": KEPT_WORKLOAD, "constraints.model": None}  # it has them already
         if self.keeps_workload or self.config["load_by"] == "nodes":  # what is written has the load already
             values |= {"load": None, "load_by": BY_NAME["load_by"].default}
         values["nodes"] = self.cluster.num_nodes
@@ -354,6 +358,14 @@ def _check(config: Config, workload: JobWorkload) -> None:
     if not after_warmup(submit_s, config["warmup"]).any():
         last_s = float(submit_s[-1] - submit_s[0])
         raise config.error("warmup", f"leaves no job: the last arrives {last_s:g} s after the first")
+
+
+def _heeding(scheduler: Scheduler) -> str:
+    """Return the name of the same scheduler that heeds constraints; empty if there is none."""
+    from actors.schedulers.registry import BUILT_IN
+
+    twins = (s.name for s in BUILT_IN if s.constrained and s.advance is scheduler.advance)
+    return "" if scheduler.global_view == ("always",) else next(twins, "")
 
 
 def _name_of(given: Any, name: str) -> str:

@@ -29,6 +29,8 @@ from actors.schedulers.registry import find_scheduler
 from actors.setting import Costs, Dynamics, Estimates, Network, Setting
 from clusters.cluster import Cluster, build_cluster
 from clusters.failures import CENTRAL, NODE, SCHEDULER, Outages
+from clusters.schema import encode_texts
+from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.jobs import JobWorkload, make_workload
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -77,6 +79,7 @@ def setting_of(
     estimates: Estimates | None = None,
     costs: Costs | None = None,
     dynamics: Dynamics | None = None,
+    machine_speed: bool = False,
     seed: int = 0,
     **parameters: Any,
 ) -> Setting:
@@ -93,6 +96,7 @@ def setting_of(
         estimates=estimates or Estimates(),
         costs=costs or Costs(),
         dynamics=dynamics or Dynamics(),
+        machine_speed=machine_speed,
         seed=seed,
     )
 
@@ -228,9 +232,24 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
         {"shortest_first": False, "schedulers": 2},
         {"global_view": True, "late_binding": True},
     ),
+    "yacc-d": (
+        {"heartbeat_s": 3, "queue_limit": 1, "rebalance_s": 0},
+        {"bound": "wait", "queue_wait_s": 5, "order": "sjf", "choices": 1, "tries": 0, "schedulers": 2},
+        {"order": "fifo", "queue_limit": 0, "choices": 3},
+        {"order": "lrtf", "rebalance": False, "slack": 0.5},
+    ),
+    "phoenix": (
+        {"heartbeat_s": 3, "crv_threshold": 0.1, "candidates": 3, "order": "weighted"},
+        {"heartbeat_s": 3, "crv_threshold": 0, "least_probes": 2, "sticky": False, "window": 5},
+    ),
+    "phoenix-released": ({"heartbeat_s": 3, "load_gate": 0.3, "least_probes": 3},),
     "own": ({},),
 }
 """Parameters that between them reach every branch of a policy; "own" is `FewestTasks`."""
+
+
+TWINS = {"sparrow-c": "sparrow", "hawk-c": "hawk", "eagle-c": "eagle", "central-c": "central-lwl"}
+"""Schedulers that heed constraints, and are another one where there are none; they have its variants."""
 
 
 def named(scheduler: str) -> Any:
@@ -245,6 +264,37 @@ def mixed_workload(num_jobs: int, seed: int) -> JobWorkload:
     means = np.repeat(np.where(rng.random(num_jobs) < 0.8, 3, 30), counts)
     durations = rng.integers(0, 2 * means)
     return make_workload("mixed", np.cumsum(rng.integers(0, 4, num_jobs)), counts, durations)
+
+
+def constrained(workload: JobWorkload, *sets: str) -> JobWorkload:
+    """The workload whose jobs have these sets in turn; an empty text is none."""
+    found = [parse_constraint_set(text) if text else () for text in sets]
+    return with_constraints(workload, found, np.arange(workload.num_jobs) % len(found))
+
+
+SETS = (
+    "",
+    "cores >= 4",
+    "clock >= 2 GHz and isa = arm",
+    "cores >= 8 soft 1.5 and clock >= 3 GHz soft 2",
+    "spread-nodes soft 3",
+    "spread-racks soft 1.25",
+    "same-rack",
+    "same-rack and cores >= 4",
+)
+
+
+def mixed_cluster() -> Cluster:
+    """Eight nodes in three racks, of which each constraint in `SETS` leaves a few."""
+    return build_cluster(
+        "mixed",
+        [1, 2, 1, 3, 1, 1, 1, 2],
+        rack=[0, 0, 0, 1, 1, 1, 2, 2],
+        cpu_cores=[2, 4, 8, 4, 2, 4, 8, 2],
+        clock_hz=[2e9, 1e9, 2e9, 2e9, 1e9, 2e9, 3e9, 3e9],
+        isa=encode_texts(["x86", "x86", "arm", "arm", "arm", "x86", "x86", "arm"]),
+        speed=[1.0, 0.5, 1.0, 1.5, 1.0, 2.0, 1.0, 1.0],
+    )
 
 
 NETWORKS = {
@@ -274,6 +324,18 @@ def cases(num_jobs: int = 25) -> Iterator[tuple[str, Setting]]:
                 yield f"{scheduler} {parameters} {name}", setting
                 if name == "constant":
                     yield f"{scheduler} {parameters} rough", with_dynamics(setting)
+    for scheduler, twin in [*TWINS.items(), *((name, name) for name in ("phoenix", "phoenix-released"))]:
+        setting = setting_of(
+            scheduler,
+            constrained(workload, *SETS),
+            mixed_cluster(),
+            long_partition=0.7,
+            machine_speed=twin == "hawk",
+            seed=11,
+            **VARIANTS[twin][-1],
+        )
+        yield f"{scheduler} constrained", setting
+        yield f"{scheduler} constrained rough", with_dynamics(setting)
 
 
 def digest(outcome: Outcome) -> str:

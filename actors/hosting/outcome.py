@@ -72,6 +72,8 @@ class Share:
         peak_rss_mb: the most memory its process has held.
         paced: of a live run.
         faults: the outages there were to be, None where nothing fails; the same in all partitions.
+        series: the scheduler's table over time, if it keeps one: `time_ns` [K], `names` of R resources, and `demand`,
+            `supply` and `crv` [K, R]; K is 0 in all partitions but that of whoever keeps it.
     """
 
     jobs: np.ndarray
@@ -90,6 +92,7 @@ class Share:
     peak_rss_mb: float
     paced: Paced | None = None
     faults: Faults | None = None
+    series: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +107,7 @@ class Outcome:
         delayed: as in `Share`.
         restarts: times the run was taken up again from a checkpoint.
         live: what a live run measured (`actors.hosting.live_report`), None of another.
+        series: as in `Share`.
     """
 
     start_ns: np.ndarray
@@ -123,6 +127,7 @@ class Outcome:
     windows: int = 0
     restarts: int = 0
     live: dict[str, Any] | None = None
+    series: dict[str, Any] | None = None
 
 
 def merge(shares: list[Share], is_long: np.ndarray, num_tasks: int, total_slots: int) -> Outcome:
@@ -156,6 +161,7 @@ def merge(shares: list[Share], is_long: np.ndarray, num_tasks: int, total_slots:
         compile_s=max(share.compile_s for share in shares),
         peak_rss_mb=sum(share.peak_rss_mb for share in shares),
         partitions=len(shares),
+        series=max((s.series for s in shares), key=lambda one: len(one["time_ns"]) if one else 0),
     )
 
 

@@ -238,6 +238,7 @@ class Partition:
             rows = world.task_records[ids]
             tasks = (ids, rows.node, rows.start, rows.finish)
         recorded = int(world.cost.handler.recorded[0])
+        series = self.setting.scheduler.series
         return Share(
             jobs=mine,
             start_ns=world.jobs.start[mine],
@@ -254,6 +255,7 @@ class Partition:
             compile_s=self.compile_s,
             peak_rss_mb=peak_rss_mb(),
             faults=outages_of(world.faults) if world.faults.active else None,
+            series=series(self.setting, self.state) if series else None,
         )
 
     def outcome(self) -> Outcome:

@@ -20,7 +20,18 @@ from actors.kernel.clock import CPU, WALL, clock_ns
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.faults import is_over, take_over
 from actors.kernel.histogram import BUCKETS, note_time
-from actors.kernel.queue import ARRIVAL, GROW, IDLE, NONE, RUNNING, is_background, push, records, take_first
+from actors.kernel.queue import (
+    ANNOUNCED,
+    ARRIVAL,
+    GROW,
+    IDLE,
+    NONE,
+    RUNNING,
+    is_background,
+    push,
+    records,
+    take_first,
+)
 
 # The models. From MEASURED on, the clock is read around every handler.
 NO_COST, FIXED, RECORDED, MEASURED, LIVE = range(5)
@@ -160,13 +171,13 @@ def settle(w):
 
 @compiled
 def release(queue, staged, spent):
-    """Send what was held back, so much later; what is for other partitions stays in the outbox."""
+    """Send what was held back, so much later; what is for other partitions too stays in the outbox."""
     now, rows = queue.now, queue.outbox
     kept = staged
     for i in range(staged, now.outbox_size[0]):
         time, key, kind, dst = rows.time[i] + spent, rows.key[i], rows.kind[i], rows.dst[i]
         a, b, c, d = rows.a[i], rows.b[i], rows.c[i], rows.d[i]
-        if now.first[0] <= dst < now.end[0]:
+        if now.first[0] <= dst < now.end[0] and kind != ANNOUNCED:
             push(now, queue.heap, queue.pool, time, key, kind, dst, a, b, c, d)
         else:
             rows.time[kept], rows.key[kept], rows.kind[kept], rows.dst[kept] = time, key, kind, dst

@@ -30,7 +30,9 @@ MOST_ACTORS = 1 << 24
 # c, d in this order, NONE if unused; node and job are ids, times are in ns.
 TASK_END = np.int64(0x00)  # node to itself: job, task, start
 PUBLISHED = np.int64(0x01)  # what shared state has changed, from another partition: node, new bit
-PROBE = np.int64(0x10)  # scheduler to node: job, tasks left, round and epoch, version of the shared state
+ANNOUNCED = np.int64(0x02)  # monitor to all actors: resource or NONE, what is new of it
+# scheduler to node: job, tasks left and level, round and epoch, version of the shared state
+PROBE = np.int64(0x10)
 REQUEST = np.int64(0x11)  # node to scheduler: job, node, incarnation of the node
 TASK = np.int64(0x12)  # scheduler to node: job, task, tasks left and epoch, incarnation of the node
 NO_TASK = np.int64(0x13)  # scheduler to node: job, none, epoch, incarnation of the node
@@ -39,15 +41,18 @@ PLACED = np.int64(
     0x15
 )  # scheduler to node, a task bound to it: job, task, tasks left, version of the shared state
 STARTED = np.int64(0x16)  # node to central scheduler: job, node, start
-REJECTED = np.int64(0x17)  # node to scheduler: job, version of the shared state, round
+# node to scheduler: job, version of the shared state, round; of a bound task: job, task, node, the node's work
+REJECTED = np.int64(0x17)
 STEAL = np.int64(0x18)  # node to node: thief, attempts left, random bits
-LOAD_REPORT = np.int64(0x19)  # node to all schedulers: node, its work, start and estimate of its task
+# node to all schedulers: node, its work, start and estimate of its task; or end of its task and room in its queue
+LOAD_REPORT = np.int64(0x19)
 ASK_LENGTH = np.int64(0x1A)  # scheduler to node: job, which of its probes
 LENGTH = np.int64(0x1B)  # node to scheduler: job, which of its probes, node, queue length
 LOST = np.int64(0x1C)  # node to scheduler, or scheduler to itself: job, task or NONE for a probe, node, start
 NODE_DOWN = np.int64(0x1E)  # node to all schedulers: node, incarnation, when
 NODE_UP = np.int64(0x1F)  # node to all schedulers: node, incarnation, when
 HEARTBEAT = np.int64(0x20)  # node to itself
+MONITOR = np.int64(0x21)  # monitor to itself
 FAIL = np.int64(0x2D)  # node to itself
 DETECT = np.int64(0x2E)  # node to itself
 REPAIR = np.int64(0x2F)  # node to itself
@@ -244,6 +249,18 @@ def publish(w, t, kind, a, b, c):
     if listener >= max(queue.now.end[0], w.cost.handler.end[0]):
         key = next_key(queue, listener, kind)
         post(queue.now, queue.outbox, t, key, kind, listener, a, b, c, NONE)
+
+
+@inlined
+def announce(w, t, src, a, b):
+    """Tell all actors of all partitions the same; they hear it at the same time, also where network delays vary."""
+    queue, now, handler = w.queue, w.queue.now, w.cost.handler
+    listener, key = queue.seq.size - 1, next_key(queue, src, ANNOUNCED)
+    time = t + w.network.cross_ns + handler.spent[0]
+    insert(queue, True, time, key, ANNOUNCED, listener, a, b, NONE, NONE)
+    # While a handler is timed nobody is here; its record has who is.
+    if max(now.first[0], handler.first[0]) > 0 or max(now.end[0], handler.end[0]) <= listener:
+        post(now, queue.outbox, time, key, ANNOUNCED, listener, a, b, NONE, NONE)
 
 
 @compiled

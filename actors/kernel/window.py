@@ -8,6 +8,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.queue import (
+    ANNOUNCED,
     GROW,
     MESSAGE,
     PUBLISHED,
@@ -52,8 +53,9 @@ def partition_of(first, dst):
 def pack(w, first, me, schedulers, frame, quiet):
     """Move messages from the outbox into the frame; returns the frame's length.
 
-    What is for the listener, the last actor, goes to every partition from `schedulers` on but this one. `quiet` becomes
-    the frame of this partition if nothing more happens in it: a header alone.
+    What is for the listener, the last actor, goes to every partition from `schedulers` on but this one, and what is
+    announced to all actors to every one but this. `quiet` becomes the frame of this partition if nothing more happens
+    in it: a header alone.
     """
     now, rows = w.queue.now, w.queue.outbox
     partitions, listener = first.size, w.queue.seq.size - 1
@@ -70,7 +72,7 @@ def pack(w, first, me, schedulers, frame, quiet):
             continue
         taken = i + 1
         for k in range(partitions):
-            if goes_to(rows.dst[i], k, first, me, schedulers, listener):
+            if goes_to(rows.kind[i], rows.dst[i], k, first, me, schedulers, listener):
                 frame[HEADER + k] += 1
                 total += 1
     place = HEADER + partitions
@@ -78,7 +80,7 @@ def pack(w, first, me, schedulers, frame, quiet):
         if frame[HEADER + k] == 0:
             continue
         for i in range(taken):
-            if goes_to(rows.dst[i], k, first, me, schedulers, listener):
+            if goes_to(rows.kind[i], rows.dst[i], k, first, me, schedulers, listener):
                 frame[place], frame[place + 1], frame[place + 2] = rows.time[i], rows.key[i], rows.kind[i]
                 frame[place + 3], frame[place + 4], frame[place + 5] = rows.dst[i], rows.a[i], rows.b[i]
                 frame[place + 6], frame[place + 7] = rows.c[i], rows.d[i]
@@ -94,8 +96,10 @@ def pack(w, first, me, schedulers, frame, quiet):
 
 
 @inlined
-def goes_to(dst, k, first, me, schedulers, listener):
+def goes_to(kind, dst, k, first, me, schedulers, listener):
     """Whether a message of partition `me` for the actor `dst` goes to partition `k`."""
+    if kind == ANNOUNCED:
+        return k != me
     if dst == listener:
         return k >= schedulers and k != me
     return k == partition_of(first, dst)
@@ -136,7 +140,7 @@ def deliver(w, frames, partitions, me, schedulers, barrier, delayed):
 
     `barrier` is the time up to which all partitions have come: what should have arrived before it arrives then,
     and is counted in `delayed` [3] (messages, ns in all, ns at the most). Of the copies of a message to the listener
-    only that of the first partition that has schedulers counts as an event, and none of what is published.
+    only that of the first partition that has schedulers counts as an event, and none of what is published or announced.
     """
     queue, place, count = w.queue, 0, 0
     while place < frames.size:
@@ -192,7 +196,7 @@ def enter(w, frames, row, barrier, delayed, is_first):
         delayed[2] = max(delayed[2], barrier - time)
         time = barrier
     copied = dst == queue.seq.size - 1 and not is_first and not is_background(kind)
-    if kind == PUBLISHED or copied:
+    if kind == PUBLISHED or kind == ANNOUNCED or copied:
         now.events[0] -= 1
     insert(queue, kind == PUBLISHED, time, key, kind, dst, a, b, c, d)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from actors.kernel.compiled import inlined
 from actors.kernel.cost import Cost
+from actors.kernel.eligible import Eligible
 from actors.kernel.faults import Faults
 from actors.kernel.queue import NONE, Network, Queue, records
 
@@ -79,6 +80,13 @@ COUNTERS = (
     "placements_lost",  # tasks lost on their way to a slot: queued, or sent to a node that is down
     "probes_lost",  # probes likewise
     "sent_again",  # probes and tasks sent in place of what was lost
+    "jobs_relaxed",  # jobs that run without one of their soft constraints
+    "refusals",  # requests of nodes that may run no more task of the job, by its placement constraint
+    "turned_away",  # tasks that came to a full queue, and went back to their scheduler
+    "given_back",  # tasks that waited too far behind, and went back to their scheduler
+    "backlogged",  # times a task had to wait at its scheduler for a node with room
+    "reorders",  # entries taken out of their turn for their constraints' sake
+    "admissions",  # jobs whose probes went to the nodes where they are expected to wait least
 )
 N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
 (
@@ -97,6 +105,13 @@ N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
     N_PLACEMENTS_LOST,
     N_PROBES_LOST,
     N_SENT_AGAIN,
+    N_RELAXED,
+    N_REFUSALS,
+    N_TURNED_AWAY,
+    N_GIVEN_BACK,
+    N_BACKLOGGED,
+    N_REORDERS,
+    N_ADMISSIONS,
 ) = range(6, len(COUNTERS))
 
 
@@ -126,6 +141,7 @@ class Rules(NamedTuple):
     live: int  # 1: remaining work is read from the scheduler (global view), 0: as told
     bound_all: int  # 1: the bound holds for long entries too, and every choice is charged
     report_start: int  # 1: tell the scheduler when a bound task starts
+    by_tasks: int = 0  # 1: what is left of a job is counted in tasks, whatever they take
 
 
 class World(NamedTuple):
@@ -143,6 +159,8 @@ class World(NamedTuple):
     task_records: np.recarray  # [T] TASK_RECORD, empty where tasks are not recorded
     cost: Cost
     faults: Faults
+    eligible: Eligible
+    speed: np.ndarray  # [N] float64, how many times faster than a standard node; empty: all are alike
     seed: int
 
 

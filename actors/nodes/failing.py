@@ -12,6 +12,7 @@ The failure detector's messages are sent from the node's own row, so that they a
 """
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.eligible import task_of
 from actors.kernel.faults import NEVER_AGAIN, NO_EPOCH, find_outage
 from actors.kernel.queue import (
     DETECT,
@@ -140,7 +141,7 @@ def detect(w, t, node):
         left -= 1
     while left > 0 and w.nodes.head[node] != NONE:
         entry = w.nodes.head[node]
-        job, task = w.entries.job[entry], w.entries.task[entry]
+        job, task = w.entries.job[entry], task_of(w, w.entries.task[entry])
         remove(w, node, entry, NONE)
         send(w, t, node, w.work.home[job], LOST, job, task, node, NONE)
         left -= 1
@@ -185,7 +186,7 @@ def lose(w, t, node, job, task):
     if w.faults.actors.down[node] == 1 and w.faults.actors.detected[node] == 0:
         enqueue(w, node, job, task, NO_EPOCH, NO_EPOCH)
     else:
-        send(w, t, node, w.work.home[job], LOST, job, task, node, NONE)
+        send(w, t, node, w.work.home[job], LOST, job, task_of(w, task), node, NONE)
 
 
 @inlined

@@ -18,12 +18,14 @@ from actors.nodes.waiting import remove
 
 @inlined
 def remaining_work(w, entry):
-    """Estimated work left in the entry's job, ns; a float, for a month of a large job does not fit an int64."""
+    """Estimated work left in the job, ns, or its tasks; a float, for months of a large job do not fit an int64."""
     rows = w.entries
     job = rows.job[entry]
     left = rows.left[entry]
     if w.rules.live == 1 and rows.task[entry] == NONE:
         left = w.work.end_task[job] - w.jobs.next_task[job]
+    if w.rules.by_tasks == 1:
+        return float(left)
     return float(left) * float(w.work.estimate[job])
 
 

@@ -7,6 +7,7 @@ passed on, not sent back, halves the messages; it costs no outcome, for the thie
 1. A slot falls idle and nothing waits: ask a random node.
 2. A node that is asked gives the group of short probes behind its first long entry (or behind the long task it
    runs): it sends them on to the thief.
+   Of a job with constraints those alone that the thief satisfies, and none of a job that says how its tasks must lie.
 3. If it has none, it passes the question on to another random node, up to `attempts` in all. So does one that is down:
    that stands for the thief, which would wait in vain and ask the next.
 """
@@ -16,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.eligible import is_eligible, placement_of
 from actors.kernel.faults import is_down
 from actors.kernel.queue import PROBE, STEAL, send
 from actors.kernel.random import LOOT, VICTIMS, below, next_bits, random_bits
@@ -100,8 +102,15 @@ def first_behind_long(w, victim):
 
 @inlined
 def is_loot(w, entry):
-    """Whether an entry may be stolen: a probe of a short job."""
+    """Whether an entry is a probe of a short job."""
     return entry != NONE and w.entries.is_long[entry] == 0 and w.entries.task[entry] == NONE
+
+
+@inlined
+def suits(w, entry, thief):
+    """Whether the thief may run the job of a probe. Nodes know the level at which a job starts; it stays as it is."""
+    job = w.entries.job[entry]
+    return placement_of(w, job) == 0 and is_eligible(w, job, thief)
 
 
 @inlined
@@ -135,9 +144,12 @@ def search(w, p, t, victim, thief, draws):
         entry, before = first_behind_long(w, victim)
         while given < p.limit and is_loot(w, entry):
             after = w.entries.next[entry]
-            give(w, t, victim, thief, entry, before, p.instant)
+            if suits(w, entry, thief):
+                give(w, t, victim, thief, entry, before, p.instant)
+                given += 1
+            else:
+                before = entry
             entry = after
-            given += 1
     else:
         given = loot_at_random(w, p, t, victim, thief, draws)
     if given > 0:
@@ -152,13 +164,13 @@ def loot_at_random(w, p, t, victim, thief, draws):
     count = 0
     entry, before = w.nodes.head[victim], NONE
     while entry != NONE:
-        count += 1 if is_loot(w, entry) else 0
+        count += 1 if is_loot(w, entry) and suits(w, entry, thief) else 0
         entry = w.entries.next[entry]
     wanted = min(count, p.limit)
     given, entry = 0, w.nodes.head[victim]
     while entry != NONE:
         after = w.entries.next[entry]
-        if is_loot(w, entry):
+        if is_loot(w, entry) and suits(w, entry, thief):
             bits = random_bits(w.seed, LOOT, draws, count)
             if below(bits, count) < wanted - given:
                 give(w, t, victim, thief, entry, before, p.instant)

@@ -7,6 +7,7 @@ stays in the queue until its job has no task left (Eagle, SoCC'16).
 """
 
 from actors.kernel.compiled import inlined
+from actors.kernel.eligible import run_time, task_of
 from actors.kernel.faults import EPOCH_SHIFT, NO_EPOCH, low_bits
 from actors.kernel.queue import DONE, NO_TASK, PLACED, PROBE, REQUEST, STARTED, TASK, TASK_END, send, wake
 from actors.kernel.world import N_BYPASSES, N_FINISHED, N_STARTED, NONE
@@ -18,10 +19,17 @@ from actors.nodes.waiting import enqueue, remove
 @inlined
 def node_event(w, node):
     """Handle a message to a node; True if a slot fell idle for want of work."""
+    serves, freed = take_in(w, node)
+    return serves and not serve(w, w.queue.now.time[0], node) and freed
+
+
+@inlined
+def take_in(w, node):
+    """Handle a message to a node, but for giving a slot away: whether one is to be, and whether it just fell free."""
     message = w.queue.now
     t, kind, job = message.time[0], message.kind[0], message.a[0]
     if w.faults.active == 1 and meet(w, node):
-        return False
+        return False, False
     task, serves, freed = NONE, False, False
     if kind == TASK_END:
         end_task(w, t, node, job, message.b[0], message.c[0])
@@ -41,19 +49,23 @@ def node_event(w, node):
         if kind == PLACED:
             enqueue(w, node, job, message.b[0], message.c[0], NO_EPOCH)
         else:
-            enqueue(w, node, job, NONE, message.b[0], message.c[0] >> EPOCH_SHIFT)
+            enqueue(w, node, job, NONE, task_of(w, message.b[0]), message.c[0] >> EPOCH_SHIFT)
         serves = w.nodes.idle[node] > 0
-    if serves:
-        return not serve(w, t, node) and freed
     if task != NONE:
         start_task(w, t, node, job, task)
-    return False
+    return serves, freed
 
 
 @inlined
 def serve(w, t, node):
     """Give an idle slot the entry whose turn it is; False if the queue is empty."""
     entry, before = next_entry(w, node)
+    return give_slot(w, t, node, entry, before)
+
+
+@inlined
+def give_slot(w, t, node, entry, before):
+    """Give an idle slot to an entry, `before` in front of it; False if there is none."""
     if entry == NONE:
         return False
     job, task = leave_queue(w, node, entry, before)
@@ -95,14 +107,15 @@ def leave_queue(w, node, entry, before):
 
 
 @inlined
-def start_task(w, t, node, job, task):
-    """Run a task in a slot that is held for it."""
+def start_task(w, t, node, job, bound):
+    """Run a task in a slot that is held for it; `bound` is the task with its job's level, as it came."""
+    task = task_of(w, bound)
     w.nodes.started[node] = t
     w.nodes.running[node] = job
     w.counts[N_STARTED + w.work.report_class[job]] += 1
     if w.faults.active == 1:
         link_running(w, t, node, job, task)
-    wake(w, t + w.duration[task], node, TASK_END, job, task, t)
+    wake(w, t + run_time(w, node, bound), node, TASK_END, job, task, t)
 
 
 @inlined

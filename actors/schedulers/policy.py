@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from workloads.errors import InputError
@@ -97,12 +97,15 @@ class Scheduler:
 
     Attributes:
         hybrid: it treats short and long jobs differently, and wants a cut-off.
+        constrained: it heeds the jobs' constraints.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
             runs it then.
         build: setting -> (World, the policy's own state) at time 0.
         advance: the compiled loop, (world, state, until_ns, most_events) -> why it stopped.
         host: for loops that stop with PYTHON: setting -> the Python side of one emulation.
         grow: for loops that stop with GROW for want of room in their own state: (world, state) -> state with more.
+        series: for schedulers that keep a table over time: (setting, state at the end) -> its arrays by name, as in
+            `actors.hosting.outcome.Share`.
         remade: for schedulers that the registry does not know by name: the call that makes it again in
             another process.
     """
@@ -115,9 +118,11 @@ class Scheduler:
     advance: Callable[..., int] = field(repr=False)
     family: str = "jobs"
     hybrid: bool = False
+    constrained: bool = False
     global_view: tuple[str, ...] = ()
     host: Callable[[Any], Host] | None = field(default=None, repr=False)
     grow: Callable[[Any, Any], Any] | None = field(default=None, repr=False)
+    series: Callable[[Any, Any], dict[str, Any]] | None = field(default=None, repr=False)
     remade: tuple[Callable[..., Any], tuple[Any, ...]] | None = field(default=None, repr=False)
 
     @property
@@ -128,6 +133,11 @@ class Scheduler:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Compiled loops do not travel: another process finds the scheduler by its name."""
         return self.remade or (_by_name, (self.name,))
+
+
+def heeding(scheduler: Scheduler, name: str) -> Scheduler:
+    """The same policy where it heeds the jobs' constraints, under a name of its own."""
+    return replace(scheduler, name=name, title=f"{scheduler.title}; heeds constraints", constrained=True)
 
 
 def _by_name(name: str) -> Scheduler:

@@ -7,7 +7,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from actors.schedulers.jobs import central_fifo, central_lwl, dist_lwl, eagle, hawk, random_placement, sparrow
+from actors.schedulers.jobs import (
+    central_fifo,
+    central_lwl,
+    dist_lwl,
+    eagle,
+    hawk,
+    phoenix,
+    random_placement,
+    sparrow,
+    yacc_d,
+)
 from actors.schedulers.jobs.own_central import wrap_own
 from actors.schedulers.policy import Scheduler
 from workloads.errors import InputError
@@ -24,6 +34,13 @@ BUILT_IN = (
     central_fifo.CENTRAL_FIFO,
     central_lwl.CENTRAL_LWL,
     dist_lwl.DIST_LWL,
+    sparrow.SPARROW_C,
+    hawk.HAWK_C,
+    eagle.EAGLE_C,
+    central_lwl.CENTRAL_C,
+    phoenix.PHOENIX,
+    phoenix.PHOENIX_RELEASED,
+    yacc_d.YACC_D,
 )
 
 

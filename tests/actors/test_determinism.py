@@ -12,6 +12,7 @@ from emulations import (
     MODERATE,
     OBSERVED,
     SMALL,
+    TWINS,
     VARIANTS,
     cases,
     differing,
@@ -42,7 +43,7 @@ def expected() -> dict[str, str]:
 def test_cases_cover_every_scheduler_there_is() -> None:
     from actors.schedulers.registry import BUILT_IN
 
-    assert {s.name for s in BUILT_IN} | {"own"} == set(VARIANTS)
+    assert {s.name for s in BUILT_IN} | {"own"} == set(VARIANTS) | set(TWINS)
     assert set(VARIANTS) - {"own"} <= set(scheduler_names("jobs"))
 
 

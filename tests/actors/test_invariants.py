@@ -21,8 +21,9 @@ from workloads.jobs import make_workload
 NS = 1_000_000_000
 
 # Bound at once a task is one hop away from its scheduler; a probe, a request and an answer are three.
-BOUND = {"random", "central-fifo", "central-lwl", "dist-lwl", "own"}
-KEEPS_PARTITION = {"random", "hawk", "eagle", "ideal-eagle", "central-lwl", "dist-lwl"}
+BOUND = {"random", "central-fifo", "central-lwl", "dist-lwl", "yacc-d", "own"}
+PROBES_SHORT = ("hawk", "eagle", "ideal-eagle", "phoenix", "phoenix-released")
+KEEPS_PARTITION = {"random", "central-lwl", "dist-lwl", "yacc-d", *PROBES_SHORT}
 
 
 @pytest.mark.parametrize("scheduler", VARIANTS)
@@ -93,7 +94,7 @@ def no_task_is_early(setting: Setting, outcome: Outcome, hops: int) -> None:
     _, start, _ = columns(outcome)
     if setting.parameters.get("late_binding"):
         hops = 3
-    elif setting.scheduler.name in ("hawk", "eagle", "ideal-eagle"):
+    elif setting.scheduler.name in PROBES_SHORT:
         hops = np.where(long_jobs(setting)[job_of_task(setting)], 1, 3)
     least = round(setting.network.delay_s * NS)
     assert (start >= submit_of_task(setting) + hops * least).all()
@@ -137,11 +138,9 @@ def counters_add_up(scheduler: str, setting: Setting, outcome: Outcome) -> None:
     late = parameters.get("late_binding", False)
     by_probe = {
         "sparrow": np.ones_like(long),
-        "hawk": ~long,
-        "eagle": ~long,
-        "ideal-eagle": ~long,
         "central-lwl": np.full_like(long, late),
         "dist-lwl": np.full_like(long, late),
+        **dict.fromkeys(PROBES_SHORT, ~long),
     }.get(scheduler, np.zeros_like(long))
     placed = int(tasks[~by_probe].sum())
     if parameters.get("sampling", "batch-late") != "batch-late":
@@ -150,7 +149,7 @@ def counters_add_up(scheduler: str, setting: Setting, outcome: Outcome) -> None:
     if parameters.get("sampling") == "per-task":
         ratio = math.ceil(ratio)
     probes = int(np.maximum(np.ceil(ratio * tasks[by_probe]), least).sum())
-    if late and scheduler in ("hawk", "eagle", "ideal-eagle"):
+    if late and scheduler in PROBES_SHORT:
         probes, placed = probes + placed, 0
     assert counters.get("probes", 0) == probes
     assert counters.get("placements", 0) == placed

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from clusters.cluster import load_cluster
 from workloads.catalogue import save_workload
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.jobs import make_workload
@@ -66,6 +67,43 @@ def test_such_jobs_are_dropped_and_counted_where_that_is_asked_for(folder: Path,
     assert "2 jobs have constraints, which random cannot heed" in ended.err
     notes = json.loads(Path("r/manifest.json").read_text())["notes"]
     assert any("1 of 4 jobs dropped" in note for note in notes)
+
+
+def test_a_scheduler_that_heeds_them_runs_tasks_where_they_may_run(folder: Path, emu: Cli) -> None:
+    import pyarrow.parquet as pq
+
+    options = ("--infeasible", "drop", "--set", "output.tasks=true")
+    ended = emu(*RUN[:2], "sparrow-c", *RUN[3:], *options)
+    assert ended.code == 0, ended.err
+    assert "have constraints" not in ended.err
+    tasks = pq.read_table("r/tasks.parquet")
+    of_large = [
+        node for node, job in zip(*(tasks[c].to_pylist() for c in ("node", "job_id")), strict=True) if job
+    ]
+    cores = load_cluster("two.toml").attribute("cores")
+    assert len(of_large) == 3
+    assert (cores[of_large] == 16).all()
+    ended = emu(*RUN[:2], "sparrow", *RUN[3:9], "s", *options)
+    assert "which sparrow cannot heed: tasks run on any node; heeded by sparrow-c" in ended.err
+
+
+def test_nodes_run_tasks_by_their_speed_where_that_is_asked_for(folder: Path, emu: Cli) -> None:
+    save_workload(make_workload("even", [0, 100], [1, 1], [4, 8]), "even")
+    Path("fast.toml").write_text('[[machines]]\ntype = "fast"\ncount = 3\nspeed = 4\n')
+    options = (
+        "--workload",
+        "even",
+        "--cluster",
+        "fast.toml",
+        "--in-process",
+        "--json",
+        "--set",
+        "network.delay=0",
+    )
+    slow = json.loads(emu("run", "--scheduler", "random", *options).out)
+    fast = json.loads(emu("run", "--scheduler", "random", *options, "--set", "machine_speed=true").out)
+    assert slow["jobs"]["all"]["mean"] == 6
+    assert fast["jobs"]["all"]["mean"] == 1.5
 
 
 def test_sweeps_drop_them_too(folder: Path, emu: Cli) -> None:

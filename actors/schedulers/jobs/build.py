@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from actors.constraints import make_eligible
 from actors.dynamics import durations_ns, expect_failures, make_faults
 from actors.kernel.compiled import entry
 from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, make_cost
@@ -79,6 +80,8 @@ def build_world(
         task_records=records(TASK_RECORD, 0),
         cost=_cost(setting.costs, schedulers + 2),
         faults=faults,
+        eligible=make_eligible(setting),
+        speed=read_only(setting.cluster.attribute("speed") if setting.machine_speed else np.zeros(0)),
         seed=setting.seed,
     )
     homes, first_jobs = np.unique(work.home, return_index=True)

@@ -9,6 +9,8 @@ authors of Eagle.
 
 **Deviations from the paper.** None known; the authors' simulator binds late (a placement takes the job's next
 task when its turn comes): `late_binding=true`.
+
+`central-c` heeds constraints: a task goes to the node with the least work left of those that its job may use.
 """
 
 from typing import NamedTuple
@@ -32,7 +34,7 @@ from actors.schedulers.jobs.least_work import (
     replace,
     send_assigned,
 )
-from actors.schedulers.policy import Parameter, Scheduler
+from actors.schedulers.policy import Parameter, Scheduler, heeding
 
 
 class State(NamedTuple):
@@ -108,3 +110,5 @@ CENTRAL_LWL = Scheduler(
     advance=advance,
     hybrid=True,
 )
+
+CENTRAL_C = heeding(CENTRAL_LWL, "central-c")

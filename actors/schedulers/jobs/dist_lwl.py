@@ -40,10 +40,10 @@ from actors.kernel.queue import (
     RUNNING,
     TASK_END,
     send,
-    wake,
 )
 from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules
 from actors.nodes.failing import is_void
+from actors.nodes.reporting import change_load
 from actors.nodes.worker import node_event
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
@@ -74,16 +74,6 @@ class State(NamedTuple):
     jitter_step: int  # ns
     heartbeat: int  # ns
     global_view: int
-
-
-@inlined
-def change_load(w, p, t, node, amount):
-    """A node's load changes; it is to report that at the first heartbeat from `t` on."""
-    p.load[node] += amount
-    if not p.to_report[node]:  # heartbeats with nothing to report are left out
-        p.to_report[node] = True
-        next_beat = (t + p.heartbeat - 1) // p.heartbeat * p.heartbeat
-        wake(w, next_beat, node, HEARTBEAT, NONE, NONE, NONE)
 
 
 @inlined

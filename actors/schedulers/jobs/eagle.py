@@ -21,6 +21,9 @@ short partition, the last round goes to any node and is accepted. Draws with rep
 as the authors simulate them, are parameters. The paper does not say what becomes of a probe that a node's failure has
 lost: it goes to any node that is up, and may be rejected there, unless the whole short partition is down.
 
+`eagle-c` heeds constraints: each draw is among the nodes that the job may use. Where none of them is in the short
+partition, the last round goes to any of them and is accepted.
+
 References: Job-aware Scheduling in Eagle: Divide and Stick to Your Probes, doi 10.1145/2987550.2987563
 """
 
@@ -31,6 +34,13 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
+from actors.kernel.eligible import (
+    eligible_before,
+    eligible_count,
+    eligible_node,
+    is_constrained,
+    with_level,
+)
 from actors.kernel.faults import epoch_bits, is_down, is_known_down, low_bits
 from actors.kernel.queue import (
     ARRIVAL,
@@ -85,7 +95,8 @@ from actors.schedulers.jobs.shared_state import (
     set_bit,
 )
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
-from actors.schedulers.policy import Parameter, Scheduler
+from actors.schedulers.jobs.spreading import is_open
+from actors.schedulers.policy import Parameter, Scheduler, heeding
 
 LAST_ROUND = np.int64(1 << 30)  # a probe of this round is never rejected
 
@@ -118,10 +129,17 @@ def on_arrival(w, p, t, me, job):
 
 
 @inlined
-def reject(w, t, node, job, next_round):
-    """Step 1: a node with long work sends a probe back, with the version of the picture it has."""
+def reject(w, t, node):
+    """Step 1: a node with long work sends a probe back, with the version of its picture; False if it has none."""
+    message = w.queue.now
+    job, this_round = message.a[0], low_bits(message.c[0])
+    if message.kind[0] != PROBE or w.nodes.longs[node] == 0 or w.work.is_long[job] == 1:
+        return False
+    if this_round == LAST_ROUND or is_down(w, node):
+        return False
     w.counts[N_REJECTIONS] += 1
-    send(w, t, node, w.work.home[job], REJECTED, job, w.nodes.version[node], next_round, NONE)
+    send(w, t, node, w.work.home[job], REJECTED, job, w.nodes.version[node], this_round + 1, NONE)
+    return True
 
 
 @inlined
@@ -152,35 +170,49 @@ def probe_free(w, p, t, me, job, count, version, this_round):
 
     A free node that is known to be down is no choice: the probe would be lost, sent again, rejected and come here anew.
     """
-    left = w.work.end_task[job] - w.work.first_task[job]
-    short_only = p.placer.first if p.placer.first > 0 else w.nodes.size
+    left = with_level(w, job, w.work.end_task[job] - w.work.first_task[job])
+    short_only = eligible_before(w, job, p.placer.first)
+    if short_only == 0:
+        short_only = eligible_count(w, job)
     for _ in range(count):
         w.jobs.draws[job] += 1
         draw = w.jobs.draws[job]
         node, shown_round = NONE, this_round
         if version != NONE:
-            node = draw_free(p.shared, version, w.nodes.size, w.seed, job, draw)
+            node = draw_free(w, p.shared, version, job, draw)
+            if node == NONE:
+                version = NONE  # there is none for the others either
         if node == NONE or is_known_down(w, node):
             shown_round = LAST_ROUND
-            node = next_up(w, below(random_bits(w.seed, LAST_RETRIES, job, draw), short_only), short_only)
+            place = below(random_bits(w.seed, LAST_RETRIES, job, draw), short_only)
+            node = next_open(w, job, place, short_only)
         send(w, t, me, node, PROBE, job, left, shown_round | epoch_bits(w, job), NONE)
 
 
 @inlined
-def next_up(w, node, end):
-    """The node, or if that is known to be down the next one of [0, end) that is not; the node itself if all are."""
-    if w.faults.active == 1:
+def next_open(w, job, place, end):
+    """The job's node at a place, or the next one that is not known to be down and may run a task; itself if none may.
+
+    The places are those below `end`. A job with constraints, which may have few of them, takes those behind them next.
+    """
+    if w.faults.active == 1 or is_constrained(w, job):
         for i in range(end):
-            if not is_known_down(w, (node + i) % end):
-                return (node + i) % end
-    return node
+            node = eligible_node(w, job, (place + i) % end)
+            if is_open(w, job, node):
+                return node
+        if is_constrained(w, job):
+            for i in range(end, eligible_count(w, job)):
+                node = eligible_node(w, job, i)
+                if is_open(w, job, node):
+                    return node
+    return eligible_node(w, job, place)
 
 
 @compiled
 def on_lost(w, p, t, me, job, task, node, start):
     """A node's failure has lost a task or a probe: it is placed, or sent, again."""
     if w.work.is_long[job] == 0:
-        probe_again(w, t, me, job, task, start, round_again(w, p))
+        probe_again(w, t, me, job, task, start, round_again(w, p, job))
         return
     if node != NONE and note_end(w, p.placer, job, node) == 0:
         change_bit(w, p.shared, t, node, 0)
@@ -192,14 +224,50 @@ def on_lost(w, p, t, me, job, task, node, start):
 
 
 @inlined
-def round_again(w, p):
+def round_again(w, p, job):
     """The round of a probe that is sent in place of a lost one: the first, if a last one has somewhere to go."""
     if p.ideal == 1:
         return LAST_ROUND
+    if is_constrained(w, job):  # a last one goes to any node that the job may use, if it must
+        return FIRST_ROUND
     for node in range(p.placer.first):
         if not is_known_down(w, node):
             return FIRST_ROUND
     return FIRST_ROUND if p.placer.first == 0 else LAST_ROUND
+
+
+@inlined
+def on_scheduler(w, p, t, kind, me, job):
+    """Handle a message to a scheduler."""
+    message = w.queue.now
+    if kind == REQUEST:
+        if w.work.is_long[job] == 1:
+            note_start(w, p.placer, job, message.b[0], t)
+        on_request(w, t, me, job, message.b[0])
+    elif kind == DONE:
+        if w.work.is_long[job] == 1 and note_end(w, p.placer, job, message.b[0]) == 0:
+            change_bit(w, p.shared, t, message.b[0], 0)
+        on_done(w, job, message.c[0], message.d[0])
+    elif kind == STARTED:
+        note_start(w, p.placer, job, message.b[0], message.c[0])
+    elif kind == REJECTED:
+        on_rejected(w, t, me, job, message.b[0], message.c[0])
+    elif kind == RETRY:
+        on_retry(w, p, t, me, job, message.b[0])
+    elif kind == ARRIVAL:
+        on_arrival(w, p, t, me, job)
+    elif kind == PUBLISHED:
+        set_bit(p.shared, message.a[0], message.b[0])
+    elif kind == LOST:
+        on_lost(w, p, t, me, job, message.b[0], message.c[0], message.d[0])
+    elif kind == NODE_DOWN or kind == NODE_UP:
+        hear_of_node(w, p.placer.ledger)
+
+
+@inlined
+def lacks_room(w, p):
+    """Whether the log of changes is too short for those of one event."""
+    return w.faults.active == 1 and p.shared.previous.size - p.shared.length[0] < w.queue.room
 
 
 @entry
@@ -207,46 +275,16 @@ def advance(w, p, until, most):
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
-        if w.faults.active == 1 and p.shared.previous.size - p.shared.length[0] < w.queue.room:
+        if lacks_room(w, p):
             return GROW
         why = take(w, until)
         if why != RUNNING:
             return why
-        t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
-        if me < w.nodes.size:
-            this_round = low_bits(message.c[0])
-            if (
-                kind == PROBE
-                and w.nodes.longs[me] > 0
-                and w.work.is_long[job] == 0
-                and this_round != LAST_ROUND
-                and not is_down(w, me)
-            ):
-                reject(w, t, me, job, this_round + 1)
-            else:
-                node_event(w, me)
-        elif kind == REQUEST:
-            if w.work.is_long[job] == 1:
-                note_start(w, p.placer, job, message.b[0], t)
-            on_request(w, t, me, job, message.b[0])
-        elif kind == DONE:
-            if w.work.is_long[job] == 1 and note_end(w, p.placer, job, message.b[0]) == 0:
-                change_bit(w, p.shared, t, message.b[0], 0)
-            on_done(w, job, message.c[0], message.d[0])
-        elif kind == STARTED:
-            note_start(w, p.placer, job, message.b[0], message.c[0])
-        elif kind == REJECTED:
-            on_rejected(w, t, me, job, message.b[0], message.c[0])
-        elif kind == RETRY:
-            on_retry(w, p, t, me, job, message.b[0])
-        elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, job)
-        elif kind == PUBLISHED:
-            set_bit(p.shared, message.a[0], message.b[0])
-        elif kind == LOST:
-            on_lost(w, p, t, me, job, message.b[0], message.c[0], message.d[0])
-        elif kind == NODE_DOWN or kind == NODE_UP:
-            hear_of_node(w, p.placer.ledger)
+        t, me = message.time[0], message.dst[0]
+        if me >= w.nodes.size:
+            on_scheduler(w, p, t, message.kind[0], me, message.a[0])
+        elif not reject(w, t, me):
+            node_event(w, me)
     return RUNNING
 
 
@@ -255,8 +293,8 @@ def grow(world, state):
     return state._replace(shared=grow_shared_state(state.shared, world.queue.room))
 
 
-def build(setting, ideal=False):
-    """The world and the scheduler's state at time 0."""
+def build(setting, ideal=False, least_sends=0):
+    """The world and the scheduler's state at time 0; `least_sends` where handlers send so many messages for any job."""
     p = setting.parameters
     nodes, late = setting.cluster.num_nodes, p["late_binding"]
     longs = long_jobs(setting)
@@ -266,11 +304,11 @@ def build(setting, ideal=False):
             shortest_first=int(p["shortest_first"]),
             sticky=int(p["sticky"]),
             slack=p["slack"],
-            live=int(p["live_progress"]),
+            live=int(p.get("live_progress", False)),
             bound_all=0,
             report_start=int(not late),
         ),
-        most_sends=lambda tasks: most_probes(p["probe_ratio"], p["least_probes"], tasks),
+        most_sends=lambda tasks: max(most_probes(p["probe_ratio"], p["least_probes"], tasks), least_sends),
         schedulers=p["schedulers"],
         central_jobs=longs,
     )
@@ -325,6 +363,8 @@ EAGLE = Scheduler(
     hybrid=True,
     global_view=("live_progress",),
 )
+
+EAGLE_C = heeding(EAGLE, "eagle-c")
 
 IDEAL_EAGLE = Scheduler(
     name="ideal-eagle",

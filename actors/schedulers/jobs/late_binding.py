@@ -10,11 +10,12 @@ A lost probe is sent again as long as its job has tasks to hand out. Both go to 
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.faults import draw_up, epoch_bits, keep_task, look_again, next_again
+from actors.kernel.eligible import is_relaxed, with_level
+from actors.kernel.faults import epoch_bits, keep_task, look_again, next_again
 from actors.kernel.queue import ARRIVAL, NO_TASK, PLACED, PROBE, TASK, send, wake
-from actors.kernel.world import N_ARRIVED, N_EMPTY, N_SENT_AGAIN, NONE
-
-NODE_0 = np.int64(0)
+from actors.kernel.world import N_ARRIVED, N_EMPTY, N_REFUSALS, N_RELAXED, N_SENT_AGAIN, NONE
+from actors.schedulers.jobs.probing import FIRST_ROUND
+from actors.schedulers.jobs.spreading import NODE_0, draw_node, hold, may_run, must_spread, release
 
 
 @inlined
@@ -22,6 +23,8 @@ def next_arrival(w, me, job):
     """Job `job` has arrived: count it, and wait for this scheduler's next one."""
     tasks = w.work.end_task[job] - w.work.first_task[job]
     w.counts[N_ARRIVED + w.work.report_class[job]] += tasks
+    if is_relaxed(w, job):
+        w.counts[N_RELAXED] += 1
     following = w.work.next_job[job]
     if following != NONE:
         wake(w, w.work.submit[following], me, ARRIVAL, following, NONE, NONE)
@@ -33,15 +36,53 @@ def on_request(w, t, me, job, node):
     """A probe's turn has come at `node`: give it the job's next task, or say that there is none."""
     task, end, kind = w.jobs.next_task[job], w.work.end_task[job], NO_TASK
     incarnation = w.queue.now.c[0]
+    if w.eligible.active == 1:
+        if is_refused(w, job, node):
+            refuse(w, t, me, job, node, incarnation)
+            return
+        if w.eligible.jobs.placed[job] == 0 and tasks_left(w, job) > 0:
+            hold(w, job, node)
     if w.faults.active == 1 and w.faults.jobs.lost[job] > 0:
-        task = next_again(w, job)
+        task = with_level(w, job, next_again(w, job))
         kind = TASK
     elif task < end:
         w.jobs.next_task[job] = task + 1
+        task = with_level(w, job, task)
         kind = TASK
     else:
         w.counts[N_EMPTY] += 1
     send(w, t, me, node, kind, job, task, tasks_left(w, job) | epoch_bits(w, job), incarnation)
+
+
+@inlined
+def is_refused(w, job, node):
+    """Whether there are tasks, but none that the node may run: those of its job must be spread."""
+    return (
+        must_spread(w, job)
+        and w.eligible.jobs.placed[job] == 0
+        and tasks_left(w, job) > 0
+        and not may_run(w, job, node)
+    )
+
+
+@compiled
+def refuse(w, t, me, job, node, incarnation):
+    """A node may run no task of the job: it gets none, and a probe goes to a node that may in its place."""
+    w.counts[N_REFUSALS] += 1
+    send(w, t, me, node, NO_TASK, job, NONE, tasks_left(w, job) | epoch_bits(w, job), incarnation)
+    probe_one(w, t, me, job, FIRST_ROUND)
+
+
+@compiled
+def probe_one(w, t, me, job, this_round):
+    """A probe to a random node that may run a task of the job and is up; False if there is none, and it must wait."""
+    node = draw_node(w, job, NODE_0)
+    if node == NONE:
+        look_again(w, t, me, job, NONE)
+        return False
+    left = with_level(w, job, tasks_left(w, job))
+    send(w, t, me, node, PROBE, job, left, this_round | epoch_bits(w, job), NONE)
+    return True
 
 
 @inlined
@@ -78,14 +119,10 @@ def note_lost(w, job, task, start):
 @compiled
 def probe_again(w, t, me, job, task, start, this_round):
     """Late binding: something is lost; a probe goes to a random node that is up, if one is needed."""
-    if not note_lost(w, job, task, start):
-        return
-    node = draw_up(w, job, NODE_0)
-    if node == NONE:
-        look_again(w, t, me, job, NONE)
-        return
-    w.counts[N_SENT_AGAIN] += 1
-    send(w, t, me, node, PROBE, job, tasks_left(w, job), this_round | epoch_bits(w, job), NONE)
+    if task != NONE:
+        release(w, job, w.queue.now.c[0])
+    if note_lost(w, job, task, start) and probe_one(w, t, me, job, this_round):
+        w.counts[N_SENT_AGAIN] += 1
 
 
 @compiled
@@ -93,9 +130,11 @@ def send_again(w, t, me, job, task, start, first):
     """Bound placement: a task is lost; it goes to a random node from `first` on that is up."""
     if start != NONE:
         w.jobs.start[job] = min(w.jobs.start[job], start)
-    node = draw_up(w, job, first)
+    release(w, job, w.queue.now.c[0])
+    node = draw_node(w, job, first)
     if node == NONE:
         look_again(w, t, me, job, task)
         return
     w.counts[N_SENT_AGAIN] += 1
-    send(w, t, me, node, PLACED, job, task, np.int64(1), NONE)
+    hold(w, job, node)
+    send(w, t, me, node, PLACED, job, with_level(w, job, task), np.int64(1), NONE)

@@ -7,6 +7,9 @@ one to the node that waits least; ties go to the node that has just been given a
 One pass over the nodes picks the k least for a job of k tasks; O(N + k log k) for most jobs.
 
 A node that is known to be down has DOWN more work than is there, so that it is chosen only if there is no other.
+
+Of a job with constraints the nodes that it may use are walked, not the cluster. One whose tasks must be spread gets its
+nodes one by one. A long job keeps to the nodes for long jobs as far as those that it may use suffice.
 """
 
 from typing import NamedTuple
@@ -14,11 +17,20 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.eligible import (
+    eligible_before,
+    eligible_count,
+    is_constrained,
+    listed,
+    listing_of,
+    with_level,
+)
 from actors.kernel.faults import epoch_bits, hear, is_known_down, look_again
 from actors.kernel.queue import NODE_UP, PLACED, PROBE, records, send
 from actors.kernel.random import JITTER, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, NEVER, NONE
 from actors.schedulers.jobs.late_binding import note_lost, tasks_left
+from actors.schedulers.jobs.spreading import hold, may_run, must_spread, release, settle_rack
 
 IDLE = np.int64(-1)
 DOWN = np.int64(1) << 61  # ns
@@ -114,10 +126,21 @@ def sink_better(choice, i, size):
 
 
 @inlined
-def choose_idle(ledger, choice, first, k):
-    """Put the first `k` nodes without work into `choice[:k]`, in order of id; False if there are fewer."""
+def first_place(w, placer, job):
+    """The first place among the job's nodes that it is to be placed on: of a node for long jobs, if it is long."""
+    begin = eligible_before(w, job, placer.first)
+    if is_constrained(w, job) and begin == eligible_count(w, job):
+        return np.int64(0)
+    return begin
+
+
+@inlined
+def choose_idle(w, ledger, choice, job, begin, k):
+    """Put the job's first `k` nodes without work into `choice[:k]`, in order of id; False if there are fewer."""
+    low, first = listing_of(w, job)
     found = 0
-    for node in range(first, ledger.work.size):
+    for i in range(begin, eligible_count(w, job)):
+        node = listed(w, low, first, i)
         if ledger.work[node] <= 0:
             choice.wait[found], choice.node[found] = IDLE, node
             found += 1
@@ -127,17 +150,22 @@ def choose_idle(ledger, choice, first, k):
 
 
 @compiled
-def choose_least(ledger, choice, t, first, k, jitter, step, seed, job):
-    """Put the `k` nodes that wait least into `choice[:k]`, best on top; 0 to `jitter` random steps are added."""
-    if jitter == 0 and choose_idle(ledger, choice, first, k):
+def choose_least(w, ledger, choice, t, job, begin, k, jitter, step):
+    """Put the job's `k` nodes that wait least into `choice[:k]`, best on top; 0 to `jitter` random steps are added.
+
+    Its nodes from place `begin` on are considered.
+    """
+    if jitter == 0 and choose_idle(w, ledger, choice, job, begin, k):
         return
+    low, first = listing_of(w, job)
     size = 0
-    for node in range(first, ledger.work.size):
+    for place in range(begin, eligible_count(w, job)):
+        node = listed(w, low, first, place)
         wait = waiting(ledger, node, t)
         if size == k and wait >= choice.wait[0]:
             continue
         if jitter > 0:
-            wait += below(random_bits(seed, JITTER, job, node), jitter + 1) * step
+            wait += below(random_bits(w.seed, JITTER, job, node), jitter + 1) * step
         if size < k:
             choice.wait[size], choice.node[size] = wait, node
             size += 1
@@ -169,10 +197,52 @@ def assign(ledger, choice, k, assigned, count, estimate):
 def place_tasks(w, placer, t, job, jitter, step):
     """Choose a node for each task of a job, into `placer.assigned`; returns how many tasks there are."""
     count = w.work.end_task[job] - w.work.first_task[job]
-    k = min(count, placer.ledger.work.size - placer.first)
-    choose_least(placer.ledger, placer.choice, t, placer.first, k, jitter, step, w.seed, job)
-    assign(placer.ledger, placer.choice, k, placer.assigned, count, w.work.estimate[job])
+    settle_rack(w, job, placer.first)
+    if must_spread(w, job):
+        spread_tasks(w, placer, t, job, count, jitter, step)
+    else:
+        begin = first_place(w, placer, job)
+        k = min(count, eligible_count(w, job) - begin)
+        choose_least(w, placer.ledger, placer.choice, t, job, begin, k, jitter, step)
+        assign(placer.ledger, placer.choice, k, placer.assigned, count, w.work.estimate[job])
     return count
+
+
+@compiled
+def spread_tasks(w, placer, t, job, count, jitter, step):
+    """Choose a node for each task of a job whose tasks must be spread, into `placer.assigned`."""
+    w.eligible.jobs.placed[job] = 1
+    for i in range(count):
+        node = place_one(w, placer, t, job, jitter, step)
+        placer.assigned[i] = node
+        hold(w, job, node)
+
+
+@compiled
+def place_one(w, placer, t, job, jitter, step):
+    """The node that waits least of those that may run a task of the job; a long job tries those for long ones first."""
+    begin = first_place(w, placer, job)
+    node = least_of(w, placer.ledger, t, job, begin, jitter, step)
+    if is_constrained(w, job) and begin > 0 and (node == NONE or is_known_down(w, node)):
+        node = least_of(w, placer.ledger, t, job, np.int64(0), jitter, step)
+    return node
+
+
+@compiled
+def least_of(w, ledger, t, job, begin, jitter, step):
+    """The one of the job's nodes from place `begin` on that waits least and may run a task of it, or NONE."""
+    low, first = listing_of(w, job)
+    best, least = NONE, NEVER
+    for i in range(begin, eligible_count(w, job)):
+        node = listed(w, low, first, i)
+        wait = waiting(ledger, node, t)
+        if jitter > 0:
+            wait += below(random_bits(w.seed, JITTER, job, node), jitter + 1) * step
+        if wait < least and may_run(w, job, node):
+            best, least = node, wait
+            if wait == IDLE:
+                break
+    return best
 
 
 @inlined
@@ -196,7 +266,7 @@ def send_assigned(w, placer, t, me, job, count, version):
         if placer.late == 1:
             b, c = count, 0
         else:
-            b, c = first + i, count
+            b, c = with_level(w, job, first + i), count
         send(w, t, me, placer.assigned[i], kind, job, b, c, version)
 
 
@@ -231,18 +301,18 @@ def hear_of_node(w, ledger):
 @compiled
 def place_again(w, placer, t, me, job, task, start, jitter, step):
     """A task or a probe is lost: one goes to the node that waits least; that node, or NONE if none is sent."""
-    ledger = placer.ledger
+    release(w, job, w.queue.now.c[0])
     if placer.late == 1:
         if not note_lost(w, job, task, start):
             return NONE
         task = NONE
     elif start != NONE:
         w.jobs.start[job] = min(w.jobs.start[job], start)
-    choose_least(ledger, placer.choice, t, placer.first, ONE, jitter, step, w.seed, job)
-    node = placer.choice.node[0]
+    node = place_one(w, placer, t, job, jitter, step)
     if is_known_down(w, node):
         look_again(w, t, me, job, task)
         return NONE
+    hold(w, job, node)
     w.counts[N_SENT_AGAIN] += 1
     return node
 
@@ -253,7 +323,7 @@ def send_one(w, placer, t, me, job, task, node, version):
     if placer.late == 1:
         send(w, t, me, node, PROBE, job, tasks_left(w, job), epoch_bits(w, job), version)
     else:
-        send(w, t, me, node, PLACED, job, task, ONE, version)
+        send(w, t, me, node, PLACED, job, with_level(w, job, task), ONE, version)
 
 
 @inlined

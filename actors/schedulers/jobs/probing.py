@@ -6,9 +6,18 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import inlined
+from actors.kernel.eligible import (
+    OVER_NODES,
+    eligible_count,
+    eligible_node,
+    is_constrained,
+    placement_of,
+    with_level,
+)
 from actors.kernel.queue import PROBE, send
 from actors.kernel.random import PROBES, below, random_bits
 from actors.kernel.world import N_PROBES, NONE
+from actors.schedulers.jobs.spreading import NODE_0, settle_rack
 
 FIRST_ROUND = np.int64(0)
 
@@ -47,11 +56,20 @@ def probes_of(probing, tasks):
 
 @inlined
 def draw_nodes(w, probing, job, count):
-    """Draw `count` nodes into `probing.nodes`: all different, or with replacement.
+    """Draw `count` nodes that the job may use into `probing.nodes`, as `draw_places` does their places."""
+    draw_places(w, probing, job, count, eligible_count(w, job))
+    if is_constrained(w, job):
+        for i in range(count):
+            probing.nodes[i] = eligible_node(w, job, probing.nodes[i])
+
+
+@inlined
+def draw_places(w, probing, job, count, n):
+    """Draw `count` of `n` places into `probing.nodes`: all different, or with replacement.
 
     If there are more probes than nodes, every node comes in turn first, and the rest is drawn.
     """
-    n, nodes = w.nodes.size, probing.nodes
+    nodes = probing.nodes
     in_turn = 0 if probing.replacement == 1 else count - count % n
     for i in range(in_turn):
         nodes[i] = i % n
@@ -70,8 +88,12 @@ def draw_nodes(w, probing, job, count):
 
 @inlined
 def send_probes(w, t, me, probing, job, tasks, count, first_round):
-    """Probe `count` nodes for a job of `tasks` tasks."""
+    """Probe `count` nodes for a job of `tasks` tasks; where no two may share a node, each at most once."""
+    settle_rack(w, job, NODE_0)
+    if placement_of(w, job) & OVER_NODES != 0:
+        count = min(count, eligible_count(w, job))
     draw_nodes(w, probing, job, count)
     w.counts[N_PROBES] += count
+    left = with_level(w, job, tasks)
     for i in range(count):
-        send(w, t, me, probing.nodes[i], PROBE, job, tasks, first_round, NONE)
+        send(w, t, me, probing.nodes[i], PROBE, job, left, first_round, NONE)

@@ -8,6 +8,7 @@ the m least loaded of all the nodes probed for the job.
 2. A node answers at once: entries that wait, less its idle slots.
    One that is down counts as the longest queue there is, when its failure has been detected.
 3. When all answers are there, bind each task to a node and send it. Queues may have changed by then.
+   Tasks that must be spread go one by one to the shortest queue of a node that may run them, if need be to another one.
 """
 
 from typing import NamedTuple
@@ -15,11 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.faults import is_down
+from actors.kernel.eligible import eligible_count, eligible_node, with_level
+from actors.kernel.faults import is_down, look_again
 from actors.kernel.queue import ASK_LENGTH, LENGTH, PLACED, records, send, wake
 from actors.kernel.random import PROBES, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, NONE
 from actors.schedulers.jobs.least_work import CHOICE, sink_worse
+from actors.schedulers.jobs.spreading import NODE_0, draw_node, hold, may_run, must_spread
 
 LONGEST = np.int64(1) << 40
 ANSWER = np.dtype([("node", "i8"), ("length", "i8")])
@@ -46,7 +49,7 @@ def ask_lengths(w, p, t, me, job, count, nodes):
     w.counts[N_PROBES] += count
     for i in range(count):
         if p.per_task == 1:
-            node = below(random_bits(w.seed, PROBES, job, i), w.nodes.size)
+            node = eligible_node(w, job, below(random_bits(w.seed, PROBES, job, i), eligible_count(w, job)))
         else:
             node = nodes[i]
         send(w, t, me, node, ASK_LENGTH, job, i, NONE, NONE)
@@ -77,14 +80,42 @@ def on_length(w, p, t, me, job, i, node, length):
     w.jobs.answers[job] += 1
     if w.jobs.answers[job] == end - first:
         tasks = w.work.end_task[job] - w.work.first_task[job]
+        w.counts[N_PLACEMENTS] += tasks
+        if must_spread(w, job):
+            place_spread(w, p, t, me, job, tasks)
+            return
         if p.per_task == 1:
             choose_per_task(p, first, end, tasks)
         else:
             choose_of_all(p, first, end, tasks)
-        w.counts[N_PLACEMENTS] += tasks
-        for task in range(tasks):
-            chosen = p.answers.node[first + p.choice.node[task]]
-            send(w, t, me, chosen, PLACED, job, w.work.first_task[job] + task, tasks, NONE)
+        for i in range(tasks):
+            chosen = p.answers.node[first + p.choice.node[i]]
+            task = with_level(w, job, w.work.first_task[job] + i)
+            send(w, t, me, chosen, PLACED, job, task, tasks, NONE)
+
+
+@compiled
+def place_spread(w, p, t, me, job, tasks):
+    """Step 3 for tasks that must be spread."""
+    first = p.first_answer[job]
+    each = (p.first_answer[job + 1] - first) // tasks
+    for i in range(tasks):
+        begin, end = first, p.first_answer[job + 1]
+        if p.per_task == 1:
+            begin, end = first + i * each, first + (i + 1) * each
+        node, shortest = NONE, LONGEST + 1
+        for place in range(begin, end):
+            length = p.answers.length[place]
+            if length < shortest and may_run(w, job, p.answers.node[place]):
+                node, shortest = p.answers.node[place], length
+        if node == NONE:
+            node = draw_node(w, job, NODE_0)
+        task = w.work.first_task[job] + i
+        if node == NONE:
+            look_again(w, t, me, job, task)
+        else:
+            hold(w, job, node)
+            send(w, t, me, node, PLACED, job, with_level(w, job, task), tasks, NONE)
 
 
 @compiled

@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.kernel.compiled import compiled, inlined
+from actors.kernel.compiled import inlined
+from actors.kernel.eligible import eligible_count, eligible_node
 from actors.kernel.queue import PUBLISHED, publish
 from actors.kernel.random import RETRIES, below, random_bits
 from actors.kernel.world import NONE
+from actors.schedulers.jobs.spreading import may_run, must_spread
 
 TRIES = 1024  # random nodes looked at before all are counted: twice a pass over 15,000 nodes costs as much
 
@@ -67,24 +69,33 @@ def change_bit(w, shared, t, node, bit):
         publish(w, t, PUBLISHED, node, bit, NONE)
 
 
-@compiled
-def draw_free(shared, version, end, seed, job, counter):
-    """A random node of [0, end) whose bit is clear in `version`; NONE if there is none.
+@inlined
+def is_free(w, shared, version, job, node):
+    """Whether a node's bit is clear in the given version, and it may run another task of the job."""
+    return bit_at(shared, node, version) == 0 and (not must_spread(w, job) or may_run(w, job, node))
+
+
+@inlined
+def draw_free(w, shared, version, job, counter):
+    """A random node that may run a task of the job and whose bit is clear in `version`; NONE if there is none.
 
     Most draws need a few tries; if nearly all bits are set, the free nodes are counted instead.
     """
+    end = eligible_count(w, job)
     for i in range(TRIES):
-        node = below(random_bits(seed, RETRIES, job, counter * (TRIES + 1) + i), end)
-        if bit_at(shared, node, version) == 0:
+        bits = random_bits(w.seed, RETRIES, job, counter * (TRIES + 1) + i)
+        node = eligible_node(w, job, below(bits, end))
+        if is_free(w, shared, version, job, node):
             return node
     free = 0
-    for node in range(end):
-        free += 1 - bit_at(shared, node, version)
+    for i in range(end):
+        free += np.int64(is_free(w, shared, version, job, eligible_node(w, job, i)))
     if free == 0:
         return NONE
-    skip = below(random_bits(seed, RETRIES, job, counter * (TRIES + 1) + TRIES), free)
-    for node in range(end):
-        if bit_at(shared, node, version) == 0:
+    skip = below(random_bits(w.seed, RETRIES, job, counter * (TRIES + 1) + TRIES), free)
+    for i in range(end):
+        node = eligible_node(w, job, i)
+        if is_free(w, shared, version, job, node):
             if skip == 0:
                 return node
             skip -= 1

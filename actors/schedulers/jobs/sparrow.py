@@ -16,6 +16,9 @@ the tasks on the least loaded of the probed nodes, `sampling="per-task"` each ta
 here every node is probed in turn, and the rest at random. The authors of Eagle simulate Sparrow with draws with
 replacement: `replacement=true`.
 
+`sparrow-c` heeds constraints: it probes nodes that a job may use (section 4.1). Tasks that must be spread are handed
+out to nodes that may run them; a probe at another node is answered by none, and one goes elsewhere in its place.
+
 References: doi 10.1145/2517349.2522716
 """
 
@@ -57,7 +60,8 @@ from actors.schedulers.jobs.probing import (
     send_probes,
 )
 from actors.schedulers.jobs.sampling import Sampling, answer_length, ask_lengths, make_sampling, on_length
-from actors.schedulers.policy import Parameter, Scheduler
+from actors.schedulers.jobs.spreading import settle_rack
+from actors.schedulers.policy import Parameter, Scheduler, heeding
 
 
 class State(NamedTuple):
@@ -76,6 +80,7 @@ def on_arrival(w, p, t, me, job):
         send_probes(w, t, me, p.probing, job, tasks, probes_of(p.probing, tasks), FIRST_ROUND)
     else:
         count = p.sampling.first_answer[job + 1] - p.sampling.first_answer[job]
+        settle_rack(w, job, NODE_0)
         if p.sampling.per_task == 0:
             draw_nodes(w, p.probing, job, count)
         ask_lengths(w, p.sampling, t, me, job, count, p.probing.nodes)
@@ -161,3 +166,5 @@ SPARROW = Scheduler(
     build=build,
     advance=advance,
 )
+
+SPARROW_C = heeding(SPARROW, "sparrow-c")

@@ -1,0 +1,136 @@
+"""What the constraints of a setting mean for the kernel: the nodes of each job, and the level at which it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from actors.kernel.eligible import ELIGIBLE_JOB, IN_RACK, OVER_NODES, OVER_RACKS, Eligible
+from actors.kernel.queue import NONE, records
+from actors.setting import Setting
+from clusters.cluster import Cluster
+from clusters.failures import NODE
+from clusters.matching import Matching, check_feasible, match, most_tasks, nodes_of
+from clusters.schema import ATTRIBUTES, find_attribute
+from workloads.arrow import column, from_numpy
+from workloads.constraints import PLACEMENT, ConstraintSet, constraint_sets, set_text
+from workloads.errors import InputError
+
+
+def make_eligible(setting: Setting) -> Eligible:
+    """The nodes that each job may use; nothing where there are no constraints, or the scheduler does not heed them.
+
+    A job starts at the first level at which its tasks fit: all constraints, if they do.
+
+    Raises:
+        InputError: a job that no node can run, or no longer when nodes fail for good; a job that must run in one rack
+            where racks do not lie together.
+    """
+    workload, cluster = setting.workload, setting.cluster
+    if not setting.scheduler.constrained or workload.job_constraints.num_rows == 0:
+        return _nothing()
+    found = match(workload, cluster)
+    check_feasible(workload, cluster, found)
+    jobs = records(ELIGIBLE_JOB, workload.num_jobs)
+    tasks = np.diff(workload.arrays().first_task)
+    some = np.flatnonzero(found.set_of_job >= 0)
+    jobs.level[:], jobs.rack[:] = NONE, NONE
+    jobs.level[some] = start_levels(found, most_tasks(found, cluster), found.set_of_job[some], tasks[some])
+    jobs.count[some] = found.num_nodes[found.list_of_level[jobs.level[some]]]
+    in_one_rack = bool((found.placement & IN_RACK).any())
+    spread = bool((found.placement & (OVER_RACKS | OVER_NODES)).any())
+    _enough_come_back(setting, found, jobs.level, tasks)
+    return Eligible(
+        1,
+        *found,
+        kinds=_read_only([_kinds(one) for one in constraint_sets(workload)]),
+        rack_end=_read_only(_rack_ends(cluster) if in_one_rack else []),
+        jobs=jobs,
+        held=np.zeros(workload.num_tasks if spread else 0, np.int64),
+    )
+
+
+def start_levels(found: Matching, most: np.ndarray, sets: np.ndarray, tasks: np.ndarray) -> np.ndarray:
+    """[J] the first level of each job's set at which its tasks fit; `most` [V] is how many do at each level."""
+    level = found.first_level[sets]
+    while (too_many := most[level] < tasks).any():
+        level[too_many] += 1
+    return level
+
+
+def _nothing() -> Eligible:
+    none = _read_only([])
+    empty = dict.fromkeys(Matching._fields, none) | {"factor": _read_only(none.astype(np.float64))}
+    return Eligible(
+        0, **empty, kinds=none, rack_end=none, jobs=records(ELIGIBLE_JOB, 0), held=np.zeros(0, np.int64)
+    )
+
+
+def _read_only(values: Iterable[int] | np.ndarray) -> np.ndarray:
+    """The values as the arrays of a `Matching` are: one type for the compiler."""
+    array = values if isinstance(values, np.ndarray) else np.array(values, np.int64)
+    array.flags.writeable = False
+    return array
+
+
+def _kinds(constraints: ConstraintSet) -> int:
+    """What a set constrains, as bits; all attributes of a user's own have the last one."""
+    names = [*ATTRIBUTES, PLACEMENT]
+    bits = 0
+    for one in constraints:
+        name = one.attribute if one.attribute == PLACEMENT else find_attribute(one.attribute).name
+        bits |= 1 << (names.index(name) if name in names else len(names))
+    return bits
+
+
+def _rack_ends(cluster: Cluster) -> np.ndarray:
+    """[racks] one behind the last node of each.
+
+    Raises:
+        InputError: the nodes of a rack do not lie together.
+    """
+    racks = cluster.racks()
+    ends = np.append(np.flatnonzero(racks[1:] != racks[:-1]) + 1, racks.size)
+    if ends.size > np.unique(racks).size:
+        seen, twice = np.unique(racks[ends - 1], return_counts=True)
+        raise InputError(
+            f"{cluster.name}: the nodes of rack {seen[twice > 1][0]} do not lie together, as jobs that run in one rack"
+            " (same-rack) want; sort the nodes by rack"
+        )
+    return ends
+
+
+def _enough_come_back(setting: Setting, found: Matching, level: np.ndarray, tasks: np.ndarray) -> None:
+    """Refuse a schedule of failures that leaves a job without its nodes for good."""
+    outages, workload, cluster = setting.dynamics.outages, setting.workload, setting.cluster
+    if outages is None:
+        return
+    stays = np.ones(cluster.num_nodes, bool)
+    stays[outages.number[(outages.kind == NODE) & np.isinf(outages.repair_s)]] = False
+    if stays.all():
+        return
+    left = Cluster(cluster.name, cluster.table.take(from_numpy(np.flatnonzero(stays))))
+    most = most_tasks(match(workload, left), left)
+    racks = np.unique(cluster.racks(), return_inverse=True)[1]
+    known: dict[tuple[int, int], bool] = {}
+    for job in np.flatnonzero(level >= 0):
+        at = int(level[job])
+        fits = most[at] >= tasks[job]
+        if fits and found.placement[at] & IN_RACK:  # any rack that has nodes enough now may be chosen
+            wanted = int(tasks[job]) if found.placement[at] & OVER_NODES else 1
+            if (at, wanted) not in known:
+                nodes = nodes_of(
+                    found, int(found.set_of_job[job]), at - int(found.first_level[found.set_of_job[job]])
+                )
+                before, after = (
+                    np.bincount(racks[n], minlength=racks.size) for n in (nodes, nodes[stays[nodes]])
+                )
+                known[at, wanted] = bool((after >= wanted)[before >= wanted].all())
+            fits = known[at, wanted]
+        if not fits:
+            asked = set_text(constraint_sets(workload)[found.set_of_job[job]])
+            raise InputError(
+                f"dynamics.failures: job {column(workload.jobs, 'job_id')[job]} ({asked}) may wait for ever for nodes"
+                " that fail for good; give them a repair_s"
+            )

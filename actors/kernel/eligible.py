@@ -1,0 +1,240 @@
+"""Which nodes a job may use, and how long its tasks take there: constraints inside the kernel.
+
+A job's constraints are those of its set at a level: level 0 is all of them, each further one is without the cheapest
+soft one that is left (clusters/matching.py). The nodes that satisfy a level are a sorted list, shared by all jobs that
+have it; a job that must run in one rack may use the stretch of it that lies there. A place among a job's nodes is a
+number from 0 on; of a job without constraints it is the node itself.
+
+The level of a job belongs to its scheduler. Nodes have it from the message that brings a task: the level travels in
+the upper bits of the task's column.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE
+from clusters.matching import SAME_RACK, SPREAD_NODES, SPREAD_RACKS
+
+LEVEL_SHIFT = 32  # in the column of a task: one more than the level, 0 for a job without constraints
+MOST_NS = 2.0**60  # a task takes no longer, whatever slows it down
+IN_RACK, OVER_RACKS, OVER_NODES = np.int64(SAME_RACK), np.int64(SPREAD_RACKS), np.int64(SPREAD_NODES)
+
+# What a job's scheduler knows of the nodes that the job may use.
+ELIGIBLE_JOB = np.dtype(
+    [
+        ("level", "i8"),  # index of `factor`, `placement` and `list_of_level`; NONE without constraints
+        ("begin", "i8"),  # the job may use the list's nodes from here on,
+        ("count", "i8"),  # so many
+        (
+            "rack",
+            "i8",
+        ),  # the rack of a job that runs in one (a run of nodes, see `rack_end`); NONE before it is chosen
+        ("held", "i8"),  # nodes that its tasks hold, if they must be spread
+        ("placed", "i8"),  # 1: they hold them since they were placed, 0: since they were handed out
+        ("draws", "i8"),  # random nodes drawn for it beyond its first probes
+    ]
+)
+
+
+class Eligible(NamedTuple):
+    """Nodes by constraints; S sets, V levels of all sets, L lists. Arrays are empty where nothing is heeded."""
+
+    active: int  # 1: some job has constraints, and the scheduler heeds them
+    set_of_job: np.ndarray  # [J] NONE for a job without constraints
+    first_level: np.ndarray  # [S + 1] where the levels of a set begin
+    list_of_level: np.ndarray  # [V]
+    factor: np.ndarray  # [V] float64, on the durations of tasks
+    placement: np.ndarray  # [V] bits IN_RACK, OVER_RACKS, OVER_NODES
+    num_nodes: np.ndarray  # [L] nodes on the list
+    low: np.ndarray  # [L] the first id of a list that is a run of ids, otherwise NONE
+    first: np.ndarray  # [L + 1] where the other lists begin in `nodes`
+    nodes: np.ndarray
+    kinds: (
+        np.ndarray
+    )  # [S] bit r: it constrains attribute r of clusters.schema.ATTRIBUTES; placement and own: the next two
+    rack_end: np.ndarray  # [racks] one behind the last node of each, where some job must run in one rack
+    jobs: np.recarray  # [J] ELIGIBLE_JOB
+    held: np.ndarray  # [T] a job's part holds its `held` nodes; where some job's tasks must be spread
+
+
+@inlined
+def is_constrained(w, job):
+    """Whether a job has constraints that are heeded."""
+    return w.eligible.active == 1 and w.eligible.jobs.level[job] != NONE
+
+
+@inlined
+def level_of(w, job):
+    """The level of a job, an index of `factor` and `placement`; NONE without constraints."""
+    if w.eligible.active == 0:
+        return NONE
+    return w.eligible.jobs.level[job]
+
+
+@inlined
+def placement_of(w, job):
+    """How the tasks of a job must lie to one another: bits, 0 for anyhow."""
+    if not is_constrained(w, job):
+        return np.int64(0)
+    return w.eligible.placement[w.eligible.jobs.level[job]]
+
+
+@inlined
+def eligible_count(w, job):
+    """How many nodes the job may use: those that satisfy it at its level, in its rack."""
+    if not is_constrained(w, job):
+        return w.nodes.size
+    return w.eligible.jobs.count[job]
+
+
+@inlined
+def eligible_node(w, job, i):
+    """The node at place `i` among those that the job may use."""
+    if not is_constrained(w, job):
+        return i
+    low, first = listing_of(w, job)
+    return listed(w, low, first, i)
+
+
+@inlined
+def eligible_before(w, job, node):
+    """How many nodes that the job may use have an id below `node`: the place of the node, if it is one of them."""
+    if not is_constrained(w, job):
+        return node
+    place = place_of(w.eligible, list_of(w, job), node) - w.eligible.jobs.begin[job]
+    return min(max(place, 0), w.eligible.jobs.count[job])
+
+
+@inlined
+def is_eligible(w, job, node):
+    """Whether the job may use the node."""
+    if not is_constrained(w, job):
+        return True
+    place = eligible_before(w, job, node)
+    return place < w.eligible.jobs.count[job] and eligible_node(w, job, place) == node
+
+
+@inlined
+def list_of(w, job):
+    """The list of a job that has constraints."""
+    return w.eligible.list_of_level[w.eligible.jobs.level[job]]
+
+
+@inlined
+def listing_of(w, job):
+    """Where the job's nodes are, for loops over them: see `listed`."""
+    low, first = np.int64(0), np.int64(0)
+    if is_constrained(w, job):
+        which, begin = list_of(w, job), w.eligible.jobs.begin[job]
+        low, first = w.eligible.low[which], w.eligible.first[which] + begin
+        if low >= 0:
+            low += begin
+    return low, first
+
+
+@inlined
+def listed(w, low, first, i):
+    """The node at place `i` among a job's nodes, of which the first is `low`, if they are a run of ids."""
+    if low >= 0:
+        return low + i
+    return w.eligible.nodes[first + i]
+
+
+@inlined
+def place_of(eligible, which, node):
+    """How many nodes of a list have an id below `node`."""
+    low = eligible.low[which]
+    if low >= 0:
+        return min(max(node - low, 0), eligible.num_nodes[which])
+    begin, end = eligible.first[which], eligible.first[which + 1]
+    while begin < end:
+        middle = (begin + end) >> 1
+        if eligible.nodes[middle] < node:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin - eligible.first[which]
+
+
+@compiled
+def set_level(w, job, level):
+    """A job with constraints is at this level from now on. One whose rack is chosen stays there if it must."""
+    jobs, eligible = w.eligible.jobs, w.eligible
+    jobs.level[job] = level
+    jobs.begin[job], jobs.count[job] = 0, eligible.num_nodes[eligible.list_of_level[level]]
+    if eligible.placement[level] & IN_RACK == 0:
+        jobs.rack[job] = NONE
+    elif jobs.rack[job] != NONE:
+        keep_to_rack(w, job, jobs.rack[job])
+
+
+@inlined
+def keep_to_rack(w, job, rack):
+    """The job may use the nodes of its list that lie in this rack."""
+    jobs, eligible = w.eligible.jobs, w.eligible
+    start = eligible.rack_end[rack - 1] if rack > 0 else 0
+    which = list_of(w, job)
+    begin = place_of(eligible, which, start)
+    jobs.rack[job], jobs.begin[job] = rack, begin
+    jobs.count[job] = place_of(eligible, which, eligible.rack_end[rack]) - begin
+
+
+@inlined
+def relax(w, job):
+    """Do without the cheapest soft constraint that the job has left; False if it has none."""
+    if not is_constrained(w, job):
+        return False
+    level = w.eligible.jobs.level[job] + 1
+    if level == w.eligible.first_level[w.eligible.set_of_job[job] + 1]:
+        return False
+    set_level(w, job, level)
+    return True
+
+
+@inlined
+def is_relaxed(w, job):
+    """Whether the job does without one of its soft constraints."""
+    if not is_constrained(w, job):
+        return False
+    return w.eligible.jobs.level[job] > w.eligible.first_level[w.eligible.set_of_job[job]]
+
+
+@inlined
+def with_level(w, job, task):
+    """A task as a message has it: with its job's level, so that the node knows how long it takes."""
+    if w.eligible.active == 0:
+        return task
+    return task | (w.eligible.jobs.level[job] + 1) << LEVEL_SHIFT
+
+
+@inlined
+def task_of(w, column):
+    """The task in a message's column or a queue's entry; NONE if it is a probe's."""
+    if w.eligible.active == 0 or column == NONE:
+        return column
+    return column & ((np.int64(1) << LEVEL_SHIFT) - 1)
+
+
+@inlined
+def factor_of(w, column):
+    """The factor on the duration of the task in a message's column, by its level."""
+    level = column >> LEVEL_SHIFT
+    if w.eligible.active == 0 or level == 0:
+        return 1.0
+    return w.eligible.factor[level - 1]
+
+
+@inlined
+def run_time(w, node, column):
+    """How long a node takes for the task in a message's column, ns: its level and the node's speed count."""
+    duration = w.duration[task_of(w, column)]
+    if w.eligible.active == 0 and w.speed.size == 0:
+        return duration
+    factor, speed = factor_of(w, column), 1.0
+    if w.speed.size > 0:
+        speed = w.speed[node]
+    if factor == 1.0 and speed == 1.0:
+        return duration
+    return np.int64(min(np.rint(duration * factor / speed), MOST_NS))

@@ -1,0 +1,127 @@
+"""A worker node whose queue is bounded: it sends back what it has no room for, and what waits too far behind.
+
+The bound is a number of tasks, or estimated work, for each slot. A task that comes to a full queue goes back to its
+scheduler at once. At a heartbeat the node reports its work and its room, and gives back the tasks that have more work
+in front of them than the mean over all nodes, of which the last placement told it, and `above` more. A task that has
+been sent back before is kept.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.eligible import task_of
+from actors.kernel.faults import is_down
+from actors.kernel.queue import FAIL, LOAD_REPORT, PLACED, REJECTED, REPAIR, TASK_END, send
+from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NONE
+from actors.nodes.failing import is_void
+from actors.nodes.reporting import change_load
+from actors.nodes.waiting import remove
+from actors.nodes.worker import node_event
+
+MOVABLE = np.int64(1)  # in an entry's `epoch` and in the last column of PLACED: the task may be given back
+
+
+class BoundedQueues(NamedTuple):
+    """The nodes' queues: bounds, and what nodes know of themselves and of others."""
+
+    limit: np.ndarray  # [N] the most that waits: tasks, or ns of estimated work
+    slots: np.ndarray  # [N]
+    by_work: int  # 1: the bound is on work
+    load: np.ndarray  # [N] a node's own estimated work, waiting or running, ns
+    to_report: np.ndarray  # [N] bool: the load has changed since the node's last heartbeat
+    mean: np.ndarray  # [N] work that waits for a slot, as the node was last told, ns
+    above: int  # work beyond that mean from which tasks are given back, ns; NONE: never
+    heartbeat: int  # ns
+
+
+@inlined
+def on_bounded_node(w, queues, t, kind, node, job):
+    """Handle a message to a node, other than its heartbeat."""
+    void = w.faults.active == 1 and is_void(w, node)
+    waits = False
+    if not void and kind == PLACED:
+        waits = w.nodes.idle[node] == 0
+        if waits and room_of(w, queues, node) <= 0:
+            turn_away(w, queues, t, node, job)
+            return
+        queues.mean[node] = w.queue.now.d[0] >> 1
+        change_load(w, queues, t, node, w.work.estimate[job])
+    elif not void and kind == TASK_END:
+        change_load(w, queues, t, node, -w.work.estimate[job])
+    elif not void and kind == FAIL:
+        queues.load[node] = 0
+    movable = w.queue.now.d[0] & MOVABLE
+    node_event(w, node)
+    if waits:
+        w.entries.epoch[w.nodes.tail[node]] = movable
+    elif kind == REPAIR:
+        change_load(w, queues, t, node, np.int64(0))
+
+
+@compiled
+def room_of(w, queues, node):
+    """What the node has room for, in units of the bound; an idle slot counts as one."""
+    room = queues.limit[node] + w.nodes.idle[node]
+    entry = w.nodes.head[node]
+    while entry != NONE:
+        room -= w.work.estimate[w.entries.job[entry]] if queues.by_work == 1 else 1
+        entry = w.entries.next[entry]
+    return room
+
+
+@inlined
+def rest_of(w, queues, node):
+    """The node's estimated work, less that of the task that started last, ns."""
+    job = w.nodes.running[node]
+    if job == NONE:
+        return queues.load[node]
+    return queues.load[node] - w.work.estimate[job]
+
+
+@inlined
+def turn_away(w, queues, t, node, job):
+    """Send a task back for which there is no room."""
+    w.counts[N_TURNED_AWAY] += 1
+    task = task_of(w, w.queue.now.b[0])
+    send(w, t, node, w.work.home[job], REJECTED, job, task, node, rest_of(w, queues, node))
+
+
+@compiled
+def on_bounded_heartbeat(w, queues, t, node):
+    """A changed node reports. All schedulers hear it at the same time: one message stands for theirs."""
+    queues.to_report[node] = False
+    if is_down(w, node):
+        return
+    if queues.above != NONE:
+        give_back(w, queues, t, node)
+    w.counts[N_REPORTS] += 1
+    busy_until, job = np.int64(0), w.nodes.running[node]
+    if job != NONE:
+        busy_until = w.nodes.started[node] + w.work.estimate[job]
+    listener = np.int64(w.queue.seq.size - 1)
+    rest, room = rest_of(w, queues, node), room_of(w, queues, node)
+    send(w, t, node, listener, LOAD_REPORT, node, rest, busy_until, room)
+
+
+@inlined
+def give_back(w, queues, t, node):
+    """Send back the tasks that wait too far behind; as many as there is room for messages."""
+    rows, left = w.entries, w.queue.room - 4
+    most = (queues.mean[node] + queues.above) * queues.slots[node]
+    entry, before, ahead = w.nodes.head[node], NONE, np.int64(0)
+    while entry != NONE and left > 0:
+        job, after = rows.job[entry], rows.next[entry]
+        if ahead > most and rows.epoch[entry] == MOVABLE:
+            w.counts[N_GIVEN_BACK] += 1
+            task = task_of(w, rows.task[entry])
+            w.nodes.longs[node] -= rows.is_long[entry]
+            remove(w, node, entry, before)
+            queues.load[node] -= w.work.estimate[job]
+            send(w, t, node, w.work.home[job], REJECTED, job, task, node, rest_of(w, queues, node))
+            left -= 1
+        else:
+            ahead += w.work.estimate[job]
+            before = entry
+        entry = after

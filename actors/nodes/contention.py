@@ -1,0 +1,345 @@
+"""A node under contention for constrained resources: whose turn it is by the CRV, and what the node reports.
+
+The CRV (Constraint Resource Vector, Phoenix, ICDCS'17) has for each resource, an attribute of nodes that jobs have
+constraints on, what is asked for over what there is: see actors/schedulers/jobs/phoenix_monitor.py. A CRV up to the
+threshold counts as 0. An entry of a queue has the greatest CRV of the resources that its job asks for at its level;
+an entry without constraints, and a long one, has 0.
+
+Where an entry in the queue has a CRV above 0, the entry with the greatest CRV goes first, and among equals the one with
+the shortest remaining work; or, `weighted`, the one with the least remaining work over CRV, one of less than 1 counting
+as 1. No short entry is passed by more than `slack` times its estimate, as in actors/nodes/shortest.py. Elsewhere the
+queue is served as ever.
+
+At a heartbeat a node that has something new reports how long a task is expected to wait (actors/nodes/queueing.py),
+and by resource how many queued entries ask for it and how scarce what they ask for is.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.eligible import LEVEL_SHIFT
+from actors.kernel.faults import is_down
+from actors.kernel.queue import (
+    FAIL,
+    HEARTBEAT,
+    LOAD_REPORT,
+    PLACED,
+    PROBE,
+    RANK_SHIFT,
+    SOURCE_SHIFT,
+    TASK_END,
+    push,
+    records,
+    send,
+)
+from actors.kernel.world import N_REORDERS, N_REPORTS, NONE
+from actors.nodes.failing import is_void
+from actors.nodes.queueing import SERVED, expected_wait, forget_service, note_service
+from actors.nodes.shortest import remaining_work
+from actors.nodes.worker import give_slot, next_entry, take_in
+
+UNIT = np.int64(1) << 32  # of a CRV
+SHARE = np.int64(1) << 10  # scarcity of one entry that asks for what all nodes have
+BUSY_SHIFT = 24  # busy slots share a report's column with the node
+# One resource in a report: which, how many entries ask for it, their scarcity.
+RESOURCE_BITS, COUNT_BITS, SCARCITY_BITS = 6, 16, 41
+COUNT_SHIFT, SCARCITY_SHIFT = RESOURCE_BITS, RESOURCE_BITS + COUNT_BITS
+MOST_RESOURCES = (1 << RESOURCE_BITS) - 2  # as many as an int64 has bits for
+MOST_WAIT = 2.0**60
+
+NODE = np.dtype(
+    [
+        *SERVED.descr,
+        ("wait", "i8"),  # E[W] as last reported, ns
+        ("busy", "i8"),  # busy slots, likewise
+        ("asked", "i8"),  # queued entries and resources that they ask for, likewise
+        ("to_report", "i8"),  # 1: there may be something new
+    ]
+)
+# Nodes that have something to report, as places in a ring.
+ROUND = np.dtype([("next", "i8"), ("end", "i8")])
+
+
+class Contention(NamedTuple):
+    """What nodes know of the CRV and of themselves; N nodes, R resources, V levels of all sets of constraints."""
+
+    crv: np.ndarray  # [R] in UNIT, as last announced; 0 up to the threshold
+    hot: np.ndarray  # [1] bits: resources whose CRV is above it
+    open: np.ndarray  # [1] 1: the CRV counts, 0: the cluster's load is too low for that
+    asks: np.ndarray  # [V] bits: the resources that a job asks for at this level
+    scarcity: np.ndarray  # [V, R] in SHARE: N over the number of nodes that have what is asked for
+    level: np.ndarray  # [entries of all queues] the level of the entry's job, NONE without constraints
+    nodes: np.recarray  # [N] NODE
+    told_count: np.ndarray  # [N, R] entries that ask for a resource, as last reported
+    told_scarcity: np.ndarray  # [N, R] likewise
+    counts: np.ndarray  # [R] scratch
+    total: np.ndarray  # [R] scratch
+    slots: np.ndarray  # [N]
+    ring: np.ndarray  # [N] nodes that are to report at the next heartbeat
+    round: np.recarray  # [1] ROUND
+    reorder: int  # 1: nodes heed the CRV
+    weighted: int  # 1: by remaining work over CRV
+    static: int  # 1: by weights that never change, first come first served among equals; all queues, where they count
+    shortest_first: int  # 1: where it does not, the shortest remaining job goes first
+    reporting: int  # 1: there is somebody who wants to know
+    gated: int  # 1: and wants to know the load
+    window: int  # tasks
+    rho_cap: float
+    heartbeat: int  # ns
+
+
+def make_contention(
+    asks: np.ndarray,
+    scarcity: np.ndarray,
+    slots: np.ndarray,
+    entries: int,
+    crv: np.ndarray,
+    **settings: int | float,
+) -> Contention:
+    """Nodes that have nothing to tell; `settings` are the scalars of `Contention`."""
+    nodes, resources = slots.size, crv.size
+    return Contention(
+        crv=crv.astype(np.int64),
+        hot=np.zeros(1, np.int64),
+        open=np.zeros(1, np.int64),
+        asks=asks,
+        scarcity=scarcity,
+        level=np.full(entries, NONE),
+        nodes=records(NODE, nodes),
+        told_count=np.zeros((nodes, resources), np.int64),
+        told_scarcity=np.zeros((nodes, resources), np.int64),
+        counts=np.zeros(resources, np.int64),
+        total=np.zeros(resources, np.int64),
+        slots=slots.astype(np.int64),
+        ring=np.zeros(nodes, np.int64),
+        round=records(ROUND, 1),
+        **settings,  # type: ignore[arg-type]
+    )
+
+
+@inlined
+def on_announced(c, resource, value):
+    """News of the CRV: that of a resource, or if there is none, whether the CRV counts."""
+    if resource == NONE:
+        c.open[0] = value
+    else:
+        c.crv[resource] = value
+    hot = np.int64(0)
+    for r in range(c.crv.size):
+        if c.open[0] == 1 and c.crv[r] > 0:
+            hot |= np.int64(1) << r
+    c.hot[0] = hot
+
+
+@inlined
+def on_contended_node(w, c, t, kind, node):
+    """Handle a message to a node, other than its heartbeat."""
+    message = w.queue.now
+    void, level = w.faults.active == 1 and is_void(w, node), NONE
+    if kind == FAIL:
+        forget_all(c, node)
+    elif kind == TASK_END and not void:
+        note_service(c.nodes, node, t, float(t - message.c[0]) / c.slots[node], c.window)
+    elif kind == PROBE and w.work.is_long[message.a[0]] == 0:
+        level = (message.b[0] >> LEVEL_SHIFT) - 1
+    serves, _ = take_in(w, node)
+    if (kind == PROBE or kind == PLACED) and not void:
+        c.level[w.nodes.tail[node]] = level
+    if serves:
+        entry, before = next_contended(w, c, node)
+        give_slot(w, t, node, entry, before)
+    if c.reporting == 1 and not void and kind != FAIL and c.nodes.to_report[node] == 0:
+        # A probe that is served at once will have an answer.
+        waits = w.nodes.head[node] != NONE and not (kind == PROBE and serves)
+        if kind == TASK_END or waits or c.nodes.asked[node] > 0 or c.gated == 1:
+            expect_report(w, c, t, node)
+
+
+@inlined
+def expect_report(w, c, t, node):
+    """The node is to report at the first heartbeat from `t` on."""
+    c.nodes.to_report[node] = 1
+    c.ring[c.round.end[0] % c.ring.size] = node
+    c.round.end[0] += 1
+    if c.round.end[0] - c.round.next[0] == 1:
+        expect_beat(w, (t + c.heartbeat - 1) // c.heartbeat * c.heartbeat)
+
+
+@inlined
+def expect_beat(w, beat):
+    """The heartbeat of all nodes here that have something to report: one event, whatever the partitions.
+
+    Its key is nobody's, so that no node's messages are numbered otherwise for it.
+    """
+    queue = w.queue
+    key = (HEARTBEAT >> 4) << RANK_SHIFT | np.int64(queue.seq.size - 1) << SOURCE_SHIFT
+    first = queue.now.first[0]
+    push(queue.now, queue.heap, queue.pool, beat, key, HEARTBEAT, first, NONE, NONE, NONE, NONE)
+
+
+@compiled
+def on_heartbeat(w, c, t):
+    """Nodes report what is new, as many as there is room for messages; the others in an event of their own."""
+    most = max((c.counts.size + 1) // 2, 1)
+    left, done = w.queue.room - 4, 0
+    while c.round.next[0] < c.round.end[0] and left >= most:
+        node = c.ring[c.round.next[0] % c.ring.size]
+        c.round.next[0] += 1
+        c.nodes.to_report[node] = 0
+        if not is_down(w, node):
+            left -= report(w, c, t, node)
+        done += 1
+    w.queue.now.events[0] += done - 1  # one for each node
+    if c.round.next[0] < c.round.end[0]:
+        expect_beat(w, t)
+
+
+@compiled
+def forget_all(c, node):
+    """A node that fails has lost its queue, and what it had told is void."""
+    forget_service(c.nodes, node)
+    c.nodes.wait[node], c.nodes.busy[node], c.nodes.asked[node] = 0, 0, 0
+    for r in range(c.counts.size):
+        c.told_count[node, r], c.told_scarcity[node, r] = 0, 0
+
+
+@inlined
+def next_contended(w, c, node):
+    """The entry whose turn it is and the one in front of it; NONE if the queue is empty."""
+    if c.open[0] == 1 and c.reorder == 1 and is_contended(w, c, node):
+        return pick_by_crv(w, c, node)
+    if c.shortest_first == 0:
+        return w.nodes.head[node], NONE
+    return next_entry(w, node)
+
+
+@inlined
+def is_contended(w, c, node):
+    """Whether the queue is to be served by the CRV."""
+    if c.static == 1:
+        return True
+    if c.hot[0] == 0:
+        return False
+    entry = w.nodes.head[node]
+    while entry != NONE:
+        if asks_of(c, entry) & c.hot[0] != 0:
+            return True
+        entry = w.entries.next[entry]
+    return False
+
+
+@inlined
+def asks_of(c, entry):
+    """The resources that an entry asks for, as bits."""
+    level = c.level[entry]
+    if level == NONE:
+        return np.int64(0)
+    return c.asks[level]
+
+
+@inlined
+def crv_of(c, entry):
+    """The greatest CRV of the resources that an entry asks for, 0 if it asks for none."""
+    asks, most = asks_of(c, entry), np.int64(0)
+    for r in range(c.crv.size):
+        if asks >> r & 1 == 1:
+            most = max(most, c.crv[r])
+    return most
+
+
+@compiled
+def pick_by_crv(w, c, node):
+    """The entry with the greatest CRV and the one in front of it, within the bound on starvation.
+
+    A long entry at the front goes first; one that is chosen from further back ends the scan, as in `pick_shortest`. By
+    fixed weights any long entry ends it.
+    """
+    rows = w.entries
+    entry, before = w.nodes.head[node], NONE
+    chosen, in_front = NONE, NONE
+    most, least, slack = NONE, math.inf, math.inf
+    while entry != NONE:
+        job, is_long = rows.job[entry], rows.is_long[entry] == 1
+        if is_long and c.static == 1 and chosen != NONE:
+            break
+        estimate, crv, remaining = w.work.estimate[job], crv_of(c, entry), 0.0
+        if c.static == 0 and c.shortest_first == 1:
+            remaining = remaining_work(w, entry)
+        if c.weighted == 1:
+            remaining, crv = remaining / max(float(crv) / float(UNIT), 1.0), np.int64(0)
+        if (crv > most or (crv == most and remaining < least)) and estimate <= slack:
+            chosen, in_front, most, least = entry, before, crv, remaining
+            if is_long:
+                break
+        if not is_long:
+            slack = min(slack, w.rules.slack * estimate - rows.bypassed[entry])
+        entry, before = rows.next[entry], entry
+    if in_front != NONE:
+        w.counts[N_REORDERS] += 1
+    return chosen, in_front
+
+
+@inlined
+def report(w, c, t, node):
+    """A node reports what is new. All schedulers hear it at the same time: one message stands for theirs.
+
+    A message has room for two resources; what is new of more takes more of them. Returns the number of messages.
+    """
+    rows, sent = c.nodes, 0
+    rows.asked[node] = count_queue(w, c, node)
+    wait = np.int64(min(expected_wait(rows, node, c.rho_cap), MOST_WAIT))
+    busy = (c.slots[node] - w.nodes.idle[node]) * c.gated
+    news = wait != rows.wait[node] or busy != rows.busy[node]
+    rows.wait[node], rows.busy[node] = wait, busy
+    listener, who, first = np.int64(w.queue.seq.size - 1), node | busy << BUSY_SHIFT, NONE
+    for r in range(c.counts.size):
+        if c.counts[r] == c.told_count[node, r] and c.total[r] == c.told_scarcity[node, r]:
+            continue
+        c.told_count[node, r], c.told_scarcity[node, r] = c.counts[r], c.total[r]
+        told, news = pack_resource(np.int64(r), c.counts[r], c.total[r]), True
+        if first == NONE:
+            first = told
+        else:
+            send(w, t, node, listener, LOAD_REPORT, who, wait, first, told)
+            first, news, sent = NONE, False, sent + 1
+    if news:
+        send(w, t, node, listener, LOAD_REPORT, who, wait, first, NONE)
+        sent += 1
+    w.counts[N_REPORTS] += sent > 0
+    return sent
+
+
+@inlined
+def count_queue(w, c, node):
+    """Count the queued entries that ask for each resource, and add up their scarcity; returns the sum of the counts."""
+    asked = np.int64(0)
+    for r in range(c.counts.size):
+        c.counts[r], c.total[r] = 0, 0
+    entry = w.nodes.head[node]
+    while entry != NONE:
+        level = c.level[entry]
+        if level != NONE:
+            for r in range(c.counts.size):
+                c.counts[r] += c.asks[level] >> r & 1
+                c.total[r] += c.scarcity[level, r]
+                asked += c.asks[level] >> r & 1
+        entry = w.entries.next[entry]
+    return asked
+
+
+@inlined
+def pack_resource(resource, count, scarcity):
+    """One resource of a report in one number."""
+    most_count, most_scarcity = np.int64((1 << COUNT_BITS) - 1), np.int64((1 << SCARCITY_BITS) - 1)
+    return resource | min(count, most_count) << COUNT_SHIFT | min(scarcity, most_scarcity) << SCARCITY_SHIFT
+
+
+@inlined
+def unpack_resource(packed):
+    """The resource, the count and the scarcity in one number of a report."""
+    resource = packed & np.int64((1 << RESOURCE_BITS) - 1)
+    count = packed >> COUNT_SHIFT & np.int64((1 << COUNT_BITS) - 1)
+    return resource, count, packed >> SCARCITY_SHIFT

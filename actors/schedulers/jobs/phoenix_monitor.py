@@ -1,0 +1,244 @@
+"""Phoenix's monitor: it keeps the Constraint Resource Vector, CRV, from what nodes report (ICDCS'17).
+
+A resource is an attribute of nodes that some job has a constraint on. Its CRV is demand over supply. Demand is the
+number of queue entries of short jobs that ask for it, over all nodes, as they last reported it; a job is in as many
+queues as it has probes. Jobs may ask for different values, which different numbers of nodes have, so every entry counts
+with its own supply: the CRV is the sum of 1 / (nodes that have what the entry asks for), and the supply of the resource
+is the harmonic mean of these numbers. Where all ask for the same, this is plainly the number of entries over the
+number of nodes. Supply counts nodes that are not known to be down; those that are down are taken to be of all kinds
+alike.
+
+The monitor sits with the central scheduler. Twice the network delay after a heartbeat of the nodes, when what they
+reported is there, it makes the table anew, and announces what has changed to all nodes and schedulers, which go by it
+from the moment that it arrives. They hear of what is above the threshold, and when it no longer is.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.faults import is_known_down
+from actors.kernel.queue import MONITOR, announce, records, wake
+from actors.kernel.world import NONE
+from actors.nodes.contention import BUSY_SHIFT, MOST_RESOURCES, SHARE, UNIT, unpack_resource
+from actors.setting import Setting
+from clusters.matching import satisfies
+from clusters.schema import find_attribute
+from workloads.constraints import PLACEMENT, Constraint, constraint_sets
+
+MOST_CRV = 2.0**60
+LOG_ROWS = 1 << 10
+OTHERS = "others"  # what resources beyond the most that there can be count as
+
+TOTALS = np.dtype(
+    [
+        ("busy", "i8"),  # busy slots
+        ("slots", "i8"),  # of nodes that are not known to be down
+        ("nodes", "i8"),  # that are not known to be down
+        ("waits", "i8"),  # 1: the monitor waits for its next time
+        ("open", "i8"),  # 1: the CRV counts, as last announced
+        ("rows", "i8"),  # of the log
+    ]
+)
+
+
+class Monitor(NamedTuple):
+    """What nodes have reported, and what has become of it; N nodes, R resources."""
+
+    wait: np.ndarray  # [N] E[W], ns
+    busy: np.ndarray  # [N] busy slots
+    slots: np.ndarray  # [N]
+    counts: np.ndarray  # [N, R] entries that ask for a resource
+    scarcity: np.ndarray  # [N, R] in SHARE
+    demand: np.ndarray  # [R] entries on all nodes
+    pressure: np.ndarray  # [R] their scarcity
+    announced: np.ndarray  # [R] the CRV that all have been told, in UNIT; 0 up to the threshold
+    total: np.recarray  # [1] TOTALS
+    log: np.ndarray  # rows of 1 + 2 R: when, the demand, the CRV in UNIT
+    static: int  # 1: the CRV is not announced, since all go by one that never changes
+    threshold: int  # in UNIT
+    load_gate: float  # the CRV counts where more of the slots are busy; 0: always
+    heartbeat: int  # ns
+    lag: int  # ns after the heartbeat
+
+
+def make_monitor(slots: np.ndarray, resources: int, **settings: int | float) -> Monitor:
+    """A monitor that has heard nothing; `settings` are the scalars of `Monitor`."""
+    nodes = slots.size
+    total = records(TOTALS, 1)
+    total.slots[0], total.nodes[0] = slots.sum(), nodes
+    matrix = np.zeros((nodes, resources), np.int64)
+    vector = np.zeros(resources, np.int64)
+    return Monitor(
+        wait=np.zeros(nodes, np.int64),
+        busy=np.zeros(nodes, np.int64),
+        slots=slots.astype(np.int64),
+        counts=matrix,
+        scarcity=matrix.copy(),
+        demand=vector,
+        pressure=vector.copy(),
+        announced=vector.copy(),
+        total=total,
+        log=np.zeros(LOG_ROWS * (1 + 2 * resources), np.int64),
+        **settings,  # type: ignore[arg-type]
+    )
+
+
+@inlined
+def on_report(w, m, t, who, wait, first, second):
+    """The schedulers hear from a node: how long a task waits there, its busy slots, and up to two resources."""
+    node = who & ((np.int64(1) << BUSY_SHIFT) - 1)
+    if is_known_down(w, node):
+        return
+    m.wait[node] = wait
+    m.total.busy[0] += (who >> BUSY_SHIFT) - m.busy[node]
+    m.busy[node] = who >> BUSY_SHIFT
+    for packed in (first, second):
+        if packed != NONE:
+            resource, count, scarcity = unpack_resource(packed)
+            book(m, node, resource, count, scarcity)
+    expect_table(w, m, t)
+
+
+@inlined
+def book(m, node, r, count, scarcity):
+    """So many entries on a node ask for a resource, of such scarcity in all."""
+    m.demand[r] += count - m.counts[node, r]
+    m.pressure[r] += scarcity - m.scarcity[node, r]
+    m.counts[node, r], m.scarcity[node, r] = count, scarcity
+
+
+@compiled
+def on_news(w, m, node, was_down):
+    """The schedulers have heard that a node is down, or up again; either way its queue is lost.
+
+    The table has it when the next report comes: failures are no work, and make none (actors/kernel/faults.py).
+    """
+    sign = np.int64(was_down) - np.int64(is_known_down(w, node))
+    m.total.nodes[0] += sign
+    m.total.slots[0] += sign * m.slots[node]
+    m.total.busy[0] -= m.busy[node]
+    m.wait[node], m.busy[node] = 0, 0
+    for r in range(m.demand.size):
+        book(m, node, r, np.int64(0), np.int64(0))
+
+
+@inlined
+def expect_table(w, m, t):
+    """Where the monitor is: it makes a new table at its next time."""
+    now, handler, monitor = w.queue.now, w.cost.handler, np.int64(w.queue.seq.size - 2)
+    # While a handler is timed nobody is here; its record has who is.
+    here = max(now.first[0], handler.first[0]) <= monitor < max(now.end[0], handler.end[0])
+    if here and m.total.waits[0] == 0:
+        m.total.waits[0] = 1
+        beat = (max(t - m.lag, 0) + m.heartbeat - 1) // m.heartbeat * m.heartbeat
+        wake(w, beat + m.lag, monitor, MONITOR, NONE, NONE, NONE)
+
+
+@compiled
+def on_monitor(w, m, t, me):
+    """Make a new table, log it, and announce what is new in it."""
+    total, place = m.total, m.total.rows[0] * (1 + 2 * m.demand.size)
+    total.waits[0] = 0
+    total.rows[0] += 1
+    m.log[place] = t
+    for r in range(m.demand.size):
+        crv = crv_at(m, r)
+        m.log[place + 1 + r], m.log[place + 1 + m.demand.size + r] = m.demand[r], crv
+        told = crv if crv > m.threshold else np.int64(0)
+        if m.static == 0 and told != m.announced[r]:
+            m.announced[r] = told
+            announce(w, t, me, np.int64(r), told)
+    counts = np.int64(m.load_gate == 0.0 or total.busy[0] > m.load_gate * total.slots[0])
+    if counts != total.open[0]:
+        total.open[0] = counts
+        announce(w, t, me, NONE, counts)
+
+
+@inlined
+def crv_at(m, r):
+    """The CRV of a resource, in UNIT."""
+    share = float(SHARE) * max(m.total.nodes[0], 1)
+    return np.int64(min(m.pressure[r] / share * float(UNIT), MOST_CRV))
+
+
+@inlined
+def lacks_log(m):
+    """Whether the log is full."""
+    return m.log.size - m.total.rows[0] * (1 + 2 * m.demand.size) < 1 + 2 * m.demand.size
+
+
+def grow_log(m: Monitor) -> Monitor:
+    """The same monitor with twice the space for the log, if that is full."""
+    if not lacks_log(m):
+        return m
+    return m._replace(log=np.concatenate([m.log, np.zeros_like(m.log)]))
+
+
+def series_of(m: Monitor, names: list[str]) -> dict[str, Any]:
+    """The table over time: `time_ns` [K], `names` of R resources, and `demand`, `supply` and `crv` [K, R].
+
+    The supply of what nobody asks for is nan. K is 0 in a partition that has not got the monitor.
+    """
+    resources = len(names)
+    rows = m.log[: int(m.total.rows[0]) * (1 + 2 * resources)].reshape(-1, 1 + 2 * resources)
+    demand, crv = rows[:, 1 : 1 + resources], rows[:, 1 + resources :] / float(UNIT)
+    supply = np.divide(demand, crv, out=np.full(demand.shape, np.nan), where=crv > 0)
+    return {
+        "time_ns": rows[:, 0].copy(),
+        "names": names,
+        "demand": demand.copy(),
+        "supply": supply,
+        "crv": crv,
+    }
+
+
+class Asked(NamedTuple):
+    """What jobs ask for, at the V levels of all sets of constraints in turn, of R resources."""
+
+    names: list[str]  # [R] in the order of the cluster's attributes
+    asks: np.ndarray  # [V] bits
+    scarcity: (
+        np.ndarray
+    )  # [V, R] in SHARE: N over the number of nodes that have it, 0 where it is not asked for
+
+
+def find_asked(setting: Setting) -> Asked:
+    """What the jobs of a setting ask for."""
+    levels = [level for one in constraint_sets(setting.workload) for level in _levels(one)]
+    found = {_name(one) for level in levels for one in level}
+    order = [name for name in setting.cluster.attributes if name in found]
+    names = [*order, *sorted(found.difference(order))]
+    place = {name: min(i, MOST_RESOURCES - 1) for i, name in enumerate(names)}
+    if len(names) > MOST_RESOURCES:
+        names[MOST_RESOURCES - 1 :] = [OTHERS]
+    asks, scarcity = np.zeros(len(levels), np.int64), np.zeros((len(levels), len(names)), np.int64)
+    nodes = setting.cluster.num_nodes
+    known: dict[Constraint, np.ndarray] = {}
+    for v, level in enumerate(levels):
+        for r in {place[_name(one)] for one in level}:
+            holds = np.ones(nodes, bool)
+            for one in level:
+                if place[_name(one)] == r:
+                    plain = one._replace(price=None)
+                    if plain not in known:
+                        known[plain] = satisfies(setting.cluster, plain)
+                    holds = holds & known[plain]
+            asks[v] |= 1 << r
+            scarcity[v, r] = round(int(SHARE) * nodes / max(int(holds.sum()), 1))
+    return Asked(names, asks, scarcity)
+
+
+def _levels(constraints: tuple[Constraint, ...]) -> list[list[Constraint]]:
+    """What a set asks of nodes at each level: each does without one more soft constraint, the cheapest first."""
+    soft = sorted((one for one in constraints if one.price is not None), key=lambda one: one.price or 0.0)
+    hard = [one for one in constraints if one.price is None]
+    return [
+        [one for one in [*soft[level:], *hard] if one.attribute != PLACEMENT]
+        for level in range(len(soft) + 1)
+    ]
+
+
+def _name(constraint: Constraint) -> str:
+    return find_attribute(constraint.attribute).name

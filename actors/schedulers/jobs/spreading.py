@@ -1,0 +1,159 @@
+"""How the tasks of a job lie to one another: in one rack, in different racks, on different nodes.
+
+The job's scheduler sees to it. The rack of a job that must run in one is chosen when the job is first probed for or
+placed, and is then the only one that the job may use. Of a job whose tasks must be spread the scheduler keeps the
+nodes that its tasks hold: those they were handed out to, or placed on. One that a failure has lost gives its node back.
+"""
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.eligible import (
+    IN_RACK,
+    OVER_NODES,
+    OVER_RACKS,
+    eligible_before,
+    eligible_count,
+    eligible_node,
+    is_constrained,
+    keep_to_rack,
+    placement_of,
+)
+from actors.kernel.faults import TRIES, draw_up, is_known_down
+from actors.kernel.random import CANDIDATES, below, random_bits
+from actors.kernel.world import NONE
+
+NODE_0 = np.int64(0)
+
+
+@inlined
+def must_spread(w, job):
+    """Whether no two tasks of the job may share a node, or a rack."""
+    return placement_of(w, job) & (OVER_NODES | OVER_RACKS) != 0
+
+
+@compiled
+def may_run(w, job, node):
+    """Whether the node may run a task of a job beside those that have a node already."""
+    placement, racks = placement_of(w, job), w.network.rack
+    if placement & (OVER_NODES | OVER_RACKS) == 0:
+        return True
+    first = w.work.first_task[job]
+    for i in range(first, first + w.eligible.jobs.held[job]):
+        other = w.eligible.held[i]
+        if other == node or (placement & OVER_RACKS != 0 and racks[other] == racks[node]):
+            return False
+    return True
+
+
+@inlined
+def hold(w, job, node):
+    """A task of the job has this node."""
+    if must_spread(w, job):
+        jobs = w.eligible.jobs
+        w.eligible.held[w.work.first_task[job] + jobs.held[job]] = node
+        jobs.held[job] += 1
+
+
+@inlined
+def release(w, job, node):
+    """A task of the job is lost on this node, which is free for another one; NONE: on none."""
+    if must_spread(w, job) and node != NONE:
+        give_back(w, job, node)
+
+
+@compiled
+def give_back(w, job, node):
+    """Take the node out of those that the job's tasks hold."""
+    jobs, held = w.eligible.jobs, w.eligible.held
+    first = w.work.first_task[job]
+    last = first + jobs.held[job] - 1
+    for i in range(first, last + 1):
+        if held[i] == node:
+            held[i] = held[last]
+            jobs.held[job] -= 1
+            return
+
+
+@inlined
+def draw_bits(w, job):
+    """Random bits for the job's next choice among its nodes."""
+    w.eligible.jobs.draws[job] += 1
+    return random_bits(w.seed, CANDIDATES, job, w.eligible.jobs.draws[job])
+
+
+@inlined
+def is_open(w, job, node):
+    """Whether a task of the job may be sent to one of its nodes now."""
+    return not is_known_down(w, node) and may_run(w, job, node)
+
+
+@compiled
+def draw_node(w, job, first):
+    """A random node for what is sent anew, not known to be down; NONE if there is none.
+
+    Of a job without constraints it is one from `first` on, of others one that the job may use and that may run a task.
+    """
+    if not is_constrained(w, job):
+        return draw_up(w, job, first)
+    count = eligible_count(w, job)
+    for _ in range(TRIES):
+        node = eligible_node(w, job, below(draw_bits(w, job), count))
+        if is_open(w, job, node):
+            return node
+    left = 0
+    for i in range(count):
+        if is_open(w, job, eligible_node(w, job, i)):
+            left += 1
+    if left == 0:
+        return NONE
+    skip = below(draw_bits(w, job), left)
+    for i in range(count):
+        node = eligible_node(w, job, i)
+        if is_open(w, job, node):
+            if skip == 0:
+                return node
+            skip -= 1
+    return NONE
+
+
+@inlined
+def settle_rack(w, job, first):
+    """Choose the rack of a job that must run in one, if that is not done: one with nodes from `first` on, if it can."""
+    if placement_of(w, job) & IN_RACK != 0 and w.eligible.jobs.rack[job] == NONE:
+        choose_rack(w, job, first)
+
+
+@compiled
+def choose_rack(w, job, first):
+    """Take the rack of a random node among the racks in which the job fits."""
+    wanted = 1
+    if placement_of(w, job) & OVER_NODES != 0:
+        wanted = w.work.end_task[job] - w.work.first_task[job]
+    begin = eligible_before(w, job, first)
+    total = find_rack(w, job, begin, wanted, NONE)
+    if total == 0:
+        begin = 0
+        total = find_rack(w, job, begin, wanted, NONE)
+    keep_to_rack(w, job, find_rack(w, job, begin, wanted, below(draw_bits(w, job), total)))
+
+
+@compiled
+def find_rack(w, job, begin, wanted, skip):
+    """The rack of the `skip`-th node from place `begin` on that is in a rack with `wanted` such nodes.
+
+    How many such nodes there are, if `skip` is NONE.
+    """
+    ends, count = w.eligible.rack_end, eligible_count(w, job)
+    passed, rack, i = 0, 0, begin
+    while i < count:
+        node = eligible_node(w, job, i)
+        while ends[rack] <= node:
+            rack += 1
+        end = eligible_before(w, job, ends[rack])
+        if end - i >= wanted:
+            passed += end - i
+            if skip != NONE and passed > skip:
+                return rack
+        i = end
+    return passed

@@ -1,0 +1,387 @@
+"""Yacc-D: distributed schedulers place tasks in bounded queues at the nodes, by the load that nodes report.
+
+After Yaq-d (EuroSys 2016), the distributed scheduler that the paper on Phoenix compares with as Yacc-D.
+
+1. A job of m tasks arrives at one of the schedulers. It draws `choices` · m nodes and binds the tasks, one by one, to
+   the node of these with the least estimated wait: by the node's last report, and by what this scheduler has sent
+   there since. Long jobs keep to the nodes that long jobs may use.
+2. A node's queue holds a bounded number of tasks, or amount of estimated work (`bound`). A task that comes to a full
+   queue is sent back, and goes to another node that is thought to have room; after `tries` such returns, and where
+   no such node is found, it waits at its scheduler until a heartbeat shows room.
+3. A node serves its queue in the order `order`, and no task is passed by more than `slack` times its estimate.
+4. Every `heartbeat_s` the nodes whose load has changed report it. What then waits behind more work than a slot has
+   on the mean over all nodes, and `rebalance_s` more, is given back and placed again; a task that was sent back
+   before stays.
+5. Only nodes that satisfy a job's constraints are considered, at every step.
+
+**Deviations from the paper.** This follows the paper's published description; its code is not public, and the
+parameters are ours. The paper's nodes learn what is left of a job from its manager; here they know what they were
+told when the task was placed. Its rebalancing moves tasks between queues; here they go by way of their schedulers. A
+job whose tasks may not share racks, and one for which the long partition has too few nodes, may use the short
+partition too.
+
+References: Rasley et al., Efficient Queue Management for Cluster Scheduling, EuroSys 2016, doi 10.1145/2901318.2901354
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.cost import take
+from actors.kernel.eligible import (
+    OVER_NODES,
+    OVER_RACKS,
+    eligible_before,
+    eligible_count,
+    eligible_node,
+    is_constrained,
+    placement_of,
+    with_level,
+)
+from actors.kernel.faults import hear, is_known_down
+from actors.kernel.queue import (
+    ARRIVAL,
+    DONE,
+    HEARTBEAT,
+    LOAD_REPORT,
+    LOST,
+    NODE_DOWN,
+    NODE_UP,
+    PLACED,
+    REJECTED,
+    RETRY,
+    RUNNING,
+    records,
+    send,
+    wake,
+)
+from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules
+from actors.nodes.bounded import BoundedQueues, on_bounded_heartbeat, on_bounded_node
+from actors.schedulers.jobs.build import NS, build_world, most_tasks
+from actors.schedulers.jobs.late_binding import next_arrival, on_done
+from actors.schedulers.jobs.least_work import CHOICE, sink_better, swap
+from actors.schedulers.jobs.probing import Probing, draw_places, make_probing, most_probes, probes_of
+from actors.schedulers.jobs.sparrow import SCHEDULERS
+from actors.schedulers.jobs.spreading import hold, may_run, release, settle_rack
+from actors.schedulers.jobs.yacc_d_backlog import (
+    Backlog,
+    add_last,
+    keep_waiting,
+    make_backlog,
+    put_first,
+    take_job,
+    take_task,
+)
+from actors.schedulers.jobs.yacc_d_view import (
+    View,
+    find_node,
+    make_view,
+    mean_rest,
+    note_node,
+    note_returned,
+    note_sent,
+    wait_at,
+)
+from actors.schedulers.policy import Parameter, Scheduler
+
+MISSES = 64  # jobs without a node at which a scheduler stops to look until the next heartbeat
+FIFO, SJF, SRJF, LRTF = ORDERS = ("fifo", "sjf", "srjf", "lrtf")
+LENGTH, WAIT = BOUNDS = ("length", "wait")
+
+
+class State(NamedTuple):
+    """Yacc-D's parameters and bookkeeping."""
+
+    queues: BoundedQueues
+    known: View  # a field named `view` would be NumPy's to the compiler
+    backlog: Backlog
+    drawing: Probing
+    choice: np.recarray  # [most nodes drawn for a job] CHOICE, scratch: a heap of them
+    first_long: int  # the first node that long jobs may use
+    tries: int
+    single: int  # 1: nodes are told of one task left, so that their order goes by the task alone
+
+
+@inlined
+def first_of(w, p, job):
+    """The first node that the job may use: of a long one that of its part, if that has nodes enough."""
+    first = p.first_long * w.work.is_long[job]
+    if first > 0 and is_constrained(w, job):
+        placement, wanted = placement_of(w, job), 1
+        if placement & OVER_NODES != 0:
+            wanted = w.work.end_task[job] - w.work.first_task[job]
+        few = eligible_count(w, job) - eligible_before(w, job, first) < wanted
+        if few or placement & OVER_RACKS != 0:
+            return np.int64(0)
+    return first
+
+
+@compiled
+def on_arrival(w, p, t, me, job):
+    """Step 1: bind each task to the best of the nodes drawn, or to another one with room; the others wait."""
+    tasks, first_task = next_arrival(w, me, job), w.work.first_task[job]
+    w.counts[N_PLACEMENTS] += tasks
+    settle_rack(w, job, p.first_long * w.work.is_long[job])
+    first = first_of(w, p, job)
+    size = draw_choice(w, p, t, me, job, first, tasks)
+    for i in range(tasks):
+        size = best_on_top(w, p, t, me, job, size)
+        node = p.choice.node[0]
+        if size == 0:
+            node = find_node(w, p.known, t, me, job, first)
+        if node == NONE:
+            for task in range(first_task + tasks - 1, first_task + i - 1, -1):
+                keep(w, p, t, me, job, np.int64(task))
+            break
+        bind(w, p, t, me, job, first_task + i, node)
+
+
+@inlined
+def draw_choice(w, p, t, me, job, first, tasks):
+    """Put the nodes with room, of those drawn for the job, into `p.choice` as a heap; returns how many they are."""
+    begin = eligible_before(w, job, first)
+    places = eligible_count(w, job) - begin
+    count = min(probes_of(p.drawing, tasks), places)
+    draw_places(w, p.drawing, job, count, places)
+    size = 0
+    for i in range(count):
+        node = eligible_node(w, job, begin + p.drawing.nodes[i])
+        wait = wait_at(w, p.known, t, me, node)
+        if wait != NONE:
+            p.choice.wait[size], p.choice.node[size] = wait, node
+            size += 1
+    for i in range(size // 2 - 1, -1, -1):
+        sink_better(p.choice, i, size)
+    return size
+
+
+@inlined
+def best_on_top(w, p, t, me, job, size):
+    """Bring the node that waits least on top of the heap, and drop those that may take no more; returns its size."""
+    choice = p.choice
+    while size > 0:
+        node = choice.node[0]
+        wait = wait_at(w, p.known, t, me, node)
+        if wait == NONE or not may_run(w, job, node):
+            size -= 1
+            swap(choice, 0, size)
+        elif wait > choice.wait[0]:
+            choice.wait[0] = wait
+        else:
+            break
+        sink_better(choice, 0, size)
+    return size
+
+
+@inlined
+def bind(w, p, t, me, job, task, node):
+    """Send a task to a node, with the nodes' mean work, and whether the node may give it back at a heartbeat."""
+    hold(w, job, node)
+    note_sent(w, p.known, me, node, job)
+    left = np.int64(1) if p.single == 1 else w.jobs.unfinished[job]
+    movable = np.int64(p.backlog.tasks.returns[task] == 0)
+    send(w, t, me, node, PLACED, job, with_level(w, job, task), left, mean_rest(p.known) << 1 | movable)
+
+
+@inlined
+def keep(w, p, t, me, job, task):
+    """A task waits here, until a heartbeat shows room."""
+    who = me - w.nodes.size
+    keep_waiting(w, p.backlog, who, job, task)
+    if p.backlog.schedulers.awake[who] == 0:
+        p.backlog.schedulers.awake[who] = 1
+        wake(w, next_reports(w, p, t), me, RETRY, NONE, NONE, NONE)
+
+
+@inlined
+def next_reports(w, p, t):
+    """When the reports of the next heartbeat arrive."""
+    delay, beat = w.network.cross_ns, p.queues.heartbeat
+    return ((t - delay) // beat + 1) * beat + delay
+
+
+@compiled
+def on_returned(w, p, t, me, job, task, node, rest):
+    """Step 2: a node has sent a task back; it goes to another one, or waits."""
+    note_returned(w, p.known, me, node, rest)
+    release(w, job, node)
+    p.backlog.tasks.returns[task] += 1
+    other = NONE
+    if p.backlog.tasks.returns[task] <= p.tries:
+        other = find_node(w, p.known, t, me, job, first_of(w, p, job))
+    if other == NONE:
+        keep(w, p, t, me, job, task)
+    else:
+        bind(w, p, t, me, job, task, other)
+
+
+@compiled
+def on_lost(w, p, t, me, job, task, node, start):
+    """A node's failure has lost a task: it goes to another one, or waits."""
+    if start != NONE:
+        w.jobs.start[job] = min(w.jobs.start[job], start)
+    release(w, job, node)
+    w.counts[N_SENT_AGAIN] += 1
+    other = find_node(w, p.known, t, me, job, first_of(w, p, job))
+    if other == NONE:
+        keep(w, p, t, me, job, task)
+    else:
+        bind(w, p, t, me, job, task, other)
+
+
+@compiled
+def on_retry(w, p, t, me):
+    """Step 2: the reports of a heartbeat are there; tasks that wait here go where there is room now.
+
+    A job that finds none keeps its turn and ends the search, if it may use any node; others go behind.
+    """
+    who, rows = me - w.nodes.size, p.backlog.schedulers
+    jobs, misses, room = rows.jobs[who], 0, w.queue.room - 4
+    while jobs > 0 and misses < MISSES and room > 0:
+        jobs -= 1
+        job = take_job(p.backlog, who)
+        first, node = first_of(w, p, job), np.int64(0)
+        while p.backlog.jobs.task[job] != NONE and room > 0:
+            node = find_node(w, p.known, t, me, job, first)
+            if node == NONE:
+                break
+            room -= 1
+            bind(w, p, t, me, job, take_task(p.backlog, job), node)
+        if node != NONE:
+            if p.backlog.jobs.task[job] != NONE:
+                put_first(p.backlog, who, job)  # no more messages fit: it goes on at once
+        elif first == 0 and not is_constrained(w, job):
+            put_first(p.backlog, who, job)
+            break
+        else:
+            add_last(p.backlog, who, job)
+            misses += 1
+    rows.awake[who] = np.int64(rows.jobs[who] > 0)
+    if rows.jobs[who] > 0:
+        wake(w, t if room == 0 else next_reports(w, p, t), me, RETRY, NONE, NONE, NONE)
+
+
+@inlined
+def on_news(w, p):
+    """A node is down, and there is no room, or up again without work."""
+    node = w.queue.now.a[0]
+    if hear(w):
+        room = p.known.empty_room[node] if w.queue.now.kind[0] == NODE_UP else np.int64(0)
+        note_node(p.known, node, np.int64(0), np.int64(0), room)
+
+
+@entry
+def advance(w, p, until, most):
+    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    message = w.queue.now
+    for _ in range(most):
+        why = take(w, until)
+        if why != RUNNING:
+            return why
+        t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
+        if kind == HEARTBEAT:
+            on_bounded_heartbeat(w, p.queues, t, me)
+        elif me < w.nodes.size:
+            on_bounded_node(w, p.queues, t, kind, me, job)
+        elif kind == DONE:
+            on_done(w, job, message.c[0], message.d[0])
+        elif kind == LOAD_REPORT:
+            if not is_known_down(w, job):
+                note_node(p.known, job, message.b[0], message.c[0], message.d[0])
+        elif kind == ARRIVAL:
+            on_arrival(w, p, t, me, job)
+        elif kind == REJECTED:
+            on_returned(w, p, t, me, job, message.b[0], message.c[0], message.d[0])
+        elif kind == RETRY:
+            on_retry(w, p, t, me)
+        elif kind == LOST:
+            on_lost(w, p, t, me, job, message.b[0], message.c[0], message.d[0])
+        elif kind == NODE_DOWN or kind == NODE_UP:
+            on_news(w, p)
+    return RUNNING
+
+
+def build(setting):
+    """The world and the schedulers' state at time 0."""
+    p, slots, nodes = setting.parameters, setting.cluster.slots(), setting.cluster.num_nodes
+    rules = Rules(
+        shortest_first=int(p["order"] != FIFO),
+        sticky=0,
+        slack=p["slack"],
+        live=0,
+        bound_all=1,
+        report_start=0,
+        by_tasks=int(p["order"] == LRTF),
+    )
+    world = build_world(setting, rules, most_sends=lambda tasks: tasks, schedulers=p["schedulers"])
+    by_work, slots = p["bound"] == WAIT, slots.astype(np.int64)
+    limit = slots * (round(p["queue_wait_s"] * NS) if by_work else p["queue_limit"])
+    queues = BoundedQueues(
+        limit=limit,
+        slots=slots,
+        by_work=int(by_work),
+        load=np.zeros(nodes, np.int64),
+        to_report=np.zeros(nodes, np.bool_),
+        mean=np.zeros(nodes, np.int64),
+        above=round(p["rebalance_s"] * NS) if p["rebalance"] else int(NONE),
+        heartbeat=round(p["heartbeat_s"] * NS),
+    )
+    most, choices = most_tasks(setting), p["choices"]
+    return world, State(
+        queues,
+        make_view(slots, limit + slots, by_work, p["schedulers"]),
+        make_backlog(p["schedulers"], world.work.size, world.duration.size),
+        drawing=make_probing(choices, 1, False, nodes, most),
+        choice=records(CHOICE, min(most_probes(choices, 1, most), nodes)),
+        first_long=setting.cluster.partition(setting.long_partition),
+        tries=p["tries"],
+        single=int(p["order"] == SJF),
+    )
+
+
+YACC_D = Scheduler(
+    name="yacc-d",
+    title="distributed schedulers, bounded queues at the nodes, reordered and rebalanced",
+    paper="Rasley et al., EuroSys 2016, doi 10.1145/2901318.2901354 (Yaq-d)",
+    parameters=(
+        SCHEDULERS,
+        Parameter("choices", 2, "int", "nodes looked at for each task", 1, 100),
+        Parameter("heartbeat_s", 1.0, "duration", "time between two reports of the nodes", 1e-3, 1e6),
+        Parameter(
+            "bound", LENGTH, "choice", "queues are bounded by tasks or by estimated work", choices=BOUNDS
+        ),
+        Parameter("queue_limit", 5, "int", "tasks that may wait for a slot, with bound=length", 0, 1_000_000),
+        Parameter(
+            "queue_wait_s",
+            60.0,
+            "duration",
+            "work for a slot beyond which none is taken, with bound=wait",
+            0,
+            1e6,
+        ),
+        Parameter("tries", 3, "int", "returns after which a task waits at its scheduler", 0, 1000),
+        Parameter(
+            "order",
+            SRJF,
+            "choice",
+            "nodes serve by arrival, or first the task with the shortest estimate, the job with the least work left, or"
+            " that with the fewest tasks left",
+            choices=ORDERS,
+        ),
+        Parameter("slack", 5.0, "float", "a task is passed by at most this many times its estimate", 0, 1e6),
+        Parameter("rebalance", True, "bool", "nodes give back at heartbeats what waits too far behind"),
+        Parameter(
+            "rebalance_s",
+            30.0,
+            "duration",
+            "work in front, above the nodes' mean, from which that is so",
+            0,
+            1e6,
+        ),
+    ),
+    build=build,
+    advance=advance,
+    hybrid=True,
+    constrained=True,
+)

@@ -1,0 +1,147 @@
+"""What the schedulers of Yacc-D know of the nodes: their last reports, and what each has sent there since.
+
+All schedulers hear the same reports. A report says how much estimated work a node has, until when its task is
+estimated to run, and what there is room for in its queue. What a scheduler sends to a node counts for itself alone, and
+until the node's next report; what is on its way at that time is in neither.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.eligible import eligible_before, eligible_count, eligible_node, is_eligible
+from actors.kernel.queue import records
+from actors.kernel.random import PLACEMENT, below, random_bits
+from actors.kernel.world import NONE
+from actors.schedulers.jobs.spreading import may_run
+
+LOOKS = 64  # nodes looked at for one task that is sent anew
+
+REPORTED = np.dtype(
+    [
+        ("rest", "i8"),  # estimated work, less that of the task that started last, ns
+        ("busy_until", "i8"),  # when that task is estimated to end, ns
+        ("room", "i8"),  # in units of the queues' bound; none on a node that is down
+        ("report", "i8"),  # reports so far
+        ("place", "i8"),  # in the list of nodes with room; NONE: it has none
+    ]
+)
+# What a scheduler has sent to a node, as of that report.
+SENT = np.dtype([("report", "i8"), ("work", "i8"), ("room", "i8")])
+TOTALS = np.dtype([("open", "i8"), ("rest", "i8")])  # nodes with room; work of all nodes
+
+
+class View(NamedTuple):
+    """Nodes as the schedulers see them."""
+
+    nodes: np.recarray  # [N] REPORTED
+    open: np.ndarray  # [N] the nodes with room: the first `totals.open`
+    totals: np.recarray  # [1] TOTALS
+    sent: np.recarray  # [schedulers · N] SENT
+    slots: np.ndarray  # [N]
+    all_slots: int
+    empty_room: np.ndarray  # [N] room of a node without work
+    by_work: int  # 1: room is estimated work, 0: it is tasks
+
+
+def make_view(slots: np.ndarray, empty_room: np.ndarray, by_work: bool, schedulers: int) -> View:
+    """The view of idle nodes."""
+    nodes = records(REPORTED, slots.size)
+    nodes.room[:] = empty_room
+    nodes.place[:] = np.where(empty_room > 0, np.cumsum(empty_room > 0) - 1, NONE)
+    with_room = np.flatnonzero(empty_room > 0)
+    totals, listed = records(TOTALS, 1), np.zeros(slots.size, np.int64)
+    totals.open[0], listed[: with_room.size] = with_room.size, with_room
+    sent = records(SENT, schedulers * slots.size)
+    return View(nodes, listed, totals, sent, slots, int(slots.sum()), empty_room, int(by_work))
+
+
+@compiled
+def note_node(view, node, rest, busy_until, room):
+    """All schedulers have a report of a node, or news of it."""
+    rows, totals = view.nodes, view.totals
+    totals.rest[0] += rest - rows.rest[node]
+    rows.rest[node], rows.busy_until[node], rows.room[node] = rest, busy_until, room
+    rows.report[node] += 1
+    place = rows.place[node]
+    if room > 0 and place == NONE:
+        rows.place[node] = totals.open[0]
+        view.open[totals.open[0]] = node
+        totals.open[0] += 1
+    elif room <= 0 and place != NONE:
+        totals.open[0] -= 1
+        last = view.open[totals.open[0]]
+        view.open[place], rows.place[last], rows.place[node] = last, place, NONE
+
+
+@inlined
+def mean_rest(view):
+    """The estimated work for a slot over all nodes, ns."""
+    return view.totals.rest[0] // view.all_slots
+
+
+@inlined
+def sent_to(w, view, me, node):
+    """The row of what a scheduler has sent to a node since its last report."""
+    row = (me - w.nodes.size) * w.nodes.size + node
+    if view.sent.report[row] != view.nodes.report[node]:
+        view.sent.report[row] = view.nodes.report[node]
+        view.sent.work[row], view.sent.room[row] = 0, 0
+    return row
+
+
+@inlined
+def note_sent(w, view, me, node, job):
+    """A scheduler sends a task to a node."""
+    row, estimate = sent_to(w, view, me, node), w.work.estimate[job]
+    view.sent.work[row] += estimate
+    view.sent.room[row] += max(estimate, 1) if view.by_work == 1 else 1
+
+
+@inlined
+def note_returned(w, view, me, node, rest):
+    """A node has sent a task back and said what work it has: until its next report it gets no more."""
+    row = sent_to(w, view, me, node)
+    view.sent.work[row] = rest - view.nodes.rest[node]
+    view.sent.room[row] = max(view.nodes.room[node], 0)
+
+
+@inlined
+def wait_at(w, view, t, me, node):
+    """Estimated time until a slot of the node is free for one more task, ns; NONE if there is no room for it."""
+    row = sent_to(w, view, me, node)
+    if view.nodes.room[node] <= view.sent.room[row]:
+        return NONE
+    running = max(view.nodes.busy_until[node] - t, 0)
+    return max(view.nodes.rest[node] + view.sent.work[row] + running, 0) // view.slots[node]
+
+
+@compiled
+def find_node(w, view, t, me, job, first):
+    """The node that waits least of those looked at that have room for a task of the job; NONE if there is none.
+
+    Looked at is a run of at most LOOKS nodes from a random one on: of those that the job may use, or of those with
+    room, whichever are fewer.
+    """
+    begin = eligible_before(w, job, first)
+    count = eligible_count(w, job) - begin
+    by_room = view.totals.open[0] < count
+    if by_room:
+        count = view.totals.open[0]
+    if count == 0:
+        return NONE
+    w.jobs.draws[job] += 1
+    place = below(random_bits(w.seed, PLACEMENT, job, w.jobs.draws[job]), count)
+    chosen, least = NONE, NONE
+    for _ in range(min(count, LOOKS)):
+        node = view.open[place] if by_room else eligible_node(w, job, begin + place)
+        place = place + 1 if place + 1 < count else 0
+        if by_room and (node < first or not is_eligible(w, job, node)):
+            continue
+        wait = wait_at(w, view, t, me, node)
+        if wait == NONE or not may_run(w, job, node):
+            continue
+        if chosen == NONE or wait < least:
+            chosen, least = node, wait
+    return chosen
