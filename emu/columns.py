@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workloads.arrow import column, from_numpy
+from workloads.arrow import column, from_numpy, to_numpy
 
 SCHEMA_VERSION = 1
 
@@ -94,9 +94,26 @@ COSTS = (
 )
 """``costs.parquet``, of runs with measured costs: one row per message, by scheduler in the order of handling."""
 
+CRV = (
+    Column("time_s", pa.float64(), "s", "When the scheduler's monitor made the row, in virtual time."),
+    Column("resource", pa.string(), "", "The attribute of nodes that constraints are on."),
+    Column(
+        "demand",
+        pa.float64(),
+        "",
+        "Demand for the resource as the monitor knew it: queued tasks that ask for it.",
+    ),
+    Column("supply", pa.float64(), "", "Supply of the resource: nodes that have what is asked for."),
+    Column(
+        "crv", pa.float64(), "", "The resource's entry of the Constraint Resource Vector: demand over supply."
+    ),
+)
+"""``crv.parquet``, of schedulers that keep such a table: one row per time and resource."""
+
 FILES = {
     "jobs.parquet": JOBS,
     "timeline.parquet": TIMELINE,
+    "crv.parquet": CRV,
     "tasks.parquet": TASKS,
     "costs.parquet": COSTS,
 }
@@ -143,6 +160,14 @@ def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
     valid = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")[array.offset : end]
     values[valid == 0] = np.nan
     return values
+
+
+def text_codes(table: pa.Table, name: str) -> tuple[npt.NDArray[Any], list[str]]:
+    """Return the distinct texts of a column and each row's place among them, -1 for null; no texts if all are null."""
+    if table[name].null_count == table.num_rows:
+        return np.full(table.num_rows, -1), []
+    coded = table[name].combine_chunks().dictionary_encode()
+    return to_numpy(coded.indices.fill_null(-1)), coded.dictionary.to_pylist()
 
 
 def equals_text(table: pa.Table, name: str, text: str) -> npt.NDArray[np.bool_]:

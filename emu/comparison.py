@@ -13,13 +13,16 @@ from typing import Any
 import numpy as np
 
 from emu import run_directory as rd
+from emu.by_constraint import compare_kinds, compare_waits, render_kinds, render_waits
 from emu.columns import numbers
 from emu.emulation import execute, keep_workload
 from emu.metrics import (
+    SPLIT,
     STATISTICS,
     after_warmup,
-    class_is_long,
     confidence_95,
+    in_group,
+    part_of,
     ratios,
     share_improved,
     summarise_seeds,
@@ -29,7 +32,8 @@ from emu.results import Result, read_result
 from emu.tables import TIMES, align, number, with_error
 from workloads.jobs import JobWorkload
 
-CLASS_ORDER = ("short", "long", "all")
+GROUPS = ("short", "long", "all", *SPLIT)
+"""What is compared: classes, and where jobs have constraints, jobs with and without."""
 REPORT = "report.html"
 Watch = Callable[[str, int], AbstractContextManager[Any]]
 """Makes, from a label and a number of tasks, the context that yields a `progress` (see `emu.progress`)."""
@@ -37,7 +41,7 @@ Watch = Callable[[str, int], AbstractContextManager[Any]]
 
 @dataclass(frozen=True)
 class Row:
-    """One scheduler and class of a comparison; pairs are a mean over the seeds and its 95 % half-width."""
+    """One scheduler and group of a comparison; pairs are a mean over the seeds and its 95 % half-width."""
 
     scheduler: str
     job_class: str
@@ -85,7 +89,7 @@ class Comparison:
 
     def rows(self) -> list[Row]:
         """Return the comparison as numbers, short jobs first."""
-        return [row for name in CLASS_ORDER for row in compare_class(self.results, name, self.warmup_s)]
+        return [row for name in GROUPS for row in compare_class(self.results, name, self.warmup_s)]
 
     def to_text(self) -> str:
         """Return the comparison as a table."""
@@ -94,10 +98,10 @@ class Comparison:
         head = f"{first['workload']} on {first['nodes']:,} nodes, " + (
             f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}, means ± 95 %"
         )
-        return render_rows(self.rows(), head)
+        return render_rows(self.rows(), head) + render_constraints(self.results)
 
     def to_pandas(self) -> Any:
-        """Return one frame row per scheduler and class: count, times in seconds, ratios, share improved."""
+        """Return one frame row per scheduler and group: count, times in seconds, ratios, share improved."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -224,13 +228,11 @@ def save_comparison(comparison: Comparison, out: Path) -> None:
     written = [rd.CONFIG, rd.SUMMARY]
     if many:
         from emu.drawing import save_figure
-        from emu.plots import cdf_figure
+        from emu.plots import group_figures
         from emu.report import render_report, write_report
 
-        for name in ("short", "long"):
-            figure = cdf_figure(comparison.results, name, comparison.warmup_s)
-            if figure is not None:
-                written += save_figure(figure, out / f"cdf-{name}")
+        for figure in group_figures(comparison.results, comparison.warmup_s):
+            written += save_figure(figure.drawn, out / figure.stem)
         write_report(out / REPORT, render_report([r for runs in comparison.runs for r in runs]))
         written.append(REPORT)
     runs = [
@@ -247,14 +249,15 @@ def save_comparison(comparison: Comparison, out: Path) -> None:
 
 
 def compare_class(results: Mapping[str, list[Result]], job_class: str, warmup_s: float) -> list[Row]:
-    """Return one row per scheduler for the jobs of a class; none when it has no jobs."""
+    """Return one row per scheduler for the jobs of a class, or another of `GROUPS`; none when it has no jobs."""
     runs = list(results.values())
-    if any(job_class not in r.summary["jobs"] for own in runs for r in own):
+    figures = {name: [part_of(r.summary["jobs"], job_class) for r in own] for name, own in results.items()}
+    if not all(part for parts in figures.values() for part in parts):
         return []
+    bases = figures[next(iter(figures))]
     rows = []
     for name, own in results.items():
-        parts = [r.summary["jobs"][job_class] for r in own]
-        bases = [r.summary["jobs"][job_class] for r in runs[0]]
+        parts = figures[name]
         values = {s: [p.get(s, math.nan) for p in parts] for s in STATISTICS}
         base_values = {s: [b.get(s, math.nan) for b in bases] for s in STATISTICS}
         improved = [_improved(a, b, job_class, warmup_s) for a, b in zip(runs[0], own, strict=True)]
@@ -275,7 +278,7 @@ def render_rows(rows: list[Row], head: str) -> str:
     """Return rows of a comparison as a table, class by class."""
     base = f", and {TIMES} that of {rows[0].scheduler}" if len({r.scheduler for r in rows}) > 1 else ""
     lines = [f"{head}: job completion time in seconds{base}"]
-    for name in CLASS_ORDER:
+    for name in GROUPS:
         own = [row for row in rows if row.job_class == name]
         if not own:
             continue
@@ -294,8 +297,11 @@ def render_rows(rows: list[Row], head: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def render_constraints(results: Mapping[str, list[Result]]) -> str:
+    """Return the tables of queueing delay and of kinds of constraints; nothing where no job has any."""
+    return render_waits(compare_waits(results)) + render_kinds(compare_kinds(results))
+
+
 def _improved(first: Result, other: Result, job_class: str, warmup_s: float) -> float:
-    mask = after_warmup(numbers(first.jobs, "submit_s"), warmup_s)
-    if job_class != "all":
-        mask &= class_is_long(first.jobs) == (job_class == "long")
+    mask = after_warmup(numbers(first.jobs, "submit_s"), warmup_s) & in_group(first.jobs, job_class)
     return share_improved(numbers(first.jobs, "jct_s"), numbers(other.jobs, "jct_s"), mask)

@@ -7,12 +7,16 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; line styles tell the same once more.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 STYLES = ("-", "--", "-.", ":")
+_CDF_POINTS = 512
 LEFT_QUANTILE = 0.002  # a job of a millisecond must not take half of a logarithmic axis
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "emu",
@@ -60,6 +64,12 @@ def add_legend(axes: Any) -> None:
     legend = axes.legend(loc="best", handlelength=3.0)
     for text in legend.get_texts():
         text.set_parse_math(False)  # a name is a name, whatever signs are in it
+
+
+def share_curve(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the points of the distribution of some values: x, and the share of the values up to it."""
+    share = np.linspace(0.0, 1.0, min(_CDF_POINTS, len(values) + 1))
+    return np.quantile(values, share), share
 
 
 def plain_label(name: str) -> str:

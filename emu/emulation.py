@@ -15,7 +15,7 @@ from emu import run_directory as rd
 from emu.clocks import costs_table, describe_clock, emulate_setting
 from emu.metrics import describe_jobs
 from emu.plan import KEPT_WORKLOAD, Plan, configure, prepare
-from emu.results import Result, jobs_table, tasks_table, timeline_table
+from emu.results import Result, crv_table, jobs_table, tasks_table, timeline_table
 from emu.terminal import note
 from workloads.arrow import column
 from workloads.errors import InputError
@@ -171,6 +171,7 @@ def result_of(plan: Plan, index: int, seed: int, outcome: Outcome) -> Result:
         if outcome.tasks and plan.config["output.tasks"]
         else None,
         costs=costs_table(outcome.costs) if outcome.costs.size else None,
+        crv=crv_table(getattr(outcome, "series", None)),
         summary={
             "scheduler": plan.schedulers[index].name,
             "workload": plan.workload.name,

@@ -10,9 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from emu.columns import equals_text, numbers
+from emu.columns import equals_text, numbers, text_codes
 
 CLASSES = ("all", "short", "long")
+SIDES = ("constrained", "unconstrained")
+SPLIT = tuple(f"{side} {name}" for name in ("short", "long") for side in SIDES)
+"""Groups of jobs that are shown where a class has both."""
+MOST_KINDS = 24
+OTHER_KINDS = "other kinds"
+"""What jobs of the kinds beyond `MOST_KINDS` are told as; a kind made by `workloads.constraints` has no space."""
 STATISTICS = ("mean", "p50", "p90", "p99")
 
 # Two-sided 95 % quantiles of Student's t by degrees of freedom; between two rows the wider one holds, and
@@ -55,7 +61,8 @@ def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0) -> dict[str, Any]:
     Parameters
     ----------
     jobs : pyarrow.Table
-        With the columns submit_s, finish_s, jct_s, slowdown and job_class of ``jobs.parquet``.
+        With the columns submit_s, finish_s, jct_s, slowdown, job_class and constraint of ``jobs.parquet``; where
+        jobs have constraints, also wait_s and ideal_s.
     warmup_s : float
         Jobs that arrive earlier than this after the first are left out of everything but the makespan.
 
@@ -64,7 +71,8 @@ def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0) -> dict[str, Any]:
     dict
         ``all``, and of ``short`` and ``long`` those that have jobs, as `describe_times` of the finished jobs;
         ``makespan_s`` from first arrival to last completion; ``jain_index`` of the slowdowns; ``unfinished``,
-        the number of jobs that did not finish, where there are any.
+        the number of jobs that did not finish, where there are any. Where jobs have constraints, also what
+        `describe_constraints` returns.
     """
     submit_s, jct_s, finish_s = (numbers(jobs, name) for name in ("submit_s", "jct_s", "finish_s"))
     slowdown = numbers(jobs, "slowdown")
@@ -82,12 +90,101 @@ def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0) -> dict[str, Any]:
         summary["jain_index"] = index
     if not finished.all():
         summary["unfinished"] = int(np.count_nonzero(~finished))
-    return summary
+    return summary | describe_constraints(jobs, counts)
+
+
+def describe_constraints(jobs: pa.Table, counts: BoolArray) -> dict[str, Any]:
+    """Return what the ``jobs`` part of a summary has where jobs have constraints; nothing where none has.
+
+    Returns
+    -------
+    dict
+        ``constrained`` and ``unconstrained``, each as ``all``, ``short`` and ``long`` of the whole, with the
+        queueing delay (wait_s) as ``wait`` beside the completion times. ``by_constraint``: by kind of constraint,
+        that with most jobs first, the same for all and for short jobs, and ``slowdown_vs_unconstrained``: total
+        completion time over total ideal_s of the kind's short jobs, over the same of the unconstrained short jobs.
+        (Means of slowdowns hang on the shortest jobs.) Those are other jobs of the same run; what the same jobs
+        take without constraints, only a second run can tell.
+    """
+    kind_of_job, kinds = text_codes(jobs, "constraint")
+    if not kinds:
+        return {}
+    jct_s, wait_s, ideal_s = (numbers(jobs, name) for name in ("jct_s", "wait_s", "ideal_s"))
+    is_short = ~class_is_long(jobs)
+    classes = {"all": counts, "short": counts & is_short, "long": counts & ~is_short}
+
+    def describe(group: BoolArray, names: Sequence[str]) -> dict[str, Any]:
+        masks = {name: group & classes[name] for name in names}
+        return {
+            name: describe_times(_finite(jct_s[mask])) | {"wait": describe_times(_finite(wait_s[mask]))}
+            for name, mask in masks.items()
+            if name == "all" or mask.any()
+        }
+
+    def stretch(group: BoolArray) -> float:
+        done = group & classes["short"] & np.isfinite(jct_s)
+        ideal = float(ideal_s[done].sum())
+        return float(jct_s[done].sum()) / ideal if ideal > 0 else 0.0
+
+    free = kind_of_job < 0
+    base = stretch(free)
+    by_kind = {}
+    for name, group in _kinds_by_jobs(kind_of_job, kinds, counts).items():
+        by_kind[name] = describe(group, ("all", "short"))
+        if base and (own := stretch(group)):
+            by_kind[name]["slowdown_vs_unconstrained"] = own / base
+    return {
+        "constrained": describe(~free, CLASSES),
+        "unconstrained": describe(free, CLASSES),
+        "by_constraint": by_kind,
+    }
+
+
+def _kinds_by_jobs(
+    kind_of_job: npt.NDArray[Any], kinds: Sequence[str], counts: BoolArray
+) -> dict[str, BoolArray]:
+    """Return which jobs are of each kind, that with most jobs that count first, and the rest as one."""
+    jobs = np.bincount(kind_of_job[counts & (kind_of_job >= 0)], minlength=len(kinds))
+    order = [k for k in sorted(range(len(kinds)), key=lambda k: (-jobs[k], kinds[k])) if jobs[k]]
+    found = {kinds[k]: kind_of_job == k for k in order[:MOST_KINDS]}
+    if rest := order[MOST_KINDS:]:
+        found[OTHER_KINDS] = np.isin(kind_of_job, rest)
+    return found
+
+
+def _finite(values: Float64Array) -> Float64Array:
+    return values[np.isfinite(values)]
 
 
 def class_is_long(jobs: pa.Table) -> BoolArray:
     """Return which jobs are of the class ``long``."""
     return equals_text(jobs, "job_class", "long")
+
+
+def is_constrained(jobs: pa.Table) -> BoolArray:
+    """Return which jobs have constraints."""
+    return text_codes(jobs, "constraint")[0] >= 0
+
+
+def in_group(jobs: pa.Table, group: str) -> BoolArray:
+    """Return which jobs are of a group: a class, or one of `SPLIT`."""
+    side, _, job_class = group.rpartition(" ")
+    found = (
+        np.ones(jobs.num_rows, bool) if job_class == "all" else class_is_long(jobs) == (job_class == "long")
+    )
+    return found & (is_constrained(jobs) == (side == "constrained")) if side else found
+
+
+def part_of(summary: Mapping[str, Any], group: str) -> Mapping[str, Any]:
+    """Return the figures of a group in the ``jobs`` part of a summary; an empty mapping if it has none.
+
+    A class is split only where it has both constrained jobs and others; else one half were the class itself.
+    """
+    side, _, job_class = group.rpartition(" ")
+    if not side:
+        return summary.get(job_class, {})
+    halves = {s: summary[s][job_class] for s in SIDES if job_class in summary.get(s, {})}
+    return halves[side] if len(halves) == len(SIDES) else {}
 
 
 def offered_load(task_seconds: float, span_s: float, slots: int) -> float | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from emu.columns import numbers
+from emu.constraint_plots import crv_figure, wait_figure, wait_over_time_figure
 from emu.drawing import (
     COLOURS,
     LEFT_QUANTILE,
@@ -16,15 +17,57 @@ from emu.drawing import (
     line_look,
     new_figure,
     plain_label,
+    share_curve,
     time_scale,
 )
-from emu.metrics import after_warmup, class_is_long
+from emu.metrics import SPLIT, after_warmup, in_group, part_of
 from emu.results import Result
+from emu.run_directory import safe_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_CDF_POINTS = 512
+
+class Shown(NamedTuple):
+    """A figure, the name of its files without ending, and what it shows."""
+
+    stem: str
+    drawn: Figure
+    caption: str
+
+
+def group_figures(results: Mapping[str, list[Result]], warmup_s: float = 0.0) -> list[Shown]:
+    """Return the figures of runs that are compared; those that have nothing to show are left out."""
+    figures = [
+        (
+            f"cdf-{name}",
+            cdf_figure(results, name, warmup_s),
+            f"Distribution of completion times of {name} jobs",
+        )
+        for name in ("short", "long")
+    ]
+    figures += [
+        (
+            "wait-short",
+            wait_figure(results, "short", warmup_s),
+            "Distribution of queueing delay of short jobs with and without constraints",
+        ),
+        (
+            "wait-over-time-short",
+            wait_over_time_figure(results, "short", warmup_s),
+            "Mean queueing delay of short jobs by their arrival, with and without constraints",
+        ),
+    ]
+    figures += [
+        (
+            f"crv-{safe_name(name)}",
+            crv_figure(runs[0]),
+            f"Constraint Resource Vector under {name}, seed {runs[0].summary['seed']}: tasks that wait for a "
+            "resource over nodes that have it",
+        )
+        for name, runs in results.items()
+    ]
+    return [Shown(stem, figure, caption) for stem, figure, caption in figures if figure is not None]
 
 
 def cdf_figure(results: Mapping[str, list[Result]], job_class: str, warmup_s: float = 0.0) -> Figure | None:
@@ -40,8 +83,7 @@ def cdf_figure(results: Mapping[str, list[Result]], job_class: str, warmup_s: fl
         for number, (name, jct_s) in enumerate(samples.items()):
             if len(jct_s) == 0:
                 continue
-            share = np.linspace(0.0, 1.0, min(_CDF_POINTS, len(jct_s) + 1))
-            axes.plot(np.quantile(jct_s, share), share, label=plain_label(name), **line_look(number))
+            axes.plot(*share_curve(jct_s), label=plain_label(name), **line_look(number))
         axes.set_xscale("log")
         axes.set_xlim(left=min(np.quantile(s, LEFT_QUANTILE) for s in samples.values() if len(s)))
         axes.set_ylim(0.0, 1.0)
@@ -54,7 +96,9 @@ def cdf_figure(results: Mapping[str, list[Result]], job_class: str, warmup_s: fl
 def percentiles_figure(
     lines: Mapping[str, Mapping[float, Mapping[str, Any]]], axis: str, log_x: bool = False
 ) -> Figure | None:
-    """Return p50, p90 and p99 of completion times of short and long jobs against an axis, one line a scheduler.
+    """Return p50, p90 and p99 of completion times by group of jobs against an axis, one line a scheduler.
+
+    Groups are short and long jobs, and where a class has both, those with constraints and those without.
 
     Parameters
     ----------
@@ -68,7 +112,7 @@ def percentiles_figure(
     None when no class has jobs.
     """
     summaries = [jobs for points in lines.values() for jobs in points.values()]
-    classes = [name for name in ("short", "long") if any(name in jobs for jobs in summaries)]
+    classes = [name for name in ("short", "long", *SPLIT) if any(part_of(jobs, name) for jobs in summaries)]
     if not classes:
         return None
     shown = ("p50", "p90", "p99")
@@ -77,8 +121,8 @@ def percentiles_figure(
         for row, job_class in zip(np.atleast_2d(axes), classes, strict=True):
             for place, statistic in zip(row, shown, strict=True):
                 for number, (label, points) in enumerate(lines.items()):
-                    at = sorted(x for x in points if statistic in points[x].get(job_class, {}))
-                    y = [points[x][job_class][statistic] for x in at]
+                    at = sorted(x for x in points if statistic in part_of(points[x], job_class))
+                    y = [part_of(points[x], job_class)[statistic] for x in at]
                     place.plot(
                         at, y, label=plain_label(label), marker="o", markersize=3.5, **line_look(number)
                     )
@@ -134,8 +178,6 @@ def _times(runs: list[Result], job_class: str, warmup_s: float) -> np.ndarray:
     parts = []
     for run in runs:
         jct_s = numbers(run.jobs, "jct_s")
-        mask = after_warmup(numbers(run.jobs, "submit_s"), warmup_s) & (jct_s > 0)
-        if job_class != "all":
-            mask &= class_is_long(run.jobs) == (job_class == "long")
-        parts.append(jct_s[mask])
+        mask = after_warmup(numbers(run.jobs, "submit_s"), warmup_s) & in_group(run.jobs, job_class)
+        parts.append(jct_s[mask & (jct_s > 0)])
     return np.concatenate(parts)

@@ -6,10 +6,11 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from emu.columns import COSTS, FILES, JOBS, LIVE_TIMELINE, TASKS, TIMELINE, Column
+from emu.columns import COSTS, CRV, FILES, JOBS, LIVE_TIMELINE, TASKS, TIMELINE, Column
 from emu.config_file import as_toml
 from emu.keys import KEYS
 from emu.kinds import KINDS, Key
+from emu.metrics import MOST_KINDS, OTHER_KINDS
 
 _MADE = (
     "<!-- Made by `python -m emu.reference docs/reference`; a test fails when it is stale. Do not edit. -->"
@@ -67,6 +68,12 @@ jobs that finished; percentiles are linear; a class without jobs is absent |
 | `jobs.makespan_s` | from the first arrival to the last completion |
 | `jobs.jain_index` | (sum x)^2 / (n sum x^2) of the slowdowns x: 1 when all jobs are slowed down alike |
 | `jobs.unfinished` | jobs that did not finish, where there are any |
+| `jobs.constrained`, `jobs.unconstrained` | where jobs have constraints: `all`, `short` and `long` of those that \
+have some and of those that have none, as above; in each `wait` has the same figures of wait_s, the queueing delay |
+| `jobs.by_constraint` | where jobs have constraints, by kind, that with most jobs first: `all` and `short`, as of \
+`jobs.constrained`, and `slowdown_vs_unconstrained`, the relative slowdown: total jct_s over total ideal_s of the \
+kind's short jobs, over the same of the unconstrained short jobs of the run; kinds \
+beyond the first {kinds} together are `{others}` |
 | `decision_latency.all`, `.short`, `.long` | `mean`, `p50`, `p90`, `p99`, `max` in seconds over tasks: from \
 submission to start, less the time in which all slots of the task's node ran tasks; there if tasks were recorded, as \
 they are with `output.tasks`, with the clock `live`, and where messages cost schedulers something |
@@ -89,7 +96,22 @@ With several seeds, figures are means over the seeds, `seed` is the first, `seed
 `confidence_95.jobs` has `[low, high]` for each mean: Student's t with n - 1 degrees of freedom. Ratios of a
 comparison are taken seed by seed, and their mean and interval are shown. `emu compare --json` prints a list
 of summaries.
-"""
+
+## What constraints cost
+
+Jobs with one kind of constraint and jobs with none are different jobs, so `slowdown_vs_unconstrained` is no exact
+answer: it takes the jobs' lengths out, and leaves their mix and chance. Totals are compared, and not means of
+slowdowns, since those hang on the shortest jobs. The exact twin of a constrained job is the same job where constraints
+are not heeded, and a comparison has both:
+
+```bash
+emu workload constrain yahoo constrained
+emu compare --schedulers eagle,eagle-c --workload constrained --cluster phoenix --nodes 15000
+```
+
+Its ratios, by class, for jobs with and without constraints, and by kind of constraint, are of the same jobs. The page
+it writes has the queueing delay too, as distribution and over time, and how often each mechanism fired.
+""".replace("{kinds}", str(MOST_KINDS)).replace("{others}", OTHER_KINDS)
 
 
 def configuration_page() -> str:
@@ -103,6 +125,7 @@ def results_page() -> str:
     about = {
         JOBS: "One row per job of the workload, in workload order.",
         TIMELINE: "One row per `timeline.period` of virtual time.",
+        CRV: "Of schedulers that watch demand and supply by constraint: one row per time and resource.",
         TASKS: "With `output.tasks`: one row per task, in workload order.",
         COSTS: 'With `cost.model = "measured"`: one row per message that a scheduler handled, by scheduler in order.',
     }

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from emu import run_directory as rd
-from emu.comparison import CLASS_ORDER, Row, compare_class
+from emu.by_constraint import KindRow, WaitRow, compare_kinds, compare_waits, times
+from emu.comparison import GROUPS, Row, compare_class
 from emu.drawing import to_svg
-from emu.metrics import STATISTICS
-from emu.plots import cdf_figure, timeline_figure
+from emu.metrics import STATISTICS, confidence_95
+from emu.plots import group_figures, timeline_figure
 from emu.results import Result, read_result
 from emu.tables import TIMES, number, with_error
 from workloads.errors import InputError
@@ -146,14 +147,14 @@ def _group_section(group: dict[str, list[Result]]) -> list[str]:
         + (f"; jobs of the first {_text(format_duration(warmup_s))} left out" if warmup_s else "")
         + ".</p>"
     )
-    for name in CLASS_ORDER:
+    for name in GROUPS:
         rows = compare_class(group, name, warmup_s)
         if rows:
             parts += [f"<h3>{name.capitalize()} jobs ({number(rows[0].count)})</h3>", _class_table(rows)]
-    figures = [(name, cdf_figure(group, name, warmup_s)) for name in ("short", "long")]
-    shown = [
-        _figure(f, f"Distribution of completion times of {name} jobs") for name, f in figures if f is not None
-    ]
+    parts += [*_wait_section(compare_waits(group)), *_kind_section(compare_kinds(group))]
+    if len(group) > 1:
+        parts += _counter_section(group)
+    shown = [_figure(f.drawn, f.caption) for f in group_figures(group, warmup_s)]
     return [*parts, f'<div class="figures">{"".join(shown)}</div>']
 
 
@@ -177,6 +178,59 @@ def _class_table(rows: list[Row]) -> str:
             line.append("" if row is rows[0] else _text(f"{row.improved:.1%}"))
         cells.append(line)
     return _table([*map(_text, head), *(["jobs improved"] if several else [])], cells)
+
+
+def _wait_section(rows: list[WaitRow]) -> list[str]:
+    """Return how long jobs with and without constraints waited; nothing where none has any."""
+    if not rows:
+        return []
+    cells = [[r.scheduler, f"{r.group} jobs", *(with_error(*r.times[s]) for s in STATISTICS)] for r in rows]
+    return [
+        "<h3>Queueing delay</h3>",
+        "<p>Seconds until a job's first task starts, where a class has jobs with constraints and without.</p>",
+        _table(["scheduler", "jobs", *STATISTICS], [[_text(cell) for cell in line] for line in cells]),
+    ]
+
+
+def _kind_section(rows: list[KindRow]) -> list[str]:
+    """Return what each kind of constraint does to short jobs; nothing where none has any."""
+    if not rows:
+        return []
+    first, *others = rows[0].mean
+    head = ["constraint", "jobs"]
+    for name in (first, *others):
+        head += [name, *([TIMES] if name != first else []), "slowdown"]
+    cells = []
+    for row in rows:
+        line = [row.kind, number(row.count)]
+        for name in row.mean:
+            ratio = [times(row.ratio[name])] if name != first else []
+            line += [with_error(*row.mean[name]), *ratio, times(row.slowdown[name])]
+        cells.append([_text(cell) for cell in line])
+    told = f", as a multiple of that under {first}" if others else ""
+    return [
+        "<h3>Short jobs by kind of constraint</h3>",
+        f"<p>Mean completion time in seconds{_text(told)}, and the relative slowdown: total completion time over "
+        "total ideal time, as a multiple of that of the run's unconstrained short jobs.</p>",
+        _table([_text(cell) for cell in head], cells),
+    ]
+
+
+def _counter_section(group: Mapping[str, list[Result]]) -> list[str]:
+    """Return how often each mechanism fired, scheduler by scheduler."""
+    names = list(dict.fromkeys(name for runs in group.values() for r in runs for name in r.counters))
+    if not names:
+        return []
+    cells = []
+    for name in names:
+        found = [[r.counters[name] for r in runs if name in r.counters] for runs in group.values()]
+        shown = [with_error(*confidence_95(values)) if values else "" for values in found]
+        cells.append([_text(name.replace("_", " ")), *map(_text, shown)])
+    return [
+        "<h3>What the mechanisms did</h3>",
+        "<p>How often each fired in a run.</p>",
+        _table(["counter", *map(_text, group)], cells),
+    ]
 
 
 def _run_section(run: Result, is_open: bool) -> list[str]:

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from emu import run_directory as rd
-from emu.columns import JOBS, LIVE_TIMELINE, TASKS, TIMELINE, make_table, null_unless
-from workloads.arrow import column, from_strings
+from emu.columns import CRV, JOBS, LIVE_TIMELINE, TASKS, TIMELINE, make_table, null_unless
+from workloads.arrow import column, from_numpy, from_strings
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 
@@ -34,6 +34,8 @@ class Result:
         With ``output.tasks``.
     costs : pyarrow.Table | None
         With ``cost.model='measured'``.
+    crv : pyarrow.Table | None
+        Demand and supply of what constraints ask for over time, of schedulers that keep them.
     summary : dict
         The content of ``summary.json``.
     counters : dict of str to int
@@ -59,6 +61,7 @@ class Result:
     workload: JobWorkload | None = field(default=None, repr=False)
     path: Path | None = None
     costs: pa.Table | None = None
+    crv: pa.Table | None = None
 
     def save(self, out: str | Path) -> Path:
         """Write a run directory and return its path.
@@ -75,6 +78,7 @@ class Result:
         tables = {
             "jobs.parquet": self.jobs,
             "timeline.parquet": self.timeline,
+            "crv.parquet": self.crv,
             "tasks.parquet": self.tasks,
             "costs.parquet": self.costs,
         }
@@ -115,7 +119,7 @@ def read_result(folder: str | Path) -> Result:
     summary = rd.read_json(folder / rd.SUMMARY, "has no summary.json")
     tables = {
         name: _read_table(folder / f"{name}.parquet", name in ("jobs", "timeline"))
-        for name in ("jobs", "timeline", "tasks", "costs")
+        for name in ("jobs", "timeline", "crv", "tasks", "costs")
     }
     try:
         config = (folder / rd.CONFIG).read_text(encoding="utf-8")
@@ -126,6 +130,7 @@ def read_result(folder: str | Path) -> Result:
         timeline=tables["timeline"],
         tasks=tables["tasks"],
         costs=tables["costs"],
+        crv=tables["crv"],
         summary=summary,
         counters=summary.get("counters", {}),
         config=config,
@@ -169,6 +174,28 @@ def timeline_table(timeline: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     columns = TIMELINE + tuple(c for c in LIVE_TIMELINE if c.name in timeline)
     return make_table(
         columns, {c.name: np.asarray(timeline[c.name], c.type.to_pandas_dtype()) for c in columns}
+    )
+
+
+def crv_table(series: Mapping[str, Any] | None) -> pa.Table | None:
+    """Return the table of a monitor's series; None without.
+
+    Parameters
+    ----------
+    series : mapping
+        ``time_ns`` (K,), ``names`` of R resources, and ``demand``, ``supply`` and ``crv`` (K, R).
+    """
+    if series is None:
+        return None
+    times, names = np.asarray(series["time_ns"]), [str(name) for name in series["names"]]
+    resource = from_numpy(np.tile(np.arange(len(names)), len(times)))
+    return make_table(
+        CRV,
+        {
+            "time_s": np.repeat(times / 1e9, len(names)),
+            "resource": from_strings(names).take(resource),
+            **{name: np.asarray(series[name], np.float64).ravel() for name in ("demand", "supply", "crv")},
+        },
     )
 
 

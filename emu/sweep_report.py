@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emu.comparison import CLASS_ORDER, Row, compare_class, render_rows
+from emu.comparison import GROUPS, Row, compare_class, render_rows
 from emu.grid import SCHEDULER, SEED, Axis, Grid, Point
 from emu.metrics import summarise_seeds
 from emu.results import Result, read_result
@@ -86,7 +86,7 @@ def compare_groups(groups: Sequence[Group], grid: Grid) -> Iterator[Compared]:
         summaries = {name: _summary(list(runs.values())) for name, runs in results.items()}
         common = set.intersection(*(set(runs) for runs in results.values()))
         paired = {name: [runs[seed] for seed in sorted(common)] for name, runs in results.items()}
-        rows = [row for c in CLASS_ORDER for row in compare_class(paired, c, warmup_s)] if common else []
+        rows = [row for c in GROUPS for row in compare_class(paired, c, warmup_s)] if common else []
         every = sorted(set().union(*(set(runs) for runs in results.values())))
         lost = [str(seed) for seed in every if seed not in common]
         left_out = f"seeds without a run of every scheduler are left out: {', '.join(lost)}" if lost else ""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from emu.metrics import CLASSES, STATISTICS
+from emu.metrics import CLASSES, SPLIT, STATISTICS, part_of
 from workloads.units import format_duration
 
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -66,12 +66,10 @@ def render_summary(summary: Mapping[str, Any]) -> str:
     intervals = summary.get("confidence_95", {}).get("jobs", {})
     lines = [f"{summary['scheduler']} on {summary['workload']}, {summary['nodes']:,} nodes, {seed}", ""]
     rows = [["job completion time (s)", "jobs", *STATISTICS]]
-    for name in CLASSES:
-        if name in jobs:
-            half = {k: (high - low) / 2 for k, (low, high) in intervals.get(name, {}).items()}
-            cells = [with_error(jobs[name].get(s, math.nan), half.get(s, math.nan)) for s in STATISTICS]
-            rows.append([f"  {name}", f"{jobs[name]['count']:,}", *cells])
-    lines += align(rows)
+    for name in (*CLASSES, *SPLIT):
+        if part := part_of(jobs, name):
+            rows.append([f"  {name}", *_times(part, part_of(intervals, name))])
+    lines += [*align(rows), *_constraint_tables(jobs, intervals)]
     facts = []
     if "makespan_s" in jobs:
         facts.append(f"makespan {format_duration(jobs['makespan_s'])}")
@@ -94,3 +92,26 @@ def render_summary(summary: Mapping[str, Any]) -> str:
     if counted:
         lines.append(", ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in counted.items()))
     return "\n".join(lines) + "\n"
+
+
+def _times(part: Mapping[str, Any], intervals: Mapping[str, Any]) -> list[str]:
+    """Return count and statistics of one group of jobs as cells."""
+    halves = {s: (intervals[s][1] - intervals[s][0]) / 2 for s in STATISTICS if s in intervals}
+    cells = [with_error(part.get(s, math.nan), halves.get(s, math.nan)) for s in STATISTICS]
+    return [f"{part['count']:,}", *cells]
+
+
+def _constraint_tables(jobs: Mapping[str, Any], intervals: Mapping[str, Any]) -> list[str]:
+    """Return the lines of queueing delay and of kinds of constraints, where jobs have any."""
+    waits = [["queueing delay (s)", "jobs", *STATISTICS]]
+    for name in SPLIT:
+        if part := part_of(jobs, name):
+            waits.append([f"  {name}", *_times(part["wait"], part_of(intervals, name).get("wait", {}))])
+    kinds = [["short jobs by constraint (s)", "jobs", *STATISTICS, "relative slowdown"]]
+    for kind, of_kind in jobs.get("by_constraint", {}).items():
+        if "short" in of_kind:
+            half = intervals.get("by_constraint", {}).get(kind, {}).get("short", {})
+            slowdown = of_kind.get("slowdown_vs_unconstrained")
+            told = "" if slowdown is None else f"{slowdown:.2f}{TIMES}"
+            kinds.append([f"  {kind}", *_times(of_kind["short"], half), told])
+    return [line for table in (waits, kinds) if len(table) > 1 for line in ("", *align(table))]

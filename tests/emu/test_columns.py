@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emu.columns import equals_text, null_unless, numbers
+from emu.columns import equals_text, null_unless, numbers, text_codes
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(allow_nan=False))), st.integers(0, 5))
@@ -31,3 +31,11 @@ def test_whole_numbers_stay_whole_without_nulls() -> None:
 def test_text_is_compared_whole(words: list[str], skip: int) -> None:
     table = pa.table({"x": pa.array(words, pa.string())}).slice(skip)
     assert equals_text(table, "x", "long").tolist() == [w == "long" for w in words[skip:]]
+
+
+@given(st.lists(st.sampled_from(["cores", "isa", "isa+cores", "", None])), st.integers(0, 5))
+def test_codes_stand_for_texts(words: list[str | None], skip: int) -> None:
+    table = pa.table({"x": pa.array(words, pa.string())}).slice(skip)
+    codes, texts = text_codes(table, "x")
+    assert [None if code < 0 else texts[code] for code in codes.tolist()] == words[skip:]
+    assert len(set(texts)) == len(texts)

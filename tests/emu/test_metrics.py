@@ -34,6 +34,7 @@ def jobs_table(
             "jct_s": jct,
             "slowdown": slowdown,
             "job_class": ["long" if x else "short" for x in long],
+            "constraint": pa.nulls(len(jct), pa.string()),
         }
     )
 
