@@ -1,0 +1,175 @@
+"""What constraints cost, and what Phoenix gains: the experiment of its paper beside the paper's figures.
+
+How to run: `emu sweep examples/phoenix.toml`, then `python -m benchmarks.constraints runs/sweep-phoenix [more sweeps]`
+For debugging: as in examples/phoenix.toml
+From each sweep, paired by seed: percentiles of short jobs, the rise that constraints bring, the relative slowdown by
+kind of constraint, and whether long and unconstrained jobs are harmed. `--variants` runs Phoenix with each of its
+mechanisms off in turn, and with other thresholds, heartbeats and shares of constrained jobs, at one load.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow.parquet as pq
+
+import emu
+from emu.metrics import confidence_95
+from emu.tables import align
+
+SCHEDULERS = ("phoenix", "eagle-c", "hawk-c", "sparrow-c", "yacc-d")
+QUANTILES = (50, 90, 99)
+WITH, WITHOUT = "phoenix", "none"
+# Table II of the paper by the attributes of Emu's nodes; the number of nodes is no attribute of a node.
+PAPER_SLOWDOWN = {
+    "isa": 2.03,
+    "port": 1.91,
+    "cores": 1.90,
+    "max_disks": 1.90,
+    "kernel": 1.77,
+    "platform": 1.77,
+    "clock": 1.76,
+    "min_disks": 0.91,
+}
+
+
+class Jobs(NamedTuple):
+    """Of one run, [J] each."""
+
+    jct_s: np.ndarray
+    is_short: np.ndarray
+    kind: np.ndarray  # of the job's constraint, "" for none
+
+
+Runs = dict[tuple[float, str, str, int], Jobs]
+"""By load, constraints, scheduler and seed."""
+
+
+def read_sweep(sweep: Path) -> tuple[str, Runs]:
+    """The name of a sweep's workload, and its finished runs."""
+    runs: Runs = {}
+    name = ""
+    for row in pq.read_table(sweep / "results.parquet").to_pylist():
+        if row["path"] is None:
+            continue
+        result = emu.read_result(sweep / row["path"])
+        name = result.summary["workload"]
+        jobs = result.jobs
+        runs[row["load"], row["model"], row["scheduler"], row["seed"]] = Jobs(
+            jobs["jct_s"].to_numpy(),
+            np.asarray(jobs["job_class"]) == "short",
+            np.array([kind or "" for kind in jobs["constraint"].to_pylist()]),
+        )
+    return name, runs
+
+
+def interval(values: Sequence[float], digits: int = 2) -> str:
+    """Mean and 95 % confidence interval as text."""
+    mean, half = confidence_95(values)
+    return f"{mean:.{digits}f}" if np.isnan(half) else f"{mean:.{digits}f} ± {half:.{digits}f}"
+
+
+def quantile(jobs: Jobs, q: int, which: np.ndarray | None = None) -> float:
+    """A percentile of the completion times of short jobs, or of those in a mask."""
+    return float(np.percentile(jobs.jct_s[jobs.is_short if which is None else which], q))
+
+
+def ratios(over: list[Jobs], under: list[Jobs], of: Callable[[Jobs], float]) -> str:
+    """A figure of runs over that of others, paired by seed."""
+    return interval([of(a) / of(b) for a, b in zip(over, under, strict=True)])
+
+
+def percentiles(runs: Runs, loads: Sequence[float], model: str) -> list[list[str]]:
+    """Short jobs by load and scheduler: percentiles, and the scheduler's over Phoenix's."""
+    rows = [["load", "scheduler", *(f"p{q}, s" for q in QUANTILES), *(f"p{q} / phoenix" for q in QUANTILES)]]
+    for load in loads:
+        own = of_seeds(runs, load, model, "phoenix")
+        for name in SCHEDULERS:
+            found = of_seeds(runs, load, model, name)
+            times = [interval([quantile(one, q) for one in found], 1) for q in QUANTILES]
+            gains = [ratios(found, own, lambda one, q=q: quantile(one, q)) for q in QUANTILES]
+            rows.append([f"{load:.0%}", name, *times, *gains])
+    return rows
+
+
+def rise(runs: Runs, loads: Sequence[float]) -> list[list[str]]:
+    """Percentiles of short jobs with constraints over those of the same jobs without, by load and scheduler."""
+    rows = [["load", *SCHEDULERS]]
+    for load in loads:
+        row = [f"{load:.0%}"]
+        for name in SCHEDULERS:
+            pair = [of_seeds(runs, load, model, name) for model in (WITH, WITHOUT)]
+            row.append(ratios(*pair, lambda one: quantile(one, 99)))
+        rows.append(row)
+    return rows
+
+
+def slowdowns(runs: Runs, loads: Sequence[float], name: str) -> list[list[str]]:
+    """Relative slowdown by kind: mean completion time of the jobs that have it over that of the same jobs without."""
+    rows = [["constraint", "paper", *(f"load {load:.0%}" for load in loads)]]
+    kinds = sorted({kind for jobs in runs.values() for kind in np.unique(jobs.kind)} - {""})
+    for kind in sorted(kinds, key=lambda k: -PAPER_SLOWDOWN.get(k, 0.0)):
+        row = [kind, f"{PAPER_SLOWDOWN[kind]:.2f}" if kind in PAPER_SLOWDOWN else "-"]
+        for load in loads:
+            pair = zip(*(of_seeds(runs, load, model, name) for model in (WITH, WITHOUT)), strict=True)
+            row.append(interval([slowdown(a, b, a.is_short & (a.kind == kind)) for a, b in pair]))
+        rows.append(row)
+    return rows
+
+
+def slowdown(with_them: Jobs, without: Jobs, which: np.ndarray) -> float:
+    """Mean completion time of some jobs in one run over that in another."""
+    return float(with_them.jct_s[which].mean() / without.jct_s[which].mean())
+
+
+def harm(runs: Runs, loads: Sequence[float]) -> list[list[str]]:
+    """What Phoenix does to the jobs that it is not for, over eagle-c."""
+    groups: dict[str, Callable[[Jobs], np.ndarray]] = {
+        "short, constrained": lambda one: one.is_short & (one.kind != ""),
+        "short, unconstrained": lambda one: one.is_short & (one.kind == ""),
+        "long": lambda one: ~one.is_short,
+    }
+    rows = [["load", "jobs", "mean", *(f"p{q}" for q in QUANTILES)]]
+    for load in loads:
+        pair = [of_seeds(runs, load, WITH, name) for name in ("phoenix", "eagle-c")]
+        for name, group in groups.items():
+            figures = [ratios(*pair, lambda one, group=group: float(one.jct_s[group(one)].mean()))]
+            figures += [
+                ratios(*pair, lambda one, q=q, group=group: quantile(one, q, group(one))) for q in QUANTILES
+            ]
+            rows.append([f"{load:.0%}", name, *figures])
+    return rows
+
+
+def of_seeds(runs: Runs, load: float, model: str, scheduler: str) -> list[Jobs]:
+    """The runs of a scheduler by seed."""
+    seeds = sorted({seed for _, _, _, seed in runs})
+    return [runs[load, model, scheduler, seed] for seed in seeds]
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("sweeps", nargs="*", type=Path, help="directories of finished sweeps")
+    options = parser.parse_args()
+    for sweep in options.sweeps:
+        name, runs = read_sweep(sweep)
+        loads = sorted({load for load, *_ in runs})
+        show(f"{name}: short jobs, with constraints", percentiles(runs, loads, WITH))
+        show(f"{name}: short jobs, without constraints", percentiles(runs, loads, WITHOUT))
+        show(f"{name}: p99 of short jobs with constraints over without", rise(runs, loads))
+        show(f"{name}: relative slowdown by kind of constraint, eagle-c", slowdowns(runs, loads, "eagle-c"))
+        show(f"{name}: phoenix over eagle-c", harm(runs, loads))
+
+
+def show(head: str, rows: list[list[str]]) -> None:
+    """Print a table."""
+    print(head, *align(rows), "", sep="\n")
+
+
+if __name__ == "__main__":
+    main()
