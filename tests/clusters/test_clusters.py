@@ -212,7 +212,13 @@ def test_a_damaged_table_is_named(tmp_path):
 
 
 def test_clusters_are_listed_and_described(two_types):
-    assert list(presets()) == ["homogeneous", "google-2011", "phoenix", "phoenix-shuffled", "sharma"]  # the default first
+    assert list(presets()) == [
+        "homogeneous",
+        "google-2011",
+        "phoenix",
+        "phoenix-shuffled",
+        "sharma",
+    ]  # the default first
     assert presets()["homogeneous"] == "equal nodes of one slot each, racks of 40"
     lines = describe_cluster(load_cluster(two_types)).splitlines()
     assert lines[0] == "two: 90 nodes, 540 slots, 9 racks"
