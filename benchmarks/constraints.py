@@ -4,13 +4,14 @@ How to run: `emu sweep examples/phoenix.toml`, then `python -m benchmarks.constr
 For debugging: as in examples/phoenix.toml
 From each sweep, paired by seed: percentiles of short jobs, the rise that constraints bring, the relative slowdown by
 kind of constraint, and whether long and unconstrained jobs are harmed. `--variants` runs Phoenix with each of its
-mechanisms off in turn, and with other thresholds, heartbeats and shares of constrained jobs, at one load.
+mechanisms off in turn, with other parameters, and on other constraints and clusters, each beside eagle-c, at one load.
+`--speed` measures what constraints cost the emulation.
 """
 
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -18,6 +19,8 @@ import pyarrow.parquet as pq
 import emu
 from emu.metrics import confidence_95
 from emu.tables import align
+from workloads.constraints import set_text
+from workloads.generators.constraints import MODELS, expected
 
 SCHEDULERS = ("phoenix", "eagle-c", "hawk-c", "sparrow-c", "yacc-d")
 QUANTILES = (50, 90, 99)
@@ -32,6 +35,30 @@ PAPER_SLOWDOWN = {
     "platform": 1.77,
     "clock": 1.76,
     "min_disks": 0.91,
+}
+
+
+SOFT = "clock, port"
+ALL_SOFT = "cores, max_disks, min_disks, cpus, kernel, clock, port"
+OFF = {"reorder": False, "admission": False, "negotiate": False}
+# Phoenix's parameters, and what the jobs and the cluster are like where that is not the experiment's.
+VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "phoenix": ({}, {}),
+    **{f"{name}=false": ({name: False}, {}) for name in (*OFF, "sticky", "shortest_first")},
+    "all three off": (OFF, {}),
+    "order=crv": ({"order": "crv"}, {}),
+    "crv_threshold=0": ({"crv_threshold": 0}, {}),
+    "crv_threshold=1": ({"crv_threshold": 1}, {}),
+    "heartbeat_s=1": ({"heartbeat_s": 1}, {}),
+    "heartbeat_s=20": ({"heartbeat_s": 20}, {}),
+    "candidates=10": ({"candidates": 10}, {}),
+    "nothing soft": ({}, {"constraints_soft": None}),
+    "all but isa soft": ({}, {"constraints_soft": ALL_SOFT}),
+    "the same, crv_threshold=0": ({"crv_threshold": 0}, {"constraints_soft": ALL_SOFT}),
+    "price 1.1": ({}, {"constraints_price": 1.1}),
+    "price 3": ({}, {"constraints_price": 3.0}),
+    "half as many constrained": ({}, {"half": True}),
+    "phoenix-shuffled": ({}, {"cluster": "phoenix-shuffled"}),
 }
 
 
@@ -143,6 +170,90 @@ def harm(runs: Runs, loads: Sequence[float]) -> list[list[str]]:
     return rows
 
 
+def variants(workload: str, load: float, seeds: int) -> list[list[str]]:
+    """Short jobs under Phoenix over those under eagle-c, variant by variant, paired by seed."""
+    rows = [
+        [
+            "variant",
+            "p50",
+            "p90",
+            "p99",
+            "long, p50",
+            "p99 of eagle-c, s",
+            "relaxed",
+            "reorders",
+            "admissions",
+        ]
+    ]
+    baselines: dict[str, list[emu.Result]] = {}
+    for name, (parameters, others) in VARIANTS.items():
+        key = repr(others)
+        if key not in baselines:
+            baselines[key] = run_seeds("eagle-c", workload, load, seeds, {}, others)
+        base, own = baselines[key], run_seeds("phoenix", workload, load, seeds, parameters, others)
+        cells = [over(own, base, "short", f"p{q}") for q in QUANTILES] + [over(own, base, "long", "p50")]
+        cells.append(interval([r.summary["jobs"]["short"]["p99"] for r in base], 0))
+        for counter in ("jobs_relaxed", "reorders", "admissions"):
+            cells.append(f"{np.mean([r.counters.get(counter, 0) for r in own]):,.0f}")
+        rows.append([name, *cells])
+        print("  ".join(rows[-1]), flush=True)
+    return rows
+
+
+def speed(workload: str, load: float, repeats: int) -> list[list[str]]:
+    """Engine time a task with constraints over that without, side by side; medians of the repeats."""
+    rows = [["scheduler", "without, us a task", "with, us a task", "ratio"]]
+    settings = {"cluster": "phoenix", "load": load, "in_process": True}
+    for scheduler in (*SCHEDULERS, "central-c"):
+        times: dict[str, list[float]] = {WITHOUT: [], WITH: []}
+        for _ in range(repeats):
+            for model, found in times.items():
+                engine = emu.run(scheduler, workload, 15_000, constraints_model=model, **settings).summary[
+                    "engine"
+                ]
+                found.append(1e6 * engine["wall_s"] / engine["tasks"])
+        without, with_them = (float(np.median(found)) for found in times.values())
+        rows.append([scheduler, f"{without:.3f}", f"{with_them:.3f}", f"{with_them / without:.2f}"])
+    return rows
+
+
+def over(own: list[emu.Result], base: list[emu.Result], job_class: str, statistic: str) -> str:
+    """A figure of summaries over that of others."""
+    pair = zip(
+        *([r.summary["jobs"][job_class][statistic] for r in runs] for runs in (own, base)), strict=True
+    )
+    return interval([a / b for a, b in pair], 3)
+
+
+def run_seeds(
+    scheduler: str, workload: str, load: float, seeds: int, parameters: dict[str, Any], others: dict[str, Any]
+) -> list[emu.Result]:
+    """Runs of the experiment with some things otherwise."""
+    settings: dict[str, Any] = {"cluster": "phoenix", "constraints_model": WITH, "constraints_soft": SOFT}
+    if others.get("half"):
+        model = MODELS[WITH]
+        shares = zip(model.items, expected(model, False), strict=True)
+        text = ", ".join(f"{set_text(items)}: {50 * share:.4f}%" for items, share in shares)
+        settings |= {"constraints_model": text, "constraints_jobs": "short"}
+    settings |= {name: value for name, value in others.items() if name != "half"}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if workload == "google":
+        settings["workload_options"] = {"jobs": 50_000}
+    return [
+        emu.run(
+            scheduler,
+            workload,
+            15_000,
+            load=load,
+            seed=seed,
+            parameters=parameters,
+            in_process=True,
+            **settings,
+        )
+        for seed in range(1, seeds + 1)
+    ]
+
+
 def of_seeds(runs: Runs, load: float, model: str, scheduler: str) -> list[Jobs]:
     """The runs of a scheduler by seed."""
     seeds = sorted({seed for _, _, _, seed in runs})
@@ -155,7 +266,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("sweeps", nargs="*", type=Path, help="directories of finished sweeps")
+    parser.add_argument("--variants", metavar="WORKLOAD", help="such as yahoo")
+    parser.add_argument("--speed", metavar="WORKLOAD", help="such as yahoo")
+    parser.add_argument("--load", type=float, default=0.85, help="of the variants, and of --speed")
+    parser.add_argument("--seeds", type=int, default=5, help="of the variants; repeats of --speed")
     options = parser.parse_args()
+    if options.variants:
+        head = f"{options.variants} at a load of {options.load:.0%}: short jobs, phoenix over eagle-c"
+        show(head, variants(options.variants, options.load, options.seeds))
+    if options.speed:
+        show(f"{options.speed}: engine time", speed(options.speed, options.load, options.seeds))
     for sweep in options.sweeps:
         name, runs = read_sweep(sweep)
         loads = sorted({load for load, *_ in runs})

@@ -88,6 +88,7 @@ class Contention(NamedTuple):
     gated: int  # 1: and wants to know the load
     window: int  # tasks
     rho_cap: float
+    change: float  # share by which the expected wait must have changed to be reported anew
     heartbeat: int  # ns
 
 
@@ -152,10 +153,17 @@ def on_contended_node(w, c, t, kind, node):
         entry, before = next_contended(w, c, node)
         give_slot(w, t, node, entry, before)
     if c.reporting == 1 and not void and kind != FAIL and c.nodes.to_report[node] == 0:
-        # A probe that is served at once will have an answer.
-        waits = w.nodes.head[node] != NONE and not (kind == PROBE and serves)
-        if kind == TASK_END or waits or c.nodes.asked[node] > 0 or c.gated == 1:
+        # What asks for a resource has come, or may have gone; or others are expected to wait longer or less.
+        asks = level != NONE or c.nodes.asked[node] > 0
+        if asks or c.gated == 1 or (kind == TASK_END and has_moved(c, node)):
             expect_report(w, c, t, node)
+
+
+@inlined
+def has_moved(c, node):
+    """Whether the expected wait is no longer about what the node has reported."""
+    told = c.nodes.wait[node]
+    return abs(expected_wait(c.nodes, node, c.rho_cap) - told) > c.change * told
 
 
 @inlined
@@ -290,9 +298,9 @@ def report(w, c, t, node):
     """
     rows, sent = c.nodes, 0
     rows.asked[node] = count_queue(w, c, node)
-    wait = np.int64(min(expected_wait(rows, node, c.rho_cap), MOST_WAIT))
     busy = (c.slots[node] - w.nodes.idle[node]) * c.gated
-    news = wait != rows.wait[node] or busy != rows.busy[node]
+    news = has_moved(c, node) or busy != rows.busy[node]
+    wait = np.int64(min(expected_wait(rows, node, c.rho_cap), MOST_WAIT)) if news else rows.wait[node]
     rows.wait[node], rows.busy[node] = wait, busy
     listener, who, first = np.int64(w.queue.seq.size - 1), node | busy << BUSY_SHIFT, NONE
     for r in range(c.counts.size):

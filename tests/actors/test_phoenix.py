@@ -44,7 +44,7 @@ from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 
 ONE_PROBE = {"cutoff_s": 100, "probe_ratio": 1, "least_probes": 1, "schedulers": 1}
-BY_CRV: dict[str, Any] = ONE_PROBE | {"order": "crv"}
+BY_CRV: dict[str, Any] = ONE_PROBE | {"order": "crv", "report_change": 0}
 
 
 def asking(*rows: tuple[float, list[float], str]) -> JobWorkload:
@@ -365,6 +365,7 @@ def test_where_nothing_is_contended_phoenix_is_eagle_c() -> None:
         {"negotiate": False},
         {"window": 2},
         {"rho_cap": 0.1},
+        {"report_change": 1},
         {"sticky": False},
         {"shortest_first": False},
         {"slack": 0.5},

@@ -272,6 +272,7 @@ def build(setting, released=False):
         gated=int(gate > 0),
         window=p.get("window", 1),
         rho_cap=float(p.get("rho_cap", 0.0)),
+        change=float(p.get("report_change", 1.0)),
         heartbeat=heartbeat,
     )
     monitor = make_monitor(
@@ -330,6 +331,9 @@ PHOENIX = Scheduler(
         ),
         Parameter("window", 50, "int", "tasks that a node's expected waiting time goes by", 1, 1_000_000),
         Parameter("rho_cap", 0.99, "float", "a node is taken to be busy for no more of the time", 0, 0.9999),
+        Parameter(
+            "report_change", 0.1, "share", "an expected wait that has changed by more is reported anew", 0, 1
+        ),
     ),
     build=build,
     advance=advance,
