@@ -207,7 +207,7 @@ def test_ranks_are_the_upper_digit_of_the_kind() -> None:
     ranks = {name: kind >> 4 for kind, name in KINDS.items()}
     assert {getattr(kinds, name) for name in ranks} == set(KINDS)
     assert {n for n, r in ranks.items() if r == 0} == {"TASK_END", "PUBLISHED", "ANNOUNCED"}
-    assert {n for n, r in ranks.items() if r == 2} == {"HEARTBEAT", "FAIL", "DETECT", "REPAIR"}
+    assert {n for n, r in ranks.items() if r == 2} == {"HEARTBEAT", "MONITOR", "FAIL", "DETECT", "REPAIR"}
     assert {n for n, r in ranks.items() if r == 3} == {"ARRIVAL"}
     assert {n for n, r in ranks.items() if r == 4} == {"RETRY"}
     assert set(ranks.values()) == {0, 1, 2, 3, 4}

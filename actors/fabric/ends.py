@@ -1,0 +1,59 @@
+"""When running flows end: a heap in which the entries of flows that were stopped stay until they come up.
+
+An entry counts if its time is its flow's `end`; any other is stale.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.heap import drop, push
+from actors.fabric.ports import Fabric, flow_speed
+from actors.kernel.compiled import compiled
+from actors.kernel.world import NEVER
+
+
+class Ends(NamedTuple):
+    """A heap of (time in ns, flow)."""
+
+    time: np.ndarray
+    flow: np.ndarray
+    size: np.ndarray  # [1] entries in use
+
+
+def make_ends(fabric: Fabric) -> Ends:
+    """Room for the ends of flows that have their ports alone: one flow a port, and stale entries."""
+    room = 8 * fabric.speed.size
+    return Ends(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64))
+
+
+@compiled
+def enter_end(fabric, ends, t, flow):
+    """Let a flow run from t on at the full speed of its ports, and foresee its end, at least 1 ns later."""
+    flows = fabric.flows
+    flows.since[flow] = t
+    flows.end[flow] = t + max(np.int64(flows.left[flow] / flow_speed(fabric, flow) + 0.5), 1)
+    if ends.size[0] == ends.time.size:
+        purge(flows, ends)
+    push(ends.time, ends.flow, ends.size, flows.end[flow], flow)
+
+
+@compiled
+def purge(flows, ends):
+    """Leave stale entries out of the heap."""
+    size = ends.size[0]
+    ends.size[0] = 0
+    for i in range(size):
+        time, flow = ends.time[i], ends.flow[i]
+        if flows.end[flow] == time:
+            push(ends.time, ends.flow, ends.size, time, flow)
+
+
+@compiled
+def next_end(flows, ends):
+    """Return when the next flow ends, NEVER if none runs; that flow is ``ends.flow[0]`` then."""
+    while ends.size[0] > 0:
+        if flows.end[ends.flow[0]] == ends.time[0]:
+            return ends.time[0]
+        drop(ends.time, ends.flow, ends.size)
+    return NEVER

@@ -1,0 +1,235 @@
+"""Max-min fair rates for single flows: water-filling (D. Bertsekas, R. Gallager, Data Networks, 6.5.2).
+
+Ports are filled in ascending order of their level, the rate of the flows whose bottleneck they are; a port
+*owns* the pairs whose flows have its rate. Three things keep a decision cheap. The flows of a pair have one
+rate, so pairs are counted, not flows. When flows end, all ports with a lower level than theirs stay as they
+are, and filling begins there. And what flows have been sent is counted once for each port: each port has a
+clock that runs at its level, a pair's flows end when their owner's clock has reached a mark, and only pairs
+that change their owner are touched; for the others a decision reads the port's list, two numbers a pair. What
+ports have left is kept from one decision to the next; arrivals reckon it anew, so that rounding does not
+build up.
+
+A policy calls `end_due`, then `add_coflow` for what has arrived, then `fill`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.heap import drop, push, sink_first
+from actors.fabric.pairs import Pairs, insert, make_pairs, remove_first, set_amount
+from actors.fabric.ports import Fabric, mark_ended
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.world import NEVER
+
+
+class Fair(NamedTuple):
+    """Rates of the flows of Q pairs at N ports, and what they have been sent."""
+
+    pairs: Pairs  # amount: unfinished flows
+    until: np.ndarray  # [F] what its pair will have served each of its flows when a flow ends, bytes
+    mark: np.ndarray  # [Q] that of the pair's first flow
+    offset: np.ndarray  # [Q] what the pair has served each of its flows, less its owner's clock
+    fills: np.ndarray  # [1] ports filled ever
+    level: np.ndarray  # [N] rate of the flows whose bottleneck a port is, inf where it is none's
+    filled: (
+        np.ndarray
+    )  # [N] number of its filling, NEVER where none: of two ports the lower one owns their pair
+    before: np.ndarray  # [N] the same before the decision that is being made
+    clock: np.ndarray  # [N] bytes, at `since`
+    since: np.ndarray  # [N] ns
+    first: np.ndarray  # [N] what a port's clock shows when the first flow of its own pairs ends
+    unsure: np.ndarray  # [N] 1: `first` is to be looked for
+    soonest: np.ndarray  # [N] when that is, ns
+    waits: np.ndarray  # [N] 1.0: its level is not known yet; else 0.0
+    total: np.ndarray  # [N] unfinished flows
+    room: np.ndarray  # [N] not given yet, bytes per ns
+    open: np.ndarray  # [N] flows that have no rate yet
+    heap_level: np.ndarray  # heap of ports to be filled, by level
+    heap_port: np.ndarray
+    heap_size: np.ndarray  # [1]
+
+
+def make_fair(fabric: Fabric) -> Fair:
+    """No flow is there yet."""
+    ports, pairs = fabric.speed.size, make_pairs(fabric)
+    return Fair(
+        pairs=pairs,
+        until=np.zeros(pairs.of_flow.size),
+        mark=np.zeros(pairs.head.size),
+        offset=np.zeros(pairs.head.size),
+        fills=np.zeros(1, np.int64),
+        level=np.full(ports, np.inf),
+        filled=np.full(ports, NEVER),
+        before=np.full(ports, NEVER),
+        clock=np.zeros(ports),
+        since=np.zeros(ports, np.int64),
+        first=np.full(ports, np.inf),
+        unsure=np.zeros(ports, np.int64),
+        soonest=np.full(ports, NEVER),
+        waits=np.zeros(ports),
+        total=np.zeros(ports),
+        room=np.zeros(ports),
+        open=np.zeros(ports),
+        heap_level=np.zeros(2 * ports),
+        heap_port=np.zeros(2 * ports, np.int64),
+        heap_size=np.zeros(1, np.int64),
+    )
+
+
+@compiled
+def next_due(f):
+    """Return when the next flow ends, NEVER if none runs."""
+    t = NEVER
+    for port in range(f.soonest.size):
+        t = min(t, f.soonest[port])
+    return t
+
+
+@compiled
+def end_due(fabric, f, t):
+    """End the flows whose time has come at t; return the least level that has to be filled anew, inf if none."""
+    lowest = np.inf
+    for port in range(f.soonest.size):
+        if f.soonest[port] <= t:
+            lowest = min(lowest, f.level[port])
+            end_flows(fabric, f, t, port)
+    return lowest
+
+
+@compiled
+def add_coflow(fabric, f, t, coflow):
+    """Let the flows of a coflow arrive; all levels have to be filled anew, from 0.0 on."""
+    for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
+        add_flow(fabric, f, t, flow)
+
+
+@inlined
+def owns(filled, port, other):
+    """Return whether the pair of two ports is the first one's."""
+    return filled[port] < filled[other] or (filled[port] == filled[other] and port < other)
+
+
+@inlined
+def run_clock(f, t, port):
+    """Bring a port's clock to time t."""
+    if f.level[port] < np.inf:
+        f.clock[port] += f.level[port] * (t - f.since[port])
+    f.since[port] = t
+
+
+@compiled
+def add_flow(fabric, f, t, flow):
+    """A flow arrives at its pair."""
+    p, flows = f.pairs, fabric.flows
+    pair, source, sink = p.of_flow[flow], flows.source[flow], flows.sink[flow]
+    owner = source if owns(f.filled, source, sink) else sink
+    run_clock(f, t, owner)
+    if p.flows[pair] == 0:
+        f.offset[pair] = -f.clock[owner]
+    f.until[flow] = f.clock[owner] + f.offset[pair] + flows.size[flow]
+    insert(p, f.until, flow)
+    set_amount(p, pair, p.flows[pair])
+    f.mark[pair] = f.until[p.queue[p.head[pair]]]
+    f.unsure[owner] = 1
+    f.total[source] += 1.0
+    f.total[sink] += 1.0
+
+
+@compiled
+def end_flows(fabric, f, t, port):
+    """End those flows of a port's own pairs whose time has come, to the nanosecond."""
+    p = f.pairs
+    run_clock(f, t, port)
+    f.unsure[port] = 1
+    shown = f.clock[port] + 0.5 * f.level[port]
+    i = p.first[port]
+    while i < p.first[port] + p.size[port]:
+        pair, other, over = p.pair[i], p.other[i], False
+        if owns(f.filled, port, other):
+            while not over and f.mark[pair] - f.offset[pair] <= shown:
+                flow = p.queue[p.head[pair]]
+                mark_ended(fabric, t, flow)
+                for end in (port, other):
+                    f.total[end] -= 1.0
+                    f.room[end] += f.level[port]
+                over = remove_first(p, pair)
+                if not over:
+                    set_amount(p, pair, p.flows[pair])
+                    f.mark[pair] = f.until[p.queue[p.head[pair]]]
+        if not over:
+            i += 1  # else another pair is at this place of the list now
+
+
+@compiled
+def fill(fabric, f, t, lowest):
+    """Give rates anew to the flows of ports whose level is at least `lowest`; those below stay as they are."""
+    f.heap_size[0] = 0
+    for port in range(f.level.size):
+        if lowest == 0.0:
+            f.room[port], f.open[port] = fabric.speed[port], f.total[port]
+        elif lowest <= f.level[port] < np.inf:
+            take_back(f, port)
+    for port in range(f.level.size):
+        f.before[port], f.waits[port] = f.filled[port], 0.0
+        if f.level[port] >= lowest:
+            run_clock(f, t, port)
+            f.filled[port] = f.soonest[port] = NEVER
+            f.level[port] = np.inf
+            if f.open[port] > 0.0:
+                f.waits[port] = 1.0
+                push(f.heap_level, f.heap_port, f.heap_size, f.room[port] / f.open[port], port)
+    while f.heap_size[0] > 0:
+        level, port = f.heap_level[0], f.heap_port[0]
+        if f.open[port] == 0.0:
+            drop(f.heap_level, f.heap_port, f.heap_size)
+            continue
+        now = f.room[port] / f.open[port]
+        if now > level:  # flows with other bottlenecks have got their rates meanwhile
+            sink_first(f.heap_level, f.heap_port, f.heap_size[0], now, port)
+        else:
+            drop(f.heap_level, f.heap_port, f.heap_size)
+            fill_port(f, t, port, level)
+
+
+@compiled
+def take_back(f, port):
+    """Take their rates from the flows of a port's own pairs."""
+    p, level, filled, total = f.pairs, f.level[port], f.filled[port], 0.0
+    for i in range(p.first[port], p.first[port] + p.size[port]):  # without a branch: half of them are its own
+        other = p.other[i]
+        flows = p.amount[i] if filled < f.filled[other] else 0.0
+        total += flows
+        f.room[other] += flows * level
+        f.open[other] += flows
+    f.room[port] += total * level
+    f.open[port] += total
+
+
+@compiled
+def fill_port(f, t, port, level):
+    """A port becomes the owner of its pairs that have none yet."""
+    p, before = f.pairs, f.before[port]
+    first, end = p.first[port], p.first[port] + p.size[port]
+    f.level[port], f.waits[port] = level, 0.0
+    f.fills[0] += 1
+    f.filled[port] = f.fills[0]
+    given = 0.0
+    soonest = np.inf if f.unsure[port] else f.first[port]
+    for i in range(first, end):
+        other = p.other[i]
+        flows = p.amount[i] * f.waits[other]
+        f.room[other] -= flows * level
+        f.open[other] -= flows
+        given += flows
+        if f.before[other] <= before and flows > 0.0 and owns(f.before, other, port):
+            f.offset[p.pair[i]] += f.clock[other] - f.clock[port]
+            f.unsure[other] = 1
+            soonest = min(soonest, f.mark[p.pair[i]] - f.offset[p.pair[i]])
+    if f.unsure[port]:
+        for i in range(first, end):
+            if owns(f.filled, port, p.other[i]):
+                soonest = min(soonest, f.mark[p.pair[i]] - f.offset[p.pair[i]])
+    f.unsure[port], f.first[port] = 0, soonest
+    f.room[port], f.open[port] = f.room[port] - given * level, 0.0
+    f.soonest[port] = t + max(np.int64((soonest - f.clock[port]) / level + 0.5), 1)

@@ -1,0 +1,276 @@
+"""MADD in a given order, then backfill: Varys (SEBF) and FIFO (M. Chowdhury et al., SIGCOMM 2014, Algorithm 1).
+
+A coflow served by MADD ends all its flows together: each flow's rate is what it has left, divided by the time that the
+coflow needs at its slowest port with what those before it left. All its flows then shrink in one proportion, so that
+the state of a coflow of 20,000 flows is one number, its `scale`: what a flow has left is ``flows.left * scale``. A
+decision costs the lines of the active coflows, not their flows. Only flows that backfill gives more than their share
+move on by themselves.
+
+Decisions are at arrivals and ends of coflows, as Varys has them: a policy calls `progress`, puts what has arrived into
+the order, sorts it, and calls `decide`. Between decisions MADD's rates stand; when a backfilled flow ends, what it had
+is given to the flows that wait at its two ports, in order (`refill`).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.bits import bit_of, exclude, include, lowest
+from actors.fabric.heap import drop, push
+from actors.fabric.order import list_lines
+from actors.fabric.ports import Fabric, finish_flow, flow_at
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE
+from actors.kernel.world import NEVER
+
+_EMPTY = np.uint64(0)
+_LEAST = 1e-9  # of a port's speed: less than this is what rounding leaves
+
+
+class Madd(NamedTuple):
+    """Rates of C coflows, and of those of their F flows that are backfilled."""
+
+    now: np.ndarray  # [1] time of the last decision, ns
+    scale: np.ndarray  # [C] what is left of `flows.left` and `lines.bytes`, at the last decision
+    need: np.ndarray  # [C] ns from the last decision until MADD's rates end the coflow, inf where it has none
+    end: np.ndarray  # [C] when the coflow ends if nothing happens, ns
+    covered: np.ndarray  # [C] unfinished flows that are backfilled
+    last: np.ndarray  # [C] the last end of those, ns
+    room: np.ndarray  # [N] bytes per ns not given yet
+    open: np.ndarray  # [words] uint64, the set of ports with room
+    extra: np.ndarray  # [F] what a backfilled flow has beyond MADD's rate, bytes per ns
+    end_time: np.ndarray  # heap of backfilled flows, by end
+    end_flow: np.ndarray
+    end_size: np.ndarray  # [1]
+
+
+def make_madd(fabric: Fabric) -> Madd:
+    """No coflow has rates yet."""
+    coflows, flows, ports = fabric.coflows.arrival.size, fabric.flows.size.size, fabric.speed.size
+    return Madd(
+        now=np.zeros(1, np.int64),
+        scale=np.ones(coflows),
+        need=np.full(coflows, np.inf),
+        end=np.full(coflows, NEVER),
+        covered=np.zeros(coflows, np.int64),
+        last=np.zeros(coflows, np.int64),
+        room=np.zeros(ports),
+        open=np.zeros(ports // 64, np.uint64),
+        extra=np.zeros(flows),
+        end_time=np.zeros(flows, np.int64),
+        end_flow=np.zeros(flows, np.int64),
+        end_size=np.zeros(1, np.int64),
+    )
+
+
+@compiled
+def next_coflow_end(order, a):
+    """Return when the next coflow ends if nothing happens, NEVER if none has rates."""
+    t = NEVER
+    for i in range(order.used[0]):
+        t = min(t, a.end[order.groups[i]])
+    return t
+
+
+@compiled
+def progress(fabric, order, a, t):
+    """Bring all coflows to time t; what has ended ends, and leaves the order. `decide` must follow."""
+    passed = t - a.now[0]
+    a.now[0] = t
+    for k in range(a.end_size[0]):
+        if a.end_time[k] <= t:
+            finish_flow(fabric, a.end_time[k], a.end_flow[k])
+        else:
+            keep_extra(fabric, a, t, passed, a.end_flow[k])
+    a.end_size[0] = 0
+    keep = 0
+    for i in range(order.used[0]):
+        coflow = order.groups[i]
+        if a.end[coflow] <= t:
+            end_coflow(fabric, a, coflow)
+            order.level[coflow] = NONE
+        else:
+            a.scale[coflow] *= 1.0 - passed / a.need[coflow]
+            order.groups[keep], order.level[coflow] = coflow, keep
+            keep += 1
+    order.used[0] = keep
+
+
+@compiled
+def keep_extra(fabric, a, t, passed, flow):
+    """Take what a backfilled flow was sent beyond MADD's rate off it; from now on it waits again."""
+    flows, lines, coflow = fabric.flows, fabric.lines, fabric.flows.coflow[flow]
+    if a.end[coflow] > t:
+        scale = a.scale[coflow] * (1.0 - passed / a.need[coflow])
+        sent = min(a.extra[flow] * (t - flows.since[flow]) / scale, flows.left[flow])
+        flows.left[flow] -= sent
+        lines.bytes[flows.line[flow, 0]] -= sent
+        lines.bytes[flows.line[flow, 1]] -= sent
+        mark_waiting(fabric, flow)
+
+
+@compiled
+def end_coflow(fabric, a, coflow):
+    """End those flows of a coflow that MADD's rates end together."""
+    for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
+        if fabric.flows.finish[flow] == NEVER:
+            finish_flow(fabric, a.end[coflow], flow)
+
+
+@compiled
+def decide(fabric, order, a):
+    """Give rates to the coflows of an order, at the time to which `progress` has brought them."""
+    give_rates(fabric, order, a)
+    backfill(fabric, order, a)
+
+
+@inlined
+def slowest(fabric, a, coflow, room):
+    """Return how long a coflow needs with `room` at each port, ns, at least 1; inf where a port has none."""
+    lines, need = fabric.lines, 0.0
+    for side in range(2):
+        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+            if lines.left[line] > 0:
+                port = lines.port[line]
+                if room[port] <= _LEAST * fabric.speed[port]:
+                    return np.inf
+                need = max(need, lines.bytes[line] / room[port])
+    return max(need * a.scale[coflow], 1.0)
+
+
+@compiled
+def bottleneck_ns(fabric, a, coflow):
+    """Return how long a coflow needs if it is alone: what smallest effective bottleneck first sorts by."""
+    return np.int64(slowest(fabric, a, coflow, fabric.speed))
+
+
+@compiled
+def give_rates(fabric, order, a):
+    """MADD: each coflow in order takes what lets all its flows end together, or nothing."""
+    lines, room = fabric.lines, a.room
+    for port in range(room.size):
+        room[port] = fabric.speed[port]
+    for i in range(order.used[0]):
+        coflow = order.groups[i]
+        need = a.need[coflow] = slowest(fabric, a, coflow, room)
+        if need == np.inf:
+            continue
+        for side in range(2):
+            for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+                room[lines.port[line]] -= lines.bytes[line] * a.scale[coflow] / need
+
+
+@compiled
+def backfill(fabric, order, a):
+    """Give what is left to flows in order, each as much as its two ports have."""
+    lines = fabric.lines
+    list_lines(fabric, order)
+    for port in range(a.room.size):
+        note_room(fabric, a, port)
+    for i in range(order.used[0]):
+        coflow = order.groups[i]
+        a.covered[coflow] = a.last[coflow] = 0
+        for line in range(lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0]):
+            fill_line(fabric, a, a.now[0], line)
+        foresee_end(fabric, a, coflow)
+
+
+@compiled
+def mark_waiting(fabric, flow):
+    """Put a flow's bits back into its lines, or if they are there take them out: who is backfilled does not wait."""
+    flows, lines = fabric.flows, fabric.lines
+    for side in range(2):
+        other = flows.sink[flow] if side == 0 else flows.source[flow]
+        b = lines.block[flows.line[flow, side]]
+        while lines.word[b] != other >> 6:
+            b += 1
+        lines.bits[b] ^= bit_of(other)
+
+
+@inlined
+def has_room(fabric, a, port):
+    """Return whether a port has more left than rounding leaves."""
+    return a.room[port] > _LEAST * fabric.speed[port]
+
+
+@inlined
+def note_room(fabric, a, port):
+    """Keep the set of ports with room right."""
+    if has_room(fabric, a, port):
+        include(a.open, port)
+    else:
+        exclude(a.open, port)
+
+
+@compiled
+def fill_line(fabric, a, t, line):
+    """Give the waiting flows of a line what is left at its port and at their others; return whether any got more."""
+    lines, given = fabric.lines, False
+    port, b = lines.port[line], lines.block[line]
+    while b < lines.block[line + 1] and has_room(fabric, a, port):
+        hit = lines.bits[b] & a.open[lines.word[b]]
+        if hit == _EMPTY:
+            b += 1
+        else:
+            give_more(fabric, a, t, flow_at(lines, b, lowest(hit)))
+            given = True
+    return given
+
+
+@compiled
+def give_more(fabric, a, t, flow):
+    """Give a waiting flow what its two ports have left."""
+    flows, coflow, room = fabric.flows, fabric.flows.coflow[flow], a.room
+    source, sink = flows.source[flow], flows.sink[flow]
+    more = min(room[source], room[sink])
+    room[source] -= more
+    room[sink] -= more
+    note_room(fabric, a, source)
+    note_room(fabric, a, sink)
+    rate = flows.left[flow] * a.scale[coflow] / a.need[coflow]
+    left = flows.left[flow] * a.scale[coflow] - rate * (t - a.now[0])
+    a.extra[flow], flows.since[flow] = more, t
+    end = t + max(np.int64(left / (rate + more) + 0.5), 1)
+    push(a.end_time, a.end_flow, a.end_size, end, flow)
+    mark_waiting(fabric, flow)
+    a.covered[coflow] += 1
+    a.last[coflow] = max(a.last[coflow], end)
+
+
+@inlined
+def foresee_end(fabric, a, coflow):
+    """When a coflow ends: with MADD's rates, or with its last flow where all have more."""
+    if a.covered[coflow] == fabric.coflows.left[coflow]:
+        a.end[coflow] = a.last[coflow]
+    elif a.need[coflow] < np.inf:
+        a.end[coflow] = a.now[0] + max(np.int64(a.need[coflow] + 0.5), 1)
+    else:
+        a.end[coflow] = NEVER
+
+
+@compiled
+def refill(fabric, order, a, t):
+    """Backfilled flows have ended at t: give what they had to flows that wait at their ports."""
+    flows = fabric.flows
+    while a.end_size[0] > 0 and a.end_time[0] == t:
+        flow = a.end_flow[0]
+        coflow = flows.coflow[flow]
+        drop(a.end_time, a.end_flow, a.end_size)
+        had = a.extra[flow] + flows.left[flow] * a.scale[coflow] / a.need[coflow]
+        finish_flow(fabric, t, flow)
+        a.covered[coflow] -= 1
+        foresee_end(fabric, a, coflow)
+        offer_room(fabric, order, a, t, flows.source[flow], had)
+        offer_room(fabric, order, a, t, flows.sink[flow], had)
+
+
+@compiled
+def offer_room(fabric, order, a, t, port, had):
+    """Offer what a port has got back to the lines that wait at it, in order."""
+    a.room[port] += had
+    note_room(fabric, a, port)
+    for i in range(order.first[port], order.end[port]):
+        if not has_room(fabric, a, port):
+            break
+        if fill_line(fabric, a, t, order.line[i]):
+            foresee_end(fabric, a, fabric.lines.group[order.line[i]])

@@ -1,0 +1,97 @@
+"""Pairs of ports between which flows wait, listed at each of their ports.
+
+For policies of single flows a pair is the unit: its flows have one rate (fair), or only the shortest counts
+(pfp). At each port the pairs that have flows come first in the port's list, with their other port and one
+amount beside them, so that looking through a port reads memory in a row.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.ports import Fabric
+from actors.kernel.compiled import compiled
+
+
+class Pairs(NamedTuple):
+    """Q pairs of ports that ever have flows, those of the workload."""
+
+    of_flow: np.ndarray  # [F]
+    queue: np.ndarray  # [F] room for the flows of each pair
+    head: np.ndarray  # [Q] its unfinished flows are queue[head:head + flows]
+    flows: np.ndarray  # [Q]
+    place: np.ndarray  # [Q, 2] where it is in the lists of its ingress and its egress port
+    first: np.ndarray  # [N + 1] of a port's list
+    size: np.ndarray  # [N] pairs in it that have flows; they lie in front
+    pair: np.ndarray  # [2 Q] the lists
+    other: np.ndarray  # [2 Q] the other port of a pair
+    amount: np.ndarray  # [2 Q] float64, what a policy looks for: flows, or bytes left of the shortest
+
+
+def make_pairs(fabric: Fabric) -> Pairs:
+    """The pairs of a fabric's flows, none of which is there yet."""
+    flows, ports = fabric.flows, fabric.speed.size
+    keys, of_flow = np.unique(flows.source * ports + flows.sink, return_inverse=True)
+    source, sink = keys // ports, keys % ports
+    near = np.concatenate([source, sink])
+    order = np.argsort(near, kind="stable")
+    place = np.empty(order.size, np.int64)
+    place[order] = np.arange(order.size)
+    return Pairs(
+        of_flow=of_flow.astype(np.int64),
+        queue=np.zeros(of_flow.size, np.int64),
+        head=np.concatenate([[0], np.cumsum(np.bincount(of_flow))])[:-1],
+        flows=np.zeros(keys.size, np.int64),
+        place=np.ascontiguousarray(place.reshape(2, -1).T),
+        first=np.searchsorted(near[order], np.arange(ports + 1)),
+        size=np.zeros(ports, np.int64),
+        pair=order % keys.size,
+        other=np.concatenate([sink, source])[order],
+        amount=np.zeros(order.size),
+    )
+
+
+@compiled
+def insert(p, key, flow):
+    """Put a flow into the queue of its pair, in order of `key` [F]."""
+    pair, queue = p.of_flow[flow], p.queue
+    if p.flows[pair] == 0:
+        move_edges(p, pair, True)
+    first = p.head[pair]
+    i = first + p.flows[pair]
+    while i > first and key[queue[i - 1]] > key[flow]:
+        queue[i] = queue[i - 1]
+        i -= 1
+    queue[i] = flow
+    p.flows[pair] += 1
+
+
+@compiled
+def remove_first(p, pair):
+    """Take the first flow out of a pair's queue; return whether it has no more."""
+    p.head[pair] += 1
+    p.flows[pair] -= 1
+    if p.flows[pair] == 0:
+        move_edges(p, pair, False)
+    return p.flows[pair] == 0
+
+
+@compiled
+def set_amount(p, pair, amount):
+    """Show the amount of a pair at both of its ports."""
+    p.amount[p.place[pair, 0]] = p.amount[p.place[pair, 1]] = amount
+
+
+@compiled
+def move_edges(p, pair, into):
+    """Bring a pair into that part of its ports' lists that has flows, or out of it."""
+    ports = p.other[p.place[pair, 1]], p.other[p.place[pair, 0]]
+    for side in range(2):
+        port, was = ports[side], p.place[pair, side]
+        edge = p.first[port] + (p.size[port] if into else p.size[port] - 1)
+        p.size[port] += 1 if into else -1
+        p.place[p.pair[edge], side] = was
+        p.place[pair, side] = edge
+        p.pair[edge], p.pair[was] = p.pair[was], p.pair[edge]
+        p.other[edge], p.other[was] = p.other[was], p.other[edge]
+        p.amount[edge], p.amount[was] = p.amount[was], p.amount[edge]

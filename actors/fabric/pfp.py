@@ -1,0 +1,176 @@
+"""Shortest remaining flow first (pFabric's ideal; M. Alizadeh et al., SIGCOMM 2013): greedy over single flows.
+
+The flow with the least left is served at full speed, then the one with the least left of those whose two
+ports are free, and so on. Of the flows of a pair of ports only the shortest can be served; it stays the
+shortest while it runs. When a flow ends, each of its ports looks for the shortest flow whose other port is
+free or serves a longer one, which then loses its ports; what follows from that comes later in the order, as
+in `greedy.py`. At arrivals all ports look anew.
+
+A policy calls `end_flow` for what ends at an instant, `arrive` for what arrives, then `match`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.ends import Ends, enter_end, make_ends
+from actors.fabric.heap import drop, push
+from actors.fabric.pairs import Pairs, insert, make_pairs, remove_first, set_amount
+from actors.fabric.ports import Fabric, flow_speed, mark_ended
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE
+from actors.kernel.world import NEVER
+
+
+class Shortest(NamedTuple):
+    """Which flows N ports serve."""
+
+    pairs: Pairs  # amount: bytes left of the shortest
+    flow: np.ndarray  # [N] the flow that a port serves, or NONE
+    had: np.ndarray  # [N] what that had left when it was last settled, inf where there is none
+    open: np.ndarray  # [N] 1: to be looked at
+    left: np.ndarray  # heap of ports that look, by what is left of the flow each has found
+    port: np.ndarray
+    size: np.ndarray  # [1]
+    found: np.ndarray  # [N] where in the port's list that is, NONE: nowhere
+    ends: Ends
+
+
+def make_shortest(fabric: Fabric) -> Shortest:
+    """No flow is there yet."""
+    ports = fabric.speed.size
+    return Shortest(
+        pairs=make_pairs(fabric),
+        flow=np.full(ports, NONE),
+        had=np.full(ports, np.inf),
+        open=np.zeros(ports, np.int64),
+        left=np.zeros(4 * ports),
+        port=np.zeros(4 * ports, np.int64),
+        size=np.zeros(1, np.int64),
+        found=np.full(ports, NONE),
+        ends=make_ends(fabric),
+    )
+
+
+@inlined
+def show_shortest(fabric, p, pair):
+    """Let a pair's ports see what its shortest flow has left."""
+    set_amount(p, pair, fabric.flows.left[p.queue[p.head[pair]]])
+
+
+@compiled
+def settle(fabric, s, t, flow):
+    """Account for what a running flow has sent."""
+    flows = fabric.flows
+    flows.left[flow] -= flow_speed(fabric, flow) * (t - flows.since[flow])
+    flows.since[flow] = t
+    show_shortest(fabric, s.pairs, s.pairs.of_flow[flow])
+
+
+@compiled
+def end_flow(fabric, s, t, flow):
+    """End a flow, whose ports look for another; return whether its coflow has ended."""
+    flows, p = fabric.flows, s.pairs
+    over = mark_ended(fabric, t, flow)
+    for port in (flows.source[flow], flows.sink[flow]):
+        serve(fabric, s, port, NONE)
+        s.open[port] = 1
+    pair = p.of_flow[flow]
+    if not remove_first(p, pair):
+        show_shortest(fabric, p, pair)
+    return over
+
+
+@compiled
+def arrive(fabric, s, t, first, last):
+    """Let coflows `first` to `last` arrive; all ports look anew.
+
+    What runs keeps its `end` until it is known that it stops.
+    """
+    flows, p, first_flow = fabric.flows, s.pairs, fabric.coflows.first_flow
+    for port in range(fabric.side):
+        flow = s.flow[port]
+        if flow != NONE:
+            settle(fabric, s, t, flow)
+            serve(fabric, s, flows.sink[flow], flow)
+            serve(fabric, s, port, flow)
+    for flow in range(first_flow[first], first_flow[last + 1]):
+        insert(p, flows.left, flow)
+        show_shortest(fabric, p, p.of_flow[flow])
+    for port in range(s.flow.size):
+        s.open[port] = p.size[port] > 0
+
+
+@inlined
+def would_give(fabric, s, t, port, left):
+    """Return whether a port serves nothing, or a flow with more than `left` bytes left."""
+    if s.had[port] <= left:
+        return False
+    flow = s.flow[port]
+    if flow == NONE:
+        return True
+    return s.had[port] - flow_speed(fabric, flow) * (t - fabric.flows.since[flow]) > left
+
+
+@inlined
+def serve(fabric, s, port, flow):
+    """A port serves a flow, or NONE."""
+    s.flow[port] = flow
+    s.had[port] = np.inf if flow == NONE else fabric.flows.left[flow]
+
+
+@compiled
+def look(fabric, s, t, port):
+    """Find the shortest flow that a port could serve, and enter the port into the heap."""
+    p, best = s.pairs, np.inf
+    s.found[port] = NONE
+    for i in range(p.first[port], p.first[port] + p.size[port]):
+        left = p.amount[i]
+        if left < best and would_give(fabric, s, t, p.other[i], left):
+            best, s.found[port] = left, i
+    s.open[port] = 0
+    if s.found[port] != NONE:
+        push(s.left, s.port, s.size, best, port)
+
+
+@compiled
+def match(fabric, s, t):
+    """Let open ports look, and serve the shortest flows that they have found, the shortest first."""
+    flows, p = fabric.flows, s.pairs
+    for port in range(s.open.size):
+        if s.open[port]:
+            look(fabric, s, t, port)
+    while s.size[0] > 0:
+        left, port = s.left[0], s.port[0]
+        drop(s.left, s.port, s.size)
+        found = s.found[port]
+        if found == NONE or p.amount[found] != left:
+            continue  # it has looked again since
+        if not would_give(fabric, s, t, port, left):
+            continue
+        other = p.other[found]
+        if not would_give(fabric, s, t, other, left):
+            look(fabric, s, t, port)
+            continue
+        pair = p.pair[found]
+        flow = p.queue[p.head[pair]]
+        take_from(fabric, s, t, port, flow)
+        take_from(fabric, s, t, other, flow)
+        serve(fabric, s, port, flow)
+        serve(fabric, s, other, flow)
+        if flows.end[flow] == NEVER:
+            enter_end(fabric, s.ends, t, flow)
+
+
+@compiled
+def take_from(fabric, s, t, port, flow):
+    """Stop what a port serves, unless it is `flow`; the other port of what stops looks for another."""
+    flows, loser = fabric.flows, s.flow[port]
+    if loser == NONE or loser == flow:
+        return
+    third = flows.source[loser] + flows.sink[loser] - port
+    settle(fabric, s, t, loser)
+    flows.end[loser] = NEVER
+    serve(fabric, s, port, NONE)
+    serve(fabric, s, third, NONE)
+    look(fabric, s, t, third)

@@ -1,0 +1,95 @@
+"""Max-min fair rates: hand-checked examples, the definition, and a plain water-filling."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from switch_runs import ccts, fairly, ports_of, run, simulate, switch, switches
+
+from actors.fabric.ports import Fabric
+from actors.kernel.world import NEVER
+
+
+def test_one_pair_of_ports_is_shared() -> None:
+    # 1000 B are sent when the second comes; both have half the port until it has its 1000 B at 3000 ns.
+    fabric = switch([(0, [(0, 0, 3000.0)]), (1000, [(0, 0, 1000.0)])], 1)
+    run(fairly(fabric))
+    assert ccts(fabric) == [4000, 2000]
+
+
+def test_what_a_bottleneck_leaves_goes_to_others() -> None:
+    # Port 0 (in) has three flows at 1/3; the flow from port 1 has what is left of port 0 (out): 2/3.
+    fabric = switch([(0, [(0, 0, 1000.0), (0, 1, 1000.0), (0, 2, 1000.0)]), (0, [(1, 0, 1000.0)])], 3)
+    run(fairly(fabric))
+    assert ccts(fabric) == [3000, 1500]
+
+
+def test_both_sides_can_be_bottlenecks() -> None:
+    # All flows have 1/2, of 0 (in) or of 1 (out). At 4000 coflow 1 ends, and coflow 0 has 2000 B at full speed.
+    fabric = switch([(0, [(0, 0, 4000.0)]), (0, [(0, 1, 2000.0), (1, 1, 2000.0)])], 2)
+    run(fairly(fabric))
+    assert ccts(fabric) == [6000, 4000]
+
+
+def test_a_port_that_loses_its_first_pair_does_not_wake_for_it() -> None:
+    # Port 0 (in) gives 0->0 and 0->1 1/2 each until 500. Then port 0 (out) has four flows at 1/4, and 0->1 has 3/4.
+    # 0->0 ends at 3500; 0->1 has 500 B left, the other three 2250 B at 1/3.
+    fabric = switch(
+        [
+            (0, [(0, 0, 1000.0), (0, 1, 3000.0)]),
+            (500, [(1, 0, 3000.0), (2, 0, 3000.0), (3, 0, 3000.0)]),
+        ],
+        4,
+    )
+    assert [int(t) for t, _ in fairly(fabric)] == [0, 500, 3500, 4000, 10250]
+    assert fabric.flows.finish.tolist() == [3500, 4000, 10250, 10250, 10250]
+
+
+def max_min(active: list[tuple[int, int]], speed: np.ndarray) -> np.ndarray:
+    """Rates of flows (source, sink) by plain water-filling."""
+    rates, rest, room = np.zeros(len(active)), set(range(len(active))), speed.copy()
+    while rest:
+        users: dict[int, int] = {}
+        for k in rest:
+            for port in active[k]:
+                users[port] = users.get(port, 0) + 1
+        level, full = min((room[port] / n, port) for port, n in users.items())
+        for k in [k for k in rest if full in active[k]]:
+            rates[k] = level
+            rest.remove(k)
+            for port in active[k]:
+                room[port] -= level
+    return rates
+
+
+@given(switches())
+@settings(max_examples=25)
+def test_every_flow_has_a_full_port_at_which_none_has_more(fabric: Fabric) -> None:
+    flows = fabric.flows
+    for t, f in fairly(fabric):
+        there = np.flatnonzero((fabric.coflows.arrival[flows.coflow] <= t) & (flows.finish == NEVER))
+        rates, load = np.minimum(f.level[flows.source], f.level[flows.sink]), np.zeros(fabric.speed.size)
+        most = np.zeros(fabric.speed.size)
+        for ports in (flows.source, flows.sink):
+            np.add.at(load, ports[there], rates[there])
+            np.maximum.at(most, ports[there], rates[there])
+        assert (load <= fabric.speed * (1 + 1e-9)).all()
+        full = load >= fabric.speed * (1 - 1e-9)
+        for flow in there:
+            assert any(
+                full[port] and rates[flow] >= most[port] * (1 - 1e-9) for port in ports_of(fabric, flow)
+            )
+        expected = max_min([ports_of(fabric, flow) for flow in there], fabric.speed)
+        assert np.allclose(rates[there], expected, rtol=1e-9)
+
+
+@given(switches())
+@settings(max_examples=15)
+def test_completion_times_are_those_of_a_plain_simulation(fabric: Fabric) -> None:
+    def rates(there: np.ndarray, _left: np.ndarray) -> np.ndarray:
+        return max_min([ports_of(fabric, flow) for flow in there], fabric.speed)
+
+    expected = simulate(fabric, rates)
+    run(fairly(fabric))
+    # Times are whole ns: each end may be half a ns off, and moves those after it.
+    assert np.abs(np.array(ccts(fabric)) - expected).max() <= fabric.flows.size.size

@@ -1,0 +1,109 @@
+"""Greedy rates and Sincronia's order: hand-checked examples, strict priority, and a plain reading of the algorithm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from switch_runs import ccts, greedily, ports_of, run, switch, switches
+
+from actors.fabric.ports import Fabric, bytes_sent
+from actors.fabric.sincronia import bssi, make_scratch
+from actors.kernel.world import NEVER
+
+
+def test_one_pair_of_ports_is_a_queue() -> None:
+    # 3000 B come first, then 1000 B at 1000 ns; the first to come, then the one with less to send, is served first.
+    for key, expected in ((int, [3000, 3000]), (lambda c: -c, [4000, 1000])):
+        fabric = switch([(0, [(0, 0, 3000.0)]), (1000, [(0, 0, 1000.0)])], 1)
+        run(greedily(fabric, key))
+        assert ccts(fabric) == expected
+
+
+def test_a_port_that_is_released_goes_on_down_the_order() -> None:
+    # Coflow 0 has port 0 (in) and 0 (out). When it ends at 1000, coflow 1's 0->1 takes port 1 (out) from coflow 2's
+    # 1->1, whose other port goes to coflow 3's 1->2. Coflow 2 goes on when coflow 1 is done, and takes port 1 back.
+    fabric = switch(
+        [(0, [(0, 0, 1000.0)]), (0, [(0, 1, 1000.0)]), (0, [(1, 1, 3000.0)]), (0, [(1, 2, 500.0)])], 3
+    )
+    seen = []
+    for t, _, _ in greedily(fabric):
+        seen.append((int(t), np.flatnonzero(fabric.flows.end < NEVER).tolist()))
+    assert seen == [(0, [0, 2]), (1000, [1, 3]), (1500, [1]), (2000, [2]), (4000, [])]
+
+
+def check_strict_priority(fabric: Fabric, order: Any, m: Any) -> None:
+    """No port has two flows, and who waits finds its own or an earlier coflow at one of its ports."""
+    flows = fabric.flows
+    running = np.flatnonzero(flows.end < NEVER)
+    assert len(set(flows.source[running])) == len(set(flows.sink[running])) == running.size
+    for flow in running:
+        assert m.flow[list(ports_of(fabric, flow))].tolist() == [flow, flow]
+    for flow in np.flatnonzero((flows.finish == NEVER) & (flows.end == NEVER)):
+        level = order.level[flows.coflow[flow]]
+        if level >= 0:
+            assert m.level[list(ports_of(fabric, flow))].min() <= level
+
+
+@given(switches())
+@settings(max_examples=25)
+def test_order_of_arrival_is_strict_and_conserves_work(fabric: Fabric) -> None:
+    for _, order, m in greedily(fabric):
+        check_strict_priority(fabric, order, m)
+    ccts(fabric)
+
+
+@given(switches())
+@settings(max_examples=25)
+def test_an_order_that_changes_is_strict_and_conserves_work(fabric: Fabric) -> None:
+    left = fabric.flows.left
+    ends = fabric.coflows.first_flow
+
+    def bytes_left(coflow: int) -> float:
+        return float(left[ends[coflow] : ends[coflow + 1]].sum())
+
+    for _, order, m in greedily(fabric, bytes_left):
+        check_strict_priority(fabric, order, m)
+        in_lines = np.bincount(fabric.lines.port, fabric.lines.bytes, minlength=fabric.speed.size)
+        of_flows = np.bincount(fabric.flows.source, left, minlength=fabric.speed.size)
+        assert np.allclose(in_lines[: fabric.side], of_flows[: fabric.side], atol=1e-3)
+    last = fabric.coflows.finish.max()
+    sent = [bytes_sent(fabric.coflows, last, c) for c in range(ends.size - 1)]
+    assert np.allclose(sent, np.add.reduceat(fabric.flows.size, ends[:-1]), atol=ends[-1])
+
+
+def plain_bssi(need: np.ndarray, weight: np.ndarray) -> list[int]:
+    """Sincronia's Algorithm 1 as it is written; need[c, p] is what coflow c has at port p."""
+    left, order, weight = list(range(weight.size)), [], weight.copy()
+    while left:
+        port = need[left].sum(0).argmax()
+        at = [c for c in left if need[c, port] > 0]
+        last = min(at, key=lambda c: (weight[c] / need[c, port], -c))
+        theta = weight[last] / need[last, port]
+        for c in at:
+            weight[c] -= theta * need[c, port]
+        order.insert(0, last)
+        left.remove(last)
+    return order
+
+
+def test_sincronia_puts_last_who_has_most_at_the_most_loaded_port() -> None:
+    # Port 1 (out) has 1000 B of coflow 0 and 2000 B of coflow 2; coflow 1 is alone with 2500 B.
+    fabric = switch([(0, [(0, 1, 1000.0)]), (0, [(2, 2, 2500.0)]), (0, [(1, 1, 2000.0)])], 3)
+    groups = np.array([2, 1, 0])
+    bssi(fabric, make_scratch(fabric), groups, 3)
+    # Coflow 2 is last at port 1; then port 2 is the most loaded, with coflow 1.
+    assert groups.tolist() == [0, 1, 2]
+
+
+@given(switches(least=2, most=6))
+@settings(max_examples=25)
+def test_sincronia_s_order_is_that_of_the_algorithm(fabric: Fabric) -> None:
+    flows, coflows = fabric.flows, fabric.coflows.arrival.size
+    groups = np.arange(coflows)
+    bssi(fabric, make_scratch(fabric), groups, coflows)
+    need = np.zeros((coflows, fabric.speed.size))
+    np.add.at(need, (flows.coflow, flows.source), flows.size)
+    np.add.at(need, (flows.coflow, flows.sink), flows.size)
+    assert groups.tolist() == plain_bssi(need, fabric.coflows.weight)
