@@ -279,10 +279,14 @@ def main() -> None:
     for sweep in options.sweeps:
         name, runs = read_sweep(sweep)
         loads = sorted({load for load, *_ in runs})
+        paired = {model for _, model, *_ in runs} == {WITH, WITHOUT}
         show(f"{name}: short jobs, with constraints", percentiles(runs, loads, WITH))
-        show(f"{name}: short jobs, without constraints", percentiles(runs, loads, WITHOUT))
-        show(f"{name}: p99 of short jobs with constraints over without", rise(runs, loads))
-        show(f"{name}: relative slowdown by kind of constraint, eagle-c", slowdowns(runs, loads, "eagle-c"))
+        if paired:
+            show(f"{name}: short jobs, without constraints", percentiles(runs, loads, WITHOUT))
+            show(f"{name}: p99 of short jobs with constraints over without", rise(runs, loads))
+            show(
+                f"{name}: relative slowdown by kind of constraint, eagle-c", slowdowns(runs, loads, "eagle-c")
+            )
         show(f"{name}: phoenix over eagle-c", harm(runs, loads))
 
 
