@@ -106,7 +106,7 @@ def match(workload: JobWorkload | DagWorkload, cluster: Cluster, max_ids: int = 
     all_nodes = np.packbits(np.ones(cluster.num_nodes, bool))
     list_of_level, factors, placements, levels = [], [], [], []
     for constraints in constraint_sets(workload):
-        steps = _levels(constraints)
+        steps = relaxing_steps(constraints)
         mask, of_set = all_nodes, []
         for added in reversed(steps):  # from the hard ones alone to all of them
             for one in added:
@@ -363,7 +363,7 @@ def _nodes(matching: Matching, at: int) -> Int64Array:
     return matching.nodes[matching.first[at] : matching.first[at + 1]]
 
 
-def _levels(constraints: ConstraintSet) -> list[list[Constraint]]:
+def relaxing_steps(constraints: ConstraintSet) -> list[list[Constraint]]:
     """Return what each level asks for beyond the next: the soft ones, cheapest first, then the hard ones."""
     soft = sorted((c for c in constraints if c.price is not None), key=lambda c: c.price or 0.0)
     return [*([c] for c in soft), [c for c in constraints if c.price is None]]

@@ -171,7 +171,7 @@ def result_of(plan: Plan, index: int, seed: int, outcome: Outcome) -> Result:
         if outcome.tasks and plan.config["output.tasks"]
         else None,
         costs=costs_table(outcome.costs) if outcome.costs.size else None,
-        crv=crv_table(getattr(outcome, "series", None)),
+        crv=crv_table(outcome.series),
         summary={
             "scheduler": plan.schedulers[index].name,
             "workload": plan.workload.name,

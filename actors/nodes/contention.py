@@ -15,7 +15,7 @@ and by resource how many queued entries ask for it and how scarce what they ask 
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -98,7 +98,7 @@ def make_contention(
     slots: np.ndarray,
     entries: int,
     crv: np.ndarray,
-    **settings: int | float,
+    **settings: Any,
 ) -> Contention:
     """Nodes that have nothing to tell; `settings` are the scalars of `Contention`."""
     nodes, resources = slots.size, crv.size
@@ -117,7 +117,7 @@ def make_contention(
         slots=slots.astype(np.int64),
         ring=np.zeros(nodes, np.int64),
         round=records(ROUND, 1),
-        **settings,  # type: ignore[arg-type]
+        **settings,
     )
 
 

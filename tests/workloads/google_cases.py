@@ -94,3 +94,12 @@ def _duration(told: set[tuple[int, str]], attempts: str, unfinished: str) -> int
 def _order(event: tuple[int, str]) -> tuple[int, int]:
     time, kind = event
     return time, ("SUBMIT", "EVICT", "FAIL", "SCHEDULE", "FINISH", "KILL", "LOST").index(kind)
+
+
+def jobs_of(workload):
+    """Return the (submission, id, durations) of each job of a workload."""
+    durations = iter(workload.tasks["duration_s"].to_pylist())
+    return [
+        (job["submit_s"], job["job_id"], [next(durations) for _ in range(job["num_tasks"])])
+        for job in workload.jobs.to_pylist()
+    ]

@@ -194,8 +194,9 @@ def test_options_that_cannot_be_are_refused(options: dict[str, Any], message: st
 def test_short_jobs_need_a_cut_off_and_coflows_have_no_constraints() -> None:
     with pytest.raises(InputError, match="w has no cut-off, so that no job is short; draw for all jobs"):
         constrain(jobs(5, cutoff_s=None))
+    coflows: Any = coflows_of([(0.0, None, a_flow())], 2)
     with pytest.raises(InputError, match="coflows has coflows"):
-        constrain(coflows_of([(0.0, None, a_flow())], 2))  # type: ignore[type-var]
+        constrain(coflows)
 
 
 def test_options_are_read_from_text() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.workloads.google_cases import draw_events, expected_jobs
+from tests.workloads.google_cases import draw_events, expected_jobs, jobs_of
 from tests.workloads.google_shaped import write_google_shaped
 from workloads.errors import InputError
 from workloads.readers.google_2011 import convert_google_2011, read_google_2011, recognises
@@ -36,14 +36,6 @@ def folder_of(path, **tables):
         (path / name).mkdir(parents=True, exist_ok=True)
         (path / name / "part-00000-of-00001.csv").write_text(text)
     return path
-
-
-def jobs_of(workload):
-    durations = iter(workload.tasks["duration_s"].to_pylist())
-    return [
-        (job["submit_s"], job["job_id"], [next(durations) for _ in range(job["num_tasks"])])
-        for job in workload.jobs.to_pylist()
-    ]
 
 
 def refused(source, to, **options):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.workloads.google_cases import draw_events, expected_jobs
+from tests.workloads.google_cases import draw_events, expected_jobs, jobs_of
 from workloads.errors import InputError
 from workloads.readers.google_2019 import convert_google_2019, read_google_2019, recognises
 from workloads.readers.parquet import read_parquet
@@ -50,14 +50,6 @@ def folder_of(path, **tables):
     for name, rows in tables.items():
         (path / f"{name}-000000000000.json.gz").write_bytes(gzip.compress(json_lines(rows)))
     return path
-
-
-def jobs_of(workload):
-    durations = iter(workload.tasks["duration_s"].to_pylist())
-    return [
-        (job["submit_s"], job["job_id"], [next(durations) for _ in range(job["num_tasks"])])
-        for job in workload.jobs.to_pylist()
-    ]
 
 
 def refused(source, to, **options):

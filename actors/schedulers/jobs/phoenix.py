@@ -76,6 +76,7 @@ from actors.schedulers.jobs.late_binding import next_arrival
 from actors.schedulers.jobs.least_work import CHOICE, hear_of_node, sink_worse
 from actors.schedulers.jobs.phoenix_monitor import (
     Monitor,
+    asked_names,
     find_asked,
     grow_log,
     lacks_log,
@@ -299,7 +300,7 @@ def build(setting, released=False):
 
 def crv_series(setting: Any, state: State) -> dict[str, Any]:
     """The CRV over time."""
-    return series_of(state.monitor, find_asked(setting).names)
+    return series_of(state.monitor, asked_names(setting))
 
 
 EAGLE_PARAMETERS = tuple(one for one in eagle.EAGLE.parameters if one.name != "live_progress")

@@ -23,7 +23,7 @@ from actors.kernel.queue import MONITOR, announce, records, wake
 from actors.kernel.world import NONE
 from actors.nodes.contention import BUSY_SHIFT, MOST_RESOURCES, SHARE, UNIT, unpack_resource
 from actors.setting import Setting
-from clusters.matching import satisfies
+from clusters.matching import relaxing_steps, satisfies
 from clusters.schema import find_attribute
 from workloads.constraints import PLACEMENT, Constraint, constraint_sets
 
@@ -63,7 +63,7 @@ class Monitor(NamedTuple):
     lag: int  # ns after the heartbeat
 
 
-def make_monitor(slots: np.ndarray, resources: int, **settings: int | float) -> Monitor:
+def make_monitor(slots: np.ndarray, resources: int, **settings: Any) -> Monitor:
     """A monitor that has heard nothing; `settings` are the scalars of `Monitor`."""
     nodes = slots.size
     total = records(TOTALS, 1)
@@ -81,7 +81,7 @@ def make_monitor(slots: np.ndarray, resources: int, **settings: int | float) -> 
         announced=vector.copy(),
         total=total,
         log=np.zeros(LOG_ROWS * (1 + 2 * resources), np.int64),
-        **settings,  # type: ignore[arg-type]
+        **settings,
     )
 
 
@@ -204,15 +204,17 @@ class Asked(NamedTuple):
     )  # [V, R] in SHARE: N over the number of nodes that have it, 0 where it is not asked for
 
 
+def asked_names(setting: Setting) -> list[str]:
+    """[R] what the jobs of a setting ask for."""
+    return _capped(_resources(setting, _levels_of(setting)))
+
+
 def find_asked(setting: Setting) -> Asked:
     """What the jobs of a setting ask for."""
-    levels = [level for one in constraint_sets(setting.workload) for level in _levels(one)]
-    found = {_name(one) for level in levels for one in level}
-    order = [name for name in setting.cluster.attributes if name in found]
-    names = [*order, *sorted(found.difference(order))]
-    place = {name: min(i, MOST_RESOURCES - 1) for i, name in enumerate(names)}
-    if len(names) > MOST_RESOURCES:
-        names[MOST_RESOURCES - 1 :] = [OTHERS]
+    levels = _levels_of(setting)
+    resources = _resources(setting, levels)
+    names = _capped(resources)
+    place = {name: min(i, len(names) - 1) for i, name in enumerate(resources)}
     asks, scarcity = np.zeros(len(levels), np.int64), np.zeros((len(levels), len(names)), np.int64)
     nodes = setting.cluster.num_nodes
     known: dict[Constraint, np.ndarray] = {}
@@ -230,14 +232,27 @@ def find_asked(setting: Setting) -> Asked:
     return Asked(names, asks, scarcity)
 
 
-def _levels(constraints: tuple[Constraint, ...]) -> list[list[Constraint]]:
-    """What a set asks of nodes at each level: each does without one more soft constraint, the cheapest first."""
-    soft = sorted((one for one in constraints if one.price is not None), key=lambda one: one.price or 0.0)
-    hard = [one for one in constraints if one.price is None]
-    return [
-        [one for one in [*soft[level:], *hard] if one.attribute != PLACEMENT]
-        for level in range(len(soft) + 1)
-    ]
+def _levels_of(setting: Setting) -> list[list[Constraint]]:
+    """[V] what each level of each set asks of nodes."""
+    found = []
+    for constraints in constraint_sets(setting.workload):
+        steps = relaxing_steps(constraints)
+        for level in range(len(steps)):
+            asked = [one for step in steps[level:] for one in step]
+            found.append([one for one in asked if one.attribute != PLACEMENT])
+    return found
+
+
+def _resources(setting: Setting, levels: list[list[Constraint]]) -> list[str]:
+    """The attributes that levels ask for, those of all nodes first, in the order of the cluster's."""
+    found = {_name(one) for level in levels for one in level}
+    order = [name for name in setting.cluster.attributes if name in found]
+    return [*order, *sorted(found.difference(order))]
+
+
+def _capped(names: list[str]) -> list[str]:
+    """The names, at most MOST_RESOURCES: the last stands for all others then."""
+    return names if len(names) <= MOST_RESOURCES else [*names[: MOST_RESOURCES - 1], OTHERS]
 
 
 def _name(constraint: Constraint) -> str:

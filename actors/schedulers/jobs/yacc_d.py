@@ -207,13 +207,20 @@ def on_returned(w, p, t, me, job, task, node, rest):
     note_returned(w, p.known, me, node, rest)
     release(w, job, node)
     p.backlog.tasks.returns[task] += 1
-    other = NONE
-    if p.backlog.tasks.returns[task] <= p.tries:
-        other = find_node(w, p.known, t, me, job, first_of(w, p, job))
-    if other == NONE:
+    if p.backlog.tasks.returns[task] > p.tries:
         keep(w, p, t, me, job, task)
     else:
-        bind(w, p, t, me, job, task, other)
+        bind_anew(w, p, t, me, job, task)
+
+
+@compiled
+def bind_anew(w, p, t, me, job, task):
+    """A task goes to another node that is thought to have room, or waits."""
+    node = find_node(w, p.known, t, me, job, first_of(w, p, job))
+    if node == NONE:
+        keep(w, p, t, me, job, task)
+    else:
+        bind(w, p, t, me, job, task, node)
 
 
 @compiled
@@ -223,11 +230,7 @@ def on_lost(w, p, t, me, job, task, node, start):
         w.jobs.start[job] = min(w.jobs.start[job], start)
     release(w, job, node)
     w.counts[N_SENT_AGAIN] += 1
-    other = find_node(w, p.known, t, me, job, first_of(w, p, job))
-    if other == NONE:
-        keep(w, p, t, me, job, task)
-    else:
-        bind(w, p, t, me, job, task, other)
+    bind_anew(w, p, t, me, job, task)
 
 
 @compiled
