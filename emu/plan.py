@@ -20,7 +20,7 @@ from emu.columns import SCHEMA_VERSION
 from emu.config import Config, Given, layer_from_arguments, resolve
 from emu.config_file import layer_from_file, write_config
 from emu.dynamics import dynamics_of, endless_task_note
-from emu.keys import BY_NAME
+from emu.keys import BY_NAME, GROUPS
 from emu.loading import Memo, cluster_for_load, feasible, load_cluster_of, load_workload_of, once, path_of
 from emu.metrics import after_warmup, offered_load
 from workloads.arrow import column
@@ -331,7 +331,8 @@ def _targets(name: str, given: Given, schedulers: tuple[Scheduler, ...]) -> list
     owners = [s.name for s in schedulers]
     if "." in name:
         owner = name.rpartition(".")[0]
-        raise given.place.error(f"no scheduler {owner!r} in this run{did_you_mean(owner, owners)}")
+        near = did_you_mean(owner, [*owners, *GROUPS])
+        raise given.place.error(f"no scheduler {owner!r} in this run, nor keys of that name{near}")
     known = {p.name for s in schedulers for p in s.parameters} | set(BY_NAME)
     what = f"neither a key nor a parameter of {' or '.join(owners)}"
     raise given.place.error(f"{name!r} is {what}{did_you_mean(name, known)}")

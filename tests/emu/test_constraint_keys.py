@@ -66,6 +66,7 @@ def _layer_of(run: Path) -> Layer:
         ),
         (["constraints.model=phoenix", "constraints.jobs=some"], "'some' is not one of its values"),
         (["constraints.price=0.5"], "'0.5' is not a number, 1 or more"),
+        (["constraint.seed=1"], "nor keys of that name; did you mean 'constraints'?"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_key(given: list[str], said: str) -> None:
