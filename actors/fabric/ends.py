@@ -9,7 +9,7 @@ import numpy as np
 
 from actors.fabric.heap import drop, push
 from actors.fabric.ports import Fabric, flow_speed
-from actors.kernel.compiled import compiled
+from actors.kernel.compiled import compiled, inlined
 from actors.kernel.world import NEVER
 
 
@@ -27,12 +27,19 @@ def make_ends(fabric: Fabric) -> Ends:
     return Ends(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64))
 
 
-@compiled
-def enter_end(fabric, ends, t, flow):
+@inlined
+def foresee_end(fabric, t, flow):
     """Let a flow run from t on at the full speed of its ports, and foresee its end, at least 1 ns later."""
     flows = fabric.flows
     flows.since[flow] = t
     flows.end[flow] = t + max(np.int64(flows.left[flow] / flow_speed(fabric, flow) + 0.5), 1)
+
+
+@compiled
+def enter_end(fabric, ends, t, flow):
+    """Let a flow run from t on, and enter its end."""
+    flows = fabric.flows
+    foresee_end(fabric, t, flow)
     if ends.size[0] == ends.time.size:
         purge(flows, ends)
     push(ends.time, ends.flow, ends.size, flows.end[flow], flow)

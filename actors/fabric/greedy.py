@@ -11,7 +11,7 @@ its other one at the level of its own group, which comes later. Levels only asce
 each flow starts or stops at most once. A line asks with words of bits: one AND with the free ports, 64 flows at once.
 
 A policy calls `end_flow` for what ends at an instant, then `fill_ports`; where its order changes (`set_order`),
-`list_lines` and `match_anew` instead of that.
+`list_lines` and `match_anew` instead of that. What has started and stopped since then is in `changed`.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.bits import exclude, include, lowest, place
-from actors.fabric.ends import Ends, enter_end, make_ends
+from actors.fabric.ends import foresee_end
 from actors.fabric.heap import drop, push
 from actors.fabric.ports import Fabric, change_rate, finish_flow, flow_at, flow_speed
 from actors.kernel.compiled import compiled, inlined
@@ -40,7 +40,8 @@ class Matching(NamedTuple):
     open_level: np.ndarray  # heap of released ports, by the level of the line that asks next
     open_port: np.ndarray
     open_size: np.ndarray  # [1]
-    ends: Ends
+    changed: np.ndarray  # [N] flows that have started or stopped, the first `changes` of them
+    changes: np.ndarray  # [1]
     chain: np.ndarray  # [G] scratch: the first ingress port at which a group runs a flow, or NONE
     next: np.ndarray  # [N] scratch: the next such port
     kept: np.ndarray  # [N] scratch: the flow there
@@ -60,7 +61,8 @@ def make_matching(fabric: Fabric) -> Matching:
         open_level=np.zeros(2 * ports, np.int64),
         open_port=np.zeros(2 * ports, np.int64),
         open_size=np.zeros(1, np.int64),
-        ends=make_ends(fabric),
+        changed=np.zeros(ports, np.int64),
+        changes=np.zeros(1, np.int64),
         chain=np.full(groups, NONE),
         next=np.zeros(ports, np.int64),
         kept=np.zeros(ports, np.int64),
@@ -86,10 +88,19 @@ def free_port(m, port):
 @compiled
 def start_flow(fabric, m, t, flow, level):
     """Start a flow at its two ports, which are free."""
-    flows = fabric.flows
+    flows, coflows = fabric.flows, fabric.coflows
     hold_ports(m, flows.source[flow], flows.sink[flow], flow, level)
-    change_rate(fabric.coflows, t, flows.coflow[flow], flow_speed(fabric, flow))
-    enter_end(fabric, m.ends, t, flow)
+    change_rate(coflows, t, flows.coflow[flow], flow_speed(fabric, flow))
+    coflows.start[flows.coflow[flow]] = min(coflows.start[flows.coflow[flow]], t)
+    foresee_end(fabric, t, flow)
+    note_change(m, flow)
+
+
+@inlined
+def note_change(m, flow):
+    """Note that a flow has started or stopped; between two decisions it does so once at most."""
+    m.changed[m.changes[0]] = flow
+    m.changes[0] += 1
 
 
 @compiled
@@ -112,11 +123,12 @@ def settle_all(fabric, m, t):
 
 
 @compiled
-def stop_flow(fabric, t, flow):
+def stop_flow(fabric, m, t, flow):
     """Stop a running flow, which loses its ports; whoever calls says who has them."""
     settle_flow(fabric, t, flow)
     change_rate(fabric.coflows, t, fabric.flows.coflow[flow], -flow_speed(fabric, flow))
     fabric.flows.end[flow] = NEVER
+    note_change(m, flow)
 
 
 @compiled
@@ -192,7 +204,7 @@ def fill_ports(fabric, order, m, t):
         loser = m.flow[other]
         if loser != NONE:
             third = flows.source[loser] + flows.sink[loser] - other
-            stop_flow(fabric, t, loser)
+            stop_flow(fabric, m, t, loser)
             release(fabric, order, m, third, m.level[third])
         start_flow(fabric, m, t, flow, level)
 
@@ -220,7 +232,7 @@ def release_all(fabric, order, m, t):
         free_port(m, flows.sink[flow])
         group = fabric.lines.group[flows.line[flow, 0]]
         if order.level[group] == NONE:
-            stop_flow(fabric, t, flow)
+            stop_flow(fabric, m, t, flow)
         else:
             m.kept[port] = flow
             m.next[port], m.chain[group] = m.chain[group], port
@@ -237,7 +249,7 @@ def keep_running(fabric, m, t, group, level):
         if m.level[port] == FREE and m.level[sink] == FREE:
             hold_ports(m, port, sink, flow, level)
         else:
-            stop_flow(fabric, t, flow)
+            stop_flow(fabric, m, t, flow)
         port = m.next[port]
 
 

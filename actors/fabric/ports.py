@@ -58,6 +58,7 @@ class Coflows(NamedTuple):
     first_flow: np.ndarray  # [C + 1]
     weight: np.ndarray  # [C] float64
     left: np.ndarray  # [C] unfinished flows
+    start: np.ndarray  # [C] of its first flow, ns, NEVER before
     finish: np.ndarray  # [C] ns, NEVER before
     sent: np.ndarray  # [C] float64, bytes sent up to `since`
     rate: np.ndarray  # [C] bytes per ns, of its running flows
@@ -123,6 +124,7 @@ def _coflows(work: CoflowArrays) -> Coflows:
         first_flow=work.first_flow.copy(),
         weight=work.weight.copy(),
         left=np.diff(work.first_flow),
+        start=np.full(coflows, NEVER),
         finish=np.full(coflows, NEVER),
         sent=np.zeros(coflows),
         rate=np.zeros(coflows),

@@ -73,12 +73,12 @@ def load_ports(fabric, s, groups, count):
 @inlined
 def choose_last(lines, s, port):
     """Return the line at a port whose coflow has the least weight for its bytes there, or NONE."""
-    least, chosen = np.inf, NONE
+    least, of, chosen = np.inf, 1.0, NONE
     line = s.head[port]
     while line != NONE:
         size, weight = lines.bytes[line], s.weight[lines.group[line]]
-        if size > 0.0 and weight < least * size:
-            least, chosen = weight / size, line
+        if size > 0.0 and weight * of < least * size:  # products: equal coflows tie exactly
+            least, of, chosen = weight, size, line
         line = s.next[line]
     return chosen
 

@@ -68,9 +68,9 @@ def greedily(fabric: Fabric, key: Key = int) -> Iterator[tuple[int, Any, Any]]:
     """Serve coflows greedily in order of a key, which may change; yields (now, order, matching) at every instant."""
     order, m, arrived = make_order(fabric), greedy.make_matching(fabric), 0
     coflows = fabric.coflows
-    while (t := min(next_end(fabric.flows, m.ends), next_arrival(fabric, arrived))) < NEVER:
-        while next_end(fabric.flows, m.ends) == t:
-            greedy.end_flow(fabric, order, m, t, m.ends.flow[0])
+    while (t := min(fabric.flows.end.min(), next_arrival(fabric, arrived))) < NEVER:
+        for flow in np.flatnonzero(fabric.flows.end == t):
+            greedy.end_flow(fabric, order, m, t, flow)
         arrived = arrived_by(fabric, t)
         greedy.settle_all(fabric, m, t)
         there = sorted((c for c in range(arrived) if coflows.left[c] > 0), key=lambda c: (key(c), c))
@@ -79,6 +79,7 @@ def greedily(fabric: Fabric, key: Key = int) -> Iterator[tuple[int, Any, Any]]:
             greedy.match_anew(fabric, order, m, t)
         else:
             greedy.fill_ports(fabric, order, m, t)
+        m.changes[0] = 0
         yield t, order, m
 
 
