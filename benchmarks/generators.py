@@ -1,10 +1,10 @@
-"""How close the generators of published traces come to the published figures, over seeds.
+"""How close the generators of published traces come to the published figures, over seeds; coflows too.
 
 How to run: `python -m benchmarks.generators [--seeds 10] [--quantiles]`
 For debugging: `--seeds 1 --jobs 2000`
 Every generator makes the published number of jobs, `facebook` its default. Ends with 1 if a target is missed:
 the number of jobs exact, the share of long jobs within 0.3 points by cluster, the share of their task-seconds
-within 2 points in the mean over the seeds.
+within 2 points in the mean over the seeds; coflows exact, their flows, the wide and the skewed within 10 % in the mean.
 """
 
 import argparse
@@ -12,16 +12,26 @@ import sys
 import time
 from collections.abc import Callable
 
+import numpy as np
+
+from workloads.arrow import column
 from workloads.generators.closeness import closeness, render_closeness
 from workloads.generators.cloudera import cloudera_c
+from workloads.generators.coflows import MEGABYTE, synthetic_coflows
 from workloads.generators.facebook import facebook
 from workloads.generators.google import google
 from workloads.generators.yahoo import yahoo
 from workloads.jobs import JobWorkload
+from workloads.transform.coflows import flow_skew
+from workloads.transform.load import fabric_bytes_per_s, offered_bytes_per_s
 
 GENERATORS: tuple[Callable[..., JobWorkload], ...] = (yahoo, cloudera_c, facebook, google)
 MAX_JOBS_OFF, MAX_WORK_OFF = 0.003, 0.02  # shares
 COLUMNS = ("jobs", "tasks", "long jobs", "by cut-off", "their work", "by cut-off", "load", "seconds")
+
+COFLOW_COLUMNS = ("coflows", "flows", "wide", "skewed", "senders", "receivers", "median MB", "TB", "load")
+TRACE = [526, 706_397, 269, 142, 20.44, 20.17, 25, 37.26, 0.548]  # FB2010-1Hr-150-0.txt
+MAX_COFLOWS_OFF = 0.1  # share
 
 
 def row(make: Callable[..., JobWorkload], seed: int, jobs: int | None) -> tuple[dict, list[float]]:
@@ -66,6 +76,38 @@ def measure(make: Callable[..., JobWorkload], seeds: int, jobs: int | None, quan
     return met
 
 
+def coflow_row(seed: int) -> list[float]:
+    """Return the figures of the line of coflows for one seed."""
+    made = synthetic_coflows(seed=seed)
+    width, senders, receivers, size = (
+        column(made.coflows, name) for name in ("width", "senders", "receivers", "size_bytes")
+    )
+    many = [
+        made.num_coflows,
+        made.num_flows,
+        np.count_nonzero(width > 7),
+        np.count_nonzero(flow_skew(made) > 1),
+    ]
+    load = offered_bytes_per_s(made) / fabric_bytes_per_s(made, 1e9)
+    return [*many, senders.mean(), receivers.mean(), np.median(size) / MEGABYTE, size.sum() / 1e12, load]
+
+
+def measure_coflows(seeds: int) -> bool:
+    """Print the table of the coflows; whether they meet the targets."""
+    formats = (*("{:,.0f}",) * 4, *("{:,.2f}",) * 4, "{:.3f}")
+    drawn = [coflow_row(seed) for seed in range(seeds)]
+    mean = [sum(figures) / seeds for figures in zip(*drawn, strict=True)]
+    print("\ncoflow benchmark\n" + " " * 10 + "".join(f"{c:>12s}" for c in COFLOW_COLUMNS))
+    lines = {"trace": TRACE, **{f"seed {seed}": figures for seed, figures in enumerate(drawn)}, "mean": mean}
+    for label, figures in lines.items():
+        cells = [form.format(f) for form, f in zip(formats, figures, strict=True)]
+        print(f"{label:>10s}" + "".join(f"{cell:>12s}" for cell in cells))
+    off = [abs(have / want - 1) for have, want in zip(mean[:4], TRACE[:4], strict=True)]
+    met = off[0] == 0 and max(off) <= MAX_COFLOWS_OFF
+    print("met" if met else "missed")
+    return met
+
+
 def main() -> int:
     """Measure all generators."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -76,6 +118,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     met = [measure(make, options.seeds, options.jobs, options.quantiles) for make in GENERATORS]
+    met.append(measure_coflows(options.seeds))
     return 0 if all(met) else 1
 
 

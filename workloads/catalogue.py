@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from workloads.errors import InputError
 from workloads.generators.cloudera import cloudera_c
+from workloads.generators.coflows import synthetic_coflows
 from workloads.generators.facebook import facebook
 from workloads.generators.google import google
 from workloads.generators.poisson import poisson
@@ -26,12 +27,13 @@ from workloads.transform.families import Workload, family
 __all__ = ["convert_workload", "generators", "known_trace", "load_workload", "save_workload"]
 
 # One line for a new generator: its parameters are keyword arguments, all with defaults, `seed` among them.
-_GENERATORS: dict[str, Callable[..., JobWorkload]] = {
+_GENERATORS: dict[str, Callable[..., Workload]] = {
     "cloudera-c": cloudera_c,
     "facebook": facebook,
     "google": google,
     "poisson": poisson,
     "synthetic": synthetic,
+    "synthetic-coflows": synthetic_coflows,
     "yahoo": yahoo,
 }
 
@@ -237,5 +239,5 @@ def _not_found(text: str, path: Path) -> NoReturn:
     )
 
 
-def _summary(make: Callable[..., JobWorkload]) -> str:
+def _summary(make: Callable[..., Workload]) -> str:
     return (inspect.getdoc(make) or "").partition("\n")[0].removeprefix("Return ").rstrip(".")

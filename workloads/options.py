@@ -8,7 +8,7 @@ from typing import Any
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
-from workloads.units import parse_duration, parse_size
+from workloads.units import parse_bandwidth, parse_duration, parse_size
 
 _NOT_OPTIONS = ("report", "progress")
 """Parameters with a default that are not the user's to set."""
@@ -27,7 +27,8 @@ def options_line(function: Callable[..., Any]) -> str:
 def read_options(what: str, function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return options as the function takes them: text becomes what the parameter is.
 
-    Whole numbers may have commas, times, sizes and shares their units (``10 ms``, ``64 MiB``, ``90%``).
+    Whole numbers may have commas, times, sizes, speeds and shares their units (``10 ms``, ``64 MiB``, ``1 Gbps``,
+    ``90%``).
 
     Parameters
     ----------
@@ -65,6 +66,8 @@ def _read(name: str, text: str, parameter: inspect.Parameter) -> Any:
             return {"yes": True, "true": True, "no": False, "false": False}[text.strip().lower()]
         if name.endswith("_bytes"):
             return parse_size(text, name)
+        if name.endswith("_bps"):
+            return parse_bandwidth(text, name)
         if wanted == "whole number":
             return int(text.replace(",", "_"))
         if name.endswith("_s") and not name.endswith("_per_s"):

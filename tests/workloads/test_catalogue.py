@@ -16,7 +16,8 @@ def workload():
 
 
 def test_generators_are_listed_with_their_parameters():
-    assert sorted(generators()) == ["cloudera-c", "facebook", "google", "poisson", "synthetic", "yahoo"]
+    names = ["cloudera-c", "facebook", "google", "poisson", "synthetic", "synthetic-coflows", "yahoo"]
+    assert sorted(generators()) == names
     assert "jobs=24262" in generators()["yahoo"]
     assert all("\n" not in line for line in generators().values())
 

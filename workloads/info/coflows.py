@@ -22,6 +22,7 @@ from workloads.info.common import (
     share,
 )
 from workloads.jobs import Float64Array, Int64Array
+from workloads.transform.coflows import flow_skew
 from workloads.transform.load import fabric_bytes_per_s
 from workloads.transform.part import NARROW_FLOWS, SHORT_FLOW_BYTES
 
@@ -60,7 +61,8 @@ def describe(workload: CoflowWorkload, nodes: Sequence[int] = ()) -> dict[str, A
     direction, by the speed of a port (bit/s), and as ``stated`` where the workload says the speeds; None when
     all arrive at once. ``busiest_ports`` are the ports that send and receive most. ``coflow`` holds quantiles
     over coflows: number of flows, senders and receivers, bytes in all, of the longest flow and of the busiest
-    port, and skew, the longest flow over the shortest. ``bins`` groups coflows by size and width, as Varys
+    port, and skew, the longest flow over the shortest. ``flows_of_same_ports`` are those that go from and to the ports
+    of an earlier flow of their coflow. ``bins`` groups coflows by size and width, as Varys
     (SIGCOMM 2014) does, short being a longest flow below 5 MB and narrow up to 50 flows, and as Philae does
     (its Table 4), small being below 100 MB and thin up to 7 flows.
 
@@ -94,6 +96,7 @@ def describe(workload: CoflowWorkload, nodes: Sequence[int] = ()) -> dict[str, A
         "flows_to_own_port": int(
             (column(workload.flows, "ingress") == column(workload.flows, "egress")).sum()
         ),
+        "flows_of_same_ports": _flows_of_same_ports(workload),
         "offered_bytes_per_s": total / span_s if span_s > 0 else None,
         "offered_load": _offered_load(workload, total / span_s) if span_s > 0 else None,
         "busiest_ports": {side: _busiest(workload, side) for side in ("ingress", "egress")},
@@ -120,6 +123,8 @@ def render(d: dict[str, Any]) -> list[str]:
         *render_arrivals(d, {"coflows": "coflows", "bytes": "bytes"}),
         f"size       {_size(d['size_bytes'])}, {d['flows_to_own_port']:,} flows from a port to itself",
     ]
+    if again := d["flows_of_same_ports"]:
+        lines[-1] += f", {again:,} between the ports of another of their coflow"
     if d["offered_load"] is not None:
         loads = [
             f"{load:.3f} on ports " + ("as stated" if speed == "stated" else f"of {speed / 1e9:g} Gbps")
@@ -172,9 +177,17 @@ def _figures(workload: CoflowWorkload) -> _Coflows:
         column(workload.coflows, "receivers"),
         column(workload.coflows, "size_bytes"),
         longest,
-        longest / np.minimum.reduceat(sizes, first),
+        flow_skew(workload),
         busiest,
     )
+
+
+def _flows_of_same_ports(workload: CoflowWorkload) -> int:
+    arrays = workload.arrays()
+    of_flow = np.repeat(np.arange(workload.num_coflows), np.diff(arrays.first_flow))
+    sender = np.unique(of_flow * workload.num_ports + arrays.ingress, return_inverse=True)[1]
+    pair = np.sort(sender * workload.num_ports + arrays.egress)
+    return int(np.count_nonzero(pair[1:] == pair[:-1]))
 
 
 def _bins(figures: _Coflows) -> dict[str, dict[str, dict[str, Any]]]:

@@ -1,9 +1,10 @@
-"""Workloads made from workloads: another load, a part of the time, a sample, copies, several as one, constraints.
+"""Workloads made from workloads: another load, a part, copies, several as one, constraints, skew.
 
 Each function takes a workload of jobs, DAGs or coflows and returns one of the same kind, with a line in its
 metadata that says what was done (see `workloads.transform.history`). `TRANSFORMATIONS` holds them by name.
 """
 
+from workloads.transform.coflows import keep_coflows, skew
 from workloads.transform.constrain import constrain, describe_frequencies, frequencies
 from workloads.transform.history import history
 from workloads.transform.load import at_load, busy_slots, scale
@@ -21,11 +22,13 @@ __all__ = [
     "describe_frequencies",
     "frequencies",
     "history",
+    "keep_coflows",
     "merge",
     "redo",
     "replicate",
     "sample",
     "scale",
+    "skew",
     "split",
     "time_slice",
     "truncate",

@@ -8,6 +8,7 @@ from typing import Any
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
+from workloads.transform.coflows import CV_MEDIAN, CV_P90, keep_coflows, skew
 from workloads.transform.constrain import PRICE, constrain
 from workloads.transform.families import W
 from workloads.transform.history import parse_step
@@ -26,8 +27,8 @@ class Option:
     name : str
         The parameter of the function; its unit is in the name.
     kind : str
-        ``bandwidth``, ``duration``, ``factor``, ``load``, ``share``, ``text``, ``whole`` (number) or ``flag`` (yes or
-        no).
+        ``bandwidth``, ``duration``, ``factor``, ``load``, ``number``, ``share``, ``text``, ``whole`` (number) or
+        ``flag`` (yes or no).
     help : str
         One line.
     required : bool
@@ -144,6 +145,13 @@ def _factor(text: str, what: str) -> float:
         raise InputError(f"{what}: {text!r} is not a factor such as 1.5") from None
 
 
+def _number(text: str, what: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{what}: {text!r} is not a number such as 3.1") from None
+
+
 def _flag(text: str, what: str) -> bool:
     if text not in ("yes", "no"):
         raise InputError(f"{what}: {text!r} is neither yes nor no")
@@ -156,6 +164,7 @@ _KINDS: dict[str, Callable[[str, str], Any]] = {
     "factor": _factor,
     "flag": _flag,
     "load": _load,
+    "number": _number,
     "share": parse_share,
     "text": lambda text, what: text,
     "whole": _whole,
@@ -220,6 +229,29 @@ TRANSFORMATIONS: dict[str, Transformation] = {
         truncate,
         "end tasks that last longer than a cap",
         (Option("cap_s", "duration", "the longest a task may last", required=True),),
+    ),
+    "filter": Transformation(
+        keep_coflows,
+        "keep coflows that are wide enough and have skew enough",
+        (
+            Option("wider_than", "whole", "keep coflows of more flows than this"),
+            Option(
+                "skew_above",
+                "factor",
+                "keep coflows whose longest flow is more than this many times the shortest",
+            ),
+        ),
+    ),
+    "skew": Transformation(
+        skew,
+        "divide what receivers of coflows get unequally among the senders, as in Mantri's cluster",
+        (
+            Option(
+                "cv_median", "number", "median of the c.v. of what senders send", default=f"{CV_MEDIAN:g}"
+            ),
+            Option("cv_p90", "number", "90th percentile of that", default=f"{CV_P90:g}"),
+            _SEED,
+        ),
     ),
     "constrain": Transformation(
         constrain,
