@@ -60,6 +60,12 @@ def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:
     )
 
 
+def no_faults(origin_ns: int) -> Faults:
+    """Nothing can fail."""
+    empty = [records(dtype, 0) for dtype in (FAULT, TASK_STATE, JOB_STATE, OUTAGE)]
+    return Faults(0, 0, 0.0, 0.0, origin_ns, 0, *empty)
+
+
 @entry
 def expect_failures(w):
     """Every node waits for its first failure."""

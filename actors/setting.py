@@ -8,6 +8,7 @@ import numpy as np
 from actors.schedulers.policy import Scheduler
 from clusters.cluster import Cluster
 from clusters.failures import Outages
+from workloads.coflows import CoflowWorkload
 from workloads.jobs import JobWorkload
 
 
@@ -39,6 +40,9 @@ class Costs:
         model: "none", "fixed", "measured", or "recorded".
         per_message_s: fixed: for each message.
         per_job_s, per_task_s: fixed: for each job that arrives, and for each of its tasks, on top.
+        per_update_s: fixed: for each update that the coordinator of coflows receives.
+        per_flow_s, per_coflow_s: fixed: for each flow and each coflow that is scheduled in a decision.
+        per_schedule_s: fixed: for each schedule that is sent to an agent.
         recorded: COST records of a measured run, for "recorded".
     """
 
@@ -46,6 +50,10 @@ class Costs:
     per_message_s: float = 0.0
     per_job_s: float = 0.0
     per_task_s: float = 0.0
+    per_update_s: float = 0.0
+    per_flow_s: float = 0.0
+    per_coflow_s: float = 0.0
+    per_schedule_s: float = 0.0
     recorded: np.ndarray | None = None
 
 
@@ -79,6 +87,19 @@ class Dynamics:
 
 
 @dataclass(frozen=True)
+class Switch:
+    """The fabric that coflows cross: one big switch.
+
+    Attributes:
+        port_bytes_per_s: in each direction, of ports whose speed the workload does not know.
+        local_is_free: flows from a port to itself take no bandwidth, and end at once.
+    """
+
+    port_bytes_per_s: float = 125e6
+    local_is_free: bool = False
+
+
+@dataclass(frozen=True)
 class Setting:
     """An emulation, ready to run."""
 
@@ -92,5 +113,24 @@ class Setting:
     estimates: Estimates = field(default_factory=Estimates)
     costs: Costs = field(default_factory=Costs)
     dynamics: Dynamics = field(default_factory=Dynamics)
+    switch: Switch = field(default_factory=Switch)
     machine_speed: bool = False  # nodes run tasks by their speed, an attribute of the cluster's nodes
     seed: int = 0
+
+    @property
+    def num_jobs(self) -> int:
+        """Jobs, or coflows."""
+        workload = self.workload
+        return workload.num_coflows if isinstance(workload, CoflowWorkload) else workload.num_jobs
+
+    @property
+    def num_tasks(self) -> int:
+        """Tasks, or flows."""
+        workload = self.workload
+        return workload.num_flows if isinstance(workload, CoflowWorkload) else workload.num_tasks
+
+    def is_long(self) -> np.ndarray:
+        """[J] bool: jobs whose mean task duration is above the cut-off; no coflow is."""
+        if isinstance(self.workload, CoflowWorkload):
+            return np.zeros(self.num_jobs, bool)
+        return self.workload.arrays().mean_ns > self.short_cutoff_s * 1e9

@@ -20,6 +20,7 @@ from actors.fabric.heap import drop, push, sink_first
 from actors.fabric.pairs import Pairs, insert, make_pairs, remove_first, set_amount
 from actors.fabric.ports import Fabric, mark_ended
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
 
@@ -45,6 +46,8 @@ class Fair(NamedTuple):
     total: np.ndarray  # [N] unfinished flows
     room: np.ndarray  # [N] not given yet, bytes per ns
     open: np.ndarray  # [N] flows that have no rate yet
+    ended: np.ndarray  # [F] flows that have ended at the last instant, the first `num_ended`
+    num_ended: np.ndarray  # [1]
     heap_level: np.ndarray  # heap of ports to be filled, by level
     heap_port: np.ndarray
     heap_size: np.ndarray  # [1]
@@ -71,6 +74,8 @@ def make_fair(fabric: Fabric) -> Fair:
         total=np.zeros(ports),
         room=np.zeros(ports),
         open=np.zeros(ports),
+        ended=np.zeros(pairs.of_flow.size, np.int64),
+        num_ended=np.zeros(1, np.int64),
         heap_level=np.zeros(2 * ports),
         heap_port=np.zeros(2 * ports, np.int64),
         heap_size=np.zeros(1, np.int64),
@@ -90,6 +95,7 @@ def next_due(f):
 def end_due(fabric, f, t):
     """End the flows whose time has come at t; return the least level that has to be filled anew, inf if none."""
     lowest = np.inf
+    f.num_ended[0] = 0
     for port in range(f.soonest.size):
         if f.soonest[port] <= t:
             lowest = min(lowest, f.level[port])
@@ -101,7 +107,8 @@ def end_due(fabric, f, t):
 def add_coflow(fabric, f, t, coflow):
     """Let the flows of a coflow arrive; all levels have to be filled anew, from 0.0 on."""
     for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
-        add_flow(fabric, f, t, flow)
+        if f.pairs.of_flow[flow] != NONE:
+            add_flow(fabric, f, t, flow)
 
 
 @inlined
@@ -150,6 +157,8 @@ def end_flows(fabric, f, t, port):
             while not over and f.mark[pair] - f.offset[pair] <= shown:
                 flow = p.queue[p.head[pair]]
                 mark_ended(fabric, t, flow)
+                f.ended[f.num_ended[0]] = flow
+                f.num_ended[0] += 1
                 for end in (port, other):
                     f.total[end] -= 1.0
                     f.room[end] += f.level[port]

@@ -1,17 +1,24 @@
-"""Greedy rates in a given order: a flow has both of its ports alone and at full speed, or does not run.
+"""Greedy rates in the order of the groups' levels: a flow has both of its ports alone and at full speed, or waits.
 
-The allocation is the one that serving the groups one after another gives, each taking what it can of the ports that
+The allocation is one that serving the groups one after another can give, each taking what it can of the ports that
 those before it left; flows that run already are preferred within their group. What it promises: a flow that waits
 finds at one of its ports a flow of its own group or of one before it (*strict priority*, and work is conserved).
 
-When a flow ends, nothing is served anew. Its two ports are released at the level of its group: those before it had the
-ports within reach and did not want them. From there on each released port asks the lines that wait at it, in order;
-who finds the port at the other end free, or held by a later group, takes it. A flow that loses its port so releases
-its other one at the level of its own group, which comes later. Levels only ascend, hence a heap of (level, port) and
-each flow starts or stops at most once. A line asks with words of bits: one AND with the free ports, 64 flows at once.
+Nothing is ever served anew. What happens at an instant only *offers* ports to the lines of some levels:
 
-A policy calls `end_flow` for what ends at an instant, then `fill_ports`; where its order changes (`set_order`),
-`list_lines` and `match_anew` instead of that. What has started and stopped since then is in `changed`.
+- a flow ends: its two ports, to its group's level and all after it; those before had them within reach and did not
+  want them;
+- a group comes, or moves to an earlier level: each of its ingress ports that it does not hold, to its own level;
+- a group moves to a later level: the ports that it holds, to the levels between;
+- a group is no longer served: as if its flows ended.
+
+Then `fill_ports` lets the lines to which ports are offered ask, in order. Who finds the port, and the one at the other
+end, free or held by a later group, takes both. Flows that lose a port so release their other one at the level of their
+own group, which comes later. Levels only ascend, hence a heap of (level, port), and each flow starts or stops at most
+once. A line asks with words of bits: one AND with the free ports, 64 flows at once.
+
+A policy calls `end_flow` for what ends at an instant and `move_group` for groups whose level changes, in any order,
+or `serve_in_order`; then `fill_ports`.
 """
 
 from typing import NamedTuple
@@ -21,35 +28,38 @@ import numpy as np
 from actors.fabric.bits import exclude, include, lowest, place
 from actors.fabric.ends import foresee_end
 from actors.fabric.heap import drop, push
-from actors.fabric.ports import Fabric, change_rate, finish_flow, flow_at, flow_speed
+from actors.fabric.ports import Fabric, change_rate, flow_at, flow_speed, leave_out, mark_ended, take_off
+from actors.fabric.ranking import level_of, line_from, rank_group, unlink
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
-FREE = np.int64(1) << 40  # the level of a port that nobody holds: after all groups
+FREE = NEVER  # the level of a port that nobody holds: after all groups
 _EMPTY = np.uint64(0)
 
 
 class Matching(NamedTuple):
-    """Who holds which of N ports."""
+    """Who holds which of N ports, and which ports are offered to the lines of the levels `first` to `last`."""
 
     flow: np.ndarray  # [N] the flow that runs at a port, or NONE
     level: np.ndarray  # [N] the level of its group, or FREE
     free: np.ndarray  # [words] uint64, the set of ports that nobody holds
-    cursor: np.ndarray  # [N] of a released port: which of its lines asks next
-    open_level: np.ndarray  # heap of released ports, by the level of the line that asks next
+    first: np.ndarray  # [N] FREE where a port is not offered
+    last: np.ndarray  # [N] NONE likewise
+    offered: np.ndarray  # [N] ports offered since `fill_ports`
+    num_offered: np.ndarray  # [1]
+    cursor: np.ndarray  # [N] of a port in the heap: which of its lines asks next
+    open_level: np.ndarray  # [N] heap of offered ports, by the level of the line that asks next
     open_port: np.ndarray
     open_size: np.ndarray  # [1]
     changed: np.ndarray  # [N] flows that have started or stopped, the first `changes` of them
     changes: np.ndarray  # [1]
-    chain: np.ndarray  # [G] scratch: the first ingress port at which a group runs a flow, or NONE
-    next: np.ndarray  # [N] scratch: the next such port
-    kept: np.ndarray  # [N] scratch: the flow there
+    running: np.ndarray  # [1] how many flows run
 
 
 def make_matching(fabric: Fabric) -> Matching:
     """A matching in which no flow runs."""
-    ports, groups = fabric.speed.size, fabric.lines.of_group.shape[0] - 1
+    ports = fabric.speed.size
     free = np.zeros(ports // 64, np.uint64)
     for port in np.flatnonzero(fabric.speed > 0):
         include(free, port)
@@ -57,15 +67,17 @@ def make_matching(fabric: Fabric) -> Matching:
         flow=np.full(ports, NONE),
         level=np.full(ports, FREE),
         free=free,
+        first=np.full(ports, FREE),
+        last=np.full(ports, NONE),
+        offered=np.zeros(ports, np.int64),
+        num_offered=np.zeros(1, np.int64),
         cursor=np.zeros(ports, np.int64),
-        open_level=np.zeros(2 * ports, np.int64),
-        open_port=np.zeros(2 * ports, np.int64),
+        open_level=np.zeros(ports, np.int64),
+        open_port=np.zeros(ports, np.int64),
         open_size=np.zeros(1, np.int64),
         changed=np.zeros(ports, np.int64),
         changes=np.zeros(1, np.int64),
-        chain=np.full(groups, NONE),
-        next=np.zeros(ports, np.int64),
-        kept=np.zeros(ports, np.int64),
+        running=np.zeros(1, np.int64),
     )
 
 
@@ -91,16 +103,16 @@ def start_flow(fabric, m, t, flow, level):
     flows, coflows = fabric.flows, fabric.coflows
     hold_ports(m, flows.source[flow], flows.sink[flow], flow, level)
     change_rate(coflows, t, flows.coflow[flow], flow_speed(fabric, flow))
-    coflows.start[flows.coflow[flow]] = min(coflows.start[flows.coflow[flow]], t)
     foresee_end(fabric, t, flow)
-    note_change(m, flow)
+    note_change(m, flow, 1)
 
 
 @inlined
-def note_change(m, flow):
-    """Note that a flow has started or stopped; between two decisions it does so once at most."""
+def note_change(m, flow, by):
+    """Note that a flow has started (1) or stopped (-1); between two decisions it does so once at most."""
     m.changed[m.changes[0]] = flow
     m.changes[0] += 1
+    m.running[0] += by
 
 
 @compiled
@@ -128,55 +140,108 @@ def stop_flow(fabric, m, t, flow):
     settle_flow(fabric, t, flow)
     change_rate(fabric.coflows, t, fabric.flows.coflow[flow], -flow_speed(fabric, flow))
     fabric.flows.end[flow] = NEVER
-    note_change(m, flow)
+    note_change(m, flow, -1)
 
 
 @compiled
-def end_flow(fabric, order, m, t, flow):
-    """End a flow that ran and release its ports, which `fill_ports` gives away; return whether its coflow has ended."""
+def end_flow(fabric, r, m, t, flow):
+    """End a flow that ran and offer its ports; return whether its coflow has ended."""
     flows = fabric.flows
     source, sink = flows.source[flow], flows.sink[flow]
     level = m.level[source]
     change_rate(fabric.coflows, t, flows.coflow[flow], -flow_speed(fabric, flow))
-    over = finish_flow(fabric, t, flow)
-    release(fabric, order, m, source, level)
-    release(fabric, order, m, sink, level)
+    m.running[0] -= 1
+    over = end_waiting(fabric, r, t, flow)
+    give_up(m, source, sink, level)
     return over
 
 
 @compiled
-def release(fabric, order, m, port, level):
-    """Enter a port that has become free to the lines of `level` and after it."""
-    free_port(m, port)
-    cursor = order.first[port]
-    lines = fabric.lines
-    while cursor < order.end[port] and order.level[lines.group[order.line[cursor]]] < level:
-        cursor += 1
-    m.cursor[port] = cursor
-    ask_next(fabric, order, m, port)
+def end_waiting(fabric, r, t, flow):
+    """End a flow that does not run, as far as its ports know; return whether its coflow has ended."""
+    flows, lines = fabric.flows, fabric.lines
+    for side in range(2):
+        line = flows.line[flow, side]
+        other = flows.sink[flow] if side == 0 else flows.source[flow]
+        b = take_off(lines, line, other, flows.left[flow])
+        if lines.left[line] == 0:
+            unlink(r, line)
+        elif lines.bits[b] == _EMPTY:
+            leave_out(lines, line, b)
+    return mark_ended(fabric, t, flow)
 
 
 @inlined
-def ask_next(fabric, order, m, port):
-    """Put a port into the heap of those whose lines ask, unless no line is left."""
-    lines = fabric.lines
-    cursor = m.cursor[port]
-    while cursor < order.end[port] and lines.left[order.line[cursor]] == 0:
-        cursor += 1
-    m.cursor[port] = cursor
-    if cursor < order.end[port]:
-        level = order.level[lines.group[order.line[cursor]]]
-        push(m.open_level, m.open_port, m.open_size, level, port)
+def give_up(m, source, sink, level):
+    """Free the ports of a flow of this level, and offer them from there on."""
+    free_port(m, source)
+    free_port(m, sink)
+    offer(m, source, level, FREE)
+    offer(m, sink, level, FREE)
+
+
+@inlined
+def offer(m, port, first, last):
+    """Offer a port to the lines of some levels; `fill_ports` lets them ask."""
+    if m.first[port] == FREE:
+        m.offered[m.num_offered[0]] = port
+        m.num_offered[0] += 1
+    m.first[port], m.last[port] = min(m.first[port], first), max(m.last[port], last)
+
+
+@compiled
+def move_group(fabric, r, m, t, group, level):
+    """Serve a group at a level that no other group has; NONE: no longer."""
+    lines, flows, was = fabric.lines, fabric.flows, r.level[group]
+    if level == was:
+        return
+    rank_group(lines, r, group, level)
+    for line in range(lines.of_group[group, 0], lines.of_group[group + 1, 0]):
+        if lines.left[line] == 0:
+            continue
+        source = lines.port[line]
+        flow = m.flow[source]
+        if flow == NONE or flows.line[flow, 0] != line:
+            # What is offered to its old level may be since it came to that one a moment ago.
+            asks = was == NONE or level < was or m.first[source] <= was <= m.last[source]
+            if asks and level < m.level[source]:
+                offer(m, source, level, level)
+            continue
+        sink = flows.sink[flow]
+        if level == NONE:
+            stop_flow(fabric, m, t, flow)
+            give_up(m, source, sink, was)
+            continue
+        m.level[source] = m.level[sink] = level
+        if level > was:
+            offer(m, source, was, level)
+            offer(m, sink, was, level)
+
+
+@compiled
+def serve_in_order(fabric, r, m, t, groups, count):
+    """Serve the first `count` of `groups` in their order.
+
+    Those before the first that is out of place keep their levels. Groups that are left out must have nothing
+    left to serve. A policy uses this or `move_group`, not both.
+    """
+    last, moves = NONE, False
+    for i in range(count):
+        moves = moves or r.level[groups[i]] <= last
+        if moves:
+            move_group(fabric, r, m, t, groups[i], r.given[0])
+            r.given[0] += 1
+        last = r.level[groups[i]]
 
 
 @compiled
 def find_partner(lines, m, line, level):
     """Return the flow of a line whose other port is free, else held by a later group; the first of them, or NONE."""
-    for b in range(lines.block[line], lines.block[line + 1]):
+    for b in range(lines.block[line], lines.end[line]):
         hit = lines.bits[b] & m.free[lines.word[b]]
         if hit != _EMPTY:
             return flow_at(lines, b, lowest(hit))
-    for b in range(lines.block[line], lines.block[line + 1]):
+    for b in range(lines.block[line], lines.end[line]):
         bits, base = lines.bits[b], lines.word[b] << 6
         while bits != _EMPTY:
             bit = lowest(bits)
@@ -187,80 +252,56 @@ def find_partner(lines, m, line, level):
 
 
 @compiled
-def fill_ports(fabric, order, m, t):
-    """Give released ports to the lines that wait at them."""
-    flows = fabric.flows
+def fill_ports(fabric, r, m, t):
+    """Let the lines to which ports are offered ask for them, in order of their levels."""
+    flows, lines = fabric.flows, fabric.lines
+    for i in range(m.num_offered[0]):
+        port = m.offered[i]
+        ask_next(lines, r, m, port, line_from(lines, r, port, m.first[port]))
+    m.num_offered[0] = 0
     while m.open_size[0] > 0:
         level, port = m.open_level[0], m.open_port[0]
         drop(m.open_level, m.open_port, m.open_size)
-        if m.flow[port] != NONE:
-            continue  # taken from its other side
-        flow = find_partner(fabric.lines, m, order.line[m.cursor[port]], level)
+        line = m.cursor[port]
+        flow = find_partner(lines, m, line, level) if level < m.level[port] else NONE
         if flow == NONE:
-            m.cursor[port] += 1
-            ask_next(fabric, order, m, port)
+            ask_next(lines, r, m, port, r.next[line])
             continue
-        other = flows.source[flow] + flows.sink[flow] - port
-        loser = m.flow[other]
-        if loser != NONE:
-            third = flows.source[loser] + flows.sink[loser] - other
-            stop_flow(fabric, m, t, loser)
-            release(fabric, order, m, third, m.level[third])
+        withdraw(m, port)
+        evict(fabric, r, m, t, flows.source[flow])
+        evict(fabric, r, m, t, flows.sink[flow])
         start_flow(fabric, m, t, flow, level)
 
 
-@compiled
-def match_anew(fabric, order, m, t):
-    """Serve all groups in a new order; what is running goes on where its ports are not taken before."""
-    m.open_size[0] = 0
-    release_all(fabric, order, m, t)
-    for level in range(order.used[0]):
-        group = order.groups[level]
-        keep_running(fabric, m, t, group, level)
-        start_waiting(fabric, m, t, group, level)
+@inlined
+def ask_next(lines, r, m, port, line):
+    """Let a line ask next for a port, if it is offered to that line and not held by its group or one before."""
+    if line < r.ports:
+        level = level_of(lines, r, line)
+        if level <= m.last[port] and level < m.level[port]:
+            m.cursor[port] = line
+            push(m.open_level, m.open_port, m.open_size, level, port)
+            return
+    withdraw(m, port)
+
+
+@inlined
+def withdraw(m, port):
+    """Offer a port no longer."""
+    m.first[port], m.last[port] = FREE, NONE
 
 
 @compiled
-def release_all(fabric, order, m, t):
-    """Free all ports; chain the flows that ran by their groups, and stop those whose group is no longer served."""
-    flows = fabric.flows
-    for port in range(fabric.side):
-        flow = m.flow[port]
-        if flow == NONE:
-            continue
-        free_port(m, port)
-        free_port(m, flows.sink[flow])
-        group = fabric.lines.group[flows.line[flow, 0]]
-        if order.level[group] == NONE:
-            stop_flow(fabric, m, t, flow)
-        else:
-            m.kept[port] = flow
-            m.next[port], m.chain[group] = m.chain[group], port
-
-
-@compiled
-def keep_running(fabric, m, t, group, level):
-    """Let those flows of a group go on that ran and whose ports are free; the others stop."""
-    port = m.chain[group]
-    m.chain[group] = NONE
-    while port != NONE:
-        flow = m.kept[port]
-        sink = fabric.flows.sink[flow]
-        if m.level[port] == FREE and m.level[sink] == FREE:
-            hold_ports(m, port, sink, flow, level)
-        else:
-            stop_flow(fabric, m, t, flow)
-        port = m.next[port]
-
-
-@compiled
-def start_waiting(fabric, m, t, group, level):
-    """Start flows of a group at its ports that are still free."""
-    lines = fabric.lines
-    for line in range(lines.of_group[group, 0], lines.of_group[group + 1, 0]):
-        if lines.left[line] > 0 and m.level[lines.port[line]] == FREE:
-            for b in range(lines.block[line], lines.block[line + 1]):
-                hit = lines.bits[b] & m.free[lines.word[b]]
-                if hit != _EMPTY:
-                    start_flow(fabric, m, t, flow_at(lines, b, lowest(hit)), level)
-                    break
+def evict(fabric, r, m, t, port):
+    """Stop the flow at a port, if there is one, and let lines of its level and after it ask for its other port."""
+    flows, flow = fabric.flows, m.flow[port]
+    if flow == NONE:
+        return
+    other, level = flows.source[flow] + flows.sink[flow] - port, m.level[port]
+    stop_flow(fabric, m, t, flow)
+    free_port(m, port)
+    free_port(m, other)
+    m.last[other] = FREE
+    if m.first[other] == FREE:  # else one of its lines, before this level, asks already
+        m.first[other] = level
+        ask_next(fabric.lines, r, m, other, line_from(fabric.lines, r, other, level))

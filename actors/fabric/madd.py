@@ -9,6 +9,10 @@ move on by themselves.
 Decisions are at arrivals and ends of coflows, as Varys has them: a policy calls `progress`, puts what has arrived into
 the order, sorts it, and calls `decide`. Between decisions MADD's rates stand; when a backfilled flow ends, what it had
 is given to the flows that wait at its two ports, in order (`refill`).
+
+Senders are told times, not rates: for a line of a coflow, in how many ns its waiting flows end together (`need`), and
+for a backfilled flow, in how many it ends (`pace`). So both sides know every end to the nanosecond. What is new since
+the decision before is in `changed`; a time of which only a part has passed is not.
 """
 
 from typing import NamedTuple
@@ -24,7 +28,9 @@ from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
 _EMPTY = np.uint64(0)
+_TOP = np.int64(0)  # the first level
 _LEAST = 1e-9  # of a port's speed: less than this is what rounding leaves
+_SAME = 1e-11  # of a time that is told: two that differ by less differ by rounding
 
 
 class Madd(NamedTuple):
@@ -33,15 +39,22 @@ class Madd(NamedTuple):
     now: np.ndarray  # [1] time of the last decision, ns
     scale: np.ndarray  # [C] what is left of `flows.left` and `lines.bytes`, at the last decision
     need: np.ndarray  # [C] ns from the last decision until MADD's rates end the coflow, inf where it has none
+    had: np.ndarray  # [C] the same by the rates of the decision before
+    joint_end: np.ndarray  # [C] when MADD's rates end the coflow, ns, NEVER where it has none
     end: np.ndarray  # [C] when the coflow ends if nothing happens, ns
+    soonest: np.ndarray  # [1] no coflow ends before that
     covered: np.ndarray  # [C] unfinished flows that are backfilled
     last: np.ndarray  # [C] the last end of those, ns
     room: np.ndarray  # [N] bytes per ns not given yet
     open: np.ndarray  # [words] uint64, the set of ports with room
-    extra: np.ndarray  # [F] what a backfilled flow has beyond MADD's rate, bytes per ns
+    extra: np.ndarray  # [F] what a backfilled flow has beyond MADD's rate, bytes per ns; 0.0: it waits
+    pace: np.ndarray  # [F] as told, ns from `paced` until a backfilled flow ends; inf: it waits
+    paced: np.ndarray  # [F] ns
     end_time: np.ndarray  # heap of backfilled flows, by end
     end_flow: np.ndarray
     end_size: np.ndarray  # [1]
+    changed: np.ndarray  # to be told: flows that have another pace, and ~line of those with another need
+    changes: np.ndarray  # [1] how many these are
 
 
 def make_madd(fabric: Fabric) -> Madd:
@@ -51,15 +64,22 @@ def make_madd(fabric: Fabric) -> Madd:
         now=np.zeros(1, np.int64),
         scale=np.ones(coflows),
         need=np.full(coflows, np.inf),
+        had=np.full(coflows, np.inf),
+        joint_end=np.full(coflows, NEVER),
         end=np.full(coflows, NEVER),
+        soonest=np.array([NEVER]),
         covered=np.zeros(coflows, np.int64),
         last=np.zeros(coflows, np.int64),
         room=np.zeros(ports),
         open=np.zeros(ports // 64, np.uint64),
         extra=np.zeros(flows),
+        pace=np.full(flows, np.inf),
+        paced=np.zeros(flows, np.int64),
         end_time=np.zeros(flows, np.int64),
         end_flow=np.zeros(flows, np.int64),
         end_size=np.zeros(1, np.int64),
+        changed=np.zeros(flows + fabric.lines.of_group[0, 1], np.int64),
+        changes=np.zeros(1, np.int64),
     )
 
 
@@ -72,11 +92,19 @@ def next_coflow_end(order, a):
     return t
 
 
+@inlined
+def ends_by(order, a, t):
+    """Return whether a coflow ends by time t if nothing happens."""
+    if a.soonest[0] <= t:
+        a.soonest[0] = next_coflow_end(order, a)
+    return a.soonest[0] <= t
+
+
 @compiled
 def progress(fabric, order, a, t):
     """Bring all coflows to time t; what has ended ends, and leaves the order. `decide` must follow."""
     passed = t - a.now[0]
-    a.now[0] = t
+    a.now[0], a.changes[0] = t, 0
     for k in range(a.end_size[0]):
         if a.end_time[k] <= t:
             finish_flow(fabric, a.end_time[k], a.end_flow[k])
@@ -91,6 +119,7 @@ def progress(fabric, order, a, t):
             order.level[coflow] = NONE
         else:
             a.scale[coflow] *= 1.0 - passed / a.need[coflow]
+            a.had[coflow] = a.need[coflow] - passed
             order.groups[keep], order.level[coflow] = coflow, keep
             keep += 1
     order.used[0] = keep
@@ -98,7 +127,7 @@ def progress(fabric, order, a, t):
 
 @compiled
 def keep_extra(fabric, a, t, passed, flow):
-    """Take what a backfilled flow was sent beyond MADD's rate off it; from now on it waits again."""
+    """Take what a backfilled flow was sent beyond MADD's rate off it; it waits again, until it gets more."""
     flows, lines, coflow = fabric.flows, fabric.lines, fabric.flows.coflow[flow]
     if a.end[coflow] > t:
         scale = a.scale[coflow] * (1.0 - passed / a.need[coflow])
@@ -107,6 +136,9 @@ def keep_extra(fabric, a, t, passed, flow):
         lines.bytes[flows.line[flow, 0]] -= sent
         lines.bytes[flows.line[flow, 1]] -= sent
         mark_waiting(fabric, flow)
+        a.extra[flow] = 0.0
+        a.changed[a.changes[0]] = flow
+        a.changes[0] += 1
 
 
 @compiled
@@ -147,14 +179,30 @@ def bottleneck_ns(fabric, a, coflow):
 @compiled
 def give_rates(fabric, order, a):
     """MADD: each coflow in order takes what lets all its flows end together, or nothing."""
+    open_ports(fabric, order, a)
+    add_rates(fabric, order, a, _TOP, order.used[0])
+
+
+@compiled
+def open_ports(fabric, order, a):
+    """Take the rates of all coflows of an order, so that every port has room for all that it can send."""
+    for port in range(a.room.size):
+        a.room[port] = fabric.speed[port]
+    for level in range(order.used[0]):
+        a.need[order.groups[level]] = np.inf
+
+
+@compiled
+def add_rates(fabric, order, a, first, end):
+    """MADD for the coflows from level `first` to before `end`, out of `room`; a coflow keeps what it has got before."""
     lines, room = fabric.lines, a.room
-    for port in range(room.size):
-        room[port] = fabric.speed[port]
-    for i in range(order.used[0]):
-        coflow = order.groups[i]
-        need = a.need[coflow] = slowest(fabric, a, coflow, room)
+    for level in range(first, end):
+        coflow = order.groups[level]
+        need = slowest(fabric, a, coflow, room)
         if need == np.inf:
             continue
+        had = a.need[coflow]
+        a.need[coflow] = need if had == np.inf else 1.0 / (1.0 / had + 1.0 / need)
         for side in range(2):
             for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
                 room[lines.port[line]] -= lines.bytes[line] * a.scale[coflow] / need
@@ -163,16 +211,52 @@ def give_rates(fabric, order, a):
 @compiled
 def backfill(fabric, order, a):
     """Give what is left to flows in order, each as much as its two ports have."""
-    lines = fabric.lines
+    lines, backfilled = fabric.lines, a.changes[0]
     list_lines(fabric, order)
+    for i in range(order.used[0]):
+        note_need(fabric, a, order.groups[i])
     for port in range(a.room.size):
         note_room(fabric, a, port)
+    a.soonest[0] = NEVER
     for i in range(order.used[0]):
         coflow = order.groups[i]
         a.covered[coflow] = a.last[coflow] = 0
         for line in range(lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0]):
             fill_line(fabric, a, a.now[0], line)
         foresee_end(fabric, a, coflow)
+    note_stopped(a, backfilled)
+
+
+@compiled
+def note_need(fabric, a, coflow):
+    """When a coflow ends by MADD's rates; if that is news, it is told to its ingress lines."""
+    lines, need, had = fabric.lines, a.need[coflow], a.had[coflow]
+    if need == had or abs(need - had) <= _SAME * had < np.inf:
+        a.need[coflow] = had  # as it was told
+        return
+    a.joint_end[coflow] = NEVER
+    if need < np.inf:
+        a.joint_end[coflow] = a.now[0] + max(np.int64(need + 0.5), 1)
+        fabric.coflows.start[coflow] = min(fabric.coflows.start[coflow], a.now[0])
+    for line in range(lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0]):
+        if lines.left[line] > 0:
+            a.changed[a.changes[0]] = ~line
+            a.changes[0] += 1
+
+
+@compiled
+def note_stopped(a, count):
+    """Of the flows that were backfilled before, the first `count` of `changed`, keep those that are no more."""
+    keep = 0
+    for k in range(a.changes[0]):
+        flow = a.changed[k]
+        if k < count and a.extra[flow] > 0.0:
+            continue  # if it has another pace, that is further on
+        if k < count:
+            a.pace[flow] = np.inf
+        a.changed[keep] = flow
+        keep += 1
+    a.changes[0] = keep
 
 
 @compiled
@@ -230,11 +314,23 @@ def give_more(fabric, a, t, flow):
     rate = flows.left[flow] * a.scale[coflow] / a.need[coflow]
     left = flows.left[flow] * a.scale[coflow] - rate * (t - a.now[0])
     a.extra[flow], flows.since[flow] = more, t
-    end = t + max(np.int64(left / (rate + more) + 0.5), 1)
+    end = note_pace(a, t, flow, max(left / (rate + more), 1.0))
     push(a.end_time, a.end_flow, a.end_size, end, flow)
     mark_waiting(fabric, flow)
+    fabric.coflows.start[coflow] = min(fabric.coflows.start[coflow], t)
     a.covered[coflow] += 1
     a.last[coflow] = max(a.last[coflow], end)
+
+
+@inlined
+def note_pace(a, t, flow, pace):
+    """A backfilled flow ends `pace` ns after t; return when that is, and if it is news, tell it."""
+    told = a.pace[flow] - (t - a.paced[flow])
+    if not abs(pace - told) <= _SAME * pace:
+        a.pace[flow], a.paced[flow] = pace, t
+        a.changed[a.changes[0]] = flow
+        a.changes[0] += 1
+    return a.paced[flow] + np.int64(a.pace[flow] + 0.5)
 
 
 @inlined
@@ -242,22 +338,22 @@ def foresee_end(fabric, a, coflow):
     """When a coflow ends: with MADD's rates, or with its last flow where all have more."""
     if a.covered[coflow] == fabric.coflows.left[coflow]:
         a.end[coflow] = a.last[coflow]
-    elif a.need[coflow] < np.inf:
-        a.end[coflow] = a.now[0] + max(np.int64(a.need[coflow] + 0.5), 1)
     else:
-        a.end[coflow] = NEVER
+        a.end[coflow] = a.joint_end[coflow]
+    a.soonest[0] = min(a.soonest[0], a.end[coflow])
 
 
 @compiled
 def refill(fabric, order, a, t):
-    """Backfilled flows have ended at t: give what they had to flows that wait at their ports."""
+    """Backfilled flows have ended by t: give what they had to flows that wait at their ports."""
     flows = fabric.flows
-    while a.end_size[0] > 0 and a.end_time[0] == t:
-        flow = a.end_flow[0]
+    a.changes[0] = 0
+    while a.end_size[0] > 0 and a.end_time[0] <= t:
+        end, flow = a.end_time[0], a.end_flow[0]
         coflow = flows.coflow[flow]
         drop(a.end_time, a.end_flow, a.end_size)
         had = a.extra[flow] + flows.left[flow] * a.scale[coflow] / a.need[coflow]
-        finish_flow(fabric, t, flow)
+        finish_flow(fabric, end, flow)
         a.covered[coflow] -= 1
         foresee_end(fabric, a, coflow)
         offer_room(fabric, order, a, t, flows.source[flow], had)

@@ -11,12 +11,13 @@ import numpy as np
 
 from actors.fabric.ports import Fabric
 from actors.kernel.compiled import compiled
+from actors.kernel.queue import NONE
 
 
 class Pairs(NamedTuple):
     """Q pairs of ports that ever have flows, those of the workload."""
 
-    of_flow: np.ndarray  # [F]
+    of_flow: np.ndarray  # [F] NONE for a free local flow
     queue: np.ndarray  # [F] room for the flows of each pair
     head: np.ndarray  # [Q] its unfinished flows are queue[head:head + flows]
     flows: np.ndarray  # [Q]
@@ -31,16 +32,19 @@ class Pairs(NamedTuple):
 def make_pairs(fabric: Fabric) -> Pairs:
     """The pairs of a fabric's flows, none of which is there yet."""
     flows, ports = fabric.flows, fabric.speed.size
-    keys, of_flow = np.unique(flows.source * ports + flows.sink, return_inverse=True)
+    crossing = flows.line[:, 0] != NONE
+    keys, pair = np.unique((flows.source * ports + flows.sink)[crossing], return_inverse=True)
+    of_flow = np.full(crossing.size, NONE)
+    of_flow[crossing] = pair
     source, sink = keys // ports, keys % ports
     near = np.concatenate([source, sink])
     order = np.argsort(near, kind="stable")
     place = np.empty(order.size, np.int64)
     place[order] = np.arange(order.size)
     return Pairs(
-        of_flow=of_flow.astype(np.int64),
+        of_flow=of_flow,
         queue=np.zeros(of_flow.size, np.int64),
-        head=np.concatenate([[0], np.cumsum(np.bincount(of_flow))])[:-1],
+        head=np.concatenate([[0], np.cumsum(np.bincount(pair))])[:-1],
         flows=np.zeros(keys.size, np.int64),
         place=np.ascontiguousarray(place.reshape(2, -1).T),
         first=np.searchsorted(near[order], np.arange(ports + 1)),

@@ -33,6 +33,8 @@ class Shortest(NamedTuple):
     port: np.ndarray
     size: np.ndarray  # [1]
     found: np.ndarray  # [N] where in the port's list that is, NONE: nowhere
+    served: np.ndarray  # [N] flows to which the last `match` has given their ports, the first `num_served`
+    num_served: np.ndarray  # [1]
     ends: Ends
 
 
@@ -48,6 +50,8 @@ def make_shortest(fabric: Fabric) -> Shortest:
         port=np.zeros(4 * ports, np.int64),
         size=np.zeros(1, np.int64),
         found=np.full(ports, NONE),
+        served=np.zeros(ports, np.int64),
+        num_served=np.zeros(1, np.int64),
         ends=make_ends(fabric),
     )
 
@@ -95,8 +99,9 @@ def arrive(fabric, s, t, first, last):
             serve(fabric, s, flows.sink[flow], flow)
             serve(fabric, s, port, flow)
     for flow in range(first_flow[first], first_flow[last + 1]):
-        insert(p, flows.left, flow)
-        show_shortest(fabric, p, p.of_flow[flow])
+        if p.of_flow[flow] != NONE:
+            insert(p, flows.left, flow)
+            show_shortest(fabric, p, p.of_flow[flow])
     for port in range(s.flow.size):
         s.open[port] = p.size[port] > 0
 
@@ -137,6 +142,7 @@ def look(fabric, s, t, port):
 def match(fabric, s, t):
     """Let open ports look, and serve the shortest flows that they have found, the shortest first."""
     flows, p = fabric.flows, s.pairs
+    s.num_served[0] = 0
     for port in range(s.open.size):
         if s.open[port]:
             look(fabric, s, t, port)
@@ -160,6 +166,8 @@ def match(fabric, s, t):
         serve(fabric, s, other, flow)
         if flows.end[flow] == NEVER:
             enter_end(fabric, s.ends, t, flow)
+            s.served[s.num_served[0]] = flow
+            s.num_served[0] += 1
 
 
 @compiled

@@ -29,12 +29,15 @@ class Lines(NamedTuple):
     group: np.ndarray  # [L]
     left: np.ndarray  # [L] flows that are unfinished
     bytes: np.ndarray  # [L] float64, theirs, without what running flows have sent since they started
-    block: np.ndarray  # [L + 1] its words are block[l]:block[l + 1]
+    block: np.ndarray  # [L + 1] room for its words: block[l]:block[l + 1]
+    end: np.ndarray  # [L] its words are block[l]:end[l]; only greedy rates leave any out
     word: np.ndarray  # [B] which word of a set of ports
     bits: np.ndarray  # [B] uint64, unfinished flows
     mask: np.ndarray  # [B] uint64, all flows
     first: np.ndarray  # [B] index into `flow` of the first flow of the word
-    flow: np.ndarray  # [2 F] flows line by line, in order of the port at the other end
+    flow: (
+        np.ndarray
+    )  # [2 F] flows line by line, in order of the port at the other end (without free local ones)
 
 
 class Flows(NamedTuple):
@@ -44,7 +47,7 @@ class Flows(NamedTuple):
     source: np.ndarray  # [F] ingress port
     sink: np.ndarray  # [F] egress port, from `side` on
     size: np.ndarray  # [F] bytes, float64
-    line: np.ndarray  # [F, 2] its ingress and egress lines
+    line: np.ndarray  # [F, 2] its ingress and egress lines, NONE for a free local flow
     left: np.ndarray  # [F] bytes left when it last started or stopped, float64
     since: np.ndarray  # [F] when that was, ns
     end: np.ndarray  # [F] when it ends if nothing happens, ns, NEVER where it does not run
@@ -73,18 +76,55 @@ class Fabric(NamedTuple):
     flows: Flows
     coflows: Coflows
     lines: Lines
+    local_is_free: bool  # flows from a port to itself take no bandwidth: they have no lines
 
 
-def build_fabric(work: CoflowArrays, speed_bytes_per_s: float, pilots: np.ndarray | None = None) -> Fabric:
+def merge_parallel(work: CoflowArrays) -> tuple[CoflowArrays, np.ndarray]:
+    """Put flows in order of coflow, ingress, egress, and make those that a coflow has between two ports one flow.
+
+    Which is what they are to the switch: they end when all their bytes have been sent.
+
+    Returns
+    -------
+    CoflowArrays
+        The same coflows.
+    ndarray of int64, shape (F,)
+        Which of its flows each flow of `work` is.
+    """
+    coflow = np.repeat(np.arange(work.arrival_ns.size), np.diff(work.first_flow))
+    order = np.lexsort((work.egress, work.ingress, coflow))
+    columns = [column[order] for column in (coflow, work.ingress, work.egress)]
+    starts = np.flatnonzero(_changes(*columns))
+    row = np.empty(order.size, np.int64)
+    row[order] = np.repeat(np.arange(starts.size), np.diff(starts, append=order.size))
+    first_flow = np.searchsorted(columns[0][starts], np.arange(work.arrival_ns.size + 1))
+    merged = work._replace(
+        first_flow=first_flow,
+        ingress=columns[1][starts],
+        egress=columns[2][starts],
+        size_bytes=np.add.reduceat(work.size_bytes[order], starts),
+    )
+    return merged, row
+
+
+def build_fabric(
+    work: CoflowArrays,
+    speed_bytes_per_s: float,
+    pilots: np.ndarray | None = None,
+    local_is_free: bool = False,
+) -> Fabric:
     """Lay out the fabric of a workload, all flows unfinished.
 
     Parameters
     ----------
     work : CoflowArrays
+        As `merge_parallel` makes it.
     speed_bytes_per_s : float
         Of the ports whose speed the workload does not know.
     pilots : ndarray of int64, shape (C,), optional
         How many flows of each coflow may be served as a group of their own; each takes two lines.
+    local_is_free : bool, optional
+        Flows from a port to itself take no bandwidth; whoever registers their coflow ends them.
 
     Raises
     ------
@@ -97,11 +137,14 @@ def build_fabric(work: CoflowArrays, speed_bytes_per_s: float, pilots: np.ndarra
     source, sink, size = work.ingress[order], work.egress[order] + side, work.size_bytes[order]
     if not _changes(coflow, source, sink).all():
         raise ValueError("two flows of a coflow share both ports")
-    lines = _lines(coflow, source, sink, size, np.zeros_like(work.arrival_ns) if pilots is None else pilots)
-    line = np.empty((size.size, 2), np.int64)
+    crossing = np.flatnonzero((source + side != sink) | (not local_is_free))
+    pilots = np.zeros_like(work.arrival_ns) if pilots is None else pilots
+    lines = _lines(coflow[crossing], source[crossing], sink[crossing], size[crossing], pilots)
+    lines = lines._replace(flow=crossing[lines.flow])
+    line = np.full((size.size, 2), NONE)
     line_of_member = np.repeat(np.arange(lines.port.size), lines.left)
-    line[lines.flow[: size.size], 0] = line_of_member[: size.size]
-    line[lines.flow[size.size :], 1] = line_of_member[size.size :]
+    line[lines.flow[: crossing.size], 0] = line_of_member[: crossing.size]
+    line[lines.flow[crossing.size :], 1] = line_of_member[crossing.size :]
     flows = Flows(
         coflow=coflow,
         source=source,
@@ -114,7 +157,7 @@ def build_fabric(work: CoflowArrays, speed_bytes_per_s: float, pilots: np.ndarra
         finish=np.full(size.size, NEVER),
     )
     speed = _speeds(work, side, speed_bytes_per_s)
-    return Fabric(np.int64(side), speed, flows, _coflows(work), lines)
+    return Fabric(np.int64(side), speed, flows, _coflows(work), lines, bool(local_is_free))
 
 
 def _coflows(work: CoflowArrays) -> Coflows:
@@ -151,6 +194,7 @@ def _lines(
     word, mask, first = (np.concatenate(pair) for pair in zip(words_in[:3], words_out[:3], strict=True))
     first[words_in[0].size :] += size.size  # places in `flow`
     groups = np.arange(2 * pilots.size + 1)
+    block = np.concatenate([[0], np.cumsum(num_words)])
     begins = [np.searchsorted(side[1], groups) for side in (into, out)]
     return Lines(
         of_group=np.stack([begins[0], begins[1] + into[0].size], axis=1),
@@ -158,7 +202,8 @@ def _lines(
         group=group,
         left=left,
         bytes=total,
-        block=np.concatenate([[0], np.cumsum(num_words)]),
+        block=block,
+        end=block[1:].copy(),
         word=word,
         bits=mask.copy(),
         mask=mask,
@@ -220,13 +265,26 @@ def flow_at(lines, b, bit):
 
 @compiled
 def take_off(lines, line, other, size):
-    """Take a flow of `size` bytes to port `other` off a line: it has ended, or goes to a line of pilots."""
+    """Take a flow of `size` bytes to port `other` off a line: it has ended, or goes to a line of pilots.
+
+    Returns the word that it was in.
+    """
     b = lines.block[line]
     while lines.word[b] != other >> 6:
         b += 1
     lines.bits[b] &= ~bit_of(other)
     lines.left[line] -= 1
     lines.bytes[line] = lines.bytes[line] - size if lines.left[line] > 0 else 0.0
+    return b
+
+
+@inlined
+def leave_out(lines, line, b):
+    """Leave a word without bits out of its line: the last one takes its place."""
+    last = lines.end[line] - 1
+    lines.end[line] = last
+    lines.word[b], lines.bits[b] = lines.word[last], lines.bits[last]
+    lines.mask[b], lines.first[b] = lines.mask[last], lines.first[last]
 
 
 @compiled

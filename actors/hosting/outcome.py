@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from actors.kernel.faults import Faults
-from actors.kernel.world import COUNTERS, N_PROBES, NEVER
+from actors.kernel.world import N_PROBES, NEVER
 
 NS = 1_000_000_000
 TIMELINE = ("time_s", "utilisation", "queued_short", "queued_long", "running_short", "running_long")
@@ -72,8 +72,9 @@ class Share:
         peak_rss_mb: the most memory its process has held.
         paced: of a live run.
         faults: the outages there were to be, None where nothing fails; the same in all partitions.
-        series: the scheduler's table over time, if it keeps one: `time_ns` [K], `names` of R resources, and `demand`,
-            `supply` and `crv` [K, R]; K is 0 in all partitions but that of whoever keeps it.
+        series: what the scheduler keeps besides, if anything. Of jobs a table over time: `time_ns` [K], `names` of R
+            resources, and `demand`, `supply` and `crv` [K, R]; K is 0 in all partitions but that of whoever keeps it.
+            Of coflows [C]: `learned_ns` (-1: never), `learned_bytes`, `estimated_bytes` (NaN: none).
     """
 
     jobs: np.ndarray
@@ -130,8 +131,10 @@ class Outcome:
     series: dict[str, Any] | None = None
 
 
-def merge(shares: list[Share], is_long: np.ndarray, num_tasks: int, total_slots: int) -> Outcome:
-    """One outcome of all partitions' shares.
+def merge(
+    shares: list[Share], is_long: np.ndarray, num_tasks: int, total_slots: int, names: tuple[str, ...]
+) -> Outcome:
+    """One outcome of all partitions' shares; `names` are those of the counters.
 
     Raises:
         RuntimeError: tasks are left that never finished.
@@ -144,7 +147,7 @@ def merge(shares: list[Share], is_long: np.ndarray, num_tasks: int, total_slots:
     if unfinished.any():
         raise RuntimeError(f"nothing left to do, but {unfinished.sum()} tasks have not finished")
     counts = np.sum([share.counts for share in shares], axis=0)
-    counters = dict(zip(COUNTERS, counts.tolist(), strict=True))
+    counters = dict(zip(names, counts.tolist(), strict=True))
     delayed = np.array([share.delayed for share in shares])
     return Outcome(
         start_ns=start,
@@ -152,7 +155,7 @@ def merge(shares: list[Share], is_long: np.ndarray, num_tasks: int, total_slots:
         is_long=is_long,
         timeline=_timeline(shares, int(finish.max()), total_slots),
         tasks=_tasks(shares, num_tasks),
-        counters={name: counters[name] for name in COUNTERS[N_PROBES:] if counters[name]},
+        counters={name: counters[name] for name in names[N_PROBES:] if counters[name]},
         servers=_servers(shares),
         costs=np.concatenate([share.costs for share in shares]),
         delayed=np.array([delayed[:, 0].sum(), delayed[:, 1].sum(), delayed[:, 2].max()]),
@@ -161,8 +164,13 @@ def merge(shares: list[Share], is_long: np.ndarray, num_tasks: int, total_slots:
         compile_s=max(share.compile_s for share in shares),
         peak_rss_mb=sum(share.peak_rss_mb for share in shares),
         partitions=len(shares),
-        series=max((s.series for s in shares), key=lambda one: len(one["time_ns"]) if one else 0),
+        series=max(shares, key=_length_of_series).series,
     )
+
+
+def _length_of_series(share: Share) -> tuple[int, int]:
+    """How long a partition's series is; of equal ones, how many jobs are at home there."""
+    return (len(next(iter(share.series.values()))) if share.series else 0, share.jobs.size)
 
 
 def _timeline(shares: list[Share], last_ns: int, total_slots: int) -> dict[str, np.ndarray]:

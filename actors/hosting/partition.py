@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from actors.dynamics import count_dynamics, outages_of
+from actors.fabric.world import COUNTERS as COFLOW_COUNTERS
 from actors.hosting.grouping import Cast, Grouping
 from actors.hosting.outcome import NS, TIMELINE, Observe, Outcome, Share, merge, peak_rss_mb
 from actors.hosting.snapshot import Snapshot, put_back, take_out
@@ -14,7 +15,16 @@ from actors.kernel.compiled import direct, is_warm
 from actors.kernel.cost import MEASURED, grow_log, settle
 from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue, records
 from actors.kernel.window import LEFT, NEXT, deliver, inbound, make_frame, pack, restrict
-from actors.kernel.world import N_ARRIVED, N_FINISHED, N_STARTED, NEVER, NONE, TASK_RECORD, grow_entries
+from actors.kernel.world import (
+    COUNTERS,
+    N_ARRIVED,
+    N_FINISHED,
+    N_STARTED,
+    NEVER,
+    NONE,
+    TASK_RECORD,
+    grow_entries,
+)
 from actors.setting import Setting
 from workloads.errors import InputError
 
@@ -50,7 +60,7 @@ class Partition:
         self._loop = setting.scheduler.advance
         self._answer = setting.scheduler.host(setting) if setting.scheduler.host else None
         if observe.tasks:
-            task_records = records(TASK_RECORD, setting.workload.num_tasks)
+            task_records = records(TASK_RECORD, setting.num_tasks)
             task_records.node[:] = NONE
             self.world = self.world._replace(task_records=task_records)
         self.wall_s = 0.0
@@ -76,6 +86,8 @@ class Partition:
         self._loop = direct(
             self.setting.scheduler.advance, self.world, self.state, self._barrier, SLICE_EVENTS
         )
+        if self._answer is not None:
+            self._answer.compile(self.world, self.state)
         self.compile_s = time.perf_counter() - begin
         return self.compile_s
 
@@ -107,7 +119,8 @@ class Partition:
         schedulers = np.int64(grouping.schedulers)
         self._deliver = (np.int64(grouping.size), self._me, schedulers)
         self._quiet = make_frame(grouping.size, 0)
-        self._pack = (grouping.first, self._me, schedulers, self._frame, self._quiet)
+        tasks = np.int64(self.setting.num_tasks)
+        self._pack = (grouping.first, self._me, schedulers, tasks, self._frame, self._quiet)
         told = np.frombuffer(self._quiet.tobytes(), np.int64)
         self._inbound = direct(inbound, told, *self._deliver[:2])
         self._enter = direct(deliver, self.world, told, *self._deliver, self._barrier, self._delayed)
@@ -234,8 +247,9 @@ class Partition:
         mine = np.flatnonzero((homes >= now.first) & (homes < now.end))
         tasks = None
         if self.observe.tasks:
-            ids = np.flatnonzero(world.task_records.node != NONE)
-            rows = world.task_records[ids]
+            rows = world.records_by_task()
+            ids = np.flatnonzero(rows.node != NONE)
+            rows = rows[ids]
             tasks = (ids, rows.node, rows.start, rows.finish)
         recorded = int(world.cost.handler.recorded[0])
         series = self.setting.scheduler.series
@@ -269,11 +283,13 @@ def merge_shares(setting: Setting, shares: list[Share]) -> Outcome:
     Raises:
         RuntimeError: tasks are left that never finished.
     """
-    is_long = setting.workload.arrays().mean_ns > setting.short_cutoff_s * NS
+    counters = COFLOW_COUNTERS if setting.scheduler.family == "coflows" else COUNTERS
     try:
-        outcome = merge(shares, is_long, setting.workload.num_tasks, setting.cluster.total_slots)
+        outcome = merge(shares, setting.is_long(), setting.num_tasks, setting.cluster.total_slots, counters)
     except RuntimeError as error:
         raise RuntimeError(f"{setting.scheduler.name}: {error}") from None
+    if shares[0].faults is None and not setting.dynamics.straggler_share:
+        return outcome
     dynamics = count_dynamics(setting, shares[0].faults, int(outcome.finish_ns.max()))
     return replace(outcome, counters=outcome.counters | dynamics)
 

@@ -50,12 +50,12 @@ def partition_of(first, dst):
 
 
 @entry
-def pack(w, first, me, schedulers, frame, quiet):
+def pack(w, first, me, schedulers, tasks, frame, quiet):
     """Move messages from the outbox into the frame; returns the frame's length.
 
     What is for the listener, the last actor, goes to every partition from `schedulers` on but this one, and what is
-    announced to all actors to every one but this. `quiet` becomes the frame of this partition if nothing more happens
-    in it: a header alone.
+    announced to all actors to every one but this. `tasks` is how many the workload has. `quiet` becomes the frame of
+    this partition if nothing more happens in it: a header alone.
     """
     now, rows = w.queue.now, w.queue.outbox
     partitions, listener = first.size, w.queue.seq.size - 1
@@ -89,7 +89,7 @@ def pack(w, first, me, schedulers, frame, quiet):
         copy_row(rows, i - taken, i)
     now.outbox_size[0] -= taken
     frame[NEXT], frame[LEFT], frame[EVENTS] = least, now.outbox_size[0], now.events[0]
-    frame[WORK], frame[TASKS] = np.int64(work), w.duration.size
+    frame[WORK], frame[TASKS] = np.int64(work), tasks
     frame[FINISHED] = w.counts[N_FINISHED] + w.counts[N_FINISHED + 1]
     quiet[FINISHED], quiet[EVENTS], quiet[TASKS] = frame[FINISHED], frame[EVENTS], frame[TASKS]
     return place

@@ -163,6 +163,10 @@ class World(NamedTuple):
     speed: np.ndarray  # [N] float64, how many times faster than a standard node; empty: all are alike
     seed: int
 
+    def records_by_task(self) -> np.recarray:
+        """[T] the records of tasks in the order of the workload."""
+        return self.task_records
+
 
 def make_entries(capacity: int = 1 << 14) -> np.recarray:
     """An empty pool of queue entries."""

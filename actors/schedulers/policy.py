@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
-from workloads.units import parse_duration, parse_share
+from workloads.units import parse_duration, parse_share, parse_size
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Parameter:
 
     Attributes:
         kind: "int", "float", "bool", "share" (0 to 1, takes "17%"), "duration" (seconds, takes "8 s"; the
-            name ends in _s) or "choice".
+            name ends in _s), "size" (bytes, takes "10 MB"; the name ends in _bytes) or "choice".
         low, high: inclusive bounds of numbers.
     """
 
@@ -45,6 +45,8 @@ class Parameter:
             number: float = parse_duration(value, what)
         elif self.kind == "share":
             number = parse_share(value, what)
+        elif self.kind == "size":
+            number = parse_size(value, what)
         else:
             number = _parse_number(value, what, whole=self.kind == "int")
         if self.low is not None and number < self.low:
@@ -80,6 +82,9 @@ def _parse_number(value: Any, what: str, whole: bool) -> Any:
 
 class Host(Protocol):
     """The Python side of one emulation."""
+
+    def compile(self, world: Any, state: Any) -> None:
+        """Compile what it calls, before the run begins."""
 
     def __call__(self, world: Any, state: Any) -> None:
         """Handle the event in `world.queue.now`."""
@@ -127,8 +132,9 @@ class Scheduler:
 
     @property
     def doc(self) -> str:
-        """The policy's own page: its module's docstring."""
-        return sys.modules[self.advance.__module__].__doc__ or ""
+        """The policy's own page: the docstring of the module that builds it, as several may share a loop."""
+        build = getattr(self.build, "func", self.build)  # of a partial call
+        return sys.modules[build.__module__].__doc__ or ""
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Compiled loops do not travel: another process finds the scheduler by its name."""

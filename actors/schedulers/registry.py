@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from actors.schedulers.coflows import aalo, by_key, fair, pfp, philae, saath, sebf, sincronia
+from actors.schedulers.coflows.own_coflows import wrap_own_coflows
 from actors.schedulers.jobs import (
     central_fifo,
     central_lwl,
@@ -24,6 +26,7 @@ from workloads.errors import InputError
 from workloads.hints import did_you_mean
 
 ENTRY_POINTS = "emu.schedulers"
+_METHODS = {"place", "order", "rates"}  # of a user's own scheduler
 
 BUILT_IN = (
     random_placement.RANDOM,
@@ -41,6 +44,18 @@ BUILT_IN = (
     phoenix.PHOENIX,
     phoenix.PHOENIX_RELEASED,
     yacc_d.YACC_D,
+    by_key.FIFO,
+    by_key.SCF,
+    by_key.NCF,
+    by_key.LCF,
+    sebf.SEBF,
+    sincronia.SINCRONIA,
+    fair.FAIR,
+    pfp.PFP,
+    aalo.AALO,
+    aalo.AALO_ORACLE,
+    saath.SAATH,
+    philae.PHILAE,
 )
 
 
@@ -61,13 +76,13 @@ def find_scheduler(scheduler: Any) -> Scheduler:
     if isinstance(scheduler, Scheduler):
         return scheduler
     if not isinstance(scheduler, str):
-        return wrap_own(scheduler)
+        return _wrap(scheduler)
     for built_in in BUILT_IN:
         if built_in.name == scheduler:
             return built_in
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS, name=scheduler):
         found = entry.load()
-        return found if isinstance(found, Scheduler) else wrap_own(found, scheduler)
+        return found if isinstance(found, Scheduler) else _wrap(found, scheduler)
     if ":" in scheduler:
         return _load(scheduler)
     raise InputError(f"no scheduler {scheduler!r}{did_you_mean(scheduler, scheduler_names())}")
@@ -91,7 +106,14 @@ def _load(reference: str) -> Scheduler:
     except Exception as error:  # whatever a user's module does when it is imported
         raise InputError(f"scheduler {reference!r}: {type(error).__name__}: {error}") from error
     if not hasattr(module, name):
-        known = [n for n, v in vars(module).items() if isinstance(v, type) and hasattr(v, "place")]
+        known = [n for n, v in vars(module).items() if isinstance(v, type) and _METHODS & set(dir(v))]
         raise InputError(f"scheduler {reference!r}: {place} has no {name!r}{did_you_mean(name, known)}")
     found = getattr(module, name)
-    return found if isinstance(found, Scheduler) else wrap_own(found)
+    return found if isinstance(found, Scheduler) else _wrap(found)
+
+
+def _wrap(own: Any, name: str | None = None) -> Scheduler:
+    """A user's own class or object, by the method it has: of coflows if it orders them or sets rates, else of jobs."""
+    if callable(getattr(own, "order", None)) or callable(getattr(own, "rates", None)):
+        return wrap_own_coflows(own, name)
+    return wrap_own(own, name)

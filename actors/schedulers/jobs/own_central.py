@@ -12,14 +12,12 @@ The kernel hands a job's arrival out to Python, binds the tasks to the nodes tha
 sees of the nodes is the scheduler's own bookkeeping, made of what it assigned and what nodes reported.
 """
 
-import copy
-import traceback
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.kernel.compiled import compiled, entry
+from actors.kernel.compiled import compiled, direct, entry
 from actors.kernel.cost import take
 from actors.kernel.faults import is_known_down, look_again
 from actors.kernel.queue import (
@@ -49,7 +47,7 @@ from actors.schedulers.jobs.least_work import (
     note_start,
     send_assigned,
 )
-from actors.schedulers.own_pickle import pickled, unpickled
+from actors.schedulers.own_host import OwnHost
 from actors.schedulers.policy import Scheduler
 from workloads.errors import InputError
 
@@ -172,20 +170,19 @@ def wrap_own(own: Any, name: str | None = None) -> Scheduler:
         parameters=(),
         build=build,
         advance=advance,
-        host=lambda setting: Host(own, name, setting),
+        host=lambda setting: Host(own, name, setting.cluster.num_nodes, setting.seed),
         remade=(wrap_own, (own, name)),
     )
 
 
-class Host:
-    """The Python side of an emulation: it has a scheduler of the user's, and answers arrivals with it."""
+class Host(OwnHost):
+    """The Python side of an emulation: answers arrivals with the user's scheduler."""
 
-    def __init__(self, own: Any, name: str, setting: Any):
-        self.scheduler = own() if isinstance(own, type) else copy.deepcopy(own)
-        self.name = name
-        self.num_nodes = setting.cluster.num_nodes
-        if hasattr(self.scheduler, "start"):
-            self.scheduler.start(self.num_nodes, setting.seed)
+    def compile(self, world: Any, state: State) -> None:
+        """Compile what it calls."""
+        number = np.int64(0)
+        direct(place_assigned, world, state, number, number, number)
+        direct(place_lost, world, state, number, number, number, number)
 
     def __call__(self, world: Any, state: State) -> None:
         """Place the tasks of the job that has arrived, or the task that was lost."""
@@ -195,38 +192,12 @@ class Host:
         again = now.kind == LOST
         num_tasks = 1 if again else int(info.end_task - info.first_task)
         job = Job(int(index), int(info.submit) / NS, num_tasks, int(info.estimate) / NS, bool(info.is_long))
-        try:
-            ids = self.scheduler.place(job, _nodes(world, state, t))
-        except Exception as error:  # whatever a user's code raises is theirs to see, with its place
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            raise InputError(
-                f"scheduler {self.name}: place() raised {type(error).__name__}: {error} for job {job.job_id}",
-                file=where.filename,
-                line=where.lineno,
-            ) from error
-        state.placer.assigned[:num_tasks] = _checked(ids, job, self.num_nodes, self.name)
+        ids = self.ask("place", job, _nodes(world, state, t), about=f" for job {job.job_id}")
+        state.placer.assigned[:num_tasks] = _checked(ids, job, world.nodes.size, self.name)
         if again:
             place_lost(world, state, t, me, index, np.int64(now.b))
         else:
             place_assigned(world, state, t, me, index)
-
-    def save(self) -> bytes:
-        """The scheduler as it is now.
-
-        Raises:
-            InputError: it holds what cannot be pickled.
-        """
-        try:
-            return pickled(self.scheduler)
-        except Exception as error:  # pickle and a user's __getstate__ raise what they like
-            raise InputError(
-                f"scheduler {self.name} cannot be pickled for a checkpoint ({type(error).__name__}: {error}); give it"
-                " a __getstate__ that leaves out what cannot, or run with --set checkpoint.period=never"
-            ) from None
-
-    def load(self, saved: bytes) -> None:
-        """Take up the scheduler that `save` saved."""
-        self.scheduler = unpickled(saved, type(self.scheduler))
 
 
 def _nodes(world: Any, state: State, t: np.int64) -> Nodes:

@@ -84,6 +84,7 @@ from actors.schedulers.jobs.phoenix_monitor import (
     on_monitor,
     on_news,
     on_report,
+    on_reports,
     series_of,
 )
 from actors.schedulers.jobs.probing import FIRST_ROUND, draw_nodes, probes_of
@@ -218,6 +219,8 @@ def advance(w, p, until, most):
         elif me < w.nodes.size:
             if not eagle.reject(w, t, me):
                 on_contended_node(w, p.contention, t, kind, me)
+        elif kind == LOAD_REPORT and a == NONE:
+            on_reports(w, p.monitor, p.contention, t)
         elif kind == LOAD_REPORT:
             on_report(w, p.monitor, t, a, b, message.c[0], message.d[0])
         elif kind == MONITOR:

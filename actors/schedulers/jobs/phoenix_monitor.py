@@ -21,7 +21,15 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import is_known_down
 from actors.kernel.queue import MONITOR, announce, records, wake
 from actors.kernel.world import NONE
-from actors.nodes.contention import BUSY_SHIFT, MOST_RESOURCES, SHARE, UNIT, unpack_resource
+from actors.nodes.contention import (
+    BUSY_SHIFT,
+    MOST_RESOURCES,
+    SHARE,
+    UNIT,
+    nothing_told,
+    pack_resource,
+    unpack_resource,
+)
 from actors.setting import Setting
 from clusters.matching import relaxing_steps, satisfies
 from clusters.schema import find_attribute
@@ -49,8 +57,7 @@ class Monitor(NamedTuple):
     wait: np.ndarray  # [N] E[W], ns
     busy: np.ndarray  # [N] busy slots
     slots: np.ndarray  # [N]
-    counts: np.ndarray  # [N, R] entries that ask for a resource
-    scarcity: np.ndarray  # [N, R] in SHARE
+    told: np.ndarray  # [N, R] of a resource, packed
     demand: np.ndarray  # [R] entries on all nodes
     pressure: np.ndarray  # [R] their scarcity
     announced: np.ndarray  # [R] the CRV that all have been told, in UNIT; 0 up to the threshold
@@ -68,14 +75,12 @@ def make_monitor(slots: np.ndarray, resources: int, **settings: Any) -> Monitor:
     nodes = slots.size
     total = records(TOTALS, 1)
     total.slots[0], total.nodes[0] = slots.sum(), nodes
-    matrix = np.zeros((nodes, resources), np.int64)
     vector = np.zeros(resources, np.int64)
     return Monitor(
         wait=np.zeros(nodes, np.int64),
         busy=np.zeros(nodes, np.int64),
         slots=slots.astype(np.int64),
-        counts=matrix,
-        scarcity=matrix.copy(),
+        told=nothing_told(nodes, resources),
         demand=vector,
         pressure=vector.copy(),
         announced=vector.copy(),
@@ -96,17 +101,28 @@ def on_report(w, m, t, who, wait, first, second):
     m.busy[node] = who >> BUSY_SHIFT
     for packed in (first, second):
         if packed != NONE:
-            resource, count, scarcity = unpack_resource(packed)
-            book(m, node, resource, count, scarcity)
+            book(m, node, packed)
     expect_table(w, m, t)
 
 
+@compiled
+def on_reports(w, m, c, t):
+    """The reports of a heartbeat, in one event."""
+    rows, count = c.reports, c.round.reports[0]
+    for i in range(count):
+        on_report(w, m, t, rows.who[i], rows.wait[i], rows.first[i], rows.second[i])
+    w.queue.now.events[0] += count - 1
+    c.round.reports[0] = 0
+
+
 @inlined
-def book(m, node, r, count, scarcity):
-    """So many entries on a node ask for a resource, of such scarcity in all."""
-    m.demand[r] += count - m.counts[node, r]
-    m.pressure[r] += scarcity - m.scarcity[node, r]
-    m.counts[node, r], m.scarcity[node, r] = count, scarcity
+def book(m, node, packed):
+    """A node has reported this of a resource."""
+    r, count, scarcity = unpack_resource(packed)
+    _, count_before, scarcity_before = unpack_resource(m.told[node, r])
+    m.demand[r] += count - count_before
+    m.pressure[r] += scarcity - scarcity_before
+    m.told[node, r] = packed
 
 
 @compiled
@@ -121,7 +137,7 @@ def on_news(w, m, node, was_down):
     m.total.busy[0] -= m.busy[node]
     m.wait[node], m.busy[node] = 0, 0
     for r in range(m.demand.size):
-        book(m, node, r, np.int64(0), np.int64(0))
+        book(m, node, pack_resource(np.int64(r), np.int64(0), np.int64(0)))
 
 
 @inlined

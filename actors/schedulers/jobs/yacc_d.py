@@ -39,7 +39,7 @@ from actors.kernel.eligible import (
     placement_of,
     with_level,
 )
-from actors.kernel.faults import hear, is_known_down
+from actors.kernel.faults import hear
 from actors.kernel.queue import (
     ARRIVAL,
     DONE,
@@ -58,6 +58,7 @@ from actors.kernel.queue import (
 )
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules
 from actors.nodes.bounded import BoundedQueues, on_bounded_heartbeat, on_bounded_node
+from actors.nodes.reporting import is_of_now, node_of
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
 from actors.schedulers.jobs.least_work import CHOICE, sink_better, swap
@@ -290,8 +291,8 @@ def advance(w, p, until, most):
         elif kind == DONE:
             on_done(w, job, message.c[0], message.d[0])
         elif kind == LOAD_REPORT:
-            if not is_known_down(w, job):
-                note_node(p.known, job, message.b[0], message.c[0], message.d[0])
+            if is_of_now(w, message.a[0]):
+                note_node(p.known, node_of(message.a[0]), message.b[0], message.c[0], message.d[0])
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, job)
         elif kind == REJECTED:

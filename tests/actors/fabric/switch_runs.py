@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
+from actors.fabric import equal, greedy, madd, pfp
 from actors.fabric import fair as fair_rates
-from actors.fabric import greedy, madd, pfp
 from actors.fabric.ends import next_end
 from actors.fabric.order import list_lines, make_order, set_order
 from actors.fabric.ports import Fabric, build_fabric
+from actors.fabric.ranking import make_ranking
+from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from workloads.coflows import CoflowArrays, make_coflow_workload
 
@@ -65,26 +68,28 @@ Key = Callable[[int], Any]
 
 
 def greedily(fabric: Fabric, key: Key = int) -> Iterator[tuple[int, Any, Any]]:
-    """Serve coflows greedily in order of a key, which may change; yields (now, order, matching) at every instant."""
-    order, m, arrived = make_order(fabric), greedy.make_matching(fabric), 0
+    """Serve coflows greedily in order of a key, which may change; yields (now, ranking, matching) at every instant."""
+    r, m, arrived = make_ranking(fabric), greedy.make_matching(fabric), 0
     coflows = fabric.coflows
     while (t := min(fabric.flows.end.min(), next_arrival(fabric, arrived))) < NEVER:
         for flow in np.flatnonzero(fabric.flows.end == t):
-            greedy.end_flow(fabric, order, m, t, flow)
+            greedy.end_flow(fabric, r, m, t, flow)
         arrived = arrived_by(fabric, t)
         greedy.settle_all(fabric, m, t)
         there = sorted((c for c in range(arrived) if coflows.left[c] > 0), key=lambda c: (key(c), c))
-        if set_order(order, np.array(there, np.int64), len(there)):
-            list_lines(fabric, order)
-            greedy.match_anew(fabric, order, m, t)
-        else:
-            greedy.fill_ports(fabric, order, m, t)
+        greedy.serve_in_order(fabric, r, m, t, np.array(there, np.int64), len(there))
+        greedy.fill_ports(fabric, r, m, t)
         m.changes[0] = 0
-        yield t, order, m
+        yield t, r, m
 
 
-def by_madd(fabric: Fabric, smallest_first: bool) -> Iterator[tuple[int, Any, Any]]:
-    """Serve coflows by MADD, in order of their bottleneck or of arrival; yields (now, order, rates)."""
+def by_madd(
+    fabric: Fabric,
+    smallest_first: bool,
+    key: Key = int,
+    decide: Callable[[Fabric, Any, Any], None] = madd.decide,
+) -> Iterator[tuple[int, Any, Any]]:
+    """Serve coflows by MADD, in order of their bottleneck or of a key; yields (now, order, rates)."""
     order, a, arrived = make_order(fabric), madd.make_madd(fabric), 0
     while True:
         t = min(madd.next_coflow_end(order, a), next_arrival(fabric, arrived))
@@ -97,10 +102,43 @@ def by_madd(fabric: Fabric, smallest_first: bool) -> Iterator[tuple[int, Any, An
             madd.progress(fabric, order, a, t)
             there = [*order.groups[: order.used[0]].tolist(), *range(arrived, arrived_by(fabric, t))]
             arrived = arrived_by(fabric, t)
-            there.sort(key=lambda c: (madd.bottleneck_ns(fabric, a, c) if smallest_first else c, c))
+            there.sort(key=lambda c: (madd.bottleneck_ns(fabric, a, c) if smallest_first else key(c), c))
             set_order(order, np.array(there, np.int64), len(there))
-            madd.decide(fabric, order, a)
+            decide(fabric, order, a)
         yield t, order, a
+
+
+def equally(
+    fabric: Fabric,
+    anew: int,
+    missed_only: bool = True,
+    key: Key = int,
+    decide: Callable[[Fabric, Any, Any], None] = equal.decide,
+) -> Iterator[tuple[int, Any, Any]]:
+    """Serve coflows at equal rates, in order of a key, decided anew at arrivals and where at least `anew` has ended.
+
+    Yields (now, order, rates) at every instant.
+    """
+    order, e, arrived = make_order(fabric), equal.make_equal(fabric, missed_only), 0
+    while (t := min(equal.next_end(fabric, order, e), next_arrival(fabric, arrived))) < NEVER:
+        ended = equal.end_due(fabric, order, e, t)
+        if ended >= anew or arrived_by(fabric, t) > arrived:
+            equal.progress(fabric, order, e, t)
+            there = [*order.groups[: order.used[0]].tolist(), *range(arrived, arrived_by(fabric, t))]
+            arrived = arrived_by(fabric, t)
+            there.sort(key=lambda c: (key(c), c))
+            set_order(order, np.array(there, np.int64), len(there))
+            decide(fabric, order, e)
+            list_lines(fabric, order)
+        else:
+            equal.refill(fabric, order, e, t)
+        yield t, order, e
+
+
+def equal_rates(fabric: Fabric, order: Any, e: Any) -> np.ndarray:
+    """Bytes per ns of all flows under equal rates: their coflow's, and what backfill adds."""
+    there = (fabric.flows.finish == NEVER) & (order.level[fabric.flows.coflow] != NONE)
+    return np.where(there, e.rate[fabric.flows.coflow] + e.extra, 0.0)
 
 
 def fairly(fabric: Fabric) -> Iterator[tuple[int, Any]]:
@@ -136,6 +174,37 @@ def run(steps: Iterator[Any]) -> None:
 
 def ports_of(fabric: Fabric, flow: int) -> tuple[int, int]:
     return int(fabric.flows.source[flow]), int(fabric.flows.sink[flow])
+
+
+def check_ports(fabric: Fabric, order: Any, e: Any) -> None:
+    """Under equal rates no port sends more than it can, and no flow that may be backfilled finds room at both ports."""
+    flows, given, load = fabric.flows, equal_rates(fabric, order, e), np.zeros(fabric.speed.size)
+    for ports in (flows.source, flows.sink):
+        np.add.at(load, ports, given)
+    assert (load <= fabric.speed * (1 + 1e-9)).all()
+    assert np.allclose(e.room, fabric.speed - load, atol=1e-7)
+    may = (flows.finish == NEVER) & (order.level[flows.coflow] != NONE)
+    if e.missed_only:
+        may &= e.rate[flows.coflow] == 0.0
+    room = e.room > 1e-6
+    assert not (may & room[flows.source] & room[flows.sink]).any()
+
+
+def unfinished(fabric: Fabric, coflow: int) -> np.ndarray:
+    return np.flatnonzero((fabric.flows.coflow == coflow) & (fabric.flows.finish == NEVER))
+
+
+def serve_equally(fabric: Fabric, coflow: int, room: np.ndarray, rates: np.ndarray) -> bool:
+    """Give a coflow's flows one rate out of the room, by a plain reading of the rule; return whether they get any."""
+    flows = unfinished(fabric, coflow)
+    users = Counter(port for flow in flows for port in ports_of(fabric, flow))
+    rate = min(room[port] / n for port, n in users.items())
+    if rate < 1e-9:
+        return False
+    rates[flows] += rate
+    for port, n in users.items():
+        room[port] -= n * rate
+    return True
 
 
 def simulate(fabric: Fabric, rates_of: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:

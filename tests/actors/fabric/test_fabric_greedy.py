@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from switch_runs import ccts, greedily, ports_of, run, switch, switches
 
+from actors.fabric.greedy import end_flow, fill_ports, make_matching, move_group
 from actors.fabric.ports import Fabric, bytes_sent
+from actors.fabric.ranking import make_ranking
 from actors.fabric.sincronia import bssi, make_scratch
+from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
 
@@ -33,7 +37,7 @@ def test_a_port_that_is_released_goes_on_down_the_order() -> None:
     assert seen == [(0, [0, 2]), (1000, [1, 3]), (1500, [1]), (2000, [2]), (4000, [])]
 
 
-def check_strict_priority(fabric: Fabric, order: Any, m: Any) -> None:
+def check_strict_priority(fabric: Fabric, r: Any, m: Any) -> None:
     """No port has two flows, and who waits finds its own or an earlier coflow at one of its ports."""
     flows = fabric.flows
     running = np.flatnonzero(flows.end < NEVER)
@@ -41,7 +45,7 @@ def check_strict_priority(fabric: Fabric, order: Any, m: Any) -> None:
     for flow in running:
         assert m.flow[list(ports_of(fabric, flow))].tolist() == [flow, flow]
     for flow in np.flatnonzero((flows.finish == NEVER) & (flows.end == NEVER)):
-        level = order.level[flows.coflow[flow]]
+        level = r.level[flows.coflow[flow]]
         if level >= 0:
             assert m.level[list(ports_of(fabric, flow))].min() <= level
 
@@ -49,8 +53,8 @@ def check_strict_priority(fabric: Fabric, order: Any, m: Any) -> None:
 @given(switches())
 @settings(max_examples=25)
 def test_order_of_arrival_is_strict_and_conserves_work(fabric: Fabric) -> None:
-    for _, order, m in greedily(fabric):
-        check_strict_priority(fabric, order, m)
+    for _, r, m in greedily(fabric):
+        check_strict_priority(fabric, r, m)
     ccts(fabric)
 
 
@@ -63,8 +67,8 @@ def test_an_order_that_changes_is_strict_and_conserves_work(fabric: Fabric) -> N
     def bytes_left(coflow: int) -> float:
         return float(left[ends[coflow] : ends[coflow + 1]].sum())
 
-    for _, order, m in greedily(fabric, bytes_left):
-        check_strict_priority(fabric, order, m)
+    for _, r, m in greedily(fabric, bytes_left):
+        check_strict_priority(fabric, r, m)
         in_lines = np.bincount(fabric.lines.port, fabric.lines.bytes, minlength=fabric.speed.size)
         of_flows = np.bincount(fabric.flows.source, left, minlength=fabric.speed.size)
         assert np.allclose(in_lines[: fabric.side], of_flows[: fabric.side], atol=1e-3)
@@ -108,3 +112,46 @@ def test_sincronia_s_order_is_that_of_the_algorithm(fabric: Fabric) -> None:
     np.add.at(need, (flows.coflow, flows.sink), flows.size)
     assert sorted(groups) == list(range(coflows))
     assert may_be_bssi(need, fabric.coflows.weight, groups.tolist())
+
+
+def check_rings(fabric: Fabric, r: Any) -> None:
+    """At each port are the lines of served groups that have unfinished flows, in order of levels."""
+    lines = fabric.lines
+    level = r.level[lines.group]
+    for port in range(fabric.speed.size):
+        ring, line = [], r.next[r.ports + port]
+        while line < r.ports:
+            assert r.prev[r.next[line]] == line
+            ring.append(line)
+            line = r.next[line]
+        there = np.flatnonzero((lines.port == port) & (lines.left > 0) & (level != NONE))
+        assert ring == sorted(there, key=lambda line: level[line])
+
+
+@given(switches(most=6), st.integers(0, 1 << 32))
+@settings(max_examples=25)
+def test_groups_that_come_go_and_move_leave_priority_strict(fabric: Fabric, seed: int) -> None:
+    flows, left = fabric.flows, fabric.coflows.left
+    r, m, t = make_ranking(fabric), make_matching(fabric), np.int64(0)
+    rng = np.random.default_rng(seed)
+    fresh = rng.permutation(10_000).tolist()
+    while left.any():
+        for flow in np.flatnonzero(flows.end == t):
+            end_flow(fabric, r, m, t, flow)
+        ran = set(np.flatnonzero(flows.end < NEVER))
+        for group in rng.integers(left.size, size=rng.integers(4)):
+            move_group(fabric, r, m, t, group, NONE if rng.random() < 0.2 else fresh.pop())
+        waiting = np.flatnonzero((r.level[: left.size] == NONE) & (left > 0))
+        if waiting.size > 0 and not ((r.level[: left.size] != NONE) & (left > 0)).any():
+            move_group(fabric, r, m, t, waiting[0], fresh.pop())
+        fill_ports(fabric, r, m, t)
+        runs = set(np.flatnonzero(flows.end < NEVER))
+        assert ran ^ runs <= set(m.changed[: m.changes[0]])
+        assert m.running[0] == len(runs)
+        assert (m.flow == NONE).sum() == fabric.speed.size - 2 * len(runs)
+        m.changes[0] = 0
+        check_strict_priority(fabric, r, m)
+        check_rings(fabric, r)
+        t = flows.end.min()
+    sent = np.bincount(flows.coflow, flows.size)
+    assert np.allclose(fabric.coflows.sent, sent, atol=flows.size.size)

@@ -1,0 +1,88 @@
+"""The agent of a port: it sends the flows that enter the switch there, at the rates that it was told last.
+
+It goes on with them until it is told otherwise, however late that is, and tells the coordinator when a flow has ended
+(Philae, section 6: "they comply to the last schedule until a new schedule is received").
+"""
+
+import numpy as np
+
+from actors.fabric.messages import FLOW_DONE, FLOW_END
+from actors.fabric.world import N_FINISHED, N_STALE, N_STARTED
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE, send, wake
+from actors.kernel.world import NEVER
+
+PATIENCE = np.int64(
+    10_000_000_000
+)  # ns: ends that are further away are mostly put off, and no run goes on for them
+_LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever rounding says
+
+
+@inlined
+def agent_event(w, me):
+    """Handle the message of an agent."""
+    message = w.queue.now
+    t, flow = message.time[0], message.a[0]
+    if message.kind[0] == FLOW_END:
+        on_flow_end(w, t, me, flow)
+    else:
+        on_set_rate(w, t, me, flow, np.int64(message.b[0]).view(np.float64))
+
+
+@compiled
+def on_set_rate(w, t, me, flow, rate):
+    """Send a flow at this rate from now on; a flow that has ended meanwhile needs none."""
+    s = w.sending
+    if s.left[flow] == 0.0:
+        w.counts[N_STALE] += 1
+        return
+    if s.since[flow] == NONE:
+        note_start(w, t, flow)
+    else:
+        s.left[flow] = max(s.left[flow] - s.rate[flow] * (t - s.since[flow]), _LEAST)
+    s.since[flow], s.rate[flow], s.end[flow] = t, rate, NEVER
+    if rate > 0.0:
+        s.end[flow] = t + max(np.int64(s.left[flow] / rate + 0.5), 1)
+        await_flow_end(w, t, me, flow)
+
+
+@inlined
+def await_flow_end(w, t, me, flow):
+    """Look at a flow when it ends, or before, and then again."""
+    end = w.sending.end[flow]
+    wake(w, min(end, t + PATIENCE), me, FLOW_END, flow, end, NONE)
+
+
+@inlined
+def has_ended(w, t, me, flow):
+    """Return whether a flow ends now; where its end is as it was foreseen, but later, look again."""
+    end = w.sending.end[flow]
+    if end > t and end < NEVER and end == w.queue.now.b[0]:
+        await_flow_end(w, t, me, flow)
+    return end == t
+
+
+@inlined
+def note_start(w, t, flow):
+    """Note that a flow is sent for the first time."""
+    w.counts[N_STARTED] += 1
+    if w.task_records.size > 0:
+        w.task_records.node[flow], w.task_records.start[flow] = w.fabric.flows.source[flow], t
+
+
+@inlined
+def note_end(w, t, flow):
+    """Note that a flow has ended."""
+    w.counts[N_FINISHED] += 1
+    if w.task_records.size > 0:
+        w.task_records.finish[flow] = t
+
+
+@inlined
+def on_flow_end(w, t, me, flow):
+    """A flow has ended, unless its rate has changed since its end was foreseen."""
+    s = w.sending
+    if has_ended(w, t, me, flow):
+        s.left[flow], s.rate[flow], s.end[flow] = 0.0, 0.0, NEVER
+        note_end(w, t, flow)
+        send(w, t, me, w.nodes.size, FLOW_DONE, flow, t, NONE, NONE)

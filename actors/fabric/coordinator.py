@@ -1,0 +1,181 @@
+"""What all coordinators do: register coflows, heed the agents, and tell them the schedule.
+
+The coordinator knows what it was told. A schedule holds when it has reached the agents, all at the same instant: one
+network delay, and what the decision cost, after it was made. Until then they go on with the one before, so that no port
+ever carries more than it can. The coordinator reckons with this: what it believes a flow to have left is right where
+its own costs are given, and is an estimate where they are measured.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.greedy import end_flow, end_waiting
+from actors.fabric.intervals import charge, enter_interval, hear
+from actors.fabric.messages import DECIDE, SET_RATE
+from actors.fabric.ports import flow_speed, mark_ended
+from actors.fabric.world import (
+    N_ARRIVED,
+    N_DECISIONS,
+    N_FINISHED,
+    N_INTERVALS,
+    N_RATES,
+    N_SCHEDULES,
+    N_STARTED,
+    N_UPDATES,
+    expect_coflow,
+)
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE, send, wake
+from actors.kernel.world import NEVER
+
+NOBODY = np.int64(0)
+
+
+class Agenda(NamedTuple):
+    """Which coflows there are, and when the next decision is due."""
+
+    active: np.ndarray  # [C] coflows that have been registered and have not ended, in order of arrival
+    used: np.ndarray  # [1] how many
+    due: np.ndarray  # [1] ns, NEVER: no decision is due
+
+
+def make_agenda(coflows: int) -> Agenda:
+    """No coflow is there yet."""
+    return Agenda(np.zeros(coflows, np.int64), np.zeros(1, np.int64), np.array([NEVER]))
+
+
+@inlined
+def want_decision(w, agenda, time):
+    """Decide at `time`, when all else at that instant is done, if not before."""
+    if time < agenda.due[0]:
+        agenda.due[0] = time
+        wake(w, time, w.nodes.size, DECIDE, time, NONE, NONE)
+
+
+@inlined
+def is_due(w, agenda):
+    """Return whether the DECIDE at hand is the one that is wanted; then none is wanted any more."""
+    if w.queue.now.a[0] != agenda.due[0]:
+        return False
+    agenda.due[0] = NEVER
+    return True
+
+
+@compiled
+def register(w, agenda, t, coflow):
+    """A coflow is there; return whether it has flows that take bandwidth."""
+    coflows = w.fabric.coflows
+    if coflow + 1 < coflows.arrival.size:
+        expect_coflow(w, w.nodes.size, coflow + 1)
+    enter_interval(w, t, NOBODY, N_INTERVALS)
+    w.counts[N_ARRIVED] += coflows.left[coflow]
+    if w.fabric.local_is_free and end_local_flows(w, coflow):
+        return False
+    agenda.active[agenda.used[0]] = coflow
+    agenda.used[0] += 1
+    return True
+
+
+@compiled
+def end_local_flows(w, coflow):
+    """End those flows of a coflow that go from a port to itself; return whether it has ended with them."""
+    flows, coflows, over = w.fabric.flows, w.fabric.coflows, False
+    arrival = coflows.arrival[coflow]
+    for flow in range(coflows.first_flow[coflow], coflows.first_flow[coflow + 1]):
+        if flows.source[flow] + w.fabric.side == flows.sink[flow]:
+            w.counts[N_STARTED] += 1
+            w.counts[N_FINISHED] += 1
+            coflows.start[coflow] = arrival
+            over = mark_ended(w.fabric, arrival, flow)
+            if w.task_records.size > 0:
+                row = w.task_records
+                row.node[flow], row.start[flow], row.finish[flow] = flows.source[flow], arrival, arrival
+    return over
+
+
+@inlined
+def hear_of_end(w, t, reporting, flow):
+    """An agent tells that a flow has ended."""
+    enter_interval(w, t, reporting, N_INTERVALS)
+    w.counts[N_UPDATES] += 1
+    hear(w, w.fabric.flows.source[flow])
+    charge(w, w.prices.update)
+
+
+@compiled
+def end_greedy(w, r, m, flow, ended):
+    """Reckon with the end of a flow under a greedy schedule; return whether its coflow has ended.
+
+    The flow may have been stopped, or stopped and started again, while the news was on its way.
+    """
+    fabric, flows = w.fabric, w.fabric.flows
+    if m.flow[flows.source[flow]] == flow:
+        return end_flow(fabric, r, m, ended, flow)
+    fabric.coflows.sent[flows.coflow[flow]] += flows.left[flow]
+    return end_waiting(fabric, r, ended, flow)
+
+
+@compiled
+def forget_ended(w, agenda):
+    """Leave coflows that have ended out of those that are there; return how many are left."""
+    keep = 0
+    for i in range(agenda.used[0]):
+        if w.fabric.coflows.left[agenda.active[i]] > 0:
+            agenda.active[keep] = agenda.active[i]
+            keep += 1
+    agenda.used[0] = keep
+    return keep
+
+
+@compiled
+def tell_greedy(w, m, t, coflows):
+    """Tell the agents which flows have started and stopped; the decision was about so many coflows."""
+    i, counts, changes = w.intervals, w.counts, m.changes[0]
+    flows, start = w.fabric.flows, w.fabric.coflows.start
+    counts[N_DECISIONS] += 1
+    agents = count_told(w, m.changed, changes)
+    charge(w, w.prices.coflow * coflows + w.prices.flow * changes + w.prices.schedule * agents)
+    late = w.cost.handler.spent[0]
+    for k in range(changes):
+        flow = m.changed[k]
+        agent = flows.source[flow]
+        rate = flow_speed(w.fabric, flow) if m.flow[agent] == flow else 0.0
+        if late > 0:
+            delay_change(w.fabric, flow, rate, late)
+        if rate > 0.0:
+            start[flows.coflow[flow]] = min(start[flows.coflow[flow]], flows.since[flow])
+        send(w, t, w.nodes.size, agent, SET_RATE, flow, np.float64(rate).view(np.int64), NONE, NONE)
+    counts[N_RATES] += changes
+    counts[N_SCHEDULES] += agents
+    i.now[2] += agents
+    m.changes[0] = 0
+
+
+@inlined
+def count_told(w, flows, count):
+    """Return how many agents send the first `count` of `flows`."""
+    told, decision, agents = w.intervals.told, w.counts[N_DECISIONS], 0
+    for k in range(count):
+        agent = w.fabric.flows.source[flows[k]]
+        if told[agent] != decision:
+            told[agent] = decision
+            agents += 1
+    return agents
+
+
+@compiled
+def delay_change(fabric, flow, rate, late):
+    """A flow starts, or stops, `late` ns later than was reckoned with when the decision began."""
+    flows, coflows, lines = fabric.flows, fabric.coflows, fabric.lines
+    more = flow_speed(fabric, flow) * late
+    flows.since[flow] += late
+    if rate > 0.0:
+        flows.end[flow] += late
+        coflows.sent[flows.coflow[flow]] -= more
+        return
+    more = min(more, flows.left[flow])
+    flows.left[flow] -= more
+    coflows.sent[flows.coflow[flow]] += more
+    lines.bytes[flows.line[flow, 0]] -= more
+    lines.bytes[flows.line[flow, 1]] -= more

@@ -1,0 +1,432 @@
+"""Equal rates inside a coflow, in a given order, all or none; then backfill: Saath, and Philae's rates by max-min.
+
+In its turn a coflow gives all its flows one rate: what the slowest of them would have if its flows shared, at each of
+their ports, what the coflows before it left (A. Jajoo et al., Your Coflow has Many Flows: Sampling them for Fun and
+Speed, USENIX ATC 2019, section 4.5). A coflow that finds nothing left at one of its ports is *missed*: it has no rate
+(all or none; A. Jajoo et al., Saath, CoNEXT 2017). Backfill then gives what is left to the flows of missed coflows, or
+to those of all, in order, each as much as its two ports have.
+
+All flows of a group have been served the same number of bytes, `served`, so that the state of a coflow of 20,000 flows
+is one number and their order by end is fixed (`actors.fabric.served`): ``flows.left`` is where `served` must get to,
+and what a flow has left is ``flows.left - served``. An end costs a step in the group's heap, a decision costs lines
+and not flows. Only backfilled flows, of which there are about as many as ports, move on by themselves; when backfill is
+taken from one, what it had beyond the others is taken off its mark.
+
+At each instant a policy calls `end_due`, or `end_flow` for what it is told has ended. To decide, it calls `progress`,
+puts what has arrived into the order, sorts it, and calls `decide`; else it calls `refill`, which gives what ended flows
+had to others at their ports, and for which it has called `list_lines` after the decision. It must decide at arrivals.
+If it decides at all ends, too, the rates are at all times those that the order gives. To decide only at ends from
+`SERVED` or from `COFLOW` on is cheaper: a coflow's rate rises later, but still no flow that may be backfilled finds
+room at both of its ports.
+
+What a decision is, and when it begins to hold, are apart: `rate` and `extra` are decided, `told` and `told_extra` are
+in force until `hold` is called. What is new, and has to be told to whoever sends, is in `changed`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.bits import include, lowest, place
+from actors.fabric.heap import drop, push
+from actors.fabric.madd import has_room, note_room
+from actors.fabric.ports import Fabric, change_rate, finish_flow, flow_at
+from actors.fabric.served import extra_sent, foresee_end, ns_for, rise, served_by, take_out
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE
+from actors.kernel.world import NEVER
+
+# What has ended: at most backfilled flows, a flow that had its group's rate alone, a whole coflow.
+BACKFILLED, SERVED, COFLOW = map(np.int64, range(3))
+_EMPTY = np.uint64(0)
+_TOP = np.int64(0)  # the first level
+_SAME = 1e-11  # of a rate: two that differ by less differ by rounding
+
+
+class Equal(NamedTuple):
+    """Rates of G groups, and of those of their F flows that are backfilled."""
+
+    missed_only: bool  # backfill is for missed groups alone
+    now: np.ndarray  # [1] from when on the last decision holds, ns
+    rate: np.ndarray  # [G] bytes per ns of each flow of a group, 0.0 where missed, as decided
+    told: np.ndarray  # [G] the same, in force
+    since: np.ndarray  # [G] from when on, ns
+    served: np.ndarray  # [G] what each flow of a group had been served by then, bytes
+    end: np.ndarray  # [G] when the next flow ends by that rate, NEVER if it has none
+    first: np.ndarray  # [G] of its heap
+    size: np.ndarray  # [G] of it: unfinished flows, the first to end in front
+    heap: np.ndarray  # [F + pilots] flows by `flows.left`
+    seat: np.ndarray  # [F] where a flow is in `heap`
+    longest: np.ndarray  # [G] the largest of its flows that have ended, bytes
+    ahead: np.ndarray  # [G] by how much at most a flow of it has been sent more than `served`, bytes
+    room: np.ndarray  # [N] bytes per ns not given yet
+    open: np.ndarray  # [words] uint64, the set of ports with room
+    released: np.ndarray  # [words] uint64, the set of ports that ended flows have left
+    extra: np.ndarray  # [F] what a backfilled flow has beyond its group's rate, bytes per ns, as decided
+    told_extra: np.ndarray  # [F] the same, in force; since `flows.since`
+    end_time: np.ndarray  # heap of backfilled flows, by end; an entry is stale if that is not `flows.end`
+    end_flow: np.ndarray
+    end_size: np.ndarray  # [1]
+    changed: (
+        np.ndarray
+    )  # flows whose extra, and as ~line ingress lines whose rate is new: the first `changes` of them
+    changes: np.ndarray  # [1]
+
+
+def make_equal(fabric: Fabric, missed_only: bool = True) -> Equal:
+    """No group has rates yet, all flows are those of their coflow."""
+    flows, lines, ports = fabric.flows, fabric.lines, fabric.speed.size
+    coflows, groups = fabric.coflows.arrival.size, lines.of_group.shape[0] - 1
+    crossing = np.flatnonzero(flows.line[:, 0] != NONE)
+    heap = crossing[np.lexsort((flows.left[crossing], flows.coflow[crossing]))]  # sorted, hence a heap
+    width = np.bincount(flows.coflow[crossing], minlength=groups)
+    pilots = np.diff(lines.of_group[:, 0])
+    pilots[:coflows] = 0
+    seat = np.full(flows.size.size, NONE)
+    seat[heap] = np.arange(heap.size)
+    return Equal(
+        missed_only=bool(missed_only),
+        now=np.zeros(1, np.int64),
+        rate=np.zeros(groups),
+        told=np.zeros(groups),
+        since=np.zeros(groups, np.int64),
+        served=np.zeros(groups),
+        end=np.full(groups, NEVER),
+        first=np.concatenate([[0], np.cumsum(width + pilots)])[:-1],
+        size=width,
+        heap=np.concatenate([heap, np.zeros(pilots.sum(), np.int64)]),
+        seat=seat,
+        longest=np.zeros(groups),
+        ahead=np.zeros(groups),
+        room=np.zeros(ports),
+        open=np.zeros(ports // 64, np.uint64),
+        released=np.zeros(ports // 64, np.uint64),
+        extra=np.zeros(flows.size.size),
+        told_extra=np.zeros(flows.size.size),
+        end_time=np.zeros(heap.size, np.int64),
+        end_flow=np.zeros(heap.size, np.int64),
+        end_size=np.zeros(1, np.int64),
+        changed=np.zeros(2 * heap.size + lines.of_group[0, 1], np.int64),
+        changes=np.zeros(1, np.int64),
+    )
+
+
+@inlined
+def group_of(fabric, flow):
+    """Return the group that a flow is served with."""
+    return fabric.lines.group[fabric.flows.line[flow, 0]]
+
+
+@compiled
+def next_end(fabric, order, e):
+    """Return when the next flow ends, NEVER if none has a rate."""
+    t = NEVER
+    for i in range(order.used[0]):
+        t = min(t, e.end[order.groups[i]])
+    while e.end_size[0] > 0:
+        if fabric.flows.end[e.end_flow[0]] == e.end_time[0]:
+            return min(t, e.end_time[0])
+        drop(e.end_time, e.end_flow, e.end_size)
+    return t
+
+
+@compiled
+def end_due(fabric, order, e, t):
+    """End the flows whose time has come at t; return what has ended. `refill`, or `progress`, must follow."""
+    ended = BACKFILLED
+    while e.end_size[0] > 0 and e.end_time[0] <= t:
+        flow = e.end_flow[0]
+        if fabric.flows.end[flow] == e.end_time[0] and end_flow(fabric, e, t, flow):
+            ended = COFLOW
+        drop(e.end_time, e.end_flow, e.end_size)
+    for i in range(order.used[0]):
+        group = order.groups[i]
+        while e.end[group] <= t:
+            over = end_flow(fabric, e, t, e.heap[e.first[group]])
+            ended = max(ended, COFLOW if over else SERVED)
+    return ended
+
+
+@compiled
+def end_flow(fabric, e, t, flow):
+    """End a flow and release what it had; return whether its coflow has ended."""
+    flows, group = fabric.flows, group_of(fabric, flow)
+    coflow, had = flows.coflow[flow], e.told[group] + e.told_extra[flow]
+    e.extra[flow] = e.told_extra[flow] = 0.0
+    e.longest[group] = max(e.longest[group], flows.size[flow])
+    for port in (flows.source[flow], flows.sink[flow]):
+        e.room[port] += had
+        include(e.released, port)
+    change_rate(fabric.coflows, t, coflow, -had)
+    take_out(flows, e, group, flow)
+    foresee_end(flows, e, group, t)
+    over = finish_flow(fabric, t, flow)
+    if over:
+        fabric.coflows.rate[coflow] = 0.0
+    return over
+
+
+@compiled
+def progress(fabric, order, e, t):
+    """Take all rates, to decide anew at t; groups without flows leave the order. `decide` must follow."""
+    e.now[0], e.changes[0] = t, 0
+    purge(fabric.flows, e)
+    for k in range(e.end_size[0]):
+        flow = e.end_flow[k]
+        if e.extra[flow] > 0.0:
+            e.extra[flow] = 0.0
+            note_change(e, flow)
+    keep = 0
+    for i in range(order.used[0]):
+        group = order.groups[i]
+        e.rate[group] = 0.0
+        if e.size[group] == 0:
+            order.level[group], e.told[group] = NONE, 0.0
+        else:
+            order.groups[keep], order.level[group] = group, keep
+            keep += 1
+    order.used[0] = keep
+
+
+@inlined
+def note_change(e, which):
+    """Note that a flow, or ~line, has another rate."""
+    e.changed[e.changes[0]] = which
+    e.changes[0] += 1
+
+
+@compiled
+def settle_extra(fabric, e, t, flow):
+    """Bring the mark of a backfilled flow nearer by what it was sent beyond its group's rate."""
+    flows, lines, group = fabric.flows, fabric.lines, group_of(fabric, flow)
+    sent = extra_sent(flows, e, group, t, flow, e.told_extra[flow])
+    flows.left[flow] -= sent
+    lines.bytes[flows.line[flow, 0]] -= sent
+    lines.bytes[flows.line[flow, 1]] -= sent
+    flows.since[flow] = t
+    e.ahead[group] = max(e.ahead[group], flows.size[flow] - flows.left[flow])
+    rise(flows, e, group, e.seat[flow])
+
+
+@compiled
+def decide(fabric, order, e):
+    """Give rates to the groups of an order, from the time on that `progress` was told."""
+    open_ports(fabric, e)
+    add_rates(fabric, order, e, _TOP, order.used[0])
+    backfill(fabric, order, e)
+    hold(fabric, order, e, e.now[0])
+
+
+@compiled
+def open_ports(fabric, e):
+    """Let every port have room for all that it can send."""
+    for port in range(e.room.size):
+        e.room[port] = fabric.speed[port]
+
+
+@compiled
+def add_rates(fabric, order, e, first, end):
+    """Each group from level `first` to before `end` takes one rate for all its flows out of `room`, or nothing.
+
+    A group keeps what it has got before: it may be served again with other room (shares.py).
+    """
+    lines = fabric.lines
+    for level in range(first, end):
+        group = order.groups[level]
+        rate = slowest_rate(fabric, e, group)
+        if rate > 0.0:
+            e.rate[group] += rate
+            for side in range(2):
+                for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
+                    e.room[lines.port[line]] -= rate * lines.left[line]
+
+
+@inlined
+def slowest_rate(fabric, e, group):
+    """Return the rate of a group's slowest flow if its flows share the room at each port; 0.0 where a port has none."""
+    lines, rate = fabric.lines, np.inf
+    if e.size[group] == 0:
+        return 0.0
+    for side in range(2):
+        for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
+            if lines.left[line] > 0:
+                port = lines.port[line]
+                if not has_room(fabric, e, port):
+                    return 0.0
+                rate = min(rate, e.room[port] / lines.left[line])
+    return rate
+
+
+@compiled
+def backfill(fabric, order, e):
+    """Note which rates are new, and give what is left to flows in order, each as much as its two ports have."""
+    lines, before = fabric.lines, e.changes[0]
+    e.released[:] = _EMPTY
+    for port in range(e.room.size):
+        note_room(fabric, e, port)
+    for i in range(order.used[0]):
+        note_rate(lines, e, order.groups[i])
+    for i in range(order.used[0]):
+        group = order.groups[i]
+        if not (e.missed_only and e.rate[group] > 0.0) and can_fill(e):
+            for line in range(lines.of_group[group, 0], lines.of_group[group + 1, 0]):
+                fill_line(fabric, e, line)
+    note_stopped(e, before)
+
+
+@inlined
+def can_fill(e):
+    """Return whether there is room both at an ingress and at an egress port."""
+    half, into, out = e.open.size // 2, _EMPTY, _EMPTY
+    for k in range(half):
+        into |= e.open[k]
+        out |= e.open[half + k]
+    return into != _EMPTY and out != _EMPTY
+
+
+@inlined
+def is_same(rate, told):
+    """Return whether a rate is no news."""
+    return abs(rate - told) <= _SAME * told
+
+
+@inlined
+def note_rate(lines, e, group):
+    """If the rate of a group is news, it is told to its ingress lines."""
+    if is_same(e.rate[group], e.told[group]):
+        e.rate[group] = e.told[group]
+        return
+    for line in range(lines.of_group[group, 0], lines.of_group[group + 1, 0]):
+        if lines.left[line] > 0:
+            note_change(e, ~line)
+
+
+@compiled
+def note_stopped(e, count):
+    """Of the flows that were backfilled before, the first `count` of `changed`, keep those that are no more."""
+    keep = 0
+    for k in range(e.changes[0]):
+        which = e.changed[k]
+        if k >= count or e.extra[which] == 0.0:  # if it has another rate, that is further on
+            e.changed[keep] = which
+            keep += 1
+    e.changes[0] = keep
+
+
+@compiled
+def hold(fabric, order, e, t):
+    """What has been decided is in force from t on."""
+    coflows = fabric.coflows
+    for i in range(order.used[0]):
+        group = order.groups[i]
+        if e.rate[group] != e.told[group]:
+            speed_up(
+                coflows, t, group % coflows.arrival.size, (e.rate[group] - e.told[group]) * e.size[group]
+            )
+            e.served[group] = served_by(e, t, group)
+            e.since[group], e.told[group] = t, e.rate[group]
+            foresee_end(fabric.flows, e, group, t + 1)
+    for k in range(e.changes[0]):
+        if e.changed[k] >= 0:
+            hold_extra(fabric, e, t, e.changed[k])
+
+
+@compiled
+def hold_extra(fabric, e, t, flow):
+    """What a flow has beyond its group's rate is in force."""
+    flows, group = fabric.flows, group_of(fabric, flow)
+    settle_extra(fabric, e, t, flow)
+    speed_up(fabric.coflows, t, flows.coflow[flow], e.extra[flow] - e.told_extra[flow])
+    e.told_extra[flow] = e.extra[flow]
+    if e.extra[flow] == 0.0:
+        flows.end[flow] = NEVER
+        foresee_end(flows, e, group, t + 1)
+        return
+    flows.end[flow] = t + ns_for(flows.left[flow] - served_by(e, t, group), e.told[group] + e.extra[flow])
+    if e.end_size[0] == e.end_time.size:
+        purge(flows, e)
+    push(e.end_time, e.end_flow, e.end_size, flows.end[flow], flow)
+
+
+@inlined
+def speed_up(coflows, t, coflow, by):
+    """A coflow is sent so many bytes per ns more; if it is the first time, it starts."""
+    change_rate(coflows, t, coflow, by)
+    coflows.start[coflow] = min(coflows.start[coflow], t)
+
+
+@compiled
+def refill(fabric, order, e, t):
+    """Give what ended flows had to other flows at their ports, in order."""
+    e.changes[0] = 0
+    for k in range(e.released.size):
+        while e.released[k] != _EMPTY:
+            bit = lowest(e.released[k])
+            e.released[k] ^= bit
+            offer_room(fabric, order, e, (k << 6) + place(bit))
+    hold(fabric, order, e, t)
+
+
+@compiled
+def offer_room(fabric, order, e, port):
+    """Offer the room of a port to its lines, in order."""
+    note_room(fabric, e, port)
+    for i in range(order.first[port], order.end[port]):
+        if not has_room(fabric, e, port):
+            break
+        fill_line(fabric, e, order.line[i])
+
+
+@compiled
+def fill_line(fabric, e, line):
+    """Give the flows of a line what is left at its port and at their others."""
+    lines = fabric.lines
+    if e.missed_only and e.rate[lines.group[line]] > 0.0:
+        return
+    port, b = lines.port[line], lines.block[line]
+    while b < lines.block[line + 1] and has_room(fabric, e, port):
+        hit = lines.bits[b] & e.open[lines.word[b]]
+        if hit == _EMPTY:
+            b += 1
+        else:
+            give_more(fabric, e, flow_at(lines, b, lowest(hit)))
+
+
+@compiled
+def give_more(fabric, e, flow):
+    """Give a flow what its two ports have left, beyond what it has."""
+    flows, group, room = fabric.flows, group_of(fabric, flow), e.room
+    source, sink = flows.source[flow], flows.sink[flow]
+    more = min(room[source], room[sink])
+    for port in (source, sink):
+        room[port] -= more
+        note_room(fabric, e, port)
+    e.extra[flow] += more
+    if is_same(e.extra[flow], e.told_extra[flow]) and e.rate[group] == e.told[group]:
+        e.extra[flow] = e.told_extra[flow]
+    else:
+        note_change(e, flow)
+
+
+@compiled
+def purge(flows, e):
+    """Leave stale entries out of the heap of ends."""
+    size = e.end_size[0]
+    e.end_size[0] = 0
+    for i in range(size):
+        time, flow = e.end_time[i], e.end_flow[i]
+        if flows.end[flow] == time:
+            push(e.end_time, e.end_flow, e.end_size, time, flow)
+
+
+@compiled
+def move_flow(fabric, e, flow, group):
+    """Serve a flow no longer with `group` but with the one to whose lines it has been moved; neither has a rate."""
+    flows, own = fabric.flows, group_of(fabric, flow)
+    take_out(flows, e, group, flow)
+    flows.left[flow] += served_by(e, e.now[0], own) - served_by(e, e.now[0], group)
+    e.ahead[own] = max(e.ahead[own], flows.size[flow] - flows.left[flow])
+    i = e.first[own] + e.size[own]
+    e.size[own] += 1
+    e.heap[i], e.seat[flow] = flow, i
+    rise(flows, e, own, i)

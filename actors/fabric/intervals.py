@@ -1,0 +1,80 @@
+"""What the coordinator does in each scheduling interval, and whether it is done in time.
+
+An interval is missed if what the coordinator had to do in it was not done when it ended; what is left over is the next
+one's (Philae, section 9.3). Nothing here changes what is scheduled.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.cost import FIXED, NO_COST
+
+
+class Intervals(NamedTuple):
+    """The interval that is going on; P agents."""
+
+    origin: int  # when the first one began, ns
+    length: int  # ns
+    now: (
+        np.ndarray
+    )  # [4] its number; agents heard in it; schedules sent in it; the coordinator's `busy` at its begin
+    heard: np.ndarray  # [P] the last interval in which an agent was heard
+    told: np.ndarray  # [P] the last decision that told an agent anything
+
+
+def make_intervals(origin_ns: int, length_ns: int, ports: int) -> Intervals:
+    """The first interval begins."""
+    return Intervals(
+        origin_ns,
+        length_ns,
+        np.zeros(4, np.int64),
+        np.full(ports, -1, np.int64),
+        np.full(ports, -1, np.int64),
+    )
+
+
+@inlined
+def charge(w, price):
+    """Let the coordinator spend so many ns on what it does, where costs are fixed."""
+    if w.cost.model == FIXED:
+        w.cost.handler.spent[0] += price
+        w.cost.servers.busy[0] += price
+        w.cost.servers.free[0] += price
+
+
+@inlined
+def hear(w, agent):
+    """An agent is heard in this interval."""
+    i = w.intervals
+    if i.heard[agent] != i.now[0]:
+        i.heard[agent] = i.now[0]
+        i.now[1] += 1
+
+
+@inlined
+def enter_interval(w, t, reporting, n_intervals):
+    """Close the intervals before the one that t is in. `n_intervals`: where their counts are in `w.counts`.
+
+    Args:
+        reporting: agents that report in every interval, whether the coordinator looks or not; 0 if only `hear` counts.
+    """
+    if (t - w.intervals.origin) // w.intervals.length > w.intervals.now[0]:
+        close_intervals(w, (t - w.intervals.origin) // w.intervals.length, reporting, n_intervals)
+
+
+@compiled
+def close_intervals(w, k, reporting, n_intervals):
+    """Count the intervals from the present one up to number k, which begins."""
+    i, counts = w.intervals, w.counts
+    busy = 0 if w.cost.model == NO_COST else w.cost.servers.busy[0]
+    passed = k - i.now[0]
+    left = busy - i.now[3]  # to be done in the one that ends
+    missed = min(max(left - 1, 0) // i.length, passed)
+    counts[n_intervals] += passed
+    counts[n_intervals + 1] += missed
+    counts[n_intervals + 2] += passed - min(i.now[2], 1)
+    counts[n_intervals + 3] += passed * reporting if reporting > 0 else i.now[1]
+    i.now[0], i.now[1], i.now[2] = k, 0, 0
+    i.now[3] = busy - max(left - passed * i.length, 0)

@@ -1,0 +1,160 @@
+"""Priority queues of coflows, and time shared between them: what Aalo and Philae have in common.
+
+Queue q takes coflows whose measure is at most ``limit * factor**q``; the last has no limit. A coflow that changes its
+queue goes to its tail. With *slots* the queues share time: in a round the highest non-empty queue is served first for
+`slot`, then each of the next for 1 / `share` of the one before it, as long as that is at least a scheduling interval.
+Whoever's slot it is not is served after, in order of queues, so that work is conserved (Philae, section 4.5, "varying
+numbers of scheduling intervals according to the weights"). Without them the order of queues is strict.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE
+from actors.kernel.world import NEVER
+from actors.schedulers.policy import Parameter
+
+ASIDE = np.int64(-2)  # there, but in no queue
+GONE = np.int64(-1)
+RANK_SHIFT = 40  # a key is a class or a queue, and below that what orders it
+
+
+class Queues(NamedTuple):
+    """Which of C coflows is in which of K queues, and whose slot it is."""
+
+    queue: np.ndarray  # [C] ASIDE, GONE, or the queue
+    entered: np.ndarray  # [C] counts entries to queues
+    size: np.ndarray  # [K] coflows in a queue
+    clock: np.ndarray  # [4] entries; whose slot; when it ends, ns; the round's first queue
+    limit: np.ndarray  # [K] bytes, the last infinite
+    slot: int  # ns, 0: strict priority
+    interval: int  # ns
+    share: int
+    keys: np.ndarray  # [2 C] scratch for sorting
+    groups: np.ndarray
+
+
+QUEUE_PARAMETERS = (
+    Parameter("queues", 10, "int", "priority queues", low=1, high=64),
+    Parameter("first_limit_bytes", 10 << 20, "size", "limit of the first queue", low=1),
+    Parameter("factor", 10.0, "float", "growth of the limits from queue to queue", low=1.000001, high=1e6),
+    Parameter("interval_s", 0.008, "duration", "scheduling interval δ", low=1e-6, high=3600),
+    Parameter(
+        "starvation",
+        "slots",
+        "choice",
+        "what keeps low queues from starving: slots of time in turn, or nothing (strict priority)",
+        choices=("slots", "strict"),
+    ),
+    Parameter(
+        "slot_intervals",
+        256,
+        "int",
+        "intervals in the slot of the first queue of a round",
+        low=1,
+        high=1 << 20,
+    ),
+    Parameter(
+        "share", 10, "int", "how many times longer a queue's slot is than the next one's", low=1, high=1000
+    ),
+)
+
+
+def make_queues(coflows: int, parameters: dict[str, Any]) -> Queues:
+    """Empty queues, after `QUEUE_PARAMETERS`."""
+    limits = parameters["first_limit_bytes"] * parameters["factor"] ** np.arange(parameters["queues"])
+    limits[-1] = np.inf
+    interval = round(parameters["interval_s"] * 1e9)
+    return Queues(
+        queue=np.full(coflows, GONE),
+        entered=np.zeros(coflows, np.int64),
+        size=np.zeros(limits.size, np.int64),
+        clock=np.array([0, NONE, NEVER, 0]),
+        limit=limits,
+        slot=parameters["slot_intervals"] * interval if parameters["starvation"] == "slots" else 0,
+        interval=interval,
+        share=parameters["share"],
+        keys=np.zeros(2 * coflows, np.int64),
+        groups=np.zeros(2 * coflows, np.int64),
+    )
+
+
+@inlined
+def next_tick(t, interval):
+    """Return the first multiple of the interval at t or after it."""
+    return (t + interval - 1) // interval * interval
+
+
+@inlined
+def queue_of(q, measure):
+    """Return the queue for a measure in bytes."""
+    queue = 0
+    while measure > q.limit[queue]:
+        queue += 1
+    return queue
+
+
+@compiled
+def enter(q, coflow, queue):
+    """Put a coflow at the tail of a queue."""
+    leave(q, coflow)
+    q.queue[coflow] = queue
+    q.size[queue] += 1
+    q.clock[0] += 1
+    q.entered[coflow] = q.clock[0]
+
+
+@compiled
+def leave(q, coflow):
+    """Take a coflow out of its queue."""
+    if q.queue[coflow] >= 0:
+        q.size[q.queue[coflow]] -= 1
+    q.queue[coflow] = GONE
+
+
+@compiled
+def turn(q, t):
+    """Begin the slot that t is in; slots follow one another while there is a coflow in a queue."""
+    clock = q.clock
+    if q.slot == 0 or q.size.sum() == 0:
+        clock[1], clock[2] = NONE, NEVER
+        return
+    if clock[1] == NONE:
+        clock[2] = t
+    while t >= clock[2]:
+        span = q.slot
+        for _ in range(clock[1] - clock[3] + 1 if clock[1] != NONE else 0):
+            span //= q.share
+        if clock[1] == NONE or span < q.interval or clock[1] + 1 == q.size.size:
+            clock[1] = 0
+            while q.size[clock[1]] == 0:
+                clock[1] += 1
+            clock[3], span = clock[1], q.slot
+        else:
+            clock[1] += 1
+        clock[2] += span // q.interval * q.interval
+
+
+@inlined
+def rank(q, coflow):
+    """Return what sorts coflows in queues: whose slot it is first, then by queue; first in, first out."""
+    queue = q.queue[coflow]
+    return ((0 if queue == q.clock[1] else 1 + queue) << RANK_SHIFT) | q.entered[coflow]
+
+
+@compiled
+def sort_groups(q, count):
+    """Sort the first `count` of `groups` by `keys`, then by group (Shell's sort; they are mostly in order)."""
+    keys, groups, gap = q.keys, q.groups, 1
+    while gap < count // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, count):
+            key, group, j = keys[i], groups[i], i
+            while j >= gap and (keys[j - gap] > key or (keys[j - gap] == key and groups[j - gap] > group)):
+                keys[j], groups[j] = keys[j - gap], groups[j - gap]
+                j -= gap
+            keys[j], groups[j] = key, group
+        gap //= 3

@@ -1,0 +1,102 @@
+"""The levels at which groups of flows are served, and at each port its lines, in order of the levels of their groups.
+
+A level is a key, not a place: a group that comes, goes or moves gives no other group a new one. No two groups have the
+same. A port's lines are a ring through the port itself, so that a line is entered, moved or taken out at the cost of
+the lines that it passes. Lines without unfinished flows are not in it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.ports import Fabric
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE
+
+
+class Ranking(NamedTuple):
+    """G groups, L lines at N ports; in the rings a line is its number, and port n is `ports` + n."""
+
+    level: np.ndarray  # [G] groups of lesser levels are served before; NONE where a group is not served
+    ports: np.int64  # L
+    next: np.ndarray  # [L + N]
+    prev: np.ndarray  # [L + N]
+    given: np.ndarray  # [1] levels that `serve_in_order` has given
+
+
+def make_ranking(fabric: Fabric) -> Ranking:
+    """A ranking in which no group is served."""
+    groups, lines, ports = fabric.lines.of_group.shape[0] - 1, fabric.lines.port.size, fabric.speed.size
+    alone = np.arange(lines + ports)
+    return Ranking(np.full(groups, NONE), np.int64(lines), alone, alone.copy(), np.zeros(1, np.int64))
+
+
+@inlined
+def level_of(lines, r, line):
+    """Return the level of a line's group."""
+    return r.level[lines.group[line]]
+
+
+@inlined
+def first_line(r, port):
+    """Return the first line at a port, or the port itself; after the last line `r.next` is the port, too."""
+    return r.next[r.ports + port]
+
+
+@compiled
+def line_from(lines, r, port, level):
+    """Return the first line at a port of this level or after it, or the port itself."""
+    line = r.next[r.ports + port]
+    while line < r.ports and level_of(lines, r, line) < level:
+        line = r.next[line]
+    return line
+
+
+@inlined
+def link(r, line, after):
+    """Put a line into a ring."""
+    before = r.next[after]
+    r.next[after] = r.prev[before] = line
+    r.prev[line], r.next[line] = after, before
+
+
+@inlined
+def unlink(r, line):
+    """Take a line out of its ring, if it is in one."""
+    r.next[r.prev[line]] = r.next[line]
+    r.prev[r.next[line]] = r.prev[line]
+    r.next[line] = r.prev[line] = line
+
+
+@compiled
+def rank_group(lines, r, group, level):
+    """Give a group a level, or NONE, and its lines their places."""
+    was = r.level[group]
+    r.level[group] = level
+    for side in range(2):
+        for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
+            if lines.left[line] == 0:
+                continue
+            if was == NONE:
+                link(r, line, r.prev[r.ports + lines.port[line]])
+            if level == NONE:
+                unlink(r, line)
+            else:
+                place_line(lines, r, line, level)
+
+
+@inlined
+def place_line(lines, r, line, level):
+    """Move a line in its ring past those of greater levels before it, or past those of lesser levels after it."""
+    after = r.prev[line]
+    while after < r.ports and level_of(lines, r, after) > level:
+        after = r.prev[after]
+    if after == r.prev[line]:
+        before = r.next[line]
+        while before < r.ports and level_of(lines, r, before) <= level:
+            before = r.next[before]
+        if before == r.next[line]:
+            return
+        after = r.prev[before]
+    unlink(r, line)
+    link(r, line, after)

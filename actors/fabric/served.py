@@ -1,0 +1,87 @@
+"""Flows that are served together: all of them have been served the same, in order of their end.
+
+What each of them has been served is one number, `served`; ``left`` of a flow is where it must get to. A heap has the
+flow with the least in front. The coordinator has this of groups (`actors.fabric.equal`), and an agent of its ingress
+lines (`actors.fabric.serving`): `e` is either, `flows` has `left` and `since`, and both come to the same figures.
+"""
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.world import NEVER
+
+_FAR = 1e18  # ns; what takes longer is foreseen for then
+_LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever rounding says
+
+
+@inlined
+def served_by(e, t, group):
+    """Return what each flow of a group has been served by t; backfilled flows have had more."""
+    return e.served[group] + e.told[group] * (t - e.since[group])
+
+
+@inlined
+def extra_sent(flows, e, group, t, flow, extra):
+    """Return what a flow was sent beyond its group's rate since `flows.since`; it has not ended by it."""
+    left = flows.left[flow] - served_by(e, t, group) - _LEAST
+    return max(min(extra * (t - flows.since[flow]), left), 0.0)
+
+
+@inlined
+def ns_for(left, rate):
+    """Return how long so many bytes take, whole ns."""
+    return max(np.int64(min(left / rate, _FAR) + 0.5), 1)
+
+
+@inlined
+def foresee_end(flows, e, group, least):
+    """When the next flow of a group ends by the group's rate, not before `least`.
+
+    If that one is backfilled it ends before, by itself.
+    """
+    if e.size[group] == 0 or e.told[group] == 0.0:
+        e.end[group] = NEVER
+    else:
+        left = flows.left[e.heap[e.first[group]]] - e.served[group]
+        e.end[group] = max(e.since[group] + ns_for(left, e.told[group]), least)
+
+
+@compiled
+def take_out(flows, e, group, flow):
+    """Take a flow out of the heap of its group."""
+    e.size[group] -= 1
+    i, last = e.seat[flow], e.heap[e.first[group] + e.size[group]]
+    if last != flow:
+        e.heap[i], e.seat[last] = last, i
+        rise(flows, e, group, i)
+        sink(flows, e, group, e.seat[last])
+
+
+@compiled
+def rise(flows, e, group, i):
+    """Bring the flow at place i of the heap of a group up to where it belongs."""
+    base, flow = e.first[group], e.heap[i]
+    while i > base:
+        up = base + ((i - base - 1) >> 1)
+        if flows.left[e.heap[up]] <= flows.left[flow]:
+            break
+        e.heap[i] = e.heap[up]
+        e.seat[e.heap[i]] = i
+        i = up
+    e.heap[i], e.seat[flow] = flow, i
+
+
+@compiled
+def sink(flows, e, group, i):
+    """Bring the flow at place i of the heap of a group down to where it belongs."""
+    base, end, flow = e.first[group], e.first[group] + e.size[group], e.heap[i]
+    least = 2 * i - base + 1
+    while least < end:
+        if least + 1 < end and flows.left[e.heap[least + 1]] < flows.left[e.heap[least]]:
+            least += 1
+        if flows.left[e.heap[least]] >= flows.left[flow]:
+            break
+        e.heap[i] = e.heap[least]
+        e.seat[e.heap[i]] = i
+        i, least = least, 2 * least - base + 1
+    e.heap[i], e.seat[flow] = flow, i

@@ -1,0 +1,142 @@
+"""The agent of a port under MADD: what it has of a coflow, an ingress line, shrinks in one proportion.
+
+It is told in how many ns the flows of a line end together, and sends each of them what it has left in equal parts
+until then: a message for a line, and not for each of its flows. A flow that the coordinator has given more than that
+ends by itself, also in a given time; if it loses it, it joins the others again. So much is known of a flow: it waits
+(`end` is NEVER), and has ``left * scale`` of its line; or it has a pace of its own; or it has ended (`left` is 0).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.agent import PATIENCE, await_flow_end, on_flow_end
+from actors.fabric.messages import FLOW_END, LINE_DONE, LINE_END, SHRINK
+from actors.fabric.ports import Fabric
+from actors.fabric.world import N_FINISHED, N_STARTED
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE, send, wake
+from actors.kernel.world import NEVER
+
+_LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever rounding says
+
+
+class Shrinking(NamedTuple):
+    """What agents know of L ingress lines, besides `Sending`."""
+
+    scale: np.ndarray  # [L] what is left at `since` of what its waiting flows have in `Sending.left`
+    need: np.ndarray  # [L] ns from `since` until they end, inf while they are not sent
+    since: np.ndarray  # [L] ns
+    end: np.ndarray  # [L] when they end, ns; NEVER
+    due: np.ndarray  # [L] when the agent looks whether they have ended, ns: at that time or before; NEVER
+    fresh: np.ndarray  # [L] flows that were never sent
+
+
+def make_shrinking(fabric: Fabric) -> Shrinking:
+    """Nothing is sent yet."""
+    lines = int(fabric.lines.of_group[0, 1])
+    return Shrinking(
+        scale=np.ones(lines),
+        need=np.full(lines, np.inf),
+        since=np.zeros(lines, np.int64),
+        end=np.full(lines, NEVER),
+        due=np.full(lines, NEVER),
+        fresh=fabric.lines.left[:lines].copy(),
+    )
+
+
+@inlined
+def shrinking_event(w, s, me):
+    """Handle the message of an agent under MADD."""
+    message = w.queue.now
+    t, kind, which = message.time[0], message.kind[0], message.a[0]
+    if kind == FLOW_END:
+        on_flow_end(w, t, me, which)
+    elif kind == LINE_END:
+        on_line_end(w, s, t, me, which)
+    elif kind == SHRINK:
+        on_shrink(w, s, t, me, which, np.int64(message.b[0]).view(np.float64))
+    else:
+        on_pace(w, s, t, me, which, np.int64(message.b[0]).view(np.float64))
+
+
+@inlined
+def scale_at(s, t, line):
+    """Return what is left at t of what the waiting flows of a line have."""
+    return s.scale[line] * (1.0 - (t - s.since[line]) / s.need[line])
+
+
+@compiled
+def on_shrink(w, s, t, me, line, need):
+    """From now on the waiting flows of a line end together, `need` ns from now; inf: they are not sent."""
+    s.scale[line] = scale_at(s, t, line)
+    s.since[line], s.need[line], s.end[line] = t, need, NEVER
+    if need < np.inf:
+        lines, flow_ids = w.fabric.lines, w.fabric.lines.flow
+        if s.fresh[line] > 0:
+            for k in range(lines.first[lines.block[line]], lines.first[lines.block[line + 1]]):
+                start_flow(w, s, t, me, line, flow_ids[k])
+        s.end[line] = t + max(np.int64(need + 0.5), 1)
+        look_at_end(w, s, t, me, line)
+
+
+@inlined
+def look_at_end(w, s, t, me, line):
+    """Look at a line when it ends; or before, and then again: ends are put off again and again."""
+    due = min(s.end[line], t + PATIENCE)
+    if s.end[line] < NEVER and due < s.due[line]:
+        s.due[line] = due
+        wake(w, due, me, LINE_END, line, NONE, NONE)
+
+
+@inlined
+def start_flow(w, s, t, me, line, flow):
+    """Note that a flow is sent, if it is for the first time."""
+    if w.sending.since[flow] == NONE:
+        w.sending.since[flow] = t
+        s.fresh[line] -= 1
+        w.counts[N_STARTED] += 1
+        if w.task_records.size > 0:
+            w.task_records.node[flow], w.task_records.start[flow] = me, t
+
+
+@compiled
+def on_pace(w, s, t, me, flow, pace):
+    """From now on a flow ends by itself, `pace` ns from now; inf: it ends with those that wait."""
+    f, line = w.sending, w.fabric.flows.line[flow, 0]
+    if f.end[flow] < NEVER:
+        f.left[flow] = max(f.left[flow] - f.rate[flow] * (t - f.since[flow]), _LEAST)
+    else:
+        f.left[flow] *= scale_at(s, t, line)
+    start_flow(w, s, t, me, line, flow)
+    f.since[flow] = t
+    if pace < np.inf:
+        f.rate[flow] = f.left[flow] / pace
+        f.end[flow] = t + np.int64(pace + 0.5)
+        await_flow_end(w, t, me, flow)
+    else:
+        f.left[flow] /= scale_at(s, t, line)
+        f.rate[flow], f.end[flow] = 0.0, NEVER
+
+
+@compiled
+def on_line_end(w, s, t, me, line):
+    """The waiting flows of a line have ended, unless they have been told another end since this one was foreseen."""
+    if s.due[line] != t:
+        return
+    s.due[line] = NEVER
+    if s.end[line] != t:
+        look_at_end(w, s, t, me, line)
+        return
+    s.end[line] = NEVER
+    f, lines, ended = w.sending, w.fabric.lines, 0
+    for k in range(lines.first[lines.block[line]], lines.first[lines.block[line + 1]]):
+        flow = lines.flow[k]
+        if f.left[flow] > 0.0 and f.end[flow] == NEVER:
+            f.left[flow] = 0.0
+            ended += 1
+            if w.task_records.size > 0:
+                w.task_records.finish[flow] = t
+    if ended > 0:
+        w.counts[N_FINISHED] += ended
+        send(w, t, me, w.nodes.size, LINE_DONE, line, t, ended, NONE)

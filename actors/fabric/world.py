@@ -1,0 +1,199 @@
+"""The state of one partition of coflows: agents at the ports, and the coordinator of the switch.
+
+To what hosts a partition a coflow is a job and its flows are tasks: `CoflowWorld` has what `actors.kernel` and
+`actors.hosting` look for under the same names. An agent is a machine: it sends the flows that enter the switch by its
+port, and what they have left is known to it alone (`Sending`). What the coordinator knows and reckons with is in
+`fabric`: without delays and costs both are equal.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.dynamics import no_faults
+from actors.fabric.intervals import Intervals, make_intervals
+from actors.fabric.ports import Fabric, build_fabric, merge_parallel
+from actors.kernel.compiled import entry, inlined
+from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, make_cost
+from actors.kernel.faults import Faults
+from actors.kernel.queue import ARRIVAL, MOST_ACTORS, NONE, Network, Queue, make_queue, records, wake
+from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
+from actors.setting import Costs, Setting
+from workloads.coflows import CoflowArrays, CoflowWorkload
+from workloads.errors import InputError
+
+NS = 1_000_000_000
+
+# What is counted over the run; the first six as job schedulers have them, of flows, which have one class.
+COUNTERS = (
+    "arrived_short",
+    "arrived_long",
+    "started_short",
+    "started_long",
+    "finished_short",
+    "finished_long",
+    "updates",  # messages from agents that the coordinator has heard
+    "decisions",  # schedules that it has made
+    "schedules",  # agents that such a decision told anything, all decisions together
+    "rates",  # rates that it told them
+    "stale_rates",  # rates of flows that had ended meanwhile
+    "demotions",  # coflows that went to another queue
+    "pilots",  # flows that were sent ahead of their coflow's others
+    "intervals",  # scheduling intervals from the first arrival on
+    "intervals_missed",  # in which the coordinator had more to do than it had time
+    "intervals_without_rates",  # in which it sent no schedule
+    "agents_heard",  # agents heard in an interval, all intervals together
+)
+N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
+(
+    N_UPDATES,
+    N_DECISIONS,
+    N_SCHEDULES,
+    N_RATES,
+    N_STALE,
+    N_DEMOTIONS,
+    N_PILOTS,
+    N_INTERVALS,
+    N_MISSED,
+    N_WITHOUT,
+    N_HEARD,
+) = range(6, len(COUNTERS))
+
+
+class Sending(NamedTuple):
+    """What agents know of F flows: each the row of the agent at the flow's ingress port."""
+
+    left: np.ndarray  # [F] bytes at `since`, float64
+    rate: np.ndarray  # [F] bytes per ns, 0.0 while the flow does not run
+    since: np.ndarray  # [F] ns, NONE before it was ever sent
+    end: np.ndarray  # [F] when it ends at this rate, ns; NEVER where it does not run
+
+
+class Prices(NamedTuple):
+    """What the coordinator's work costs it, ns."""
+
+    update: int  # a message from an agent
+    flow: int  # a flow that a decision gives a rate
+    coflow: int  # a coflow that a decision puts in order
+    schedule: int  # an agent that is told
+
+
+class Ends(NamedTuple):
+    """Coflows as jobs have it: first start, last end, and what is left."""
+
+    start: np.ndarray
+    finish: np.ndarray
+    unfinished: np.ndarray
+
+
+class CoflowWorld(NamedTuple):
+    """All that agents and coordinators work on; P agents, C coflows, F flows."""
+
+    queue: Queue
+    network: Network
+    work: np.recarray  # [C] JOB_INFO
+    nodes: np.recarray  # [P] ACTOR, of which agents use `seq` alone
+    entries: np.recarray  # an empty pool: ports have no queues of tasks
+    counts: np.ndarray  # [len(COUNTERS)]
+    task_records: np.recarray  # [F] TASK_RECORD, empty where flows are not recorded
+    cost: Cost
+    faults: Faults
+    fabric: Fabric  # the coordinator's
+    sending: Sending  # the agents'
+    intervals: Intervals
+    prices: Prices
+    row_of_flow: np.ndarray  # [flows of the workload] read-only, which flow of the fabric each is
+    seed: int
+
+    @property
+    def jobs(self) -> Ends:
+        """What is known of coflows, under the names that jobs have."""
+        coflows = self.fabric.coflows
+        return Ends(coflows.start, coflows.finish, coflows.left)
+
+    def records_by_task(self) -> np.recarray:
+        """[flows of the workload] the records of flows in the order of the workload."""
+        return self.task_records[self.row_of_flow].view(np.recarray)
+
+
+def build_world(
+    setting: Setting, *, interval_s: float, pilots: np.ndarray | None = None, most_sends: int | None = None
+) -> CoflowWorld:
+    """Agents, coordinator, and the first registration.
+
+    Actor ids: agents 0 to P - 1, the coordinator, then the listener, which nobody speaks to.
+
+    Args:
+        interval_s: the scheduling interval, by which the coordinator's work is counted.
+        pilots: [C] how many flows of each coflow may be served ahead of the others.
+        most_sends: messages that handling one event may send; by default two for each port.
+    """
+    assert isinstance(setting.workload, CoflowWorkload)
+    work, row_of_flow = merge_parallel(setting.workload.arrays())
+    row_of_flow.flags.writeable = False
+    ports = setting.cluster.num_nodes
+    table = records(ACTOR, ports + 2)
+    if table.size > MOST_ACTORS:
+        raise InputError(f"{table.size} actors; at most {MOST_ACTORS} have an id")
+    fabric = build_fabric(work, setting.switch.port_bytes_per_s, pilots, setting.switch.local_is_free)
+    flows = fabric.flows.size.size
+    world = CoflowWorld(
+        queue=make_queue(table.seq, room=(most_sends or 2 * int(fabric.side)) + 8),
+        network=_network(setting),
+        work=_describe(work, ports),
+        nodes=table[:ports].view(np.recarray),
+        entries=make_entries(2),
+        counts=np.zeros(len(COUNTERS), np.int64),
+        task_records=records(TASK_RECORD, 0),
+        cost=_cost(setting.costs),
+        faults=no_faults(int(work.arrival_ns[0])),
+        fabric=fabric,
+        sending=Sending(
+            fabric.flows.size.copy(), np.zeros(flows), np.full(flows, NONE), np.full(flows, NEVER)
+        ),
+        intervals=make_intervals(int(work.arrival_ns[0]), round(interval_s * NS), ports),
+        prices=_prices(setting.costs),
+        row_of_flow=row_of_flow,
+        seed=setting.seed,
+    )
+    expect_first(world)
+    return world
+
+
+@entry
+def expect_first(w):
+    """The coordinator waits for the first coflow."""
+    expect_coflow(w, w.nodes.size, 0)
+
+
+@inlined
+def expect_coflow(w, me, coflow):
+    """The registration of a coflow comes one network delay after it arrives."""
+    wake(w, w.work.submit[coflow] + w.network.delay_ns, me, ARRIVAL, coflow, NONE, NONE)
+
+
+def _describe(work: CoflowArrays, ports: int) -> np.recarray:
+    """[C] JOB_INFO: coflows as jobs of the coordinator, with flows for tasks."""
+    found = records(JOB_INFO, work.arrival_ns.size)
+    found.submit[:], found.home[:] = work.arrival_ns, ports
+    found.first_task[:], found.end_task[:] = work.first_flow[:-1], work.first_flow[1:]
+    found.flags.writeable = False
+    return found
+
+
+def _network(setting: Setting) -> Network:
+    """The network in ns: all agents are equally far from the coordinator, so that a schedule reaches them together."""
+    delay = round(setting.network.delay_s * NS)
+    return Network(delay, delay, 0.0, np.zeros(0, np.int64), setting.seed, 0)
+
+
+def _cost(costs: Costs) -> Cost:
+    """The cost model; what is `fixed` is charged by what the coordinator does (`Prices`), not by message."""
+    models = {"none": NO_COST, "fixed": FIXED, "recorded": RECORDED, "measured": MEASURED}
+    return make_cost(models[costs.model], 2, recorded=costs.recorded)
+
+
+def _prices(costs: Costs) -> Prices:
+    """Fixed costs in ns."""
+    each = (costs.per_update_s, costs.per_flow_s, costs.per_coflow_s, costs.per_schedule_s)
+    return Prices(*(round(price * NS) for price in each))

@@ -1,0 +1,1 @@
+"""Schedulers of coflows: a coflow is a set of flows across the switch, and is done when its last flow is."""

@@ -1,0 +1,232 @@
+"""Aalo: coflows sink through priority queues as they send (Chowdhury, Stoica; SIGCOMM 2015), non-clairvoyant.
+
+No size is known in advance. A coflow starts in the highest queue, and is moved down when it has sent more than the
+queue's limit: discretized coflow-aware least-attained service (D-CLAS). Small coflows end in high queues.
+
+1. A coflow registers: it enters the first queue.
+2. Every `interval_s` agents report what coflows have sent. Those that have sent more than their queue's limit go to the
+   tail of the queue of what they have sent.
+3. Queues in their order, in a queue first in, first out: each flow in turn gets both of its ports if they are free.
+   Queues share time (`actors.fabric.queues`): the one whose slot it is goes first.
+4. The agents are told what has started and stopped. A port whose flow has ended waits for the next interval.
+
+The coordinator wakes only at those multiples of the interval at which something can change: the reports that would
+bring it nothing new are counted, and where costs are charged it wakes at all of them. O(active coflows + lines of those
+that change their queue) a decision, O(words of a line) a flow that starts or stops.
+
+`aalo-oracle` knows each coflow's size, and puts it into its last queue at once (Philae, section 8.4).
+
+**Deviations from the paper.** Within a queue and at a port, flows have the whole port one after another, as in the
+Philae authors' experiments, not equal shares; queues share time in slots and not bandwidth. `starvation="strict"` is
+CoflowSim's.
+
+References: doi 10.1145/2785956.2787480
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.agent import agent_event
+from actors.fabric.coordinator import (
+    Agenda,
+    end_greedy,
+    forget_ended,
+    hear_of_end,
+    is_due,
+    make_agenda,
+    register,
+    tell_greedy,
+    want_decision,
+)
+from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group
+from actors.fabric.intervals import charge, enter_interval
+from actors.fabric.messages import FLOW_DONE
+from actors.fabric.ports import bytes_sent
+from actors.fabric.queues import (
+    QUEUE_PARAMETERS,
+    Queues,
+    enter,
+    leave,
+    make_queues,
+    next_tick,
+    queue_of,
+    rank,
+    turn,
+)
+from actors.fabric.ranking import Ranking, make_ranking
+from actors.fabric.world import N_DEMOTIONS, N_INTERVALS, build_world
+from actors.kernel.compiled import compiled, entry
+from actors.kernel.cost import NO_COST, take
+from actors.kernel.queue import ARRIVAL, RUNNING
+from actors.kernel.world import NEVER
+from actors.schedulers.policy import Scheduler
+
+_FIRST = np.int64(0)
+
+
+class State(NamedTuple):
+    """What the coordinator keeps."""
+
+    agenda: Agenda
+    ranking: Ranking
+    matching: Matching
+    queues: Queues
+    size: np.ndarray  # [C] bytes, of the oracle; empty without it
+    learned: np.ndarray  # [C] when a coflow came to the queue that it is in, ns
+    learned_bytes: np.ndarray  # [C] float64, what it had sent then
+
+
+@compiled
+def on_arrival(w, p, t, coflow):
+    """Step 1: enter the first queue, or the last one at once; what is new is looked at when the interval ends."""
+    enter_interval(w, t, p.matching.running[0], N_INTERVALS)
+    if register(w, p.agenda, t, coflow):
+        queue = _FIRST if p.size.size == 0 else queue_of(p.queues, p.size[coflow])
+        enter(p.queues, coflow, queue)
+        p.learned[coflow] = w.fabric.coflows.arrival[coflow]
+    want_decision(w, p.agenda, next_tick(t, p.queues.interval))
+
+
+@compiled
+def on_flow_done(w, p, t, flow, ended):
+    """A flow has ended; its ports are given away when the interval ends."""
+    hear_of_end(w, t, p.matching.running[0], flow)
+    if end_greedy(w, p.ranking, p.matching, flow, ended):
+        leave(p.queues, w.fabric.flows.coflow[flow])
+    want_decision(w, p.agenda, next_tick(t, p.queues.interval))
+
+
+@compiled
+def on_tick(w, p, t):
+    """Steps 2 to 4."""
+    q, r, m = p.queues, p.ranking, p.matching
+    enter_interval(w, t, m.running[0], N_INTERVALS)
+    charge(w, w.prices.update * m.running[0])
+    count = forget_ended(w, p.agenda)
+    if p.size.size == 0:
+        demote(w, p, t)
+    turn(q, t)
+    holds = t + w.network.delay_ns
+    for i in range(count):
+        coflow = p.agenda.active[i]
+        level = rank(q, coflow)
+        if level != r.level[coflow]:
+            move_group(w.fabric, r, m, holds, coflow, level)
+    fill_ports(w.fabric, r, m, holds)
+    tell_greedy(w, m, t, count)
+    if count > 0:
+        following = next_tick(t + 1, q.interval)
+        if w.cost.model == NO_COST:
+            following = max(following, min(q.clock[2], next_crossing(w, p, t)))
+        want_decision(w, p.agenda, following)
+
+
+@compiled
+def demote(w, p, t):
+    """Step 2: move each coflow to the queue of what it had sent when the agents reported."""
+    q = p.queues
+    for i in range(p.agenda.used[0]):
+        coflow = p.agenda.active[i]
+        sent = bytes_sent(w.fabric.coflows, t - w.network.delay_ns, coflow)
+        queue = queue_of(q, sent)
+        if queue > q.queue[coflow]:
+            enter(q, coflow, queue)
+            w.counts[N_DEMOTIONS] += 1
+            p.learned[coflow], p.learned_bytes[coflow] = t, sent
+
+
+@compiled
+def next_crossing(w, p, t):
+    """Return the first multiple of the interval at which a coflow is known to have sent more than its queue takes."""
+    q, coflows, first = p.queues, w.fabric.coflows, NEVER
+    known = t - w.network.delay_ns
+    if p.size.size > 0:
+        return first
+    for i in range(p.agenda.used[0]):
+        coflow = p.agenda.active[i]
+        limit = q.limit[q.queue[coflow]]
+        if coflows.rate[coflow] > 1e-12 and limit < np.inf:
+            in_ns = max((limit - bytes_sent(coflows, known, coflow)) / coflows.rate[coflow], 0.0)
+            if in_ns < 1e18:
+                first = min(first, next_tick(t + np.int64(in_ns) + 1, q.interval))
+    return first
+
+
+@entry
+def advance(w, p, until, most):
+    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    message = w.queue.now
+    for _ in range(most):
+        why = take(w, until)
+        if why != RUNNING:
+            return why
+        t, kind, me = message.time[0], message.kind[0], message.dst[0]
+        if me < w.nodes.size:
+            agent_event(w, me)
+        elif kind == FLOW_DONE:
+            on_flow_done(w, p, t, message.a[0], message.b[0])
+        elif kind == ARRIVAL:
+            on_arrival(w, p, t, message.a[0])
+        elif is_due(w, p.agenda):
+            on_tick(w, p, t)
+    return RUNNING
+
+
+def make_state(setting, world, size):
+    """The coordinator at time 0."""
+    fabric, coflows = world.fabric, world.work.size
+    return State(
+        agenda=make_agenda(coflows),
+        ranking=make_ranking(fabric),
+        matching=make_matching(fabric),
+        queues=make_queues(coflows, setting.parameters),
+        size=size,
+        learned=np.full(coflows, NEVER),
+        learned_bytes=np.zeros(coflows),
+    )
+
+
+def build(setting):
+    """The world and the coordinator's state at time 0."""
+    world = build_world(setting, interval_s=setting.parameters["interval_s"])
+    return world, make_state(setting, world, np.zeros(0))
+
+
+def build_oracle(setting):
+    """The same where the coordinator knows sizes."""
+    world = build_world(setting, interval_s=setting.parameters["interval_s"])
+    work = setting.workload.arrays()
+    return world, make_state(setting, world, np.add.reduceat(work.size_bytes, work.first_flow[:-1]))
+
+
+def series(setting, state):
+    """When each coflow came to its last queue, and what it had sent by then."""
+    return {
+        "learned_ns": np.where(state.learned == NEVER, -1, state.learned),
+        "learned_bytes": state.learned_bytes.copy(),
+        "estimated_bytes": np.full(state.learned.size, np.nan),
+    }
+
+
+AALO = Scheduler(
+    name="aalo",
+    title="coflows sink through priority queues as they send",
+    paper="Chowdhury, Stoica, SIGCOMM 2015, doi 10.1145/2785956.2787480",
+    parameters=QUEUE_PARAMETERS,
+    build=build,
+    advance=advance,
+    family="coflows",
+    series=series,
+)
+
+AALO_ORACLE = Scheduler(
+    name="aalo-oracle",
+    title="aalo that puts each coflow into its last queue at once",
+    paper="Jajoo, Gandhi, Hu, ATC 2019, section 8.4",
+    parameters=QUEUE_PARAMETERS,
+    build=build_oracle,
+    advance=advance,
+    family="coflows",
+    series=series,
+)

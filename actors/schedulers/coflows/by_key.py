@@ -1,0 +1,80 @@
+"""Coflows by what they are from the beginning: the first, shortest, narrowest or lightest first (Varys, SIGCOMM 2014).
+
+These are what Varys was compared with: each looks at one side of a coflow alone. Clairvoyant, but for `fifo`'s order.
+
+1. A coflow registers, and has its key: of `fifo` its number in the order of registration; of `scf` its length, which
+   is its largest flow; of `ncf` its width, the lesser of its numbers of senders and receivers; of `lcf` its bytes.
+2. When one has come or ended, all that are there are put in order of their keys; of equal ones the first to come goes
+   first.
+3. With `rates="madd"` each in order takes what lets all its flows end together, as soon as what those before it leave
+   at its slowest port allows; a coflow that finds a port full takes nothing. What is left then goes to single flows,
+   in order, each as much as both of its ports have. When such a flow ends, what it had goes to those that wait there.
+4. With `rates="greedy"` each flow in order has both of its ports alone, or waits; when it ends, the next has them.
+
+MADD: O(lines of all active coflows) a decision, O(words of a line) a flow that is backfilled; what agents are told is
+as in `sebf`. Greedy: the former when the order changes, the latter for a flow that starts or stops.
+
+**Deviations from the paper.** CoflowSim, the simulator of Varys's authors, lets coflows that find a port full share
+what is left, backfills in an order of random deadlines, and leaves what a flow had unused until a coflow ends or
+comes. The authors of Philae simulate `fifo` with greedy rates.
+
+References: doi 10.1145/2619239.2626315; github.com/coflow/coflowsim
+"""
+
+from functools import partial
+
+import numpy as np
+
+from actors.fabric.ports import Fabric
+from actors.kernel.queue import NONE
+from actors.schedulers.coflows.ordered import BY_KEY, INTERVAL, RATES, advance, build_ordered
+from actors.schedulers.policy import Scheduler
+
+
+def _place(fabric: Fabric) -> np.ndarray:
+    """[C] number in the order of registration."""
+    return np.arange(fabric.coflows.arrival.size)
+
+
+def _length(fabric: Fabric) -> np.ndarray:
+    """[C] bytes of the largest flow."""
+    return np.maximum.reduceat(_crossing(fabric), fabric.coflows.first_flow[:-1])
+
+
+def _width(fabric: Fabric) -> np.ndarray:
+    """[C] senders or receivers, whichever are fewer."""
+    return np.diff(fabric.lines.of_group, axis=0).min(axis=1)
+
+
+def _weight(fabric: Fabric) -> np.ndarray:
+    """[C] bytes."""
+    return np.add.reduceat(_crossing(fabric), fabric.coflows.first_flow[:-1])
+
+
+def _crossing(fabric: Fabric) -> np.ndarray:
+    """[F] bytes that take bandwidth."""
+    return np.where(fabric.flows.line[:, 0] != NONE, fabric.flows.size, 0.0)
+
+
+def build(setting, key):
+    """The world and the coordinator's state at time 0; `key` gives the coflows' keys."""
+    return build_ordered(setting, BY_KEY, setting.parameters["rates"], key)
+
+
+FIFO, SCF, NCF, LCF = (
+    Scheduler(
+        name=name,
+        title=title,
+        paper="Chowdhury, Zhong, Stoica, SIGCOMM 2014, doi 10.1145/2619239.2626315",
+        parameters=(RATES, INTERVAL),
+        build=partial(build, key=key),
+        advance=advance,
+        family="coflows",
+    )
+    for name, title, key in (
+        ("fifo", "coflows first in, first out", _place),
+        ("scf", "the shortest coflow first, by its largest flow", _length),
+        ("ncf", "the narrowest coflow first, by its senders or receivers", _width),
+        ("lcf", "the lightest coflow first, by its bytes", _weight),
+    )
+)

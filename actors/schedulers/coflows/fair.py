@@ -1,0 +1,110 @@
+"""Fair: all flows share the ports max-min fairly, as TCP nearly does; nobody knows of coflows.
+
+There is no coordinator: rates are what the network itself gives. Every flow has a bottleneck, a port that is full
+and at which no other flow has more. This is what a fabric does without a scheduler of coflows, and what those are
+compared with.
+
+1. A coflow arrives: all its flows begin to send at once, no message is needed.
+2. When flows arrive or end, rates are max-min fair again, at that instant (`actors.fabric.fair`).
+
+A flow's rate depends on all flows of the switch, which no actor sees: the switch is one actor, and the clock
+`virtual` alone runs it. Network delay and costs of a coordinator do not apply. O(pairs of ports whose rates change)
+a decision.
+
+**Deviations.** TCP needs time to find its rate, and favours short round trips; here rates are fair at once. Flows of
+a coflow between the same two ports are one flow, which has one share.
+
+References: D. Bertsekas, R. Gallager, Data Networks, section 6.5.2; the baseline in Varys, doi
+10.1145/2619239.2626315
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from actors.fabric.agent import note_end, note_start
+from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, want_decision
+from actors.fabric.fair import Fair, add_coflow, end_due, fill, make_fair, next_due
+from actors.fabric.world import build_world
+from actors.kernel.compiled import compiled, entry
+from actors.kernel.cost import take
+from actors.kernel.queue import ARRIVAL, NONE, RUNNING
+from actors.kernel.world import NEVER
+from actors.schedulers.policy import Scheduler
+from actors.setting import Costs, Network
+
+_NO_INTERVALS_S = 1e9  # nobody looks at intervals, so let the first one last
+
+
+class State(NamedTuple):
+    """What the switch keeps."""
+
+    agenda: Agenda  # active: coflows that have arrived at this instant
+    fair: Fair
+
+
+@compiled
+def on_arrival(w, p, t, coflow):
+    """Step 1."""
+    if register(w, p.agenda, t, coflow):
+        want_decision(w, p.agenda, t)
+
+
+@compiled
+def on_change(w, p, t):
+    """Step 2: flows end, others begin, and all have their rates anew."""
+    fabric, f, new = w.fabric, p.fair, p.agenda.used
+    least = end_due(fabric, f, t)
+    for i in range(f.num_ended[0]):
+        note_end(w, t, f.ended[i])
+    for i in range(new[0]):
+        coflow, least = p.agenda.active[i], 0.0
+        add_coflow(fabric, f, t, coflow)
+        fabric.coflows.start[coflow] = t
+        for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
+            if f.pairs.of_flow[flow] != NONE:
+                note_start(w, t, flow)
+    new[0] = 0
+    fill(fabric, f, t, least)
+    following = next_due(f)
+    if following < NEVER:
+        want_decision(w, p.agenda, following)
+
+
+@entry
+def advance(w, p, until, most):
+    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    message = w.queue.now
+    for _ in range(most):
+        why = take(w, until)
+        if why != RUNNING:
+            return why
+        if message.kind[0] == ARRIVAL:
+            on_arrival(w, p, message.time[0], message.a[0])
+        elif is_due(w, p.agenda):
+            on_change(w, p, message.time[0])
+    return RUNNING
+
+
+def build_switch(setting):
+    """The world where coflows are known to the switch when they arrive, and nobody has to be paid for that."""
+    return build_world(
+        replace(setting, network=Network(delay_s=0.0), costs=Costs()), interval_s=_NO_INTERVALS_S
+    )
+
+
+def build(setting):
+    """The world and the switch's state at time 0."""
+    world = build_switch(setting)
+    return world, State(make_agenda(world.work.size), make_fair(world.fabric))
+
+
+FAIR = Scheduler(
+    name="fair",
+    title="max-min fair sharing between flows, as TCP nearly does",
+    paper="Bertsekas, Gallager, Data Networks, 6.5.2",
+    parameters=(),
+    build=build,
+    advance=advance,
+    family="coflows",
+    global_view=("always",),
+)

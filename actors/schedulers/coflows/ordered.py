@@ -1,0 +1,243 @@
+"""Coflows in one order, made at their arrivals and ends: the loop of fifo, scf, ncf, lcf, sebf and sincronia.
+
+They differ by what they order (`rule`, and a key for each coflow), and may differ by the rates in that order
+(`by_madd`):
+
+- *madd*: a coflow ends all its flows together, at the rates that its slowest port allows; what is left goes to single
+  flows in order (`actors.fabric.madd`). When such a flow ends, what it had goes to those that wait at its ports.
+- *greedy*: a flow has both of its ports alone, or waits (`actors.fabric.greedy`). When one ends, those of its ports go
+  to the next in order.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.agent import agent_event
+from actors.fabric.coordinator import (
+    Agenda,
+    end_greedy,
+    forget_ended,
+    hear_of_end,
+    is_due,
+    make_agenda,
+    register,
+    tell_greedy,
+    want_decision,
+)
+from actors.fabric.greedy import Matching, fill_ports, make_matching, serve_in_order, settle_all
+from actors.fabric.intervals import charge
+from actors.fabric.madd import Madd, bottleneck_ns, decide, ends_by, make_madd, progress, refill
+from actors.fabric.madd_schedule import charge_all, takes_hold, tell_times
+from actors.fabric.messages import DECIDE, FLOW_DONE, LINE_DONE
+from actors.fabric.order import Order, make_order, set_order
+from actors.fabric.queues import sort_groups
+from actors.fabric.ranking import Ranking, make_ranking
+from actors.fabric.shrinking import Shrinking, make_shrinking, shrinking_event
+from actors.fabric.sincronia import Scratch, bssi, make_scratch
+from actors.fabric.world import N_DECISIONS, build_world
+from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.cost import FIXED, take
+from actors.kernel.queue import ARRIVAL, RUNNING
+from actors.kernel.world import NEVER
+from actors.schedulers.policy import Parameter
+from workloads.errors import InputError
+
+# By what coflows are ordered: a key that they have from the beginning; how long they need alone; or Sincronia's order.
+BY_KEY, BY_BOTTLENECK, BY_BSSI = map(np.int64, range(3))
+
+INTERVAL = Parameter(
+    "interval_s", 0.008, "duration", "interval by which work is counted", low=1e-6, high=3600
+)
+RATES = Parameter(
+    "rates",
+    "madd",
+    "choice",
+    "a coflow's flows end together and what is left is backfilled, or each flow has its ports alone",
+    choices=("madd", "greedy"),
+)
+
+_NO_AGENT_REPORTS = np.int64(0)
+_NONE = np.int64(0)  # no coflow was put in order
+
+
+class State(NamedTuple):
+    """What the coordinator keeps of C coflows, and `shrinking`, which is the agents'."""
+
+    rule: np.int64
+    by_madd: bool
+    agenda: Agenda
+    order: Order
+    ranking: Ranking
+    matching: Matching  # of greedy rates
+    madd: Madd  # of MADD
+    shrinking: Shrinking
+    scratch: Scratch
+    key: np.ndarray  # [C] float64, of the rule BY_KEY
+    groups: np.ndarray  # [C] the order that is being made
+    keys: np.ndarray  # [C] float64, what they are sorted by
+    stale: np.ndarray  # [1] bool: a coflow has come, or ended, since the last order
+    ended: np.ndarray  # [1] flows whose ends were heard since the last decision, and not reckoned with
+    told: np.ndarray  # [1] how much of the last decision agents were told
+    mark: np.ndarray  # [P] scratch
+
+
+@compiled
+def on_arrival(w, p, t, coflow):
+    """A coflow is there, with the sizes of its flows."""
+    if register(w, p.agenda, t, coflow):
+        p.stale[0] = True
+        want_decision(w, p.agenda, t)
+
+
+@compiled
+def on_flow_done(w, p, t, flow, ended):
+    """A flow has ended by itself, perhaps with its coflow."""
+    hear_of_end(w, t, _NO_AGENT_REPORTS, flow)
+    if not p.by_madd:
+        if end_greedy(w, p.ranking, p.matching, flow, ended):
+            p.stale[0] = True
+        want_decision(w, p.agenda, t)
+    elif w.fabric.flows.finish[flow] == NEVER:
+        p.ended[0] += 1
+        want_decision(w, p.agenda, t)
+
+
+@compiled
+def on_line_done(w, p, t, line):
+    """Under MADD what a port had of a coflow has ended, and so has the coflow."""
+    lines = w.fabric.lines
+    hear_of_end(w, t, _NO_AGENT_REPORTS, lines.flow[lines.first[lines.block[line]]])
+    if w.fabric.coflows.left[lines.group[line]] > 0:
+        want_decision(w, p.agenda, t)
+
+
+@compiled
+def put_in_order(w, p, count):
+    """Order the coflows that are there, by what they have left when the order will hold."""
+    for i in range(count):
+        coflow = p.agenda.active[i]
+        p.groups[i], p.keys[i] = coflow, p.key[coflow]
+        if p.rule == BY_BOTTLENECK:
+            p.keys[i] = bottleneck_ns(w.fabric, p.madd, coflow)
+    if p.rule == BY_BSSI:
+        bssi(w.fabric, p.scratch, p.groups, count)
+    else:
+        sort_groups(p, count)
+
+
+@compiled
+def decide_greedy(w, p, t):
+    """Make the order anew if a coflow has come or ended, serve it, and tell the agents."""
+    fabric, r, m, count = w.fabric, p.ranking, p.matching, _NONE
+    holds = t + w.network.delay_ns
+    if p.stale[0]:
+        p.stale[0] = False
+        count = forget_ended(w, p.agenda)
+        settle_all(fabric, m, holds)
+        put_in_order(w, p, count)
+        serve_in_order(fabric, r, m, holds, p.groups, count)
+    fill_ports(fabric, r, m, holds)
+    tell_greedy(w, m, t, count)
+
+
+@compiled
+def decide_madd(w, p, t, due):
+    """Make order and rates anew if a coflow has come, or will have ended; else give away what flows have left."""
+    fabric, order, a = w.fabric, p.order, p.madd
+    w.counts[N_DECISIONS] += 1
+    price = p.ended[0] * (w.prices.flow + w.prices.schedule) if w.cost.model == FIXED else 0
+    if p.stale[0] or ends_by(order, a, takes_hold(w, t) + price):
+        p.stale[0] = False
+        charge_all(w, p.agenda, p.mark)
+        progress(fabric, order, a, takes_hold(w, t))
+        count = forget_ended(w, p.agenda)
+        put_in_order(w, p, count)
+        set_order(order, p.groups, count)
+        decide(fabric, order, a)
+    else:
+        charge(w, price)
+        refill(fabric, order, a, takes_hold(w, t))
+    p.ended[0] = p.told[0] = 0
+    tell_times(w, a, p.told, t, due)
+
+
+@inlined
+def port_event(w, p, me):
+    """Handle the message of an agent, which obeys either kind of rates."""
+    if p.by_madd:
+        shrinking_event(w, p.shrinking, me)
+    else:
+        agent_event(w, me)
+
+
+@inlined
+def coordinator_event(w, p):
+    """Handle the message of the coordinator."""
+    message = w.queue.now
+    t, kind, a = message.time[0], message.kind[0], message.a[0]
+    if kind == FLOW_DONE:
+        on_flow_done(w, p, t, a, message.b[0])
+    elif kind == LINE_DONE:
+        on_line_done(w, p, t, a)
+    elif kind == ARRIVAL:
+        on_arrival(w, p, t, a)
+    elif kind != DECIDE:
+        tell_times(w, p.madd, p.told, t, a)
+    elif is_due(w, p.agenda):
+        if p.by_madd:
+            decide_madd(w, p, t, a)
+        else:
+            decide_greedy(w, p, t)
+
+
+@entry
+def advance(w, p, until, most):
+    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    for _ in range(most):
+        why = take(w, until)
+        if why != RUNNING:
+            return why
+        if w.queue.now.dst[0] < w.nodes.size:
+            port_event(w, p, w.queue.now.dst[0])
+        else:
+            coordinator_event(w, p)
+    return RUNNING
+
+
+def build_ordered(setting, rule, rates, key=None):
+    """The world and the coordinator's state at time 0.
+
+    Args:
+        rates: "madd" or "greedy".
+        key: of the rule BY_KEY: fabric -> [C] keys; the least comes first.
+
+    Raises:
+        InputError: under MADD what a decision costs must be known before it is made.
+    """
+    model = setting.costs.model
+    if rates == "madd" and model not in ("none", "fixed"):
+        raise InputError(
+            f"{setting.scheduler.name} with MADD's rates must know what a decision costs before it is made, and"
+            f" cost.model is {model}; use cost.model fixed"
+        )
+    world = build_world(setting, interval_s=setting.parameters["interval_s"])
+    fabric, coflows = world.fabric, world.work.size
+    return world, State(
+        rule=rule,
+        by_madd=rates == "madd",
+        agenda=make_agenda(coflows),
+        order=make_order(fabric),
+        ranking=make_ranking(fabric),
+        matching=make_matching(fabric),
+        madd=make_madd(fabric),
+        shrinking=make_shrinking(fabric),
+        scratch=make_scratch(fabric),
+        key=np.zeros(coflows) if key is None else key(fabric).astype(np.float64),
+        groups=np.zeros(coflows, np.int64),
+        keys=np.zeros(coflows),
+        stale=np.zeros(1, np.bool_),
+        ended=np.zeros(1, np.int64),
+        told=np.zeros(1, np.int64),
+        mark=np.zeros(world.nodes.size, np.int64),
+    )

@@ -1,0 +1,382 @@
+"""A user's own coordinator of coflows: a small class in plain Python that orders coflows, or sets the rates of flows.
+
+    class SmallestFirst:
+        def order(self, coflows, now_s):
+            return np.argsort(coflows.bytes_sent, kind="stable")
+
+    class EqualShares:
+        def rates(self, coflows, flows, now_s):
+            ...  # bytes per second for each flow
+
+With `order` each flow in turn gets both of its ports if they are free, and what a flow that has ended leaves goes to
+the next in order at once. With `rates` nothing changes until the class is asked again. It is asked when a coflow has
+been registered or has ended (with `rates`, also when a flow has), or every `interval_s`, an attribute of the class.
+
+The kernel hands the decision out to Python, tells the agents what has changed, and goes on. What the class sees is what
+the coordinator was told and reckons with; sizes only if its attribute `clairvoyant` is true.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actors.fabric.agent import agent_event
+from actors.fabric.coordinator import (
+    Agenda,
+    count_told,
+    end_greedy,
+    forget_ended,
+    hear_of_end,
+    is_due,
+    make_agenda,
+    register,
+    tell_greedy,
+    want_decision,
+)
+from actors.fabric.greedy import Matching, fill_ports, make_matching, serve_in_order
+from actors.fabric.intervals import charge
+from actors.fabric.messages import FLOW_DONE, SET_RATE
+from actors.fabric.ports import change_rate
+from actors.fabric.queues import next_tick
+from actors.fabric.ranking import Ranking, make_ranking
+from actors.fabric.world import N_DECISIONS, N_RATES, N_SCHEDULES, build_world
+from actors.kernel.compiled import compiled, direct, entry
+from actors.kernel.cost import take
+from actors.kernel.queue import ARRIVAL, NONE, PYTHON, RUNNING, send
+from actors.kernel.world import NEVER
+from actors.schedulers.own_host import OwnHost
+from actors.schedulers.policy import Scheduler
+from workloads.errors import InputError
+from workloads.groups import rows_of_groups
+from workloads.units import parse_duration
+
+NS = 1_000_000_000
+COUNTED_S = 0.008  # the interval by which decisions at events are counted
+_NO_AGENT_REPORTS = np.int64(0)
+_SLACK = 1e-9  # of a port's speed, for what adding up rates rounds
+
+
+@dataclass(frozen=True)
+class Coflows:
+    """The coflows that are there, in order of arrival; arrays [K] without leave to write."""
+
+    coflow: np.ndarray  # place in the workload
+    arrival_s: np.ndarray
+    weight: np.ndarray
+    width: np.ndarray  # flows
+    flows_left: np.ndarray
+    bytes_sent: np.ndarray  # as the coordinator reckons
+    size_bytes: np.ndarray | None  # of the clairvoyant alone
+
+
+@dataclass(frozen=True)
+class Flows:
+    """The unfinished flows of those coflows; arrays [M] without leave to write."""
+
+    coflow: np.ndarray  # place in `Coflows`
+    ingress: np.ndarray
+    egress: np.ndarray
+    left_bytes: np.ndarray | None  # as the coordinator reckons, of the clairvoyant alone
+    ingress_bytes_per_s: np.ndarray  # [P] speeds of all ports
+    egress_bytes_per_s: np.ndarray
+
+
+class State(NamedTuple):
+    """What the coordinator keeps."""
+
+    agenda: Agenda
+    ranking: Ranking
+    matching: Matching
+    groups: np.ndarray  # [C] the order that is made
+    rate: np.ndarray  # [F] bytes per ns, as told; empty where coflows are ordered
+    wanted: np.ndarray  # [F] the same, to be told
+    since: np.ndarray  # [F] from when on
+    changed: np.ndarray  # [F] scratch
+    interval: int  # ns, 0: at events
+    asks: (
+        np.ndarray
+    )  # [1] 1: the class is asked at the next decision; 0: its order stands, and ports are given away
+
+
+@compiled
+def want(w, p, t):
+    """Ask the class at once, or when the interval ends."""
+    p.asks[0] = 1
+    want_decision(w, p.agenda, next_tick(t, p.interval) if p.interval > 0 else t)
+
+
+@compiled
+def on_flow_done(w, p, t, flow, ended):
+    """A flow has ended."""
+    coflows, flows = w.fabric.coflows, w.fabric.flows
+    hear_of_end(w, t, _NO_AGENT_REPORTS, flow)
+    if p.rate.size > 0 and p.rate[flow] > 0.0:
+        settle(w, p, ended, flow)
+        change_rate(coflows, ended, flows.coflow[flow], -p.rate[flow])
+        p.rate[flow] = p.wanted[flow] = 0.0
+    over = end_greedy(w, p.ranking, p.matching, flow, ended)
+    if over or p.rate.size > 0:
+        want(w, p, t)
+    elif p.interval == 0:
+        want_decision(w, p.agenda, t)
+
+
+@compiled
+def give_away(w, p, t):
+    """What flows have left goes to the next in order."""
+    fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
+    tell_greedy(w, p.matching, t, np.int64(0))
+
+
+@compiled
+def settle(w, p, t, flow):
+    """Account for what a flow has sent at the rate that it was told."""
+    flows, lines = w.fabric.flows, w.fabric.lines
+    sent = min(p.rate[flow] * max(t - p.since[flow], 0), flows.left[flow])
+    flows.left[flow] -= sent
+    lines.bytes[flows.line[flow, 0]] -= sent
+    lines.bytes[flows.line[flow, 1]] -= sent
+    p.since[flow] = t
+
+
+@entry
+def begin_decision(w, p):
+    """Return how many coflows are there."""
+    p.asks[0] = 0
+    return forget_ended(w, p.agenda)
+
+
+@entry
+def apply_order(w, p, t, count):
+    """Serve the first `count` of `p.groups` in their order."""
+    holds = t + w.network.delay_ns
+    serve_in_order(w.fabric, p.ranking, p.matching, holds, p.groups, count)
+    fill_ports(w.fabric, p.ranking, p.matching, holds)
+    tell_greedy(w, p.matching, t, count)
+    if p.interval > 0 and count > 0:
+        want(w, p, t + 1)
+
+
+@entry
+def apply_rates(w, p, t, count):
+    """Send the flows of the active coflows at the rates in `p.wanted`."""
+    coflows, holds, changes = w.fabric.coflows, t + w.network.delay_ns, 0
+    for i in range(count):
+        coflow = p.agenda.active[i]
+        for flow in range(coflows.first_flow[coflow], coflows.first_flow[coflow + 1]):
+            if p.wanted[flow] != p.rate[flow]:
+                p.changed[changes] = flow
+                changes += 1
+    w.counts[N_DECISIONS] += 1
+    agents = count_told(w, p.changed, changes)
+    charge(w, w.prices.coflow * count + w.prices.flow * changes + w.prices.schedule * agents)
+    holds += w.cost.handler.spent[0]
+    for k in range(changes):
+        flow = p.changed[k]
+        coflow, rate = w.fabric.flows.coflow[flow], p.wanted[flow]
+        settle(w, p, holds, flow)
+        change_rate(coflows, holds, coflow, rate - p.rate[flow])
+        coflows.start[coflow] = min(coflows.start[coflow], holds)
+        p.rate[flow] = rate
+        bits = np.float64(rate).view(np.int64)
+        send(w, t, w.nodes.size, w.fabric.flows.source[flow], SET_RATE, flow, bits, NONE, NONE)
+    w.counts[N_RATES] += changes
+    w.counts[N_SCHEDULES] += agents
+    w.intervals.now[2] += agents
+    if p.interval > 0 and count > 0:
+        want(w, p, t + 1)
+
+
+@entry
+def advance(w, p, until, most):
+    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    message = w.queue.now
+    for _ in range(most):
+        why = take(w, until)
+        if why != RUNNING:
+            return why
+        t, kind, me = message.time[0], message.kind[0], message.dst[0]
+        if me < w.nodes.size:
+            agent_event(w, me)
+        elif kind == FLOW_DONE:
+            on_flow_done(w, p, t, message.a[0], message.b[0])
+        elif kind == ARRIVAL:
+            if register(w, p.agenda, t, message.a[0]):
+                want(w, p, t)
+        elif is_due(w, p.agenda):
+            if p.asks[0] == 1:
+                return PYTHON
+            give_away(w, p, t)
+    return RUNNING
+
+
+def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
+    """A scheduler of a user's object or class that has `order(coflows, now_s)` or `rates(coflows, flows, now_s)`.
+
+    A class is made anew for each emulation, without arguments; an object is copied. A method `start(num_ports,
+    seed)`, if there is one, is called first.
+
+    Raises:
+        InputError: its `interval_s` is no duration.
+    """
+    kind = own if isinstance(own, type) else type(own)
+    name = name or getattr(own, "name", None) or kind.__name__
+    interval = getattr(own, "interval_s", None)
+    interval_s = 0.0 if interval is None else parse_duration(interval, f"interval_s of scheduler {name}")
+    if interval is not None and interval_s < 1e-6:
+        raise InputError(f"scheduler {name}: interval_s is {interval!r}; the least is 1 us")
+    rated = callable(getattr(own, "rates", None))
+
+    def build(setting: Any) -> Any:
+        sends = setting.num_tasks if rated else None
+        world = build_world(setting, interval_s=interval_s or COUNTED_S, most_sends=sends)
+        fabric, coflows = world.fabric, world.work.size
+        flows = fabric.flows.size.size if rated else 0
+        return world, State(
+            agenda=make_agenda(coflows),
+            ranking=make_ranking(fabric),
+            matching=make_matching(fabric),
+            groups=np.zeros(coflows, np.int64),
+            rate=np.zeros(flows),
+            wanted=np.zeros(flows),
+            since=np.zeros(flows, np.int64),
+            changed=np.zeros(flows, np.int64),
+            interval=round(interval_s * NS),
+            asks=np.zeros(1, np.int64),
+        )
+
+    return Scheduler(
+        name=name,
+        title=(kind.__doc__ or "a user's coordinator of coflows").strip().splitlines()[0],
+        paper="-",
+        parameters=(),
+        build=build,
+        advance=advance,
+        family="coflows",
+        host=lambda setting: Host(own, name, setting.cluster.num_nodes, setting.seed),
+        remade=(wrap_own_coflows, (own, name)),
+    )
+
+
+class Host(OwnHost):
+    """The Python side of an emulation: asks the user's class for an order, or for rates."""
+
+    def compile(self, world: Any, state: State) -> None:
+        """Compile what it calls."""
+        number = np.int64(0)
+        direct(begin_decision, world, state)
+        direct(apply_order if state.rate.size == 0 else apply_rates, world, state, number, number)
+
+    def __call__(self, world: Any, state: State) -> None:
+        """Answer the decision that is due."""
+        t = np.int64(world.queue.now[0].time)
+        count = begin_decision(world, state)
+        active = state.agenda.active[:count].copy()
+        coflows = self._coflows(world, active, t)
+        if state.rate.size == 0:
+            order = self.ask("order", coflows, int(t) / NS) if count else np.zeros(0, np.int64)
+            state.groups[:count] = active[self._checked_order(order, count)]
+            apply_order(world, state, t, np.int64(count))
+            return
+        of_active = rows_of_groups(np.diff(world.fabric.coflows.first_flow), active)
+        flow = of_active[world.fabric.flows.finish[of_active] == NEVER]
+        if flow.size:
+            flows = self._flows(world, state, active, flow, t)
+            rates = self.ask("rates", coflows, flows, int(t) / NS)
+            state.wanted[flow] = self._checked_rates(rates, world.fabric, flow) / NS
+        apply_rates(world, state, t, np.int64(count))
+
+    @property
+    def _clairvoyant(self) -> bool:
+        return bool(getattr(self.scheduler, "clairvoyant", False))
+
+    def _coflows(self, world: Any, active: np.ndarray, t: np.int64) -> Coflows:
+        """The coordinator's picture of the active coflows."""
+        coflows = world.fabric.coflows
+        first = coflows.first_flow
+        sent = coflows.sent[active] + coflows.rate[active] * (
+            t - world.network.delay_ns - coflows.since[active]
+        )
+        sizes = None
+        if self._clairvoyant:
+            sizes = _read_only(np.add.reduceat(world.fabric.flows.size, first[:-1])[active])
+        return Coflows(
+            coflow=_read_only(active),
+            arrival_s=_read_only(coflows.arrival[active] / NS),
+            weight=_read_only(coflows.weight[active]),
+            width=_read_only(first[active + 1] - first[active]),
+            flows_left=_read_only(coflows.left[active]),
+            bytes_sent=_read_only(np.maximum(sent, 0.0)),
+            size_bytes=sizes,
+        )
+
+    def _flows(self, world: Any, state: State, active: np.ndarray, flow: np.ndarray, t: np.int64) -> Flows:
+        """The coordinator's picture of their unfinished flows."""
+        fabric, ports = world.fabric, world.nodes.size
+        flows, side = fabric.flows, int(fabric.side)
+        left = None
+        if self._clairvoyant:
+            sent = state.rate[flow] * np.maximum(t - state.since[flow], 0)
+            left = _read_only(np.maximum(flows.left[flow] - sent, 0.0))
+        return Flows(
+            coflow=_read_only(np.searchsorted(active, flows.coflow[flow])),
+            ingress=_read_only(flows.source[flow]),
+            egress=_read_only(flows.sink[flow] - side),
+            left_bytes=left,
+            ingress_bytes_per_s=_read_only(fabric.speed[:ports] * NS),
+            egress_bytes_per_s=_read_only(fabric.speed[side : side + ports] * NS),
+        )
+
+    def _checked_order(self, order: Any, count: int) -> np.ndarray:
+        """The order as places of coflows.
+
+        Raises:
+            InputError: it is not a permutation of them.
+        """
+        found = np.asarray(order)
+        if found.shape != (count,) or (count and found.dtype.kind not in "iu"):
+            raise InputError(
+                f"scheduler {self.name}: order() returned {found.dtype} of shape {found.shape} for {count} coflows;"
+                " it must return their places 0, 1, ..., the first to be served first"
+            )
+        if not np.array_equal(np.sort(found), np.arange(count)):
+            raise InputError(
+                f"scheduler {self.name}: order() returned {found.tolist()[:8]}; each of 0 to {count - 1} must be there"
+                " once"
+            )
+        return found.astype(np.int64)
+
+    def _checked_rates(self, rates: Any, fabric: Any, flow: np.ndarray) -> np.ndarray:
+        """The rates in bytes per second.
+
+        Raises:
+            InputError: one is no rate, or a port would carry more than it can.
+        """
+        try:
+            found = np.asarray(rates, np.float64)
+        except (TypeError, ValueError):
+            found = np.full(0, np.nan)
+        if found.shape != flow.shape or not (np.isfinite(found).all() and (found >= 0).all()):
+            raise InputError(
+                f"scheduler {self.name}: rates() returned what is not one rate, 0 or more bytes per second, for each of"
+                f" {flow.size} flows"
+            )
+        for what, port, shift in (
+            ("ingress", fabric.flows.source, 0),
+            ("egress", fabric.flows.sink, int(fabric.side)),
+        ):
+            load = np.bincount(port[flow], found, minlength=fabric.speed.size) / NS
+            over = np.flatnonzero(load > fabric.speed * (1 + _SLACK))
+            if over.size:
+                raise InputError(
+                    f"scheduler {self.name}: rates() gives {what} port {over[0] - shift} {load[over[0]] * NS:.6g} bytes"
+                    f" per second, and it carries {fabric.speed[over[0]] * NS:.6g}"
+                )
+        return found
+
+
+def _read_only(column: np.ndarray) -> np.ndarray:
+    column = np.array(column)
+    column.flags.writeable = False
+    return column

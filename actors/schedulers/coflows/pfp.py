@@ -1,0 +1,104 @@
+"""Per-flow prioritisation: the flow with the least left goes first, pFabric's ideal; clairvoyant.
+
+There is no coordinator: priorities are in the packets, and the network serves them. Among single flows this is
+nearly the best that there is; what it lacks is that a coflow is as slow as its last flow.
+
+1. A coflow arrives: each of its flows is known to its two ports at once, with its size.
+2. When flows arrive or end, the flow with the least left has both of its ports, at full speed; then the one with
+   the least left of those whose ports are both free, and so on (`actors.fabric.pfp`).
+
+Who is served depends on all flows of the switch, which no actor sees: the switch is one actor, and the clock
+`virtual` alone runs it. Network delay and costs of a coordinator do not apply. O(pairs of ports that are looked
+through) a decision.
+
+References: M. Alizadeh et al., pFabric, SIGCOMM 2013, doi 10.1145/2486001.2486031, section 3 (the ideal algorithm)
+"""
+
+from typing import NamedTuple
+
+from actors.fabric.agent import note_end, note_start
+from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, want_decision
+from actors.fabric.ends import next_end
+from actors.fabric.pfp import Shortest, arrive, end_flow, make_shortest, match
+from actors.kernel.compiled import compiled, entry
+from actors.kernel.cost import take
+from actors.kernel.queue import ARRIVAL, NONE, RUNNING
+from actors.kernel.world import NEVER
+from actors.schedulers.coflows.fair import build_switch
+from actors.schedulers.policy import Scheduler
+
+
+class State(NamedTuple):
+    """What the switch keeps."""
+
+    agenda: Agenda  # active: coflows that have arrived at this instant
+    shortest: Shortest
+
+
+@compiled
+def on_arrival(w, p, t, coflow):
+    """Step 1."""
+    if register(w, p.agenda, t, coflow):
+        want_decision(w, p.agenda, t)
+
+
+@compiled
+def on_change(w, p, t):
+    """Step 2: flows end, others arrive, and the shortest are served."""
+    fabric, s, new = w.fabric, p.shortest, p.agenda.used
+    while next_end(fabric.flows, s.ends) == t:
+        flow = s.ends.flow[0]
+        end_flow(fabric, s, t, flow)
+        note_end(w, t, flow)
+    if new[0] > 0:
+        arrive(fabric, s, t, p.agenda.active[0], p.agenda.active[new[0] - 1])
+        new[0] = 0
+    match(fabric, s, t)
+    for i in range(s.num_served[0]):
+        start(w, t, s.served[i])
+    following = next_end(fabric.flows, s.ends)
+    if following < NEVER:
+        want_decision(w, p.agenda, following)
+
+
+@compiled
+def start(w, t, flow):
+    """A flow is served, perhaps not for the first time."""
+    coflows, coflow = w.fabric.coflows, w.fabric.flows.coflow[flow]
+    if w.sending.since[flow] == NONE:
+        note_start(w, t, flow)
+    w.sending.since[flow] = t
+    coflows.start[coflow] = min(coflows.start[coflow], t)
+
+
+@entry
+def advance(w, p, until, most):
+    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    message = w.queue.now
+    for _ in range(most):
+        why = take(w, until)
+        if why != RUNNING:
+            return why
+        if message.kind[0] == ARRIVAL:
+            on_arrival(w, p, message.time[0], message.a[0])
+        elif is_due(w, p.agenda):
+            on_change(w, p, message.time[0])
+    return RUNNING
+
+
+def build(setting):
+    """The world and the switch's state at time 0."""
+    world = build_switch(setting)
+    return world, State(make_agenda(world.work.size), make_shortest(world.fabric))
+
+
+PFP = Scheduler(
+    name="pfp",
+    title="shortest remaining flow first, pFabric's ideal",
+    paper="Alizadeh et al., SIGCOMM 2013, doi 10.1145/2486001.2486031",
+    parameters=(),
+    build=build,
+    advance=advance,
+    family="coflows",
+    global_view=("always",),
+)

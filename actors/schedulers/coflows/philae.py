@@ -1,0 +1,361 @@
+"""Philae: coflow sizes learned by sampling (Jajoo, Gandhi, Hu; ATC 2019), non-clairvoyant.
+
+A few flows of a coflow, its pilots, are sent first; their mean size times the number of flows is the coflow's size.
+Then the shortest coflow goes first, by the size and by the contention at its ports.
+
+1. A coflow registers. One of up to `thin_limit` flows is thin, and all its flows are served at once, before all others,
+   those first that fewest other thin coflows meet. Of another, pilots are chosen (`philae_pilots`).
+2. Pilots are served next, first in, first out, each with all of its two ports. With `work_conservation` the other flows
+   of a coflow that is being sampled get what nobody else wants.
+3. When all pilots of a coflow have ended, its flows are taken to be as long as they were in the mean, l. It enters the
+   priority queue (`actors.fabric.queues`) of its measure, by `policy`, for n flows of which d bytes are sent:
+   A: n l.  B: n l - d.  C: the number of other coflows that share a port with it.
+   D: the sum of l c_p over its ports p with unfinished flows, c_p being the other coflows there.
+4. A coflow whose measure has changed goes to the tail of another queue, up or down. Queues in their order, in a queue
+   first in, first out: each flow in turn gets both of its ports if they are free.
+
+Decisions are made when a coflow registers or ends, when all pilots of one have ended, when a coflow is done at a port,
+and when a queue's slot is over; what a flow that ends leaves goes to the next in order at once. Agents report ends of
+flows alone.
+
+**Deviations from the paper.** c_p counts the other coflows, as the paper has it; the authors' simulator counts the
+coflow itself too: `count_itself=true`. It has no work conservation, and decides at every interval:
+`work_conservation=false`, `decide="interval"`. Policy C measures contention against limits in bytes; with the authors'
+unit of one byte (`contention_unit_bytes`) all coflows stay in the first queue, and C is first in, first out. The order
+among thin coflows is the authors'; the paper has none. `size_correction` scales the measure with what is left of the
+estimate (section 4.5, failure tolerance); without failures that is a remaining-size policy, so it is off by default.
+
+References: paper of USENIX ATC 2019, "Your Coflow has Many Flows: Sampling them for Fun and Speed"
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.agent import agent_event
+from actors.fabric.coordinator import (
+    Agenda,
+    end_greedy,
+    forget_ended,
+    hear_of_end,
+    is_due,
+    make_agenda,
+    register,
+    tell_greedy,
+    want_decision,
+)
+from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group
+from actors.fabric.messages import FLOW_DONE
+from actors.fabric.ports import bytes_sent, merge_parallel
+from actors.fabric.queues import (
+    ASIDE,
+    QUEUE_PARAMETERS,
+    RANK_SHIFT,
+    Queues,
+    leave,
+    make_queues,
+    next_tick,
+    rank,
+    turn,
+)
+from actors.fabric.ranking import Ranking, make_ranking
+from actors.fabric.world import N_PILOTS, build_world
+from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.cost import take
+from actors.kernel.queue import ARRIVAL, NONE, RUNNING
+from actors.kernel.world import NEVER
+from actors.schedulers.coflows.philae_measures import (
+    BACKFILL,
+    MAIN,
+    PILOTS,
+    B,
+    C,
+    D,
+    change_crowd,
+    count_neighbours,
+    enter_queue,
+    is_thin,
+    move,
+    note,
+    note_thin,
+)
+from actors.schedulers.coflows.philae_pilots import (
+    PILOT_PARAMETERS,
+    choose_pilots,
+    has_pilot,
+    line_at,
+    pilots_of,
+)
+from actors.schedulers.policy import Parameter, Scheduler
+
+NO_AGENT_REPORTS = np.int64(0)
+
+
+class State(NamedTuple):
+    """What the coordinator keeps of C coflows and N ports."""
+
+    agenda: Agenda
+    ranking: Ranking
+    matching: Matching
+    queues: Queues
+    policy: int  # A, B, C, D
+    thin_limit: int
+    own: int  # 1: a coflow counts itself among those at a port
+    unit: float  # bytes that a coflow counts for in policy C
+    conserves: bool
+    corrects: bool
+    by_interval: bool
+    random_ports: bool
+    pilots_left: np.ndarray  # [C]
+    pilot_bytes: np.ndarray  # [C] float64, of pilots that have ended
+    length: np.ndarray  # [C] float64, estimated bytes of a flow, 0.0 before
+    busy: np.ndarray  # [N] pilots at a port
+    crowd: np.ndarray  # [N] coflows with unfinished flows at a port
+    around: np.ndarray  # [C] that, summed over the ports of a coflow in a queue, less `own` for each
+    mark: np.ndarray  # [C] scratch: the count in which a coflow was met last
+    counted: np.ndarray  # [1] counts so far
+    there: np.ndarray  # [1] coflows that are there
+    slot: np.ndarray  # [1] the queue whose slot it was at the last decision
+    moved: np.ndarray  # [C] coflows that may have another level than at the last decision
+    num_moved: np.ndarray  # [1]
+    is_moved: np.ndarray  # [C] whether a coflow is one of them
+    learned: np.ndarray  # [C] when all pilots had ended, ns
+    learned_bytes: np.ndarray  # [C] float64, what the coflow had sent then
+
+
+@compiled
+def on_arrival(w, p, t, coflow):
+    """Steps 1 and 2."""
+    if not register(w, p.agenda, t, coflow):
+        return
+    lines = w.fabric.lines
+    p.queues.queue[coflow] = ASIDE
+    p.there[0] += 1
+    for side in range(2):
+        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+            if lines.left[line] > 0:
+                change_crowd(w, p, t, lines.port[line], 1)
+    if p.policy == C:
+        enter_queue(w, p, t, coflow)
+    elif w.fabric.coflows.left[coflow] > p.thin_limit:
+        p.pilots_left[coflow] = choose_pilots(w, p.busy, coflow, p.random_ports)
+        w.counts[N_PILOTS] += p.pilots_left[coflow]
+    note(p, coflow)
+    if is_thin(p, coflow):
+        move_group(w.fabric, p.ranking, p.matching, t, coflow, coflow)  # so that the others see it
+        for side in range(2):
+            for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+                if lines.left[line] > 0:
+                    note_thin(w, p, lines.port[line])
+    want(w, p, t)
+
+
+@inlined
+def want(w, p, t):
+    """Decide at once, or when the interval ends."""
+    want_decision(w, p.agenda, next_tick(t, p.queues.interval) if p.by_interval else t)
+
+
+@compiled
+def on_flow_done(w, p, t, flow, ended):
+    """A flow has ended: note what that teaches, and who is no longer where."""
+    fabric, flows, lines = w.fabric, w.fabric.flows, w.fabric.lines
+    hear_of_end(w, t, NO_AGENT_REPORTS, flow)
+    coflow, group = flows.coflow[flow], lines.group[flows.line[flow, 0]]
+    over = end_greedy(w, p.ranking, p.matching, flow, ended)
+    is_pilot = group != coflow
+    for side in range(2):
+        line = flows.line[flow, side]
+        port = flows.source[flow] if side == 0 else flows.sink[flow]
+        if is_pilot:
+            p.busy[port] -= 1
+            line = line_at(lines, coflow, side, port)
+        if lines.left[line] == 0 and (
+            p.pilots_left[coflow] == 0 or not has_pilot(fabric, coflow, side, port)
+        ):
+            if p.queues.queue[coflow] >= 0:
+                p.around[coflow] -= p.crowd[port] - p.own
+                if p.policy == D and not over:
+                    move(w, p, t, coflow)
+            change_crowd(w, p, t, port, -1)
+            if is_thin(p, coflow):
+                note_thin(w, p, port)
+    if is_pilot:
+        p.pilots_left[coflow] -= 1
+        p.pilot_bytes[coflow] += flows.size[flow]
+        if p.pilots_left[coflow] == 0:
+            learn(w, p, t, coflow, group)
+    if over:
+        leave(p.queues, coflow)
+        p.there[0] -= 1
+        want(w, p, t)
+    elif p.by_interval:
+        want(w, p, t)
+    else:
+        want_decision(w, p.agenda, t)
+
+
+@compiled
+def learn(w, p, t, coflow, group):
+    """Step 3: all pilots have ended."""
+    lines, pilots = w.fabric.lines, 0
+    for line in range(lines.of_group[group, 0], lines.of_group[group + 1, 0]):
+        pilots += np.int64(lines.port[line] != NONE)
+    p.length[coflow] = p.pilot_bytes[coflow] / pilots
+    p.learned[coflow], p.learned_bytes[coflow] = t, bytes_sent(w.fabric.coflows, t, coflow)
+    if w.fabric.coflows.left[coflow] > 0:
+        enter_queue(w, p, t, coflow)
+
+
+@compiled
+def on_decide(w, p, t):
+    """Give the groups of coflows that have moved their levels, and tell the agents."""
+    q, m = p.queues, p.matching
+    if p.policy == B or p.policy == C or p.corrects:
+        for i in range(forget_ended(w, p.agenda)):
+            if q.queue[p.agenda.active[i]] >= 0:
+                move(w, p, t, p.agenda.active[i])
+    turn(q, t)
+    if q.clock[1] != p.slot[0]:
+        note_slots(w, p)
+    holds = t + w.network.delay_ns
+    for i in range(p.num_moved[0]):
+        coflow = p.moved[i]
+        p.is_moved[coflow] = False
+        if w.fabric.coflows.left[coflow] > 0:
+            set_levels(w, p, holds, coflow)
+    p.num_moved[0] = 0
+    fill_ports(w.fabric, p.ranking, m, holds)
+    tell_greedy(w, m, t, p.there[0])
+    if q.clock[2] < NEVER:
+        want_decision(w, p.agenda, q.clock[2])
+
+
+@compiled
+def note_slots(w, p):
+    """It is the turn of another queue: coflows of both queues move."""
+    q = p.queues
+    for i in range(forget_ended(w, p.agenda)):
+        queue = q.queue[p.agenda.active[i]]
+        if queue >= 0 and (queue == q.clock[1] or queue == p.slot[0]):
+            note(p, p.agenda.active[i])
+    p.slot[0] = q.clock[1]
+
+
+@compiled
+def set_levels(w, p, t, coflow):
+    """Give each group of a coflow its level: thin, pilots, by queue, being sampled."""
+    fabric, r, m = w.fabric, p.ranking, p.matching
+    if p.queues.queue[coflow] >= 0:
+        move_group(fabric, r, m, t, coflow, MAIN | rank(p.queues, coflow))
+    elif p.pilots_left[coflow] == 0:
+        thin = count_neighbours(w, p, coflow, True)
+        move_group(fabric, r, m, t, coflow, (thin << RANK_SHIFT) | coflow)
+    else:
+        move_group(fabric, r, m, t, coflow + p.mark.size, PILOTS | coflow)
+        if p.conserves:
+            move_group(fabric, r, m, t, coflow, BACKFILL | coflow)
+
+
+@entry
+def advance(w, p, until, most):
+    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    message = w.queue.now
+    for _ in range(most):
+        why = take(w, until)
+        if why != RUNNING:
+            return why
+        t, kind, me = message.time[0], message.kind[0], message.dst[0]
+        if me < w.nodes.size:
+            agent_event(w, me)
+        elif kind == FLOW_DONE:
+            on_flow_done(w, p, t, message.a[0], message.b[0])
+        elif kind == ARRIVAL:
+            on_arrival(w, p, t, message.a[0])
+        elif is_due(w, p.agenda):
+            on_decide(w, p, t)
+    return RUNNING
+
+
+def build(setting):
+    """The world and the coordinator's state at time 0."""
+    given = setting.parameters
+    pilots = pilots_of(merge_parallel(setting.workload.arrays())[0], given)
+    if given["policy"] == "C":
+        pilots[:] = 0
+    world = build_world(setting, interval_s=given["interval_s"], pilots=pilots)
+    fabric, coflows, ports = world.fabric, world.work.size, world.fabric.speed.size
+    return world, State(
+        agenda=make_agenda(coflows),
+        ranking=make_ranking(fabric),
+        matching=make_matching(fabric),
+        queues=make_queues(coflows, given),
+        policy="ABCD".index(given["policy"]),
+        thin_limit=given["thin_limit"],
+        own=int(not given["count_itself"]),
+        unit=float(given["contention_unit_bytes"]),
+        conserves=given["work_conservation"],
+        corrects=given["size_correction"],
+        by_interval=given["decide"] == "interval",
+        random_ports=given["pilot_ports"] == "random",
+        pilots_left=np.zeros(coflows, np.int64),
+        pilot_bytes=np.zeros(coflows),
+        length=np.zeros(coflows),
+        busy=np.zeros(ports, np.int64),
+        crowd=np.zeros(ports, np.int64),
+        around=np.zeros(coflows, np.int64),
+        mark=np.zeros(coflows, np.int64),
+        counted=np.zeros(1, np.int64),
+        there=np.zeros(1, np.int64),
+        slot=np.full(1, NONE),
+        moved=np.zeros(coflows, np.int64),
+        num_moved=np.zeros(1, np.int64),
+        is_moved=np.zeros(coflows, np.bool_),
+        learned=np.full(coflows, NEVER),
+        learned_bytes=np.zeros(coflows),
+    )
+
+
+def series(setting, state):
+    """When the size of each coflow was learned, what it had sent by then, and its estimate."""
+    known = state.learned < NEVER
+    width = np.diff(merge_parallel(setting.workload.arrays())[0].first_flow)
+    return {
+        "learned_ns": np.where(known, state.learned, -1),
+        "learned_bytes": np.where(known, state.learned_bytes, np.nan),
+        "estimated_bytes": np.where(known, state.length * width, np.nan),
+    }
+
+
+PHILAE = Scheduler(
+    name="philae",
+    title="sizes learned from pilot flows, then shortest coflow first by size and contention",
+    paper="Jajoo, Gandhi, Hu, ATC 2019",
+    parameters=(
+        Parameter(
+            "policy", "D", "choice", "what decides about a coflow's queue", choices=("A", "B", "C", "D")
+        ),
+        *PILOT_PARAMETERS,
+        Parameter("work_conservation", True, "bool", "idle ports serve coflows that are being sampled"),
+        Parameter("size_correction", False, "bool", "the measure shrinks with what is left of the estimate"),
+        Parameter(
+            "count_itself",
+            False,
+            "bool",
+            "a coflow counts itself among those at a port, as the authors simulate it",
+        ),
+        Parameter("contention_unit_bytes", 1, "size", "what a coflow counts for in policy C", low=1),
+        Parameter(
+            "decide",
+            "events",
+            "choice",
+            "when: at events, or at the end of intervals in which there were any",
+            choices=("events", "interval"),
+        ),
+        *QUEUE_PARAMETERS,
+    ),
+    build=build,
+    advance=advance,
+    family="coflows",
+    series=series,
+)

@@ -1,0 +1,128 @@
+"""What decides about the queue of a coflow under Philae: its size, and who else is there (ATC 2019, section 4.4).
+
+Who is at a port is kept up to date: a coflow that comes to a port or is done there changes the measure of the others.
+`p` is the coordinator's `State` (`actors.schedulers.coflows.philae`).
+"""
+
+import numpy as np
+
+from actors.fabric.greedy import move_group
+from actors.fabric.ports import bytes_sent
+from actors.fabric.queues import ASIDE, enter, queue_of, rank
+from actors.fabric.world import N_DEMOTIONS
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE
+
+A, B, C, D = range(4)
+# Classes of groups, in the order in which they are served; thin coflows are before all of them.
+_CLASS_SHIFT = 56
+PILOTS = np.int64(1) << _CLASS_SHIFT
+MAIN = np.int64(2) << _CLASS_SHIFT
+BACKFILL = np.int64(3) << _CLASS_SHIFT
+
+
+@compiled
+def enter_queue(w, p, t, coflow):
+    """Count who is at the ports of a coflow, and put it into the queue of its measure."""
+    lines, around = w.fabric.lines, 0
+    for side in range(2):
+        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+            if lines.left[line] > 0:
+                around += p.crowd[lines.port[line]] - p.own
+    p.around[coflow] = around
+    enter(p.queues, coflow, queue_of(p.queues, measure(w, p, t, coflow)))
+    if p.policy == D and p.ranking.level[coflow] == NONE:  # now, so that it hears of the others at its ports
+        move_group(w.fabric, p.ranking, p.matching, t, coflow, MAIN | rank(p.queues, coflow))
+    note(p, coflow)
+
+
+@compiled
+def measure(w, p, t, coflow):
+    """Return what decides about a coflow's queue, bytes."""
+    coflows = w.fabric.coflows
+    flows = coflows.first_flow[coflow + 1] - coflows.first_flow[coflow]
+    size = p.length[coflow] * flows
+    if p.policy == A:
+        found = size
+    elif p.policy == B:
+        return max(size - bytes_sent(coflows, t, coflow), 1.0)
+    elif p.policy == C:
+        return p.unit * count_neighbours(w, p, coflow, False)
+    else:
+        found = p.length[coflow] * p.around[coflow]
+    if p.corrects and size > 0.0:
+        found *= max(1.0 - bytes_sent(coflows, t, coflow) / size, 0.0)
+    return found
+
+
+@compiled
+def change_crowd(w, p, t, port, by):
+    """There is a coflow more or less at a port: the others there may go to another queue."""
+    lines, r = w.fabric.lines, p.ranking
+    p.crowd[port] += by
+    if p.policy != D:
+        return
+    line = r.next[r.ports + port]
+    while line < r.ports:
+        coflow = lines.group[line]
+        if coflow < p.mark.size and p.queues.queue[coflow] >= 0:
+            p.around[coflow] += by
+            move(w, p, t, coflow)
+        line = r.next[line]
+
+
+@inlined
+def move(w, p, t, coflow):
+    """Step 4: put a coflow into the queue of its measure, if that is another one."""
+    queue = queue_of(p.queues, measure(w, p, t, coflow))
+    if queue != p.queues.queue[coflow]:
+        enter(p.queues, coflow, queue)
+        note(p, coflow)
+        w.counts[N_DEMOTIONS] += 1
+
+
+@compiled
+def count_neighbours(w, p, coflow, thin):
+    """Return how many other coflows share a port with one, as far as they are served; `thin`: thin ones alone."""
+    lines, r, count = w.fabric.lines, p.ranking, 0
+    p.counted[0] += 1
+    p.mark[coflow] = p.counted[0]
+    for side in range(2):
+        for own in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+            if lines.left[own] == 0:
+                continue
+            line = r.next[r.ports + lines.port[own]]
+            while line < r.ports:
+                other = lines.group[line]
+                if other < p.mark.size and p.mark[other] != p.counted[0] and (not thin or is_thin(p, other)):
+                    p.mark[other] = p.counted[0]
+                    count += 1
+                line = r.next[line]
+    return count
+
+
+@inlined
+def is_thin(p, coflow):
+    """Return whether a coflow that is there is in no queue, and has no pilots."""
+    return p.queues.queue[coflow] == ASIDE and p.pilots_left[coflow] == 0
+
+
+@inlined
+def note(p, coflow):
+    """Give a coflow its level at the next decision."""
+    if not p.is_moved[coflow]:
+        p.is_moved[coflow] = True
+        p.moved[p.num_moved[0]] = coflow
+        p.num_moved[0] += 1
+
+
+@compiled
+def note_thin(w, p, port):
+    """Thin coflows at a port meet another number of thin ones."""
+    r = p.ranking
+    line = r.next[r.ports + port]
+    while line < r.ports:
+        other = w.fabric.lines.group[line]
+        if other < p.mark.size and is_thin(p, other):
+            note(p, other)
+        line = r.next[line]

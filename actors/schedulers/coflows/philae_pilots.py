@@ -1,0 +1,157 @@
+"""Which flows of a coflow Philae sends ahead (Jajoo, Gandhi, Hu; ATC 2019, section 4.2).
+
+How many: a share of its senders, a share of its flows, or a number. Which: from the least busy sender to the least busy
+of its receivers, where busy is a port with pilots, as often as there are pilots; or from random ports.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from actors.fabric.bits import bit_of, bits_before, count_bits
+from actors.fabric.ports import take_off
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE
+from actors.kernel.random import PROBES, below, random_bits
+from actors.schedulers.policy import Parameter
+from workloads.coflows import CoflowArrays
+
+_EMPTY = np.uint64(0)
+
+PILOT_PARAMETERS = (
+    Parameter("thin_limit", 7, "int", "flows up to which a coflow has no pilots", low=0, high=1 << 40),
+    Parameter(
+        "pilots",
+        "senders",
+        "choice",
+        "how many pilots a coflow has: a share of its senders, a share of its flows, or a number",
+        choices=("senders", "flows", "number"),
+    ),
+    Parameter("pilot_share", 0.05, "share", "that share; one pilot is the least"),
+    Parameter("pilot_number", 5, "int", "that number", low=1, high=1 << 20),
+    Parameter(
+        "pilot_ports",
+        "least-busy",
+        "choice",
+        "between which ports: those with fewest pilots, or random ones",
+        choices=("least-busy", "random"),
+    ),
+)
+
+
+def pilots_of(work: CoflowArrays, parameters: dict[str, Any]) -> np.ndarray:
+    """[C] how many pilots each coflow has: none if it is thin, at most all of its flows."""
+    coflows, flows, ports = work.arrival_ns.size, np.diff(work.first_flow), work.ingress_bytes_per_s.size
+    if parameters["pilots"] == "number":
+        wanted = np.full(coflows, parameters["pilot_number"])
+    else:
+        of = flows
+        if parameters["pilots"] == "senders":
+            coflow = np.repeat(np.arange(coflows), flows)
+            of = np.bincount(np.unique(coflow * ports + work.ingress) // ports, minlength=coflows)
+        wanted = np.maximum((parameters["pilot_share"] * of + 1e-9).astype(np.int64), 1)
+    return np.where(flows > parameters["thin_limit"], np.minimum(wanted, flows), 0)
+
+
+@compiled
+def choose_pilots(w, busy, coflow, at_random):
+    """Set the pilots of a coflow apart, as a group of their own, and return how many there are."""
+    fabric, lines = w.fabric, w.fabric.lines
+    group = coflow + fabric.coflows.arrival.size
+    ingress, egress = lines.of_group[group, 0], lines.of_group[group, 1]
+    count = lines.of_group[group + 1, 0] - ingress
+    for i in range(count):
+        if at_random:
+            row = draw_line(w, coflow, 2 * i, lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0], NONE)
+            column = draw_line(
+                w, coflow, 2 * i + 1, lines.of_group[coflow, 1], lines.of_group[coflow + 1, 1], row
+            )
+        else:
+            row = least_busy(lines, busy, lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0], NONE)
+            column = least_busy(lines, busy, lines.of_group[coflow, 1], lines.of_group[coflow + 1, 1], row)
+        if row == NONE or column == NONE:
+            return i  # what is left of the coflow takes no bandwidth
+        set_apart(fabric, row, column, ingress + i, egress + i)
+        busy[lines.port[row]] += 1
+        busy[lines.port[column]] += 1
+    return count
+
+
+@inlined
+def may_join(lines, line, row):
+    """Return whether a line has unfinished flows, one of which is of `row` unless that is NONE."""
+    return lines.left[line] > 0 and (row == NONE or joins(lines, row, lines.port[line]))
+
+
+@compiled
+def least_busy(lines, busy, first, end, row):
+    """Return the line, of those that may join, whose port has fewest pilots; the first of these."""
+    best = NONE
+    for line in range(first, end):
+        if (best == NONE or busy[lines.port[line]] < busy[lines.port[best]]) and may_join(lines, line, row):
+            best = line
+    return best
+
+
+@compiled
+def draw_line(w, coflow, draw, first, end, row):
+    """Return a random line, or the next one that may join."""
+    lines = w.fabric.lines
+    begin = below(random_bits(w.seed, PROBES, coflow, draw), end - first) if end > first else 0
+    for i in range(end - first):
+        line = first + (begin + i) % (end - first)
+        if may_join(lines, line, row):
+            return line
+    return NONE
+
+
+@compiled
+def joins(lines, line, port):
+    """Return whether a line has an unfinished flow whose other port is this one."""
+    for b in range(lines.block[line], lines.end[line]):
+        if lines.word[b] == port >> 6:
+            return lines.bits[b] & bit_of(port) != _EMPTY
+    return False
+
+
+@compiled
+def set_apart(fabric, row, column, pilot_row, pilot_column):
+    """Take the flow of a row and a column out of them, into lines of its own."""
+    lines, flows = fabric.lines, fabric.flows
+    for side in range(2):
+        line, other = (row, column) if side == 0 else (column, row)
+        own = pilot_row if side == 0 else pilot_column
+        port = lines.port[other]
+        b = lines.block[line]
+        while lines.word[b] != port >> 6:
+            b += 1
+        c = lines.block[own]
+        lines.first[c] = lines.first[b] + count_bits(lines.mask[b] & bits_before(bit_of(port)))
+        lines.word[c], lines.bits[c], lines.mask[c] = port >> 6, bit_of(port), bit_of(port)
+        flow = lines.flow[lines.first[c]]
+        lines.port[own], lines.left[own], lines.bytes[own] = lines.port[line], 1, flows.size[flow]
+        take_off(lines, line, port, flows.size[flow])
+        flows.line[flow, side] = own
+
+
+@compiled
+def line_at(lines, coflow, side, port):
+    """Return the line of a coflow at one of its ports."""
+    low, high = lines.of_group[coflow, side], lines.of_group[coflow + 1, side]
+    while high - low > 1:
+        mid = (low + high) >> 1
+        if lines.port[mid] <= port:
+            low = mid
+        else:
+            high = mid
+    return low
+
+
+@compiled
+def has_pilot(fabric, coflow, side, port):
+    """Return whether a pilot of a coflow that has not ended is at a port."""
+    lines, group = fabric.lines, coflow + fabric.coflows.arrival.size
+    for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
+        if lines.port[line] == port and lines.left[line] > 0:
+            return True
+    return False

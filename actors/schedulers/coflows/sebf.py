@@ -1,0 +1,46 @@
+"""Varys: smallest effective bottleneck first, and minimum allocation for desired duration (SIGCOMM 2014).
+
+A coflow needs as long as its most loaded port does. Who needs least goes first, and none of its flows goes faster than
+its slowest one must: what it leaves is for the coflows after it. Clairvoyant.
+
+1. A coflow registers, with the sizes of its flows; or a coflow has ended.
+2. The effective bottleneck of each coflow is computed anew: the longest that one of its ports would need for what is
+   left there, alone and at full speed. Coflows are put in order of it; of equal ones the first to come goes first.
+3. MADD: each in order takes what lets all its flows end together, as soon as what those before it leave at its
+   slowest port allows. A coflow that finds a port full takes nothing.
+4. Backfill: what is left goes to single flows, in the same order, each as much as both of its ports have. When such a
+   flow ends, what it had goes to those that wait at its ports. Otherwise rates stay until a coflow comes or ends.
+
+With `rates="greedy"` each flow in order has both of its ports alone, or waits: the authors of Philae simulate Varys
+so.
+
+O(lines of all active coflows) a decision, O(words of a line) a flow that is backfilled: all flows of a coflow that
+MADD serves shrink in one proportion (`actors.fabric.madd`). An agent is told of a line, not of each of its flows, and
+only what is new (`actors.fabric.shrinking`). The coordinator decides for the time at which its rates will hold, and
+reckons with what will have ended by then (`actors.fabric.madd_schedule`).
+
+**Deviations from the paper.** No deadlines and no admission. A coflow without rates waits for what backfill gives its
+flows; the paper's guard against starvation, a share of time for all, is not here. What a backfilled flow leaves is
+given away at once; CoflowSim, the simulator of Varys's authors, leaves it unused until a coflow comes or ends.
+
+References: doi 10.1145/2619239.2626315; github.com/coflow/coflowsim
+"""
+
+from actors.schedulers.coflows.ordered import BY_BOTTLENECK, INTERVAL, RATES, advance, build_ordered
+from actors.schedulers.policy import Scheduler
+
+
+def build(setting):
+    """The world and the coordinator's state at time 0."""
+    return build_ordered(setting, BY_BOTTLENECK, setting.parameters["rates"])
+
+
+SEBF = Scheduler(
+    name="sebf",
+    title="Varys: the coflow that needs least at its slowest port first, its flows end together",
+    paper="Chowdhury, Zhong, Stoica, SIGCOMM 2014, doi 10.1145/2619239.2626315",
+    parameters=(RATES, INTERVAL),
+    build=build,
+    advance=advance,
+    family="coflows",
+)

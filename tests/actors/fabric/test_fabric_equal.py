@@ -1,0 +1,180 @@
+"""Equal rates inside a coflow, all or none, and backfill: hand-checked examples, and a plain reading of the rule."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from switch_runs import (
+    SPEED,
+    arrays_of,
+    ccts,
+    check_ports,
+    equal_rates,
+    equally,
+    ports_of,
+    run,
+    serve_equally,
+    switch,
+    switches,
+    unfinished,
+)
+
+from actors.fabric.equal import (
+    BACKFILLED,
+    COFLOW,
+    SERVED,
+    decide,
+    end_due,
+    make_equal,
+    move_flow,
+    progress,
+)
+from actors.fabric.equal_schedule import has_sent_more, note_ahead
+from actors.fabric.order import make_order, set_order
+from actors.fabric.ports import Fabric, build_fabric, bytes_sent
+from actors.schedulers.coflows.philae_pilots import set_apart
+
+ANEW = [BACKFILLED, SERVED, COFLOW]
+
+
+@pytest.mark.parametrize("anew", ANEW)
+def test_one_pair_of_ports_is_a_queue(anew: int) -> None:
+    fabric = switch([(0, [(0, 0, 3000.0)]), (1000, [(0, 0, 1000.0)])], 1)
+    run(equally(fabric, anew))
+    assert ccts(fabric) == [3000, 3000]
+    assert fabric.coflows.start.tolist() == [0, 3000]
+
+
+def test_flows_of_a_coflow_have_the_rate_of_the_slowest() -> None:
+    # Port 0 (in) has three flows at 1/3, so 1->0 has 1/3 as well, though port 1 is its own. 0->0 ends at 3000, and the
+    # others have 1/2 until 1->0 ends at 5000; 0->1 has port 0 for its last 1000 B.
+    fabric = switch([(0, [(0, 0, 1000.0), (0, 1, 3000.0), (1, 0, 2000.0), (0, 2, 3000.0)])], 3)
+    steps = [
+        (int(t), equal_rates(fabric, order, e).round(9).tolist()) for t, order, e in equally(fabric, SERVED)
+    ]
+    third = round(1 / 3, 9)
+    assert steps == [
+        (0, [third] * 4),
+        (3000, [0, 0.5, 0.5, 0.5]),
+        (5000, [0, 0.5, 0.5, 0]),
+        (7000, [0, 0, 0, 0]),
+    ]
+
+
+def test_rates_rise_at_the_decisions_that_the_policy_takes() -> None:
+    # Both flows have 1/2 of port 0 (in). 0->0 ends at 2000; deciding only when coflows end, 0->1 stays at 1/2.
+    for anew, expected in ((SERVED, 4000), (COFLOW, 6000)):
+        fabric = switch([(0, [(0, 0, 1000.0), (0, 1, 3000.0)])], 2)
+        run(equally(fabric, anew))
+        assert ccts(fabric) == [expected]
+
+
+@pytest.mark.parametrize("anew", ANEW)
+def test_a_coflow_that_misses_a_port_is_backfilled(anew: int) -> None:
+    # Coflow 0 has port 0 (in) for 4000, so that coflow 1 is missed; its 1->1 gets all of its two ports, then 1->2.
+    fabric = switch([(0, [(0, 0, 4000.0)]), (0, [(0, 3, 500.0), (1, 1, 1000.0), (1, 2, 1000.0)])], 4)
+    run(equally(fabric, anew))
+    assert fabric.flows.finish.tolist() == [4000, 4500, 1000, 2000]
+    assert fabric.coflows.start.tolist() == [0, 0]
+
+
+def test_what_a_backfilled_flow_was_sent_counts_when_its_coflow_is_served() -> None:
+    # 1->1 is backfilled and has 1500 of its 2000 B when coflow 0 ends. Then both flows have 1/2 of port 1 (out), until
+    # 1->1 ends at 2500; 0->1 has 1500 B left.
+    fabric = switch([(0, [(0, 0, 1500.0)]), (0, [(0, 1, 2000.0), (1, 1, 2000.0)])], 2)
+    run(equally(fabric, SERVED))
+    assert fabric.flows.finish.tolist() == [1500, 4000, 2500]
+
+
+@pytest.mark.parametrize(
+    ("missed_only", "expected"), [(True, [2000, 1000, 2000]), (False, [1500, 1000, 1000])]
+)
+def test_flows_of_served_coflows_are_backfilled_if_the_policy_wants_it(
+    missed_only: bool, expected: list[int]
+) -> None:
+    # Port 0 (in) has two flows at 1/2, and 1->2 is as slow as they are, or has all of its ports by backfill. So has
+    # 0->0 when 0->1 ends at 1000: no decision is taken there.
+    fabric = switch([(0, [(0, 0, 1000.0), (0, 1, 500.0), (1, 2, 1000.0)])], 3)
+    run(equally(fabric, COFLOW, missed_only))
+    assert fabric.flows.finish.tolist() == expected
+
+
+def plain_rates(fabric: Fabric, coflows: list[int], missed_only: bool) -> np.ndarray:
+    """Rates of all flows by a plain reading of the rule."""
+    rates, room = np.zeros(fabric.flows.size.size), fabric.speed.copy()
+    served = [coflow for coflow in coflows if serve_equally(fabric, coflow, room, rates)]
+    for coflow in coflows:
+        if not missed_only or coflow not in served:
+            for flow in unfinished(fabric, coflow):
+                ports = list(ports_of(fabric, flow))
+                if (room[ports] > 1e-9).all():
+                    rates[flow] += room[ports].min()
+                    room[ports] -= room[ports].min()
+    return rates
+
+
+@given(switches(), st.booleans())
+@settings(max_examples=25)
+def test_deciding_at_all_ends_the_rates_are_those_of_the_plain_rule_at_all_times(
+    fabric: Fabric, missed_only: bool
+) -> None:
+    for _, order, e in equally(fabric, BACKFILLED, missed_only):
+        expected = plain_rates(fabric, order.groups[: order.used[0]].tolist(), missed_only)
+        assert np.allclose(equal_rates(fabric, order, e), expected, atol=1e-8)
+
+
+@given(switches(), st.sampled_from(ANEW), st.booleans())
+@settings(max_examples=40)
+def test_ports_are_never_overloaded_and_flows_that_may_be_backfilled_find_no_room(
+    fabric: Fabric, anew: int, missed_only: bool
+) -> None:
+    for _, order, e in equally(fabric, anew, missed_only):
+        check_ports(fabric, order, e)
+    ccts(fabric)
+
+
+@given(switches(), st.sampled_from(ANEW), st.booleans())
+@settings(max_examples=40)
+def test_the_rates_bring_each_flow_its_bytes_by_its_end(fabric: Fabric, anew: int, missed_only: bool) -> None:
+    sent, rates, last = np.zeros(fabric.flows.size.size), np.zeros(fabric.flows.size.size), 0
+    for t, order, e in equally(fabric, anew, missed_only):
+        sent += rates * (t - last)
+        rates, last = equal_rates(fabric, order, e), t
+        known = [bytes_sent(fabric.coflows, t, coflow) for coflow in range(fabric.coflows.arrival.size)]
+        assert np.allclose(known, np.bincount(fabric.flows.coflow, sent), atol=1e-3)
+    assert np.abs(sent - fabric.flows.size).max() <= 1.0  # an end is a whole ns
+
+
+@given(switches(), st.sampled_from(ANEW), st.integers(1, 5000))
+@settings(max_examples=25)
+def test_whether_a_flow_of_a_coflow_has_been_sent_more_than_a_limit(
+    fabric: Fabric, anew: int, limit: int
+) -> None:
+    sent, rates, last = np.zeros(fabric.flows.size.size), np.zeros(fabric.flows.size.size), 0
+    for t, order, e in equally(fabric, anew):
+        sent += rates * (t - last)
+        rates, last = equal_rates(fabric, order, e), t
+        note_ahead(fabric, e, t)
+        for coflow in order.groups[: order.used[0]]:
+            most = sent[fabric.flows.coflow == coflow].max()
+            if abs(most - limit) > 1.0:  # nothing is known to a byte: an end is a whole ns
+                assert has_sent_more(fabric, e, coflow, float(limit), t) == (most > limit)
+
+
+def test_a_pilot_is_served_before_the_others_of_its_coflow() -> None:
+    # All three flows have 1/2 until 1000. Then 0->0 is set apart, and has its ports alone for its last 1500 B; the
+    # others are missed, of which 1->1 is backfilled until 2500. Then 0->1 has 1500 B left.
+    work = arrays_of([(0, [(0, 0, 2000.0), (0, 1, 2000.0), (1, 1, 2000.0)])], 2)
+    fabric = build_fabric(work, SPEED, np.array([1]))
+    order, e, lines = make_order(fabric), make_equal(fabric), fabric.lines.of_group
+    for t, groups in ((0, [0]), (1000, [1, 0]), (2500, [0]), (4000, [])):
+        end_due(fabric, order, e, t)
+        progress(fabric, order, e, t)
+        if t == 1000:
+            set_apart(fabric, lines[0, 0], lines[0, 1], lines[1, 0], lines[1, 1])
+            move_flow(fabric, e, np.int64(0), np.int64(0))
+        set_order(order, np.array(groups, np.int64), len(groups))
+        decide(fabric, order, e)
+    assert fabric.flows.finish.tolist() == [2500, 4000, 2500]

@@ -1,0 +1,160 @@
+"""Shares of bandwidth between priority queues: hand-checked examples, and a plain reading of the rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from switch_runs import (
+    by_madd,
+    ccts,
+    check_ports,
+    equal_rates,
+    equally,
+    ports_of,
+    run,
+    serve_equally,
+    switch,
+    switches,
+    unfinished,
+)
+
+from actors.fabric import equal, madd
+from actors.fabric.equal import BACKFILLED, COFLOW, SERVED
+from actors.fabric.ports import Fabric
+from actors.fabric.shares import make_shares, share_equally, share_madd
+from actors.kernel.queue import NONE
+from actors.kernel.world import NEVER
+
+WEIGHTS = [4.0, 1.0, 0.5]
+_FIRST = np.int64(0)
+
+
+def in_shares(fabric: Fabric, queue: list[int], weights: list[float], pilots: int = 0) -> Any:
+    """Decide on equal rates in shares; the first `pilots` groups of the order go before all queues."""
+    s, queues, begin = make_shares(fabric, weights), np.array(queue), np.int64(pilots)
+
+    def decide(fabric: Fabric, order: Any, e: Any) -> None:
+        equal.open_ports(fabric, e)
+        equal.add_rates(fabric, order, e, _FIRST, begin)
+        share_equally(fabric, order, e, s, queues, begin, order.used[0])
+        equal.backfill(fabric, order, e)
+        equal.hold(fabric, order, e, e.now[0])
+
+    return decide
+
+
+def madd_in_shares(fabric: Fabric, queue: list[int], weights: list[float]) -> Any:
+    s, queues = make_shares(fabric, weights), np.array(queue)
+
+    def decide(fabric: Fabric, order: Any, a: Any) -> None:
+        madd.open_ports(fabric, order, a)
+        share_madd(fabric, order, a, s, queues, _FIRST, order.used[0])
+        madd.backfill(fabric, order, a)
+
+    return decide
+
+
+def test_two_queues_share_a_port_by_weight() -> None:
+    # 3/4 and 1/4 until coflow 0 ends at 1333.3; coflow 1 has 333.3 B by then, and the whole port for the rest.
+    coflows = [(0, [(0, 0, 1000.0)]), (0, [(0, 0, 1000.0)])]
+    fabric = switch(coflows, 1)
+    run(equally(fabric, COFLOW, decide=in_shares(fabric, [0, 1], [3.0, 1.0])))
+    assert ccts(fabric) == [1333, 2000]
+    fabric = switch(coflows, 1)
+    run(by_madd(fabric, False, decide=madd_in_shares(fabric, [0, 1], [3.0, 1.0])))
+    assert ccts(fabric) == [1333, 2000]
+
+
+def test_only_queues_with_coflows_have_shares_and_within_one_they_wait_in_order() -> None:
+    # Queue 1 is empty: 4/5 and 1/5. Coflow 1 waits for coflow 0, which ends at 1250; coflow 2 has 250 B then. Coflow 1
+    # ends at 2500 with 4/5; coflow 2 has the port for its last 500 B.
+    fabric = switch([(0, [(0, 0, 1000.0)]), (0, [(0, 0, 1000.0)]), (0, [(0, 0, 1000.0)])], 1)
+    run(equally(fabric, COFLOW, decide=in_shares(fabric, [0, 0, 2], [4.0, 9.0, 1.0])))
+    assert ccts(fabric) == [1250, 2500, 3000]
+
+
+def test_what_a_queue_leaves_of_its_share_is_pooled() -> None:
+    # Of port 0 (in) queue 0 gives 3/4 to coflow 0, and queue 1 gives 1/8 to each flow that coflow 1 has there; its 1->1
+    # is as slow as they are. Coflow 2 has 1/4 of its ports, and 3/4 more out of the pool.
+    fabric = switch(
+        [(0, [(0, 0, 900.0)]), (0, [(0, 1, 600.0), (0, 2, 600.0), (1, 1, 300.0)]), (0, [(2, 3, 1000.0)])], 4
+    )
+    _, order, e = next(equally(fabric, COFLOW, decide=in_shares(fabric, [0, 1, 1], [3.0, 1.0])))
+    assert equal_rates(fabric, order, e).tolist() == [0.75, 0.125, 0.125, 0.125, 1.0]
+
+
+def test_pilots_take_from_the_ports_before_the_queues_share_them() -> None:
+    # Coflow 0 is in no queue: its two flows have 1/2 of port 0 (out). Coflows 1 and 2 share what that leaves of port 0
+    # (in), 3:1.
+    fabric = switch(
+        [(0, [(0, 0, 900.0), (1, 0, 900.0)]), (0, [(0, 1, 600.0)]), (0, [(0, 2, 600.0)])],
+        3,
+    )
+    _, order, e = next(equally(fabric, COFLOW, decide=in_shares(fabric, [-1, 0, 1], [3.0, 1.0], pilots=1)))
+    assert equal_rates(fabric, order, e).tolist() == [0.5, 0.5, 0.375, 0.125]
+
+
+def serve_madd(fabric: Fabric, coflow: int, room: np.ndarray, rates: np.ndarray, left: np.ndarray) -> None:
+    """Give a coflow's flows the rates out of the room with which they end together, by a plain reading of MADD."""
+    load = np.zeros(fabric.speed.size)
+    for flow in unfinished(fabric, coflow):
+        load[list(ports_of(fabric, flow))] += left[flow]
+    used = load > 0
+    if (room[used] > 1e-9).all():
+        need = max((load[used] / room[used]).max(), 1.0)
+        rates[unfinished(fabric, coflow)] += left[unfinished(fabric, coflow)] / need
+        room -= load / need
+
+
+def plain_shares(fabric: Fabric, order: Any, queue: list[int], serve: Callable[..., Any]) -> np.ndarray:
+    """Rates of all flows by a plain reading of the rule, without backfill."""
+    rates, pool, coflows = (
+        np.zeros(fabric.flows.size.size),
+        np.zeros(fabric.speed.size),
+        order.groups[: order.used[0]],
+    )
+    queues = sorted({queue[coflow] for coflow in coflows})
+    for own in queues:
+        room = fabric.speed * (WEIGHTS[own] / sum(WEIGHTS[other] for other in queues))
+        for coflow in coflows:
+            if queue[coflow] == own:
+                serve(fabric, coflow, room, rates)
+        pool += room
+    for coflow in coflows:
+        serve(fabric, coflow, pool, rates)
+    return rates
+
+
+QUEUES = st.lists(st.integers(0, len(WEIGHTS) - 1), min_size=5, max_size=5)
+
+
+@given(switches(least=2), QUEUES, st.sampled_from([BACKFILLED, SERVED]))
+@settings(max_examples=25)
+def test_equal_rates_in_shares_are_those_of_the_plain_rule(
+    fabric: Fabric, queue: list[int], anew: int
+) -> None:
+    decide = in_shares(fabric, queue, WEIGHTS)
+    for t, order, e in equally(fabric, anew, key=queue.__getitem__, decide=decide):
+        if e.now[0] == t:
+            expected = plain_shares(fabric, order, queue, serve_equally)
+            assert np.allclose(equal_rates(fabric, order, e) - e.extra, expected, atol=1e-8)
+        check_ports(fabric, order, e)
+    ccts(fabric)
+
+
+@given(switches(least=2), QUEUES)
+@settings(max_examples=25)
+def test_madd_rates_in_shares_are_those_of_the_plain_rule(fabric: Fabric, queue: list[int]) -> None:
+    flows, decide = fabric.flows, madd_in_shares(fabric, queue, WEIGHTS)
+    for t, order, a in by_madd(fabric, False, queue.__getitem__, decide):
+        if a.now[0] == t:
+            left = flows.left * a.scale[flows.coflow]
+            there = (flows.finish == NEVER) & (order.level[flows.coflow] != NONE)
+            expected = plain_shares(fabric, order, queue, partial(serve_madd, left=left))
+            assert np.allclose(np.where(there, left / a.need[flows.coflow], 0.0), expected, atol=1e-8)
+    ccts(fabric)
