@@ -3,7 +3,8 @@
 The bound is a number of tasks, or estimated work, for each slot. A task that comes to a full queue goes back to its
 scheduler at once. At a heartbeat the node reports its work and its room, and gives back the tasks that have more work
 in front of them than the mean over all nodes, of which the last placement told it, and `above` more. A task that has
-been sent back before is kept.
+been sent back before is kept. A node that comes back after a failure has nothing to report: schedulers that hear that
+it is up take it for empty, and do not heed what it reported before.
 """
 
 from typing import NamedTuple
@@ -13,10 +14,10 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import task_of
 from actors.kernel.faults import is_down
-from actors.kernel.queue import FAIL, LOAD_REPORT, PLACED, REJECTED, REPAIR, TASK_END, send
+from actors.kernel.queue import FAIL, LOAD_REPORT, PLACED, REJECTED, TASK_END, send
 from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NONE
 from actors.nodes.failing import is_void
-from actors.nodes.reporting import change_load
+from actors.nodes.reporting import change_load, reporter
 from actors.nodes.waiting import remove
 from actors.nodes.worker import node_event
 
@@ -56,8 +57,6 @@ def on_bounded_node(w, queues, t, kind, node, job):
     node_event(w, node)
     if waits:
         w.entries.epoch[w.nodes.tail[node]] = movable
-    elif kind == REPAIR:
-        change_load(w, queues, t, node, np.int64(0))
 
 
 @compiled
@@ -102,7 +101,7 @@ def on_bounded_heartbeat(w, queues, t, node):
         busy_until = w.nodes.started[node] + w.work.estimate[job]
     listener = np.int64(w.queue.seq.size - 1)
     rest, room = rest_of(w, queues, node), room_of(w, queues, node)
-    send(w, t, node, listener, LOAD_REPORT, node, rest, busy_until, room)
+    send(w, t, node, listener, LOAD_REPORT, reporter(w, node), rest, busy_until, room)
 
 
 @inlined

@@ -11,7 +11,9 @@ as 1. No short entry is passed by more than `slack` times its estimate, as in ac
 queue is served as ever.
 
 At a heartbeat a node that has something new reports how long a task is expected to wait (actors/nodes/queueing.py),
-and by resource how many queued entries ask for it and how scarce what they ask for is.
+and by resource how many queued entries ask for it and how scarce what they ask for is. All schedulers hear it at the
+same time. Where they are in the node's partition and all messages take equally long, one event brings all reports of a
+heartbeat, and counts as one for each: a message would cost more than what it says.
 """
 
 import math
@@ -59,8 +61,10 @@ NODE = np.dtype(
         ("to_report", "i8"),  # 1: there may be something new
     ]
 )
-# Nodes that have something to report, as places in a ring.
-ROUND = np.dtype([("next", "i8"), ("end", "i8")])
+# Nodes that have something to report, as places in a ring; and reports that are under way in one event.
+ROUND = np.dtype([("next", "i8"), ("end", "i8"), ("reports", "i8")])
+# A node's report, or a part of it: the node and its busy slots, E[W], and up to two resources.
+REPORT = np.dtype([("who", "i8"), ("wait", "i8"), ("first", "i8"), ("second", "i8")])
 
 
 class Contention(NamedTuple):
@@ -73,13 +77,13 @@ class Contention(NamedTuple):
     scarcity: np.ndarray  # [V, R] in SHARE: N over the number of nodes that have what is asked for
     level: np.ndarray  # [entries of all queues] the level of the entry's job, NONE without constraints
     nodes: np.recarray  # [N] NODE
-    told_count: np.ndarray  # [N, R] entries that ask for a resource, as last reported
-    told_scarcity: np.ndarray  # [N, R] likewise
+    told: np.ndarray  # [N, R] what was last reported of a resource, as `pack_resource` makes it
     counts: np.ndarray  # [R] scratch
     total: np.ndarray  # [R] scratch
     slots: np.ndarray  # [N]
     ring: np.ndarray  # [N] nodes that are to report at the next heartbeat
     round: np.recarray  # [1] ROUND
+    reports: np.recarray  # REPORT, those that are under way in one event; room for all parts of all nodes'
     reorder: int  # 1: nodes heed the CRV
     weighted: int  # 1: by remaining work over CRV
     static: int  # 1: by weights that never change, first come first served among equals; all queues, where they count
@@ -110,15 +114,20 @@ def make_contention(
         scarcity=scarcity,
         level=np.full(entries, NONE),
         nodes=records(NODE, nodes),
-        told_count=np.zeros((nodes, resources), np.int64),
-        told_scarcity=np.zeros((nodes, resources), np.int64),
+        told=nothing_told(nodes, resources),
         counts=np.zeros(resources, np.int64),
         total=np.zeros(resources, np.int64),
         slots=slots.astype(np.int64),
         ring=np.zeros(nodes, np.int64),
         round=records(ROUND, 1),
+        reports=records(REPORT, nodes * max((resources + 1) // 2, 1)),
         **settings,
     )
+
+
+def nothing_told(nodes: int, resources: int) -> np.ndarray:
+    """[N, R] packed resources that no entry asks for."""
+    return np.tile(np.arange(resources), (nodes, 1))
 
 
 @inlined
@@ -162,8 +171,13 @@ def on_contended_node(w, c, t, kind, node):
 @inlined
 def has_moved(c, node):
     """Whether the expected wait is no longer about what the node has reported."""
-    told = c.nodes.wait[node]
-    return abs(expected_wait(c.nodes, node, c.rho_cap) - told) > c.change * told
+    return differs(c, expected_wait(c.nodes, node, c.rho_cap), c.nodes.wait[node])
+
+
+@inlined
+def differs(c, wait, told):
+    """Whether an expected wait is to be reported anew."""
+    return abs(wait - told) > c.change * told
 
 
 @inlined
@@ -191,18 +205,39 @@ def expect_beat(w, beat):
 @compiled
 def on_heartbeat(w, c, t):
     """Nodes report what is new, as many as there is room for messages; the others in an event of their own."""
-    most = max((c.counts.size + 1) // 2, 1)
+    most, together = c.reports.size // c.slots.size, are_together(w)
     left, done = w.queue.room - 4, 0
     while c.round.next[0] < c.round.end[0] and left >= most:
         node = c.ring[c.round.next[0] % c.ring.size]
         c.round.next[0] += 1
         c.nodes.to_report[node] = 0
         if not is_down(w, node):
-            left -= report(w, c, t, node)
+            left -= report(w, c, t, node, together)
         done += 1
     w.queue.now.events[0] += done - 1  # one for each node
+    if c.round.reports[0] > 0:
+        expect_reports(w, t)
     if c.round.next[0] < c.round.end[0]:
         expect_beat(w, t)
+
+
+@inlined
+def are_together(w):
+    """Whether the reports of a heartbeat may come in one event: all actors are here, and hear them at the same time."""
+    now = w.queue.now
+    return now.end[0] - now.first[0] == w.queue.seq.size and w.network.spread_ns == 0.0 and w.cost.model == 0
+
+
+@inlined
+def expect_reports(w, t):
+    """The reports of a heartbeat arrive in one event, behind the other messages of that instant.
+
+    The next heartbeat comes later: it is longer than the network delay.
+    """
+    queue, listener = w.queue, np.int64(w.queue.seq.size - 1)
+    key = (LOAD_REPORT >> 4) << RANK_SHIFT | listener << SOURCE_SHIFT
+    time = t + w.network.cross_ns
+    push(queue.now, queue.heap, queue.pool, time, key, LOAD_REPORT, listener, NONE, NONE, NONE, NONE)
 
 
 @compiled
@@ -211,7 +246,7 @@ def forget_all(c, node):
     forget_service(c.nodes, node)
     c.nodes.wait[node], c.nodes.busy[node], c.nodes.asked[node] = 0, 0, 0
     for r in range(c.counts.size):
-        c.told_count[node, r], c.told_scarcity[node, r] = 0, 0
+        c.told[node, r] = r
 
 
 @inlined
@@ -291,33 +326,42 @@ def pick_by_crv(w, c, node):
 
 
 @inlined
-def report(w, c, t, node):
-    """A node reports what is new. All schedulers hear it at the same time: one message stands for theirs.
-
-    A message has room for two resources; what is new of more takes more of them. Returns the number of messages.
-    """
-    rows, sent = c.nodes, 0
+def report(w, c, t, node, together):
+    """A node reports what is new, in parts of up to two resources; returns how many messages that took."""
+    rows, sent, told = c.nodes, 0, NONE
     rows.asked[node] = count_queue(w, c, node)
     busy = (c.slots[node] - w.nodes.idle[node]) * c.gated
-    news = has_moved(c, node) or busy != rows.busy[node]
-    wait = np.int64(min(expected_wait(rows, node, c.rho_cap), MOST_WAIT)) if news else rows.wait[node]
-    rows.wait[node], rows.busy[node] = wait, busy
-    listener, who, first = np.int64(w.queue.seq.size - 1), node | busy << BUSY_SHIFT, NONE
-    for r in range(c.counts.size):
-        if c.counts[r] == c.told_count[node, r] and c.total[r] == c.told_scarcity[node, r]:
-            continue
-        c.told_count[node, r], c.told_scarcity[node, r] = c.counts[r], c.total[r]
-        told, news = pack_resource(np.int64(r), c.counts[r], c.total[r]), True
-        if first == NONE:
-            first = told
-        else:
-            send(w, t, node, listener, LOAD_REPORT, who, wait, first, told)
-            first, news, sent = NONE, False, sent + 1
+    wait = expected_wait(rows, node, c.rho_cap)
+    news = differs(c, wait, rows.wait[node]) or busy != rows.busy[node]
     if news:
-        send(w, t, node, listener, LOAD_REPORT, who, wait, first, NONE)
+        rows.wait[node], rows.busy[node] = np.int64(min(wait, MOST_WAIT)), busy
+    for r in range(c.counts.size):
+        packed = pack_resource(np.int64(r), c.counts[r], c.total[r])
+        if packed == c.told[node, r]:
+            continue
+        c.told[node, r], news = packed, True
+        if told == NONE:
+            told = packed
+        else:
+            tell_part(w, c, t, node, told, packed, together)
+            told, news, sent = NONE, False, sent + 1
+    if news:
+        tell_part(w, c, t, node, told, NONE, together)
         sent += 1
     w.counts[N_REPORTS] += sent > 0
-    return sent
+    return 0 if together else sent
+
+
+@inlined
+def tell_part(w, c, t, node, first, second, together):
+    """A part of a node's report: one message to all schedulers, or one of those that an event brings together."""
+    who, wait = node | c.nodes.busy[node] << BUSY_SHIFT, c.nodes.wait[node]
+    if together:
+        i, rows = c.round.reports[0], c.reports
+        rows.who[i], rows.wait[i], rows.first[i], rows.second[i] = who, wait, first, second
+        c.round.reports[0] = i + 1
+    else:
+        send(w, t, node, np.int64(w.queue.seq.size - 1), LOAD_REPORT, who, wait, first, second)
 
 
 @inlined
@@ -330,10 +374,13 @@ def count_queue(w, c, node):
     while entry != NONE:
         level = c.level[entry]
         if level != NONE:
-            for r in range(c.counts.size):
-                c.counts[r] += c.asks[level] >> r & 1
-                c.total[r] += c.scarcity[level, r]
-                asked += c.asks[level] >> r & 1
+            asks, r = c.asks[level], 0
+            while asks != 0:
+                if asks & 1 == 1:
+                    c.counts[r] += 1
+                    c.total[r] += c.scarcity[level, r]
+                    asked += 1
+                asks, r = asks >> 1, r + 1
         entry = w.entries.next[entry]
     return asked
 

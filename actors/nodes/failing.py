@@ -9,6 +9,8 @@
 What reaches a node that is down is lost like its queue: told when the failure has been detected, and at once from then
 on. An answer to a request of an earlier incarnation finds nobody who asked: a task in it is lost, no task is nothing.
 The failure detector's messages are sent from the node's own row, so that they are the same for any partitions.
+Failures and repairs are no work, but step 2 of a node that has something to tell is: a run is not over before, whatever
+partitions there are.
 """
 
 from actors.kernel.compiled import compiled, inlined
@@ -122,7 +124,21 @@ def fail(w, t, node):
     while entry != NONE:
         count_lost(w, w.entries.task[entry])
         entry = w.entries.next[entry]
-    wake_idly(w, row.detect[node], node, DETECT)
+    expect_detection(w, row.detect[node], node)
+
+
+@inlined
+def has_losses(w, node):
+    """Whether a node that is down has to tell of something that it has lost."""
+    return w.faults.actors.running[node] != NONE or w.nodes.head[node] != NONE
+
+
+@inlined
+def expect_detection(w, t, node):
+    """Wait for step 2, or its next piece."""
+    wake_idly(w, t, node, DETECT)
+    if has_losses(w, node):
+        w.queue.now.background[0] -= 1
 
 
 @inlined
@@ -130,6 +146,8 @@ def detect(w, t, node):
     """Step 2, in as many pieces as the room for messages wants."""
     row, rows = w.faults.actors, w.faults.tasks
     left = w.queue.room - 4
+    if has_losses(w, node):  # this message was counted as work
+        w.queue.now.background[0] += 1
     if row.detected[node] == 0:
         row.detected[node] = 1
         tell(w, t, node, NODE_DOWN)
@@ -145,8 +163,8 @@ def detect(w, t, node):
         remove(w, node, entry, NONE)
         send(w, t, node, w.work.home[job], LOST, job, task, node, NONE)
         left -= 1
-    if row.running[node] != NONE or w.nodes.head[node] != NONE:
-        wake_idly(w, t, node, DETECT)
+    if has_losses(w, node):
+        expect_detection(w, t, node)
     elif row.repair[node] < NEVER_AGAIN:
         wake_idly(w, row.repair[node], node, REPAIR)
 
@@ -184,6 +202,8 @@ def lose(w, t, node, job, task):
     """What has come is lost: told at once, or with the queue when the failure is detected."""
     count_lost(w, task)
     if w.faults.actors.down[node] == 1 and w.faults.actors.detected[node] == 0:
+        if not has_losses(w, node):
+            w.queue.now.background[0] -= 1
         enqueue(w, node, job, task, NO_EPOCH, NO_EPOCH)
     else:
         send(w, t, node, w.work.home[job], LOST, job, task_of(w, task), node, NONE)

@@ -1,8 +1,12 @@
 """Heartbeats: a node reports its load at the first one after a change; those with nothing to report are left out."""
 
+import numpy as np
+
 from actors.kernel.compiled import inlined
-from actors.kernel.queue import HEARTBEAT, wake
+from actors.kernel.queue import HEARTBEAT, MOST_ACTORS, wake
 from actors.kernel.world import NONE
+
+NODE_BITS = MOST_ACTORS.bit_length() - 1  # of the column of a report that has the node and its incarnation
 
 
 @inlined
@@ -16,3 +20,23 @@ def change_load(w, p, t, node, amount):
         p.to_report[node] = True
         next_beat = (t + p.heartbeat - 1) // p.heartbeat * p.heartbeat
         wake(w, next_beat, node, HEARTBEAT, NONE, NONE, NONE)
+
+
+@inlined
+def reporter(w, node):
+    """How a report names its node: with the incarnation, where nodes fail."""
+    if w.faults.active == 0:
+        return node
+    return node | w.faults.actors.incarnation[node] << NODE_BITS
+
+
+@inlined
+def node_of(who):
+    """The node that a report names."""
+    return who & ((np.int64(1) << NODE_BITS) - 1)
+
+
+@inlined
+def is_of_now(w, who):
+    """Whether a report is of the incarnation of its node that the schedulers know to be up."""
+    return w.faults.active == 0 or w.faults.actors.heard[node_of(who)] == 2 * (who >> NODE_BITS) + 1

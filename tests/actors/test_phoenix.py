@@ -32,7 +32,7 @@ from splitmix import draw
 from actors.hosting.windows import emulate_here
 from actors.kernel.queue import records
 from actors.kernel.random import PROBES
-from actors.nodes.contention import SHARE, UNIT, pack_resource, unpack_resource
+from actors.nodes.contention import SHARE, UNIT, nothing_told, pack_resource, unpack_resource
 from actors.nodes.queueing import SERVED, expected_wait, note_service
 from actors.schedulers.jobs import phoenix_monitor
 from actors.schedulers.jobs.phoenix_monitor import find_asked
@@ -284,13 +284,10 @@ def test_what_is_asked_for_is_forgotten_when_it_is_served() -> None:
         assert outcome.counters[name] > 0
     assert outcome.series is not None
     assert outcome.series["demand"].max() > 0
-    for left in (
-        state.monitor.demand,
-        state.monitor.pressure,
-        state.monitor.counts,
-        state.contention.told_count,
-    ):
-        assert not left.any()
+    assert not state.monitor.demand.any()
+    assert not state.monitor.pressure.any()
+    for told in (state.monitor.told, state.contention.told):
+        assert np.array_equal(told, nothing_told(*told.shape))
     assert not state.contention.nodes.to_report.any()
     crv = outcome.series["demand"] / outcome.series["supply"]
     asked = outcome.series["demand"] > 0
