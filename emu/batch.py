@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from emu import run_directory as rd
 from emu.clocks import WINDOWS_PARTITIONS, emulate_setting
 from emu.emulation import execute, keep_workload, observe, result_of
+from emu.families import OwnWorkload
+from emu.keys import COFLOWS
+from emu.loading import brought_to
 from emu.plan import HOSTING, Plan
 from workloads.errors import InputError
-from workloads.jobs import JobWorkload
-from workloads.transform import at_load
 
 if TYPE_CHECKING:
     from actors.hosting.outcome import Observe, Outcome
@@ -235,15 +236,15 @@ class _Shared:
 
 
 def _task(
-    source: JobWorkload,
-    wanted: tuple[int, float] | None,
+    source: OwnWorkload,
+    wanted: tuple[float, float] | None,
     setting: Setting,
     observe: Observe,
     values: Mapping[str, Any],
 ) -> Outcome:
     """Emulate in a Ray worker; the workload comes from the object store and is brought to its load here."""
-    workload = source if wanted is None else at_load(source, *wanted)
-    return emulate_setting(replace(setting, workload=workload), observe, values)
+    workload = source if wanted is None else brought_to(source, *wanted)
+    return emulate_setting(replace(setting, workload=workload), observe, values)  # type: ignore[arg-type]
 
 
 def _compile(setting: Setting) -> None:
@@ -282,10 +283,12 @@ def _width(plan: Plan) -> int:
     return 1 if clock == "virtual" else plan.config["partitions"] or WINDOWS_PARTITIONS
 
 
-def _wanted(plan: Plan) -> tuple[int, float] | None:
-    """Return the arguments with which `at_load` makes the plan's workload of its source."""
-    changed = plan.workload is not plan.source
-    return (plan.cluster.total_slots, plan.config["load"]) if changed else None
+def _wanted(plan: Plan) -> tuple[float, float] | None:
+    """Return the arguments with which `brought_to` makes the plan's workload of its source."""
+    if plan.workload is plan.source:
+        return None
+    of_coflows = plan.family == COFLOWS
+    return (plan.switch.port_bytes_per_s if of_coflows else plan.cluster.total_slots, plan.config["load"])
 
 
 def _values(plan: Plan) -> dict[str, Any]:

@@ -42,6 +42,7 @@ _EXAMPLES = {
     "compare": """\
   emu compare --schedulers sparrow,hawk,eagle --workload yahoo --nodes 15000
   emu compare --schedulers hawk,eagle --workload t.tr --nodes 15000 --set probe_ratio=3 --set eagle.slack=4
+  emu compare --schedulers philae,aalo --workload FB2010-1Hr-150-0.txt
 """,
     "sweep": """\
   emu sweep grid.toml --dry-run

@@ -139,8 +139,8 @@ def check_clock(
             )
 
 
-def costs_of(config: Config) -> Costs:
-    """Return what messages cost schedulers.
+def costs_of(config: Config, family: str) -> Costs:
+    """Return what messages cost schedulers of a family.
 
     Raises
     ------
@@ -150,18 +150,19 @@ def costs_of(config: Config) -> Costs:
     from actors.setting import Costs
 
     model = config["cost.model"]
-    names = ("per_job", "per_task", "per_message")
-    for name in names:
-        if config[f"cost.{name}"] and model != "fixed":
-            raise config.error(f"cost.{name}", "is of the model 'fixed'; give cost.model='fixed' too")
+    own = [name for name in BY_NAME if name.startswith("cost.per_") and BY_NAME[name].family in ("", family)]
+    for name in own:
+        if config[name] and model != "fixed":
+            raise config.error(name, "is of the model 'fixed'; give cost.model='fixed' too")
     if (config["cost.file"] is None) == (model == "recorded"):
         raise config.error("cost.file", "goes with cost.model='recorded', and that with cost.file")
     recorded = None
     if model == "recorded":
         with config.blame("cost.file"):
             recorded = read_costs(config["cost.file"])
-    per_job_s, per_task_s, per_message_s = (config[f"cost.{name}"] for name in names)
-    return Costs(model, per_message_s, per_job_s, per_task_s, recorded)
+    return Costs(
+        model, recorded=recorded, **{f"{name.removeprefix('cost.')}_s": config[name] for name in own}
+    )
 
 
 def describe_clock(outcome: Outcome, quantum_s: float | None, first_ns: int) -> dict[str, Any]:

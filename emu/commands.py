@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -234,7 +235,8 @@ def _config(options: Namespace, schedulers: str, defaults: dict[str, Any] | None
 def _run_one(plan: Plan, out: Path, options: Namespace) -> int:
     """Run the only scheduler and seed of a plan in its directory, and print what it comes to."""
     _say_how(plan)
-    with rd.running(out), progress_bar(plan.schedulers[0].name, plan.workload.num_tasks) as progress:
+    total, unit = plan.work
+    with rd.running(out), progress_bar(plan.schedulers[0].name, total, unit=unit) as progress:
         result = execute(plan, 0, plan.seeds[0], progress, say, out)
         result.write(out)
     put(rd.to_json(result.summary) if options.json else f"{render_summary(result.summary)}results in {out}")
@@ -255,7 +257,7 @@ def _run_together(plan: Plan, out: Path, options: Namespace) -> int:
 
     _say_how(plan)
     with rd.running(out):
-        comparison = run_plan(plan, out, progress_bar, say)
+        comparison = run_plan(plan, out, partial(progress_bar, unit=plan.work[1]), say)
         say("writing the report")
         save_comparison(comparison, out)
     summaries = comparison.summaries

@@ -14,8 +14,12 @@ import numpy as np
 
 from emu import run_directory as rd
 from emu.by_constraint import compare_kinds, compare_waits, render_kinds, render_waits
+from emu.coflow_comparison import CoflowRow, as_record, compare_coflows
+from emu.coflow_tables import render_comparison
 from emu.columns import numbers
 from emu.emulation import execute, keep_workload
+from emu.families import OwnWorkload
+from emu.keys import COFLOWS
 from emu.metrics import (
     SPLIT,
     STATISTICS,
@@ -30,13 +34,12 @@ from emu.metrics import (
 from emu.plan import Plan, configure, prepare
 from emu.results import Result, read_result
 from emu.tables import TIMES, align, number, with_error
-from workloads.jobs import JobWorkload
 
 GROUPS = ("short", "long", "all", *SPLIT)
 """What is compared: classes, and where jobs have constraints, jobs with and without."""
 REPORT = "report.html"
 Watch = Callable[[str, int], AbstractContextManager[Any]]
-"""Makes, from a label and a number of tasks, the context that yields a `progress` (see `emu.progress`)."""
+"""Makes, from a label and a number of tasks or flows, the context that yields a `progress` (see `emu.progress`)."""
 
 
 @dataclass(frozen=True)
@@ -87,35 +90,47 @@ class Comparison:
         """Results, scheduler by scheduler."""
         return list(self.results.values())
 
-    def rows(self) -> list[Row]:
-        """Return the comparison as numbers, short jobs first."""
-        return [row for name in GROUPS for row in compare_class(self.results, name, self.warmup_s)]
+    @property
+    def family(self) -> str:
+        """``jobs`` or ``coflows``."""
+        return self.runs[0][0].family
+
+    def rows(self) -> list[Row] | list[CoflowRow]:
+        """Return the comparison as numbers, short jobs first; of coflows, all of them first."""
+        if self.family == COFLOWS:
+            return compare_coflows(self.results, self.warmup_s)
+        return compare_jobs(self.results, self.warmup_s)
 
     def to_text(self) -> str:
         """Return the comparison as a table."""
         first = self.runs[0][0].summary
         seeds = [r.summary["seed"] for r in self.runs[0]]
-        head = f"{first['workload']} on {first['nodes']:,} nodes, " + (
+        nodes = "ports" if self.family == COFLOWS else "nodes"
+        head = f"{first['workload']} on {first['nodes']:,} {nodes}, " + (
             f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}, means ± 95 %"
         )
-        return render_rows(self.rows(), head) + render_constraints(self.results)
+        if self.family == COFLOWS:
+            return render_comparison(self.results, self.warmup_s, head)
+        return render_rows(compare_jobs(self.results, self.warmup_s), head) + render_constraints(self.results)
 
     def to_pandas(self) -> Any:
         """Return one frame row per scheduler and group: count, times in seconds, ratios, share improved."""
         import pandas as pd
 
+        if self.family == COFLOWS:
+            return pd.DataFrame(map(as_record, compare_coflows(self.results, self.warmup_s)))
         return pd.DataFrame(
             {"scheduler": r.scheduler, "job_class": r.job_class, "count": r.count}
             | {f"{s}_s": r.times[s][0] for s in STATISTICS}
             | {f"{s}_ratio": r.ratios[s][0] for s in STATISTICS}
             | {"improved": r.improved}
-            for r in self.rows()
+            for r in compare_jobs(self.results, self.warmup_s)
         )
 
 
 def compare(
     schedulers: Iterable[Any],
-    workload: str | Path | JobWorkload,
+    workload: str | Path | OwnWorkload,
     nodes: int | None = None,
     *,
     parameters: Mapping[str, Any] | None = None,
@@ -171,10 +186,12 @@ def run_plan(
             if folder is not None and rd.is_finished(folder):
                 result = read_result(folder)
             else:
-                with watch(label, plan.workload.num_tasks) if watch else nullcontext() as progress:
+                with watch(label, plan.work[0]) if watch else nullcontext() as progress:
                     result = _run_one(plan, index, seed, progress, tell, folder)
             if folder is not None:
-                result.tasks = None  # on disk; a comparison has no use for them and they are large
+                result.tasks = result.flows = (
+                    None  # on disk; a comparison has no use for them; they are large
+                )
             results[scheduler.name].append(result)
     return Comparison(results, plan.config_toml(), plan.manifest(), plan.config["warmup"], plan.notes)
 
@@ -246,6 +263,11 @@ def save_comparison(comparison: Comparison, out: Path) -> None:
     comparison.manifest = {**manifest, "status": rd.FINISHED}
     rd.write_manifest(out, comparison.manifest)
     comparison.path = out
+
+
+def compare_jobs(results: Mapping[str, list[Result]], warmup_s: float) -> list[Row]:
+    """Return the rows of all `GROUPS` of jobs."""
+    return [row for name in GROUPS for row in compare_class(results, name, warmup_s)]
 
 
 def compare_class(results: Mapping[str, list[Result]], job_class: str, warmup_s: float) -> list[Row]:

@@ -14,6 +14,7 @@ from emu.config import Given, Layer, Place, flatten
 from emu.keys import BY_NAME, GROUPS, PARAMETERS, TABLES, WORKLOAD_OPTIONS
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
+from workloads.units import parse_bandwidth
 
 _HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(
@@ -112,10 +113,13 @@ def write_config(values: Mapping[str, Any], parameters: Mapping[str, Any], optio
 
 
 def as_toml(name: str, value: Any) -> Any:
-    """Return a value of a key as it is written: durations with their unit, one scheduler as plain text."""
+    """Return a value of a key as it is written: durations and speeds with their unit, one scheduler as plain text."""
     kind = BY_NAME[name].kind
     if kind == "duration" and not isinstance(value, str):
         return f"{value!r} s"  # repr reads back to the same float
+    if kind == "bandwidth":
+        text = f"{value / 1e9:g} Gbps"
+        return text if parse_bandwidth(text, name) == value else f"{value!r} bps"
     if kind == "names":
         return str(value[0]) if len(value) == 1 else [str(v) for v in value]
     return str(value) if kind == "path" else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,14 @@ _STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "legend.frameon": False,
 }
+
+
+class Shown(NamedTuple):
+    """A figure, the name of its files without ending, and what it shows."""
+
+    stem: str
+    drawn: Figure
+    caption: str
 
 
 def figure_style() -> AbstractContextManager[None]:

@@ -13,11 +13,14 @@ import pyarrow as pa
 
 from emu import run_directory as rd
 from emu.clocks import costs_table, describe_clock, emulate_setting
+from emu.families import OwnWorkload
+from emu.keys import COFLOWS, JOBS
 from emu.metrics import describe_jobs
 from emu.plan import KEPT_WORKLOAD, Plan, configure, prepare
 from emu.results import Result, crv_table, jobs_table, tasks_table, timeline_table
 from emu.terminal import note
 from workloads.arrow import column
+from workloads.coflows import CoflowWorkload
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 
@@ -32,7 +35,7 @@ Progress = Callable[[int, int, float], None]
 
 def run(
     scheduler: Any,
-    workload: str | Path | JobWorkload,
+    workload: str | Path | OwnWorkload,
     nodes: int | None = None,
     *,
     parameters: Mapping[str, Any] | None = None,
@@ -47,10 +50,10 @@ def run(
     ----------
     scheduler : str, class or object
         A name (see ``emu schedulers``), ``"package.module:Class"``, or a central scheduler of one's own.
-    workload : str, Path or JobWorkload
+    workload : str, Path, JobWorkload or CoflowWorkload
         A generator's name, a path, or a workload.
     nodes : int, optional
-        Number of nodes; only a cluster file has one of its own.
+        Number of nodes; only a cluster file has one of its own, and coflows their ports.
     parameters : mapping, optional
         The scheduler's parameters.
     config : path, optional
@@ -154,33 +157,26 @@ def observe(plan: Plan) -> Observe:
     """Return what a plan wants recorded."""
     from actors.hosting.outcome import Observe
 
-    # Decision latency is read off the tasks.
-    tasks = (
-        plan.config["output.tasks"] or plan.config["clock"] == "live" or plan.config["cost.model"] != "none"
-    )
+    # Decision latency of jobs is read off the tasks.
+    measured = plan.config["clock"] == "live" or plan.config["cost.model"] != "none"
+    tasks = plan.config["output.tasks"] or (measured and plan.family == JOBS)
     return Observe(timeline_period_s=plan.period_s, tasks=tasks)
 
 
 def result_of(plan: Plan, index: int, seed: int, outcome: Outcome) -> Result:
     """Return the outcome of a run of a plan as tables and a summary."""
-    jobs = jobs_table(plan.workload, outcome)
+    describe = _coflow_result if isinstance(plan.workload, CoflowWorkload) else _job_result
+    tables, figures = describe(plan, outcome)
     return Result(
-        jobs=jobs,
-        timeline=timeline_table(outcome.timeline),
-        tasks=tasks_table(plan.workload, outcome.tasks)
-        if outcome.tasks and plan.config["output.tasks"]
-        else None,
+        **tables,
         costs=costs_table(outcome.costs) if outcome.costs.size else None,
-        crv=crv_table(outcome.series),
         summary={
             "scheduler": plan.schedulers[index].name,
             "workload": plan.workload.name,
             "nodes": plan.cluster.num_nodes,
             "seed": seed,
             "clock": plan.config["clock"],
-            "jobs": describe_jobs(jobs, plan.config["warmup"]),
-            **_latency(plan, outcome, jobs),
-            **describe_clock(outcome, plan.config["quantum"], int(plan.workload.arrays().submit_ns[0])),
+            **figures,
             "engine": _engine(plan, outcome),
             "counters": dict(outcome.counters),
         },
@@ -192,7 +188,44 @@ def result_of(plan: Plan, index: int, seed: int, outcome: Outcome) -> Result:
     )
 
 
-def _latency(plan: Plan, outcome: Outcome, jobs: pa.Table) -> dict[str, Any]:
+def _job_result(plan: Plan, outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the tables, and the figures of the summary, of a run of jobs."""
+    workload, config = plan.workload, plan.config
+    assert isinstance(workload, JobWorkload)
+    jobs = jobs_table(workload, outcome)
+    kept = outcome.tasks if config["output.tasks"] else None
+    tables = {
+        "jobs": jobs,
+        "timeline": timeline_table(outcome.timeline),
+        "tasks": tasks_table(workload, kept) if kept else None,
+        "crv": crv_table(outcome.series),
+    }
+    figures = {
+        "jobs": describe_jobs(jobs, config["warmup"]),
+        **_latency(plan, workload, outcome, jobs),
+        **describe_clock(outcome, config["quantum"], int(workload.arrays().submit_ns[0])),
+    }
+    return tables, figures
+
+
+def _coflow_result(plan: Plan, outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the tables, and the figures of the summary, of a run of coflows."""
+    from emu.coflow_metrics import describe_coflows
+    from emu.coflow_results import coflow_tables, coordinator_figures
+
+    workload, config = plan.workload, plan.config
+    assert isinstance(workload, CoflowWorkload)
+    tables = coflow_tables(workload, outcome, plan.switch, config["output.tasks"])
+    busy_ns = int(outcome.servers["busy"].sum()) if outcome.servers.size else 0
+    figures = {
+        "coflows": describe_coflows(tables["coflows"], config["warmup"]),
+        **coordinator_figures(outcome.counters, busy_ns),
+        **describe_clock(outcome, config["quantum"], int(workload.arrays().arrival_ns[0])),
+    }
+    return tables, figures
+
+
+def _latency(plan: Plan, workload: JobWorkload, outcome: Outcome, jobs: pa.Table) -> dict[str, Any]:
     """Return the ``decision_latency`` of a run whose tasks were recorded."""
     if outcome.tasks is None:
         return {}
@@ -201,17 +234,23 @@ def _latency(plan: Plan, outcome: Outcome, jobs: pa.Table) -> dict[str, Any]:
     slots, warmup_s = plan.cluster.slots(), plan.config["warmup"]
     return {
         "sustained_tasks_per_s": sustained_rate(outcome.tasks["start_ns"]),
-        "decision_latency": describe_latency(plan.workload, outcome.tasks, slots, jobs, warmup_s),
+        "decision_latency": describe_latency(workload, outcome.tasks, slots, jobs, warmup_s),
     }
 
 
 def _engine(plan: Plan, outcome: Outcome) -> dict[str, Any]:
-    tasks = int(np.sum(column(plan.workload.jobs, "num_tasks")[outcome.finish_ns >= 0]))
+    workload = plan.workload
+    if isinstance(workload, CoflowWorkload):
+        sizes = column(workload.coflows, "width")
+    else:
+        sizes = column(workload.jobs, "num_tasks")
+    tasks = int(np.sum(sizes[outcome.finish_ns >= 0]))
     return {
         "wall_s": outcome.wall_s,
         "load_s": plan.load_s,
         "compile_s": outcome.compile_s,
         "events": outcome.events,
+        **({"flows": tasks} if plan.family == COFLOWS else {}),
         "tasks": tasks,
         "tasks_per_s": tasks / outcome.wall_s if outcome.wall_s > 0 else 0.0,
         "peak_rss_mb": outcome.peak_rss_mb,

@@ -11,6 +11,8 @@ from emu.kinds import Key
 
 PARAMETERS = "parameters"
 WORKLOAD_OPTIONS = "workload_options"
+JOBS, COFLOWS = "jobs", "coflows"
+"""Families of schedulers that have keys of their own."""
 
 KEYS = (
     Key(
@@ -25,7 +27,8 @@ KEYS = (
         "workload",
         "path",
         None,
-        "A generator's name, a `.tr` file, or a folder with `jobs.parquet` and `tasks.parquet`.",
+        "A generator's name, a trace, or a folder with `jobs.parquet` and `tasks.parquet`, or with `coflows.parquet`, "
+        "`flows.parquet` and `ports.parquet`.",
         option="--workload",
         otherwise="required",
     ),
@@ -33,25 +36,50 @@ KEYS = (
         "nodes",
         "integer",
         None,
-        "Number of emulated worker nodes.",
+        "Number of emulated worker nodes; for coflows, of ports.",
         option="--nodes",
         low=1,
-        otherwise="required, unless the cluster is a file with counts of its own, or `load_by` is `nodes`",
+        otherwise="required, unless the cluster is a file with counts of its own, or `load_by` is `nodes`; for coflows "
+        "the workload's ports",
     ),
-    Key("cluster", "path", "homogeneous", "A preset or the path of a cluster file.", option="--cluster"),
-    Key("slots", "integer", None, "Tasks a node can run at once.", low=1, otherwise="the cluster's own"),
+    Key(
+        "cluster",
+        "path",
+        "homogeneous",
+        "A preset or the path of a cluster file.",
+        option="--cluster",
+        family=JOBS,
+    ),
+    Key(
+        "slots",
+        "integer",
+        None,
+        "Tasks a node can run at once.",
+        low=1,
+        otherwise="the cluster's own",
+        family=JOBS,
+    ),
     Key(
         "machine_speed",
         "flag",
         False,
         "Whether nodes run tasks by their `speed`, an attribute of the cluster's nodes: durations are divided by it.",
+        family=JOBS,
     ),
-    Key("cluster_seed", "integer", 0, "Seed of a cluster whose machines are drawn or shuffled.", low=0),
+    Key(
+        "cluster_seed",
+        "integer",
+        0,
+        "Seed of a cluster whose machines are drawn or shuffled.",
+        low=0,
+        family=JOBS,
+    ),
     Key(
         "load",
         "load",
         None,
-        "Offered load that the workload is brought to: task-seconds over the span of the arrivals times all slots.",
+        "Offered load that the workload is brought to: task-seconds over the span of the arrivals times all slots; "
+        "for coflows, bytes over that span times what all ports carry in one direction.",
         otherwise="as the workload and the cluster are",
     ),
     Key(
@@ -60,6 +88,7 @@ KEYS = (
         "arrivals",
         "How `load` is met: `arrivals` scales the gaps between arrivals, `nodes` picks the number of nodes.",
         choices=("arrivals", "nodes"),
+        family=JOBS,
     ),
     Key(
         "constraints.model",
@@ -68,6 +97,7 @@ KEYS = (
         "Constraints drawn for the workload's jobs, in place of those it has: a model, `phoenix` or `sharma`, or "
         "constraints and their shares of the jobs, such as `cores >= 16: 10%`; `none` takes them away.",
         otherwise="the workload's own",
+        family=JOBS,
     ),
     Key(
         "constraints.jobs",
@@ -76,6 +106,7 @@ KEYS = (
         "Jobs that they are drawn for.",
         choices=("short", "long", "all"),
         otherwise="as the model has it",
+        family=JOBS,
     ),
     Key(
         "constraints.combined",
@@ -83,6 +114,7 @@ KEYS = (
         None,
         "Whether a job may have several of them.",
         otherwise="as the model has it",
+        family=JOBS,
     ),
     Key(
         "constraints.soft",
@@ -90,6 +122,7 @@ KEYS = (
         None,
         "Attributes whose constraints may be relaxed, with commas between: `clock, port`.",
         otherwise="none, but for constraints that say so",
+        family=JOBS,
     ),
     Key(
         "constraints.price",
@@ -97,8 +130,9 @@ KEYS = (
         1.5,
         "Factor on the durations of a job's tasks where such a constraint is relaxed.",
         low=1,
+        family=JOBS,
     ),
-    Key("constraints.seed", "integer", 0, "Seed of the draws.", low=0),
+    Key("constraints.seed", "integer", 0, "Seed of the draws.", low=0, family=JOBS),
     Key("seed", "integer", 1, "Seed of the schedulers' random choices.", option="--seed", low=0),
     Key(
         "seeds",
@@ -115,6 +149,7 @@ KEYS = (
         "Mean task duration up to which a job is short.",
         option="--short-cutoff",
         otherwise="the workload's own",
+        family=JOBS,
     ),
     Key(
         "long_partition",
@@ -123,6 +158,7 @@ KEYS = (
         "Share of the nodes that long jobs may use.",
         option="--long-partition",
         otherwise="the workload's own, or all nodes",
+        family=JOBS,
     ),
     Key(
         "infeasible",
@@ -131,12 +167,13 @@ KEYS = (
         "What to do with a job that no node can run.",
         option="--infeasible",
         choices=("fail", "drop"),
+        family=JOBS,
     ),
     Key(
         "warmup",
         "duration",
         0.0,
-        "Jobs that arrive within this time of the first are left out of summaries.",
+        "Jobs, or coflows, that arrive within this time of the first are left out of summaries.",
         option="--warmup",
     ),
     Key(
@@ -202,14 +239,43 @@ KEYS = (
         option="--address",
         otherwise="Ray is started on this machine",
     ),
-    Key("network.delay", "duration", 0.0005, "Time a message takes; within a rack, where racks differ."),
-    Key("network.spread", "duration", 0.0, "Mean of an exponential time added to each message's delay."),
+    Key(
+        "network.delay",
+        "duration",
+        0.0005,
+        "Time a message takes; within a rack, where racks differ.",
+        for_coflows=0.0,
+    ),
+    Key(
+        "network.spread",
+        "duration",
+        0.0,
+        "Mean of an exponential time added to each message's delay.",
+        family=JOBS,
+    ),
     Key(
         "network.cross_rack_delay",
         "duration",
         None,
         "Time a message takes between racks.",
         otherwise="`network.delay`",
+        family=JOBS,
+    ),
+    Key(
+        "fabric.port_speed",
+        "bandwidth",
+        1e9,
+        "Speed of the ports, in each direction, of which the workload does not say it.",
+        family=COFLOWS,
+    ),
+    Key(
+        "fabric.local",
+        "choice",
+        "network",
+        "Flows from a port to itself: `network`, they take bandwidth like any other; `free`, they take none and end "
+        "at once.",
+        choices=("network", "free"),
+        family=COFLOWS,
     ),
     Key(
         "estimates.error",
@@ -218,8 +284,9 @@ KEYS = (
         "Error of the estimated task duration: `constant` is mean * (1 + size), "
         "`random` is mean * U(1 - size, 1 + size) for each job.",
         choices=("none", "constant", "random"),
+        family=JOBS,
     ),
-    Key("estimates.size", "number", 0.0, "Size of the estimates' error.", low=-1),
+    Key("estimates.size", "number", 0.0, "Size of the estimates' error.", low=-1, family=JOBS),
     Key(
         "cost.model",
         "choice",
@@ -228,8 +295,26 @@ KEYS = (
         "handlers here (`measured`), or what `cost.file` has (`recorded`).",
         choices=("none", "fixed", "measured", "recorded"),
     ),
-    Key("cost.per_job", "duration", 0.0, "Fixed cost of a job that arrives at its scheduler."),
-    Key("cost.per_task", "duration", 0.0, "Fixed cost of each of its tasks, on top."),
+    Key("cost.per_job", "duration", 0.0, "Fixed cost of a job that arrives at its scheduler.", family=JOBS),
+    Key("cost.per_task", "duration", 0.0, "Fixed cost of each of its tasks, on top.", family=JOBS),
+    Key(
+        "cost.per_update",
+        "duration",
+        0.0,
+        "Fixed cost of an update that the coordinator receives.",
+        family=COFLOWS,
+    ),
+    Key("cost.per_flow", "duration", 0.0, "Fixed cost of each flow scheduled in a decision.", family=COFLOWS),
+    Key(
+        "cost.per_coflow",
+        "duration",
+        0.0,
+        "Fixed cost of each coflow scheduled in a decision.",
+        family=COFLOWS,
+    ),
+    Key(
+        "cost.per_schedule", "duration", 0.0, "Fixed cost of each schedule sent to an agent.", family=COFLOWS
+    ),
     Key("cost.per_message", "duration", 0.0, "Fixed cost of any message, on top."),
     Key(
         "cost.file",
@@ -244,6 +329,7 @@ KEYS = (
         None,
         "A schedule of failures of nodes and schedulers: CSV or Parquet with target, fail_s, repair_s.",
         otherwise="nothing fails, but for `dynamics.mtbf`",
+        family=JOBS,
     ),
     Key(
         "dynamics.mtbf",
@@ -251,6 +337,7 @@ KEYS = (
         None,
         "Mean time between a node's repair and its next failure, exponential; nodes in the schedule fail by it.",
         otherwise="no such failures",
+        family=JOBS,
     ),
     Key(
         "dynamics.mttr",
@@ -258,26 +345,36 @@ KEYS = (
         None,
         "Mean time to repair a node, exponential.",
         otherwise="required with `dynamics.mtbf`",
+        family=JOBS,
     ),
-    Key("dynamics.detection", "duration", 0.0, "Time until the failure of a node is detected."),
+    Key("dynamics.detection", "duration", 0.0, "Time until the failure of a node is detected.", family=JOBS),
     Key(
         "dynamics.failover",
         "duration",
         None,
         "Time until the standby of a scheduler that fails takes over, with its journal.",
         otherwise="no standby: its messages wait until it is repaired",
+        family=JOBS,
     ),
-    Key("dynamics.straggler_share", "share", 0.0, "Share of the tasks that straggle."),
-    Key("dynamics.straggler_slowdown", "number", 3.0, "Mean factor of a straggler's duration.", low=1),
+    Key("dynamics.straggler_share", "share", 0.0, "Share of the tasks that straggle.", family=JOBS),
+    Key(
+        "dynamics.straggler_slowdown",
+        "number",
+        3.0,
+        "Mean factor of a straggler's duration.",
+        low=1,
+        family=JOBS,
+    ),
     Key(
         "dynamics.straggler_distribution",
         "choice",
         "constant",
         "Distribution of what that factor is above 1.",
         choices=("constant", "pareto", "lognormal"),
+        family=JOBS,
     ),
-    Key("dynamics.straggler_shape", "number", 2.0, "Shape of `pareto`, above 1.", low=1),
-    Key("dynamics.straggler_sigma", "number", 1.0, "Sigma of `lognormal`.", low=0),
+    Key("dynamics.straggler_shape", "number", 2.0, "Shape of `pareto`, above 1.", low=1, family=JOBS),
+    Key("dynamics.straggler_sigma", "number", 1.0, "Sigma of `lognormal`.", low=0, family=JOBS),
     Key(
         "timeline.period",
         "duration",
@@ -285,7 +382,12 @@ KEYS = (
         "Time between two rows of `timeline.parquet`; `auto` is 1/200 of the shortest time the run can take.",
         words=("auto",),
     ),
-    Key("output.tasks", "flag", False, "Also write `tasks.parquet`, one row per task."),
+    Key(
+        "output.tasks",
+        "flag",
+        False,
+        "Also write `tasks.parquet`, one row per task; for coflows `flows.parquet`.",
+    ),
     Key(
         "checkpoint.period",
         "duration",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
-from workloads.units import parse_duration, parse_share
+from workloads.units import parse_bandwidth, parse_duration, parse_share
 
 MAX_LOAD = 10
 
@@ -35,6 +35,10 @@ class Key:
         Smallest allowed number.
     otherwise : str
         What holds when the key is not given and has no default.
+    family : str
+        Family of the schedulers it is for, ``jobs`` or ``coflows``; empty: for all.
+    for_coflows : object
+        The default with schedulers of coflows, where that is another.
     """
 
     name: str
@@ -46,6 +50,8 @@ class Key:
     words: tuple[str, ...] = ()
     low: float | None = None
     otherwise: str = ""
+    family: str = ""
+    for_coflows: Any = None
 
 
 class Kind(NamedTuple):
@@ -148,6 +154,7 @@ KINDS = {
     "integer": Kind("", "whole number", _read_integer),
     "number": Kind("", "number", _read_number),
     "duration": Kind("s", 'duration: `"90.58s"`, `"10 ms"`, `8`', lambda key, v: parse_duration(v, key.name)),
+    "bandwidth": Kind("bit/s", 'speed: `"1 Gbps"`, `1e9`', lambda key, v: parse_bandwidth(v, key.name)),
     "share": Kind("", 'share: `"98%"`, `0.98`', lambda key, v: parse_share(v, key.name)),
     "load": Kind("", 'share, may be more than 1: `"80%"`, `1.2`', _read_load),
     "flag": Kind("", "`true` or `false`", _read_flag),

@@ -3,41 +3,105 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from emu.config import Config
+from emu.families import OwnWorkload
 from workloads.coflows import CoflowWorkload
 from workloads.dags import DagWorkload, as_jobs
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
-from workloads.transform import busy_slots
+from workloads.transform import at_load, busy_slots, scale
 from workloads.transform.families import Workload
 
 if TYPE_CHECKING:
+    from actors.setting import Dynamics
     from clusters.cluster import Cluster
 
+TIMELINE_ROWS = 200
+"""Rows of a timeline over the shortest time that a run can take, where no period is given."""
 _CONSTRAINTS = ("model", "combined", "jobs", "soft", "price", "seed")
 Memo = dict[Hashable, Any]
 """What plans share: loaded workloads and clusters, by what they were loaded from."""
 T = TypeVar("T")
+W = TypeVar("W", bound=OwnWorkload)
 
 
-def load_workload_of(config: Config, memo: Memo) -> JobWorkload:
-    """Return the workload that a configuration names, or holds, with the constraints that it asks for.
+class Loaded(NamedTuple):
+    """What the schedulers of a plan run, and what follows from it.
+
+    Attributes
+    ----------
+    source, workload
+        As it was loaded, and with its arrivals brought to the load that is asked for.
+    cluster : Cluster
+        Nodes; of coflows one for each port.
+    load : float | None
+        Offered load.
+    load_s : float
+        Wall time it took to load the workload.
+    period_s : float
+        Of the timeline.
+    short_cutoff_s, long_partition : float
+        What holds: the user's, or the workload's own, or infinity and 1.
+    dynamics : Dynamics
+    notes : tuple of str
+        What the user must be told before the run.
+    """
+
+    source: Any
+    workload: Any
+    cluster: Cluster
+    load: float | None
+    load_s: float
+    period_s: float
+    short_cutoff_s: float
+    long_partition: float
+    dynamics: Dynamics
+    notes: tuple[str, ...]
+
+
+def load_jobs_of(config: Config, memo: Memo, scheduler: str) -> JobWorkload:
+    """Return the jobs that a configuration names, or holds, with the constraints that it asks for.
 
     Raises
     ------
     InputError
-        It is not there or wrong; an option of a generator is named where it was given.
+        It is not there or wrong, or of coflows; an option of a generator is named where it was given.
     """
-    workload = _load_workload(config, memo)
+    workload = load_workload_of(config, memo)
+    if isinstance(workload, CoflowWorkload):
+        raise config.error("workload", _wrong_family(workload, scheduler, "jobs", "coflows"))
     asked = tuple((name, config[f"constraints.{name}"]) for name in _CONSTRAINTS)
     if config["constraints.model"] is None:
         return workload
     return once(memo, ("constraints", workload, *asked), lambda: _constrained(config, workload, dict(asked)))
+
+
+def load_coflows_of(config: Config, memo: Memo, scheduler: str) -> CoflowWorkload:
+    """Return the coflows that a configuration names, or holds.
+
+    Raises
+    ------
+    InputError
+        They are not there or wrong, or jobs; an option of a generator is named where it was given.
+    """
+    workload = load_workload_of(config, memo)
+    if not isinstance(workload, CoflowWorkload):
+        raise config.error("workload", _wrong_family(workload, scheduler, "coflows", "jobs"))
+    return workload
+
+
+def _wrong_family(workload: OwnWorkload, scheduler: str, theirs: str, ours: str) -> str:
+    """Return what is wrong with a workload that a scheduler cannot run, and which ones can."""
+    from actors.schedulers.registry import scheduler_names
+
+    able = ", ".join(scheduler_names(ours))
+    return f"{workload.name} has {ours}, and {scheduler} schedules {theirs}; for {ours} there are {able}"
 
 
 def _constrained(config: Config, workload: JobWorkload, asked: dict[str, Any]) -> JobWorkload:
@@ -54,12 +118,12 @@ def _constrained(config: Config, workload: JobWorkload, asked: dict[str, Any]) -
         raise config.error(f"constraints.{name}", error.message) from None
 
 
-def _load_workload(config: Config, memo: Memo) -> JobWorkload:
-    """Return the workload that a configuration names, or holds."""
+def load_workload_of(config: Config, memo: Memo) -> OwnWorkload:
+    """Return the workload that a configuration names, or holds; of DAGs their jobs, without precedence."""
     from workloads.catalogue import load_workload
 
     name = config["workload"]
-    if isinstance(name, JobWorkload):
+    if isinstance(name, OwnWorkload):
         return name
     options = {option: given.value for option, given in config.workload_options.items()}
     key = ("workload", name, tuple(sorted((option, repr(value)) for option, value in options.items())))
@@ -74,11 +138,38 @@ def _load_workload(config: Config, memo: Memo) -> JobWorkload:
         raise config.error("workload", error.message) from None
 
 
-def _as_jobs(workload: Workload) -> JobWorkload:
-    """Return the jobs of a workload; those of DAGs run without precedence, which its notes say."""
-    if isinstance(workload, CoflowWorkload):
-        raise InputError(f"{workload.name} is a workload of coflows; the schedulers there are run jobs")
+def _as_jobs(workload: Workload) -> OwnWorkload:
+    """Return the workload, of DAGs their jobs, which run without precedence; the notes say so."""
     return as_jobs(workload) if isinstance(workload, DagWorkload) else workload
+
+
+def brought_to(workload: W, capacity: float, load: float) -> W:
+    """Return the workload with its arrivals scaled so that it offers a load.
+
+    Parameters
+    ----------
+    workload
+    capacity : float
+        Of jobs the cluster's slots; of coflows the speed, in bytes per second, of ports that do not say theirs.
+    load : float
+    """
+    if isinstance(workload, CoflowWorkload):
+        scaled = scale(with_port_speeds(workload, capacity), load)
+        return replace(workload, coflows=scaled.coflows, metadata=scaled.metadata)
+    return at_load(workload, int(capacity), load)
+
+
+def with_port_speeds(workload: CoflowWorkload, port_bytes_per_s: float) -> CoflowWorkload:
+    """Return the workload with a speed of every port: its own where it says one."""
+    from workloads.arrow import from_numpy
+
+    ports = workload.ports
+    for name in ("ingress_bytes_per_s", "egress_bytes_per_s"):
+        speed = getattr(workload.arrays(), name)
+        filled = from_numpy(np.where(np.isnan(speed), port_bytes_per_s, speed))
+        at = ports.schema.get_field_index(name)
+        ports = ports.set_column(at, ports.schema.field(at), filled)
+    return replace(workload, ports=ports)
 
 
 def load_cluster_of(config: Config, nodes: int | None, memo: Memo) -> Cluster:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from emu.columns import equals_text, numbers, text_codes
+from emu.keys import COFLOWS, JOBS
 
 CLASSES = ("all", "short", "long")
 SIDES = ("constrained", "unconstrained")
@@ -215,21 +216,23 @@ def confidence_95(values: Sequence[float]) -> tuple[float, float]:
 def summarise_seeds(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return one summary of the runs of several seeds.
 
-    It has the keys of a run's summary. Figures of jobs and of the engine are means over the seeds, ``seed``
-    is the first and ``seeds`` holds all; ``confidence_95`` has ``[low, high]`` for each mean of ``jobs``.
+    It has the keys of a run's summary. Figures of jobs, or coflows, and of the engine are means over the seeds,
+    ``seed`` is the first and ``seeds`` holds all; ``confidence_95`` has ``[low, high]`` for each mean of ``jobs``, or
+    ``coflows``.
     """
     first = summaries[0]
-    means, intervals = _means([s["jobs"] for s in summaries])
+    family = COFLOWS if COFLOWS in first else JOBS
+    means, intervals = _means([s[family] for s in summaries])
     engine, _ = _means([s["engine"] for s in summaries])
     return {
         **{
             k: v
             for k, v in first.items()
-            if k not in ("jobs", "engine", "counters", "decision_latency", "live")
+            if k not in (family, "engine", "counters", "decision_latency", "live", "coordinator")
         },
         "seeds": [s["seed"] for s in summaries],
-        "jobs": means,
-        "confidence_95": {"jobs": intervals},
+        family: means,
+        "confidence_95": {family: intervals},
         **_live_means(summaries),
         "engine": engine,
         "counters": _means([s["counters"] for s in summaries])[0],
@@ -237,10 +240,11 @@ def summarise_seeds(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _live_means(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return means of ``decision_latency`` and of ``live``, where all seeds have them; what any seed was, all are."""
+    """Return means of what not all runs have, where all seeds have it; what any seed of ``live`` was, all are."""
     found: dict[str, Any] = {}
-    if all("decision_latency" in s for s in summaries):
-        found["decision_latency"] = _means([s["decision_latency"] for s in summaries])[0]
+    for name in ("decision_latency", "coordinator"):
+        if all(name in s for s in summaries):
+            found[name] = _means([s[name] for s in summaries])[0]
     if all("live" in s for s in summaries):
         lives = [s["live"] for s in summaries]
         spreads = [{k: v for k, v in live.items() if isinstance(v, Mapping)} for live in lives]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
-import time
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,25 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 from emu import run_directory as rd
 from emu.clocks import check_clock, costs_of
+from emu.coflow_plan import load_coflows, switch_of
 from emu.columns import SCHEMA_VERSION
 from emu.config import Config, Given, layer_from_arguments, resolve
 from emu.config_file import layer_from_file, write_config
-from emu.dynamics import dynamics_of, endless_task_note
-from emu.keys import BY_NAME, GROUPS
-from emu.loading import Memo, cluster_for_load, feasible, load_cluster_of, load_workload_of, once, path_of
-from emu.metrics import after_warmup, offered_load
-from workloads.arrow import column
+from emu.families import OwnWorkload, family_of, for_family, own_keys
+from emu.job_plan import load_jobs
+from emu.keys import BY_NAME, COFLOWS, GROUPS, JOBS
+from emu.loading import Memo, path_of
+from workloads.coflows import CoflowWorkload
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
-from workloads.jobs import JobWorkload
-from workloads.transform import at_load
 
 if TYPE_CHECKING:
     from actors.schedulers.policy import Scheduler
-    from actors.setting import Costs, Dynamics, Setting
+    from actors.setting import Costs, Dynamics, Setting, Switch
     from clusters.cluster import Cluster
 
-TIMELINE_ROWS = 200
 KEPT_WORKLOAD = "./workload"
 """How a run directory names the workload that it keeps itself."""
 HOSTING = ("in_process", "address", "checkpoint")
@@ -60,16 +56,18 @@ class Plan:
         Offered load.
     load_s : float
         Wall time it took to load the workload.
-    source : JobWorkload
+    source
         The workload as it was loaded, before its arrivals were brought to a load.
     costs : Costs
         What messages cost schedulers.
     dynamics : Dynamics
         What fails, and what straggles.
+    notes : tuple of str
+        What the user must be told before the run.
     """
 
     config: Config
-    workload: JobWorkload
+    workload: OwnWorkload
     cluster: Cluster
     schedulers: tuple[Scheduler, ...]
     parameters: tuple[dict[str, Any], ...]
@@ -78,9 +76,10 @@ class Plan:
     period_s: float
     load: float | None
     load_s: float
-    source: JobWorkload
+    source: OwnWorkload
     costs: Costs
     dynamics: Dynamics
+    notes: tuple[str, ...]
 
     @property
     def seeds(self) -> range:
@@ -88,31 +87,22 @@ class Plan:
         return range(self.config["seed"], self.config["seed"] + self.config["seeds"])
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What the user must be told before the run."""
-        from workloads.catalogue import generators
+    def family(self) -> str:
+        """``jobs`` or ``coflows``."""
+        return COFLOWS if isinstance(self.workload, CoflowWorkload) else JOBS
 
-        notes = self.workload.notes
-        if self.load is not None and self.load > 1:
-            slots = self.cluster.total_slots
-            note = f"offered load is {self.load:.2f}: more work arrives than {slots:,} slots do; queues grow"
-            name = self.config["workload"]
-            made_for = (
-                re.search(r"nodes=(\d+)", generators().get(name, "")) if isinstance(name, str) else None
-            )
-            if made_for and "nodes" not in self.config.workload_options and int(made_for[1]) != slots:
-                note += f"; --set workload_options.nodes={slots} makes {name} for this size"
-            notes += (note,)
-        ignoring = [s for s in self.schedulers if not s.constrained]
-        if ignoring and (constrained := self.workload.job_constraints.num_rows):
-            names = " and ".join(s.name for s in ignoring)
-            note = f"{constrained:,} jobs have constraints, which {names} cannot heed: tasks run on any node"
-            heeding = [t for t in map(_heeding, ignoring) if t]
-            if heeding:
-                note += f"; heeded by {' and '.join(heeding)}"
-            notes += (note,)
-        endless = endless_task_note(self.dynamics, self.workload)
-        return notes if endless is None else (*notes, endless)
+    @property
+    def switch(self) -> Switch:
+        """The fabric that coflows cross."""
+        return switch_of(self.config)
+
+    @property
+    def work(self) -> tuple[int, str]:
+        """How much there is to run, and what it is: tasks, or flows."""
+        workload = self.workload
+        if isinstance(workload, CoflowWorkload):
+            return workload.num_flows, "flows"
+        return workload.num_tasks, "tasks"
 
     def setting(self, index: int, seed: int) -> Setting:
         """Return what the emulation of one scheduler with one seed depends on."""
@@ -122,7 +112,7 @@ class Plan:
         return Setting(
             scheduler=self.schedulers[index],
             parameters=self.parameters[index],
-            workload=self.workload,
+            workload=self.workload,  # type: ignore[arg-type]
             cluster=self.cluster,
             short_cutoff_s=self.short_cutoff_s,
             long_partition=self.long_partition,
@@ -134,6 +124,7 @@ class Plan:
             estimates=Estimates(config["estimates.error"], config["estimates.size"]),
             costs=self.costs,
             dynamics=self.dynamics,
+            switch=self.switch,
             machine_speed=config["machine_speed"],
             seed=seed,
         )
@@ -158,12 +149,12 @@ class Plan:
         values["timeline.period"] = self.period_s
         if seed is not None:
             values |= {"seed": seed, "seeds": 1}
-        return values
+        return own_keys(values, self.family)
 
     @property
     def keeps_workload(self) -> bool:
         """Whether the workload came from Python, so that the run directory must hold it."""
-        return isinstance(self.config["workload"], JobWorkload)
+        return isinstance(self.config["workload"], OwnWorkload)
 
     def config_toml(self, index: int | None = None, seed: int | None = None) -> str:
         """Return the text of ``config.toml``: of the whole plan, or of one of its runs."""
@@ -253,52 +244,14 @@ def prepare(config: Config, memo: Memo | None = None) -> Plan:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise config.error("scheduler", f"{twice!r} is there twice")
-    by_nodes = config["load"] is not None and config["load_by"] == "nodes"
-    if by_nodes and config["nodes"] is not None:
-        raise config.error("nodes", "not allowed with load_by 'nodes', which picks the number of nodes")
-    if config["nodes"] is None and not by_nodes and not Path(str(config["cluster"])).is_file():
-        raise InputError("--nodes: required, such as --nodes 15000")
+    family = family_of(config, schedulers)
+    config = for_family(config, family, schedulers[0].name)
     parameters = scheduler_parameters(config, schedulers)
     check_clock(config, schedulers, parameters)
-    costs = costs_of(config)
-    if not by_nodes:  # a wrong cluster is told before a workload takes its time
-        cluster = load_cluster_of(config, config["nodes"], memo)
-    started = time.perf_counter()
-    source = load_workload_of(config, memo)
-    load_s = time.perf_counter() - started
-    if by_nodes:
-        cluster = cluster_for_load(config, source, memo)
-    source = once(
-        memo, ("feasible", source, cluster, config["infeasible"]), lambda: feasible(config, source, cluster)
-    )
-    workload = source
-    if config["load"] is not None and not by_nodes:
-        with config.blame("load"):
-            wanted = (cluster.total_slots, config["load"])
-            workload = once(memo, ("at_load", source, *wanted), lambda: at_load(source, *wanted))
-    cutoff_s, partition = _classes(config, workload, schedulers)
-    _check(config, workload)
-    submit_s = column(workload.jobs, "submit_s")
-    durations = column(workload.tasks, "duration_s")
-    span_s, work_s = float(submit_s[-1] - submit_s[0]), float(durations.sum())
-    period_s = config["timeline.period"]
-    if period_s == "auto":
-        period_s = max(span_s + float(durations.max()), work_s / cluster.total_slots, 1e-6) / TIMELINE_ROWS
-    return Plan(
-        config=config,
-        workload=workload,
-        cluster=cluster,
-        schedulers=schedulers,
-        parameters=parameters,
-        short_cutoff_s=cutoff_s,
-        long_partition=partition,
-        period_s=period_s,
-        load=offered_load(work_s, span_s, cluster.total_slots),
-        load_s=load_s,
-        source=source,
-        costs=costs,
-        dynamics=dynamics_of(config, cluster),
-    )
+    costs = costs_of(config, family)
+    load = load_coflows if family == COFLOWS else load_jobs
+    loaded = load(config, schedulers, memo)
+    return Plan(config=config, schedulers=schedulers, parameters=parameters, costs=costs, **loaded._asdict())
 
 
 def scheduler_parameters(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[dict[str, Any], ...]:
@@ -336,37 +289,6 @@ def _targets(name: str, given: Given, schedulers: tuple[Scheduler, ...]) -> list
     known = {p.name for s in schedulers for p in s.parameters} | set(BY_NAME)
     what = f"neither a key nor a parameter of {' or '.join(owners)}"
     raise given.place.error(f"{name!r} is {what}{did_you_mean(name, known)}")
-
-
-def _classes(config: Config, workload: JobWorkload, schedulers: tuple[Scheduler, ...]) -> tuple[float, float]:
-    """Return short cut-off and long partition: the user's, else the workload's, else infinity and 1."""
-    cutoff_s = config["short_cutoff"] if config["short_cutoff"] is not None else workload.short_cutoff_s
-    partition = config["long_partition"] if config["long_partition"] is not None else workload.long_partition
-    hybrid = [s.name for s in schedulers if s.hybrid]
-    if cutoff_s is None and hybrid:
-        raise InputError(
-            f"--short-cutoff: required: {hybrid[0]} treats short and long jobs apart, and the workload "
-            f"{workload.name} does not say where short ends"
-        )
-    return (math.inf if cutoff_s is None else cutoff_s), (1.0 if partition is None else partition)
-
-
-def _check(config: Config, workload: JobWorkload) -> None:
-    size, error = config["estimates.size"], config["estimates.error"]
-    if error == "random" and not 0 <= size < 1:
-        raise config.error("estimates.size", f"{size:g} is not in 0 <= size < 1, as random errors want")
-    submit_s = column(workload.jobs, "submit_s")
-    if not after_warmup(submit_s, config["warmup"]).any():
-        last_s = float(submit_s[-1] - submit_s[0])
-        raise config.error("warmup", f"leaves no job: the last arrives {last_s:g} s after the first")
-
-
-def _heeding(scheduler: Scheduler) -> str:
-    """Return the name of the same scheduler that heeds constraints; empty if there is none."""
-    from actors.schedulers.registry import BUILT_IN
-
-    twins = (s.name for s in BUILT_IN if s.constrained and s.advance is scheduler.advance)
-    return "" if scheduler.global_view == ("always",) else next(twins, "")
 
 
 def _name_of(given: Any, name: str) -> str:

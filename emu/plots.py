@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from emu.coflow_plots import coflow_figures
+from emu.coflow_plots import timeline_figure as coflow_timeline_figure
 from emu.columns import numbers
 from emu.constraint_plots import crv_figure, wait_figure, wait_over_time_figure
 from emu.drawing import (
     COLOURS,
     LEFT_QUANTILE,
+    Shown,
     add_legend,
     figure_style,
     line_look,
@@ -20,6 +23,7 @@ from emu.drawing import (
     share_curve,
     time_scale,
 )
+from emu.keys import COFLOWS
 from emu.metrics import SPLIT, after_warmup, in_group, part_of
 from emu.results import Result
 from emu.run_directory import safe_name
@@ -28,16 +32,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Shown(NamedTuple):
-    """A figure, the name of its files without ending, and what it shows."""
-
-    stem: str
-    drawn: Figure
-    caption: str
-
-
 def group_figures(results: Mapping[str, list[Result]], warmup_s: float = 0.0) -> list[Shown]:
     """Return the figures of runs that are compared; those that have nothing to show are left out."""
+    if next(iter(results.values()))[0].family == COFLOWS:
+        return coflow_figures(results, warmup_s)
     figures = [
         (
             f"cdf-{name}",
@@ -154,6 +152,8 @@ def lines_figure(lines: Mapping[str, list[tuple[float, float]]], x_label: str, y
 
 def timeline_figure(result: Result) -> Figure | None:
     """Return utilisation and, below it, queued tasks by class over virtual time; None if there is nothing."""
+    if result.family == COFLOWS:
+        return coflow_timeline_figure(result)
     data = {name: numbers(result.timeline, name) for name in result.timeline.column_names}
     if len(data["time_s"]) == 0:
         return None

@@ -14,7 +14,7 @@ from workloads.units import format_duration
 
 @contextmanager
 def progress_bar(
-    label: str, total_tasks: int, stream: TextIO | None = None
+    label: str, total: int, stream: TextIO | None = None, unit: str = "tasks"
 ) -> Iterator[Callable[[int, int, float], None] | None]:
     """Yield what `emu.run` wants as `progress`, or None where no terminal would show it."""
     stream = stream or sys.stderr
@@ -29,9 +29,9 @@ def progress_bar(
     def show(tasks_done: int, events: int, virtual_s: float) -> None:
         nonlocal bar
         if bar is None:  # not before there is something to show: lines may be said until then
-            look = {"unit": " tasks", "unit_scale": True, "dynamic_ncols": True}
+            look = {"unit": f" {unit}", "unit_scale": True, "dynamic_ncols": True}
             # leave=False: the table that follows is what stays on the screen.
-            bar = tqdm(total=total_tasks, desc=label, file=stream, leave=False, **look)
+            bar = tqdm(total=total, desc=label, file=stream, leave=False, **look)
         bar.set_postfix_str(describe(events, time.perf_counter() - started, virtual_s), refresh=False)
         bar.update(tasks_done - bar.n)
 

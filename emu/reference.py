@@ -5,8 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from emu.columns import COSTS, CRV, FILES, JOBS, LIVE_TIMELINE, TASKS, TIMELINE, Column
+from emu.coflow_metrics import BINS, LATE_SHARE
+from emu.columns import (
+    COFLOW_FILES,
+    COFLOW_TIMELINE,
+    COFLOWS,
+    COSTS,
+    CRV,
+    FILES,
+    FLOWS,
+    JOBS,
+    LIVE_TIMELINE,
+    TASKS,
+    TIMELINE,
+    Column,
+)
 from emu.config_file import as_toml
 from emu.keys import KEYS
 from emu.kinds import KINDS, Key
@@ -42,7 +57,8 @@ slack = 5
 ```
 
 Durations take `ns`, `us`, `ms`, `s`, `min`, `h`, `d`, and are seconds without a unit; shares are `98%` or
-`0.98`. Relative paths in a file are looked for beside the file first, then from the current folder.
+`0.98`. A run has schedulers of one family, for jobs or for coflows, and some keys are only for one: given to the other,
+they are an error. Relative paths in a file are looked for beside the file first, then from the current folder.
 """
 
 _RESULTS = """\
@@ -54,7 +70,8 @@ configuration, versions, sha256 of inputs and results, and a status: `running`, 
 metadata too.
 `emu compare` lays runs out as `scheduler=NAME/seed=S/`, `emu run --seeds N` as `seed=S/`.
 
-Equal emulations give equal bytes of `jobs.parquet`, whatever hosted them.
+Equal emulations give equal bytes of `jobs.parquet`, or `coflows.parquet`, whatever hosted them. The tables of a run of
+coflows [come after those of jobs](#runs-of-coflows).
 """
 
 _SUMMARY = """\
@@ -114,10 +131,65 @@ it writes has the queueing delay too, as distribution and over time, and how oft
 """.replace("{kinds}", str(MOST_KINDS)).replace("{others}", OTHER_KINDS)
 
 
+_COFLOWS = """\
+# Runs of coflows
+
+A run of coflows has `coflows.parquet` in place of `jobs.parquet`, `flows.parquet` in place of `tasks.parquet`, and
+another `timeline.parquet`. The part `coflows` of its `summary.json` is in place of `jobs`.
+"""
+
+_COFLOW_SUMMARY = """\
+## summary.json of coflows
+
+| key | meaning |
+|---|---|
+| `scheduler`, `workload`, `seed`, `clock`; `nodes` | what was run; the number of ports |
+| `coflows.count`, `.mean`, `.p50`, `.p90`, `.p99` | of cct_s in seconds, of the coflows that finished; \
+percentiles are linear |
+| `coflows.makespan_s` | from the first arrival to the last completion |
+| `coflows.unfinished` | coflows that did not finish, where there are any |
+| `coflows.acceptance_rate`, `coflows.weighted_acceptance_rate` | share of the coflows with a deadline, and of their \
+weight, that ended by it; absent where none has one |
+| `coflows.bins` | `count`, `mean`, `p50`, `p90`, `p99` of cct_s by width and size: {bins}; a bin without coflows is \
+absent |
+| `coflows.learning` | of the coflows that the scheduler had to learn, those with learned_s above 0: `count`; `mean`, \
+`p50` and `p90` of learned_s (`latency`), of learned_s / cct_s (`cct_share`), of learned_bytes (`bytes`) and of \
+learned_bytes / size_bytes (`bytes_share`); `late`, the share of them whose cct_share is above {late:g}. Absent where \
+nothing was learned |
+| `coflows.estimates` | `count`, `mean`, `std`, `p50`, `p90` and `p99` of the relative error of estimated sizes, \
+\\|estimated_bytes - size_bytes\\| / size_bytes; absent where none was estimated |
+| `coordinator` | where the coordinator works in intervals: how many there were from the first arrival on \
+(`intervals`), the shares of them in which it had more to do than time (`missed`) and in which it sent no schedule \
+(`without_rates`), and in the mean of them the agents it heard from (`agents_heard`), the `updates` it \
+got, its `decisions`, the agents told anything (`schedules`), and where messages cost something its work (`work_s`) |
+| `schedulers` | as of jobs, where messages cost something: of the coordinator |
+| `engine` | as of jobs; `flows`, and the same as `tasks` |
+| `counters` | what the scheduler's mechanisms did |
+
+Coflows that arrive within `warmup` of the first are left out of everything in `coflows` but the makespan.
+
+## Comparisons of coflows
+
+A comparison has, beside completion times, the speed-up of the first scheduler over each other: `average` is the other's
+mean completion time over that of the first, `P50` and `P90` are percentiles of the same ratio coflow by coflow. With
+several seeds they are taken seed by seed, and their mean and interval are shown. Of learning there are also medians of
+time and bytes over those under the first scheduler that learns, of coflows that both had to learn.
+
+Jobs that compute too gain less than their coflows. Each coflow is taken for the shuffle of a job of its own. The share
+of the job's time that it shuffles is drawn with the seed of the run: below 25 % for 61 % of the jobs, 25 to 50 % for
+13 %, 50 to 75 % for 14 % and more for the rest, evenly within each range. It is the share of the job's time under the
+*first* scheduler: a job whose coflow takes c there computes for c (1 - share) / share, and as long under all others.
+(Were it that under the slower scheduler, no job could become faster than 1 / (1 - share) times.)
+""".replace("{bins}", "; ".join(f"`{name}`: {about}" for name, about in BINS.items())).replace(
+    "{late:g}", f"{LATE_SHARE:g}"
+)
+
+
 def configuration_page() -> str:
     """Return ``docs/reference/configuration.md``."""
-    rows = [[f"`{k.name}`", _option(k), _kind(k), _default(k), k.meaning] for k in KEYS]
-    return f"{_MADE}\n\n{_CONFIGURATION}\n{_table(['key', 'option', 'value', 'default', 'meaning'], rows)}"
+    head = ["key", "option", "value", "default", "for", "meaning"]
+    rows = [[f"`{k.name}`", _option(k), _kind(k), _default(k), k.family, k.meaning] for k in KEYS]
+    return f"{_MADE}\n\n{_CONFIGURATION}\n{_table(head, rows)}"
 
 
 def results_page() -> str:
@@ -134,7 +206,17 @@ def results_page() -> str:
         parts.append(f"## {name}\n\n{about[columns]}\n\n{_columns(columns)}")
         if columns is TIMELINE:
             parts.append(f"With the clock `live` also:\n\n{_columns(LIVE_TIMELINE)}")
-    return "\n".join([*parts, _SUMMARY])
+    parts += [_SUMMARY, _COFLOWS]
+    of_coflows = {
+        COFLOWS: "One row per coflow of the workload, in workload order.",
+        COFLOW_TIMELINE: "One row per `timeline.period` of virtual time.",
+        FLOWS: "With `output.tasks`: one row per flow, in workload order.",
+    }
+    for name, columns in COFLOW_FILES.items():
+        parts.append(
+            f"## {name}{' of coflows' * (name in FILES)}\n\n{of_coflows[columns]}\n\n{_columns(columns)}"
+        )
+    return "\n".join([*parts, _COFLOW_SUMMARY])
 
 
 PAGES = {"configuration.md": configuration_page, "results.md": results_page}
@@ -166,7 +248,12 @@ def _default(key: Key) -> str:
         return key.otherwise
     if key.default is None:
         return ""
-    value = as_toml(key.name, key.default)
+    shown = _value(key, key.default)
+    return shown if key.for_coflows is None else f"{shown}; for coflows {_value(key, key.for_coflows)}"
+
+
+def _value(key: Key, default: Any) -> str:
+    value = as_toml(key.name, default)
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 

@@ -13,10 +13,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from emu import run_directory as rd
-from emu.columns import CRV, JOBS, LIVE_TIMELINE, TASKS, TIMELINE, make_table, null_unless
+from emu.columns import CRV, LIVE_TIMELINE, TASKS, TIMELINE, make_table, null_unless
+from emu.columns import JOBS as JOB_COLUMNS
+from emu.families import OwnWorkload
+from emu.keys import COFLOWS, JOBS
 from workloads.arrow import column, from_numpy, from_strings
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
+
+TABLES = ("jobs", "coflows", "timeline", "crv", "tasks", "flows", "costs")
+"""Of a result, and with ``.parquet`` the files of a run directory; each run has some of them."""
 
 if TYPE_CHECKING:
     from actors.hosting.outcome import Outcome
@@ -29,9 +35,12 @@ class Result:
     Attributes
     ----------
     jobs, timeline : pyarrow.Table
-        As ``docs/reference/results.md`` has their columns; ``.to_pandas()`` gives frames.
+        As ``docs/reference/results.md`` has their columns; ``.to_pandas()`` gives frames. A run of coflows has no
+        jobs: None.
     tasks : pyarrow.Table | None
         With ``output.tasks``.
+    coflows, flows : pyarrow.Table | None
+        Of a run of coflows, in place of jobs and tasks.
     costs : pyarrow.Table | None
         With ``cost.model='measured'``.
     crv : pyarrow.Table | None
@@ -58,10 +67,22 @@ class Result:
     config: str
     manifest: dict[str, Any]
     notes: tuple[str, ...] = ()
-    workload: JobWorkload | None = field(default=None, repr=False)
+    workload: OwnWorkload | None = field(default=None, repr=False)
     path: Path | None = None
     costs: pa.Table | None = None
     crv: pa.Table | None = None
+    coflows: pa.Table | None = None
+    flows: pa.Table | None = None
+
+    @property
+    def heads(self) -> pa.Table:
+        """What arrives, a row each: jobs, or coflows."""
+        return self.jobs if self.coflows is None else self.coflows
+
+    @property
+    def family(self) -> str:
+        """``jobs`` or ``coflows``: the name of the table of what arrives, and of its part of the summary."""
+        return JOBS if self.coflows is None else COFLOWS
 
     def save(self, out: str | Path) -> Path:
         """Write a run directory and return its path.
@@ -75,16 +96,10 @@ class Result:
 
     def write(self, out: Path) -> Path:
         """Write the results into a claimed directory; the manifest, which calls it finished, comes last."""
-        tables = {
-            "jobs.parquet": self.jobs,
-            "timeline.parquet": self.timeline,
-            "crv.parquet": self.crv,
-            "tasks.parquet": self.tasks,
-            "costs.parquet": self.costs,
-        }
-        written = [name for name, table in tables.items() if table is not None]
+        tables = {name: getattr(self, name) for name in TABLES}
+        written = [f"{name}.parquet" for name, table in tables.items() if table is not None]
         for name in written:
-            rd.write_table(out / name, tables[name])
+            rd.write_table(out / name, tables[name.removesuffix(".parquet")])
         if self.workload is not None:
             self._write_workload(out)
         rd.write_text(out / rd.CONFIG, self.config)
@@ -117,20 +132,14 @@ def read_result(folder: str | Path) -> Result:
     if manifest.get("status") != rd.FINISHED:
         raise InputError(f"the run is {manifest.get('status')!r}, not finished", file=folder)
     summary = rd.read_json(folder / rd.SUMMARY, "has no summary.json")
-    tables = {
-        name: _read_table(folder / f"{name}.parquet", name in ("jobs", "timeline"))
-        for name in ("jobs", "timeline", "crv", "tasks", "costs")
-    }
+    wanted = (COFLOWS if COFLOWS in summary else JOBS, "timeline")
+    tables = {name: _read_table(folder / f"{name}.parquet", name in wanted) for name in TABLES}
     try:
         config = (folder / rd.CONFIG).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise InputError(f"cannot be read: {error}", file=folder / rd.CONFIG) from None
     return Result(
-        jobs=tables["jobs"],
-        timeline=tables["timeline"],
-        tasks=tables["tasks"],
-        costs=tables["costs"],
-        crv=tables["crv"],
+        **tables,
         summary=summary,
         counters=summary.get("counters", {}),
         config=config,
@@ -150,7 +159,7 @@ def jobs_table(workload: JobWorkload, outcome: Outcome) -> pa.Table:
     sized = finished & (ideal_ns > 0)
     jobs = workload.jobs
     return make_table(
-        JOBS,
+        JOB_COLUMNS,
         {
             "job_id": column(jobs, "job_id"),
             "submit_s": column(jobs, "submit_s"),

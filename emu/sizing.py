@@ -14,6 +14,7 @@ import numpy as np
 from emu import run_directory as rd
 from emu.batch import Hosting, Run, RunFailed, open_directory, run_all
 from emu.config import Config, Place, layer_from_arguments, resolve
+from emu.keys import COFLOWS
 from emu.loading import Memo, nodes_for_load
 from emu.metrics import confidence_95
 from emu.plan import Plan, prepare
@@ -21,6 +22,7 @@ from emu.tables import align, with_error
 from emu.targets import TOLERANCE, Search, Target, find_fewest, read_targets
 from workloads.arrow import column
 from workloads.errors import InputError
+from workloads.jobs import JobWorkload
 
 SIZE = "size"
 Measured = tuple[tuple[float, float], ...]
@@ -161,6 +163,7 @@ def find_size(
 ) -> SizeResult:
     """Find the fewest nodes for a configuration without a number of nodes; `show` is given each probe as it ends."""
     _check(config, low, high, tolerance)
+    _check_family(config)
     memo: Memo = {}
     first = _plan(config, low or high or 1, config["seed"], memo)
     _check_classes(first, targets)
@@ -202,6 +205,25 @@ def find_size(
     return result
 
 
+def _check_family(config: Config) -> None:
+    """Refuse schedulers of coflows, whose number of ports is the workload's."""
+    from actors.schedulers.registry import find_scheduler
+
+    with config.blame("scheduler"):
+        found = [find_scheduler(name) for name in config["scheduler"] or ()]
+    if found and found[0].family == COFLOWS:
+        told = (
+            f"{found[0].name} is for coflows, whose number of ports is the workload's; emu size is for jobs"
+        )
+        raise config.error("scheduler", told)
+
+
+def _jobs(plan: Plan) -> JobWorkload:
+    """Return the plan's jobs; there are no coflows here."""
+    assert isinstance(plan.workload, JobWorkload)
+    return plan.workload
+
+
 def _check(config: Config, low: int | None, high: int | None, tolerance: float) -> None:
     if config["nodes"] is not None:
         raise config.error("nodes", "emu size finds the number of nodes; --low and --high bound it")
@@ -222,8 +244,8 @@ def _check_classes(plan: Plan, targets: Sequence[Target]) -> None:
     """Refuse a target on a class of which the workload has no jobs that count."""
     from emu.metrics import after_warmup
 
-    counted = after_warmup(column(plan.workload.jobs, "submit_s"), plan.config["warmup"])
-    is_long = column(plan.workload.jobs, "mean_task_s")[counted] > plan.short_cutoff_s
+    counted = after_warmup(column(_jobs(plan).jobs, "submit_s"), plan.config["warmup"])
+    is_long = column(_jobs(plan).jobs, "mean_task_s")[counted] > plan.short_cutoff_s
     there = {"all": True, "long": bool(np.any(is_long)), "short": not bool(np.all(is_long))}
     for target in targets:
         if not there[target.job_class]:
@@ -253,16 +275,16 @@ def _described(config: Config) -> dict[str, Any]:
 def _start(config: Config, plan: Plan, memo: Memo) -> int:
     """Return where to begin: the nodes on which offered load is 1, or if there is no load, a slot for each task."""
     slots_per_node = plan.cluster.total_slots / plan.cluster.num_nodes
-    enough = max(math.ceil(plan.workload.num_tasks / slots_per_node), 1)
+    enough = max(math.ceil(_jobs(plan).num_tasks / slots_per_node), 1)
     if plan.load is None or plan.load == 0:
         return enough
-    return min(nodes_for_load(config, plan.source, 1.0, memo), enough)
+    return min(nodes_for_load(config, _jobs(plan), 1.0, memo), enough)
 
 
 def _most(plan: Plan) -> int:
     """Return where more nodes cannot help any more: four slots for each task, whenever it arrives."""
     slots_per_node = plan.cluster.total_slots / plan.cluster.num_nodes
-    return max(math.ceil(4 * plan.workload.num_tasks / slots_per_node), 1)
+    return max(math.ceil(4 * _jobs(plan).num_tasks / slots_per_node), 1)
 
 
 def _run(

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emu.comparison import GROUPS, Row, compare_class, render_rows
+from emu.coflow_comparison import CoflowRow, compare_coflows
+from emu.coflow_tables import render_rows as render_coflow_rows
+from emu.comparison import compare_jobs, render_rows
 from emu.grid import SCHEDULER, SEED, Axis, Grid, Point
+from emu.keys import COFLOWS, JOBS
 from emu.metrics import summarise_seeds
 from emu.results import Result, read_result
 from emu.run_directory import safe_name
@@ -45,7 +48,7 @@ class Compared:
     ----------
     summaries : dict of str to dict
         By variant: the summary of its runs, as `summarise_seeds` has it.
-    rows : list of Row
+    rows : list of Row, or of CoflowRow
         Of the seeds that all variants have; empty if there are none.
     head : str
         What was run.
@@ -55,7 +58,7 @@ class Compared:
 
     group: Group
     summaries: dict[str, dict[str, Any]]
-    rows: list[Row]
+    rows: list[Any]
     head: str
     left_out: str
 
@@ -86,7 +89,8 @@ def compare_groups(groups: Sequence[Group], grid: Grid) -> Iterator[Compared]:
         summaries = {name: _summary(list(runs.values())) for name, runs in results.items()}
         common = set.intersection(*(set(runs) for runs in results.values()))
         paired = {name: [runs[seed] for seed in sorted(common)] for name, runs in results.items()}
-        rows = [row for c in GROUPS for row in compare_class(paired, c, warmup_s)] if common else []
+        compare = compare_coflows if _is_of_coflows(summaries) else compare_jobs
+        rows = list(compare(paired, warmup_s)) if common else []
         every = sorted(set().union(*(set(runs) for runs in results.values())))
         lost = [str(seed) for seed in every if seed not in common]
         left_out = f"seeds without a run of every scheduler are left out: {', '.join(lost)}" if lost else ""
@@ -98,48 +102,81 @@ def render_group(compared: Compared) -> str:
     notes = f"{compared.left_out}\n" if compared.left_out else ""
     if not compared.rows:
         return f"{compared.head}: no seed has a finished run of every scheduler\n"
-    return render_rows(compared.rows, compared.head) + notes
+    render = render_coflow_rows if _is_of_coflows(compared.summaries) else render_rows
+    return render(compared.rows, compared.head) + notes
 
 
 def summary_rows(compared: Compared) -> list[dict[str, Any]]:
     """Return one entry per variant of a group for ``summary.json``."""
     entries = []
     for name, summary in compared.summaries.items():
-        rows = {row.job_class: row for row in compared.rows if row.scheduler == name}
+        family = COFLOWS if COFLOWS in summary else JOBS
         entries.append(
             {
                 **compared.group.columns[name],
                 **compared.group.at,
                 "seeds": sorted(compared.group.variants[name]),
-                "jobs": summary["jobs"],
-                "confidence_95": summary.get("confidence_95", {"jobs": {}}),
-                "ratios": {c: {s: _pair(*pair) for s, pair in row.ratios.items()} for c, row in rows.items()},
-                "improved": {c: _number(row.improved) for c, row in rows.items()},
+                family: summary[family],
+                "confidence_95": summary.get("confidence_95", {family: {}}),
+                **_compared([row for row in compared.rows if row.scheduler == name]),
             }
         )
     return entries
 
 
+def _compared(rows: Sequence[Any]) -> dict[str, Any]:
+    """Return what rows of one scheduler say of it against the first."""
+    if any(isinstance(row, CoflowRow) for row in rows):
+        return {"speedup": {r.group: {s: _pair(*pair) for s, pair in r.speedup.items()} for r in rows}}
+    return {
+        "ratios": {r.job_class: {s: _pair(*pair) for s, pair in r.ratios.items()} for r in rows},
+        "improved": {r.job_class: _number(r.improved) for r in rows},
+    }
+
+
 def figures_of(grid: Grid, compared: Sequence[Compared]) -> Iterator[tuple[str, Any]]:
-    """Yield (stem, figure): percentiles against nodes or load, whichever has more values; none if neither varies."""
+    """Yield (stem, figure): percentiles against nodes or load, whichever has more values; none if neither varies.
+
+    Of coflows, where neither varies, against the number that does: a parameter, a speed, a delay.
+    """
+    from emu.coflow_plots import percentiles_figure as percentiles_of_coflows
     from emu.plots import percentiles_figure
 
-    candidates = [a for a in grid.axes if a.name in PLOTTED and len(a.values) > 1]
+    of_coflows = bool(compared) and _is_of_coflows(compared[0].summaries)
+    several = [a for a in grid.axes if len(a.values) > 1]
+    candidates = [a for a in several if a.name in PLOTTED]
+    if not candidates and of_coflows:
+        candidates = [a for a in several if a.name != SEED and all(map(_is_number, a.shown))]
     if not candidates:
         return
     axis = max(candidates, key=lambda a: len(a.values))
     sheets: dict[str, dict[str, dict[float, dict[str, Any]]]] = {}
-    varied = [a.label for a in grid.axes if len(a.values) > 1 and a is not axis]
+    varied = [a.label for a in several if a is not axis]
     for part in compared:
         rest = [f"{k}={v}" for k, v in part.group.at.items() if k in varied]
         sheet = sheets.setdefault(safe_name("-".join(["percentiles", *rest])), {})
         for name, summary in part.summaries.items():
-            sheet.setdefault(name, {})[part.group.at[axis.label]] = summary["jobs"]
+            at = part.group.at | part.group.columns[name]
+            # A scheduler without the parameter is the same wherever it stands.
+            places = [at[axis.label]] if axis.label in at else axis.shown
+            line = " ".join(word for word in name.split(" ") if not word.startswith(f"{axis.label}="))
+            figures = summary[COFLOWS if COFLOWS in summary else JOBS]
+            sheet.setdefault(line, {}).update(dict.fromkeys(places, figures))
     values = [float(v) for v in axis.shown]
     for stem, lines in sheets.items():
-        figure = percentiles_figure(lines, axis.label, log_x=max(values) >= 8 * min(values))
+        draw = percentiles_of_coflows if of_coflows else percentiles_figure
+        figure = draw(lines, axis.label, log_x=max(values) >= 8 * min(values))
         if figure is not None:
             yield stem, figure
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_of_coflows(summaries: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether runs are of coflows; all of a group have the same workload."""
+    return all(COFLOWS in summary for summary in summaries.values())
 
 
 def _is_own(axis: Axis) -> bool:
@@ -150,7 +187,7 @@ def _read(runs: Mapping[int, Path]) -> dict[int, Result]:
     made = {}
     for seed, folder in runs.items():
         made[seed] = read_result(folder)
-        made[seed].tasks = None  # large, and no comparison looks at them
+        made[seed].tasks = made[seed].flows = None  # large, and no comparison looks at them
     return made
 
 
@@ -164,7 +201,8 @@ def _head(group: Group, grid: Grid, summaries: Mapping[str, Mapping[str, Any]], 
     own = [f"{k}={v}" for k, v in group.at.items() if k in varied and k not in ("nodes", "workload")]
     text = "seed " if len(seeds) == 1 else "seeds "
     text += ", ".join(map(str, seeds)) + (", means ± 95 %" if len(seeds) > 1 else "")
-    return ", ".join([f"{first['workload']} on {first['nodes']:,} nodes", *own, *([text] if seeds else [])])
+    nodes = "ports" if COFLOWS in first else "nodes"
+    return ", ".join([f"{first['workload']} on {first['nodes']:,} {nodes}", *own, *([text] if seeds else [])])
 
 
 def _pair(mean: float, half: float) -> dict[str, float | None]:

@@ -247,9 +247,8 @@ def _row(grid: Grid, point: Point, run: Run, out: Path) -> dict[str, Any]:
     summary = rd.read_json(run.folder / rd.SUMMARY, "has no summary.json")
     own = grid.columns(point)
     columns = {axis.label: own.get(axis.label) for axis in grid.axes}
-    summary["jobs"].pop(
-        "by_constraint", None
-    )  # a column for each figure of each kind is too many for a table
+    # A column for each figure of each kind is too many for a table.
+    summary.get("jobs", {}).pop("by_constraint", None)
     figures = {name: value for name, value in flatten(summary) if name not in columns}
     path = run.folder.relative_to(out).as_posix()
     return {**columns, "offered_load": run.plan.load, **figures, "path": path}

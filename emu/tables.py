@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from emu.keys import COFLOWS
 from emu.metrics import CLASSES, SPLIT, STATISTICS, part_of
 from workloads.units import format_duration
 
@@ -60,6 +61,10 @@ def align(rows: Sequence[Sequence[str]], right_from: int = 1) -> list[str]:
 
 def render_summary(summary: Mapping[str, Any]) -> str:
     """Return the summary of a run, or of the runs of several seeds, as text."""
+    if COFLOWS in summary:
+        from emu import coflow_tables
+
+        return coflow_tables.render_summary(summary)
     seeds = summary.get("seeds")
     seed = f"seeds {seeds[0]} to {seeds[-1]}, means ± 95 %" if seeds else f"seed {summary['seed']}"
     jobs, engine = summary["jobs"], summary["engine"]
@@ -68,7 +73,7 @@ def render_summary(summary: Mapping[str, Any]) -> str:
     rows = [["job completion time (s)", "jobs", *STATISTICS]]
     for name in (*CLASSES, *SPLIT):
         if part := part_of(jobs, name):
-            rows.append([f"  {name}", *_times(part, part_of(intervals, name))])
+            rows.append([f"  {name}", *statistics_cells(part, part_of(intervals, name))])
     lines += [*align(rows), *_constraint_tables(jobs, intervals)]
     facts = []
     if "makespan_s" in jobs:
@@ -94,8 +99,8 @@ def render_summary(summary: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _times(part: Mapping[str, Any], intervals: Mapping[str, Any]) -> list[str]:
-    """Return count and statistics of one group of jobs as cells."""
+def statistics_cells(part: Mapping[str, Any], intervals: Mapping[str, Any]) -> list[str]:
+    """Return count and statistics of one group of jobs, or coflows, as cells."""
     halves = {s: (intervals[s][1] - intervals[s][0]) / 2 for s in STATISTICS if s in intervals}
     cells = [with_error(part.get(s, math.nan), halves.get(s, math.nan)) for s in STATISTICS]
     return [f"{part['count']:,}", *cells]
@@ -106,12 +111,14 @@ def _constraint_tables(jobs: Mapping[str, Any], intervals: Mapping[str, Any]) ->
     waits = [["queueing delay (s)", "jobs", *STATISTICS]]
     for name in SPLIT:
         if part := part_of(jobs, name):
-            waits.append([f"  {name}", *_times(part["wait"], part_of(intervals, name).get("wait", {}))])
+            waits.append(
+                [f"  {name}", *statistics_cells(part["wait"], part_of(intervals, name).get("wait", {}))]
+            )
     kinds = [["short jobs by constraint (s)", "jobs", *STATISTICS, "relative slowdown"]]
     for kind, of_kind in jobs.get("by_constraint", {}).items():
         if "short" in of_kind:
             half = intervals.get("by_constraint", {}).get(kind, {}).get("short", {})
             slowdown = of_kind.get("slowdown_vs_unconstrained")
             told = "" if slowdown is None else f"{slowdown:.2f}{TIMES}"
-            kinds.append([f"  {kind}", *_times(of_kind["short"], half), told])
+            kinds.append([f"  {kind}", *statistics_cells(of_kind["short"], half), told])
     return [line for table in (waits, kinds) if len(table) > 1 for line in ("", *align(table))]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from emu.columns import FILES
+from emu.columns import COFLOW_FILES, FILES
 from emu.config_file import layer_from_file
 from emu.keys import KEYS
 from emu.reference import PAGES
@@ -22,7 +22,8 @@ def test_pages_are_fresh(name: str) -> None:
 def test_pages_name_every_key_and_column() -> None:
     configuration, results = (PAGES[name]() for name in ("configuration.md", "results.md"))
     assert all(f"| `{key.name}` |" in configuration for key in KEYS)
-    assert all(f"| `{c.name}` |" in results for columns in FILES.values() for c in columns)
+    tables = [*FILES.values(), *COFLOW_FILES.values()]
+    assert all(f"| `{c.name}` |" in results for columns in tables for c in columns)
 
 
 def test_the_example_on_the_page_is_a_configuration(tmp_path: Path) -> None:

@@ -1,0 +1,217 @@
+"""Runs of coflows as text for a terminal: a summary, and comparisons."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from emu.coflow_comparison import (
+    SPEEDUPS,
+    CoflowRow,
+    CoordinatorRow,
+    DeadlineRow,
+    JobRow,
+    LearningRow,
+    Pair,
+    Runs,
+    compare_coflows,
+    compare_coordinators,
+    compare_deadlines,
+    compare_job_times,
+    compare_learning,
+)
+from emu.coflow_metrics import BINS, GROUPS, LATE_SHARE, part_of
+from emu.metrics import STATISTICS
+from emu.tables import TIMES, align, number, statistics_cells, with_error
+from workloads.units import format_duration
+
+SPEEDUP_LABELS = {"average": "average", "p50": "P50", "p90": "P90"}
+
+
+def render_comparison(results: Runs, warmup_s: float, head: str) -> str:
+    """Return all tables of a comparison."""
+    return (
+        render_rows(compare_coflows(results, warmup_s), head)
+        + render_deadlines(compare_deadlines(results))
+        + render_learning(compare_learning(results, warmup_s))
+        + render_coordinators(compare_coordinators(results))
+        + render_jobs(compare_job_times(results, warmup_s), next(iter(results)))
+    )
+
+
+def render_rows(rows: Sequence[CoflowRow], head: str) -> str:
+    """Return completion times and speed-ups as a table for each group of coflows."""
+    if not rows:
+        return f"{head}: no coflow finished under all schedulers\n"
+    first = rows[0].scheduler
+    several = any(row.scheduler != first for row in rows)
+    told = f", and as speed-up of {first}: the others' over its own" if several else ""
+    lines = [f"{head}: coflow completion time in seconds{told}"]
+    for group in GROUPS:
+        own = [row for row in rows if row.group == group]
+        if not own:
+            continue
+        table = [["", *STATISTICS, *(SPEEDUP_LABELS[s] for s in SPEEDUPS if several)]]
+        for row in own:
+            cells = [row.scheduler, *(with_error(*row.times[s]) for s in STATISTICS)]
+            table.append([*cells, *(times(row.speedup[s]) for s in SPEEDUPS if several)])
+        lines += ["", f"{group_title(group)} ({number(own[0].count)})", *_indented(align(table))]
+    return "\n".join(lines) + "\n"
+
+
+DEADLINES_TOLD = "coflows with a deadline that met it"
+DEADLINES_HEAD = ("share", "by weight")
+
+
+def render_deadlines(rows: Sequence[DeadlineRow]) -> str:
+    """Return how many deadlines were met as a table behind a blank line; nothing of none."""
+    if not rows:
+        return ""
+    table = [["", *DEADLINES_HEAD], *([row.scheduler, *deadline_cells(row)] for row in rows)]
+    return "\n".join(["", DEADLINES_TOLD, *_indented(align(table)), ""])
+
+
+def deadline_cells(row: DeadlineRow) -> list[str]:
+    """Return the cells of a row of that table."""
+    return [_percent(row.met), _percent(row.met_by_weight)]
+
+
+def render_learning(rows: Sequence[LearningRow]) -> str:
+    """Return what learning took as a table behind a blank line; nothing of none."""
+    if not rows:
+        return ""
+    table = [["", *learning_head(rows)], *([row.scheduler, *learning_cells(row, rows)] for row in rows)]
+    return "\n".join(["", LEARNING_TOLD, *_indented(align(table)), ""])
+
+
+LEARNING_TOLD = (
+    "learning, of the coflows that were not known when they arrived, as share of completion time and bytes"
+)
+
+
+def learning_head(rows: Sequence[LearningRow]) -> list[str]:
+    """Return the heads of the columns of a table of learning."""
+    head = ["coflows", "time p50", "time p90", f"above {LATE_SHARE:.0%}", "bytes p50"]
+    if len(rows) > 1:
+        head += [f"time {TIMES} P50", f"bytes {TIMES} P50"]
+    return [*head, *(["size error mean", "std"] if any(row.error for row in rows) else [])]
+
+
+def learning_cells(row: LearningRow, rows: Sequence[LearningRow]) -> list[str]:
+    """Return the cells of a row of that table."""
+    cells = [number(row.count), *(_percent(row.cct_share[s]) for s in ("p50", "p90"))]
+    cells += [_percent(row.late), _percent(row.bytes_share["p50"])]
+    if len(rows) > 1:
+        cells += [times(row.latency_times), times(row.bytes_times)]
+    if any(other.error for other in rows):
+        cells += [_percent(row.error[s]) if row.error else "" for s in ("mean", "std")]
+    return cells
+
+
+COORDINATOR_TOLD = "the coordinator, in a scheduling interval"
+
+
+def render_coordinators(rows: Sequence[CoordinatorRow]) -> str:
+    """Return what coordinators did as a table behind a blank line; nothing of none."""
+    if not rows:
+        return ""
+    table = [["", *coordinator_head(rows)], *([row.scheduler, *coordinator_cells(row, rows)] for row in rows)]
+    return "\n".join(["", COORDINATOR_TOLD, *_indented(align(table)), ""])
+
+
+def coordinator_head(rows: Sequence[CoordinatorRow]) -> list[str]:
+    """Return the heads of the columns of a table of coordinators."""
+    head = ["missed", "without rates", "agents heard", "updates", "decisions", "agents told"]
+    return [*head, *(["work (ms)"] if _any_work(rows) else [])]
+
+
+def coordinator_cells(row: CoordinatorRow, rows: Sequence[CoordinatorRow]) -> list[str]:
+    """Return the cells of a row of that table."""
+    counted = ("agents_heard", "updates", "decisions", "schedules")
+    cells = [_percent(row.figures[name]) for name in ("missed", "without_rates")]
+    cells += [with_error(*row.figures[name]) for name in counted]
+    if _any_work(rows):
+        mean, half = row.figures.get("work_s", (math.nan, math.nan))
+        cells.append(with_error(1e3 * mean, 1e3 * half))
+    return cells
+
+
+def _any_work(rows: Sequence[CoordinatorRow]) -> bool:
+    return any("work_s" in row.figures for row in rows)
+
+
+def render_jobs(rows: Sequence[JobRow], first: str) -> str:
+    """Return what jobs gain as a table behind a blank line; nothing of none."""
+    if not rows:
+        return ""
+    table = [["", "P50", "P90"], *([row.scheduler, *map(times, row.speedup.values())] for row in rows)]
+    return "\n".join(["", jobs_told(first), *_indented(align(table)), ""])
+
+
+def jobs_told(first: str) -> str:
+    """Return what the table of jobs shows."""
+    return f"jobs that compute too, and shuffle for a drawn share of their time: speed-up of {first}"
+
+
+def render_summary(summary: Mapping[str, Any]) -> str:
+    """Return the summary of a run, or of the runs of several seeds, as text."""
+    seeds = summary.get("seeds")
+    seed = f"seeds {seeds[0]} to {seeds[-1]}, means ± 95 %" if seeds else f"seed {summary['seed']}"
+    coflows, engine = summary["coflows"], summary["engine"]
+    intervals = summary.get("confidence_95", {}).get("coflows", {})
+    rows = [["coflow completion time (s)", "coflows", *STATISTICS]]
+    for group in GROUPS:
+        if part := part_of(coflows, group):
+            rows.append([f"  {group_title(group)}", *statistics_cells(part, part_of(intervals, group))])
+    lines = [f"{summary['scheduler']} on {summary['workload']}, {summary['nodes']:,} ports, {seed}", ""]
+    lines += [*align(rows), "", ", ".join(f"{name} {value}" for name, value in facts_of(summary).items())]
+    lines.append(
+        f"{engine['flows']:,.0f} flows, {engine['events']:,.0f} events "
+        f"in {format_duration(engine['wall_s'])} ({engine['tasks_per_s']:,.0f} flows/s)"
+    )
+    counted = {k: v for k, v in summary.get("counters", {}).items() if v}
+    if counted:
+        lines.append(", ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in counted.items()))
+    return "\n".join(lines) + "\n"
+
+
+def facts_of(summary: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a summary says beside completion times, as name to text."""
+    coflows = summary["coflows"]
+    facts = {}
+    if "makespan_s" in coflows:
+        facts["makespan"] = format_duration(coflows["makespan_s"])
+    if "acceptance_rate" in coflows:
+        facts["deadlines met"] = f"{coflows['acceptance_rate']:.1%}"
+        facts["deadlines met by weight"] = f"{coflows['weighted_acceptance_rate']:.1%}"
+    if "learning" in coflows:
+        facts["time to learn, median share"] = f"{coflows['learning']['cct_share']['p50']:.1%}"
+    if "estimates" in coflows:
+        facts["error of sizes, mean"] = f"{coflows['estimates']['mean']:.1%}"
+    if "coordinator" in summary:
+        facts["intervals missed"] = f"{summary['coordinator']['missed']:.1%}"
+        facts["without rates"] = f"{summary['coordinator']['without_rates']:.1%}"
+    if "unfinished" in coflows:
+        facts["coflows that did not finish"] = f"{coflows['unfinished']:,.0f}"
+    return facts
+
+
+def group_title(group: str) -> str:
+    """Return what a group of coflows is called."""
+    return f"{group}, {BINS[group]}" if group in BINS else "all coflows"
+
+
+def times(ratio: Pair) -> str:
+    """Return a ratio as ``1.90×`` with its interval, where there is one."""
+    mean, half = ratio
+    return with_error(mean, half, f"{mean:.2f}") + TIMES if math.isfinite(mean) else ""
+
+
+def _percent(share: Pair) -> str:
+    mean, half = share
+    return f"{mean:.1%}" if not math.isfinite(half) else f"{mean:.1%}±{half:.1%}"
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
