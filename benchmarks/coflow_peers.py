@@ -1,0 +1,167 @@
+"""Coflow schedulers beside the public simulators: CoflowSim, and the one of Philae's authors with policies added to it.
+
+How to run: `python -m benchmarks.coflow_peers [PEER...] [--explain] [--keep FOLDER]`; PEER: a simulator or an algorithm
+The folder with `traces/` and `reference/coflow.csv`, `reference/cct/` is `../shared` beside the repository, or where
+EMU_SHARED says. Each scheduler runs at its peer's port speed, with the parameters nearest to its peer's rules. In mode
+`cct` the peers begin coflows up to 10.24 s before they arrive and count from then; our arrivals are then shifted alike.
+`--explain` shows what each rule of Philae's simulator does to ours.
+"""
+
+import argparse
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.coflow_causes import AUTHORS
+from benchmarks.coflow_runs import SHARED, Runs, Setting, cells, registered, show
+from emu.metrics import Float64Array
+
+REFERENCE = SHARED / "reference" / "coflow.csv"
+STATISTICS = {"mean": "avg_cct_s", "p50": "p50", "p90": "p90", "p99": "p99"}
+COFLOWSIM = {"fabric_port_speed": 131_072_000 * 8}
+PHILAE_SIM = {"fabric_port_speed": 134_217_000 * 8}
+WORKLOAD = {"cct": "early-facebook", "cctexact": "facebook"}
+PHILAE_D = Setting("philae", AUTHORS, keys=PHILAE_SIM)
+PHILAE_A = PHILAE_D.but({"policy": "A"})
+# By simulator and algorithm: our setting, and whose completion times by coflow there are.
+PEERS: dict[tuple[str, str], tuple[Setting, dict[str, str]]] = {
+    ("philae", "D"): (PHILAE_D, {}),
+    ("philae", "A"): (PHILAE_A, {}),
+    ("philae+patch", "D"): (PHILAE_D, {"cctexact": "philae+patch_D_cctexact"}),
+    ("philae+patch", "A"): (PHILAE_A, {}),
+    ("philae", "C"): (PHILAE_D.but({"policy": "C"}), {}),
+    ("philae+patch", "FIFO"): (Setting("fifo", {"rates": "greedy"}, keys=PHILAE_SIM), {}),
+    ("philae+patch", "SEBF"): (Setting("sebf", {"rates": "greedy"}, keys=PHILAE_SIM), {}),
+    ("philae+patch", "aalo"): (Setting("aalo", keys=PHILAE_SIM), {"cctexact": "philae+patch_aalo_cctexact"}),
+    ("philae+patch", "aaloOracle"): (Setting("aalo-oracle", keys=PHILAE_SIM), {}),
+    ("coflowsim", "SEBF"): (Setting("sebf", keys=COFLOWSIM), {"cctexact": "coflowsim_SEBF_cctexact"}),
+    ("coflowsim", "FIFO"): (Setting("fifo", keys=COFLOWSIM), {}),
+    ("coflowsim", "NCF"): (Setting("ncf", keys=COFLOWSIM), {}),
+    ("coflowsim", "DARK"): (
+        Setting("aalo", {"starvation": "strict"}, keys=COFLOWSIM),
+        {"cctexact": "coflowsim_DARK_cctexact"},
+    ),
+    ("coflowsim", "FAIR"): (Setting("fair", keys=COFLOWSIM), {"cct": "coflowsim_FAIR"}),
+    ("coflowsim", "PFP"): (Setting("pfp", keys=COFLOWSIM), {"cct": "coflowsim_PFP"}),
+}
+
+
+class Beside(NamedTuple):
+    """A row of the reference and ours."""
+
+    simulator: str
+    algorithm: str
+    mode: str
+    ours: dict[str, float]
+    peer: dict[str, float]
+    ratio: Float64Array  # [C] our completion times over the peer's; empty where it has none by coflow
+
+
+def reference() -> dict[tuple[str, str, str], dict[str, float]]:
+    """(simulator, algorithm, mode) -> the peer's figures; without deadlines."""
+    with REFERENCE.open(newline="") as file:
+        return {
+            (row["simulator"], row["algorithm"], row["mode"]): {
+                name: float(row[column]) for name, column in STATISTICS.items()
+            }
+            for row in csv.DictReader(file)
+            if row["mode"] in WORKLOAD
+        }
+
+
+def peer_cct_s(name: str) -> Float64Array:
+    """Completion times by coflow, in the trace's order."""
+    with (SHARED / "reference" / "cct" / f"{name}.csv").open(newline="") as file:
+        return np.array([float(row["cct_s"]) for row in csv.DictReader(file)])
+
+
+def describe(cct_s: Float64Array) -> dict[str, float]:
+    """The figures that the reference has."""
+    return {"mean": float(cct_s.mean())} | {f"p{q}": float(np.percentile(cct_s, q)) for q in (50, 90, 99)}
+
+
+def compare(runs: Runs, simulator: str, algorithm: str, mode: str) -> Beside:
+    """A row of the reference beside ours."""
+    setting, by_coflow = PEERS[simulator, algorithm]
+    cct_s = runs.cct_s(setting.but(workload=WORKLOAD[mode]))
+    ratio = cct_s / peer_cct_s(by_coflow[mode]) if mode in by_coflow else np.zeros(0)
+    peer = reference()[simulator, algorithm, mode]
+    return Beside(simulator, algorithm, mode, describe(cct_s), peer, ratio)
+
+
+def row_of(found: Beside) -> list[str]:
+    """A line of the table."""
+    row = [f"{found.simulator} {found.algorithm}, {found.mode}"]
+    for name in STATISTICS:
+        row.append(
+            f"{found.ours[name]:.2f} / {found.peer[name]:.2f} ({found.ours[name] / found.peer[name] - 1:+.1%})"
+        )
+    if not len(found.ratio):
+        return [*row, "-", "-"]
+    near = (np.abs(found.ratio - 1) <= 0.1).mean()
+    return [*row, *cells([float(np.median(found.ratio))], 3), f"{near:.0%}"]
+
+
+def explain_philae(runs: Runs) -> None:
+    """Each rule of the Philae simulator that a parameter or the workload can have, and what it does to policy D."""
+    base = PHILAE_D
+    by_coflow = peer_cct_s("philae+patch_D_cctexact")
+    given: dict[str, Setting] = {
+        "our rules": Setting("philae", keys=PHILAE_SIM),
+        "c_p counts the coflow itself": Setting("philae", {"count_itself": True}, keys=PHILAE_SIM),
+        "no work conservation": Setting("philae", {"work_conservation": False}, keys=PHILAE_SIM),
+        "decisions at intervals": Setting("philae", {"decide": "interval"}, keys=PHILAE_SIM),
+        "these three": base,
+        "and a flow keeps its ports for whole steps": base.but(workload="stepped"),
+        **{
+            f"these three, pilots at random ports, {seed}": base.but({"pilot_ports": "random"}, seed=seed)
+            for seed in range(1, 6)
+        },
+        "these three, slots of 255 intervals": base.but({"slot_intervals": 255}),
+        "these three, slots of 257 intervals": base.but({"slot_intervals": 257}),
+        "these three, strict priority": base.but({"starvation": "strict"}),
+    }
+    rows = [["philae D", *STATISTICS, "median ratio", "within 10 %"]]
+    for name, setting in given.items():
+        cct_s = runs.cct_s(setting)
+        ratio = cct_s / by_coflow
+        rows.append([name, *cells(list(describe(cct_s).values())), *cells([float(np.median(ratio))], 3)])
+        rows[-1].append(f"{(np.abs(ratio - 1) <= 0.1).mean():.0%}")
+    rows.append(["the peer", *cells(list(describe(by_coflow).values())), "1", "100%"])
+    show("What moves Philae, coflows beginning when they arrive, seconds", rows)
+
+
+def wanted(names: Mapping[str, None] | list[str]) -> list[tuple[str, str, str]]:
+    """Rows of the reference whose simulator or algorithm is named, or all, of schedulers that there are."""
+    there = registered(sorted({setting.scheduler for setting, _ in PEERS.values()}))
+    rows = [key for key in reference() if not names or key[0] in names or key[1] in names]
+    return [key for key in rows if key[:2] in PEERS and PEERS[key[:2]][0].scheduler in there]
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "peers", nargs="*", metavar="PEER", help="coflowsim, philae, philae+patch, D, SEBF, …"
+    )
+    parser.add_argument("--explain", action="store_true", help="what moves Philae's figures")
+    parser.add_argument("--keep", type=Path, help="a folder in which runs are kept")
+    options = parser.parse_args()
+    if not REFERENCE.exists():
+        parser.error(f"no reference results in {SHARED}; name the folder with EMU_SHARED")
+    runs = Runs(options.keep)
+    if options.explain:
+        explain_philae(runs)
+        return
+    rows = [["simulator", *STATISTICS, "median ratio", "within 10 %"]]
+    rows += [row_of(compare(runs, *key)) for key in wanted(options.peers)]
+    show("Seconds, ours / the peer's; the ratio coflow by coflow", rows)
+
+
+if __name__ == "__main__":
+    main()
