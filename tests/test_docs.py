@@ -1,6 +1,6 @@
 """What the pages say of the code holds: links, paths, imports, parameters, and the commands that are named.
 
-`python tests/test_docs.py` writes the parameter tables in docs/schedulers.md.
+`python -m tests.test_docs` writes the parameter tables in docs/schedulers.md.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def test_every_scheduler_has_a_section_with_its_parameters() -> None:
     tables = {m["name"]: m["table"] for m in TABLE.finditer(text)}
     assert list(tables) == [s.name for s in BUILT_IN]
     for name, table in tables.items():
-        assert table == parameter_table(name), "run: python tests/test_docs.py"
+        assert table == parameter_table(name), "run: python -m tests.test_docs"
     for scheduler in BUILT_IN:
         section = text.split(f"\n## {scheduler.name}\n")[1].split("\n## ")[0]
         assert "Deviations" in section
