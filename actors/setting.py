@@ -105,7 +105,7 @@ class Setting:
 
     scheduler: Scheduler
     parameters: dict[str, Any]
-    workload: JobWorkload
+    workload: JobWorkload | CoflowWorkload
     cluster: Cluster
     short_cutoff_s: float  # mean task duration up to which a job is short; inf: all are
     long_partition: float = 1.0  # share of the nodes that long jobs may use
@@ -116,6 +116,12 @@ class Setting:
     switch: Switch = field(default_factory=Switch)
     machine_speed: bool = False  # nodes run tasks by their speed, an attribute of the cluster's nodes
     seed: int = 0
+
+    @property
+    def job_workload(self) -> JobWorkload:
+        """The workload of a run of jobs."""
+        assert isinstance(self.workload, JobWorkload)
+        return self.workload
 
     @property
     def num_jobs(self) -> int:

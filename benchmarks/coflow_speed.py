@@ -44,7 +44,7 @@ def engine_times(scheduler: str, workload: CoflowWorkload) -> Times:
     found = find_scheduler(scheduler)
     cluster = load_cluster("homogeneous", workload.num_ports, slots=1)
     parameters = resolve_parameters(found, {})
-    setting = Setting(found, parameters, workload, cluster, float("inf"), network=Network(delay_s=0.0))  # type: ignore[arg-type]
+    setting = Setting(found, parameters, workload, cluster, float("inf"), network=Network(delay_s=0.0))
     partition = Partition(setting, Observe())
     partition.start()
     began_s = time.process_time()

@@ -244,7 +244,7 @@ def _task(
 ) -> Outcome:
     """Emulate in a Ray worker; the workload comes from the object store and is brought to its load here."""
     workload = source if wanted is None else brought_to(source, *wanted)
-    return emulate_setting(replace(setting, workload=workload), observe, values)  # type: ignore[arg-type]
+    return emulate_setting(replace(setting, workload=workload), observe, values)
 
 
 def _compile(setting: Setting) -> None:

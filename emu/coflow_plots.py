@@ -26,7 +26,6 @@ from emu.drawing import (
     new_figure,
     plain_label,
     share_curve,
-    time_scale,
 )
 from emu.metrics import Float64Array
 from emu.results import Result
@@ -232,28 +231,6 @@ def percentiles_figure(
         for place in grid[-1]:
             place.set_xlabel(axis)
         add_legend(grid[0][0])
-        return figure
-
-
-def timeline_figure(result: Result) -> Figure | None:
-    """Return the share of ports that send and, below it, flows that wait and run over virtual time."""
-    data = {name: numbers(result.timeline, name) for name in result.timeline.column_names}
-    if len(data["time_s"]) == 0:
-        return None
-    scale, unit = time_scale(float(data["time_s"][-1]))
-    time = data["time_s"] / scale
-    with figure_style():
-        figure, (upper, lower) = new_figure(6.4, 4.4, rows=2)
-        upper.fill_between(time, data["utilisation"], color=COLOURS[0], alpha=0.25, linewidth=0)
-        upper.plot(time, data["utilisation"], color=COLOURS[0], linewidth=1.2)
-        upper.set_ylim(0.0, 1.05)
-        upper.set_ylabel("ports that send")
-        for number, name in enumerate(("waiting", "running")):
-            lower.plot(time, data[f"{name}_flows"], label=name, drawstyle="steps-post", **line_look(number))
-        lower.set_ylim(bottom=0.0)
-        lower.set_ylabel("flows")
-        lower.set_xlabel(f"virtual time ({unit})")
-        add_legend(lower)
         return figure
 
 

@@ -112,7 +112,7 @@ class Plan:
         return Setting(
             scheduler=self.schedulers[index],
             parameters=self.parameters[index],
-            workload=self.workload,  # type: ignore[arg-type]
+            workload=self.workload,
             cluster=self.cluster,
             short_cutoff_s=self.short_cutoff_s,
             long_partition=self.long_partition,

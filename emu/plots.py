@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emu.coflow_plots import coflow_figures
-from emu.coflow_plots import timeline_figure as coflow_timeline_figure
 from emu.columns import numbers
 from emu.constraint_plots import crv_figure, wait_figure, wait_over_time_figure
 from emu.drawing import (
@@ -23,13 +22,19 @@ from emu.drawing import (
     share_curve,
     time_scale,
 )
-from emu.keys import COFLOWS
+from emu.keys import COFLOWS, JOBS
 from emu.metrics import SPLIT, after_warmup, in_group, part_of
 from emu.results import Result
 from emu.run_directory import safe_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_TIMELINE = {
+    JOBS: ("utilisation", "queued tasks", {"short": "queued_short", "long": "queued_long"}),
+    COFLOWS: ("ports that send", "flows", {"waiting": "waiting_flows", "running": "running_flows"}),
+}
+"""By family: labels of the two axes of a timeline, and the columns that the lower one shows."""
 
 
 def group_figures(results: Mapping[str, list[Result]], warmup_s: float = 0.0) -> list[Shown]:
@@ -151,12 +156,11 @@ def lines_figure(lines: Mapping[str, list[tuple[float, float]]], x_label: str, y
 
 
 def timeline_figure(result: Result) -> Figure | None:
-    """Return utilisation and, below it, queued tasks by class over virtual time; None if there is nothing."""
-    if result.family == COFLOWS:
-        return coflow_timeline_figure(result)
+    """Return utilisation and, below it, what waits or runs over virtual time; None if there is nothing."""
     data = {name: numbers(result.timeline, name) for name in result.timeline.column_names}
     if len(data["time_s"]) == 0:
         return None
+    share, what, columns = _TIMELINE[result.family]
     scale, unit = time_scale(float(data["time_s"][-1]))
     time = data["time_s"] / scale
     with figure_style():
@@ -164,11 +168,11 @@ def timeline_figure(result: Result) -> Figure | None:
         upper.fill_between(time, data["utilisation"], color=COLOURS[0], alpha=0.25, linewidth=0)
         upper.plot(time, data["utilisation"], color=COLOURS[0], linewidth=1.2)
         upper.set_ylim(0.0, 1.05)
-        upper.set_ylabel("utilisation")
-        for number, name in enumerate(("short", "long")):
-            lower.plot(time, data[f"queued_{name}"], label=name, drawstyle="steps-post", **line_look(number))
+        upper.set_ylabel(share)
+        for number, (label, column) in enumerate(columns.items()):
+            lower.plot(time, data[column], label=label, drawstyle="steps-post", **line_look(number))
         lower.set_ylim(bottom=0.0)
-        lower.set_ylabel("queued tasks")
+        lower.set_ylabel(what)
         lower.set_xlabel(f"virtual time ({unit})")
         add_legend(lower)
         return figure

@@ -162,7 +162,7 @@ def emulate_live(
         company = RayActors(setting, observe, pace, partitions, address)
     try:
         begun = _begin(company, setting, pace, tell)
-        _conduct(company, begun, setting.workload.num_tasks, pace, progress)
+        _conduct(company, begun, setting.job_workload.num_tasks, pace, progress)
         shares = company.ask("share")
     finally:
         company.close()
@@ -196,7 +196,7 @@ def _begin(company: Company, setting: Setting, pace: Pace, tell: Tell | None) ->
 
 def _least_time(setting: Setting, pace: Pace) -> str:
     """The wall time of the workload's arrivals, or of its longest task."""
-    arrays = setting.workload.arrays()
+    arrays = setting.job_workload.arrays()
     span = max(int(arrays.submit_ns[-1] - arrays.submit_ns[0]), int(arrays.duration_ns.max()))
     return format_duration(span * pace.dilation / NS)
 

@@ -23,6 +23,7 @@ from actors.hosting.recovery import interrupts_deferred, pause, recover
 from actors.kernel.window import EVENTS, FINISHED, HEADER, LEFT, NEXT, TASKS, WORK
 from actors.kernel.world import NEVER
 from actors.setting import Setting
+from workloads.coflows import CoflowArrays
 from workloads.errors import InputError
 
 LOOK_S, REPORT_S = 0.05, 0.25
@@ -148,11 +149,15 @@ def expected_windows(setting: Setting, rhythm: Rhythm) -> int:
     """About how many barriers a run takes.
 
     Instants at which something happens, and is answered one delay later, come at random while jobs arrive: four for
-    each job, three for each task. One that falls into the window of another costs nothing.
+    each job (or coflow), three for each task (or flow). One that falls into the window of another costs nothing.
     """
-    arrays = setting.workload.arrays()
-    instants = 4 * arrays.submit_ns.size + 3 * arrays.duration_ns.size
-    span = max(int(arrays.submit_ns[-1] - arrays.submit_ns[0]), int(arrays.duration_ns.max()), 1)
+    instants = 4 * setting.num_jobs + 3 * setting.num_tasks
+    arrays, least = setting.workload.arrays(), 1
+    if isinstance(arrays, CoflowArrays):
+        arrivals = arrays.arrival_ns
+    else:
+        arrivals, least = arrays.submit_ns, int(arrays.duration_ns.max())
+    span = max(int(arrivals[-1] - arrivals[0]), least, 1)
     return round(instants / (1 + instants * max(rhythm.lookahead, rhythm.quantum) / span))
 
 

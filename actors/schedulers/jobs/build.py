@@ -118,13 +118,13 @@ def estimated_ns(mean_ns: np.ndarray, estimates: Estimates, seed: int) -> np.nda
 
 def long_jobs(setting: Setting) -> np.ndarray:
     """[J] bool: jobs that schedulers take for long, by the estimate."""
-    mean_ns = setting.workload.arrays().mean_ns
+    mean_ns = setting.job_workload.arrays().mean_ns
     return estimated_ns(mean_ns, setting.estimates, setting.seed) > setting.short_cutoff_s * NS
 
 
 def _describe(setting: Setting, schedulers: int, central_jobs: np.ndarray | None) -> np.recarray:
     """[J] JOB_INFO: the jobs as handlers see them, and which scheduler has which."""
-    arrays = setting.workload.arrays()
+    arrays = setting.job_workload.arrays()
     nodes, count = setting.cluster.num_nodes, arrays.submit_ns.size
     work = records(JOB_INFO, count)
     work.submit[:] = arrays.submit_ns
@@ -179,4 +179,4 @@ def _cost(costs: Costs, schedulers: int) -> Cost:
 
 def most_tasks(setting: Setting) -> int:
     """Tasks of the largest job."""
-    return int(np.diff(setting.workload.arrays().first_task).max())
+    return int(np.diff(setting.job_workload.arrays().first_task).max())

@@ -154,7 +154,7 @@ def build(setting):
     world = build_world(
         setting,
         fifo_rules(),
-        most_sends=lambda tasks: min(int(slots.sum()), setting.workload.num_tasks),
+        most_sends=lambda tasks: min(int(slots.sum()), setting.job_workload.num_tasks),
         schedulers=1,
     )
     cursor = np.array([0, idle.size, 0, 0], np.int64)

@@ -124,7 +124,7 @@ def build(setting):
     p = setting.parameters
     nodes, late = setting.cluster.num_nodes, p["late_binding"]
     first = setting.cluster.partition(setting.long_partition)
-    limit = min(p["steal_limit"], most_probes(p["probe_ratio"], 1, setting.workload.num_tasks))
+    limit = min(p["steal_limit"], most_probes(p["probe_ratio"], 1, setting.job_workload.num_tasks))
     world = build_world(
         setting,
         fifo_rules(report_start=not late),

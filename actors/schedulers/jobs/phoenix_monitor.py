@@ -251,7 +251,7 @@ def find_asked(setting: Setting) -> Asked:
 def _levels_of(setting: Setting) -> list[list[Constraint]]:
     """[V] what each level of each set asks of nodes."""
     found = []
-    for constraints in constraint_sets(setting.workload):
+    for constraints in constraint_sets(setting.job_workload):
         steps = relaxing_steps(constraints)
         for level in range(len(steps)):
             asked = [one for step in steps[level:] for one in step]

@@ -52,7 +52,7 @@ def setting_of(
     return Setting(
         scheduler=found,
         parameters=resolve_parameters(found, parameters),
-        workload=workload,  # type: ignore[arg-type]
+        workload=workload,
         cluster=build_cluster("ports", [1] * workload.num_ports),
         short_cutoff_s=float("inf"),
         network=Network(delay_s=delay_s),

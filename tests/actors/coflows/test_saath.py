@@ -20,6 +20,7 @@ from actors.fabric.ports import Fabric, build_fabric, merge_parallel
 from actors.kernel.world import NEVER
 from actors.schedulers.coflows import saath
 from actors.setting import Costs, Setting
+from workloads.coflows import CoflowWorkload
 
 SECOND: dict[str, Any] = {"interval_s": 1.0}
 NO_DEADLINES: dict[str, Any] = {**SECOND, "deadline_factor": 1e6}
@@ -169,7 +170,8 @@ def test_a_coflow_that_has_ended_meanwhile_needs_no_rate() -> None:
 def fluid(setting: Setting) -> Fabric:
     """Serve coflows by a plain reading of the steps, with the rates of `actors.fabric.equal`."""
     given, now, tick = setting.parameters, np.int64(0), np.int64(0)
-    fabric = build_fabric(merge_parallel(setting.workload.arrays())[0], setting.switch.port_bytes_per_s)  # type: ignore[arg-type]
+    assert isinstance(setting.workload, CoflowWorkload)
+    fabric = build_fabric(merge_parallel(setting.workload.arrays())[0], setting.switch.port_bytes_per_s)
     flows, finish, arrival = fabric.flows, fabric.coflows.finish, fabric.coflows.arrival
     interval, width = round(given["interval_s"] * 1e9), np.diff(fabric.coflows.first_flow)
     limits = given["first_limit_bytes"] * given["factor"] ** np.arange(given["queues"], dtype=float)
