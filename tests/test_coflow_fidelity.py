@@ -7,7 +7,7 @@ remains it is bounded here, and docs/results.md says what it comes from.
 import numpy as np
 import pytest
 
-from benchmarks.coflow_peers import PEERS, REFERENCE, Beside, compare
+from benchmarks.coflow_peers import PEERS, REFERENCE, Beside, compare, peer_cct_s
 from benchmarks.coflow_runs import Runs, workload_of
 
 pytestmark = [
@@ -38,10 +38,18 @@ def test_aalo_takes_what_it_takes_in_the_peer(runs):
 
 def test_philae_takes_what_it_takes_in_its_authors_simulator(runs):
     found = beside(runs, "philae+patch", "D")
-    assert found.ours["mean"] == pytest.approx(found.peer["mean"], rel=0.08)
-    # Ties in the order move the p90 from 8.6 to 9.2 s; with pilots at random ports it goes to 10.8.
-    assert found.ours["p90"] == pytest.approx(found.peer["p90"], rel=0.1)
+    for name, tolerance in {"mean": 0.08, "p99": 0.05}.items():
+        assert found.ours[name] == pytest.approx(found.peer[name], rel=tolerance)
     assert np.median(found.ratio) == pytest.approx(1.0, abs=0.05)
+    # The p90 in seconds lies at a gap: 8.6 or 9.4 as one coflow of 526 is on this side of it or on that one. So coflows
+    # are counted that take longer than the peer's percentiles: under strict priority, policy B, Aalo or SEBF 11 to 53
+    # more or fewer do at one of these.
+    percentiles = [75, 80, 85, 90, 95, 99]
+    peer_s = peer_cct_s("philae+patch_D_cctexact")
+    ours_s = found.ratio * peer_s
+    for limit_s in np.percentile(peer_s, percentiles):
+        assert abs(int((ours_s > limit_s).sum()) - int((peer_s > limit_s).sum())) <= 7
+    assert (ours_s > np.percentile(peer_s, 90)).mean() == pytest.approx(0.1, abs=0.004)
 
 
 def test_greedy_sebf_takes_what_it_takes_in_the_peer(runs):
