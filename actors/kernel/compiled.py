@@ -13,7 +13,9 @@ import importlib.metadata
 import os
 import platform
 import tempfile
+import types
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -65,12 +67,21 @@ config.CACHE_DIR = str(CACHE_FOLDER)
 _OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False}
 
 
-class _NotFromPython(CPUDispatcher):
-    """A compiled function that has no wrapper for Python: a call would be one of address 0."""
+class _CalledByCompiled(CPUDispatcher):
+    """A compiled function without a wrapper for calls from Python, which takes as long to compile as the function.
+
+    Where Python calls it all the same, as tests do, a copy with a wrapper is compiled.
+    """
 
     def __call__(self, *arguments: Any) -> Any:
-        name = self.py_func.__name__
-        raise TypeError(f"{name} is called from compiled code; Python calls what is decorated with @entry")
+        return self._for_python(*arguments)
+
+    @cached_property
+    def _for_python(self) -> Any:
+        f = self.py_func
+        copy = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+        copy.__module__, copy.__qualname__ = f.__module__, f"{f.__qualname__}_for_python"  # a cache of its own
+        return _njit(copy)
 
 
 class _OneWriter(FunctionCache):
@@ -125,13 +136,9 @@ def inlined(function: F) -> F:
 
 
 def _compile(function: Any, **options: Any) -> Any:
-    """What takes the world, `w`, gets no wrapper for calls from Python, which takes ten times as long to compile."""
-    takes_world = function.__code__.co_varnames[:1] == ("w",)
-    if takes_world:
-        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    made = _njit(function, **options)
-    if takes_world and not config.DISABLE_JIT:
-        made.__class__ = _NotFromPython
+    made = _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    if not config.DISABLE_JIT:
+        made.__class__ = _CalledByCompiled
     return made
 
 
