@@ -152,7 +152,7 @@ def end_flows(fabric, f, t, port):
     shown = f.clock[port] + 0.5 * f.level[port]
     i = p.first[port]
     while i < p.first[port] + p.size[port]:
-        pair, other, over = p.pair[i], p.other[i], False
+        pair, other, over = p.pair[i], np.int64(p.other[i]), False
         if owns(f.filled, port, other):
             while not over and f.mark[pair] - f.offset[pair] <= shown:
                 flow = p.queue[p.head[pair]]

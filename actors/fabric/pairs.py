@@ -50,7 +50,7 @@ def make_pairs(fabric: Fabric) -> Pairs:
         first=np.searchsorted(near[order], np.arange(ports + 1)),
         size=np.zeros(ports, np.int64),
         pair=order % keys.size,
-        other=np.concatenate([sink, source])[order],
+        other=np.concatenate([sink, source])[order].astype(np.uint32),
         amount=np.zeros(order.size),
     )
 
@@ -89,7 +89,7 @@ def set_amount(p, pair, amount):
 @compiled
 def move_edges(p, pair, into):
     """Bring a pair into that part of its ports' lists that has flows, or out of it."""
-    ports = p.other[p.place[pair, 1]], p.other[p.place[pair, 0]]
+    ports = np.int64(p.other[p.place[pair, 1]]), np.int64(p.other[p.place[pair, 0]])
     for side in range(2):
         port, was = ports[side], p.place[pair, side]
         edge = p.first[port] + (p.size[port] if into else p.size[port] - 1)
