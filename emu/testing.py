@@ -10,9 +10,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from actors.schedulers.registry import find_scheduler
 from emu.emulation import run
+from emu.keys import COFLOWS
 from emu.results import Result
+from workloads.arrow import column
+from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.jobs import JobWorkload, make_workload
 
 SLACK_S = 1e-6
@@ -23,6 +28,8 @@ def check_scheduler(
     scheduler: Any, parameters: Mapping[str, Any] | None = None, *, in_process: bool = True
 ) -> None:
     """Check that a scheduler runs every task once, within slots, not too early, and the same way twice.
+
+    Of a scheduler of coflows: that every flow is sent once, not too early, and never more than ports can carry.
 
     Parameters
     ----------
@@ -38,8 +45,24 @@ def check_scheduler(
     AssertionError
         What does not hold, and in which case.
     InputError
-        The scheduler returned something that is no placement.
+        The scheduler returned something that is no placement, or neither an order nor rates.
     """
+    if find_scheduler(scheduler).family == COFLOWS:
+        for case, coflows in _coflow_cases():
+            sent, again = (
+                run(
+                    scheduler,
+                    coflows,
+                    parameters=parameters,
+                    seed=7,
+                    in_process=in_process,
+                    output_tasks=True,
+                )
+                for _ in range(2)
+            )
+            check_coflow_result(sent, coflows, case)
+            _hold(sent.coflows.equals(again.coflows), case, "the same seed gave two different results")
+        return
     for case, workload, nodes, slots in _cases():
         first, again = (
             run(
@@ -72,19 +95,90 @@ def check_result(
         f"{workload.num_tasks} tasks arrived, {len(tasks)} are reported",
     )
     never = tasks.index[tasks.start_s.isna() | tasks.finish_s.isna()]
-    _hold(len(never) == 0, case, f"{len(never)} tasks never ran, the first of job {_job(tasks, never)}")
+    _hold(len(never) == 0, case, f"{len(never)} tasks never ran, the first of job {_head(tasks, never)}")
     off = tasks.index[~tasks.node.between(0, nodes - 1)]
-    _hold(len(off) == 0, case, f"a task of job {_job(tasks, off)} ran on a node that does not exist")
+    _hold(len(off) == 0, case, f"a task of job {_head(tasks, off)} ran on a node that does not exist")
     ran_s = tasks.finish_s - tasks.start_s
     wrong = tasks.index[(ran_s - tasks.duration_s).abs() > SLACK_S]
-    _hold(len(wrong) == 0, case, f"a task of job {_job(tasks, wrong)} did not run for its duration")
+    _hold(len(wrong) == 0, case, f"a task of job {_head(tasks, wrong)} did not run for its duration")
     submit_s = np.repeat(jobs.submit_s.to_numpy(), jobs.num_tasks)
     early = tasks.index[tasks.start_s < submit_s - SLACK_S]
-    _hold(len(early) == 0, case, f"a task of job {_job(tasks, early)} started before the job arrived")
+    _hold(len(early) == 0, case, f"a task of job {_head(tasks, early)} started before the job arrived")
     most = int(_most_at_once(tasks, nodes).max())
     _hold(most <= slots, case, f"a node of {slots} slots ran {most} tasks at once")
     last_s = tasks.groupby("job_id").finish_s.max().loc[jobs.job_id].to_numpy()
     _hold(bool((np.abs(last_s - jobs.finish_s) < 1.0).all()), case, "a job did not finish with its last task")
+
+
+def check_coflow_result(result: Result, workload: CoflowWorkload, case: str = "the run") -> None:
+    """Check a result with flows against its workload, whose ports have speeds; raises as `check_scheduler`."""
+    assert result.flows is not None, "the result has no flows; run with output_tasks=True"
+    assert result.coflows is not None
+    flows, coflows = result.flows.to_pandas(), result.coflows.to_pandas()
+    _hold(
+        len(flows) == workload.num_flows,
+        case,
+        f"{workload.num_flows} flows arrived, {len(flows)} are reported",
+    )
+    never = flows.index[flows.start_s.isna() | flows.finish_s.isna()]
+    _hold(len(never) == 0, case, f"{len(never)} flows never ended, the first of coflow {_head(flows, never)}")
+    arrival_s = coflows.set_index("coflow_id").arrival_s.loc[flows.coflow_id].to_numpy()
+    early = flows.index[flows.start_s < arrival_s - SLACK_S]
+    _hold(len(early) == 0, case, f"a flow of coflow {_head(flows, early)} started before the coflow arrived")
+    for side in ("ingress", "egress"):
+        speeds = column(workload.ports, f"{side}_bytes_per_s")
+        for port, sent in flows.groupby(side):
+            most = _most_bytes_over(sent, speeds[port])
+            _hold(
+                most <= speeds[port] * SLACK_S, case, f"{side} port {port} carried {most:.0f} bytes too many"
+            )
+    last_s = flows.groupby("coflow_id").finish_s.max().loc[coflows.coflow_id].to_numpy()
+    ended = bool((np.abs(last_s - coflows.finish_s) < SLACK_S).all())
+    _hold(ended, case, "a coflow did not finish with its last flow")
+
+
+def _most_bytes_over(flows: pd.DataFrame, bytes_per_s: float) -> float:
+    """Return by how much flows of a port exceed what it can carry, at most, from the start of one to the end of one.
+
+    What starts and ends between two times has been sent between them, whatever the rates were.
+    """
+    most = 0.0
+    by_end = flows.sort_values("finish_s")
+    for begin_s in flows.start_s.unique():
+        within = by_end[by_end.start_s >= begin_s]
+        room = (within.finish_s - begin_s) * bytes_per_s
+        most = max(most, float((within.size_bytes.cumsum() - room).max()))
+    return most
+
+
+def _coflow_cases() -> Iterator[tuple[str, CoflowWorkload]]:
+    """Yield name and workload of small cases, for ports of 1 to 4 MB/s."""
+    rng = np.random.default_rng(20)
+
+    def case(
+        arrival_s: Any, width: Any, ingress: Any, egress: Any, size: Any, ports: int = 5
+    ) -> CoflowWorkload:
+        speed = 1e6 * (1 + np.arange(ports) % 4)
+        return make_coflow_workload(
+            "case", arrival_s, width, ingress, egress, size, ports,
+            ingress_bytes_per_s=speed, egress_bytes_per_s=speed[::-1],
+        )  # fmt: skip
+
+    yield "one coflow of one flow", case([0.0], [1], [0], [1], [3e6])
+    yield "a port that sends to itself", case([0.0, 1.0], [1, 2], [2, 2, 1], [2, 2, 2], [3e6, 1e6, 1e6])
+    yield "two flows between the same ports", case([0.0], [3], [0, 0, 1], [3, 3, 3], [1e6, 2e6, 4e6])
+    pairs = rng.permutation(64)
+    yield (
+        "all coflows at once, wide and thin",
+        case(np.zeros(16), [1, 7] * 8, pairs // 8, pairs % 8, rng.lognormal(13, 1, 64), 8),
+    )
+    width = rng.integers(1, 20, 30)
+    pairs = np.concatenate([rng.choice(64, k, replace=False) for k in width])
+    size = rng.lognormal(13, 1.5, width.sum()) + 1
+    yield (
+        "coflows that come and go",
+        case(np.cumsum(rng.exponential(2.0, 30)), width, pairs // 8, pairs % 8, size, 8),
+    )
 
 
 def _cases() -> Iterator[tuple[str, JobWorkload, int, int]]:
@@ -116,8 +210,9 @@ def _most_at_once(tasks: Any, nodes: int) -> np.ndarray:
     return most
 
 
-def _job(tasks: Any, rows: Any) -> Any:
-    return tasks.job_id[rows[0]] if len(rows) else None
+def _head(table: pd.DataFrame, rows: pd.Index) -> Any:
+    """Return whose the first of some rows of tasks, or of flows, is."""
+    return table.iloc[:, 0][rows[0]] if len(rows) else None
 
 
 def _hold(holds: bool, case: str, what: str) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 import emu
 from emu.results import Result
-from emu.testing import check_result, check_scheduler
+from emu.testing import check_coflow_result, check_result, check_scheduler
+from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 
@@ -98,3 +99,53 @@ def test_tasks_before_their_job_are_caught(result: Result, workload: JobWorkload
     both = changed(changed(result, "start_s", lambda v: v - 1e4), "finish_s", lambda v: v - 1e4)
     with pytest.raises(AssertionError, match="before the job arrived"):
         check_result(both, workload, 6, 1)
+
+
+class LeastSent:
+    def order(self, coflows, now_s):
+        return np.argsort(coflows.bytes_sent, kind="stable")
+
+
+class OldestAlone:
+    """Only the coflow that came first is served, its flows at equal shares of what is there."""
+
+    def rates(self, coflows, flows, now_s):
+        full = np.minimum(flows.ingress_bytes_per_s[flows.ingress], flows.egress_bytes_per_s[flows.egress])
+        return np.where(flows.coflow == 0, full, 0.0) / len(flows.coflow)
+
+
+@pytest.mark.parametrize("scheduler", ["fifo", "fair", LeastSent, OldestAlone])
+def test_good_schedulers_of_coflows_pass(scheduler: object) -> None:
+    check_scheduler(scheduler)
+
+
+@pytest.fixture(scope="module")
+def sent() -> tuple[Result, CoflowWorkload]:
+    speed = np.full(3, 1e6)
+    workload = make_coflow_workload(
+        "two", [0.0, 1.0], [2, 1], [0, 1, 0], [2, 2, 1], [4e6, 2e6, 3e6], 3,
+        ingress_bytes_per_s=speed, egress_bytes_per_s=speed,
+    )  # fmt: skip
+    return emu.run("fifo", workload, in_process=True, output_tasks=True), workload
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "told"),
+    [
+        ("start_s", lambda v: v - 1.0, "started before the coflow arrived"),
+        ("start_s", lambda v: np.where(np.arange(len(v)) == 1, np.nan, v), "1 flows never ended"),
+        ("finish_s", lambda v: v * 0.5 + 0.5, "egress port 2 carried|ingress port 0 carried"),
+        ("finish_s", lambda v: v + 1.0, "did not finish with its last flow"),
+    ],
+)
+def test_broken_results_of_coflows_are_caught(
+    sent: tuple[Result, CoflowWorkload], name: str, change: Callable[..., np.ndarray], told: str
+) -> None:
+    result, workload = sent
+    check_coflow_result(result, workload)
+    assert result.flows is not None
+    at = result.flows.column_names.index(name)
+    values = pa.array(change(result.flows[name].to_numpy().copy()), from_pandas=True)
+    broken = dataclasses.replace(result, flows=result.flows.set_column(at, name, values))
+    with pytest.raises(AssertionError, match=told):
+        check_coflow_result(broken, workload)
