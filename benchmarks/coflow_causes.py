@@ -63,6 +63,8 @@ COMMON_RULES = [
     Rule("coflows begin up to 10.24 s early", workload="early-facebook"),
     Rule("the same, and timed from their arrival", workload="early-facebook", from_arrival=True),
     Rule("ports of 134,217 bytes/ms", keys=PEER_PORT),
+    Rule("ports of 500 Mbps", keys={"fabric_port_speed": "500 Mbps"}),
+    Rule("ports of 250 Mbps", keys={"fabric_port_speed": "250 Mbps"}),
     Rule("messages take 0.5 ms", keys={"network_delay": "0.5 ms"}),
 ]
 QUEUE_RULES = [
@@ -94,6 +96,9 @@ MANTRI_RULES = [
     Rule("both: strict priority", {"starvation": "strict"}, {"starvation": "strict"}, "mantri-0"),
     Rule("another draw of the skew", workload="mantri-1"),
     Rule("another draw of the skew", workload="mantri-2"),
+    Rule("flows vary, not senders, 0", workload="mantriflows-0"),
+    Rule("flows vary, not senders, 1", workload="mantriflows-1"),
+    Rule("flows vary, not senders, 2", workload="mantriflows-2"),
 ]
 CLAIMS: dict[str, tuple[Setting, Paper]] = {
     **{name: AGAINST[name] for name in ("aalo", "aalo-oracle", "sebf", "fifo", "fair")},

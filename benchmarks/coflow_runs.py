@@ -93,8 +93,8 @@ def _name(setting: Setting) -> str:
 
 @cache
 def workload_of(name: str) -> CoflowWorkload:
-    """The trace, or what is derived from it: `facebook`, `wide`, `skew-K`, `mantri-SEED`, `ports-900`, `equal-flows`,
-    `stepped`.
+    """The trace, or what is derived from it: `facebook`, `wide`, `skew-K`, `mantri-SEED`, `mantriflows-SEED`,
+    `ports-900`, `equal-flows`, `stepped`.
 
     With `early-` before it, coflows arrive as the public simulators let them in: at the epoch's begin.
     """
@@ -110,6 +110,7 @@ def workload_of(name: str) -> CoflowWorkload:
         "wide": lambda: keep_coflows(trace, wider_than=7),
         "skew": lambda: keep_coflows(trace, skew_above=float(number)),
         "mantri": lambda: skew(trace, seed=int(number)),
+        "mantriflows": lambda: skew(trace, of="flows", seed=int(number)),
         "ports": lambda: replicate(trace, int(number) // trace.num_ports),
         "equal": lambda: with_equal_flows(trace),
         "stepped": lambda: with_whole_steps(trace),

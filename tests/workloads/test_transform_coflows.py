@@ -133,10 +133,27 @@ def test_senders_of_a_shuffle_vary_as_asked():
     assert redo([was], history(made)[0]).fingerprint() == made.fingerprint()
 
 
-@given(workload=coflows(), seed=st.integers(0, 5), cv_p90=st.floats(0.34, 100))
+def test_flows_to_a_receiver_vary_as_asked_and_senders_less():
+    was = synthetic_coflows(coflows=400, mean_width=100.0)
+    of_senders, of_flows = (skew(was, cv_median=0.2, cv_p90=1.5, of=of) for of in ("senders", "flows"))
+    assert "c.v. of the flows to a receiver: median" in of_flows.notes[0]
+    assert variation(of_flows).mean() < 0.7 * variation(of_senders).mean()
+    assert flow_skew(of_flows).mean() > 0.5 * flow_skew(of_senders).mean()
+    one = coflows_of([(0.0, None, {(c, 5): 10.0 for c in range(5)})], ports=6)
+    assert (
+        variation(skew(one, of="flows")) == variation(skew(one)) > 0
+    )  # one receiver: its flows are the senders
+
+
+@given(
+    workload=coflows(),
+    seed=st.integers(0, 5),
+    cv_p90=st.floats(0.34, 100),
+    of=st.sampled_from(["senders", "flows"]),
+)
 @settings(max_examples=40)
-def test_what_receivers_get_stays(workload, seed, cv_p90):
-    made = skew(workload, cv_p90=cv_p90, seed=seed)
+def test_what_receivers_get_stays(workload, seed, cv_p90, of):
+    made = skew(workload, cv_p90=cv_p90, of=of, seed=seed)
     want = received(workload)
     assert received(made) == pytest.approx(want, rel=1e-9)
     assert column(made.flows, "size_bytes").min() > 0
@@ -163,6 +180,7 @@ def test_narrow_coflows_get_what_they_can_and_it_is_said():
         ({"cv_p90": float("inf")}, "field cv_p90: inf is not a number above 0"),
         ({"cv_median": 2.0, "cv_p90": 1.0}, "field cv_p90: 1.0 is below the median, 2.0"),
         ({"seed": -1}, "field seed: -1 is not"),
+        ({"of": "ports"}, "field of: 'ports' is neither senders nor flows"),
     ],
 )
 def test_variations_that_cannot_be_are_refused(options, message):

@@ -73,7 +73,11 @@ def flow_skew(workload: CoflowWorkload) -> Float64Array:
 
 
 def skew(
-    workload: Workload, cv_median: float = CV_MEDIAN, cv_p90: float = CV_P90, seed: int = 0
+    workload: Workload,
+    cv_median: float = CV_MEDIAN,
+    cv_p90: float = CV_P90,
+    of: str = "senders",
+    seed: int = 0,
 ) -> CoflowWorkload:
     """Return the coflows with what each receiver gets divided anew, and unequally, among those that send to it.
 
@@ -89,6 +93,9 @@ def skew(
     3. The weights of n senders are ``exp(s z)`` of normal z, with the s that gives exactly that c.v.; none is below a
        hundredth of their mean.
 
+    With ``of="flows"`` each receiver has weights of its own for those that send to it, drawn with its coflow's c.v.:
+    flows are as unequal, but no sender has most of a whole coflow, so that its port is no new bottleneck.
+
     A note says what was reached beside what was asked for.
 
     Parameters
@@ -96,6 +103,8 @@ def skew(
     workload : CoflowWorkload
     cv_median, cv_p90 : float
         By default as in Philae's Mantri-like trace.
+    of : str
+        What the c.v. are of: what the ``senders`` of a coflow send, or the ``flows`` to a receiver.
     seed : int
 
     Raises
@@ -106,6 +115,8 @@ def skew(
     coflows = _coflows(workload)
     for name, value in (("cv_median", cv_median), ("cv_p90", cv_p90)):
         check_positive(name, value)
+    if of not in ("senders", "flows"):
+        raise InputError(f"{of!r} is neither senders nor flows", field="of")
     if cv_p90 < cv_median:
         raise InputError(f"{cv_p90!r} is below the median, {cv_median!r}", field="cv_p90")
     rng = generator(seed)
@@ -120,7 +131,15 @@ def skew(
 
     rank = np.linspace(0, 1, count)
     wanted = cv_median * (cv_p90 / cv_median) ** ((rank - 0.5) / 0.4)
-    weight = _weights(rng, senders, _handed_out(rng, wanted, _NEAREST * np.sqrt(senders - 1)))[sender]
+    given = _handed_out(rng, wanted, _NEAREST * np.sqrt(senders - 1))
+    by_receiver, flows_in = np.argsort(receiver, kind="stable"), np.bincount(receiver)
+    if of == "senders":
+        weight = _weights(rng, senders, given)[sender]
+    else:
+        of_receiver = of_flow[by_receiver][first_rows(flows_in)[:-1]]
+        most = _NEAREST * np.sqrt(flows_in - 1)  # not every sender of a coflow sends to each of its receivers
+        weight = np.empty(len(receiver))
+        weight[by_receiver] = _weights(rng, flows_in, np.minimum(given[of_receiver], most))
     total = np.bincount(receiver, arrays.size_bytes)
     sizes = weight * (total / np.bincount(receiver, weight))[receiver]
 
@@ -129,10 +148,13 @@ def skew(
         flows=set_column(coflows.flows, "size_bytes", sizes),
         coflows=set_column(coflows.coflows, "size_bytes", np.add.reduceat(sizes, arrays.first_flow[:-1])),
     )
-    got = _variation(np.bincount(sender, sizes), senders)
-    options = {"cv_median": cv_median, "cv_p90": cv_p90, "seed": seed}
+    if of == "senders":
+        got, what = _variation(np.bincount(sender, sizes), senders), "what senders send"
+    else:
+        got, what = _variation(sizes[by_receiver], flows_in), "the flows to a receiver"
+    options = {"cv_median": cv_median, "cv_p90": cv_p90, "of": of, "seed": seed}
     outcome = (
-        f"c.v. of what senders send: median {np.quantile(got, 0.5):.3g} ({cv_median:g} asked for), 90th percentile "
+        f"c.v. of {what}: median {np.quantile(got, 0.5):.3g} ({cv_median:g} asked for), 90th percentile "
         f"{np.quantile(got, 0.9):.3g} ({cv_p90:g}); {int((senders == 1).sum()):,} of {count:,} coflows have one sender"
     )
     return recorded(made, "skew", options, outcome, note=True)

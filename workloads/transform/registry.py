@@ -250,6 +250,7 @@ TRANSFORMATIONS: dict[str, Transformation] = {
                 "cv_median", "number", "median of the c.v. of what senders send", default=f"{CV_MEDIAN:g}"
             ),
             Option("cv_p90", "number", "90th percentile of that", default=f"{CV_P90:g}"),
+            Option("of", "text", "what varies: senders, or the flows to each receiver", default="senders"),
             _SEED,
         ),
     ),
