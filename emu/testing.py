@@ -7,10 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from actors.schedulers.registry import find_scheduler
 from emu.emulation import run
@@ -19,6 +18,9 @@ from emu.results import Result
 from workloads.arrow import column
 from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.jobs import JobWorkload, make_workload
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SLACK_S = 1e-6
 """Times in tables are rounded: two equal ones may differ by less than this."""
