@@ -31,7 +31,7 @@ AGAINST: dict[str, tuple[Setting, Paper]] = {
     "fair": (Setting("fair"), (5.66, 70.82, 1947)),
     **{
         name: (Setting(name), (None, None, None))
-        for name in ("scf", "ncf", "lcf", "sincronia", "saath", "pfp")
+        for name in ("scf", "ncf", "lcf", "sincronia", "aalo-shares", "saath", "pfp")
     },
 }
 # Table 3, over Aalo.

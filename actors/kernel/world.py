@@ -28,7 +28,7 @@ ACTOR = np.dtype(
     ]
 )
 
-# A place in a node's queue: a probe (task is NONE) or a task bound to the node.
+# A place in a node's queue: a probe (task is NONE) or a task bound to the node. Only Phoenix keeps the level.
 ENTRY = np.dtype(
     [
         ("next", "i8"),
@@ -38,6 +38,7 @@ ENTRY = np.dtype(
         ("bypassed", "i8"),  # estimated work that went before it out of turn, ns
         ("is_long", "i8"),
         ("epoch", "i8"),  # of a probe: answers of an earlier one do not speak of it
+        ("level", "i8"),  # of a short job with constraints, see actors/kernel/eligible.py; else NONE
     ]
 )
 

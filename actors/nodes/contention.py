@@ -10,10 +10,7 @@ the shortest remaining work; or, `weighted`, the one with the least remaining wo
 as 1. No short entry is passed by more than `slack` times its estimate, as in actors/nodes/shortest.py. Elsewhere the
 queue is served as ever.
 
-At a heartbeat a node that has something new reports how long a task is expected to wait (actors/nodes/queueing.py),
-and by resource how many queued entries ask for it and how scarce what they ask for is. All schedulers hear it at the
-same time. Where they are in the node's partition and all messages take equally long, one event brings all reports of a
-heartbeat, and counts as one for each: a message would cost more than what it says.
+What a node reports at a heartbeat is in actors/nodes/demand.py.
 """
 
 import math
@@ -23,48 +20,25 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import LEVEL_SHIFT
-from actors.kernel.faults import is_down
-from actors.kernel.queue import (
-    FAIL,
-    HEARTBEAT,
-    LOAD_REPORT,
-    PLACED,
-    PROBE,
-    RANK_SHIFT,
-    SOURCE_SHIFT,
-    TASK_END,
-    push,
-    records,
-    send,
-)
-from actors.kernel.world import N_REORDERS, N_REPORTS, NONE
+from actors.kernel.queue import FAIL, PLACED, PROBE, TASK_END, records
+from actors.kernel.world import N_REORDERS, NONE
+from actors.nodes.demand import LOAD, ROUND, expect_report, has_moved, nothing_told
 from actors.nodes.failing import is_void
-from actors.nodes.queueing import SERVED, expected_wait, forget_service, note_service
+from actors.nodes.queueing import SERVED, forget_service, note_service
 from actors.nodes.shortest import remaining_work
 from actors.nodes.worker import give_slot, next_entry, take_in
 
 UNIT = np.int64(1) << 32  # of a CRV
 SHARE = np.int64(1) << 10  # scarcity of one entry that asks for what all nodes have
-BUSY_SHIFT = 24  # busy slots share a report's column with the node
-# One resource in a report: which, how many entries ask for it, their scarcity.
-RESOURCE_BITS, COUNT_BITS, SCARCITY_BITS = 6, 16, 41
-COUNT_SHIFT, SCARCITY_SHIFT = RESOURCE_BITS, RESOURCE_BITS + COUNT_BITS
-MOST_RESOURCES = (1 << RESOURCE_BITS) - 2  # as many as an int64 has bits for
-MOST_WAIT = 2.0**60
 
 NODE = np.dtype(
     [
         *SERVED.descr,
         ("wait", "i8"),  # E[W] as last reported, ns
-        ("busy", "i8"),  # busy slots, likewise
-        ("asked", "i8"),  # queued entries and resources that they ask for, likewise
+        ("asked", "i8"),  # bits: resources that queued entries ask for, likewise
         ("to_report", "i8"),  # 1: there may be something new
     ]
 )
-# Nodes that have something to report, as places in a ring; and reports that are under way in one event.
-ROUND = np.dtype([("next", "i8"), ("end", "i8"), ("reports", "i8")])
-# A node's report, or a part of it: the node and its busy slots, E[W], and up to two resources.
-REPORT = np.dtype([("who", "i8"), ("wait", "i8"), ("first", "i8"), ("second", "i8")])
 
 
 class Contention(NamedTuple):
@@ -75,15 +49,18 @@ class Contention(NamedTuple):
     open: np.ndarray  # [1] 1: the CRV counts, 0: the cluster's load is too low for that
     asks: np.ndarray  # [V] bits: the resources that a job asks for at this level
     scarcity: np.ndarray  # [V, R] in SHARE: N over the number of nodes that have what is asked for
-    level: np.ndarray  # [entries of all queues] the level of the entry's job, NONE without constraints
     nodes: np.recarray  # [N] NODE
+    busy: np.ndarray  # [N] busy slots as last reported, where that is wanted
     told: np.ndarray  # [N, R] what was last reported of a resource, as `pack_resource` makes it
-    counts: np.ndarray  # [R] scratch
-    total: np.ndarray  # [R] scratch
+    counts: np.ndarray  # [R] scratch, 0 between reports
+    total: np.ndarray  # [R] scratch, likewise
     slots: np.ndarray  # [N]
     ring: np.ndarray  # [N] nodes that are to report at the next heartbeat
     round: np.recarray  # [1] ROUND
-    reports: np.recarray  # REPORT, those that are under way in one event; room for all parts of all nodes'
+    loads: np.recarray  # [N] LOAD, those that one event brings
+    more: (
+        np.ndarray
+    )  # [2, R] likewise: entries that ask for a resource, and their scarcity, more than was told before
     reorder: int  # 1: nodes heed the CRV
     weighted: int  # 1: by remaining work over CRV
     static: int  # 1: by weights that never change, first come first served among equals; all queues, where they count
@@ -100,7 +77,6 @@ def make_contention(
     asks: np.ndarray,
     scarcity: np.ndarray,
     slots: np.ndarray,
-    entries: int,
     crv: np.ndarray,
     **settings: Any,
 ) -> Contention:
@@ -112,22 +88,18 @@ def make_contention(
         open=np.zeros(1, np.int64),
         asks=asks,
         scarcity=scarcity,
-        level=np.full(entries, NONE),
         nodes=records(NODE, nodes),
+        busy=np.zeros(nodes, np.int64),
         told=nothing_told(nodes, resources),
         counts=np.zeros(resources, np.int64),
         total=np.zeros(resources, np.int64),
         slots=slots.astype(np.int64),
         ring=np.zeros(nodes, np.int64),
         round=records(ROUND, 1),
-        reports=records(REPORT, nodes * max((resources + 1) // 2, 1)),
+        loads=records(LOAD, nodes),
+        more=np.zeros((2, resources), np.int64),
         **settings,
     )
-
-
-def nothing_told(nodes: int, resources: int) -> np.ndarray:
-    """[N, R] packed resources that no entry asks for."""
-    return np.tile(np.arange(resources), (nodes, 1))
 
 
 @inlined
@@ -157,94 +129,22 @@ def on_contended_node(w, c, t, kind, node):
         level = (message.b[0] >> LEVEL_SHIFT) - 1
     serves, _ = take_in(w, node)
     if (kind == PROBE or kind == PLACED) and not void:
-        c.level[w.nodes.tail[node]] = level
+        w.entries.level[w.nodes.tail[node]] = level
     if serves:
         entry, before = next_contended(w, c, node)
         give_slot(w, t, node, entry, before)
     if c.reporting == 1 and not void and kind != FAIL and c.nodes.to_report[node] == 0:
         # What asks for a resource has come, or may have gone; or others are expected to wait longer or less.
-        asks = level != NONE or c.nodes.asked[node] > 0
+        asks = level != NONE or c.nodes.asked[node] != 0
         if asks or c.gated == 1 or (kind == TASK_END and has_moved(c, node)):
             expect_report(w, c, t, node)
-
-
-@inlined
-def has_moved(c, node):
-    """Whether the expected wait is no longer about what the node has reported."""
-    return differs(c, expected_wait(c.nodes, node, c.rho_cap), c.nodes.wait[node])
-
-
-@inlined
-def differs(c, wait, told):
-    """Whether an expected wait is to be reported anew."""
-    return abs(wait - told) > c.change * told
-
-
-@inlined
-def expect_report(w, c, t, node):
-    """The node is to report at the first heartbeat from `t` on."""
-    c.nodes.to_report[node] = 1
-    c.ring[c.round.end[0] % c.ring.size] = node
-    c.round.end[0] += 1
-    if c.round.end[0] - c.round.next[0] == 1:
-        expect_beat(w, (t + c.heartbeat - 1) // c.heartbeat * c.heartbeat)
-
-
-@inlined
-def expect_beat(w, beat):
-    """The heartbeat of all nodes here that have something to report: one event, whatever the partitions.
-
-    Its key is nobody's, so that no node's messages are numbered otherwise for it.
-    """
-    queue = w.queue
-    key = (HEARTBEAT >> 4) << RANK_SHIFT | np.int64(queue.seq.size - 1) << SOURCE_SHIFT
-    first = queue.now.first[0]
-    push(queue.now, queue.heap, queue.pool, beat, key, HEARTBEAT, first, NONE, NONE, NONE, NONE)
-
-
-@compiled
-def on_heartbeat(w, c, t):
-    """Nodes report what is new, as many as there is room for messages; the others in an event of their own."""
-    most, together = c.reports.size // c.slots.size, are_together(w)
-    left, done = w.queue.room - 4, 0
-    while c.round.next[0] < c.round.end[0] and left >= most:
-        node = c.ring[c.round.next[0] % c.ring.size]
-        c.round.next[0] += 1
-        c.nodes.to_report[node] = 0
-        if not is_down(w, node):
-            left -= report(w, c, t, node, together)
-        done += 1
-    w.queue.now.events[0] += done - 1  # one for each node
-    if c.round.reports[0] > 0:
-        expect_reports(w, t)
-    if c.round.next[0] < c.round.end[0]:
-        expect_beat(w, t)
-
-
-@inlined
-def are_together(w):
-    """Whether the reports of a heartbeat may come in one event: all actors are here, and hear them at the same time."""
-    now = w.queue.now
-    return now.end[0] - now.first[0] == w.queue.seq.size and w.network.spread_ns == 0.0 and w.cost.model == 0
-
-
-@inlined
-def expect_reports(w, t):
-    """The reports of a heartbeat arrive in one event, behind the other messages of that instant.
-
-    The next heartbeat comes later: it is longer than the network delay.
-    """
-    queue, listener = w.queue, np.int64(w.queue.seq.size - 1)
-    key = (LOAD_REPORT >> 4) << RANK_SHIFT | listener << SOURCE_SHIFT
-    time = t + w.network.cross_ns
-    push(queue.now, queue.heap, queue.pool, time, key, LOAD_REPORT, listener, NONE, NONE, NONE, NONE)
 
 
 @compiled
 def forget_all(c, node):
     """A node that fails has lost its queue, and what it had told is void."""
     forget_service(c.nodes, node)
-    c.nodes.wait[node], c.nodes.busy[node], c.nodes.asked[node] = 0, 0, 0
+    c.nodes.wait[node], c.busy[node], c.nodes.asked[node] = 0, 0, 0
     for r in range(c.counts.size):
         c.told[node, r] = r
 
@@ -252,10 +152,13 @@ def forget_all(c, node):
 @inlined
 def next_contended(w, c, node):
     """The entry whose turn it is and the one in front of it; NONE if the queue is empty."""
+    entry = w.nodes.head[node]
+    if entry == NONE or w.entries.next[entry] == NONE:
+        return entry, NONE
     if c.open[0] == 1 and c.reorder == 1 and is_contended(w, c, node):
         return pick_by_crv(w, c, node)
     if c.shortest_first == 0:
-        return w.nodes.head[node], NONE
+        return entry, NONE
     return next_entry(w, node)
 
 
@@ -268,25 +171,25 @@ def is_contended(w, c, node):
         return False
     entry = w.nodes.head[node]
     while entry != NONE:
-        if asks_of(c, entry) & c.hot[0] != 0:
+        if asks_of(w, c, entry) & c.hot[0] != 0:
             return True
         entry = w.entries.next[entry]
     return False
 
 
 @inlined
-def asks_of(c, entry):
+def asks_of(w, c, entry):
     """The resources that an entry asks for, as bits."""
-    level = c.level[entry]
+    level = w.entries.level[entry]
     if level == NONE:
         return np.int64(0)
     return c.asks[level]
 
 
 @inlined
-def crv_of(c, entry):
+def crv_of(w, c, entry):
     """The greatest CRV of the resources that an entry asks for, 0 if it asks for none."""
-    asks, most = asks_of(c, entry), np.int64(0)
+    asks, most = asks_of(w, c, entry), np.int64(0)
     for r in range(c.crv.size):
         if asks >> r & 1 == 1:
             most = max(most, c.crv[r])
@@ -308,7 +211,7 @@ def pick_by_crv(w, c, node):
         job, is_long = rows.job[entry], rows.is_long[entry] == 1
         if is_long and c.static == 1 and chosen != NONE:
             break
-        estimate, crv, remaining = w.work.estimate[job], crv_of(c, entry), 0.0
+        estimate, crv, remaining = w.work.estimate[job], crv_of(w, c, entry), 0.0
         if c.static == 0 and c.shortest_first == 1:
             remaining = remaining_work(w, entry)
         if c.weighted == 1:
@@ -323,78 +226,3 @@ def pick_by_crv(w, c, node):
     if in_front != NONE:
         w.counts[N_REORDERS] += 1
     return chosen, in_front
-
-
-@inlined
-def report(w, c, t, node, together):
-    """A node reports what is new, in parts of up to two resources; returns how many messages that took."""
-    rows, sent, told = c.nodes, 0, NONE
-    rows.asked[node] = count_queue(w, c, node)
-    busy = (c.slots[node] - w.nodes.idle[node]) * c.gated
-    wait = expected_wait(rows, node, c.rho_cap)
-    news = differs(c, wait, rows.wait[node]) or busy != rows.busy[node]
-    if news:
-        rows.wait[node], rows.busy[node] = np.int64(min(wait, MOST_WAIT)), busy
-    for r in range(c.counts.size):
-        packed = pack_resource(np.int64(r), c.counts[r], c.total[r])
-        if packed == c.told[node, r]:
-            continue
-        c.told[node, r], news = packed, True
-        if told == NONE:
-            told = packed
-        else:
-            tell_part(w, c, t, node, told, packed, together)
-            told, news, sent = NONE, False, sent + 1
-    if news:
-        tell_part(w, c, t, node, told, NONE, together)
-        sent += 1
-    w.counts[N_REPORTS] += sent > 0
-    return 0 if together else sent
-
-
-@inlined
-def tell_part(w, c, t, node, first, second, together):
-    """A part of a node's report: one message to all schedulers, or one of those that an event brings together."""
-    who, wait = node | c.nodes.busy[node] << BUSY_SHIFT, c.nodes.wait[node]
-    if together:
-        i, rows = c.round.reports[0], c.reports
-        rows.who[i], rows.wait[i], rows.first[i], rows.second[i] = who, wait, first, second
-        c.round.reports[0] = i + 1
-    else:
-        send(w, t, node, np.int64(w.queue.seq.size - 1), LOAD_REPORT, who, wait, first, second)
-
-
-@inlined
-def count_queue(w, c, node):
-    """Count the queued entries that ask for each resource, and add up their scarcity; returns the sum of the counts."""
-    asked = np.int64(0)
-    for r in range(c.counts.size):
-        c.counts[r], c.total[r] = 0, 0
-    entry = w.nodes.head[node]
-    while entry != NONE:
-        level = c.level[entry]
-        if level != NONE:
-            asks, r = c.asks[level], 0
-            while asks != 0:
-                if asks & 1 == 1:
-                    c.counts[r] += 1
-                    c.total[r] += c.scarcity[level, r]
-                    asked += 1
-                asks, r = asks >> 1, r + 1
-        entry = w.entries.next[entry]
-    return asked
-
-
-@inlined
-def pack_resource(resource, count, scarcity):
-    """One resource of a report in one number."""
-    most_count, most_scarcity = np.int64((1 << COUNT_BITS) - 1), np.int64((1 << SCARCITY_BITS) - 1)
-    return resource | min(count, most_count) << COUNT_SHIFT | min(scarcity, most_scarcity) << SCARCITY_SHIFT
-
-
-@inlined
-def unpack_resource(packed):
-    """The resource, the count and the scarcity in one number of a report."""
-    resource = packed & np.int64((1 << RESOURCE_BITS) - 1)
-    count = packed >> COUNT_SHIFT & np.int64((1 << COUNT_BITS) - 1)
-    return resource, count, packed >> SCARCITY_SHIFT

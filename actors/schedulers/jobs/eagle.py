@@ -91,6 +91,7 @@ from actors.schedulers.jobs.shared_state import (
     change_bit,
     draw_free,
     grow_shared_state,
+    known_free,
     make_shared_state,
     set_bit,
 )
@@ -174,6 +175,8 @@ def probe_free(w, p, t, me, job, count, version, this_round):
     short_only = eligible_before(w, job, p.placer.first)
     if short_only == 0:
         short_only = eligible_count(w, job)
+    if version != NONE and known_free(w, p.shared, version, job) == 0:
+        version = NONE
     for _ in range(count):
         w.jobs.draws[job] += 1
         draw = w.jobs.draws[job]
@@ -321,7 +324,7 @@ def build(setting, ideal=False, least_sends=0):
             setting.cluster.partition(setting.long_partition),
             late,
         ),
-        make_shared_state(nodes, long_tasks),
+        make_shared_state(nodes, long_tasks, world.eligible.num_nodes.size),
         p.get("reprobe_rounds", 0),
         int(ideal),
     )

@@ -68,8 +68,8 @@ from actors.nodes.contention import (
     make_contention,
     on_announced,
     on_contended_node,
-    on_heartbeat,
 )
+from actors.nodes.demand import on_heartbeat
 from actors.schedulers.jobs import eagle
 from actors.schedulers.jobs.build import NS
 from actors.schedulers.jobs.late_binding import next_arrival
@@ -238,12 +238,8 @@ def advance(w, p, until, most):
 
 def grow(world, state):
     """The state with room for what one event may add."""
-    level = state.contention.level
-    if level.size < world.entries.size:
-        level = np.concatenate([level, np.full(world.entries.size - level.size, NONE)])
     return state._replace(
         eagle=eagle.grow(world, state.eagle),
-        contention=state.contention._replace(level=level),
         monitor=grow_log(state.monitor),
     )
 
@@ -266,7 +262,6 @@ def build(setting, released=False):
         asked.asks,
         asked.scarcity,
         slots,
-        world.entries.size,
         np.array([round(weight * int(UNIT)) for weight in weights], np.int64),
         reorder=int(p["reorder"]),
         weighted=int(p.get("order") == "weighted"),

@@ -21,15 +21,15 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import is_known_down
 from actors.kernel.queue import MONITOR, announce, records, wake
 from actors.kernel.world import NONE
-from actors.nodes.contention import (
-    BUSY_SHIFT,
+from actors.nodes.contention import SHARE, UNIT
+from actors.nodes.demand import (
     MOST_RESOURCES,
-    SHARE,
-    UNIT,
     nothing_told,
     pack_resource,
+    unpack_reporter,
     unpack_resource,
 )
+from actors.nodes.reporting import is_of_now, node_of
 from actors.setting import Setting
 from clusters.matching import relaxing_steps, satisfies
 from clusters.schema import find_attribute
@@ -57,7 +57,7 @@ class Monitor(NamedTuple):
     wait: np.ndarray  # [N] E[W], ns
     busy: np.ndarray  # [N] busy slots
     slots: np.ndarray  # [N]
-    told: np.ndarray  # [N, R] of a resource, packed
+    told: np.ndarray  # [N, R] of a resource, packed; where reports come one by one
     demand: np.ndarray  # [R] entries on all nodes
     pressure: np.ndarray  # [R] their scarcity
     announced: np.ndarray  # [R] the CRV that all have been told, in UNIT; 0 up to the threshold
@@ -91,28 +91,40 @@ def make_monitor(slots: np.ndarray, resources: int, **settings: Any) -> Monitor:
 
 
 @inlined
-def on_report(w, m, t, who, wait, first, second):
+def on_report(w, m, t, packed, wait, first, second):
     """The schedulers hear from a node: how long a task waits there, its busy slots, and up to two resources."""
-    node = who & ((np.int64(1) << BUSY_SHIFT) - 1)
-    if is_known_down(w, node):
+    who, busy = unpack_reporter(packed)
+    if not is_of_now(w, who):
         return
-    m.wait[node] = wait
-    m.total.busy[0] += (who >> BUSY_SHIFT) - m.busy[node]
-    m.busy[node] = who >> BUSY_SHIFT
-    for packed in (first, second):
-        if packed != NONE:
-            book(m, node, packed)
+    node = node_of(who)
+    note_load(m, node, wait, busy)
+    for told in (first, second):
+        if told != NONE:
+            book(m, node, told)
     expect_table(w, m, t)
 
 
 @compiled
 def on_reports(w, m, c, t):
     """The reports of a heartbeat, in one event."""
-    rows, count = c.reports, c.round.reports[0]
-    for i in range(count):
-        on_report(w, m, t, rows.who[i], rows.wait[i], rows.first[i], rows.second[i])
-    w.queue.now.events[0] += count - 1
-    c.round.reports[0] = 0
+    rows = c.loads
+    for i in range(c.round.loads[0]):
+        note_load(m, rows.node[i], rows.wait[i], rows.busy[i])
+    for r in range(m.demand.size):
+        m.demand[r] += c.more[0, r]
+        m.pressure[r] += c.more[1, r]
+        c.more[0, r], c.more[1, r] = 0, 0
+    w.queue.now.events[0] += c.round.messages[0] - 1
+    c.round.messages[0], c.round.loads[0] = 0, 0
+    expect_table(w, m, t)
+
+
+@inlined
+def note_load(m, node, wait, busy):
+    """A node has reported how long a task waits there, and its busy slots."""
+    m.wait[node] = wait
+    m.total.busy[0] += busy - m.busy[node]
+    m.busy[node] = busy
 
 
 @inlined

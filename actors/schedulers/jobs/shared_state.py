@@ -9,14 +9,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.kernel.compiled import inlined
-from actors.kernel.eligible import eligible_count, eligible_node
-from actors.kernel.queue import PUBLISHED, publish
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.eligible import eligible_count, is_constrained, list_of, listed, listing_of
+from actors.kernel.queue import PUBLISHED, publish, records
 from actors.kernel.random import RETRIES, below, random_bits
 from actors.kernel.world import NONE
 from actors.schedulers.jobs.spreading import may_run, must_spread
 
 TRIES = 1024  # random nodes looked at before all are counted: twice a pass over 15,000 nodes costs as much
+
+
+# What was last counted of a list of nodes: many jobs ask the same, while no long task is placed.
+COUNTED = np.dtype(
+    [
+        ("version", "i8"),
+        ("low", "i8"),  # which nodes of the list: those of a job that runs in one rack are a part of it
+        ("first", "i8"),
+        ("end", "i8"),  # how many these are
+        ("free", "i8"),  # how many of them are free
+    ]
+)
 
 
 class SharedState(NamedTuple):
@@ -25,12 +37,15 @@ class SharedState(NamedTuple):
     latest: np.ndarray  # [N] a node's latest change: most questions are answered without a look at the log
     previous: np.ndarray  # [log] by place: the same node's change before
     length: np.ndarray  # [1] the current version
+    counted: np.recarray  # [L + 1] COUNTED, by list of nodes; the last row is for jobs without constraints
 
 
-def make_shared_state(nodes: int, long_tasks: int) -> SharedState:
+def make_shared_state(nodes: int, long_tasks: int, lists: int) -> SharedState:
     """All bits clear; a long task changes its node's bit at most twice, each time that it is placed."""
+    counted = records(COUNTED, lists + 1)
+    counted.version[:] = NONE
     return SharedState(
-        np.full(nodes, -2, np.int64), np.zeros(2 * long_tasks + 1, np.int64), np.zeros(1, np.int64)
+        np.full(nodes, -2, np.int64), np.zeros(2 * long_tasks + 1, np.int64), np.zeros(1, np.int64), counted
     )
 
 
@@ -70,9 +85,12 @@ def change_bit(w, shared, t, node, bit):
 
 
 @inlined
-def is_free(w, shared, version, job, node):
-    """Whether a node's bit is clear in the given version, and it may run another task of the job."""
-    return bit_at(shared, node, version) == 0 and (not must_spread(w, job) or may_run(w, job, node))
+def is_free(w, shared, version, job, spread, node):
+    """Whether a node's bit is clear in the given version, and it may run another task of the job.
+
+    `spread`: the job's tasks must be spread.
+    """
+    return bit_at(shared, node, version) == 0 and (not spread or may_run(w, job, node))
 
 
 @inlined
@@ -81,22 +99,57 @@ def draw_free(w, shared, version, job, counter):
 
     Most draws need a few tries; if nearly all bits are set, the free nodes are counted instead.
     """
-    end = eligible_count(w, job)
+    end, spread = eligible_count(w, job), must_spread(w, job)
+    low, first = listing_of(w, job)
     for i in range(TRIES):
         bits = random_bits(w.seed, RETRIES, job, counter * (TRIES + 1) + i)
-        node = eligible_node(w, job, below(bits, end))
-        if is_free(w, shared, version, job, node):
+        node = listed(w, low, first, below(bits, end))
+        if is_free(w, shared, version, job, spread, node):
             return node
-    free = 0
-    for i in range(end):
-        free += np.int64(is_free(w, shared, version, job, eligible_node(w, job, i)))
+    return draw_counted(w, shared, version, job, counter)
+
+
+@compiled
+def draw_counted(w, shared, version, job, counter):
+    """As `draw_free`, where nearly all bits are set."""
+    end, spread = eligible_count(w, job), must_spread(w, job)
+    low, first = listing_of(w, job)
+    free = known_free(w, shared, version, job)
+    if free == NONE:
+        free = np.int64(0)
+        for i in range(end):
+            free += np.int64(is_free(w, shared, version, job, spread, listed(w, low, first, i)))
+        if not spread:
+            rows, row = shared.counted, row_of(w, shared, job)
+            rows.version[row], rows.low[row], rows.first[row], rows.end[row] = version, low, first, end
+            rows.free[row] = free
     if free == 0:
         return NONE
     skip = below(random_bits(w.seed, RETRIES, job, counter * (TRIES + 1) + TRIES), free)
     for i in range(end):
-        node = eligible_node(w, job, i)
-        if is_free(w, shared, version, job, node):
+        node = listed(w, low, first, i)
+        if is_free(w, shared, version, job, spread, node):
             if skip == 0:
                 return node
             skip -= 1
     return NONE
+
+
+@inlined
+def known_free(w, shared, version, job):
+    """How many of the job's nodes are free in `version`, if that was what was last counted of its list; else NONE."""
+    rows, row = shared.counted, row_of(w, shared, job)
+    low, first = listing_of(w, job)
+    if rows.version[row] != version or rows.end[row] != eligible_count(w, job):
+        return NONE
+    if rows.low[row] != low or rows.first[row] != first or must_spread(w, job):
+        return NONE
+    return rows.free[row]
+
+
+@inlined
+def row_of(w, shared, job):
+    """The row of `counted` for a job."""
+    if is_constrained(w, job):
+        return list_of(w, job)
+    return shared.counted.size - 1

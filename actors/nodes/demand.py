@@ -1,0 +1,233 @@
+"""What a node reports at a heartbeat: how long a task is expected to wait, and what its queue asks for.
+
+A node that has something new reports the expected wait (actors/nodes/queueing.py), and by resource how many queued
+entries ask for it and how scarce what they ask for is. All schedulers hear it at the same time. A message has up to two
+resources. Where the schedulers are in the node's partition, all messages take equally long and no node fails, one event
+stands for the messages of a heartbeat, and counts as so many. It brings what there is more of than was told before,
+summed over the nodes: a message would cost more than what it says.
+"""
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.faults import is_down
+from actors.kernel.queue import (
+    HEARTBEAT,
+    LOAD_REPORT,
+    MOST_ACTORS,
+    RANK_SHIFT,
+    SOURCE_SHIFT,
+    push,
+    send,
+)
+from actors.kernel.world import N_REPORTS, NONE
+from actors.nodes.queueing import expected_wait
+from actors.nodes.reporting import NODE_BITS, reporter
+
+MOST_WAIT = 2.0**60
+# Busy slots share a report's column with the node and its incarnation, which has what is left of 63 bits.
+BUSY_BITS = 20
+LIFE_SHIFT = NODE_BITS + BUSY_BITS
+# One resource in a report: which, how many entries ask for it, their scarcity.
+RESOURCE_BITS, COUNT_BITS, SCARCITY_BITS = 6, 16, 41
+COUNT_SHIFT, SCARCITY_SHIFT = RESOURCE_BITS, RESOURCE_BITS + COUNT_BITS
+MOST_RESOURCES = (1 << RESOURCE_BITS) - 2  # as many as an int64 has bits for
+
+# Nodes that have something to report, as places in a ring; and of the event that stands for the messages of a heartbeat
+# how many these are, and how many nodes' loads it brings.
+ROUND = np.dtype([("next", "i8"), ("end", "i8"), ("messages", "i8"), ("loads", "i8")])
+LOAD = np.dtype([("node", "i8"), ("wait", "i8"), ("busy", "i8")])
+
+
+def nothing_told(nodes: int, resources: int) -> np.ndarray:
+    """[N, R] packed resources that no entry asks for."""
+    return np.tile(np.arange(resources), (nodes, 1))
+
+
+@inlined
+def has_moved(c, node):
+    """Whether the expected wait is no longer about what the node has reported."""
+    return differs(c, expected_wait(c.nodes, node, c.rho_cap), c.nodes.wait[node])
+
+
+@inlined
+def differs(c, wait, told):
+    """Whether an expected wait is to be reported anew."""
+    return abs(wait - told) > c.change * told
+
+
+@inlined
+def expect_report(w, c, t, node):
+    """The node is to report at the first heartbeat from `t` on."""
+    c.nodes.to_report[node] = 1
+    c.ring[c.round.end[0] % c.ring.size] = node
+    c.round.end[0] += 1
+    if c.round.end[0] - c.round.next[0] == 1:
+        expect_beat(w, (t + c.heartbeat - 1) // c.heartbeat * c.heartbeat)
+
+
+@inlined
+def expect_beat(w, beat):
+    """The heartbeat of all nodes here that have something to report: one event, whatever the partitions.
+
+    Its key is nobody's, so that no node's messages are numbered otherwise for it.
+    """
+    queue = w.queue
+    key = (HEARTBEAT >> 4) << RANK_SHIFT | np.int64(queue.seq.size - 1) << SOURCE_SHIFT
+    first = queue.now.first[0]
+    push(queue.now, queue.heap, queue.pool, beat, key, HEARTBEAT, first, NONE, NONE, NONE, NONE)
+
+
+@compiled
+def on_heartbeat(w, c, t):
+    """Nodes report what is new, as many as there is room for messages; the others in an event of their own."""
+    most, together = max((c.crv.size + 1) // 2, 1), are_together(w)
+    left, done = w.queue.room - 4, 0
+    while c.round.next[0] < c.round.end[0] and left >= most:
+        node = c.ring[c.round.next[0] % c.ring.size]
+        c.round.next[0] += 1
+        c.nodes.to_report[node] = 0
+        if not is_down(w, node):
+            messages = report(w, c, t, node, together)
+            w.counts[N_REPORTS] += messages > 0
+            if together:
+                c.round.messages[0] += messages
+            else:
+                left -= messages
+        done += 1
+    w.queue.now.events[0] += done - 1  # one for each node
+    if c.round.messages[0] > 0:
+        expect_reports(w, t)
+    if c.round.next[0] < c.round.end[0]:
+        expect_beat(w, t)
+
+
+@inlined
+def are_together(w):
+    """Whether one event may stand for the messages of a heartbeat."""
+    now = w.queue.now
+    is_whole = now.end[0] - now.first[0] == w.queue.seq.size
+    return is_whole and w.network.spread_ns == 0.0 and w.cost.model == 0 and w.faults.active == 0
+
+
+@inlined
+def expect_reports(w, t):
+    """The reports of a heartbeat arrive in one event, behind the other messages of that instant.
+
+    The next heartbeat comes later: it is longer than the network delay.
+    """
+    queue, listener = w.queue, np.int64(w.queue.seq.size - 1)
+    key = (LOAD_REPORT >> 4) << RANK_SHIFT | listener << SOURCE_SHIFT
+    time = t + w.network.cross_ns
+    push(queue.now, queue.heap, queue.pool, time, key, LOAD_REPORT, listener, NONE, NONE, NONE, NONE)
+
+
+@inlined
+def report(w, c, t, node, together):
+    """A node reports what is new; returns how many messages that is."""
+    rows, waiting, changed = c.nodes, NONE, np.int64(0)
+    wait = expected_wait(rows, node, c.rho_cap)
+    is_other = differs(c, wait, rows.wait[node])
+    if c.gated == 1 and c.slots[node] - w.nodes.idle[node] != c.busy[node]:
+        c.busy[node], is_other = c.slots[node] - w.nodes.idle[node], True
+    if is_other:
+        rows.wait[node] = np.int64(min(wait, MOST_WAIT))
+    asked = rows.asked[node]
+    rows.asked[node] = count_queue(w, c, node)
+    asked |= rows.asked[node]
+    r = 0
+    while asked != 0:
+        if asked & 1 == 1:
+            packed = pack_resource(np.int64(r), c.counts[r], c.total[r])
+            c.counts[r], c.total[r] = 0, 0
+            told = c.told[node, r]
+            if packed != told:
+                c.told[node, r] = packed
+                changed += 1
+                if together:
+                    add_difference(c, told, packed)
+                elif changed & 1 == 1:
+                    waiting = packed
+                else:
+                    tell(w, c, t, node, waiting, packed)
+        asked, r = asked >> 1, r + 1
+    if together:
+        if is_other:
+            add_load(c, node)
+    elif changed & 1 == 1 or (is_other and changed == 0):
+        tell(w, c, t, node, waiting if changed > 0 else NONE, NONE)
+    return max((changed + 1) // 2, np.int64(is_other))
+
+
+@inlined
+def count_queue(w, c, node):
+    """Count the queued entries that ask for each resource, and add up their scarcity; returns the resources as bits.
+
+    `counts` and `total` are 0 before.
+    """
+    found = np.int64(0)
+    entry = w.nodes.head[node]
+    while entry != NONE:
+        level = w.entries.level[entry]
+        if level != NONE:
+            asks, r = c.asks[level], 0
+            found |= asks
+            while asks != 0:
+                if asks & 1 == 1:
+                    c.counts[r] += 1
+                    c.total[r] += c.scarcity[level, r]
+                asks, r = asks >> 1, r + 1
+        entry = w.entries.next[entry]
+    return found
+
+
+@inlined
+def add_difference(c, told, packed):
+    """A node has this to report of a resource, where it told that before."""
+    r, count, scarcity = unpack_resource(packed)
+    _, count_before, scarcity_before = unpack_resource(told)
+    c.more[0, r] += count - count_before
+    c.more[1, r] += scarcity - scarcity_before
+
+
+@inlined
+def add_load(c, node):
+    """The node's load goes with the event of this heartbeat."""
+    i, rows = c.round.loads[0], c.loads
+    rows.node[i], rows.wait[i], rows.busy[i] = node, c.nodes.wait[node], c.busy[node]
+    c.round.loads[0] = i + 1
+
+
+@inlined
+def tell(w, c, t, node, first, second):
+    """A node's report, or a part of it, as a message to all schedulers."""
+    who = pack_reporter(reporter(w, node), c.busy[node])
+    send(w, t, node, np.int64(w.queue.seq.size - 1), LOAD_REPORT, who, c.nodes.wait[node], first, second)
+
+
+@inlined
+def pack_reporter(who, busy):
+    """The node, its incarnation and its busy slots in one number of a report; `who` is as `reporter` makes it."""
+    return who & np.int64(MOST_ACTORS - 1) | busy << NODE_BITS | who >> NODE_BITS << LIFE_SHIFT
+
+
+@inlined
+def unpack_reporter(packed):
+    """The node with its incarnation, as `reporter` makes it, and the busy slots."""
+    who = packed & np.int64(MOST_ACTORS - 1) | packed >> LIFE_SHIFT << NODE_BITS
+    return who, packed >> NODE_BITS & np.int64((1 << BUSY_BITS) - 1)
+
+
+@inlined
+def pack_resource(resource, count, scarcity):
+    """One resource of a report in one number."""
+    most_count, most_scarcity = np.int64((1 << COUNT_BITS) - 1), np.int64((1 << SCARCITY_BITS) - 1)
+    return resource | min(count, most_count) << COUNT_SHIFT | min(scarcity, most_scarcity) << SCARCITY_SHIFT
+
+
+@inlined
+def unpack_resource(packed):
+    """The resource, the count and the scarcity in one number of a report."""
+    resource = packed & np.int64((1 << RESOURCE_BITS) - 1)
+    count = packed >> COUNT_SHIFT & np.int64((1 << COUNT_BITS) - 1)
+    return resource, count, packed >> SCARCITY_SHIFT
