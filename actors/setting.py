@@ -8,6 +8,7 @@ import numpy as np
 from actors.schedulers.policy import Scheduler
 from clusters.cluster import Cluster
 from clusters.failures import Outages
+from workloads.coflow_updates import CoflowUpdates
 from workloads.coflows import CoflowWorkload
 from workloads.jobs import JobWorkload
 
@@ -114,6 +115,7 @@ class Setting:
     costs: Costs = field(default_factory=Costs)
     dynamics: Dynamics = field(default_factory=Dynamics)
     switch: Switch = field(default_factory=Switch)
+    updates: CoflowUpdates | None = None  # of coflows under way
     machine_speed: bool = False  # nodes run tasks by their speed, an attribute of the cluster's nodes
     seed: int = 0
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from emu.loading import TIMELINE_ROWS, Loaded, Memo, brought_to, load_coflows_of, once
 from emu.metrics import after_warmup
 from workloads.arrow import column
+from workloads.coflow_updates import load_updates
 from workloads.coflows import CoflowWorkload
 from workloads.jobs import Float64Array
 
@@ -68,6 +69,10 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) 
     if not after_warmup(arrival_s, config["warmup"]).any():
         raise config.error("warmup", f"leaves no coflow: the last arrives {span_s:g} s after the first")
     ports = ports_of(workload, switch)
+    updates = None
+    if config["fabric.updates"] is not None:
+        with config.blame("fabric.updates"):
+            updates = load_updates(config["fabric.updates"], workload)
     load = offered_load(workload, ports, span_s)
     period_s = config["timeline.period"]
     if period_s == "auto":
@@ -83,8 +88,29 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) 
         short_cutoff_s=math.inf,
         long_partition=1.0,
         dynamics=Dynamics(),
-        notes=workload.notes + _load_notes(workload, ports, load, span_s),
+        notes=workload.notes
+        + _load_notes(workload, ports, load, span_s)
+        + (updates.notes if updates is not None else ()),
+        updates=updates,
     )
+
+
+def check_updates(
+    config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
+) -> None:
+    """Refuse updates of coflows where a scheduler does not heed them.
+
+    Raises
+    ------
+    InputError
+        The line names the scheduler, and those that do.
+    """
+    from actors.schedulers.policy import check_heeds_updates
+
+    if config["fabric.updates"] is not None:
+        with config.blame("fabric.updates"):
+            for scheduler, own in zip(schedulers, parameters, strict=True):
+                check_heeds_updates(scheduler, own)
 
 
 def switch_of(config: Config) -> Switch:

@@ -278,6 +278,15 @@ KEYS = (
         family=COFLOWS,
     ),
     Key(
+        "fabric.updates",
+        "path",
+        None,
+        "Updates of coflows under way, tasks that restart or move and coflows that leave: CSV with time_s, coflow_id, "
+        "update, side, port, to.",
+        otherwise="no coflow changes",
+        family=COFLOWS,
+    ),
+    Key(
         "estimates.error",
         "choice",
         "none",

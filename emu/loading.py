@@ -11,6 +11,7 @@ import numpy as np
 
 from emu.config import Config
 from emu.families import OwnWorkload
+from workloads.coflow_updates import CoflowUpdates
 from workloads.coflows import CoflowWorkload
 from workloads.dags import DagWorkload, as_jobs
 from workloads.errors import InputError
@@ -51,6 +52,8 @@ class Loaded(NamedTuple):
     dynamics : Dynamics
     notes : tuple of str
         What the user must be told before the run.
+    updates : CoflowUpdates | None
+        Of coflows under way.
     """
 
     source: Any
@@ -63,6 +66,7 @@ class Loaded(NamedTuple):
     long_partition: float
     dynamics: Dynamics
     notes: tuple[str, ...]
+    updates: CoflowUpdates | None = None
 
 
 def load_jobs_of(config: Config, memo: Memo, scheduler: str) -> JobWorkload:

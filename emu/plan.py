@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from emu import run_directory as rd
 from emu.clocks import check_clock, costs_of
-from emu.coflow_plan import load_coflows, switch_of
+from emu.coflow_plan import check_updates, load_coflows, switch_of
 from emu.columns import SCHEMA_VERSION
 from emu.config import Config, Given, layer_from_arguments, resolve
 from emu.config_file import layer_from_file, write_config
@@ -22,6 +22,7 @@ from emu.families import OwnWorkload, family_of, for_family, own_keys
 from emu.job_plan import load_jobs
 from emu.keys import BY_NAME, COFLOWS, GROUPS, JOBS
 from emu.loading import Memo, path_of
+from workloads.coflow_updates import CoflowUpdates
 from workloads.coflows import CoflowWorkload
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
@@ -35,6 +36,8 @@ KEPT_WORKLOAD = "./workload"
 """How a run directory names the workload that it keeps itself."""
 HOSTING = ("in_process", "address", "checkpoint")
 """Tables and keys that say how a run is hosted; its result is the same."""
+READ_FILES = {"dynamics.failures": "failures file", "fabric.updates": "updates file"}
+"""Keys whose files are read besides workload and cluster, and what they are called."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +67,8 @@ class Plan:
         What fails, and what straggles.
     notes : tuple of str
         What the user must be told before the run.
+    updates : CoflowUpdates | None
+        Of coflows under way.
     """
 
     config: Config
@@ -80,6 +85,7 @@ class Plan:
     costs: Costs
     dynamics: Dynamics
     notes: tuple[str, ...]
+    updates: CoflowUpdates | None = None
 
     @property
     def seeds(self) -> range:
@@ -125,6 +131,7 @@ class Plan:
             costs=self.costs,
             dynamics=self.dynamics,
             switch=self.switch,
+            updates=self.updates,
             machine_speed=config["machine_speed"],
             seed=seed,
         )
@@ -137,8 +144,9 @@ class Plan:
         for what in ("workload", "cluster"):
             path = path_of(self.config, what)
             values[what] = values[what] if path is None else path.resolve()
-        if values["dynamics.failures"] is not None:
-            values["dynamics.failures"] = Path(values["dynamics.failures"]).resolve()
+        for name in READ_FILES:
+            if values[name] is not None:
+                values[name] = Path(values[name]).resolve()
         if self.keeps_workload:
             values |= {"workload": KEPT_WORKLOAD, "constraints.model": None}  # it has them already
         if self.keeps_workload or self.config["load_by"] == "nodes":  # what is written has the load already
@@ -196,10 +204,10 @@ class Plan:
                 for f in files
                 if f is not None and f.is_file()
             ]
-        failures = self.config["dynamics.failures"]
-        if failures is not None:
-            name = str(Path(failures).resolve())
-            found.append({"what": "failures file", "name": name, "sha256": rd.sha256_of(Path(failures))})
+        for key, what in READ_FILES.items():
+            if self.config[key] is not None:
+                read = Path(self.config[key])
+                found.append({"what": what, "name": str(read.resolve()), "sha256": rd.sha256_of(read)})
         for given in self.config["scheduler"]:
             file = (
                 Path(f"{given.partition('.py:')[0]}.py")
@@ -248,6 +256,8 @@ def prepare(config: Config, memo: Memo | None = None) -> Plan:
     config = for_family(config, family, schedulers[0].name)
     parameters = scheduler_parameters(config, schedulers)
     check_clock(config, schedulers, parameters)
+    if family == COFLOWS:
+        check_updates(config, schedulers, parameters)
     costs = costs_of(config, family)
     load = load_coflows if family == COFLOWS else load_jobs
     loaded = load(config, schedulers, memo)

@@ -6,11 +6,13 @@ It goes on with them until it is told otherwise, however late that is, and tells
 
 import numpy as np
 
-from actors.fabric.messages import FLOW_DONE, FLOW_END
-from actors.fabric.world import N_FINISHED, N_STALE, N_STARTED
+from actors.fabric.messages import CHANGE, FLOW_DONE, FLOW_END
+from actors.fabric.updates import expect_stop, life_known
+from actors.fabric.world import N_FINISHED, N_LOST, N_STALE, N_STARTED
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
+from workloads.coflow_updates import DEREGISTER
 
 PATIENCE = np.int64(
     10_000_000_000
@@ -25,7 +27,9 @@ def agent_event(w, me):
     t, flow = message.time[0], message.a[0]
     if message.kind[0] == FLOW_END:
         on_flow_end(w, t, me, flow)
-    else:
+    elif message.kind[0] == CHANGE:
+        stop_flows(w, t, me, flow)
+    elif w.updates.flow.size == 0 or is_of_this_life(w, flow, message.c[0], message.d[0]):
         on_set_rate(w, t, me, flow, np.int64(message.b[0]).view(np.float64))
 
 
@@ -85,4 +89,46 @@ def on_flow_end(w, t, me, flow):
     if has_ended(w, t, me, flow):
         s.left[flow], s.rate[flow], s.end[flow] = 0.0, 0.0, NEVER
         note_end(w, t, flow)
-        send(w, t, me, w.nodes.size, FLOW_DONE, flow, t, NONE, NONE)
+        life, total = life_known(w, flow)
+        send(w, t, me, w.nodes.size, FLOW_DONE, flow, t, life, total)
+
+
+@compiled
+def is_of_this_life(w, flow, life, bits):
+    """Return whether a rate is for the life that a flow has now; if so the flow has so many bytes to send in it."""
+    s, lives, total = w.sending, w.updates.flow, np.int64(bits).view(np.float64)
+    if life != lives.life[flow]:
+        w.counts[N_STALE] += 1
+        return False
+    if total > lives.total[flow]:
+        if s.left[flow] == 0.0:
+            s.since[flow] = NONE  # it begins, or begins again
+        s.left[flow] += total - lives.total[flow]
+        lives.total[flow] = total
+    return True
+
+
+@compiled
+def stop_flows(w, t, me, k):
+    """Tasks have stopped, and so do their flows, until the coordinator says that they are to be sent again."""
+    stop = w.updates.stop
+    for i in range(stop.first[k], stop.end[k]):
+        stop_for_good(w, t, w.updates.pair.flow[i], stop.kind[k] != DEREGISTER)
+    if k + 1 < stop.size and stop.agent[k + 1] == me:
+        expect_stop(w, k + 1)
+
+
+@inlined
+def stop_for_good(w, t, flow, again):
+    """End the life of a flow; if it is to be sent `again`, what it has sent is lost."""
+    s, lives = w.sending, w.updates.flow
+    if s.left[flow] > 0.0 and s.since[flow] != NONE:
+        left = max(s.left[flow] - s.rate[flow] * (t - s.since[flow]), _LEAST)
+        if again:
+            w.counts[N_LOST] += np.int64(lives.total[flow] - left + 0.5)
+        w.counts[N_STARTED] -= 1  # it waits again
+        if w.task_records.size > 0:
+            w.task_records.node[flow] = NONE
+    s.left[flow], s.rate[flow], s.since[flow], s.end[flow] = 0.0, 0.0, NONE, NEVER
+    lives.life[flow] += 1
+    lives.total[flow] = 0.0

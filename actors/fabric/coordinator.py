@@ -14,6 +14,7 @@ from actors.fabric.greedy import end_flow, end_waiting
 from actors.fabric.intervals import charge, enter_interval, hear
 from actors.fabric.messages import DECIDE, SET_RATE
 from actors.fabric.ports import flow_speed, mark_ended
+from actors.fabric.updates import tell_life
 from actors.fabric.world import (
     N_ARRIVED,
     N_DECISIONS,
@@ -83,7 +84,7 @@ def end_local_flows(w, coflow):
     flows, coflows, over = w.fabric.flows, w.fabric.coflows, False
     arrival = coflows.arrival[coflow]
     for flow in range(coflows.first_flow[coflow], coflows.first_flow[coflow + 1]):
-        if flows.source[flow] + w.fabric.side == flows.sink[flow]:
+        if flows.source[flow] + w.fabric.side == flows.sink[flow] and flows.finish[flow] == NEVER:
             w.counts[N_STARTED] += 1
             w.counts[N_FINISHED] += 1
             coflows.start[coflow] = arrival
@@ -101,6 +102,21 @@ def hear_of_end(w, t, reporting, flow):
     w.counts[N_UPDATES] += 1
     hear(w, w.fabric.flows.source[flow])
     charge(w, w.prices.update)
+
+
+@inlined
+def has_more(w, flow):
+    """Return whether the FLOW_DONE at hand is of a flow that has more to send than its agent knew, after an update."""
+    lives, message = w.updates.flow, w.queue.now
+    if lives.size == 0:
+        return False
+    if message.c[0] != lives.told[flow]:
+        return True
+    lives.heard[flow] = np.int64(message.d[0]).view(np.float64)
+    if lives.heard[flow] < lives.due[flow]:
+        w.counts[N_ARRIVED] += 1  # as its agent has counted an end
+        return True
+    return False
 
 
 @compiled
@@ -145,7 +161,8 @@ def tell_greedy(w, m, t, coflows):
             delay_change(w.fabric, flow, rate, late)
         if rate > 0.0:
             start[flows.coflow[flow]] = min(start[flows.coflow[flow]], flows.since[flow])
-        send(w, t, w.nodes.size, agent, SET_RATE, flow, np.float64(rate).view(np.int64), NONE, NONE)
+        life, due = tell_life(w, t, flow)
+        send(w, t, w.nodes.size, agent, SET_RATE, flow, np.float64(rate).view(np.int64), life, due)
     counts[N_RATES] += changes
     counts[N_SCHEDULES] += agents
     i.now[2] += agents

@@ -33,7 +33,7 @@ class Lines(NamedTuple):
     end: np.ndarray  # [L] its words are block[l]:end[l]; only greedy rates leave any out
     word: np.ndarray  # [B] which word of a set of ports
     bits: np.ndarray  # [B] uint64, unfinished flows
-    mask: np.ndarray  # [B] uint64, all flows
+    mask: np.ndarray  # [B] uint64, all flows, also those that there are none of yet
     first: np.ndarray  # [B] index into `flow` of the first flow of the word
     flow: (
         np.ndarray
@@ -51,7 +51,7 @@ class Flows(NamedTuple):
     left: np.ndarray  # [F] bytes left when it last started or stopped, float64
     since: np.ndarray  # [F] when that was, ns
     end: np.ndarray  # [F] when it ends if nothing happens, ns, NEVER where it does not run
-    finish: np.ndarray  # [F] when it ended, ns, NEVER before
+    finish: np.ndarray  # [F] when it ended, ns, NEVER before; not NEVER for one that there is none of
 
 
 class Coflows(NamedTuple):
@@ -118,7 +118,7 @@ def build_fabric(
     Parameters
     ----------
     work : CoflowArrays
-        As `merge_parallel` makes it.
+        As `merge_parallel` makes it. A flow of no bytes is none yet: it has its place on its lines, and that is all.
     speed_bytes_per_s : float
         Of the ports whose speed the workload does not know.
     pilots : ndarray of int64, shape (C,), optional
@@ -139,10 +139,9 @@ def build_fabric(
         raise ValueError("two flows of a coflow share both ports")
     crossing = np.flatnonzero((source + side != sink) | (not local_is_free))
     pilots = np.zeros_like(work.arrival_ns) if pilots is None else pilots
-    lines = _lines(coflow[crossing], source[crossing], sink[crossing], size[crossing], pilots)
+    lines, line_of_member = _lines(coflow[crossing], source[crossing], sink[crossing], size[crossing], pilots)
     lines = lines._replace(flow=crossing[lines.flow])
     line = np.full((size.size, 2), NONE)
-    line_of_member = np.repeat(np.arange(lines.port.size), lines.left)
     line[lines.flow[: crossing.size], 0] = line_of_member[: crossing.size]
     line[lines.flow[crossing.size :], 1] = line_of_member[crossing.size :]
     flows = Flows(
@@ -154,7 +153,7 @@ def build_fabric(
         left=size.copy(),
         since=np.zeros(size.size, np.int64),
         end=np.full(size.size, NEVER),
-        finish=np.full(size.size, NEVER),
+        finish=np.where(size > 0, NEVER, 0),
     )
     speed = _speeds(work, side, speed_bytes_per_s)
     return Fabric(np.int64(side), speed, flows, _coflows(work), lines, bool(local_is_free))
@@ -166,7 +165,7 @@ def _coflows(work: CoflowArrays) -> Coflows:
         arrival=work.arrival_ns.copy(),  # a workload's arrays are read-only, another type to compiled code
         first_flow=work.first_flow.copy(),
         weight=work.weight.copy(),
-        left=np.diff(work.first_flow),
+        left=np.add.reduceat(work.size_bytes > 0, work.first_flow[:-1], dtype=np.int64),
         start=np.full(coflows, NEVER),
         finish=np.full(coflows, NEVER),
         sent=np.zeros(coflows),
@@ -185,18 +184,20 @@ def _speeds(work: CoflowArrays, side: int, default_bytes_per_s: float) -> np.nda
 
 def _lines(
     coflow: np.ndarray, source: np.ndarray, sink: np.ndarray, size: np.ndarray, pilots: np.ndarray
-) -> Lines:
-    """Lines of both sides: first all ingress lines, then all egress lines."""
+) -> tuple[Lines, np.ndarray]:
+    """Lines of both sides, first all ingress lines, then all egress lines; and the line of each of `Lines.flow`."""
     (into, words_in), (out, words_out) = (
         _one_side(coflow, near, far, size, pilots) for near, far in ((source, sink), (sink, source))
     )
-    port, group, left, total, num_words = (np.concatenate(pair) for pair in zip(into, out, strict=True))
-    word, mask, first = (np.concatenate(pair) for pair in zip(words_in[:3], words_out[:3], strict=True))
+    port, group, members, left, total, num_words = (
+        np.concatenate(pair) for pair in zip(into, out, strict=True)
+    )
+    word, bits, mask, first = (np.concatenate(pair) for pair in zip(words_in[:4], words_out[:4], strict=True))
     first[words_in[0].size :] += size.size  # places in `flow`
     groups = np.arange(2 * pilots.size + 1)
     block = np.concatenate([[0], np.cumsum(num_words)])
     begins = [np.searchsorted(side[1], groups) for side in (into, out)]
-    return Lines(
+    lines = Lines(
         of_group=np.stack([begins[0], begins[1] + into[0].size], axis=1),
         port=port,
         group=group,
@@ -205,11 +206,12 @@ def _lines(
         block=block,
         end=block[1:].copy(),
         word=word,
-        bits=mask.copy(),
+        bits=bits,
         mask=mask,
         first=first,
-        flow=np.concatenate([words_in[3], words_out[3]]),
+        flow=np.concatenate([words_in[4], words_out[4]]),
     )
+    return lines, np.repeat(np.arange(port.size), members)
 
 
 def _one_side(
@@ -217,8 +219,8 @@ def _one_side(
 ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
     """Lines of coflows at their `near` ports, and after those room for the lines of pilots, one word each.
 
-    Returns each line's port, group, flows, bytes, and number of words; and each word's place in a set of ports, bits
-    and first flow, with the flows line by line.
+    Returns each line's port, group, flows, those of them that are there, bytes, and number of words; and each word's
+    place in a set of ports, bits, mask and first flow, with the flows line by line.
     """
     order = np.lexsort((far, near, coflow))
     coflow, near, far = coflow[order], near[order], far[order]
@@ -227,17 +229,20 @@ def _one_side(
     line = np.cumsum(starts_line) - 1
     starts = np.flatnonzero(starts_line)
     begin = np.flatnonzero(_changes(line, far >> 6))
-    bits = np.bitwise_or.reduceat(np.uint64(1) << (far & 63).astype(np.uint64), begin)
+    bit, there = np.uint64(1) << (far & 63).astype(np.uint64), size[order] > 0
+    mask, bits = (np.bitwise_or.reduceat(own, begin) for own in (bit, np.where(there, bit, np.uint64(0))))
     lines = (
         np.concatenate([near[starts], np.full(spare, NONE)]),
         np.concatenate([coflow[starts], np.repeat(pilots.size + np.arange(pilots.size), pilots)]),
         np.concatenate([np.bincount(line), empty]),
+        np.concatenate([np.add.reduceat(there, starts, dtype=np.int64), empty]),
         np.concatenate([np.add.reduceat(size[order], starts), np.zeros(spare)]),
         np.concatenate([np.bincount(line[begin]), empty + 1]),
     )
     words = (
         np.concatenate([far[begin] >> 6, empty]),
         np.concatenate([bits, empty.astype(np.uint64)]),
+        np.concatenate([mask, empty.astype(np.uint64)]),
         np.concatenate([begin, empty]),
         order,
     )
@@ -278,13 +283,36 @@ def take_off(lines, line, other, size):
     return b
 
 
+@compiled
+def put_on(lines, line, other, size):
+    """Put a flow of `size` bytes to port `other` on a line, where it has its place."""
+    b = lines.block[line]
+    while lines.word[b] != other >> 6:
+        b += 1
+    if b >= lines.end[line]:
+        exchange_words(lines, b, lines.end[line])
+        b = lines.end[line]
+        lines.end[line] += 1
+    lines.bits[b] |= bit_of(other)
+    lines.left[line] += 1
+    lines.bytes[line] += size
+
+
 @inlined
 def leave_out(lines, line, b):
     """Leave a word without bits out of its line: the last one takes its place."""
     last = lines.end[line] - 1
     lines.end[line] = last
-    lines.word[b], lines.bits[b] = lines.word[last], lines.bits[last]
-    lines.mask[b], lines.first[b] = lines.mask[last], lines.first[last]
+    exchange_words(lines, b, last)
+
+
+@inlined
+def exchange_words(lines, a, b):
+    """Let two words of a line have each other's place."""
+    lines.word[a], lines.word[b] = lines.word[b], lines.word[a]
+    lines.bits[a], lines.bits[b] = lines.bits[b], lines.bits[a]
+    lines.mask[a], lines.mask[b] = lines.mask[b], lines.mask[a]
+    lines.first[a], lines.first[b] = lines.first[b], lines.first[a]
 
 
 @compiled

@@ -13,11 +13,13 @@ import numpy as np
 from actors.dynamics import no_faults
 from actors.fabric.intervals import Intervals, make_intervals
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
+from actors.fabric.updates import Updates, expect_updates, follow_moves, lay_out, no_updates
 from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, make_cost
 from actors.kernel.faults import Faults
 from actors.kernel.queue import ARRIVAL, MOST_ACTORS, NONE, Network, Queue, make_queue, records, wake
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
+from actors.schedulers.policy import check_heeds_updates
 from actors.setting import Costs, Setting
 from workloads.coflows import CoflowArrays, CoflowWorkload
 from workloads.errors import InputError
@@ -43,6 +45,10 @@ COUNTERS = (
     "intervals_missed",  # in which the coordinator had more to do than it had time
     "intervals_without_rates",  # in which it sent no schedule
     "agents_heard",  # agents heard in an interval, all intervals together
+    "coflow_updates",  # changes of coflows under way that the coordinator has heard of
+    "updates_without_effect",  # those of coflows that had ended
+    "deregistered",  # coflows that left before they were done
+    "bytes_lost",  # bytes sent that had to be sent again
 )
 N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
 (
@@ -57,6 +63,10 @@ N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
     N_MISSED,
     N_WITHOUT,
     N_HEARD,
+    N_COFLOW_UPDATES,
+    N_WITHOUT_EFFECT,
+    N_DEREGISTERED,
+    N_LOST,
 ) = range(6, len(COUNTERS))
 
 
@@ -102,6 +112,7 @@ class CoflowWorld(NamedTuple):
     sending: Sending  # the agents'
     intervals: Intervals
     prices: Prices
+    updates: Updates
     row_of_flow: np.ndarray  # [flows of the workload] read-only, which flow of the fabric each is
     seed: int
 
@@ -113,7 +124,10 @@ class CoflowWorld(NamedTuple):
 
     def records_by_task(self) -> np.recarray:
         """[flows of the workload] the records of flows in the order of the workload."""
-        return self.task_records[self.row_of_flow].view(np.recarray)
+        found = self.task_records
+        if self.updates.moved.size > 0:
+            found = follow_moves(found, self.updates.moved)
+        return found[self.row_of_flow].view(np.recarray)
 
 
 def build_world(
@@ -130,6 +144,10 @@ def build_world(
     """
     assert isinstance(setting.workload, CoflowWorkload)
     work, row_of_flow = merge_parallel(setting.workload.arrays())
+    updates = no_updates()
+    if setting.updates is not None:
+        check_heeds_updates(setting.scheduler, setting.parameters)
+        work, row_of_flow, updates = lay_out(work, row_of_flow, setting.updates)
     row_of_flow.flags.writeable = False
     ports = setting.cluster.num_nodes
     table = records(ACTOR, ports + 2)
@@ -153,6 +171,7 @@ def build_world(
         ),
         intervals=make_intervals(int(work.arrival_ns[0]), round(interval_s * NS), ports),
         prices=_prices(setting.costs),
+        updates=updates,
         row_of_flow=row_of_flow,
         seed=setting.seed,
     )
@@ -162,8 +181,9 @@ def build_world(
 
 @entry
 def expect_first(w):
-    """The coordinator waits for the first coflow."""
+    """The coordinator waits for the first coflow, and whoever hears of updates for the first of those."""
     expect_coflow(w, w.nodes.size, 0)
+    expect_updates(w)
 
 
 @inlined

@@ -194,7 +194,8 @@ def _tasks(shares: list[Share], num_tasks: int) -> dict[str, np.ndarray] | None:
     for share in shares:
         assert share.tasks is not None
         ids, *values = share.tasks
-        columns[:, ids] = values
+        last = values[-1] >= columns[2, ids]  # a flow that was moved may have ended in two partitions
+        columns[:, ids[last]] = np.array(values)[:, last]
     return dict(zip(("node", "start_ns", "finish_ns"), columns, strict=True))
 
 

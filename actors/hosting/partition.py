@@ -60,7 +60,8 @@ class Partition:
         self._loop = setting.scheduler.advance
         self._answer = setting.scheduler.host(setting) if setting.scheduler.host else None
         if observe.tasks:
-            task_records = records(TASK_RECORD, setting.num_tasks)
+            # Of coflows there may be more: flows that moves bring about.
+            task_records = records(TASK_RECORD, max(setting.num_tasks, int(self.world.work.end_task[-1])))
             task_records.node[:] = NONE
             self.world = self.world._replace(task_records=task_records)
         self.wall_s = 0.0

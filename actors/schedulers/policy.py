@@ -105,6 +105,8 @@ class Scheduler:
         constrained: it heeds the jobs' constraints.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
             runs it then.
+        updatable: it heeds updates of coflows that are under way: "always", or with which value of a parameter,
+            as in "rates=greedy".
         build: setting -> (World, the policy's own state) at time 0.
         advance: the compiled loop, (world, state, until_ns, most_events) -> why it stopped.
         host: for loops that stop with PYTHON: setting -> the Python side of one emulation.
@@ -125,6 +127,7 @@ class Scheduler:
     hybrid: bool = False
     constrained: bool = False
     global_view: tuple[str, ...] = ()
+    updatable: str = ""
     host: Callable[[Any], Host] | None = field(default=None, repr=False)
     grow: Callable[[Any, Any], Any] | None = field(default=None, repr=False)
     series: Callable[[Any, Any], dict[str, Any]] | None = field(default=None, repr=False)
@@ -172,3 +175,23 @@ def resolve_parameters(scheduler: Scheduler, given: Mapping[str, Any]) -> dict[s
 def needs_global_view(scheduler: Scheduler, parameters: Mapping[str, Any]) -> bool:
     """Whether the scheduler, so parameterised, sees state that no message told it."""
     return any(name == "always" or parameters.get(name) for name in scheduler.global_view)
+
+
+def check_heeds_updates(scheduler: Scheduler, parameters: Mapping[str, Any]) -> None:
+    """Refuse a scheduler that, so parameterised, does not heed updates of coflows.
+
+    Raises:
+        InputError: the message has those that do.
+    """
+    name, _, value = scheduler.updatable.partition("=")
+    if name == "always" or (name and parameters[name] == value):
+        return
+    if name:
+        raise InputError(f"{scheduler.name} heeds updates of coflows with {scheduler.updatable} alone")
+    from actors.schedulers.registry import find_scheduler, scheduler_names
+
+    able = [s for s in map(find_scheduler, scheduler_names("coflows")) if s.updatable]
+    told = [s.name if s.updatable == "always" else f"{s.name} ({s.updatable})" for s in able]
+    raise InputError(
+        f"{scheduler.name} does not heed updates of coflows; those that do are {', '.join(told)}"
+    )

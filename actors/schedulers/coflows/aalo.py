@@ -32,6 +32,7 @@ from actors.fabric.coordinator import (
     Agenda,
     end_greedy,
     forget_ended,
+    has_more,
     hear_of_end,
     is_due,
     make_agenda,
@@ -41,7 +42,7 @@ from actors.fabric.coordinator import (
 )
 from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group
 from actors.fabric.intervals import charge, enter_interval
-from actors.fabric.messages import FLOW_DONE
+from actors.fabric.messages import FLOW_DONE, UPDATE
 from actors.fabric.ports import bytes_sent
 from actors.fabric.queues import (
     QUEUE_PARAMETERS,
@@ -55,6 +56,7 @@ from actors.fabric.queues import (
     turn,
 )
 from actors.fabric.ranking import Ranking, make_ranking
+from actors.fabric.renewal import change_flows, hear_of_update
 from actors.fabric.world import N_DEMOTIONS, N_INTERVALS, build_world
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import NO_COST, take
@@ -92,9 +94,21 @@ def on_arrival(w, p, t, coflow):
 def on_flow_done(w, p, t, flow, ended):
     """A flow has ended; its ports are given away when the interval ends."""
     hear_of_end(w, t, p.matching.running[0], flow)
+    if has_more(w, flow):
+        return
     if end_greedy(w, p.ranking, p.matching, flow, ended):
         leave(p.queues, w.fabric.flows.coflow[flow])
     want_decision(w, p.agenda, next_tick(t, p.queues.interval))
+
+
+@compiled
+def on_update(w, p, t, k):
+    """A coflow has changed; what is to be sent again is looked at when the interval ends."""
+    enter_interval(w, t, p.matching.running[0], N_INTERVALS)
+    if hear_of_update(w, t, k):
+        if change_flows(w, p.ranking, p.matching, t, k, False):
+            leave(p.queues, w.updates.row.coflow[k])
+        want_decision(w, p.agenda, next_tick(t, p.queues.interval))
 
 
 @compiled
@@ -168,6 +182,8 @@ def advance(w, p, until, most):
             on_flow_done(w, p, t, message.a[0], message.b[0])
         elif kind == ARRIVAL:
             on_arrival(w, p, t, message.a[0])
+        elif kind == UPDATE:
+            on_update(w, p, t, message.a[0])
         elif is_due(w, p.agenda):
             on_tick(w, p, t)
     return RUNNING
@@ -217,6 +233,7 @@ AALO = Scheduler(
     build=build,
     advance=advance,
     family="coflows",
+    updatable="always",
     series=series,
 )
 
@@ -228,5 +245,6 @@ AALO_ORACLE = Scheduler(
     build=build_oracle,
     advance=advance,
     family="coflows",
+    updatable="always",
     series=series,
 )

@@ -23,42 +23,22 @@ References: doi 10.1145/2619239.2626315; github.com/coflow/coflowsim
 
 from functools import partial
 
-import numpy as np
-
-from actors.fabric.ports import Fabric
-from actors.kernel.queue import NONE
-from actors.schedulers.coflows.ordered import BY_KEY, INTERVAL, RATES, advance, build_ordered
+from actors.schedulers.coflows.ordered import (
+    BY_LENGTH,
+    BY_PLACE,
+    BY_WEIGHT,
+    BY_WIDTH,
+    INTERVAL,
+    RATES,
+    advance,
+    build_ordered,
+)
 from actors.schedulers.policy import Scheduler
 
 
-def _place(fabric: Fabric) -> np.ndarray:
-    """[C] number in the order of registration."""
-    return np.arange(fabric.coflows.arrival.size)
-
-
-def _length(fabric: Fabric) -> np.ndarray:
-    """[C] bytes of the largest flow."""
-    return np.maximum.reduceat(_crossing(fabric), fabric.coflows.first_flow[:-1])
-
-
-def _width(fabric: Fabric) -> np.ndarray:
-    """[C] senders or receivers, whichever are fewer."""
-    return np.diff(fabric.lines.of_group, axis=0).min(axis=1)
-
-
-def _weight(fabric: Fabric) -> np.ndarray:
-    """[C] bytes."""
-    return np.add.reduceat(_crossing(fabric), fabric.coflows.first_flow[:-1])
-
-
-def _crossing(fabric: Fabric) -> np.ndarray:
-    """[F] bytes that take bandwidth."""
-    return np.where(fabric.flows.line[:, 0] != NONE, fabric.flows.size, 0.0)
-
-
-def build(setting, key):
-    """The world and the coordinator's state at time 0; `key` gives the coflows' keys."""
-    return build_ordered(setting, BY_KEY, setting.parameters["rates"], key)
+def build(setting, rule):
+    """The world and the coordinator's state at time 0; `rule` gives the coflows' keys."""
+    return build_ordered(setting, rule, setting.parameters["rates"])
 
 
 FIFO, SCF, NCF, LCF = (
@@ -67,14 +47,15 @@ FIFO, SCF, NCF, LCF = (
         title=title,
         paper="Chowdhury, Zhong, Stoica, SIGCOMM 2014, doi 10.1145/2619239.2626315",
         parameters=(RATES, INTERVAL),
-        build=partial(build, key=key),
+        build=partial(build, rule=rule),
         advance=advance,
         family="coflows",
+        updatable="rates=greedy",
     )
-    for name, title, key in (
-        ("fifo", "coflows first in, first out", _place),
-        ("scf", "the shortest coflow first, by its largest flow", _length),
-        ("ncf", "the narrowest coflow first, by its senders or receivers", _width),
-        ("lcf", "the lightest coflow first, by its bytes", _weight),
+    for name, title, rule in (
+        ("fifo", "coflows first in, first out", BY_PLACE),
+        ("scf", "the shortest coflow first, by its largest flow", BY_LENGTH),
+        ("ncf", "the narrowest coflow first, by its senders or receivers", BY_WIDTH),
+        ("lcf", "the lightest coflow first, by its bytes", BY_WEIGHT),
     )
 )

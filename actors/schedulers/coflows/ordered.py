@@ -14,10 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.agent import agent_event
+from actors.fabric.bits import count_bits
 from actors.fabric.coordinator import (
     Agenda,
     end_greedy,
     forget_ended,
+    has_more,
     hear_of_end,
     is_due,
     make_agenda,
@@ -29,22 +31,24 @@ from actors.fabric.greedy import Matching, fill_ports, make_matching, serve_in_o
 from actors.fabric.intervals import charge
 from actors.fabric.madd import Madd, bottleneck_ns, decide, ends_by, make_madd, progress, refill
 from actors.fabric.madd_schedule import charge_all, takes_hold, tell_times
-from actors.fabric.messages import DECIDE, FLOW_DONE, LINE_DONE
+from actors.fabric.messages import DECIDE, FLOW_DONE, LINE_DONE, UPDATE
 from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
+from actors.fabric.renewal import change_flows, hear_of_update
 from actors.fabric.shrinking import Shrinking, make_shrinking, shrinking_event
 from actors.fabric.sincronia import Scratch, bssi, make_scratch
 from actors.fabric.world import N_DECISIONS, build_world
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import FIXED, take
-from actors.kernel.queue import ARRIVAL, RUNNING
+from actors.kernel.queue import ARRIVAL, NONE, RUNNING
 from actors.kernel.world import NEVER
 from actors.schedulers.policy import Parameter
 from workloads.errors import InputError
 
-# By what coflows are ordered: a key that they have from the beginning; how long they need alone; or Sincronia's order.
-BY_KEY, BY_BOTTLENECK, BY_BSSI = map(np.int64, range(3))
+# By what coflows are ordered: a key, which is their place, length, width or weight, and changes only with what they
+# consist of; how long they need alone; or Sincronia's order.
+BY_PLACE, BY_LENGTH, BY_WIDTH, BY_WEIGHT, BY_BOTTLENECK, BY_BSSI = map(np.int64, range(6))
 
 INTERVAL = Parameter(
     "interval_s", 0.008, "duration", "interval by which work is counted", low=1e-6, high=3600
@@ -73,7 +77,7 @@ class State(NamedTuple):
     madd: Madd  # of MADD
     shrinking: Shrinking
     scratch: Scratch
-    key: np.ndarray  # [C] float64, of the rule BY_KEY
+    key: np.ndarray  # [C] float64, of those rules that have one
     groups: np.ndarray  # [C] the order that is being made
     keys: np.ndarray  # [C] float64, what they are sorted by
     stale: np.ndarray  # [1] bool: a coflow has come, or ended, since the last order
@@ -86,6 +90,7 @@ class State(NamedTuple):
 def on_arrival(w, p, t, coflow):
     """A coflow is there, with the sizes of its flows."""
     if register(w, p.agenda, t, coflow):
+        p.key[coflow] = key_of(w.fabric, p.rule, coflow)
         p.stale[0] = True
         want_decision(w, p.agenda, t)
 
@@ -95,12 +100,53 @@ def on_flow_done(w, p, t, flow, ended):
     """A flow has ended by itself, perhaps with its coflow."""
     hear_of_end(w, t, _NO_AGENT_REPORTS, flow)
     if not p.by_madd:
+        if has_more(w, flow):
+            return
         if end_greedy(w, p.ranking, p.matching, flow, ended):
             p.stale[0] = True
         want_decision(w, p.agenda, t)
     elif w.fabric.flows.finish[flow] == NEVER:
         p.ended[0] += 1
         want_decision(w, p.agenda, t)
+
+
+@compiled
+def on_update(w, p, t, k):
+    """A coflow has changed, and so may its key."""
+    if hear_of_update(w, t, k):
+        change_flows(w, p.ranking, p.matching, t, k, False)
+        p.key[w.updates.row.coflow[k]] = key_of(w.fabric, p.rule, w.updates.row.coflow[k])
+        p.stale[0] = True
+        want_decision(w, p.agenda, t)
+
+
+@compiled
+def key_of(fabric, rule, coflow):
+    """Return the key of a coflow, of what takes bandwidth."""
+    flows, first, end = fabric.flows, fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]
+    key = 0.0
+    if rule == BY_PLACE:
+        key = np.float64(coflow)
+    elif rule == BY_WIDTH:
+        key = np.float64(min(count_used(fabric, coflow, 0), count_used(fabric, coflow, 1)))
+    elif rule == BY_LENGTH or rule == BY_WEIGHT:
+        for flow in range(first, end):
+            size = flows.size[flow] if flows.line[flow, 0] != NONE else 0.0
+            key = max(key, size) if rule == BY_LENGTH else key + size
+    return key
+
+
+@compiled
+def count_used(fabric, coflow, side):
+    """Return at how many ports of one side a coflow has flows, whether they have ended or not."""
+    lines, count = fabric.lines, 0
+    for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+        size = 0.0
+        for b in range(lines.block[line], lines.block[line + 1]):
+            for i in range(lines.first[b], lines.first[b] + count_bits(lines.mask[b])):
+                size += fabric.flows.size[lines.flow[i]]
+        count += size > 0.0
+    return count
 
 
 @compiled
@@ -182,6 +228,8 @@ def coordinator_event(w, p):
         on_line_done(w, p, t, a)
     elif kind == ARRIVAL:
         on_arrival(w, p, t, a)
+    elif kind == UPDATE:
+        on_update(w, p, t, a)
     elif kind != DECIDE:
         tell_times(w, p.madd, p.told, t, a)
     elif is_due(w, p.agenda):
@@ -205,12 +253,11 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build_ordered(setting, rule, rates, key=None):
+def build_ordered(setting, rule, rates):
     """The world and the coordinator's state at time 0.
 
     Args:
         rates: "madd" or "greedy".
-        key: of the rule BY_KEY: fabric -> [C] keys; the least comes first.
 
     Raises:
         InputError: under MADD what a decision costs must be known before it is made.
@@ -233,7 +280,7 @@ def build_ordered(setting, rule, rates, key=None):
         madd=make_madd(fabric),
         shrinking=make_shrinking(fabric),
         scratch=make_scratch(fabric),
-        key=np.zeros(coflows) if key is None else key(fabric).astype(np.float64),
+        key=np.zeros(coflows),
         groups=np.zeros(coflows, np.int64),
         keys=np.zeros(coflows),
         stale=np.zeros(1, np.bool_),

@@ -16,7 +16,7 @@ Then the shortest coflow goes first, by the size and by the contention at its po
 
 Decisions are made when a coflow registers or ends, when all pilots of one have ended, when a coflow is done at a port,
 and when a queue's slot is over; what a flow that ends leaves goes to the next in order at once. Agents report ends of
-flows alone.
+flows alone. What an update of a coflow changes is in `philae_updates`.
 
 **Deviations from the paper.** c_p counts the other coflows, as the paper has it; the authors' simulator counts the
 coflow itself too: `count_itself=true`. It has no work conservation, and decides at every interval:
@@ -37,6 +37,7 @@ from actors.fabric.coordinator import (
     Agenda,
     end_greedy,
     forget_ended,
+    has_more,
     hear_of_end,
     is_due,
     make_agenda,
@@ -45,8 +46,8 @@ from actors.fabric.coordinator import (
     want_decision,
 )
 from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group
-from actors.fabric.messages import FLOW_DONE
-from actors.fabric.ports import bytes_sent, merge_parallel
+from actors.fabric.messages import FLOW_DONE, UPDATE
+from actors.fabric.ports import merge_parallel
 from actors.fabric.queues import (
     ASIDE,
     QUEUE_PARAMETERS,
@@ -70,11 +71,12 @@ from actors.schedulers.coflows.philae_measures import (
     PILOTS,
     B,
     C,
-    D,
     change_crowd,
     count_neighbours,
     enter_queue,
     is_thin,
+    learn,
+    leave_port,
     move,
     note,
     note_thin,
@@ -86,6 +88,7 @@ from actors.schedulers.coflows.philae_pilots import (
     line_at,
     pilots_of,
 )
+from actors.schedulers.coflows.philae_updates import update_coflow
 from actors.schedulers.policy import Parameter, Scheduler
 
 NO_AGENT_REPORTS = np.int64(0)
@@ -106,7 +109,9 @@ class State(NamedTuple):
     corrects: bool
     by_interval: bool
     random_ports: bool
+    width: np.ndarray  # [C] flows of a coflow
     pilots_left: np.ndarray  # [C]
+    pilots_done: np.ndarray  # [C] pilots that have ended
     pilot_bytes: np.ndarray  # [C] float64, of pilots that have ended
     length: np.ndarray  # [C] float64, estimated bytes of a flow, 0.0 before
     busy: np.ndarray  # [N] pilots at a port
@@ -119,6 +124,7 @@ class State(NamedTuple):
     moved: np.ndarray  # [C] coflows that may have another level than at the last decision
     num_moved: np.ndarray  # [1]
     is_moved: np.ndarray  # [C] whether a coflow is one of them
+    was: np.ndarray  # [N] scratch: whether a coflow was at a port before an update, or NONE
     learned: np.ndarray  # [C] when all pilots had ended, ns
     learned_bytes: np.ndarray  # [C] float64, what the coflow had sent then
 
@@ -161,6 +167,8 @@ def on_flow_done(w, p, t, flow, ended):
     """A flow has ended: note what that teaches, and who is no longer where."""
     fabric, flows, lines = w.fabric, w.fabric.flows, w.fabric.lines
     hear_of_end(w, t, NO_AGENT_REPORTS, flow)
+    if has_more(w, flow):
+        return
     coflow, group = flows.coflow[flow], lines.group[flows.line[flow, 0]]
     over = end_greedy(w, p.ranking, p.matching, flow, ended)
     is_pilot = group != coflow
@@ -173,18 +181,13 @@ def on_flow_done(w, p, t, flow, ended):
         if lines.left[line] == 0 and (
             p.pilots_left[coflow] == 0 or not has_pilot(fabric, coflow, side, port)
         ):
-            if p.queues.queue[coflow] >= 0:
-                p.around[coflow] -= p.crowd[port] - p.own
-                if p.policy == D and not over:
-                    move(w, p, t, coflow)
-            change_crowd(w, p, t, port, -1)
-            if is_thin(p, coflow):
-                note_thin(w, p, port)
+            leave_port(w, p, t, coflow, port, over)
     if is_pilot:
         p.pilots_left[coflow] -= 1
+        p.pilots_done[coflow] += 1
         p.pilot_bytes[coflow] += flows.size[flow]
         if p.pilots_left[coflow] == 0:
-            learn(w, p, t, coflow, group)
+            learn(w, p, t, coflow)
     if over:
         leave(p.queues, coflow)
         p.there[0] -= 1
@@ -196,15 +199,10 @@ def on_flow_done(w, p, t, flow, ended):
 
 
 @compiled
-def learn(w, p, t, coflow, group):
-    """Step 3: all pilots have ended."""
-    lines, pilots = w.fabric.lines, 0
-    for line in range(lines.of_group[group, 0], lines.of_group[group + 1, 0]):
-        pilots += np.int64(lines.port[line] != NONE)
-    p.length[coflow] = p.pilot_bytes[coflow] / pilots
-    p.learned[coflow], p.learned_bytes[coflow] = t, bytes_sent(w.fabric.coflows, t, coflow)
-    if w.fabric.coflows.left[coflow] > 0:
-        enter_queue(w, p, t, coflow)
+def on_update(w, p, t, k):
+    """A coflow has changed."""
+    if update_coflow(w, p, t, k):
+        want(w, p, t)
 
 
 @compiled
@@ -272,6 +270,8 @@ def advance(w, p, until, most):
             on_flow_done(w, p, t, message.a[0], message.b[0])
         elif kind == ARRIVAL:
             on_arrival(w, p, t, message.a[0])
+        elif kind == UPDATE:
+            on_update(w, p, t, message.a[0])
         elif is_due(w, p.agenda):
             on_decide(w, p, t)
     return RUNNING
@@ -298,7 +298,9 @@ def build(setting):
         corrects=given["size_correction"],
         by_interval=given["decide"] == "interval",
         random_ports=given["pilot_ports"] == "random",
+        width=fabric.coflows.left.copy(),
         pilots_left=np.zeros(coflows, np.int64),
+        pilots_done=np.zeros(coflows, np.int64),
         pilot_bytes=np.zeros(coflows),
         length=np.zeros(coflows),
         busy=np.zeros(ports, np.int64),
@@ -311,6 +313,7 @@ def build(setting):
         moved=np.zeros(coflows, np.int64),
         num_moved=np.zeros(1, np.int64),
         is_moved=np.zeros(coflows, np.bool_),
+        was=np.full(ports, NONE),
         learned=np.full(coflows, NEVER),
         learned_bytes=np.zeros(coflows),
     )
@@ -357,5 +360,6 @@ PHILAE = Scheduler(
     build=build,
     advance=advance,
     family="coflows",
+    updatable="always",
     series=series,
 )

@@ -22,6 +22,15 @@ BACKFILL = np.int64(3) << _CLASS_SHIFT
 
 
 @compiled
+def learn(w, p, t, coflow):
+    """Step 3: all pilots have ended."""
+    p.length[coflow] = p.pilot_bytes[coflow] / p.pilots_done[coflow]
+    p.learned[coflow], p.learned_bytes[coflow] = t, bytes_sent(w.fabric.coflows, t, coflow)
+    if w.fabric.coflows.left[coflow] > 0:
+        enter_queue(w, p, t, coflow)
+
+
+@compiled
 def enter_queue(w, p, t, coflow):
     """Count who is at the ports of a coflow, and put it into the queue of its measure."""
     lines, around = w.fabric.lines, 0
@@ -40,8 +49,7 @@ def enter_queue(w, p, t, coflow):
 def measure(w, p, t, coflow):
     """Return what decides about a coflow's queue, bytes."""
     coflows = w.fabric.coflows
-    flows = coflows.first_flow[coflow + 1] - coflows.first_flow[coflow]
-    size = p.length[coflow] * flows
+    size = p.length[coflow] * p.width[coflow]
     if p.policy == A:
         found = size
     elif p.policy == B:
@@ -69,6 +77,28 @@ def change_crowd(w, p, t, port, by):
             p.around[coflow] += by
             move(w, p, t, coflow)
         line = r.next[line]
+
+
+@inlined
+def leave_port(w, p, t, coflow, port, over):
+    """A coflow has no unfinished flow left at a port."""
+    if p.queues.queue[coflow] >= 0:
+        p.around[coflow] -= p.crowd[port] - p.own
+        if p.policy == D and not over:
+            move(w, p, t, coflow)
+    change_crowd(w, p, t, port, -1)
+    if is_thin(p, coflow):
+        note_thin(w, p, port)
+
+
+@inlined
+def return_to_port(w, p, t, coflow, port):
+    """A coflow has an unfinished flow at a port where it had none."""
+    if p.queues.queue[coflow] >= 0:
+        p.around[coflow] += p.crowd[port] - p.own  # and one more as it meets itself in its queue
+    change_crowd(w, p, t, port, 1)
+    if is_thin(p, coflow):
+        note_thin(w, p, port)
 
 
 @inlined

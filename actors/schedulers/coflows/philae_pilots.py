@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from actors.fabric.bits import bit_of, bits_before, count_bits
-from actors.fabric.ports import take_off
+from actors.fabric.ports import put_on, take_off
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.random import PROBES, below, random_bits
@@ -122,16 +122,22 @@ def set_apart(fabric, row, column, pilot_row, pilot_column):
         line, other = (row, column) if side == 0 else (column, row)
         own = pilot_row if side == 0 else pilot_column
         port = lines.port[other]
-        b = lines.block[line]
-        while lines.word[b] != port >> 6:
-            b += 1
-        c = lines.block[own]
-        lines.first[c] = lines.first[b] + count_bits(lines.mask[b] & bits_before(bit_of(port)))
-        lines.word[c], lines.bits[c], lines.mask[c] = port >> 6, bit_of(port), bit_of(port)
-        flow = lines.flow[lines.first[c]]
-        lines.port[own], lines.left[own], lines.bytes[own] = lines.port[line], 1, flows.size[flow]
+        flow = point_line(lines, own, line, port)
+        put_on(lines, own, port, flows.size[flow])
         take_off(lines, line, port, flows.size[flow])
         flows.line[flow, side] = own
+
+
+@compiled
+def point_line(lines, own, line, port):
+    """Make a pilot's line one for the flow of another line to a port, and return that flow."""
+    b, c = lines.block[line], lines.block[own]
+    while lines.word[b] != port >> 6:
+        b += 1
+    lines.first[c] = lines.first[b] + count_bits(lines.mask[b] & bits_before(bit_of(port)))
+    lines.word[c], lines.bits[c], lines.mask[c] = port >> 6, _EMPTY, bit_of(port)
+    lines.port[own] = lines.port[line]
+    return lines.flow[lines.first[c]]
 
 
 @compiled

@@ -37,4 +37,5 @@ SINCRONIA = Scheduler(
     build=build,
     advance=advance,
     family="coflows",
+    updatable="always",
 )

@@ -1,0 +1,180 @@
+"""What the coordinator of a greedy schedule does when it hears that a coflow has changed (`actors.fabric.updates`).
+
+Flows that an update stops end without a word: their agents have stopped them already. What is to be sent again is put
+back on its lines as if it had just come, and `fill_ports` serves it in its turn. All that a sender's update depends on
+is whether its flows had ended, and what had ended when the task stopped was heard before the update.
+"""
+
+import numpy as np
+
+from actors.fabric.coordinator import NOBODY
+from actors.fabric.greedy import end_flow, end_waiting, offer
+from actors.fabric.intervals import charge, enter_interval
+from actors.fabric.messages import SET_RATE
+from actors.fabric.ports import flow_speed, put_on
+from actors.fabric.ranking import link, place_line
+from actors.fabric.updates import expect_update, tell_life
+from actors.fabric.world import (
+    N_ARRIVED,
+    N_COFLOW_UPDATES,
+    N_DEREGISTERED,
+    N_INTERVALS,
+    N_LOST,
+    N_RATES,
+    N_WITHOUT_EFFECT,
+)
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE, send
+from actors.kernel.world import NEVER
+from workloads.coflow_updates import DEREGISTER, RECEIVER
+
+
+@inlined
+def hear_of_update(w, t, k):
+    """A framework tells of an update; return whether its coflow is still there."""
+    rows, counts = w.updates.row, w.counts
+    if k + 1 < rows.size:
+        expect_update(w, k + 1)
+    enter_interval(w, t, NOBODY, N_INTERVALS)
+    charge(w, w.prices.update)
+    counts[N_COFLOW_UPDATES] += 1
+    if w.fabric.coflows.left[rows.coflow[k]] == 0:
+        counts[N_WITHOUT_EFFECT] += 1
+        return False
+    return True
+
+
+@inlined
+def change_flows(w, r, m, t, k, forgets):
+    """Stop the flows of an update, and put back what is to be sent again; return whether the coflow is done with it.
+
+    `forgets`: what was lost no longer counts as sent by the coflow.
+    """
+    rows, pairs = w.updates.row, w.updates.pair
+    for i in range(rows.first[k], rows.end[k]):
+        size = take_flow(w, r, m, k, pairs.flow[i], pairs.onto[i], forgets)
+        give_flow(w, r, m, t, k, pairs.onto[i], size)
+    return settle_coflow(w, k)
+
+
+@inlined
+def take_flow(w, r, m, k, flow, onto, forgets):
+    """Stop a flow of an update, whose bytes become those of `onto`; return how many of them are to be sent again."""
+    flows, lives, kind = w.fabric.flows, w.updates.flow, w.updates.row.kind[k]
+    size, ends = flows.size[flow], flows.finish[flow] == NEVER
+    left = 0.0
+    if ends:
+        left = drop_flow(w.fabric, r, m, w.updates.row.time[k], flow)
+        w.counts[N_ARRIVED] -= 1
+    again = ends or w.updates.row.side[k] == RECEIVER
+    if kind == DEREGISTER or (flow == onto and flows.line[flow, 0] == NONE):
+        again = False
+    if again:
+        w.counts[N_LOST] += np.int64(lost_before(lives, flow, size, w.updates.row.time[k]) if ends else size)
+        if forgets:
+            w.fabric.coflows.sent[flows.coflow[flow]] -= size - left
+    lives.told[flow] += 1
+    lives.due[flow] = lives.heard[flow] = 0.0
+    if flow != onto:
+        flows.size[flow] = 0.0
+        flows.size[onto] += size
+    return size if again else 0.0
+
+
+@inlined
+def lost_before(lives, flow, size, time):
+    """Return the bytes of a flow with more to send that were lost at `time`, but for those that its agent counts.
+
+    Those are what it has sent in a life that has not ended, as far as it knew then.
+    """
+    lost = size - lives.due[flow]
+    return lost + lives.heard[flow] if lives.knows[flow] > time else lost
+
+
+@compiled
+def drop_flow(fabric, r, m, time, flow):
+    """End a flow whose agent stopped it at `time`; return what it has left, as far as the coordinator knows."""
+    flows = fabric.flows
+    stopped = max(time, flows.since[flow])  # a rate that was on its way does not count
+    left = flows.left[flow]
+    if m.flow[flows.source[flow]] == flow:
+        left -= flow_speed(fabric, flow) * (stopped - flows.since[flow])
+        end_flow(fabric, r, m, stopped, flow)
+    else:
+        end_waiting(fabric, r, stopped, flow)
+    return max(left, 0.0)
+
+
+@inlined
+def give_flow(w, r, m, t, k, flow, size):
+    """Let a flow have so many bytes more to send, whether it has any left or not."""
+    fabric, flows = w.fabric, w.fabric.flows
+    if size == 0.0:
+        return
+    if flows.line[flow, 0] == NONE:
+        end_at_once(w, w.updates.row.time[k], flow)
+        return
+    w.updates.flow.due[flow] += size
+    w.updates.flow.knows[flow] = NEVER
+    if flows.finish[flow] == NEVER:
+        add_bytes(w, m, t, flow, size)
+    else:
+        w.counts[N_ARRIVED] += 1
+        renew_flow(fabric, r, m, flow, size)
+
+
+@inlined
+def end_at_once(w, time, flow):
+    """A flow from a port to itself takes no time where such flows are free."""
+    if w.task_records.size > 0:
+        row = w.task_records
+        row.node[flow], row.start[flow], row.finish[flow] = w.fabric.flows.source[flow], time, time
+
+
+@inlined
+def add_bytes(w, m, t, flow, size):
+    """A flow has more to send; if it runs it goes on, and its agent is told at once."""
+    flows, lines = w.fabric.flows, w.fabric.lines
+    flows.left[flow] += size
+    lines.bytes[flows.line[flow, 0]] += size
+    lines.bytes[flows.line[flow, 1]] += size
+    agent = flows.source[flow]
+    if m.flow[agent] == flow:
+        speed = flow_speed(w.fabric, flow)
+        flows.end[flow] = flows.since[flow] + max(np.int64(flows.left[flow] / speed + 0.5), 1)
+        charge(w, w.prices.flow + w.prices.schedule)
+        w.counts[N_RATES] += 1
+        life, due = tell_life(w, t, flow)
+        send(w, t, w.nodes.size, agent, SET_RATE, flow, np.float64(speed).view(np.int64), life, due)
+
+
+@compiled
+def renew_flow(fabric, r, m, flow, size):
+    """Put a flow that has ended, or that there was none of, on its lines, and offer it its port."""
+    flows, coflows, lines = fabric.flows, fabric.coflows, fabric.lines
+    flows.left[flow], flows.finish[flow] = size, NEVER
+    coflows.left[flows.coflow[flow]] += 1
+    for side in range(2):
+        line = flows.line[flow, side]
+        put_on(lines, line, flows.sink[flow] if side == 0 else flows.source[flow], size)
+        if lines.left[line] == 1 and r.level[lines.group[line]] != NONE:
+            link(r, line, r.prev[r.ports + lines.port[line]])
+            place_line(lines, r, line, r.level[lines.group[line]])
+    level, source = r.level[lines.group[flows.line[flow, 0]]], flows.source[flow]
+    if level != NONE and level < m.level[source]:
+        offer(m, source, level, level)
+
+
+@inlined
+def settle_coflow(w, k):
+    """Return whether a coflow is done after an update; a coflow that was deregistered never finishes."""
+    coflows, rows = w.fabric.coflows, w.updates.row
+    coflow = rows.coflow[k]
+    if coflows.left[coflow] > 0:
+        coflows.finish[coflow] = NEVER
+        return False
+    coflows.finish[coflow] = rows.time[k]
+    if rows.kind[k] == DEREGISTER:
+        coflows.finish[coflow] = NONE
+        w.counts[N_DEREGISTERED] += 1
+    return True

@@ -1,0 +1,184 @@
+"""What frameworks change of coflows under way: the tables that agents and coordinator look it up in.
+
+A task that restarts or moves, or a coflow that leaves, *stops* flows: their *life* ends, and what they have sent in it
+may be lost (`workloads.coflow_updates`). Hosts stop their flows at that time by themselves; the framework's message
+reaches the coordinator one network delay later, and it alone decides what is to be sent again. It tells the agents so
+with the next rate: `SET_RATE` carries the flow's life, and how many bytes it has to send in it. A host would know this
+number from its task; it goes with the message because no actor of the emulation sees what another knows.
+
+- A rate for another life than the agent's is stale: it was given before the coordinator had heard.
+- An end for another life, or for fewer bytes, is no end: there is more to send than the agent knew.
+
+Which flows an update stops follows from the updates before it, so that lives are counted alike by agents and
+coordinator without a word. Flows that only a move brings about are laid out with the others, and none of them is there.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.messages import CHANGE, UPDATE
+from actors.kernel.compiled import inlined
+from actors.kernel.queue import NONE, records, wake
+from actors.kernel.world import NEVER
+from workloads.coflow_updates import CoflowUpdates
+from workloads.coflows import CoflowArrays
+
+# An update, or the part of it that is one agent's: it stops the flows of the pairs from `first` to `end`.
+ROW = np.dtype([(name, "i8") for name in ("time", "agent", "coflow", "kind", "side", "first", "end")])
+PAIR = np.dtype([("flow", "i8"), ("onto", "i8")])  # the flow that ends, and the one that takes its place
+LIFE = np.dtype(
+    [
+        ("life", "i8"),  # how often the flow was stopped, as its agent knows
+        ("told", "i8"),  # the same, as the coordinator knows
+        ("total", "f8"),  # bytes to be sent in this life, as the agent was told last
+        ("due", "f8"),  # the same, as the coordinator reckons
+        ("heard", "f8"),  # bytes whose end the coordinator has heard of in this life
+        ("knows", "i8"),  # from when the agent knows of all that is due, ns; NEVER where it has not been told
+    ]
+)
+
+
+class Updates(NamedTuple):
+    """U updates; all of it is empty where there are none."""
+
+    row: np.recarray  # [U] ROW by time, of which `agent` is not used
+    stop: np.recarray  # ROW by agent and time
+    pair: np.recarray  # PAIR
+    flow: np.recarray  # [F] LIFE
+    moved: np.ndarray  # [M, 2] flows of the workload that are moved, and each flow that one was moved onto
+
+
+def no_updates() -> Updates:
+    """Nothing is updated."""
+    return _read_only(records(ROW, 0), records(ROW, 0), records(PAIR, 0), records(LIFE, 0))
+
+
+def lay_out(
+    work: CoflowArrays, row_of_flow: np.ndarray, given: CoflowUpdates
+) -> tuple[CoflowArrays, np.ndarray, Updates]:
+    """Make room for the flows that moves bring about, and write the tables.
+
+    Parameters
+    ----------
+    work : CoflowArrays
+        As `merge_parallel` makes it.
+    row_of_flow : ndarray of int64
+        Which of its flows each flow of the workload is.
+    given : CoflowUpdates
+        Of the workload.
+
+    Returns
+    -------
+    CoflowArrays
+        With further flows, of no bytes.
+    ndarray of int64
+        Which of these each flow of the workload is.
+    Updates
+    """
+    ports, coflows = work.ingress_bytes_per_s.size, work.arrival_ns.size
+    coflow = np.repeat(np.arange(coflows), np.diff(work.first_flow))
+    of_pair = np.repeat(given.coflow, np.diff(given.first_pair))
+    old = (coflow * ports + work.ingress) * ports + work.egress
+    pair, onto = ((of_pair * ports + ends[:, 0]) * ports + ends[:, 1] for ends in (given.pair, given.onto))
+    new = np.union1d(old, onto)
+    size, place = np.zeros(new.size), np.searchsorted(new, old)
+    size[place] = work.size_bytes
+    work = work._replace(
+        first_flow=np.searchsorted(new // ports**2, np.arange(coflows + 1)),
+        ingress=new // ports % ports,
+        egress=new % ports,
+        size_bytes=size,
+    )
+    updates = _tables(given, np.searchsorted(new, pair), np.searchsorted(new, onto), work)
+    return work, place[row_of_flow], updates
+
+
+def _tables(given: CoflowUpdates, flow: np.ndarray, onto: np.ndarray, work: CoflowArrays) -> Updates:
+    """Write the tables; `flow` and `onto` are those of the pairs."""
+    row, pair = records(ROW, given.time_ns.size), records(PAIR, flow.size)
+    row.time[:], row.coflow[:], row.kind[:], row.side[:] = given.time_ns, given.coflow, given.kind, given.side
+    row.first[:], row.end[:] = given.first_pair[:-1], given.first_pair[1:]
+    pair.flow[:], pair.onto[:] = flow, onto
+    lives = records(LIFE, work.ingress.size)
+    lives.total[:] = lives.due[:] = work.size_bytes
+    lives.knows[:] = NEVER
+    update, agent = np.repeat(np.arange(row.size), row.end - row.first), work.ingress[flow]
+    begin = np.flatnonzero((np.diff(update, prepend=-1) != 0) | (np.diff(agent, prepend=-1) != 0))
+    stop = row[update[begin]].view(np.recarray)
+    stop.agent[:], stop.first[:], stop.end[:] = agent[begin], begin, np.append(begin[1:], flow.size)
+    stop = stop[np.argsort(stop.agent, kind="stable")].view(np.recarray)
+    return _read_only(row, stop, pair, lives)
+
+
+def _read_only(row: np.recarray, stop: np.recarray, pair: np.recarray, lives: np.recarray) -> Updates:
+    """The tables, of which all but the last is only read."""
+    moved = _moves(pair)
+    for table in (row, stop, pair, moved):
+        table.flags.writeable = False
+    return Updates(row, stop, pair, lives, moved)
+
+
+def _moves(pair: np.recarray) -> np.ndarray:
+    """[M, 2] flows, and each flow that their bytes have been moved onto."""
+    members: dict[int, list[int]] = {}
+    moved = []
+    for flow, onto in zip(pair.flow.tolist(), pair.onto.tolist(), strict=True):
+        if flow != onto:
+            came = members.get(flow, [flow])
+            members[flow], members[onto] = [], members.get(onto, [onto]) + came
+            moved += [(first, onto) for first in came]
+    return np.array(moved, np.int64).reshape(-1, 2)
+
+
+def follow_moves(found: np.recarray, moved: np.ndarray) -> np.recarray:
+    """Return records of flows in which each that was moved has that of its last end, wherever that was."""
+    followed = found.copy()
+    for first, onto in moved.tolist():
+        if found.node[onto] != NONE and (
+            followed.node[first] == NONE or found.finish[onto] > followed.finish[first]
+        ):
+            followed[first] = found[onto]
+    return followed
+
+
+@inlined
+def expect_updates(w):
+    """The coordinator waits for the first update, and each agent for the first one that stops any of its flows."""
+    stop = w.updates.stop
+    if w.updates.row.size > 0:
+        expect_update(w, 0)
+    for k in range(stop.size):
+        if k == 0 or stop.agent[k] != stop.agent[k - 1]:
+            expect_stop(w, k)
+
+
+@inlined
+def expect_update(w, k):
+    """The framework's message comes one network delay after what it is about."""
+    wake(w, w.updates.row.time[k] + w.network.delay_ns, w.nodes.size, UPDATE, k, NONE, NONE)
+
+
+@inlined
+def expect_stop(w, k):
+    """An agent stops flows when their tasks do."""
+    wake(w, w.updates.stop.time[k], w.updates.stop.agent[k], CHANGE, k, NONE, NONE)
+
+
+@inlined
+def tell_life(w, t, flow):
+    """Return a flow's life, and the bits of its bytes, as the coordinator tells the agent; NONE without updates."""
+    life, due, lives = NONE, NONE, w.updates.flow
+    if lives.size > 0:
+        life, due = lives.told[flow], np.float64(lives.due[flow]).view(np.int64)
+        lives.knows[flow] = min(lives.knows[flow], t + w.cost.handler.spent[0] + w.network.delay_ns)
+    return life, due
+
+
+@inlined
+def life_known(w, flow):
+    """Return the same, as the agent tells the coordinator."""
+    life, total = NONE, NONE
+    if w.updates.flow.size > 0:
+        life, total = w.updates.flow.life[flow], np.float64(w.updates.flow.total[flow]).view(np.int64)
+    return life, total
