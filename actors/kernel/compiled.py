@@ -80,7 +80,8 @@ class _CalledByCompiled(CPUDispatcher):
     def _for_python(self) -> Any:
         f = self.py_func
         copy = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
-        copy.__module__, copy.__qualname__ = f.__module__, f"{f.__qualname__}_for_python"  # a cache of its own
+        copy.__module__ = f.__module__
+        copy.__qualname__ = f"{f.__qualname__}_for_python"  # which has a cache of its own
         return _njit(copy)
 
 

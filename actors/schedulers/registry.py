@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from actors.schedulers.coflows import aalo, by_key, fair, pfp, philae, saath, sebf, sincronia
+from actors.schedulers.coflows import aalo, aalo_shares, by_key, fair, pfp, philae, saath, sebf, sincronia
 from actors.schedulers.coflows.own_coflows import wrap_own_coflows
 from actors.schedulers.jobs import (
     central_fifo,
@@ -54,6 +54,7 @@ BUILT_IN = (
     pfp.PFP,
     aalo.AALO,
     aalo.AALO_ORACLE,
+    aalo_shares.AALO_SHARES,
     saath.SAATH,
     philae.PHILAE,
 )

@@ -239,14 +239,19 @@ def advance(w, p, until, most):
     return RUNNING
 
 
+def build_serving_world(setting):
+    """The world where a decision may tell many flows their rates."""
+    return build_world(
+        setting,
+        interval_s=setting.parameters["interval_s"],
+        most_sends=max(min(2 * setting.num_tasks, _MOST_SENDS), 2 * setting.cluster.num_nodes),
+    )
+
+
 def build(setting):
     """The world and the coordinator's state at time 0."""
     given = setting.parameters
-    world = build_world(
-        setting,
-        interval_s=given["interval_s"],
-        most_sends=max(min(2 * setting.num_tasks, _MOST_SENDS), 2 * setting.cluster.num_nodes),
-    )
+    world = build_serving_world(setting)
     fabric, coflows = world.fabric, world.work.size
     equal = make_equal(fabric)
     limits = given["first_limit_bytes"] * given["factor"] ** np.arange(given["queues"], dtype=np.float64)

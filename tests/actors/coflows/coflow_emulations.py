@@ -164,6 +164,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
         {"starvation": "strict", "queues": 3, "interval_s": 0.003, "first_limit_bytes": 1 << 19},
     ),
     "aalo-oracle": ({"first_limit_bytes": 1 << 20, "factor": 3.0, "slot_intervals": 4, "share": 2},),
+    "aalo-shares": ({"first_limit_bytes": 1 << 20, "factor": 3.0},),
     "philae": (
         {"first_limit_bytes": 1 << 22, "factor": 3.0, "slot_intervals": 4, "share": 2},
         {

@@ -159,7 +159,7 @@ def nothing_is_left(partition: Partition) -> None:
 
 # Where decisions are made at the end of intervals, ports may wait for it. Nothing waits elsewhere, except for
 # pilots where coflows that are being sampled get nothing else.
-BY_INTERVAL = {"aalo", "aalo-oracle", "saath"}
+BY_INTERVAL = {"aalo", "aalo-oracle", "aalo-shares", "saath"}
 
 
 def waits_for_interval(setting: Setting) -> bool:

@@ -1,0 +1,191 @@
+"""Aalo as its paper has it: queues share bandwidth by weight, flows of a coflow have equal rates, non-clairvoyant.
+
+The queues are those of `aalo`, and so is how coflows sink through them. What differs is who has the ports: there flows
+one after another, and queues in turn; here all queues at once.
+
+1. A coflow registers: it enters the first queue.
+2. Every `interval_s` agents report what coflows have sent. Those that have sent more than their queue's limit go to the
+   tail of the queue of what they have sent.
+3. Each queue that has coflows has its weight's part of every port (`actors.fabric.shares`): K - q for queue q = 0, 1,
+   ... of K. In a queue, first in, first out: each coflow gives all its flows the same rate, as much as the slowest of
+   them can have of what those before it left.
+4. What queues leave of their parts goes to all coflows once more, in the same way; and what is left then to single
+   flows, each as much as both of its ports have: work is conserved.
+5. The agents are told what is new. What an ended flow leaves waits for the next interval.
+
+O(queues times ports, and lines of all active coflows) a decision, whatever their number of flows.
+
+**Deviations from the paper.** From memory, not checked against the text: that weights fall by one from queue to queue.
+A coflow one of whose ports is full has no rate in step 3; its flows at other ports are served in step 4 alone.
+
+References: doi 10.1145/2785956.2787480
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.coordinator import (
+    Agenda,
+    forget_ended,
+    hear_of_end,
+    is_due,
+    make_agenda,
+    register,
+    want_decision,
+)
+from actors.fabric.equal import Equal, backfill, make_equal, open_ports, progress
+from actors.fabric.equal_schedule import end_told, put_in_force, tell_rates
+from actors.fabric.intervals import charge, enter_interval
+from actors.fabric.messages import FLOW_DONE, TELL
+from actors.fabric.order import Order, make_order, set_order
+from actors.fabric.queues import (
+    QUEUE_PARAMETERS,
+    Queues,
+    enter,
+    leave,
+    make_queues,
+    next_tick,
+    rank,
+    sort_groups,
+)
+from actors.fabric.serving import Serving, make_serving, serving_event
+from actors.fabric.shares import Shares, make_shares, share_equally
+from actors.fabric.world import N_INTERVALS
+from actors.kernel.compiled import compiled, entry
+from actors.kernel.cost import NO_COST, take
+from actors.kernel.queue import ARRIVAL, RUNNING
+from actors.kernel.world import NEVER
+from actors.schedulers.coflows.aalo import demote, next_crossing, series
+from actors.schedulers.coflows.saath import await_change, build_serving_world
+from actors.schedulers.policy import Scheduler
+
+_FIRST = np.int64(0)
+
+
+class State(NamedTuple):
+    """What the coordinator keeps of C coflows, and `serving`, which is the agents'."""
+
+    agenda: Agenda
+    order: Order
+    equal: Equal
+    serving: Serving
+    queues: Queues
+    shares: Shares
+    size: np.ndarray  # empty: sizes are not known
+    until: np.ndarray  # [1] before when nothing changes unless somebody says so, ns
+    sending: np.ndarray  # [1] agents that send
+    told: np.ndarray  # [1] how much of the last decision agents were told
+    mark: np.ndarray  # [P] scratch
+    learned: np.ndarray  # [C] when a coflow came to the queue that it is in, ns
+    learned_bytes: np.ndarray  # [C] float64, what it had sent then
+
+
+@compiled
+def on_arrival(w, p, t, coflow):
+    """Step 1; what is new is looked at when the interval ends."""
+    enter_interval(w, t, p.sending[0], N_INTERVALS)
+    if register(w, p.agenda, t, coflow):
+        enter(p.queues, coflow, _FIRST)
+        p.learned[coflow] = w.fabric.coflows.arrival[coflow]
+    p.until[0] = 0
+    want_decision(w, p.agenda, next_tick(t, p.queues.interval))
+
+
+@compiled
+def on_flow_done(w, p, t, flow, ended):
+    """A flow has ended; its ports are given away when the interval ends."""
+    hear_of_end(w, t, p.sending[0], flow)
+    if end_told(w.fabric, p.equal, p.sending, flow, ended):
+        leave(p.queues, w.fabric.flows.coflow[flow])
+    p.until[0] = 0
+    want_decision(w, p.agenda, next_tick(t, p.queues.interval))
+
+
+@compiled
+def on_tick(w, p, t, due):
+    """Steps 2 to 5."""
+    fabric, order, e, q = w.fabric, p.order, p.equal, p.queues
+    if t < p.until[0]:
+        await_change(w, p, t)
+        return
+    enter_interval(w, t, p.sending[0], N_INTERVALS)
+    charge(w, w.prices.update * p.sending[0])
+    count = forget_ended(w, p.agenda)
+    demote(w, p, t)
+    for i in range(count):
+        q.groups[i] = p.agenda.active[i]
+        q.keys[i] = rank(q, q.groups[i])
+    sort_groups(q, count)
+    progress(fabric, order, e, t)
+    set_order(order, q.groups, count)
+    open_ports(fabric, e)
+    share_equally(fabric, order, e, p.shares, q.queue, _FIRST, order.used[0])
+    backfill(fabric, order, e)
+    put_in_force(w, order, e, p.sending, p.mark, count, t)
+    p.told[0] = 0
+    tell_rates(w, e, p.told, t, due)
+    if count > 0:
+        following = next_tick(t + 1, q.interval)
+        p.until[0] = max(following, next_crossing(w, p, t)) if w.cost.model == NO_COST else following
+        await_change(w, p, t)
+
+
+@entry
+def advance(w, p, until, most):
+    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    message = w.queue.now
+    for _ in range(most):
+        why = take(w, until)
+        if why != RUNNING:
+            return why
+        t, kind, me = message.time[0], message.kind[0], message.dst[0]
+        if me < w.nodes.size:
+            serving_event(w, p.serving, me)
+        elif kind == FLOW_DONE:
+            on_flow_done(w, p, t, message.a[0], message.b[0])
+        elif kind == ARRIVAL:
+            on_arrival(w, p, t, message.a[0])
+        elif kind == TELL:
+            tell_rates(w, p.equal, p.told, t, message.a[0])
+        elif is_due(w, p.agenda):
+            on_tick(w, p, t, message.a[0])
+    return RUNNING
+
+
+def build(setting):
+    """The world and the coordinator's state at time 0."""
+    given = setting.parameters
+    world = build_serving_world(setting)
+    fabric, coflows = world.fabric, world.work.size
+    return world, State(
+        agenda=make_agenda(coflows),
+        order=make_order(fabric),
+        equal=make_equal(fabric, missed_only=False),
+        serving=make_serving(fabric),
+        queues=make_queues(coflows, {**given, "starvation": "strict", "slot_intervals": 1, "share": 1}),
+        shares=make_shares(fabric, np.arange(given["queues"], 0, -1)),
+        size=np.zeros(0),
+        until=np.zeros(1, np.int64),
+        sending=np.zeros(1, np.int64),
+        told=np.zeros(1, np.int64),
+        mark=np.zeros(world.nodes.size, np.int64),
+        learned=np.full(coflows, NEVER),
+        learned_bytes=np.zeros(coflows),
+    )
+
+
+AALO_SHARES = Scheduler(
+    name="aalo-shares",
+    title="aalo whose queues share bandwidth by weight, with equal rates inside a coflow",
+    paper="Chowdhury, Stoica, SIGCOMM 2015, doi 10.1145/2785956.2787480",
+    parameters=tuple(
+        known
+        for known in QUEUE_PARAMETERS
+        if known.name in ("queues", "first_limit_bytes", "factor", "interval_s")
+    ),
+    build=build,
+    advance=advance,
+    family="coflows",
+    series=series,
+)
