@@ -43,7 +43,7 @@ from actors.kernel.queue import (
 )
 from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules
 from actors.nodes.failing import is_void
-from actors.nodes.reporting import change_load
+from actors.nodes.reporting import change_load, is_of_now, node_of, reporter
 from actors.nodes.worker import node_event
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
@@ -83,23 +83,23 @@ def on_heartbeat(w, p, t, node):
     if p.global_view == 0 and is_down(w, node):
         return
     w.counts[N_REPORTS] += 1
+    if p.global_view == 1:
+        if not is_known_down(w, node):
+            p.short.ledger.work[node] = p.load[node]
+        return
     job, started, running = w.nodes.running[node], NEVER, np.int64(0)
     if job != NONE:
         started, running = w.nodes.started[node], w.work.estimate[job]
-    if p.global_view == 1:
-        on_report(w, p, node, p.load[node], p.short.ledger.started[node], p.short.ledger.running[node])
-    else:
-        listener = np.int64(w.queue.seq.size - 1)
-        send(w, t, node, listener, LOAD_REPORT, node, p.load[node], started, running)
+    listener = np.int64(w.queue.seq.size - 1)
+    send(w, t, node, listener, LOAD_REPORT, reporter(w, node), p.load[node], started, running)
 
 
 @inlined
-def on_report(w, p, node, work, started, running):
+def on_report(w, p, who, work, started, running):
     """The schedulers have a report: it is their view of the node until the next one, or until the node is down."""
-    if is_known_down(w, node):
-        return
-    view = p.short.ledger
-    view.work[node], view.started[node], view.running[node] = work, started, running
+    if is_of_now(w, who):
+        view, node = p.short.ledger, node_of(who)
+        view.work[node], view.started[node], view.running[node] = work, started, running
 
 
 @compiled
