@@ -1,22 +1,28 @@
 """Coflow schedulers beside the public simulators: CoflowSim, and the one of Philae's authors with policies added to it.
 
-How to run: `python -m benchmarks.coflow_peers [PEER...] [--explain] [--keep FOLDER]`; PEER: a simulator or an algorithm
+How to run: `python -m benchmarks.coflow_peers [PEER...] [--explain] [--rules] [--keep FOLDER]`
+PEER is a simulator or an algorithm.
 The folder with `traces/` and `reference/coflow.csv`, `reference/cct/` is `../shared` beside the repository, or where
 EMU_SHARED says. Each scheduler runs at its peer's port speed, with the parameters nearest to its peer's rules. In mode
 `cct` the peers begin coflows up to 10.24 s before they arrive and count from then; our arrivals are then shifted alike.
-`--explain` shows what each rule of Philae's simulator does to ours.
+`--explain` shows what each rule of Philae's simulator does to ours; `--rules` switches the peers' rules to ours one
+after another, in small simulators that have them (`coflowsim_rules`, `coflowsim_flows`, `philae_rules`).
 """
 
 import argparse
 import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.coflow_causes import AUTHORS
-from benchmarks.coflow_runs import SHARED, Runs, Setting, cells, registered, show
+from benchmarks.coflow_runs import SHARED, Runs, Setting, cells, registered, show, workload_of
+from benchmarks.coflowsim_flows import FlowRules, fair_cct_s, pfp_cct_s
+from benchmarks.coflowsim_rules import AT_FLOWS, DARK, FIFO, NCF, REFILL, SEBF, Rules, Trace, cct_s, trace_of
+from benchmarks.philae_rules import A, D, PhilaeRules, philae_cct_s
 from emu.metrics import Float64Array
 
 REFERENCE = SHARED / "reference" / "coflow.csv"
@@ -47,6 +53,14 @@ PEERS: dict[tuple[str, str], tuple[Setting, dict[str, str]]] = {
     ("coflowsim", "FAIR"): (Setting("fair", keys=COFLOWSIM), {"cct": "coflowsim_FAIR"}),
     ("coflowsim", "PFP"): (Setting("pfp", keys=COFLOWSIM), {"cct": "coflowsim_PFP"}),
 }
+
+
+def _ordered(algorithm: int, trace: Trace, rules: Rules) -> Float64Array:
+    return cct_s(trace, algorithm, rules)
+
+
+def _philae(policy: int, trace: Trace, rules: PhilaeRules) -> Float64Array:
+    return philae_cct_s(trace, policy, rules)
 
 
 class Beside(NamedTuple):
@@ -134,6 +148,82 @@ def explain_philae(runs: Runs) -> None:
     show("What moves Philae, coflows beginning when they arrive, seconds", rows)
 
 
+SHIFT: dict[str, Any] = {"epoch": 8.0}
+EXACT: dict[str, Any] = {"step": 0.0, "epoch": 0.0}
+ORDERED: list[tuple[str, dict[str, Any]]] = [
+    ("coflows begin at most 8 ms early", SHIFT),
+    ("what rounding leaves is nothing", {"rounding": False}),
+    ("no shares for who finds a port full", {"share": False}),
+    ("backfill in order, not by random deadlines", {"deadlines": False}),
+    ("order by what is left, anew each time", {"static": False}),
+    ("what a flow had goes to waiting ones", {"rates": REFILL}),
+    ("no steps", EXACT),
+]
+# By simulator and algorithm: how it is simulated, the peer's rules, and what is switched to ours, one after another.
+CHAINS: dict[
+    tuple[str, str], tuple[Callable[[Trace, Any], Float64Array], Any, list[tuple[str, dict[str, Any]]]]
+] = {
+    **{
+        ("coflowsim", name): (partial(_ordered, key), Rules(), ORDERED)
+        for name, key in {"SEBF": SEBF, "FIFO": FIFO, "NCF": NCF}.items()
+    },
+    ("coflowsim", "DARK"): (
+        partial(_ordered, DARK),
+        Rules(rounding=False),
+        [
+            ("coflows begin at most 8 ms early", SHIFT),
+            ("rates anew when a flow ends", {"rates": AT_FLOWS}),
+            ("coflows sink when they pass a limit", {"sinks_late": False}),
+        ],
+    ),
+    ("coflowsim", "FAIR"): (
+        fair_cct_s,
+        FlowRules(),
+        [("coflows begin at most 8 ms early", SHIFT), ("max-min", {"halves": False})],
+    ),
+    ("coflowsim", "PFP"): (
+        pfp_cct_s,
+        FlowRules(),
+        [
+            ("coflows begin at most 8 ms early", SHIFT),
+            ("order by what is left", {"once": False}),
+            ("the least of all first, not by racks", {"racks": False}),
+            ("no steps", EXACT),
+        ],
+    ),
+    **{
+        ("philae+patch", name): (
+            partial(_philae, key),
+            PhilaeRules(),
+            [
+                ("coflows begin at most 8 ms early", SHIFT),
+                ("counts of pilots do not leak", {"leak": False}),
+                ("thin coflows have no pilots", {"thin": False}),
+                ("of equally busy ports the first", {"reversed_ties": False}),
+                ("the sender's next receiver", {"diagonal": False}),
+                ("the estimate stays", {"first_send": False}),
+            ],
+        )
+        for name, key in {"D": D, "A": A}.items()
+    },
+}
+
+
+def explain_rules(runs: Runs, names: list[str]) -> None:
+    """The peers' rules switched to ours, one after another."""
+    trace = trace_of(workload_of("facebook"))
+    for (simulator, algorithm), (simulate, rules, switches) in CHAINS.items():
+        if names and simulator not in names and algorithm not in names:
+            continue
+        rows = [["rule, and those before it", *STATISTICS]]
+        for name, changed in [("the peer's", {}), *switches]:
+            rules = rules._replace(**changed)
+            rows.append([name, *cells(list(describe(simulate(trace, rules)).values()))])
+        setting = PEERS[simulator, algorithm][0]
+        rows.append(["ours", *cells(list(describe(runs.cct_s(setting)).values()))])
+        show(f"{simulator} {algorithm}, seconds", rows)
+
+
 def wanted(names: Mapping[str, None] | list[str]) -> list[tuple[str, str, str]]:
     """Rows of the reference whose simulator or algorithm is named, or all, of schedulers that there are."""
     there = registered(sorted({setting.scheduler for setting, _ in PEERS.values()}))
@@ -150,11 +240,15 @@ def main() -> None:
         "peers", nargs="*", metavar="PEER", help="coflowsim, philae, philae+patch, D, SEBF, …"
     )
     parser.add_argument("--explain", action="store_true", help="what moves Philae's figures")
+    parser.add_argument("--rules", action="store_true", help="switch the peers' rules to ours one by one")
     parser.add_argument("--keep", type=Path, help="a folder in which runs are kept")
     options = parser.parse_args()
     if not REFERENCE.exists():
         parser.error(f"no reference results in {SHARED}; name the folder with EMU_SHARED")
     runs = Runs(options.keep)
+    if options.rules:
+        explain_rules(runs, options.peers)
+        return
     if options.explain:
         explain_philae(runs)
         return

@@ -1,0 +1,360 @@
+"""The rules of the simulator of Philae's authors, each of which can be switched to ours: what makes its figures differ.
+
+Not a part of the emulator, and not run by it: as `benchmarks.coflowsim_rules`, for the authors' engine. With all of its
+rules it gives the completion times of policies A and D and of Aalo there. It goes from one step of 8 ms at which
+something may change to the next. Queue 0 has thin coflows, 1 those with pilots, the others are those of the paper.
+
+What changes the arrays of a tuple stands in functions of its own: where one function built the tuple and changed it,
+numba was seen to go on with the old values.
+"""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from benchmarks.coflowsim_rules import EPOCH_MS, Trace, begin_ms
+from emu.metrics import Float64Array
+from workloads.jobs import Int64Array
+
+STEP_MS = 8
+STEP_BYTES = 134_217 * STEP_MS
+A, D, AALO = range(3)
+_NONE = np.int64(-1)
+_THIN, _PILOTS, _MAIN, _QUEUES = (np.int64(k) for k in (0, 1, 2, 12))
+_THIN_LIMIT, _FIRST_LIMIT = 7, 10 << 20
+_FAR = np.int64(1) << 62
+
+
+class PhilaeRules(NamedTuple):
+    """The authors' rules, which are the defaults here."""
+
+    epoch: float = EPOCH_MS  # coflows begin at multiples of it, before they arrive
+    step_bytes: int = STEP_BYTES  # a port in a step
+    leak: bool = True  # a coflow's last flow stays among the pilots of its ports for ever
+    thin: bool = True  # the flows of thin coflows count as pilots of their ports
+    reversed_ties: bool = True  # of equally busy ports the last one is first, and at the next sort the first
+    diagonal: bool = True  # if a pair of ports is taken, the next on the anti-diagonals; or the sender's next
+    first_send: bool = (
+        True  # D: the length of flows at a port is less what the first to begin there sent in a step
+    )
+    slots: bool = True  # queues share time; or strict priority
+
+
+class State(NamedTuple):
+    """Where a simulation is."""
+
+    left: Int64Array  # [F] bytes
+    unfinished: Int64Array  # [C]
+    at: Int64Array  # [C, 2, P] unfinished flows of a coflow at a port
+    crowd: Int64Array  # [2, P] coflows there
+    first_sent: Int64Array  # [C, 2, P] least that a flow has sent in its first step there, -1: none has
+    queue: Int64Array  # [C] -1: in none
+    entered: Int64Array  # [C] orders those of a queue
+    entries: Int64Array  # [1] how many there were
+    chosen: Int64Array  # [C, most] the pilots of a coflow, -1: no more
+    pilot: np.ndarray  # [F]
+    pilots: Int64Array  # [C] unfinished ones
+    length: Int64Array  # [C] estimate
+    busy: Int64Array  # [2, P] pilots
+    sent: Int64Array  # [C] bytes
+    news: np.ndarray  # [1] whether measures may have changed since queues were updated
+
+
+def philae_cct_s(trace: Trace, policy: int, rules: PhilaeRules) -> Float64Array:
+    """Completion times from when coflows begin, in the trace's order."""
+    begin = begin_ms(trace, rules.epoch).astype(np.int64) // STEP_MS
+    wanted = np.maximum((np.float32(0.05) * trace.senders.astype(np.float32)).astype(np.int64), 1)
+    return (simulate(trace, begin, wanted, policy, rules) - begin) * (STEP_MS / 1000)
+
+
+@numba.njit(cache=True)
+def simulate(trace, begin, wanted, policy, rules):
+    """Return when coflows end, in steps."""
+    coflows, ports = begin.size, trace.row.shape[1]
+    s = State(
+        trace.size.astype(np.int64),
+        np.diff(trace.first),
+        np.zeros((coflows, 2, ports), np.int64),
+        np.zeros((2, ports), np.int64),
+        np.full((coflows, 2, ports), _NONE),
+        np.full(coflows, _NONE),
+        np.zeros(coflows, np.int64),
+        np.zeros(1, np.int64),
+        np.full((coflows, max(wanted.max(), _THIN_LIMIT)), _NONE),
+        np.zeros(trace.size.size, np.bool_),
+        np.zeros(coflows, np.int64),
+        np.zeros(coflows, np.int64),
+        np.zeros((2, ports), np.int64),
+        np.zeros(coflows, np.int64),
+        np.ones(1, np.bool_),
+    )
+    coflow_of, ended = np.repeat(np.arange(coflows), np.diff(trace.first)), np.zeros(coflows, np.int64)
+    order = [_NONE for _ in range(0)]
+    slot, spans = (
+        np.array([_NONE, 0]),
+        np.zeros(_QUEUES, np.int64),
+    )  # whose it is, its end; of the queues in a round
+    t, come, done = 0, 0, 0
+    while done < coflows:
+        while come < coflows and begin[come] <= t:
+            arrive(trace, s, come, wanted[come], policy, rules)
+            order.append(np.int64(come))
+            come += 1
+        if rules.slots:
+            turn(s.queue, slot, spans, t)
+        if s.news[0] or policy == AALO:
+            order = update_queues(trace, s, policy, rules, order)
+        served = serve(trace, s, order, slot[0])
+        until = begin[come] if come < coflows else _FAR
+        if slot[0] != _NONE:
+            until = min(until, slot[1])
+        for f in served:
+            c, a, b = coflow_of[f], trace.source[f], trace.sink[f]
+            until = min(until, t - (-s.left[f] // rules.step_bytes))
+            if s.left[f] == trace.size[f] and note_first(s, c, a, b, min(rules.step_bytes, s.left[f])):
+                until = t + 1
+        if slot[0] == _NONE and rules.slots and s.queue.max() >= _MAIN:
+            until = t + 1
+        if policy == AALO:
+            until = min(until, t + next_limit(s, served, coflow_of, rules.step_bytes))
+        for f in served:
+            c = coflow_of[f]
+            if send(trace, s, c, f, rules.step_bytes * (until - t), rules.leak):
+                ended[c] = until
+                done += 1
+                order.remove(c)
+        t = until
+    return ended
+
+
+@numba.njit(cache=True)
+def note_first(s, c, a, b, sent):
+    """Keep the least that a flow has sent at once at two ports of its coflow; return whether that is news."""
+    news = False
+    for i, j in ((0, a), (1, b)):
+        if not 0 <= s.first_sent[c, i, j] <= sent:
+            s.first_sent[c, i, j] = sent
+            s.news[0] = news = True
+    return news
+
+
+@numba.njit(cache=True)
+def send(trace, s, c, f, most, leak):
+    """Send a flow's next bytes, and return whether its coflow has ended."""
+    sent = min(most, s.left[f])
+    s.left[f] -= sent
+    s.sent[c] += sent
+    if s.left[f] == 0:
+        end_flow(trace, s, c, f, leak)
+    if s.unfinished[c] == 0:
+        s.queue[c] = _NONE
+    return s.unfinished[c] == 0
+
+
+@numba.njit(cache=True)
+def arrive(trace, s, c, wanted, policy, rules):
+    """A coflow begins: it has its pilots, and all flows of a thin one are."""
+    width = trace.first[c + 1] - trace.first[c]
+    for f in range(trace.first[c], trace.first[c + 1]):
+        for i, j in ((0, trace.source[f]), (1, trace.sink[f])):
+            s.crowd[i, j] += s.at[c, i, j] == 0
+            s.at[c, i, j] += 1
+    s.news[0] = True
+    thin = width <= _THIN_LIMIT
+    move(s, c, _MAIN if policy == AALO else _THIN if thin else _PILOTS)
+    if policy != AALO:
+        count = width if thin else wanted
+        choose(trace, s, c, count, rules)
+        for f in s.chosen[c, :count]:
+            s.pilot[f] = True
+            s.pilots[c] += 1
+            if not thin:
+                s.length[c] += np.int64(trace.size[f]) // count
+
+
+@numba.njit(cache=True)
+def choose(trace, s, c, count, rules):
+    """Choose which flows of a coflow are its pilots: between its least busy ports."""
+    thin = trace.first[c + 1] - trace.first[c] <= _THIN_LIMIT
+    sources = [np.int64(j) for j in range(s.at.shape[2]) if s.at[c, 0, j] > 0]
+    sinks = [np.int64(j) for j in range(s.at.shape[2]) if s.at[c, 1, j] > 0]
+    for n in range(count):
+        sources, sinks = by_busy(sources, s.busy[0], rules), by_busy(sinks, s.busy[1], rules)
+        f, span = _NONE, max(len(sources), len(sinks))
+        for n_th in range(2 * span * span):
+            i, k = n_th % span, n_th // span
+            k = k - i if rules.diagonal else k
+            if not rules.diagonal:
+                i, k = k, i
+            if i < len(sources) and 0 <= k < len(sinks):
+                here = (
+                    trace.first[c] + trace.row[c, sinks[k]] * trace.senders[c] + trace.column[c, sources[i]]
+                )
+                if not (s.chosen[c] == here).any():
+                    f = here
+                    break
+        s.chosen[c, n] = f
+        if rules.thin or not thin:
+            s.busy[0, trace.source[f]] += 1
+            s.busy[1, trace.sink[f]] += 1
+
+
+@numba.njit(cache=True)
+def by_busy(ports, busy, rules):
+    """Return ports by how many pilots they have; equal ones in the opposite order, as `<=` makes of a stable sort."""
+    if rules.reversed_ties:
+        ports = ports[::-1]
+    else:
+        ports = sorted(ports)
+    many = np.zeros(len(ports), np.int64)
+    for i in range(len(ports)):
+        many[i] = busy[ports[i]]
+    return [ports[k] for k in np.argsort(many, kind="mergesort")]
+
+
+@numba.njit(cache=True)
+def end_flow(trace, s, c, f, leak):
+    """A flow has ended."""
+    s.unfinished[c] -= 1
+    s.news[0] |= s.pilot[f]
+    s.pilots[c] -= s.pilot[f]
+    for i, j in ((0, trace.source[f]), (1, trace.sink[f])):
+        s.at[c, i, j] -= 1
+        if s.at[c, i, j] == 0:
+            s.crowd[i, j] -= 1
+            s.news[0] = True
+        if s.pilot[f] and not (leak and s.unfinished[c] == 0):
+            s.busy[i, j] -= 1
+
+
+@numba.njit(cache=True)
+def turn(queue, slot, spans, t):
+    """Begin the next slot when one is over: 256 steps, 25, 2 for the first queue of a round and those after it."""
+    while slot[0] != _NONE and t >= slot[1]:
+        slot[0] = slot[0] + 1 if slot[0] + 1 < _QUEUES else _NONE
+        slot[1] += spans[slot[0]] if slot[0] != _NONE else 0
+    if slot[0] == _NONE:
+        span = 256
+        for q in range(_MAIN, _QUEUES):
+            spans[q] = span if (queue == q).any() else 0
+            if slot[0] == _NONE and spans[q] > 0:
+                slot[0], slot[1] = q, t + span
+            if slot[0] != _NONE:
+                span //= 10
+
+
+@numba.njit(cache=True)
+def update_queues(trace, s, policy, rules, order):
+    """Whose pilots have ended enters the queue of its measure; whose measure has changed goes to another one's tail."""
+    s.news[0] = False
+    for c in order:
+        if s.queue[c] == _PILOTS and s.pilots[c] == 0:
+            move(s, c, queue_of(trace, s, c, policy, rules))
+    for c in in_order(s, order):
+        if s.queue[c] >= _MAIN:
+            to = queue_of(trace, s, c, policy, rules)
+            if to != s.queue[c]:
+                move(s, c, to)
+    thin = [k for k in order if s.queue[k] == _THIN]
+    met = np.zeros(len(thin), np.int64)
+    for i in range(len(thin)):
+        met[i] = contention(s, thin[i], thin)
+    for i in np.argsort(met, kind="mergesort"):
+        move(s, thin[i], _THIN)
+    return in_order(s, order)
+
+
+@numba.njit(cache=True)
+def in_order(s, order):
+    """Return coflows queue by queue, first in, first out."""
+    key = np.zeros(len(order), np.int64)
+    for i in range(len(order)):
+        key[i] = (s.queue[order[i]] << 40) + s.entered[order[i]]
+    return [order[k] for k in np.argsort(key)]
+
+
+@numba.njit(cache=True)
+def move(s, c, queue):
+    """Put a coflow at the tail of a queue."""
+    s.queue[c], s.entered[c] = queue, s.entries[0]
+    s.entries[0] += 1
+
+
+@numba.njit(cache=True)
+def contention(s, c, others):
+    """Return how many others share a port with a coflow."""
+    found = 0
+    for other in others:
+        found += other != c and ((s.at[c] > 0) & (s.at[other] > 0)).any()
+    return found
+
+
+@numba.njit(cache=True)
+def queue_of(trace, s, c, policy, rules):
+    """Return the queue of a coflow's measure."""
+    width = trace.first[c + 1] - trace.first[c]
+    if policy == D:
+        measure = np.int64(0)
+        for i in range(2):
+            for j in range(s.at.shape[2]):
+                if s.at[c, i, j] > 0:
+                    short = s.first_sent[c, i, j] if rules.first_send else 0
+                    measure += max(1, s.length[c] - short) * s.crowd[i, j]
+    elif policy == AALO:
+        measure = s.sent[c]
+    else:
+        measure = width * s.length[c]
+    queue, limit = _MAIN, np.int64(_FIRST_LIMIT)
+    while queue < _QUEUES - 1 and measure >= limit:
+        queue += 1
+        limit *= 10
+    return queue
+
+
+@numba.njit(cache=True)
+def serve(trace, s, order, slot):
+    """Return the flows that are sent: thin coflows, pilots, whose slot it is, the other queues; each has its ports."""
+    served = [_NONE for _ in range(0)]
+    free = np.ones(s.crowd.shape, np.bool_)
+    for c in order:
+        if s.queue[c] < _MAIN:
+            for f in s.chosen[c]:
+                if f != _NONE and s.left[f] > 0 and free[0, trace.source[f]] and free[1, trace.sink[f]]:
+                    free[0, trace.source[f]] = free[1, trace.sink[f]] = False
+                    served.append(f)
+    for now in (True, False):
+        for c in order:
+            if s.queue[c] >= _MAIN and (s.queue[c] == slot) == now:
+                serve_greedily(trace, s, c, free, served)
+    return served
+
+
+@numba.njit(cache=True)
+def serve_greedily(trace, s, c, free, served):
+    """Sender by sender, the first receiver that is free."""
+    senders, first, end = trace.senders[c], trace.first[c], trace.first[c + 1]
+    for i in range(senders):
+        a = trace.source[first + i]
+        if s.at[c, 0, a] == 0 or not free[0, a]:
+            continue
+        for f in range(first + i, end, senders):
+            if s.left[f] > 0 and free[1, trace.sink[f]]:
+                free[0, a] = free[1, trace.sink[f]] = False
+                served.append(np.int64(f))
+                break
+
+
+@numba.njit(cache=True)
+def next_limit(s, served, coflow_of, step_bytes):
+    """Return in how many steps a coflow of Aalo has sent what its queue takes, at the earliest."""
+    rate = np.zeros(s.sent.size, np.int64)
+    for f in served:
+        rate[coflow_of[f]] += step_bytes
+    soonest = _FAR // 2
+    for f in served:
+        c = coflow_of[f]
+        if s.queue[c] < _QUEUES - 1:
+            lacks = _FIRST_LIMIT * 10 ** (s.queue[c] - _MAIN) - s.sent[c]
+            soonest = min(soonest, max(1, -(-lacks // rate[c])))
+    return soonest
