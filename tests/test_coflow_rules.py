@@ -1,6 +1,6 @@
 """The rules that explain what differs from the public simulators: a peer's give its figures, ours give ours.
 
-The others, and all that is between the two, are in `python -m benchmarks.coflow_peers --rules`. The trace is cut where
+FAIR, PFP, and all that is between the two, are in `python -m benchmarks.coflow_peers --rules`. The trace is cut where
 all of it would take long: what ended before the next coflow began is as in the whole.
 """
 
@@ -9,7 +9,6 @@ import pytest
 
 from benchmarks.coflow_peers import PEERS, REFERENCE, peer_cct_s, reference
 from benchmarks.coflow_runs import Runs, workload_of
-from benchmarks.coflowsim_flows import FlowRules, fair_cct_s
 from benchmarks.coflowsim_rules import (
     DARK,
     FIFO,
@@ -43,10 +42,6 @@ def runs() -> Runs:
 
 def test_javas_random_numbers_are_those_of_java():
     assert java_doubles(17, 1)[0] == pytest.approx(0.7323115139597316, abs=1e-15)
-
-
-def test_fair_rules_of_coflowsim_give_its_completion_times(trace):
-    assert np.array_equal(fair_cct_s(trace, FlowRules()).round(3), peer_cct_s("coflowsim_FAIR"))
 
 
 def test_dark_rules_of_coflowsim_give_its_completion_times(trace):
