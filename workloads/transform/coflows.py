@@ -133,10 +133,10 @@ def skew(
     wanted = cv_median * (cv_p90 / cv_median) ** ((rank - 0.5) / 0.4)
     given = _handed_out(rng, wanted, _NEAREST * np.sqrt(senders - 1))
     by_receiver, flows_in = np.argsort(receiver, kind="stable"), np.bincount(receiver)
+    of_receiver = of_flow[by_receiver][first_rows(flows_in)[:-1]]
     if of == "senders":
         weight = _weights(rng, senders, given)[sender]
     else:
-        of_receiver = of_flow[by_receiver][first_rows(flows_in)[:-1]]
         most = _NEAREST * np.sqrt(flows_in - 1)  # not every sender of a coflow sends to each of its receivers
         weight = np.empty(len(receiver))
         weight[by_receiver] = _weights(rng, flows_in, np.minimum(given[of_receiver], most))
@@ -151,7 +151,8 @@ def skew(
     if of == "senders":
         got, what = _variation(np.bincount(sender, sizes), senders), "what senders send"
     else:
-        got, what = _variation(sizes[by_receiver], flows_in), "the flows to a receiver"
+        of_each = _variation(sizes[by_receiver], flows_in)
+        got, what = np.bincount(of_receiver, of_each) / np.bincount(of_receiver), "the flows to a receiver"
     options = {"cv_median": cv_median, "cv_p90": cv_p90, "of": of, "seed": seed}
     outcome = (
         f"c.v. of {what}: median {np.quantile(got, 0.5):.3g} ({cv_median:g} asked for), 90th percentile "
