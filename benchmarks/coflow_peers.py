@@ -21,7 +21,8 @@ import numpy as np
 from benchmarks.coflow_causes import AUTHORS
 from benchmarks.coflow_runs import SHARED, Runs, Setting, cells, registered, show, workload_of
 from benchmarks.coflowsim_flows import FlowRules, fair_cct_s, pfp_cct_s
-from benchmarks.coflowsim_rules import AT_FLOWS, DARK, FIFO, NCF, REFILL, SEBF, Rules, Trace, cct_s, trace_of
+from benchmarks.coflowsim_rules import AT_FLOWS, DARK, FIFO, NCF, REFILL, SEBF, Rules, cct_s
+from benchmarks.peer_trace import Trace, trace_of
 from benchmarks.philae_rules import A, D, PhilaeRules, philae_cct_s
 from emu.metrics import Float64Array
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from benchmarks.coflowsim_rules import BYTES_PER_MS, EPOCH_MS, STEP_MS, Trace, begin_ms
+from benchmarks.peer_trace import BYTES_PER_MS, EPOCH_MS, STEP_MS, Trace, begin_ms
 from emu.metrics import Float64Array
 from workloads.jobs import Int64Array
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from benchmarks.coflowsim_rules import EPOCH_MS, Trace, begin_ms
+from benchmarks.peer_trace import EPOCH_MS, Trace, begin_ms
 from emu.metrics import Float64Array
 from workloads.jobs import Int64Array
 

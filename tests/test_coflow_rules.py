@@ -15,12 +15,9 @@ from benchmarks.coflowsim_rules import (
     REFILL,
     SEBF,
     Rules,
-    begin_ms,
     cct_s,
-    first_coflows,
-    java_doubles,
-    trace_of,
 )
+from benchmarks.peer_trace import begin_ms, first_coflows, java_doubles, trace_of
 from benchmarks.philae_rules import D, PhilaeRules, philae_cct_s
 
 pytestmark = [
