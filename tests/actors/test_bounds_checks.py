@@ -9,7 +9,7 @@ import json
 from functools import cache
 
 import pytest
-from emulations import DIGESTS, TWINS, differing, digests, run_python
+from emulations import DIGESTS, MODERATE, TWINS, differing, digests, run_python
 
 from actors.kernel.compiled import config
 
@@ -32,12 +32,11 @@ from actors.kernel.world import make_entries
 build.make_queue = lambda seq, room: make_queue(seq, room, 2)
 build.make_entries = lambda: make_entries(1)
 """
-JOBS = 25  # of a case
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="compares with compiled code")
 def test_as_plain_python_with_bounds_checks_while_arrays_grow() -> None:
-    plain = json.loads(run_python(CHECKED + GROW + DIGESTS.format(JOBS), NUMBA_DISABLE_JIT="1"))
+    plain = json.loads(run_python(CHECKED + GROW + DIGESTS.format(MODERATE), NUMBA_DISABLE_JIT="1"))
     assert not differing(compiled(), plain)
 
 
@@ -55,4 +54,4 @@ def test_cases_differ() -> None:
 
 @cache
 def compiled() -> dict[str, str]:
-    return digests(JOBS)
+    return digests(MODERATE)
