@@ -11,7 +11,7 @@ from emu.by_constraint import KindRow, WaitRow, compare_kinds, compare_waits, ti
 from emu.coflow_report import TIMELINE_CAPTION
 from emu.coflow_report import group_section as coflow_section
 from emu.coflow_report import run_facts as coflow_facts
-from emu.comparison import GROUPS, Row, compare_class
+from emu.job_comparison import GROUPS, Row, compare_class
 from emu.keys import COFLOWS
 from emu.metrics import STATISTICS, confidence_95
 from emu.page import CSS, figure_of, pairs, table, text

@@ -10,8 +10,8 @@ from typing import Any
 
 from emu.coflow_comparison import CoflowRow, compare_coflows
 from emu.coflow_tables import render_rows as render_coflow_rows
-from emu.comparison import compare_jobs, render_rows
 from emu.grid import SCHEDULER, SEED, Axis, Grid, Point
+from emu.job_comparison import compare_jobs, render_rows
 from emu.keys import COFLOWS, JOBS
 from emu.metrics import summarise_seeds
 from emu.results import Result, read_result

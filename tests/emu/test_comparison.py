@@ -16,8 +16,9 @@ import pytest
 
 import emu
 from emu.columns import JOBS, TIMELINE, make_table
-from emu.comparison import Comparison, compare_class, render_rows
+from emu.comparison import Comparison
 from emu.drawing import save_figure, to_png, to_svg
+from emu.job_comparison import compare_class, render_rows
 from emu.metrics import describe_jobs
 from emu.plots import cdf_figure, timeline_figure
 from emu.report import MARK, group_runs, read_runs, render_report, write_report

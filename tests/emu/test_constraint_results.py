@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from emu import run_directory as rd
 from emu.by_constraint import compare_kinds, compare_waits, render_kinds, render_waits
 from emu.columns import CRV, FILES, JOBS, TIMELINE, make_table, null_unless
-from emu.comparison import Comparison, compare, compare_class
+from emu.comparison import Comparison, compare
 from emu.constraint_plots import BINS, crv_figure, wait_figure, wait_over_time_figure
 from emu.drawing import to_svg
+from emu.job_comparison import compare_class
 from emu.metrics import MOST_KINDS, OTHER_KINDS, SPLIT, describe_jobs
 from emu.report import render_report
 from emu.results import Result, crv_table, read_result
