@@ -14,6 +14,7 @@ import pytest
 import emu
 from actors.hosting.outcome import Outcome
 from actors.kernel.cost import COST, SERVER
+from actors.kernel.histogram import BUCKETS
 from actors.kernel.queue import records
 from emu import run_directory as rd
 from emu.columns import FILES, JOBS
@@ -35,6 +36,7 @@ def outcome(start: list[int], finish: list[int], long: list[bool]) -> Outcome:
         counters={},
         servers=records(SERVER, 0),
         costs=records(COST, 0),
+        waits=np.zeros(BUCKETS, np.int64),
         delayed=np.zeros(3, np.int64),
         events=0,
         wall_s=0.0,
