@@ -14,7 +14,7 @@ from emu.coflow_comparison import (
     job_speedups,
     learning_shares,
 )
-from emu.coflow_metrics import BINS, GROUPS, part_of
+from emu.coflow_metrics import BINS
 from emu.columns import numbers
 from emu.drawing import (
     COLOURS,
@@ -190,47 +190,6 @@ def estimates_figure(result: Result, warmup_s: float = 0.0) -> Figure | None:
         axes.set_yscale("log")
         axes.set_xlabel("size (MB)")
         axes.set_ylabel("estimated size (MB)")
-        return figure
-
-
-def percentiles_figure(
-    lines: Mapping[str, Mapping[float, Mapping[str, Any]]], axis: str, log_x: bool = False
-) -> Figure | None:
-    """Return mean, p50 and p90 of completion times against an axis, one line a scheduler, for all coflows and by bin.
-
-    Parameters
-    ----------
-    lines : mapping
-        Label to {value on the axis: the ``coflows`` part of a summary}.
-    axis : str
-        What the axis is.
-    log_x : bool
-        Whether its values are spread over scales.
-    """
-    summaries = [coflows for points in lines.values() for coflows in points.values()]
-    groups = [name for name in GROUPS if any(part_of(s, name).get("count") for s in summaries)]
-    if not groups:
-        return None
-    shown = ("mean", "p50", "p90")
-    with figure_style():
-        figure, axes = new_figure(9.0, 2.7 * len(groups) + 0.4, rows=len(groups), columns=len(shown))
-        grid = np.atleast_2d(axes)
-        for row, group in zip(grid, groups, strict=True):
-            for place, statistic in zip(row, shown, strict=True):
-                for number, (label, points) in enumerate(lines.items()):
-                    at = sorted(x for x in points if statistic in part_of(points[x], group))
-                    y = [part_of(points[x], group)[statistic] for x in at]
-                    place.plot(
-                        at, y, label=plain_label(label), marker="o", markersize=3.5, **line_look(number)
-                    )
-                place.set_yscale("log")
-                place.set_title(f"{statistic}, {'all coflows' if group == 'all' else group}", fontsize=10)
-                if log_x:
-                    place.set_xscale("log")
-            row[0].set_ylabel("completion time (s)")
-        for place in grid[-1]:
-            place.set_xlabel(axis)
-        add_legend(grid[0][0])
         return figure
 
 

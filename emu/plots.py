@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from emu.drawing import (
     time_scale,
 )
 from emu.keys import COFLOWS, JOBS
-from emu.metrics import SPLIT, after_warmup, in_group, part_of
+from emu.metrics import after_warmup, in_group
 from emu.results import Result
 from emu.run_directory import safe_name
 
@@ -93,50 +93,6 @@ def cdf_figure(results: Mapping[str, list[Result]], job_class: str, warmup_s: fl
         axes.set_xlabel(f"completion time of {job_class} jobs (s)")
         axes.set_ylabel("share of jobs")
         add_legend(axes)
-        return figure
-
-
-def percentiles_figure(
-    lines: Mapping[str, Mapping[float, Mapping[str, Any]]], axis: str, log_x: bool = False
-) -> Figure | None:
-    """Return p50, p90 and p99 of completion times by group of jobs against an axis, one line a scheduler.
-
-    Groups are short and long jobs, and where a class has both, those with constraints and those without.
-
-    Parameters
-    ----------
-    lines : mapping
-        Label to {value on the axis: the ``jobs`` part of a summary}.
-    axis : str
-        What the axis is.
-    log_x : bool
-        Whether its values are spread over scales.
-
-    None when no class has jobs.
-    """
-    summaries = [jobs for points in lines.values() for jobs in points.values()]
-    classes = [name for name in ("short", "long", *SPLIT) if any(part_of(jobs, name) for jobs in summaries)]
-    if not classes:
-        return None
-    shown = ("p50", "p90", "p99")
-    with figure_style():
-        figure, axes = new_figure(9.0, 2.7 * len(classes) + 0.4, rows=len(classes), columns=len(shown))
-        for row, job_class in zip(np.atleast_2d(axes), classes, strict=True):
-            for place, statistic in zip(row, shown, strict=True):
-                for number, (label, points) in enumerate(lines.items()):
-                    at = sorted(x for x in points if statistic in part_of(points[x], job_class))
-                    y = [part_of(points[x], job_class)[statistic] for x in at]
-                    place.plot(
-                        at, y, label=plain_label(label), marker="o", markersize=3.5, **line_look(number)
-                    )
-                place.set_yscale("log")
-                place.set_title(f"{statistic}, {job_class} jobs", fontsize=10)
-                if log_x:
-                    place.set_xscale("log")
-            row[0].set_ylabel("completion time (s)")
-        for place in np.atleast_2d(axes)[-1]:
-            place.set_xlabel(axis)
-        add_legend(np.atleast_2d(axes)[0][0])
         return figure
 
 

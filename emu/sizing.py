@@ -18,7 +18,7 @@ from emu.keys import COFLOWS
 from emu.loading import Memo, nodes_for_load
 from emu.metrics import confidence_95
 from emu.plan import Plan, prepare
-from emu.tables import align, with_error
+from emu.tables import align
 from emu.targets import TOLERANCE, Search, Target, find_fewest, read_targets
 from workloads.arrow import column
 from workloads.errors import InputError
@@ -69,7 +69,7 @@ class SizeResult:
         """Return the probes as a table, and the answer."""
         rows = [["nodes", *map(str, self.targets), ""]]
         for probe in self.probes:
-            cells = [with_error(*value) for value in probe.values]
+            cells = [t.shown(*value) for t, value in zip(self.targets, probe.values, strict=True)]
             rows.append([f"{probe.nodes:,}", *cells, "met" if probe.holds else "not met"])
         return "\n".join([*align(rows, 0), "", self.answer]) + "\n"
 
@@ -93,7 +93,7 @@ class SizeResult:
 
 def render_probe(probe: Probe, targets: Sequence[Target]) -> str:
     """Return one probe as a line."""
-    cells = [f"{t}: {with_error(*v)} s" for t, v in zip(targets, probe.values, strict=True)]
+    cells = [f"{t}: {t.shown(*v)}" for t, v in zip(targets, probe.values, strict=True)]
     return f"{probe.nodes:,} nodes: {'met' if probe.holds else 'not met'} ({'; '.join(cells)})"
 
 
@@ -116,8 +116,10 @@ def size(
     Parameters
     ----------
     target : str or sequence of str
-        ``"short.p99 < 60s"``: class (all, short, long; ``all`` if left out), statistic (mean, p50, p90, p99) of job
-        completion times, ``<`` or ``<=``, a duration. All must hold.
+        ``"short.p99 < 60s"``: class (all, short, long; ``all`` if left out); figure of completion times (mean, p50,
+        p90, p95, p99, p99.9, max), or such a one of ``wait``, ``slowdown`` or ``bounded_slowdown``, as in
+        ``"short.wait.p99 < 5s"`` and ``"slowdown.p99 < 3"``; ``<`` or ``<=``; a duration, or of slowdowns a number.
+        All must hold.
     scheduler, workload, parameters, **settings
         As in `emu.run`; of several seeds (``seeds=3``) the mean decides.
     low, high : int, optional
@@ -316,12 +318,16 @@ def _probe(nodes: int, config: Config, targets: Sequence[Target], out: Path) -> 
     summaries = [
         rd.read_json(_folder(out, nodes, seed) / rd.SUMMARY, "has no summary.json") for seed in _seeds(config)
     ]
-    values = tuple(
-        confidence_95([s["jobs"].get(t.job_class, {}).get(t.statistic, math.nan) for s in summaries])
-        for t in targets
-    )
+    for t in targets:  # what an earlier version measured may lack it
+        if any(s["jobs"].get(t.job_class, {}).get("count") and math.isnan(_value(s, t)) for s in summaries):
+            raise InputError(f"--out: {out} has runs of an earlier version, without {t.measure.name}")
+    values = tuple(confidence_95([_value(s, t) for s in summaries]) for t in targets)
     held = all(t.holds(mean) for t, (mean, _) in zip(targets, values, strict=True))
     return Probe(nodes, values, held)
+
+
+def _value(summary: Mapping[str, Any], target: Target) -> float:
+    return target.measure.of(summary["jobs"].get(target.job_class, {}))
 
 
 def _result(

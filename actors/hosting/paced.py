@@ -160,9 +160,7 @@ class PacedPartition(Partition):
         share = super().share()
         servers = share.servers.copy()
         for name in ("busy", "arriving"):  # emulated time, as all else
-            servers[name] = np.where(
-                servers[name] > 0, servers[name] / self._pace.dilation, servers[name]
-            )
+            servers[name] = np.where(servers[name] > 0, servers[name] / self._pace.dilation, servers[name])
         return replace(share, servers=servers, paced=paced)
 
     def _now(self) -> int:

@@ -44,7 +44,10 @@ SERVER = np.dtype(
         ("waited", "i8"),  # ns they waited for it
         ("longest", "i8"),  # the longest wait of one
         ("most", "i8"),  # messages that waited for it at once, at the most
-        ("arriving", "i8"),  # of `busy`, ns until the last job, or coflow, arrived; NONE until a message came later
+        (
+            "arriving",
+            "i8",
+        ),  # of `busy`, ns until the last job, or coflow, arrived; NONE until a message came later
         ("next_cost", "i8"),  # place of its next recorded cost
         ("end_cost", "i8"),
     ]
@@ -76,7 +79,9 @@ class Cost(NamedTuple):
     handler: np.recarray  # [1] HANDLER
     origin: int  # live: the wall time of virtual time 0, ns
     dilation: float  # live: wall time over virtual time
-    lateness: np.ndarray  # [2, BUCKETS] events of nodes (live) and of schedulers, by how late they are handled
+    lateness: (
+        np.ndarray
+    )  # [2, BUCKETS] events of nodes (live) and of schedulers, by how late they are handled
     last_arrival: int  # of a job, or coflow, ns
     lines: np.recarray  # LINE, by server
     waiting: np.recarray  # WAITING

@@ -112,7 +112,7 @@ def test_the_summary_is_of_the_jobs(result: Result) -> None:
     assert [told["p50"], told["p90"], told["p99"]] == np.percentile(jct_s, [50, 90, 99]).tolist()
     assert set(result.summary) == {
         "scheduler", "workload", "nodes", "seed", "clock", "jobs", "decision_latency",
-        "sustained_tasks_per_s", "engine", "counters",
+        "sustained_tasks_per_s", "utilisation", "offered_load", "engine", "counters",
     }  # fmt: skip
     assert set(result.summary["engine"]) == {
         "wall_s", "load_s", "compile_s", "events", "tasks", "tasks_per_s", "peak_rss_mb",
