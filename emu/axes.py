@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from emu.config import Given, Place, flatten, read_value
 from emu.keys import BY_NAME, PARAMETERS
 from emu.results import Result
+from emu.tables import number
+from workloads.units import format_duration
 
 NO_AXES = (
     "scheduler",
@@ -55,8 +57,6 @@ class Group:
     ----------
     at : dict of str to object
         Label to value, in base units, of the axes that are no parameters.
-    told : dict of str to object
-        The same as the configuration has it, without what is in every heading.
     results : dict of str to list of Result
         By scheduler, with the parameters in which its runs differ; in order of seeds.
     own : dict of str to dict
@@ -64,7 +64,6 @@ class Group:
     """
 
     at: dict[str, Any]
-    told: dict[str, Any]
     results: dict[str, list[Result]] = field(default_factory=dict)
     own: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -95,10 +94,9 @@ def group_runs(runs: Sequence[Result]) -> list[Group]:
     groups: dict[Any, Group] = {}
     for i, run in enumerate(runs):
         at = {name: _base(name, configs[i].get(name)) for name in shared}
-        told = {name: configs[i].get(name) for name in shared if name not in IN_HEADINGS}
         if untold and OFFERED_LOAD in run.summary:
-            at[OFFERED_LOAD] = told[OFFERED_LOAD] = run.summary[OFFERED_LOAD]
-        group = groups.setdefault((keys[i], inputs[i] if untold else ""), Group(at, told))
+            at[OFFERED_LOAD] = run.summary[OFFERED_LOAD]
+        group = groups.setdefault((keys[i], inputs[i] if untold else ""), Group(at))
         group.results.setdefault(names[i], []).append(run)
         group.own[names[i]] = own[i]
     return [part for group in groups.values() for part in _paired(group)]
@@ -162,7 +160,7 @@ def _variants(
     for run, own in zip(runs, given, strict=True):
         name = run.summary["scheduler"]
         several = {k: v for k, v in own.items() if len({str(o.get(k)) for o in by_scheduler[name]}) > 1}
-        names.append(" ".join([name, *(f"{k}={_text(v)}" for k, v in several.items())]))
+        names.append(" ".join([name, *(f"{k}={value_text(k, v)}" for k, v in several.items())]))
         differing.append(several)
     return names, differing
 
@@ -175,7 +173,7 @@ def _paired(group: Group) -> Iterator[Group]:
         pairs = tuple((run.summary["seed"], _input(run)) for run in own)
         twice = len(dict(pairs)) < len(pairs)
         for place, runs in [((name, i), [run]) for i, run in enumerate(own)] if twice else [(pairs, own)]:
-            part = parts.setdefault(place, Group(group.at, group.told))
+            part = parts.setdefault(place, Group(group.at))
             part.results[name], part.own[name] = runs, group.own[name]
     yield from parts.values()
 
@@ -197,10 +195,15 @@ def _in_order(values: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(sorted(distinct) if all(map(is_number, distinct)) else distinct)
 
 
+def value_text(label: str, value: Any) -> str:
+    """Return a value of an axis for people; None is what holds by default."""
+    if value is None:
+        return "by default"
+    if label in BY_NAME and BY_NAME[label].kind == "duration" and is_number(value):
+        return format_duration(value)
+    return number(value) if is_number(value) else str(value)
+
+
 def is_number(value: Any) -> bool:
     """Whether a value of an axis can be a place on a scale."""
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -23,6 +23,7 @@ from emu.drawing import (
     add_legend,
     figure_style,
     line_look,
+    mark_log,
     new_figure,
     plain_label,
     share_curve,
@@ -96,6 +97,7 @@ def cdf_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
                 axes.plot(*share_curve(cct_s), label=plain_label(name), **line_look(number))
         axes.set_xscale("log")
         axes.set_xlim(left=min(np.quantile(s, LEFT_QUANTILE) for s in samples.values() if len(s)))
+        mark_log(axes.xaxis, *axes.get_xlim())
         axes.set_ylim(0.0, 1.0)
         axes.set_xlabel("coflow completion time (s)")
         axes.set_ylabel("share of coflows")
@@ -200,6 +202,7 @@ def _draw_speedups(axes: Any, samples: Mapping[str, Float64Array], names: list[s
         axes.plot(*share_curve(ratio), label=plain_label(name), **line_look(names.index(name)))
     axes.set_xscale("log")
     axes.set_xlim(*SPEEDUP_LIMITS)
+    mark_log(axes.xaxis, *SPEEDUP_LIMITS)
     axes.set_ylim(0.0, 1.0)
 
 

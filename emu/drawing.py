@@ -86,7 +86,7 @@ def add_legend_above(figure: Figure, axes: Any) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if not handles:
         return
-    columns = max(1, min(len(labels), int(80 / (8 + max(map(len, labels))))))
+    columns = max(1, min(len(labels), int(100 / (8 + max(map(len, labels))))))
     legend = figure.legend(handles, labels, loc="outside upper center", ncols=columns, handlelength=3.0)
     for text in legend.get_texts():
         text.set_parse_math(False)
@@ -98,32 +98,45 @@ def fit_times(axes: Any, low: float, high: float) -> None:
     It is logarithmic from a decade on. Below that it is linear, and not so narrow that rounding looks like a
     difference: at the least `LEAST_SPAN` of the times themselves. Ticks are plain numbers.
     """
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+    from matplotlib.ticker import MaxNLocator
 
     if low > 0 and high >= 10 * low:
         pad = (high / low) ** 0.06
         axes.set_yscale("log")
         axes.set_ylim(low / pad, high * pad)
-        few = high / low < 300
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        mark_log(axes.yaxis, low, high)
     else:
         middle = (low + high) / 2
         half = max(0.55 * (high - low), LEAST_SPAN / 2 * abs(middle), 1e-9)
         axes.set_ylim(middle - half, middle + half)
         axes.yaxis.set_major_locator(MaxNLocator(5))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+        axes.yaxis.set_major_formatter(_plain_ticks())
 
 
-def fit_places(axes: Any, values: Sequence[Any]) -> Callable[[Any], float]:
+def mark_log(axis: Any, low: float, high: float) -> None:
+    """Give a logarithmic axis that shows `low` to `high` ticks that are plain numbers, and enough of them."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,)))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(_plain_ticks())
+
+
+def _plain_ticks() -> Any:
+    from matplotlib.ticker import FuncFormatter
+
+    return FuncFormatter(lambda value, _: number(value))
+
+
+def fit_places(axes: Any, values: Sequence[Any], numeric: bool) -> Callable[[Any], float]:
     """Fit the x axis of an axes to the values of what figures are drawn against; returns where each of them stands.
 
     Numbers stand on a scale, logarithmic where they are spread over it, with a tick each where there is room; all
     else side by side.
     """
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+    from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
-    if not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+    if not numeric:
         places = {value: float(i) for i, value in enumerate(values)}
         axes.set_xticks(list(places.values()), [str(v) for v in values])
         axes.set_xlim(-0.5, len(values) - 0.5)
@@ -139,9 +152,13 @@ def fit_places(axes: Any, values: Sequence[Any]) -> Callable[[Any], float]:
     if len(values) == 1 or gaps.min() >= LEAST_GAP * (on_scale.max() - on_scale.min()):
         axes.xaxis.set_major_locator(FixedLocator([float(v) for v in values]))
         axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axes.xaxis.set_major_formatter(_plain_ticks())
     if low == high:  # one place stands in the middle
         axes.set_xlim(low - max(abs(low), 1.0) / 2, high + max(abs(high), 1.0) / 2)
+    elif axes.get_xscale() == "log":
+        axes.set_xlim(low / (high / low) ** 0.06, high * (high / low) ** 0.06)
+    else:
+        axes.set_xlim(low - 0.06 * (high - low), high + 0.06 * (high - low))
     return float
 
 

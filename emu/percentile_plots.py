@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from emu import coflow_metrics, metrics
-from emu.axes import Axis, is_number
+from emu.axes import Axis, is_number, value_text
 from emu.drawing import (
     Shown,
     add_legend_above,
@@ -67,13 +67,13 @@ def percentile_sheets(axes: Sequence[Axis], points: Sequence[Point]) -> Iterator
     sheets: dict[str, dict[str, dict[Any, Mapping[str, Any]]]] = {}
     titles: dict[str, str] = {}
     for point in points:
-        rest = [f"{a.label}={point.at[a.label]}" for a in several if not a.is_own and a.label in point.at]
-        own = [f"{a.label}={_short(point.at[a.label])}" for a in several if a.is_own and a.label in point.at]
-        stem = safe_name("-".join(["percentiles", *rest]))
-        titles[stem] = ", ".join(rest)
+        shared = [a.label for a in several if not a.is_own and a.label in point.at]
+        own = [a.label for a in several if a.is_own and a.label in point.at]
+        stem = safe_name("-".join(["percentiles", *(f"{name}={point.at[name]}" for name in shared)]))
+        titles[stem] = ", ".join(f"{name} {value_text(name, point.at[name])}" for name in shared)
         # A scheduler without the parameter is the same wherever it stands.
         places = [point.at[axis.label]] if axis.label in point.at else axis.values
-        line = " ".join([point.scheduler, *own])
+        line = " ".join([point.scheduler, *(f"{name}={value_text(name, point.at[name])}" for name in own)])
         sheets.setdefault(stem, {}).setdefault(line, {}).update(dict.fromkeys(places, point.summary))
     for stem, lines in sheets.items():
         figure = percentiles_figure(lines, axis, family)
@@ -128,8 +128,9 @@ def _draw(
     figure_of: Callable[[Mapping[str, Any]], tuple[float, float]],
 ) -> None:
     """Draw a line for each scheduler, with its intervals."""
-    bounds = []
-    scale = fit_places(place, axis.values)
+    bounds: list[float] = []
+    numeric = all(map(is_number, axis.values))  # what is no number has no way from one to the next
+    scale = fit_places(place, axis.values, numeric)
     for number, (label, points) in enumerate(lines.items()):
         found = [(scale(x), *figure_of(points[x])) for x in axis.values if x in points]
         x, y, half = (np.array(c, float) for c in zip(*found, strict=True)) if found else np.zeros((3, 0))
@@ -137,7 +138,7 @@ def _draw(
         x, y, half = x[known], y[known], np.nan_to_num(half[known])
         # On a logarithmic axis a bar must not end at or below 0.
         bars = np.array([np.minimum(half, y * (1 - 1e-9)), half])
-        look = line_look(number)
+        look = line_look(number) if numeric else line_look(number) | {"linestyle": "none"}
         place.errorbar(
             x,
             y,
@@ -173,7 +174,3 @@ def _choose(axes: Sequence[Axis]) -> Axis | None:
         if candidates:
             return max(candidates, key=lambda a: len(a.values))
     return None
-
-
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

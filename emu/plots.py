@@ -17,6 +17,7 @@ from emu.drawing import (
     add_legend,
     figure_style,
     line_look,
+    mark_log,
     new_figure,
     plain_label,
     share_curve,
@@ -89,6 +90,7 @@ def cdf_figure(results: Mapping[str, list[Result]], job_class: str, warmup_s: fl
             axes.plot(*share_curve(jct_s), label=plain_label(name), **line_look(number))
         axes.set_xscale("log")
         axes.set_xlim(left=min(np.quantile(s, LEFT_QUANTILE) for s in samples.values() if len(s)))
+        mark_log(axes.xaxis, *axes.get_xlim())
         axes.set_ylim(0.0, 1.0)
         axes.set_xlabel(f"completion time of {job_class} jobs (s)")
         axes.set_ylabel("share of jobs")

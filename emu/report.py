@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from emu import run_directory as rd
-from emu.axes import Group, axes_of, group_runs
+from emu.axes import IN_HEADINGS, Group, axes_of, group_runs, value_text
 from emu.by_constraint import KindRow, WaitRow, compare_kinds, compare_waits
 from emu.coflow_report import TIMELINE_CAPTION
 from emu.coflow_report import group_section as coflow_section
@@ -133,7 +133,9 @@ def _group_section(group: Group) -> list[str]:
     seeds = [r.summary["seed"] for r in next(iter(results.values()))]
     seed = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds, means ± 95 %"
     nodes = "ports" if first.family == COFLOWS else "nodes"
-    axes = [f"{label} {_shown(value)}" for label, value in group.told.items()]
+    axes = [
+        f"{label} {value_text(label, value)}" for label, value in group.at.items() if label not in IN_HEADINGS
+    ]
     heading = ", ".join([f"{first.summary['workload']} on {first.summary['nodes']:,} {nodes}", *axes, seed])
     summaries = [{**_summary(runs), "scheduler": name} for name, runs in results.items()]
     parts = [f"<h2>{text(heading)}</h2>", *bottleneck_notes(summaries)]
@@ -145,13 +147,6 @@ def _group_section(group: Group) -> list[str]:
         parts += _counter_section(results)
     shown = [figure_of(f.drawn, f.caption) for f in group_figures(results, warmup_s)]
     return [*parts, f'<div class="figures">{"".join(shown)}</div>']
-
-
-def _shown(value: Any) -> str:
-    """Return a value of an axis as a heading has it: nothing is what a key is by default."""
-    if value is None:
-        return "by default"
-    return number(value) if isinstance(value, float) else str(value)
 
 
 def _summary(runs: Sequence[Result]) -> dict[str, Any]:

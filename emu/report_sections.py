@@ -37,8 +37,13 @@ def note(words: str) -> str:
 
 
 def bottleneck_notes(summaries: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return what runs were held up by, a note each."""
-    return [note(words) for summary in summaries for words in summary.get(BOTTLENECKS, ())]
+    """Return what runs were held up by, a note each; and of live runs that kept up, that they did."""
+    parts = []
+    for summary in summaries:
+        parts += [note(words) for words in summary.get(BOTTLENECKS, ())]
+        if "verdict" in summary.get("live", {}) and BOTTLENECKS not in summary:
+            parts.append(f"<p>{text(summary['scheduler'])}: {text(summary['live']['verdict'])}.</p>")
+    return parts
 
 
 def figure_cell(row: Row, measure: Measure, several: bool) -> str:
@@ -85,7 +90,7 @@ def run_reasons(summary: Mapping[str, Any]) -> list[str]:
     """Return the same of one run, and whether a live run kept up."""
     rows = [[text(label), text(value)] for label, value in reason_rows([summary])]
     live = summary.get("live", {})
-    parts = [f"<p>{text(live['verdict'])}.</p>"] if "verdict" in live else []
+    parts = [f"<p>{text(sentence(live['verdict']))}.</p>"] if "verdict" in live else []
     if rows:
         parts += [f"<p>{text(sentence(TOLD))}:</p>", table(["reason", "value"], rows)]
     return [*parts, *_live_table(live)]

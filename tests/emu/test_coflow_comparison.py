@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from coflow_cases import four_coflows, outcome_of, result_of
 
+from emu.axes import Axis
 from emu.coflow_comparison import (
     compare_coflows,
     compare_coordinators,
@@ -22,7 +23,6 @@ from emu.coflow_comparison import (
     job_speedups,
 )
 from emu.coflow_metrics import shuffle_shares
-from emu.axes import Axis
 from emu.coflow_tables import render_coordinators
 from emu.comparison import Comparison
 from emu.drawing import to_svg
