@@ -317,9 +317,13 @@ def _resume(options: Namespace) -> int:
                 [placed(s, out) for s in summary] if isinstance(summary, list) else placed(summary, out)
             )
         )
+    elif isinstance(summary, list):
+        from emu.comparison import read_comparison
+
+        comparison = read_comparison(out)
+        put(comparison.to_text(_columns(options, comparison.family), options.reasons))
     else:
-        found = summary if isinstance(summary, list) else [summary]
-        put("\n".join(_told(s, options) for s in found))
+        put(_told(summary, options))
     return 0
 
 

@@ -24,6 +24,7 @@ from emu.plan import Plan, configure, prepare
 from emu.reasons import render_bottlenecks, render_reasons
 from emu.records import COMPARISON, compared, tidy, wide, write_csv
 from emu.results import Result, read_result
+from workloads.units import parse_duration
 
 REPORT = "report.html"
 Watch = Callable[[str, int], AbstractContextManager[Any]]
@@ -129,6 +130,19 @@ class Comparison:
         import pandas as pd
 
         return pd.DataFrame(wide(self._rows))
+
+
+def read_comparison(folder: str | Path) -> Comparison:
+    """Return the comparison that a finished directory holds."""
+    folder = Path(folder)
+    manifest = rd.read_manifest(folder)
+    results: dict[str, list[Result]] = {}
+    for run in manifest["runs"]:
+        result = read_result(folder / run)
+        results.setdefault(result.summary["scheduler"], []).append(result)
+    warmup_s = parse_duration(manifest["config"].get("warmup", 0.0), "warmup")
+    notes = tuple(manifest.get("notes", ()))
+    return Comparison(results, (folder / rd.CONFIG).read_text("utf-8"), manifest, warmup_s, notes, folder)
 
 
 def compare(

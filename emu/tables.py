@@ -92,7 +92,7 @@ def times_told(first: str) -> str:
 def _three_digits(value: float, half: float) -> str:
     if math.isfinite(half) and half > 0:
         return with_error(value, half, digits=4)
-    text = _rounded(value, min(_exponent(value, 3) - 2, 0))
+    text = _rounded(value, _exponent(value, 3) - 2)
     return f"{text}±0" if half == 0 else text
 
 
