@@ -42,7 +42,7 @@ from emu.results import Result
 from emu.tables import number, ratio
 from workloads.units import format_duration
 
-TIMELINE_CAPTION = "Share of ingress ports that send, and flows that wait and that have begun"
+TIMELINE_CAPTION = "Flows that have begun and not ended per port, and flows that wait and that have begun"
 SHUFFLE_NOTE = (
     "Each coflow is the shuffle of a job of its own. The share of the job's time that it shuffles is drawn: below 25 % "
     "for 61 % of the jobs, 25 to 50 % for 13 %, 50 to 75 % for 14 %, and more for the rest. It is of the job's time "

@@ -224,7 +224,6 @@ def _coflow_result(plan: Plan, outcome: Outcome) -> tuple[dict[str, Any], dict[s
     figures = {
         "coflows": describe_coflows(tables["coflows"], config["warmup"]),
         **coordinator_figures(outcome.counters, busy_ns),
-        **_utilisation(outcome, float(column(workload.coflows, "arrival_s")[-1])),
         **describe_clock(outcome, config["quantum"], workload.arrays().arrival_ns),
     }
     return tables, figures

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _TIMELINE = {
     JOBS: ("utilisation", "queued tasks", {"short": "queued_short", "long": "queued_long"}),
-    COFLOWS: ("ports that send", "flows", {"waiting": "waiting_flows", "running": "running_flows"}),
+    COFLOWS: ("flows under way\nper port", "flows", {"waiting": "waiting_flows", "running": "running_flows"}),
 }
 """By family: labels of the two axes of a timeline, and the columns that the lower one shows."""
 
@@ -125,7 +125,7 @@ def timeline_figure(result: Result) -> Figure | None:
         figure, (upper, lower) = new_figure(6.4, 4.4, rows=2)
         upper.fill_between(time, data["utilisation"], color=COLOURS[0], alpha=0.25, linewidth=0)
         upper.plot(time, data["utilisation"], color=COLOURS[0], linewidth=1.2)
-        upper.set_ylim(0.0, 1.05)
+        upper.set_ylim(0.0, 1.05 * max(1.0, float(data["utilisation"].max())))
         upper.set_ylabel(share)
         for number, (label, column) in enumerate(columns.items()):
             lower.plot(time, data[column], label=label, drawstyle="steps-post", **line_look(number))

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from emu.bottlenecks import BOTTLENECKS
-from emu.keys import COFLOWS, JOBS
 from emu.tables import align, number, percent
 
 TOLD = "what jobs and messages waited for; busy: share of the time from the first arrival to the last finish"
@@ -23,14 +22,11 @@ class Reason(NamedTuple):
         Keys of ``summary.json``, from the outside in.
     is_share : bool
         Whether it is shown in per cent.
-    family : str
-        ``jobs`` or ``coflows``, if it is only of runs of those.
     """
 
     label: str
     path: tuple[str, ...]
     is_share: bool = False
-    family: str = ""
 
 
 REASONS = (
@@ -54,11 +50,9 @@ REASONS = (
         for s in ("p50", "p99")
     ),
     *(Reason(f"wait of coflows, {s} (s)", ("coflows", "wait", s)) for s in ("p50", "p99")),
-    *(
-        Reason(f"{what}{when}", ("utilisation", name), True, family)
-        for family, what in ((JOBS, "nodes, busy"), (COFLOWS, "ports, sending"))
-        for name, when in (("while_arriving", " while work arrived"), ("mean", ""))
-    ),
+    Reason("nodes, busy while work arrived", ("utilisation", "while_arriving"), True),
+    Reason("nodes, busy", ("utilisation", "mean"), True),
+    Reason("offered load", ("offered_load",), True),
 )
 
 
@@ -66,7 +60,7 @@ def reason_rows(summaries: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """Return label and a cell for each summary, of the reasons that any of them has."""
     rows = []
     for reason in REASONS:
-        values = [_value(s, reason.path) if reason.family in ("", *s) else None for s in summaries]
+        values = [_value(summary, reason.path) for summary in summaries]
         if any(v is not None for v in values):
             shown = percent if reason.is_share else number
             rows.append([reason.label, *("" if v is None else shown(v) for v in values)])

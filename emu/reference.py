@@ -182,7 +182,8 @@ nothing was learned |
 (`without_rates`), and in the mean of them the agents it heard from (`agents_heard`), the `updates` it \
 got, its `decisions`, the agents told anything (`schedules`), and where messages cost something its work (`work_s`) |
 | `schedulers` | as of jobs, where messages cost something: of the coordinator |
-| `utilisation`, `offered_load`, `bottlenecks` | as of jobs; of the ingress ports that send |
+| `offered_load`, `bottlenecks` | as of jobs; the load is bytes over the span of the arrivals times what all ports \
+carry in one direction |
 | `engine` | as of jobs; `flows`, and the same as `tasks` |
 | `counters` | what the scheduler's mechanisms did |
 

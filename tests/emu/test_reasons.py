@@ -222,6 +222,16 @@ def test_a_live_report_has_latency_and_the_verdict(live: Result) -> None:
     assert set(told["utilisation"]) == set(virtual["utilisation"])
 
 
+@pytest.mark.parametrize("scheduler", ["dist-lwl", "eagle"])  # they have a listener, which is no scheduler
+def test_partitions_change_no_reason(scheduler: str, workload: JobWorkload) -> None:
+    given = {"nodes": 12, "in_process": True, "cost_per_message": "5 ms", **COST}
+    virtual = package.run(scheduler, workload, **given).summary
+    windows = package.run(scheduler, workload, clock="windows", partitions=3, **given).summary
+    for part in ("schedulers", "utilisation", "decision_latency", "jobs"):
+        assert windows[part] == virtual[part], part
+    assert windows.get("bottlenecks") == virtual.get("bottlenecks")
+
+
 def test_options_of_the_command_line(emu: Cli, trace: Path) -> None:
     command = [
         "--workload",

@@ -15,7 +15,17 @@ from hypothesis import strategies as st
 import emu.progress
 import emu.tables
 from emu.progress import describe, progress_bar
-from emu.tables import align, number, percent, ratio, render_summary, to_ascii, with_error
+from emu.tables import (
+    align,
+    counted_told,
+    counter_text,
+    number,
+    percent,
+    ratio,
+    render_summary,
+    to_ascii,
+    with_error,
+)
 from emu.terminal import say
 
 
@@ -104,6 +114,13 @@ def test_ratios_as_a_person_reads_them(mean: float, half: float, text: str) -> N
 )
 def test_shares(share: float, half: float, text: str) -> None:
     assert percent(share, half) == text
+
+
+def test_nanoseconds_of_nodes_are_told_in_node_hours() -> None:
+    told = counted_told({"probes": 7, "lost_work_ns": 14_976_311_782_015_280, "node_downtime_ns": 0})
+    assert told == {"probes": "7", "lost work": "4,160 node-hours"}
+    assert counter_text("lost_work_ns", 3.6e12, 0.36e12) == "1.00±0.10 node-hours"
+    assert counter_text("probes", 12345.6, 700.0) == "12,300±700"
 
 
 def parsed(text: str) -> float:
