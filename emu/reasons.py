@@ -52,7 +52,7 @@ REASONS = (
     *(Reason(f"wait of coflows, {s} (s)", ("coflows", "wait", s)) for s in ("p50", "p99")),
     Reason("nodes, busy while work arrived", ("utilisation", "while_arriving"), True),
     Reason("nodes, busy", ("utilisation", "mean"), True),
-    Reason("offered load", ("offered_load",), True),
+    Reason("offered load", ("offered_load",)),
 )
 
 
