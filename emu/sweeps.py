@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from emu import run_directory as rd
 from emu.batch import Hosting, Run, memory_bytes, open_directory, run_all
+from emu.bottlenecks import BOTTLENECKS
 from emu.config import flatten
 from emu.grid import SWEEP, Grid, Point, read_grid
 from emu.loading import Memo
@@ -274,6 +275,8 @@ def _row(grid: Grid, point: Point, run: Run, out: Path) -> dict[str, Any]:
     columns = {axis.label: own.get(axis.label) for axis in grid.axes}
     # A column for each figure of each kind is too many for a table.
     summary.get("jobs", {}).pop("by_constraint", None)
+    if BOTTLENECKS in summary:
+        summary[BOTTLENECKS] = "; ".join(summary[BOTTLENECKS])
     figures = {name: value for name, value in flatten(summary) if name not in columns}
     path = run.folder.relative_to(out).as_posix()
     return {**columns, "offered_load": run.plan.load, **figures, "path": path}

@@ -132,6 +132,8 @@ nodes = [1000, 15000]
     points = {(p["scheduler"], p["nodes"]): p for p in result.summary["points"]}
     assert points["central-fifo", 15000]["bottlenecks"][0] in many
     assert points["central-fifo", 15000]["schedulers"]["wait_max_s"] > 10
+    told = pd.read_csv(result.path / "results.csv").set_index(["scheduler", "nodes"]).bottlenecks
+    assert told["central-fifo", 15000] == points["central-fifo", 15000]["bottlenecks"][0]
     table = pd.read_csv(result.path / "comparison.csv")
     row = table[(table.nodes == 15000) & (table.scheduler == "central-fifo")]
     busy = row[(row.metric == "schedulers") & (row.statistic == "busiest_while_arriving")]
