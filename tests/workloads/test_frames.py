@@ -30,7 +30,7 @@ def test_what_else_a_frame_may_say() -> None:
     more = {
         "job_id": [7, 8, 9],
         "mean_task_s": [1, 9, 9.5],
-        "tenant": ["a", None, "b"],
+        "tenant": [1, None, "b"],
         "num_tasks": [1, 2, 3],
     }
     made = workload_of_frame(pd.DataFrame({**ROWS, **more}))
