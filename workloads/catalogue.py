@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from workloads.errors import InputError
 from workloads.generators.cloudera import cloudera_c
 from workloads.generators.coflows import synthetic_coflows
+from workloads.generators.draws import DEFAULT_SEED
 from workloads.generators.facebook import facebook
 from workloads.generators.google import google
 from workloads.generators.poisson import poisson
@@ -46,7 +47,7 @@ def generators() -> dict[str, str]:
 def load_workload(
     name_or_path: str | Path,
     *,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     options: Mapping[str, Any] | None = None,
     format: str | None = None,
     report: Report | None = None,
