@@ -68,6 +68,9 @@ def check_name(name: str, place: Place) -> None:
 
 def beside(path: str | Path, name: str, value: Any) -> Any:
     """Return the value of a key with relative paths, or those in a list, looked for beside the file first."""
+    of_variant = name.startswith(f"{VARIANTS}.") and name.endswith(".scheduler")
+    if of_variant:
+        return _beside(path, value)
     if name not in BY_NAME or BY_NAME[name].kind not in ("path", "workload", "names"):
         return value
     return [_beside(path, v) for v in value] if isinstance(value, list) else _beside(path, value)

@@ -20,8 +20,8 @@ KEYS = (
         "scheduler",
         "names",
         None,
-        "The scheduler, or several to compare: names, `package.module:Class` or `file.py:Class`; with settings of its own "
-        "`eagle@slack=2`.",
+        "The scheduler, or several to compare: names, `package.module:Class` or `file.py:Class`. `eagle@slack=2` is "
+        "one with a setting of its own.",
         option="--scheduler",
         otherwise="required",
     ),

@@ -43,9 +43,9 @@ def described(own: Any, name: str | None) -> dict[str, Any]:
             )
         found: dict[str, Any] = {"name": policy}
     else:
-        shown = getattr(own, "__dict__", {}).get("name") or name_with(policy, _changed(own, parameters))
-        fixed = tuple(p.name for p in parameters)
-        found = {"name": shown, "variant_of": policy if shown != policy else "", "fixed": fixed}
+        own_values = _changed(own, parameters)
+        shown = getattr(own, "__dict__", {}).get("name") or name_with(policy, own_values)
+        found = {"name": shown, "variant_of": policy if shown != policy else "", "fixed": tuple(own_values)}
     about = inspect.cleandoc(kind.__doc__ or "")
     return {**found, "parameters": parameters, "own": own, "about": about}
 
@@ -66,7 +66,7 @@ def parameters_of(own: Any) -> tuple[Parameter, ...]:
     )
 
 
-def make_own(kind: type, parameters: Mapping[str, Any]) -> Any:
+def make_own(kind: Any, parameters: Mapping[str, Any]) -> Any:
     """An object of a user's class with these parameters; its attributes are there before `__init__` is called."""
     keywords = {name: value for name, value in parameters.items() if name in _init(kind)}
     own = kind.__new__(kind, **keywords) if kind.__new__ is not object.__new__ else object.__new__(kind)
@@ -91,7 +91,7 @@ def _attributes(kind: type) -> dict[str, Any]:
     return {name: value for name, value in found.items() if _may_be(name, value)}
 
 
-def _init(kind: type) -> dict[str, inspect.Parameter]:
+def _init(kind: Any) -> dict[str, inspect.Parameter]:
     """What `__init__` takes by name."""
     try:
         _, *taken = inspect.signature(kind.__init__).parameters.values()

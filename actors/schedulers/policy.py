@@ -140,7 +140,8 @@ class Scheduler:
         own: a user's class or object, if it is one.
         about: the page of a user's scheduler; that of others is their module's docstring.
         variant_of: name of the scheduler that this is a variant of; empty: it is none.
-        fixed: parameters whose default is the variant's, or the object's, and cannot be set otherwise.
+        fixed: parameters whose defaults are the variant's, and cannot be set otherwise; an object fixes all of its own,
+            and here are those in its name.
     """
 
     name: str
@@ -167,6 +168,10 @@ class Scheduler:
     def is_object(self) -> bool:
         """Whether it is a user's object, and not a class that is made anew for each emulation."""
         return self.own is not None and not isinstance(self.own, type)
+
+    def fixes(self, parameter: str) -> bool:
+        """Whether a parameter is the variant's or the object's own, and cannot be set."""
+        return self.is_object or parameter in self.fixed
 
     @property
     def policy(self) -> str:
@@ -214,7 +219,7 @@ def resolve_parameters(scheduler: Scheduler, given: Mapping[str, Any]) -> dict[s
         for p in scheduler.parameters
     }
     for p in scheduler.parameters:
-        if p.name in scheduler.fixed and resolved[p.name] != p.default:
+        if scheduler.fixes(p.name) and resolved[p.name] != p.default:
             raise InputError(
                 f"{scheduler.name} has {p.name}={value_text(p.default)} of its own, not {value_text(resolved[p.name])}"
             )

@@ -97,5 +97,6 @@ def named_apart(schedulers: Sequence[Scheduler]) -> tuple[Scheduler, ...]:
         for i, of_it in zip(own, values, strict=True):
             if differ:
                 shown = {name: of_it[name] for name in differ if name in of_it}
-                made[i] = make_variant(made[i], {}, name_with(made[i].policy, shown))
+                renamed = make_variant(made[i], {}, name_with(made[i].policy, shown))
+                made[i] = replace(renamed, fixed=tuple(shown))
     return tuple(made)
