@@ -219,7 +219,7 @@ def resolve_parameters(scheduler: Scheduler, given: Mapping[str, Any]) -> dict[s
         for p in scheduler.parameters
     }
     for p in scheduler.parameters:
-        if scheduler.fixes(p.name) and resolved[p.name] != p.default:
+        if p.name in given and scheduler.fixes(p.name) and resolved[p.name] != p.default:
             raise InputError(
                 f"{scheduler.name} has {p.name}={value_text(p.default)} of its own, not {value_text(resolved[p.name])}"
             )
