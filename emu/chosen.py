@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,25 +27,33 @@ def find_schedulers(config: Config) -> tuple[Scheduler, ...]:
     InputError
         There is no such scheduler, a setting of a variant is wrong, or one is there twice.
     """
+    found = [find_one(config, given, partial(config.error, SCHEDULER)) for given in config[SCHEDULER]]
     with config.blame(SCHEDULER):
-        found = [find_one(config, given) for given in config[SCHEDULER]]
         return named_apart(found)
 
 
-def find_one(config: Config, given: Any) -> Scheduler:
-    """Return a scheduler by its name, by that of one of the configuration's variants, or as an object."""
+def find_one(config: Config, given: Any, wrong: Callable[[str], InputError]) -> Scheduler:
+    """Return a scheduler by its name, by that of one of the configuration's variants, or as an object.
+
+    Parameters
+    ----------
+    wrong : callable
+        Makes the error about what was given of a message.
+    """
     from actors.schedulers.registry import find_scheduler, scheduler_names
 
-    if not isinstance(given, str):
-        return find_scheduler(given)
-    if given not in config.variants:
+    if not isinstance(given, str) or given not in config.variants:
         try:
             return find_scheduler(given)
         except InputError as error:
-            if config.variants and error.message.startswith("no scheduler"):
-                known = [*scheduler_names(), *config.variants]
-                raise InputError(f"no scheduler {given!r}{did_you_mean(given, known)}") from None
-            raise
+            if error.file is not None:
+                raise
+            message = error.message
+            if config.variants and message.startswith(f"no scheduler {given!r}"):
+                message = (
+                    f"no scheduler {given!r}{did_you_mean(given, [*scheduler_names(), *config.variants])}"
+                )
+            raise wrong(message) from None
     settings = config.variants[given]
     place = next(iter(settings.values())).place
     if given in scheduler_names():
@@ -192,8 +201,7 @@ def _has_own_name(scheduler: Scheduler) -> bool:
     """Return whether policy and settings do not make the name."""
     from actors.schedulers.policy import name_with
 
-    settings = {name: _settings(scheduler)[name] for name in scheduler.fixed}
-    return scheduler.name != name_with(scheduler.policy, settings)
+    return scheduler.name != name_with(scheduler.policy, _settings(scheduler))
 
 
 def _base(config: Config, given: Any) -> str:

@@ -194,12 +194,7 @@ def _refuse(name: str, place: Place, known: Iterable[str]) -> None:
 
 
 def _schedulers(whole: Config, given: Given) -> list[Scheduler]:
-    found = []
-    for value in given.value:
-        try:
-            found.append(find_one(whole, value))
-        except InputError as error:
-            raise (error if error.file is not None else given.place.error(error.message)) from None
+    found = [find_one(whole, value, given.place.error) for value in given.value]
     try:
         return list(named_apart(found))
     except InputError as error:

@@ -234,7 +234,7 @@ def value_text(value: Any) -> str:
 
 
 def name_with(policy: str, values: Mapping[str, Any]) -> str:
-    """The name of a policy with these values, as in `eagle(slack=2,sticky=false)`."""
+    """The name of a policy with these values, as in `eagle(sticky=false,slack=2)`."""
     shown = ",".join(f"{name}={value_text(value)}" for name, value in values.items())
     return f"{policy}({shown})" if shown else policy
 

@@ -50,7 +50,7 @@ def variant(scheduler: Any, /, name: str = "", **settings: Any) -> Variant:
 
 
 def read_variant(text: str) -> Variant | None:
-    """The variant that a text such as `eagle@slack=2@sticky=no` means; None if it means none."""
+    """The variant that a text such as `eagle@sticky=no@slack=2` means; None if it means none."""
     match = _TEXT.fullmatch(text)
     if match is None:
         return None
@@ -73,7 +73,7 @@ def make_variant(scheduler: Scheduler, settings: Mapping[str, Any], name: str = 
         InputError: an unknown parameter, or a value that is none.
     """
     own = resolve_parameters(scheduler, settings)
-    fixed = (*scheduler.fixed, *(p for p in settings if p not in scheduler.fixed))
+    fixed = tuple(p.name for p in scheduler.parameters if p.name in settings or p.name in scheduler.fixed)
     return replace(
         scheduler,
         name=name or name_with(scheduler.policy, {p: own[p] for p in fixed}),

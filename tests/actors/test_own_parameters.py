@@ -172,10 +172,10 @@ def test_objects_of_a_class_are_told_apart_by_what_differs() -> None:
 
 def test_variants_have_settings_and_a_name() -> None:
     found = find_scheduler("eagle@slack=2@sticky=no")
-    assert (found.name, found.policy) == ("eagle(slack=2,sticky=false)", "eagle")
+    assert (found.name, found.policy) == ("eagle(sticky=false,slack=2)", "eagle")
     resolved = resolve_parameters(found, {"probe_ratio": 3})
     assert (resolved["slack"], resolved["sticky"], resolved["probe_ratio"]) == (2.0, False, 3.0)
-    with pytest.raises(InputError, match=r"eagle\(slack=2,sticky=false\) has slack=2 of its own, not 4"):
+    with pytest.raises(InputError, match=r"eagle\(sticky=false,slack=2\) has slack=2 of its own, not 4"):
         resolve_parameters(found, {"slack": 4})
     assert find_scheduler(variant("eagle", slack=2)).name == "eagle(slack=2)"
     assert find_scheduler(variant("eagle", name="mild", slack="1.5")).name == "mild"
