@@ -23,7 +23,7 @@ from emu.coflow_comparison import (
 )
 from emu.coflow_metrics import BINS, GROUPS, LATE_SHARE, part_of
 from emu.metrics import STATISTICS
-from emu.seeds import summary_alike, summary_seeds
+from emu.seeds import summary_alike, summary_head
 from emu.tables import TIMES, align, number, statistics_cells, with_error
 from workloads.units import format_duration
 
@@ -163,8 +163,7 @@ def render_summary(summary: Mapping[str, Any]) -> str:
     for group in GROUPS:
         if part := part_of(coflows, group):
             rows.append([f"  {group_title(group)}", *statistics_cells(part, part_of(intervals, group))])
-    head = f"{summary['scheduler']} on {summary['workload']}, {summary['nodes']:,} ports, {summary_seeds(summary)}"
-    lines = [head, ""]
+    lines = [summary_head(summary), ""]
     lines += [*align(rows), "", ", ".join(f"{name} {value}" for name, value in facts_of(summary).items())]
     lines.append(
         f"{engine['flows']:,.0f} flows, {engine['events']:,.0f} events "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from emu.chosen import find_one, named_apart, scheduler_parameters, takes
 from emu.config import Config, Given, Layer, Place, flatten, layer_from_set, plain, read_value, resolve
 from emu.config_file import beside, check_name, read_toml
-from emu.keys import BY_NAME, PARAMETERS, TABLES
+from emu.keys import BY_NAME, PARAMETERS, TABLES, VARIANTS
 from emu.run_directory import safe_name
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
@@ -165,6 +165,8 @@ def _read(source: str | Path | Mapping[str, Any]) -> tuple[Layer, dict[str, Give
             continue
         if not inner:
             raise given.place.error(f"{SWEEP!r} is a table: [{SWEEP}], and below it the axes")
+        if inner.partition(".")[0] == VARIANTS:
+            raise given.place.error(f"{inner!r} is no axis; name variants in [{SWEEP}] {SCHEDULER}")
         if inner in _NO_AXES:
             raise given.place.error(f"{inner!r} is no axis; {_NO_AXES[inner]}")
         if inner not in BY_NAME and inner.partition(".")[0] not in TABLES:

@@ -226,6 +226,7 @@ def summarise_seeds(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     family = COFLOWS if COFLOWS in first else JOBS
     means, intervals = _means([s[family] for s in summaries])
     alike = are_alike(summaries)
+    sizes = [s.get("nodes") for s in summaries]
     engine, _ = _means([s["engine"] for s in summaries])
     return {
         **{
@@ -236,6 +237,7 @@ def summarise_seeds(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "seeds": [s["seed"] for s in summaries],
         "varied": varied(summaries),
         **({"alike": True} if alike else {}),
+        **({"nodes_by_seed": sizes} if len(set(sizes)) > 1 else {}),
         family: means,
         "confidence_95": {family: {} if alike else intervals},
         **_live_means(summaries),

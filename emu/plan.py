@@ -120,7 +120,14 @@ class Plan:
 
     def of_seed(self, seed: int) -> Plan:
         """Return the plan of one of its seeds, which may have another workload."""
-        return self if len(self.seeds) == 1 else prepare(of_seed(self.config, seed), self.memo)
+        if len(self.seeds) == 1:
+            return self
+        try:
+            return prepare(of_seed(self.config, seed), self.memo)
+        except InputError as error:
+            raise InputError(
+                f"seed {seed}: {error.message}", file=error.file, line=error.line, field=error.field
+            ) from None
 
     @property
     def family(self) -> str:

@@ -141,18 +141,25 @@ def varied_text(what: Sequence[str], block_s: float | None = None) -> str:
 def head_of(summaries: Sequence[Summary], own: Sequence[str] = ()) -> str:
     """Return what the runs of one scheduler are of, for the head of a table: workload, size, seeds, what those vary."""
     first = summaries[0]
-    sizes = [s["nodes"] for s in summaries]
-    least, most = min(sizes), max(sizes)
-    size = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-    unit = "ports" if COFLOWS in first else "nodes"
+    size = size_text([s["nodes"] for s in summaries], "ports" if COFLOWS in first else "nodes")
     seeds = seeds_text([s["seed"] for s in summaries], varied(summaries), first.get("resample_block_s"))
-    return ", ".join([f"{first['workload']} on {size} {unit}", *own, seeds])
+    return ", ".join([f"{first['workload']} on {size}", *own, seeds])
 
 
-def summary_seeds(summary: Summary) -> str:
-    """Return the seed of a run's summary, or the seeds of several runs' and what they vary."""
+def summary_head(summary: Summary) -> str:
+    """Return what a summary is of, of one run or of those of several seeds."""
+    size = size_text(
+        summary.get("nodes_by_seed", [summary["nodes"]]), "ports" if COFLOWS in summary else "nodes"
+    )
     seeds = summary.get("seeds", [summary["seed"]])
-    return seeds_text(seeds, summary.get("varied", []), summary.get("resample_block_s"))
+    told = seeds_text(seeds, summary.get("varied", []), summary.get("resample_block_s"))
+    return f"{summary['scheduler']} on {summary['workload']}, {size}, {told}"
+
+
+def size_text(sizes: Sequence[int], unit: str) -> str:
+    """Return numbers of nodes, or ports, which differ by seed where the workload's load picks them."""
+    least, most = min(sizes), max(sizes)
+    return f"{least:,} {unit}" if least == most else f"{least:,} to {most:,} {unit}"
 
 
 def summary_alike(summary: Summary) -> str:

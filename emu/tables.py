@@ -8,7 +8,7 @@ from typing import Any
 
 from emu.keys import COFLOWS
 from emu.metrics import CLASSES, SPLIT, STATISTICS, part_of
-from emu.seeds import summary_alike, summary_seeds
+from emu.seeds import summary_alike, summary_head
 from workloads.units import format_duration
 
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -68,10 +68,7 @@ def render_summary(summary: Mapping[str, Any]) -> str:
         return coflow_tables.render_summary(summary)
     jobs, engine = summary["jobs"], summary["engine"]
     intervals = summary.get("confidence_95", {}).get("jobs", {})
-    lines = [
-        f"{summary['scheduler']} on {summary['workload']}, {summary['nodes']:,} nodes, {summary_seeds(summary)}",
-        "",
-    ]
+    lines = [summary_head(summary), ""]
     rows = [["job completion time (s)", "jobs", *STATISTICS]]
     for name in (*CLASSES, *SPLIT):
         if part := part_of(jobs, name):

@@ -272,5 +272,7 @@ def test_damaged_directories_are_named(result: Result, tmp_path: Path) -> None:
 
 
 def test_run_takes_one_scheduler(workload: JobWorkload) -> None:
-    with pytest.raises(InputError, match=r"^scheduler: emu\.run takes one scheduler; emu\.compare takes several"):
+    with pytest.raises(
+        InputError, match=r"^scheduler: emu\.run takes one scheduler; emu\.compare takes several"
+    ):
         emu.run(["sparrow", "random"], workload, 8, in_process=True)

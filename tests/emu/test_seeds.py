@@ -22,6 +22,7 @@ from emu.report import group_runs, read_runs
 from emu.results import read_result
 from emu.seeds import head_of, varied
 from emu.sweeps import prepare_sweep, sweep
+from emu.tables import render_summary
 from workloads import catalogue
 from workloads.catalogue import load_workload
 from workloads.errors import InputError
@@ -377,6 +378,67 @@ def test_a_comparison_over_seeds_goes_on_where_it_ended(emu: Cli, monkeypatch: p
     assert ran[10:] == [("central-fifo", 2), ("random", 3), ("central-fifo", 3)]
     for path in sorted(Path("whole").rglob("jobs.parquet")):
         assert (Path("part") / path.relative_to("whole")).read_bytes() == path.read_bytes()
+
+
+def test_nodes_that_a_load_picks_differ_by_seed_and_the_head_says_so() -> None:
+    given = {"workload": "poisson", "workload_options": {"jobs": 40}, "load": 0.8, "load_by": "nodes"}
+    plan = plan_of(**given, nodes=None, seeds=3)
+    sizes = [plan.of_seed(seed).cluster.num_nodes for seed in (1, 2, 3)]
+    assert len(set(sizes)) > 1
+    whole = tomllib.loads(plan.config_toml())
+    assert (whole["load"], whole["load_by"], "nodes" in whole) == (0.8, "nodes", False)
+    alone = tomllib.loads(plan.of_seed(2).config_toml(0))
+    assert (alone["nodes"], alone["load_by"], "load" in alone) == (sizes[1], "arrivals", False)
+    (summary,) = emu_package.run("random", **given, seeds=3, in_process=True).summaries
+    assert (summary["nodes"], summary["nodes_by_seed"]) == (sizes[0], sizes)
+    assert f"{min(sizes)} to {max(sizes)} nodes" in render_summary(summary)
+
+
+def test_an_error_of_a_later_seed_names_it() -> None:
+    def can(seed: int, **more: Any) -> Plan | None:
+        try:
+            return plan_of(
+                "constraints.model=cores >= 64: 5%", workload_options={"jobs": 9}, seed=seed, **more
+            )
+        except InputError:
+            return None
+
+    first = next(seed for seed in range(1, 99) if can(seed) and not can(seed + 1))
+    plan = can(first, seeds=2)
+    assert plan is not None
+    with pytest.raises(
+        InputError, match=rf"^seed {first + 1}: workload: job \d+: no node satisfies cores >= 64"
+    ):
+        plan.of_seed(first + 1)
+
+
+def test_variants_are_no_axis(emu: Cli, trace: Path) -> None:
+    write(SMALL + "variants.x.scheduler = ['random']\n")
+    ended = emu("sweep", "grid.toml", "--in-process")
+    assert "'variants.x.scheduler' is no axis; name variants in [sweep] scheduler" in ended.line()
+
+
+def test_an_object_that_is_resampled_goes_on_in_python(
+    workload: JobWorkload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from emu import comparison
+
+    given: dict[str, Any] = {"seeds": 2, "resample_block": 30.0, "in_process": True}
+    whole = emu_package.compare(["random"], workload, 20, **given)
+    execute = comparison.execute
+
+    def interrupted(plan: Plan, *rest: Any) -> Any:
+        if plan.seed == 2:
+            raise KeyboardInterrupt
+        return execute(plan, *rest)
+
+    monkeypatch.setattr(comparison, "execute", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        emu_package.compare(["random"], workload, 20, **given, out=tmp_path / "c")
+    monkeypatch.setattr(comparison, "execute", execute)
+    resumed = emu_package.resume(tmp_path / "c")
+    assert isinstance(resumed, Comparison)
+    assert [r.jobs for r in resumed.results["random"]] == [r.jobs for r in whole.results["random"]]
 
 
 def test_a_report_pairs_runs_of_equal_workloads(emu: Cli) -> None:
