@@ -171,7 +171,7 @@ def _read_choice(key: Key, value: Any) -> str:
 
 KINDS = {
     "names": Kind("", 'text, or a list: `"hawk"`, `["hawk", "eagle"]`', _read_names),
-    "path": Kind("", 'text: `"homogeneous"`, `"clusters/mine.toml"`', _read_text),
+    "path": Kind("", 'text: `"homogeneous"`, `"mixed.toml"`', _read_text),
     "workload": Kind("", 'text: `"yahoo"`, `"traces/YH1_sub.tr"`', _read_workload),
     "text": Kind("", "text", _read_text),
     "integer": Kind("", "whole number", _read_integer),
