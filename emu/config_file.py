@@ -138,7 +138,8 @@ def as_toml(name: str, value: Any) -> Any:
         text = f"{value / 1e9:g} Gbps"
         return text if parse_bandwidth(text, name) == value else f"{value!r} bps"
     if kind == "names":
-        return str(value[0]) if len(value) == 1 else [str(v) for v in value]
+        names = [str(v) for v in value]
+        return names if len(names) > 1 or "," in names[0] else names[0]  # text is divided at commas
     return str(value) if kind in ("path", "workload") else value
 
 

@@ -205,10 +205,10 @@ def _schedulers(whole: Config, given: Given) -> list[Scheduler]:
 
 def _under_their_names(given: Given, schedulers: Sequence[Scheduler]) -> Given:
     """Return the axis of schedulers, objects under the names that tell them apart: a point sees but one of them."""
-    from actors.schedulers.variants import variant
+    from actors.schedulers.variants import Variant
 
     pairs = zip(given.value, schedulers, strict=True)
-    return given._replace(value=[variant(v, name=s.name) if s.is_object else v for v, s in pairs])
+    return given._replace(value=[Variant(v, {}, s.name) if s.is_object else v for v, s in pairs])
 
 
 def _check_parameters(whole: Config, schedulers: list[Scheduler], axes: Mapping[str, Given]) -> None:

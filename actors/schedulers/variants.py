@@ -41,11 +41,18 @@ def variant(scheduler: Any, /, name: str = "", **settings: Any) -> Variant:
     **settings
         Values of some of its parameters; ``--set`` and ``parameters`` do not change them.
 
+    Raises
+    ------
+    InputError
+        The name is none that a configuration file could hold. Settings are looked at when the scheduler is.
+
     Examples
     --------
     >>> variant("eagle", slack=2)
     Variant(scheduler='eagle', settings={'slack': 2}, name='')
     """
+    if set(name) & set(".,@"):
+        raise InputError(f"variant: the name {name!r} has one of . , @")
     return Variant(scheduler, settings, name)
 
 

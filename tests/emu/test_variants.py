@@ -13,6 +13,7 @@ import pytest
 from sweep_grids import write
 
 import emu as emu_package
+from emu.comparison import Comparison
 from emu.config import layer_from_arguments, layer_from_set, resolve
 from emu.config_file import layer_from_file
 from emu.plan import Plan, prepare
@@ -45,6 +46,14 @@ class LL:
 
     def place(self, job: Any, nodes: Any) -> Any:
         return [i % self.k for i in range(job.num_tasks)]
+
+
+class Worded(LL):
+    """With a text, too."""
+
+    def __init__(self, words: str = "none", share: float = 2.5):
+        super().__init__()
+        self.words, self.share = words, share
 
 
 def plan_of(scheduler: Any, *sets: str, **more: Any) -> Plan:
@@ -118,6 +127,7 @@ def test_in_python_they_are_objects_of_their_own() -> None:
         [emu_package.variant("eagle@slack=2", sticky=False), emu_package.variant(LL, k=3), LL],
         [LL(4), LL(2)],
         [LL(4)],
+        [Worded("a, b")],
     ],
     ids=str,
 )
@@ -215,6 +225,38 @@ def test_objects_with_other_parameters_are_told_apart(workload: JobWorkload, tmp
     assert not alone.jobs.equals(compared.results["LL(k=2)"][0].jobs)
     with pytest.raises(InputError, match=r"^scheduler: 'LL\(k=4\)' is there twice"):
         emu_package.compare([LL(4), LL(4)], workload, 20, in_process=True)
+
+
+def test_a_comparison_of_objects_goes_on(
+    workload: JobWorkload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from emu import comparison
+
+    execute = comparison.execute
+
+    def interrupted(plan: Plan, index: int, *rest: Any) -> Any:
+        if index == 1:
+            raise KeyboardInterrupt
+        return execute(plan, index, *rest)
+
+    monkeypatch.setattr(comparison, "execute", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        emu_package.compare([LL(2), LL(4)], workload, 20, in_process=True, out=tmp_path / "c")
+    monkeypatch.setattr(comparison, "execute", execute)
+    with pytest.raises(InputError, match=r"was an object of a Python program"):
+        emu_package.resume(tmp_path / "c")
+    with pytest.raises(InputError, match=r"no scheduler 'LL\(k=4\)' in this run"):
+        emu_package.resume(tmp_path / "c", scheduler=[LL(2), LL(5)])
+    resumed = emu_package.resume(tmp_path / "c", scheduler=[LL(2), LL(4)])
+    alone = emu_package.run(LL(4), workload, 20, in_process=True)
+    assert isinstance(resumed, Comparison)
+    assert resumed.results["LL(k=4)"][0].jobs.equals(alone.jobs)
+
+
+@pytest.mark.parametrize("name", ["a.b", "a,b", "a@b"])
+def test_names_that_a_file_could_not_hold_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=f"variant: the name '{name}' has one of"):
+        emu_package.variant("eagle", name=name)
 
 
 def test_a_sweep_takes_objects(workload: JobWorkload, tmp_path: Path) -> None:
