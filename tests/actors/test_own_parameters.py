@@ -236,7 +236,9 @@ def test_a_class_in_a_file_with_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["eagle@slack=2", variant("eagle", name="mild", slack=2), variant(Own, k=3), Own(4)], ids=str
+    "given",
+    ["eagle@slack=2", variant("eagle", name="mild", slack=2), variant(Own, k=3), Own(4)],
+    ids=["text", "named", "class", "object"],
 )
 def test_they_travel(given: str | Variant) -> None:
     found = find_scheduler(given)

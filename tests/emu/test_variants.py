@@ -129,7 +129,7 @@ def test_in_python_they_are_objects_of_their_own() -> None:
         [LL(4)],
         [Worded("a, b")],
     ],
-    ids=str,
+    ids=["text", "one", "named", "nested", "objects", "object", "comma"],
 )
 def test_what_is_written_makes_them_again(schedulers: Any, tmp_path: Path) -> None:
     plan = plan_of(schedulers, variants={"mild-too": {"scheduler": "eagle", "slack": "1.5"}})
@@ -301,7 +301,9 @@ def test_frames_are_workloads() -> None:
     assert len({id(run.plan.source) for run in prepare_sweep(source).runs}) == 1
 
 
-@pytest.mark.parametrize("wrong", [[1, 2], {"a": 1}, 3, pd.Series([1])], ids=str)
+@pytest.mark.parametrize(
+    "wrong", [[1, 2], {"a": 1}, 3, pd.Series([1])], ids=["list", "dict", "number", "series"]
+)
 def test_what_is_no_workload_is_refused(wrong: Any) -> None:
     with pytest.raises(InputError, match=r"^workload: a \w+ is no workload; want a generator's name, a path"):
         emu_package.run("random", wrong, 2)
