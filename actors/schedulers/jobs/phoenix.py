@@ -87,7 +87,7 @@ from actors.schedulers.jobs.phoenix_monitor import (
     on_reports,
     series_of,
 )
-from actors.schedulers.jobs.probing import FIRST_ROUND, draw_nodes, probes_of
+from actors.schedulers.jobs.probing import FIRST_ROUND, draw_nodes, probes_of, shuffle_nodes
 from actors.schedulers.jobs.spreading import NODE_0, settle_rack
 from actors.schedulers.policy import Parameter, Scheduler
 from workloads.errors import InputError
@@ -113,7 +113,8 @@ class State(NamedTuple):
     eagle: eagle.State  # its scratch space for drawn nodes is wide enough for all candidates
     contention: Contention
     monitor: Monitor
-    choice: np.recarray  # [most probes of a job] CHOICE, scratch: a heap of the nodes considered
+    choice: np.recarray  # [most probes of a job] CHOICE, scratch: the nodes that are probed
+    trial: np.recarray  # the same at a level that is tried
     candidates: int  # nodes drawn for each probe of a job that asks for a contended resource
     admission: int  # 1: that there are any
     negotiate: int  # 1: soft constraints may be dropped
@@ -127,7 +128,7 @@ def on_arrival(w, p, t, me, job):
         return
     tasks = next_arrival(w, me, job)
     was_relaxed = is_relaxed(w, job)
-    count, wait = choose_nodes(w, p, job, tasks)
+    count, wait = choose_nodes(w, p, job, tasks, p.choice)
     if p.negotiate == 1:
         count = negotiate(w, p, job, tasks, count, wait)
         if is_relaxed(w, job) and not was_relaxed:
@@ -148,50 +149,60 @@ def is_contended(w, p, job):
 
 
 @compiled
-def choose_nodes(w, p, job, tasks):
-    """Draw candidates, and put those where tasks should wait least into `p.choice`; returns their number and mean wait.
+def choose_nodes(w, p, job, tasks, choice):
+    """Draw candidates, and put those where tasks should wait least into `choice`; returns their number and mean wait.
 
     The draws are the same for every level of the job: it is probed for at one of them only. Among equals those drawn
-    first are taken.
+    first are taken. A node that is known to be down is the last choice, and counts for the mean if all of them are.
     """
     settle_rack(w, job, NODE_0)
-    probing, choice = p.eagle.probing, p.choice
-    nodes, count = eligible_count(w, job), probes_of(p.eagle.probing, tasks)
+    probing = p.eagle.probing
+    nodes, count = eligible_count(w, job), probes_of(probing, tasks)
     if placement_of(w, job) & OVER_NODES != 0:
         count = min(count, nodes)
     drawn = max(min(count * p.candidates, nodes), count)
     draw_nodes(w, probing, job, drawn)
+    if drawn > count:
+        shuffle_nodes(w, probing, job, drawn)
     for i in range(drawn):
         node = probing.nodes[i]
         wait = DOWN if is_known_down(w, node) else p.monitor.wait[node]
         if i < count:
-            choice.wait[i], choice.node[i] = wait, node
+            choice.wait[i], choice.node[i] = wait, i  # of equals the one drawn last is the worst
             if i == count - 1:
                 for j in range(count // 2 - 1, -1, -1):
                     sink_worse(choice, j, count)
         elif wait < choice.wait[0]:
-            choice.wait[0], choice.node[0] = wait, node
+            choice.wait[0], choice.node[0] = wait, i
             sink_worse(choice, 0, count)
-    total = 0.0
+    total, up = 0.0, 0
     for i in range(count):
-        total += choice.wait[i]
-    return count, total / count
+        choice.node[i] = probing.nodes[choice.node[i]]
+        if choice.wait[i] < DOWN:
+            total, up = total + choice.wait[i], up + 1
+    return count, total / up if up > 0 else float(DOWN)
 
 
 @compiled
 def negotiate(w, p, job, tasks, count, wait):
-    """Drop soft constraints, the cheapest first, while that is worth its price; returns the number of probes."""
+    """Drop soft constraints, the cheapest first, while that is worth its price; returns the number of probes.
+
+    What was chosen at a level, its rack too, holds until a further level is found better.
+    """
     eligible, level = w.eligible, w.eligible.jobs.level[job]
     end = eligible.first_level[eligible.set_of_job[job] + 1]
     while level + 1 < end:
         longer = (eligible.factor[level + 1] - eligible.factor[level]) * w.work.estimate[job]
+        rack = eligible.jobs.rack[job]
         set_level(w, job, level + 1)
-        next_count, next_wait = choose_nodes(w, p, job, tasks)
+        next_count, next_wait = choose_nodes(w, p, job, tasks, p.trial)
         if wait <= next_wait + longer:
+            eligible.jobs.rack[job] = rack
             set_level(w, job, level)
-            choose_nodes(w, p, job, tasks)
             break
         level, count, wait = level + 1, next_count, next_wait
+        for i in range(count):
+            p.choice.node[i] = p.trial.node[i]
     return count
 
 
@@ -289,6 +300,7 @@ def build(setting, released=False):
         base._replace(probing=probing),
         contention,
         monitor,
+        records(CHOICE, probes),
         records(CHOICE, probes),
         candidates,
         int(p.get("admission", False)),
