@@ -3,8 +3,9 @@
 All that `eagle-c` does, and:
 
 1. Heartbeats: every `heartbeat_s` each node that has something new reports how long a task is expected to wait there,
-   by the Pollaczek-Khinchin formula of an M/G/1 queue from the tasks that it has run lately
-   (actors/nodes/queueing.py), and how many queued entries of short jobs ask for each constrained resource.
+   not at all while a slot is idle and else by the Pollaczek-Khinchin formula of an M/G/1 queue from the tasks that it
+   has run lately (actors/nodes/queueing.py), and how many queued entries of short jobs ask for each constrained
+   resource.
 2. CRV: a monitor makes of that the Constraint Resource Vector, for each resource demand over supply, and shares it with
    all nodes and schedulers (actors/schedulers/jobs/phoenix_monitor.py).
 3. Reordering (`reorder`): where an entry in a node's queue asks for a resource whose CRV is above `crv_threshold`, the
@@ -13,8 +14,9 @@ All that `eagle-c` does, and:
    is, as in Eagle (actors/nodes/contention.py).
 4. Admission, when a short job arrives that asks for a resource whose CRV is above the threshold. `admission`: its
    scheduler draws `candidates` times as many nodes as it sends probes, and probes those where a task is expected to
-   wait least. `negotiate`: it does without the cheapest soft constraint as long as the expected wait, the mean over the
-   nodes that it would probe, is longer than that without the constraint and what the tasks take longer then.
+   wait least, among equals those drawn first. `negotiate`: it does without the cheapest soft constraint as long as the
+   expected wait, the mean over the nodes that it would probe and that are up, is longer than that without the
+   constraint and what the tasks take longer then.
 
 `phoenix-released` is what the authors' public simulator does instead: the CRV is a table of fixed weights, every queue
 is served by it while more than `load_gate` of the cluster's slots are busy at a heartbeat, first come first served
@@ -23,9 +25,13 @@ among equals and up to the first long entry, and there is no admission. Long job
 **Deviations from the paper.** Of the paper we have the abstract and the first sections. The mechanisms are named there;
 where the authors' simulator has no rules for them, the rules are our reading: all of step 4, the threshold, the window,
 and both orders. The default is the order, and the threshold, that did least harm in our measurements (docs/results.md).
-The authors' simulator measures waiting times and does nothing with them. `phoenix-released` has its rules without its
-defects: every job has its probes, retries heed constraints, jobs without constraints have no weight, and the shortest
-remaining job is the shortest.
+The paper has estimated waiting times reorder queues, too; here queues go by the CRV and remaining work alone, and
+expected waits decide on probes and soft constraints. The text that we have gives no rule for it, and within one queue
+E[W] is the same for all entries; what it is of a resource the text does not say. The authors' simulator measures
+waiting times and does nothing with them. `phoenix-released` has its rules without its defects: every job has its
+probes, retries respect constraints, jobs without constraints have no weight, and the shortest remaining job is the
+shortest. Its weights are those of the simulator, where an instruction set has 2.0; Table II of the paper has 2.03. They
+are compared and never added, and both are the greatest, so that no schedule depends on it.
 
 References: Phoenix: A Constraint-aware Scheduler for Heterogeneous Datacenters, ICDCS 2017
 """
@@ -94,7 +100,8 @@ from workloads.errors import InputError
 
 DOWN = np.int64(1) << 61  # ns: how long a task waits at a node that is known to be down
 
-# The weights of the authors' simulator: the relative slowdown of jobs with such a constraint (paper, Table II).
+# The weights of the authors' simulator: the relative slowdown of jobs with such a constraint. Table II of the paper has
+# the same figures with two digits behind the point, but 2.03 for the instruction set.
 WEIGHTS = {
     "isa": 2.0,
     "cpus": 1.966,
