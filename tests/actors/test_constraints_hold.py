@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from actors.hosting.windows import emulate_here
 from actors.schedulers.policy import needs_global_view
-from actors.setting import Dynamics, Network, Setting
+from actors.setting import Dynamics, Estimates, Network, Setting
 from clusters.cluster import Cluster, build_cluster
 from clusters.matching import drop_infeasible
 from clusters.schema import encode_texts
@@ -153,6 +153,7 @@ def settings_of(draw: st.DrawFn, scheduler: str) -> Setting:
         cutoff_s=100.0 if crowd else draw(st.sampled_from([0.0, 4.0, 100.0])),
         long_partition=draw(st.sampled_from([1.0, 0.7, 0.5])),
         network=Network(0.0005) if crowd else draw(NETWORKS),
+        estimates=draw(st.sampled_from([Estimates(), Estimates("random", 1.0)])),
         dynamics=dynamics,
         machine_speed=draw(st.booleans()),
         seed=draw(st.integers(0, 2**31)),
