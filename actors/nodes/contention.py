@@ -61,7 +61,7 @@ class Contention(NamedTuple):
     more: (
         np.ndarray
     )  # [2, R] likewise: entries that ask for a resource, and their scarcity, more than was told before
-    reorder: int  # 1: nodes heed the CRV
+    reorder: int  # 1: nodes serve their queues by the CRV
     weighted: int  # 1: by remaining work over CRV
     static: int  # 1: by weights that never change, first come first served among equals; all queues, where they count
     shortest_first: int  # 1: where it does not, the shortest remaining job goes first

@@ -74,15 +74,15 @@ def test_without_constraints_it_is_its_twin(scheduler: str, twin: str) -> None:
 
 
 @pytest.mark.parametrize(("scheduler", "twin"), TWINS.items())
-def test_the_twin_does_not_heed_them(scheduler: str, twin: str) -> None:
+def test_the_twin_ignores_them(scheduler: str, twin: str) -> None:
     workload = mixed_workload(40, seed=2)
     plain, asking = (
         setting_of(twin, made, mixed_cluster(), long_partition=0.7)
         for made in (workload, constrained(workload, *SETS))
     )
-    heeding = dataclasses.replace(asking, scheduler=setting_of(scheduler, workload, 1).scheduler)
+    aware = dataclasses.replace(asking, scheduler=setting_of(scheduler, workload, 1).scheduler)
     assert digest(run_setting(asking, OBSERVED)) == digest(run_setting(plain, OBSERVED))
-    assert digest(run_setting(heeding, OBSERVED)) != digest(run_setting(plain, OBSERVED))
+    assert digest(run_setting(aware, OBSERVED)) != digest(run_setting(plain, OBSERVED))
 
 
 # Mistakes of a simulator with constraints that is public: none of them is made here.
@@ -123,8 +123,8 @@ def test_jobs_without_constraints_are_probed_for_as_ever(scheduler: str) -> None
     # The first job has none, and arrives at an empty cluster: it runs as if the other had none.
     workload = make_workload("two", [0, 50], [3, 3], [1.0] * 6)
     asking = with_constraints(workload, [parse_constraint_set("cores >= 8")], [-1, 0])
-    plain, heeding = (columns(emulate_small(scheduler, w, mixed_cluster())) for w in (workload, asking))
-    for one, other in zip(plain, heeding, strict=True):
+    plain, aware = (columns(emulate_small(scheduler, w, mixed_cluster())) for w in (workload, asking))
+    for one, other in zip(plain, aware, strict=True):
         assert np.array_equal(one[:3], other[:3])
 
 

@@ -181,7 +181,7 @@ def test_what_is_asked_for_is_forgotten_when_it_is_served() -> None:
     assert outcome.series["crv"][asked] == pytest.approx(crv[asked])
 
 
-def test_a_report_of_a_nodes_earlier_life_is_not_heeded() -> None:
+def test_a_report_of_a_nodes_earlier_life_is_ignored() -> None:
     # Two of the three nodes run jobs of 20 s, behind which others wait, when they report at 5. They fail right then
     # and are back before that is known everywhere. Delays vary: in some runs a report comes after the news that its
     # node is up, empty. Nobody asks for anything at the end.
