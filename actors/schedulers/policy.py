@@ -124,7 +124,7 @@ class Scheduler:
 
     Attributes:
         hybrid: it treats short and long jobs differently, and wants a cut-off.
-        constrained: it heeds the jobs' constraints.
+        constrained: it is constraint-aware: tasks run where their jobs' constraints let them.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
             runs it then.
         updatable: it heeds updates of coflows that are under way: "always", or with which value of a parameter,
@@ -191,9 +191,9 @@ class Scheduler:
         return self.remade or (_by_name, (self.name,))
 
 
-def heeding(scheduler: Scheduler, name: str) -> Scheduler:
-    """The same policy where it heeds the jobs' constraints, under a name of its own."""
-    return replace(scheduler, name=name, title=f"{scheduler.title}; heeds constraints", constrained=True)
+def constraint_aware(scheduler: Scheduler, name: str) -> Scheduler:
+    """The same policy where it respects the jobs' constraints, under a name of its own."""
+    return replace(scheduler, name=name, title=f"{scheduler.title}; constraint-aware", constrained=True)
 
 
 def _by_name(name: str) -> Scheduler:
