@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from emu import run_directory as rd
 from emu.config import Given, Place, flatten, read_value
 from emu.keys import BY_NAME, PARAMETERS
 from emu.results import Result
@@ -22,6 +23,7 @@ NO_AXES = (
     "output",
     "timeline",
     "tolerance",
+    "variants",
 )
 """Keys, and tables of keys, in which runs may differ that are compared; of others' seeds see `_is_axis`."""
 OF_THE_WORKLOAD = ("short_cutoff", "long_partition")
@@ -74,14 +76,14 @@ def group_runs(runs: Sequence[Result]) -> list[Group]:
     Schedulers are compared if they have run with the same seeds, and with each seed on the same workload. Runs of a
     scheduler that are there twice stand alone.
     """
-    configs = [dict(flatten(run.manifest.get("config", {}))) for run in runs]
+    configs = [_config_of(run) for run in runs]
     shared = _shared(runs, configs)
     names, own = _variants(runs, configs)
     keys = [
         (
             run.family,
             run.summary["workload"],
-            run.summary["nodes"],
+            config.get("nodes", run.summary["nodes"]),
             *(str(config.get(name)) for name in shared),
         )
         for run, config in zip(runs, configs, strict=True)
@@ -112,6 +114,14 @@ def axes_of(groups: Sequence[Group]) -> list[Axis]:
             for label, value in values.items():
                 found.setdefault((label, True), []).append(value)
     return [Axis(label, _in_order(values), is_own) for (label, is_own), values in found.items()]
+
+
+def _config_of(run: Result) -> dict[str, Any]:
+    """Return the keys of a run; of nodes that a load picked, which differ from seed to seed, the load."""
+    config = dict(flatten(run.manifest.get("config", {})))
+    if rd.NODES_FOR_LOAD in run.manifest:
+        config |= {"nodes": None, "load": run.manifest[rd.NODES_FOR_LOAD]}
+    return config
 
 
 def _shared(runs: Sequence[Result], configs: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -23,6 +23,7 @@ from emu.coflow_metrics import BINS, GROUPS, LATE_SHARE, part_of
 from emu.job_comparison import columns_told, shares_cells, shares_told
 from emu.measures import DEFAULT, Measure
 from emu.paired import SHARES, Row, Runs, Tolerance, tolerance_of
+from emu.seeds import summary_alike, summary_head
 from emu.tables import TIMES, align, counted_told, number, percent, ratio, statistics_cells, with_error
 from workloads.units import format_duration
 
@@ -166,8 +167,6 @@ def jobs_told(first: str) -> str:
 
 def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFAULT) -> str:
     """Return the summary of a run, or of the runs of several seeds, as text."""
-    seeds = summary.get("seeds")
-    seed = f"seeds {seeds[0]} to {seeds[-1]}, means ± 95 %" if seeds else f"seed {summary['seed']}"
     coflows, engine = summary["coflows"], summary["engine"]
     intervals = summary.get("confidence_95", {}).get("coflows", {})
     rows = [[f"{columns_told(columns, 'coflow')}", "coflows", *(m.name for m in columns)]]
@@ -175,7 +174,7 @@ def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFA
         if part := part_of(coflows, group):
             cells = statistics_cells(part, part_of(intervals, group), columns)
             rows.append([f"  {group_title(group)}", *cells])
-    lines = [f"{summary['scheduler']} on {summary['workload']}, {summary['nodes']:,} ports, {seed}", ""]
+    lines = [summary_head(summary), ""]
     lines += [*align(rows), "", ", ".join(f"{name} {value}" for name, value in facts_of(summary).items())]
     lines.append(
         f"{engine['flows']:,.0f} flows, {engine['events']:,.0f} events "
@@ -184,7 +183,7 @@ def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFA
     lines += summary.get(BOTTLENECKS, [])
     if told := counted_told(summary.get("counters", {})):
         lines.append(", ".join(f"{name} {value}" for name, value in told.items()))
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + summary_alike(summary)
 
 
 def facts_of(summary: Mapping[str, Any]) -> dict[str, str]:

@@ -285,26 +285,34 @@ def confidence_95(values: Sequence[float]) -> tuple[float, float]:
     return float(data.mean()), half
 
 
-_BY_SEED = ("engine", "counters", "decision_latency", "sustained_tasks_per_s", "schedulers", "utilisation",
-            "coordinator", "windows", "live")  # fmt: skip
+_BY_SEED = ("offered_load", "engine", "counters", "decision_latency", "sustained_tasks_per_s", "schedulers",
+            "utilisation", "coordinator", "windows", "live")  # fmt: skip
 """Parts of a summary that differ from seed to seed, beside those of jobs or coflows."""
 
 
 def summarise_seeds(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return one summary of the runs of several seeds.
 
-    It has the keys of a run's summary. Figures are means over the seeds, ``seed`` is the first and ``seeds`` holds
-    all; ``confidence_95`` has ``[low, high]`` for each mean of ``jobs``, or ``coflows``. A part that not all runs have
-    is left out; what any seed of ``live`` was, such as overloaded, all are.
+    It has the keys of a run's summary. Figures are means over the seeds, ``seed`` is the first, ``seeds`` holds all
+    and ``varied`` what they vary; ``confidence_95`` has ``[low, high]`` for each mean of ``jobs``, or ``coflows``.
+    Where all runs gave the same, ``alike`` is true and there are no intervals. A part that not all runs have is left
+    out; what any seed of ``live`` was, such as overloaded, all are.
     """
+    from emu.seeds import are_alike, varied
+
     first = summaries[0]
     family = COFLOWS if COFLOWS in first else JOBS
     means, intervals = _means([s[family] for s in summaries])
+    alike = are_alike(summaries)
+    sizes = [s.get("nodes") for s in summaries]
     told = {
-        **{k: v for k, v in first.items() if k not in (family, BOTTLENECKS, *_BY_SEED)},
+        **{k: v for k, v in first.items() if k not in (family, BOTTLENECKS, "drawn", *_BY_SEED)},
         "seeds": [s["seed"] for s in summaries],
+        "varied": varied(summaries),
+        **({"alike": True} if alike else {}),
+        **({"nodes_by_seed": sizes} if len(set(sizes)) > 1 else {}),
         family: means,
-        "confidence_95": {family: intervals},
+        "confidence_95": {family: {} if alike else intervals},
     }
     told |= _means([_numbers({name: s[name] for name in _BY_SEED if name in s}) for s in summaries])[0]
     if "live" in told:

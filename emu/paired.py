@@ -30,7 +30,7 @@ DELAYS = 20
 """Network delays that a difference must exceed to be more than a matter of messages: Hawk's ten attempts to steal take
 as many, and no scheduler here sends more one after another for a task."""
 BEST_WITHIN = 0.01
-"""What is as good as the best, where a single seed tells nothing of chance."""
+"""What is as good as the best, where a single seed, or seeds that all gave the same, tell nothing of chance."""
 
 
 class Tolerance(NamedTuple):
@@ -187,7 +187,8 @@ def best_of(values: Mapping[str, Sequence[float]], tolerance: Tolerance | None =
     """Return those with the least mean, and those that are as good; none where all are.
 
     Of several seeds, one is as good as the least if the 95 % interval of the differences, seed by seed, reaches the
-    tolerance. With one seed, if it is within the tolerance or `BEST_WITHIN` of the least.
+    tolerance. With one seed, or where all give the same difference, if it is within the tolerance or `BEST_WITHIN` of
+    the least.
 
     Parameters
     ----------
@@ -201,11 +202,10 @@ def best_of(values: Mapping[str, Sequence[float]], tolerance: Tolerance | None =
         return frozenset()
     least = min(known.values(), key=lambda own: float(own.mean()))
     allowed = float((tolerance or Tolerance(0.0)).of(least.mean(), least.mean()))
-    if len(least) == 1:
-        allowed = max(allowed, BEST_WITHIN * abs(float(least[0])))
+    untold = max(allowed, BEST_WITHIN * abs(float(least.mean())))
     good = set()
     for name, own in known.items():
         mean, half = confidence_95((own - least).tolist())
-        if mean - (half if math.isfinite(half) else 0.0) <= allowed:
+        if (mean - half <= allowed) if half > 0 else (mean <= untold):
             good.add(name)
     return frozenset(good) if len(good) < len(values) else frozenset()

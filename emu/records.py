@@ -21,7 +21,8 @@ HEAD = ("scheduler", "baseline", "group", "metric", "statistic", "value", "half_
 """Columns of a CSV file, and after them ``seeds``; a sweep's axes stand before them."""
 NESTED = (*SIDES, "by_constraint", "bins")
 """Keys of the ``jobs`` or ``coflows`` part of a summary below which there are groups."""
-OUTSIDE = ("seed", "seeds", "nodes", "confidence_95", "ratios", *SHARES, "improved", "speedup")
+OUTSIDE = ("seed", "seeds", "drawn", "nodes", "resample_block_s", "confidence_95", "ratios", *SHARES, "improved",
+           "speedup")  # fmt: skip
 """Keys of a summary that are no figures of a run, or that have columns of their own."""
 
 

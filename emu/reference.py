@@ -66,10 +66,15 @@ they are an error. Relative paths in a file are looked for beside the file first
 _RESULTS = """\
 # Results
 
-A run directory holds `config.toml` (all that is needed to run it again), `manifest.json` (resolved
-configuration, versions, sha256 of inputs and results, and a status: `running`, `finished`, `interrupted` or
-`failed`), `summary.json`, and the tables below as Parquet files. Units and meanings are in the files' schema
-metadata too.
+A run directory holds `config.toml` (all that is needed to run it again: every key, parameter and option of a
+generator as it held, so that no later default changes a rerun), `manifest.json` (resolved configuration, versions,
+sha256 of inputs and results, a status: `running`, `finished`, `interrupted` or `failed`, and the record),
+`summary.json`, and the tables below as Parquet files. Units and meanings are in the files' schema metadata too.
+
+The `record` of the manifest is for citing a run: the `date` on which it was begun (UTC), the `host`, the words of
+the `command` (in Python there is none), and where Emu runs from a git checkout its `source`: the `commit`, and
+`modified`, whether the source differs from it. It decides nothing: runs are the same whatever their records say.
+
 `emu compare` lays runs out as `scheduler=NAME/seed=S/`, `emu run --seeds N` as `seed=S/`; above them lie a
 `summary.json` and a [`comparison.csv`](#comparisoncsv) of all.
 
@@ -83,6 +88,10 @@ _SUMMARY = """\
 | key | meaning |
 |---|---|
 | `scheduler`, `workload`, `nodes`, `seed`, `clock` | what was run |
+| `policy` | the scheduler's name without the settings of a variant |
+| `drawn` | what was drawn, `workload`, `constraints` and `scheduler`, and with which seed; a workload from a \
+file is not drawn |
+| `resample_block_s` | length of the blocks of a trace that was resampled |
 | `jobs.all`, `jobs.short`, `jobs.long` | `count`, `mean`, `p50`, `p90`, `p95`, `p99`, `p99.9` and `max` of jct_s in \
 seconds, of the jobs that finished; percentiles are linear; a class without jobs is absent |
 | `jobs.<class>.wait`, `.slowdown`, `.bounded_slowdown` | the same of wait_s, the queueing delay, of the jobs that \
@@ -123,8 +132,10 @@ many messages were delayed (`delayed_messages`) and by how much (`delayed_mean_s
 
 Jobs that arrive within `warmup` of the first are left out of everything in `jobs` but the makespan.
 
-With several seeds, figures are means over the seeds, `seed` is the first, `seeds` holds all, and
-`confidence_95.jobs` has `[low, high]` for each mean: Student's t with n - 1 degrees of freedom.
+With several seeds, figures are means over the seeds, `seed` is the first, `seeds` holds all, `varied` says which of
+what is drawn they vary ([seeds](../sweeps.md#seeds)), and `confidence_95.jobs` has `[low, high]` for each mean:
+Student's t with n - 1 degrees of freedom. Where every seed gave the same, `alike` is true and there are no
+intervals; `nodes_by_seed` is there where a load picks another number of nodes for each.
 
 ## Bounded slowdown
 
@@ -138,7 +149,7 @@ Practice in Parallel Job Scheduling, JSSPP 1997).
 Jobs with one kind of constraint and jobs with none are different jobs, so `slowdown_vs_unconstrained` is no exact
 answer: it takes the jobs' lengths out, and leaves their mix and chance. Totals are compared, and not means of
 slowdowns, since those hang on the shortest jobs. The exact twin of a constrained job is the same job where constraints
-are not heeded, and a comparison has both:
+are ignored, and a comparison has both:
 
 ```bash
 emu workload constrain yahoo constrained
@@ -162,7 +173,7 @@ _COFLOW_SUMMARY = """\
 
 | key | meaning |
 |---|---|
-| `scheduler`, `workload`, `seed`, `clock`; `nodes` | what was run; the number of ports |
+| `scheduler`, `policy`, `workload`, `seed`, `drawn`, `clock`; `nodes` | what was run; the number of ports |
 | `coflows.count`, `.mean`, `.p50`, `.p90`, `.p95`, `.p99`, `.p99.9`, `.max` | of cct_s in seconds, of the coflows \
 that finished; percentiles are linear |
 | `coflows.wait`, `coflows.slowdown` | the same of the time until the first flow began, and of slowdown |
@@ -233,8 +244,8 @@ or worse, by that; those that finished under neither are left out.
 
 **Bold** in a report is the best figure, and what is as good. With several seeds that is what differs from it by no
 more than chance: the 95 % interval of the differences, seed by seed (a paired t-test, without a correction for
-several schedulers), reaches what is called equal. With one seed it is what is within {best} of it. Where all are
-as good, none is bold.
+several schedulers), reaches what is called equal. With one seed, or where no seed makes a difference, it is what is
+within {best} of it. Where all are as good, none is bold.
 
 **Digits** are those that the interval allows: it is rounded to one or two digits as the Particle Data Group does it,
 and the figure to the same place. Ratios below a tenth are shown as one over their inverse, 1/21.4 for 0.0467.

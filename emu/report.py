@@ -31,6 +31,7 @@ from emu.report_sections import (
     waits_section,
 )
 from emu.results import Result, read_result
+from emu.seeds import alike_note, head_of
 from emu.tables import TIMES, counted_told, counter_text, job_facts, number, ratio, times_told, with_error
 from workloads.errors import InputError
 from workloads.units import format_duration
@@ -130,17 +131,17 @@ def _group_section(group: Group) -> list[str]:
     results = group.results
     first = next(iter(results.values()))[0]
     warmup_s = _warmup(first)
-    seeds = [r.summary["seed"] for r in next(iter(results.values()))]
-    seed = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds, means ± 95 %"
-    nodes = "ports" if first.family == COFLOWS else "nodes"
+    of_runs = {name: [r.summary for r in runs] for name, runs in results.items()}
     axes = [
         f"{label} {value_text(label, value)}" for label, value in group.at.items() if label not in IN_HEADINGS
     ]
-    heading = ", ".join([f"{first.summary['workload']} on {first.summary['nodes']:,} {nodes}", *axes, seed])
     summaries = [{**_summary(runs), "scheduler": name} for name, runs in results.items()]
+    heading = head_of(next(iter(of_runs.values())), axes)
     parts = [f"<h2>{text(heading)}</h2>", *bottleneck_notes(summaries)]
+    if alike := alike_note(of_runs).strip():
+        parts.append(note(alike))
     if len(results) > 1:
-        parts.append(f"<p>{text(BEST_TOLD[len(seeds) > 1])}</p>")
+        parts.append(f"<p>{text(BEST_TOLD[len(next(iter(of_runs.values()))) > 1])}</p>")
     parts += (coflow_section if first.family == COFLOWS else _job_section)(results, warmup_s)
     parts += reasons_section(summaries)
     if len(results) > 1:

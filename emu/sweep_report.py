@@ -20,6 +20,7 @@ from emu.paired import Row, Tolerance, tolerance_of
 from emu.reasons import render_bottlenecks, render_reasons
 from emu.records import compared, tidy
 from emu.results import Result, read_result
+from emu.seeds import alike_note, head_of
 
 REASONS = ("decision_latency", "schedulers", "coordinator", "utilisation", "bottlenecks")
 """Parts of a summary that tell why."""
@@ -59,8 +60,8 @@ class Compared:
         Within which completion times are called equal.
     head : str
         What was run.
-    left_out : str
-        Which seeds are in no pair, if any.
+    notes : str
+        Lines below the table: which schedulers gave the same with every seed, which seeds are in no pair.
     """
 
     group: Group
@@ -68,7 +69,7 @@ class Compared:
     rows: list[Row]
     tolerance: Tolerance
     head: str
-    left_out: str
+    notes: str
 
 
 def group_points(grid: Grid, done: Sequence[tuple[Point, Path]]) -> list[Group]:
@@ -101,15 +102,18 @@ def compare_groups(groups: Sequence[Group], grid: Grid) -> Iterator[Compared]:
         rows = list(compare(paired, warmup_s)) if common else []
         every = sorted(set().union(*(set(runs) for runs in results.values())))
         lost = [str(seed) for seed in every if seed not in common]
-        left_out = f"seeds without a run of every scheduler are left out: {', '.join(lost)}" if lost else ""
+        of_runs = {name: [r.summary for r in runs] for name, runs in paired.items()}
+        notes = alike_note(of_runs) if common else ""
+        if lost:
+            notes += f"seeds without a run of every scheduler are left out: {', '.join(lost)}\n"
+        first = next(iter(results.values()))
+        head = _head(group, grid, next(iter(of_runs.values())) or [r.summary for r in first.values()])
         tolerance = tolerance_of({name: list(runs.values()) for name, runs in results.items()})
-        head = _head(group, grid, summaries, sorted(common))
-        yield Compared(group, summaries, rows, tolerance, head, left_out)
+        yield Compared(group, summaries, rows, tolerance, head, notes)
 
 
 def render_group(part: Compared, columns: Sequence[str] | None = None, reasons: bool = False) -> str:
     """Return a group's figures as a table; `columns` and `reasons` are as in `emu.comparison.Comparison.to_text`."""
-    notes = f"{part.left_out}\n" if part.left_out else ""
     if not part.rows:
         return f"{part.head}: no seed has a finished run of every scheduler\n"
     of_coflows = _is_of_coflows(part.summaries)
@@ -117,7 +121,8 @@ def render_group(part: Compared, columns: Sequence[str] | None = None, reasons: 
     render = render_coflow_rows if of_coflows else render_rows
     tables = render(part.rows, part.head, part.tolerance, shown)
     summaries = [{**summary, "scheduler": name} for name, summary in part.summaries.items()]
-    return tables + (render_reasons(summaries) if reasons else "") + render_bottlenecks(summaries) + notes
+    told = render_reasons(summaries) if reasons else ""
+    return tables + told + render_bottlenecks(summaries) + part.notes
 
 
 def summary_rows(part: Compared, out: Path) -> list[dict[str, Any]]:
@@ -126,6 +131,7 @@ def summary_rows(part: Compared, out: Path) -> list[dict[str, Any]]:
     for name, summary in part.summaries.items():
         family = COFLOWS if COFLOWS in summary else JOBS
         own = [row for row in part.rows if row.scheduler == name]
+        told: dict[str, Any] = {key: summary[key] for key in ("varied", "alike", *REASONS) if key in summary}
         entries.append(
             {
                 **part.group.columns[name],
@@ -133,7 +139,7 @@ def summary_rows(part: Compared, out: Path) -> list[dict[str, Any]]:
                 "seeds": sorted(part.group.variants[name]),
                 family: summary[family],
                 "confidence_95": summary.get("confidence_95", {family: {}}),
-                **{key: summary[key] for key in REASONS if key in summary},
+                **told,
                 **(compared(own, part.rows[0].scheduler) if own else {}),
                 "paths": [run.relative_to(out).as_posix() for run in part.group.variants[name].values()],
             }
@@ -186,11 +192,8 @@ def _summary(results: list[Result]) -> dict[str, Any]:
     return results[0].summary if len(results) == 1 else summarise_seeds([r.summary for r in results])
 
 
-def _head(group: Group, grid: Grid, summaries: Mapping[str, Mapping[str, Any]], seeds: list[int]) -> str:
-    first = next(iter(summaries.values()))
+def _head(group: Group, grid: Grid, runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the runs of one scheduler of a group are of: those that are compared."""
     varied = [a.label for a in grid.axes if len(a.values) > 1]
     own = [f"{k}={v}" for k, v in group.at.items() if k in varied and k not in ("nodes", "workload")]
-    text = "seed " if len(seeds) == 1 else "seeds "
-    text += ", ".join(map(str, seeds)) + (", means ± 95 %" if len(seeds) > 1 else "")
-    nodes = "ports" if COFLOWS in first else "nodes"
-    return ", ".join([f"{first['workload']} on {first['nodes']:,} {nodes}", *own, *([text] if seeds else [])])
+    return head_of(runs, own)

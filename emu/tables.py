@@ -10,6 +10,7 @@ from emu.bottlenecks import BOTTLENECKS
 from emu.keys import COFLOWS
 from emu.measures import DEFAULT, Measure
 from emu.metrics import CLASSES, SPLIT, STATISTICS, part_of
+from emu.seeds import summary_alike, summary_head
 from workloads.units import format_duration
 
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -39,7 +40,7 @@ def number(value: float | None) -> str:
 
 
 def with_error(value: float, half: float, digits: int = 5) -> str:
-    """Return ``value±half``, or only the value where there is no interval.
+    """Return ``value±half``, or only the value where there is no interval, as where all seeds gave the same.
 
     The error is rounded as the Particle Data Group does it: to two digits where it begins with 100 to 354, else to
     one. The value ends at the same place. No value has more than `digits` digits, though all before the point; where
@@ -54,10 +55,8 @@ def with_error(value: float, half: float, digits: int = 5) -> str:
     >>> with_error(592.3, 43.81), with_error(96.5937, 0.242), with_error(96.59, 0.00012)
     ('590±40', '96.59±0.24', '96.590±0.001')
     """
-    if not math.isfinite(half) or not math.isfinite(value):
+    if not (half > 0 and math.isfinite(half) and math.isfinite(value)):
         return number(value)
-    if half == 0:
-        return f"{number(value)}±0"
     lead = int(f"{half:.2e}"[:4].replace(".", ""))
     place = _exponent(half, 3) - (1 if lead <= 354 else 0)
     least = min(_exponent(value, digits) - digits + 1, 0)
@@ -92,8 +91,7 @@ def times_told(first: str) -> str:
 def _three_digits(value: float, half: float) -> str:
     if math.isfinite(half) and half > 0:
         return with_error(value, half, digits=4)
-    text = _rounded(value, _exponent(value, 3) - 2)
-    return f"{text}±0" if half == 0 else text
+    return _rounded(value, _exponent(value, 3) - 2)
 
 
 def percent(share: float, half: float = math.nan) -> str:
@@ -137,11 +135,9 @@ def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFA
         from emu import coflow_tables
 
         return coflow_tables.render_summary(summary, columns)
-    seeds = summary.get("seeds")
-    seed = f"seeds {seeds[0]} to {seeds[-1]}, means ± 95 %" if seeds else f"seed {summary['seed']}"
     jobs, engine = summary["jobs"], summary["engine"]
     intervals = summary.get("confidence_95", {}).get("jobs", {})
-    lines = [f"{summary['scheduler']} on {summary['workload']}, {summary['nodes']:,} nodes, {seed}", ""]
+    lines = [summary_head(summary), ""]
     rows = [["job completion time (s)", "jobs", *(m.name for m in columns)]]
     for name in (*CLASSES, *SPLIT):
         if part := part_of(jobs, name):
@@ -164,7 +160,7 @@ def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFA
         lines += summary.get(BOTTLENECKS, [])
     if told := counted_told(summary.get("counters", {})):
         lines.append(", ".join(f"{name} {value}" for name, value in told.items()))
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + summary_alike(summary)
 
 
 def job_facts(jobs: Mapping[str, Any]) -> dict[str, str]:
