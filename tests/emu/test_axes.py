@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweep_grids import write
 
+import emu as emu_package
 from emu.axes import Axis, axes_of, group_runs
 from emu.drawing import figure_style, fit_times, new_figure
 from emu.metrics import summarise_seeds
@@ -121,6 +122,34 @@ def test_seeds_that_follow_the_runs_seed_are_no_axis() -> None:
     }
     apart = group_runs([run_of("a", 1, workload_seed=1), run_of("a", 1, sha="1", workload_seed=2)])
     assert [group.at for group in apart] == [{"workload_seed": 1}, {"workload_seed": 2}]
+
+
+def test_nodes_that_a_load_picks_for_each_seed_are_no_axis(tmp_path: Path) -> None:
+    given = {
+        "workload": "poisson",
+        "workload_options": {"jobs": 40, "nodes": 8},
+        "load_by": "nodes",
+        "seeds": 3,
+    }
+    for load in (0.4, 0.8):
+        compared = emu_package.compare(
+            ["random", "sparrow"], load=load, in_process=True, out=tmp_path / str(load), **given
+        )
+        told = compared.summaries[0]
+        assert len(set(told["nodes_by_seed"])) > 1  # else this test shows nothing
+        loads = [run.summary["offered_load"] for run in compared.results["random"]]
+        assert told["offered_load"] == pytest.approx(np.mean(loads))
+        assert told["offered_load"] != loads[0]
+    runs = read_runs([tmp_path / "0.4"])
+    (group,) = group_runs(runs)
+    assert [len(own) for own in group.results.values()] == [3, 3]
+    (heading,) = headings(render_report(runs))
+    assert re.fullmatch(
+        r"poisson on \d+ to \d+ nodes, seeds 1 to 3 \(workload and scheduler\), means ± 95 %", heading
+    )
+    page = render_report(read_runs([tmp_path / "0.4", tmp_path / "0.8"]))
+    assert [head.split(", ")[1] for head in headings(page)] == ["load 0.4", "load 0.8"]
+    assert "Completion times against load" in page
 
 
 def test_what_is_not_the_same_workload_is_not_compared() -> None:

@@ -86,6 +86,12 @@ def test_of_several_seeds_differences_decide_and_not_overlaps() -> None:
     assert best_of({"a": a, "b": b, "d": d}, Tolerance()) == {"a", "d"}
 
 
+def test_seeds_that_make_no_difference_are_as_one_seed() -> None:
+    same = {"a": [100.0] * 3, "b": [100.9] * 3, "c": [101.1] * 3}
+    assert best_of(same) == {"a", "b"}
+    assert best_of({**same, "b": [100.9, 100.95, 100.85]}) == {"a"}  # where they do, the interval decides
+
+
 def test_rows_know_where_they_are_the_best() -> None:
     runs = {
         "a": [result_of("a", [10.0, 1.0, 20.0, 1.0])],
