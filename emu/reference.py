@@ -248,7 +248,8 @@ several schedulers), reaches what is called equal. With one seed, or where no se
 within {best} of it. Where all are as good, none is bold.
 
 **Digits** are those that the interval allows: it is rounded to one or two digits as the Particle Data Group does it,
-and the figure to the same place. Ratios below a tenth are shown as one over their inverse, 1/21.4 for 0.0467.
+and the figure to the same place. Ratios below a tenth are shown as one over their inverse, 1/21.4 for 0.0467, unless
+their error is above a quarter of them.
 
 ## comparison.csv
 

@@ -17,6 +17,8 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 NODE_HOUR_NS = 3.6e12
 LEAST_RATIO = 0.1
 """Ratios below it are shown as one over their inverse."""
+WIDEST_INVERSE = 0.25
+"""Share of a ratio above which its error is too large for that: the interval of the inverse is then far from even."""
 _ASCII = str.maketrans({TIMES: "x", "±": "~", "→": "->", "≤": "<=", "…": "...", "µ": "u"})
 
 
@@ -69,16 +71,17 @@ def with_error(value: float, half: float, digits: int = 5) -> str:
 def ratio(mean: float, half: float = math.nan) -> str:
     """Return a ratio as ``0.153×``, and below a tenth as ``1/21.4×``; nothing where there is none.
 
-    Three digits, or with an interval as many as it allows. That of an inverse is the interval over the ratio squared.
+    Three digits, or with an interval as many as it allows. That of an inverse is the interval over the ratio squared;
+    a ratio whose error is above a quarter of it is never inverted.
 
     Examples
     --------
-    >>> print(ratio(0.153), ratio(0.0467), ratio(0.0341, 8.4e-05))
-    0.153× 1/21.4× 1/29.33±0.07×
+    >>> print(ratio(0.153), ratio(0.0467), ratio(0.0341, 8.4e-05), ratio(0.0341, 0.04))
+    0.153× 1/21.4× 1/29.33±0.07× 0.03±0.04×
     """
     if not math.isfinite(mean):
         return ""
-    if 0 < mean < LEAST_RATIO:
+    if 0 < mean < LEAST_RATIO and not half > WIDEST_INVERSE * mean:
         return f"1/{_three_digits(1 / mean, half / mean**2)}{TIMES}"
     return f"{_three_digits(mean, half)}{TIMES}" if mean else f"0{TIMES}"
 

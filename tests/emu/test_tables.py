@@ -89,6 +89,9 @@ def test_the_error_decides_the_digits(value: float, half: float, text: str) -> N
         (1.40713e-07, math.nan, "1/7,110,000×"),
         (64878.9, math.nan, "64,900×"),
         (0.0341, 8.4e-05, "1/29.33±0.07×"),
+        (0.0341, 0.008, "1/29±7×"),
+        (0.0341, 0.009, "0.034±0.009×"),  # one over it would be 1/29±8, and truly between 1/23 and 1/40
+        (0.0341, 0.04, "0.03±0.04×"),
         (0.1532, 0.0003, "0.1532±0.0003×"),
         (1.0, 6.4, "1±6×"),
         (1.0, 0.0, "1.00×"),
@@ -156,7 +159,7 @@ def test_a_ratio_that_is_shown_lies_within_its_error(mean: float, half: float) -
     text = ratio(mean, half)
     body = text.removesuffix("×")
     inverse = body.startswith("1/")
-    assert inverse == (mean < 0.1)
+    assert inverse == (mean < 0.1 and not half > mean / 4)
     shown, _, error = body.removeprefix("1/").partition("±")
     truth = 1 / mean if inverse else mean
     allowed = parsed(error) if error else 0.0051 * truth
