@@ -15,8 +15,8 @@ h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.25rem; margin-
 h2, h3 { border-bottom: 1px solid #ddd; padding-bottom: .2rem; }
 h3 { font-size: 1.05rem; margin-top: 1.8rem; }
 table { border-collapse: collapse; margin: .8rem 0; font-variant-numeric: tabular-nums; }
-table { display: block; overflow-x: auto; }
-th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #eee; white-space: nowrap; }
+table { display: block; overflow-x: auto; font-size: 14px; }
+th, td { padding: .2rem .4rem; text-align: right; border-bottom: 1px solid #eee; white-space: nowrap; }
 th { font-weight: 600; background: #f6f6f6; } td:first-child, th:first-child { text-align: left; }
 .ratio { color: #666; } .best { font-weight: 600; } .note { background: #fff6e0; padding: .5rem .8rem; }
 .sub { color: #555; margin-top: 0; }

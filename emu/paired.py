@@ -186,9 +186,10 @@ def shares_of(
 def best_of(values: Mapping[str, Sequence[float]], tolerance: Tolerance | None = None) -> frozenset[str]:
     """Return those with the least mean, and those that are as good; none where all are.
 
-    Of several seeds, one is as good as the least if the 95 % interval of the differences, seed by seed, reaches the
-    tolerance. With one seed, or where all give the same difference, if it is within the tolerance or `BEST_WITHIN` of
-    the least.
+    Of several seeds, one is as good as the least if the 95 % intervals of its differences to that, seed by seed, and of
+    the logarithms of its ratios both reach the tolerance: the workloads of some seeds take many times as long as those
+    of others, and then a few differences are most of all. With one seed, or where all give the same difference, one is
+    as good if it is within the tolerance or `BEST_WITHIN` of the least.
 
     Parameters
     ----------
@@ -206,6 +207,14 @@ def best_of(values: Mapping[str, Sequence[float]], tolerance: Tolerance | None =
     good = set()
     for name, own in known.items():
         mean, half = confidence_95((own - least).tolist())
-        if (mean - half <= allowed) if half > 0 else (mean <= untold):
+        if (mean - half <= allowed and not _is_longer(own, least, allowed)) if half > 0 else mean <= untold:
             good.add(name)
     return frozenset(good) if len(good) < len(values) else frozenset()
+
+
+def _is_longer(own: Float64Array, least: Float64Array, allowed: float) -> bool:
+    """Return whether ratios, seed by seed, are above what may differ, by more than chance."""
+    if min(own.min(), least.min()) <= 0:
+        return False
+    mean, half = confidence_95(np.log(own / least).tolist())
+    return mean - half > math.log1p(allowed / float(least.mean()))

@@ -243,9 +243,10 @@ it are differences of message counts. The second is 0.1 %. A job that finished u
 or worse, by that; those that finished under neither are left out.
 
 **Bold** in a report is the best figure, and what is as good. With several seeds that is what differs from it by no
-more than chance: the 95 % interval of the differences, seed by seed (a paired t-test, without a correction for
-several schedulers), reaches what is called equal. With one seed, or where no seed makes a difference, it is what is
-within {best} of it. Where all are as good, none is bold.
+more than chance: the 95 % intervals of the differences, seed by seed, and of the logarithms of the ratios (paired
+t-tests, without a correction for several schedulers) both reach what is called equal. (Workloads of other seeds can
+take many times as long, and then a few differences are most of all.) With one seed, or where no seed makes a
+difference, it is what is within {best} of it. Where all are as good, none is bold.
 
 **Digits** are those that the interval allows: it is rounded to one or two digits as the Particle Data Group does it,
 and the figure to the same place. Ratios below a tenth are shown as one over their inverse, 1/21.4 for 0.0467, unless

@@ -15,8 +15,8 @@ from workloads.units import format_duration
 
 BEST_TOLD = {
     False: "Bold is the best, and what is within 1 % of it: one seed tells nothing of chance.",
-    True: "Bold is the best, and what differs from it by no more than chance: the 95 % interval of the differences, "
-    "seed by seed, reaches what is called equal (where seeds make no difference: what is within 1 %).",
+    True: "Bold is the best, and what differs from it by no more than chance: the 95 % intervals of differences and of "
+    "ratios, seed by seed, reach what is called equal (where seeds make no difference: what is within 1 %).",
 }
 """What the report says of bold figures, by whether there are several seeds."""
 WAITS = tuple(

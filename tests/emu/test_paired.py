@@ -86,6 +86,19 @@ def test_of_several_seeds_differences_decide_and_not_overlaps() -> None:
     assert best_of({"a": a, "b": b, "d": d}, Tolerance()) == {"a", "d"}
 
 
+def test_ratios_decide_where_workloads_take_many_times_as_long() -> None:
+    # b takes ten times as long with each seed, yet the interval of its differences, 3,917 ± 10,000, reaches 0.
+    a = [100.0, 250.0, 1000.0]
+    b = [1000.0, 2600.0, 9500.0]
+    differences = np.subtract(b, a)
+    assert differences.mean() < 4.3027 * differences.std(ddof=1) / np.sqrt(3)
+    assert best_of({"a": a, "b": b}) == {"a"}
+    assert best_of({"a": [0.0, *a], "b": [0.0, *b]}) == frozenset()  # no ratios of nothing
+    # The tolerance is one of ratios too: 0.05 % more with each seed is equal.
+    c = [t * f for t, f in zip(a, (1.0005, 1.00051, 1.00049), strict=True)]
+    assert best_of({"a": a, "b": b, "c": c}, Tolerance(0.0)) == {"a", "c"}
+
+
 def test_seeds_that_make_no_difference_are_as_one_seed() -> None:
     same = {"a": [100.0] * 3, "b": [100.9] * 3, "c": [101.1] * 3}
     assert best_of(same) == {"a", "b"}
