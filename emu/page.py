@@ -22,7 +22,7 @@ th { font-weight: 600; background: #f6f6f6; } td:first-child, th:first-child { t
 .sub { color: #555; margin-top: 0; }
 pre { background: #f6f6f6; padding: .8rem; overflow-x: auto; font-size: 13px; }
 .figures { display: flex; flex-wrap: wrap; gap: 1rem; } .wide figure { margin-bottom: 1rem; }
-figure { margin: 0; flex: 1 1 24rem; min-width: 0; }
+figure { margin: 0; flex: 1 1 24rem; min-width: 0; } .figures figure { max-width: 40rem; }
 svg { width: 100%; height: auto; } svg text { font-family: system-ui, sans-serif; }
 figcaption { color: #555; font-size: 13px; } details { margin: .6rem 0; } summary { cursor: pointer; }
 """
