@@ -56,9 +56,11 @@ from workloads.readers.alibaba_2018_rules import (
     resolve_stages,
     size_stages,
 )
+from workloads.readers.known_tables import ALIBABA_2018 as FORMAT
 from workloads.readers.parquet import EDGES_FILE, JOBS_FILE, STAGES_FILE, TASKS_FILE, read_dags
 from workloads.readers.report import Progress, Report
-from workloads.readers.scanning import EXACT, Table, holds_table, scan
+from workloads.readers.scanning import EXACT, Table, scan
+from workloads.readers.shards import holds_table
 from workloads.readers.tables import (
     about_workload,
     batches,
@@ -85,6 +87,16 @@ _COLUMNS = {
         "failure_domain_2": "VARCHAR", "cpu_num": "DOUBLE", "mem_size": "DOUBLE", "status": "VARCHAR",
     },
 }  # fmt: skip
+_REQUIRED = {
+    "batch_task": ("task_name", "instance_num", "job_name", "status", "start_time", "end_time"),
+    "batch_instance": ("task_name", "job_name", "status", "start_time", "end_time"),
+    "machine_meta": ("machine_id",),
+}
+_OTHER_NAMES = {
+    "inst_num": "instance_num", "inst_name": "instance_name", "disaster_level_1": "failure_domain_1",
+    "disaster_level_2": "failure_domain_2",
+}  # fmt: skip
+"""In headers: those of the trace's description, where its schema has others."""
 _MACHINES_SCHEMA = pa.schema(
     [
         pa.field("machine_id", pa.string(), nullable=False),
@@ -150,10 +162,8 @@ def convert_alibaba_2018(
         for table in ("batch_task", "machine_meta"):
             fields = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS[table].items())
             con.execute(f"CREATE TABLE {table} ({fields})")
-        plain = {
-            t: Table(_COLUMNS[t], f"INSERT INTO {t} FROM {{scan}}") for t in ("batch_task", "machine_meta")
-        }
-        found = scan(con, source, plain, report, progress)
+        plain = {t: _table(t, f"INSERT INTO {t} FROM {{scan}}") for t in ("batch_task", "machine_meta")}
+        found = scan(con, source, plain, report, progress, format=FORMAT)
         if "batch_task" not in found:
             raise InputError("holds no batch_task.csv, plain, gzip or tar.gz", file=source)
         check_values(con, source)
@@ -161,8 +171,8 @@ def convert_alibaba_2018(
         resolve_edges(con, report)
         con.execute(NO_INSTANCES)
         if instances is not False:
-            instance_table = {"batch_instance": Table(_COLUMNS["batch_instance"], KEEP_ATTEMPTS)}
-            found |= scan(con, source, instance_table, report, progress)
+            instance_table = {"batch_instance": _table("batch_instance", KEEP_ATTEMPTS)}
+            found |= scan(con, source, instance_table, report, progress, format=FORMAT)
         has_instances = "batch_instance" in found
         if instances and not has_instances:
             raise InputError("holds no batch_instance.csv, plain, gzip or tar.gz", file=source)
@@ -193,6 +203,10 @@ def read_alibaba_2018(source: str | Path, *, report: Report | None = None, **opt
     return read_converted(convert_alibaba_2018, read_dags, source, report, options)
 
 
+def _table(name: str, insert: str) -> Table:
+    return Table(_COLUMNS[name], insert, _REQUIRED[name], _OTHER_NAMES)
+
+
 def recognises(path: Path) -> bool:
-    """Return whether a folder, an archive or a file has ``batch_task`` of this trace, by names alone."""
-    return holds_table(path, "batch_task")
+    """Return whether a folder, an archive or a file has ``batch_task`` of this trace."""
+    return holds_table(path, FORMAT, "batch_task")

@@ -25,6 +25,7 @@ from workloads.errors import InputError
 from workloads.jobs import SCHEMA_VERSION
 from workloads.readers.parquet import ALL_FILES, JOBS_FILE
 from workloads.readers.report import Report
+from workloads.readers.shards import form_of
 from workloads.readers.source import shown
 from workloads.units import parse_size
 
@@ -58,7 +59,8 @@ def database(memory: str, source: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
     limit = f"{parse_size(memory, 'memory') >> 20}MiB"
     # What DuckDB opens by name; all else comes through pipes. It looks at where links lead.
-    paths = [os.path.realpath(p) for p in (*source.glob("*.parquet"), *source.glob("*/*.parquet"), source)]
+    files = (path for path in (*source.glob("*"), *source.glob("*/*")) if form_of(path.name) == "parquet")
+    paths = [os.path.realpath(path) for path in (*files, source)]
     with tempfile.TemporaryDirectory(prefix="emu-") as folder:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": limit,
