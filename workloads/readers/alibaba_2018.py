@@ -13,8 +13,11 @@ DuckDB in bounded memory, and in the order of these rules, each of which is coun
 3. A stage that ends before it starts takes 0 s.
 4. A job arrives when its first stage starts: the trace has no submission time. Jobs are in this order. ``job_id``
    is the number in ``job_name`` (``j_17``), or the place where a name has none.
-5. A name such as ``M5_3_4`` is number 5, after the stages 3 and 4 of the job; names that do not match
-   ``[A-Z]+[0-9]+(_[0-9]+)*`` stand alone. Stages are in the order of numbers, those without come last by name.
+5. A name such as ``M5_3_4`` is number 5, after the stages 3 and 4 of the job. It may end in a suffix with a letter,
+   which is no dependency (``J10_7_9_Stg4``: nothing is called Stg4). Names of another form stand alone. The trace
+   cuts names off at 50 characters, in the middle of a number (``…_99_100_1``): of a name that long, what follows the
+   last ``_`` is left out, unless the table has longer names. Stages are in the order of numbers, those without come
+   last by name.
 6. Where several stages have a number, dependencies on it are on all of them.
 7. Dependencies on a number that the job does not have, or on the stage's own, are left out; one that is named
    twice is taken once.
@@ -25,12 +28,19 @@ DuckDB in bounded memory, and in the order of these rules, each of which is coun
 10. What is left are the stage's tasks, by start and then by the number in the instance's name: their number
     holds where ``instance_num`` says another. A stage with none, or without ``batch_instance``, has
     ``instance_num`` tasks that all last as long as the stage.
-11. ``plan_cpu`` is cores times 100, ``plan_mem`` per cent of the largest machine's memory; what is not positive
+11. A stage's start is when it was registered, not when it began [2]_; most are registered with their job. So a stage
+    begins (``starts="ready"``) when it is registered and the last stage that it depends on has ended, and lasts from
+    then to its end; one that ends before that lasts no time, or `shortest_s` if it lasted so long since it was
+    registered. Then the critical path of a job is as long as the job was. With ``starts="registered"`` a stage lasts
+    from its own start, with the wait for what it depends on: in an excerpt of 2,078 jobs the critical path is 2.3
+    times what the job took (median; 5.3 times at the 90th percentile). Durations of instances are their own.
+12. ``plan_cpu`` is cores times 100, ``plan_mem`` per cent of the largest machine's memory; what is not positive
     (or above 100 for memory) is null.
 
 References
 ----------
 .. [1] alibaba/clusterdata, cluster-trace-v2018: trace_2018.md and schema.txt.
+.. [2] The trace's maintainers in alibaba/clusterdata, issue 56, 2019.
 """
 
 from __future__ import annotations
@@ -42,7 +52,7 @@ import pyarrow as pa
 
 from workloads.dags import DAG_TASKS_SCHEMA, EDGES_SCHEMA, STAGES_SCHEMA, DagWorkload
 from workloads.errors import InputError
-from workloads.jobs import JOBS_SCHEMA
+from workloads.jobs import JOBS_SCHEMA, MAX_TIME_S
 from workloads.readers.alibaba_2018_rules import (
     EDGES,
     JOBS,
@@ -55,6 +65,7 @@ from workloads.readers.alibaba_2018_rules import (
     resolve_edges,
     resolve_stages,
     size_stages,
+    start_stages,
 )
 from workloads.readers.known_tables import ALIBABA_2018 as FORMAT
 from workloads.readers.parquet import EDGES_FILE, JOBS_FILE, STAGES_FILE, TASKS_FILE, read_dags
@@ -115,6 +126,10 @@ SELECT machine_id, CAST(coalesce(time_stamp, 0) AS DOUBLE) AS time_s, status,
     failure_domain_1, failure_domain_2
 FROM machine_meta WHERE machine_id IS NOT NULL ORDER BY ALL
 """
+_BEGINS = {
+    "ready": "it was registered and the last stage that it depends on had ended",
+    "registered": "it was registered, with the wait for the stages that it depends on",
+}
 MACHINES_FILE = "machines.parquet"
 _ROWS_PER_BATCH = 1 << 20
 
@@ -125,6 +140,8 @@ def convert_alibaba_2018(
     *,
     instances: bool | None = None,
     unfinished: Literal["job", "task"] = "job",
+    starts: Literal["ready", "registered"] = "ready",
+    shortest_s: float = 0.0,
     memory: str = "1GiB",
     report: Report | None = None,
     progress: Progress | None = None,
@@ -143,6 +160,10 @@ def convert_alibaba_2018(
         Whether durations come from ``batch_instance``; by default if it is there. It is read for long.
     unfinished : "job" or "task"
         What is dropped with a stage that is not known wholly (rule 2).
+    starts : "ready" or "registered"
+        When a stage begins whose instances are not known (rule 11).
+    shortest_s : float
+        The least that a stage lasts from when it is ready, if it lasted so long since it was registered.
     memory : str
         What DuckDB may use; above it, it uses the disk of the temporary folder.
     report, progress : optional
@@ -156,6 +177,10 @@ def convert_alibaba_2018(
     """
     if unfinished not in ("job", "task"):
         raise InputError(f"{unfinished!r} is neither 'job' nor 'task'", field="unfinished")
+    if starts not in ("ready", "registered"):
+        raise InputError(f"{starts!r} is neither 'ready' nor 'registered'", field="starts")
+    if not 0 <= shortest_s <= MAX_TIME_S:
+        raise InputError(f"{shortest_s!r} is not a duration in seconds", field="shortest_s")
     source, report = Path(source), Report() if report is None else report
     with database(memory, source) as con:
         con.execute(MACROS)
@@ -169,6 +194,8 @@ def convert_alibaba_2018(
         check_values(con, source)
         resolve_stages(con, unfinished, report, source)
         resolve_edges(con, report)
+        if starts == "ready":
+            start_stages(con, shortest_s)
         con.execute(NO_INSTANCES)
         if instances is not False:
             instance_table = {"batch_instance": _table("batch_instance", KEEP_ATTEMPTS)}
@@ -176,15 +203,18 @@ def convert_alibaba_2018(
         has_instances = "batch_instance" in found
         if instances and not has_instances:
             raise InputError("holds no batch_instance.csv, plain, gzip or tar.gz", file=source)
-        size_stages(con, has_instances, report, source)
+        size_stages(con, has_instances, starts, report, source)
         if "machine_meta" in found:
             nameless = number(con, "SELECT count(*) FROM machine_meta WHERE machine_id IS NULL")
             report.dropped("rows of machine_meta without a machine", nameless)
         about = {
             "origin": f"Alibaba cluster-trace-v2018, {source.name}",
-            "parameters": f"instances={has_instances} unfinished={unfinished}",
+            "parameters": f"instances={has_instances} unfinished={unfinished} starts={starts} "
+            f"shortest_s={shortest_s:g}",
             "arrivals": "the earliest start of a job's stages; the trace has no submission times",
-            "durations": "of instances" if has_instances else "every instance lasts as long as its stage",
+            "durations": "of instances"
+            if has_instances
+            else f"every instance lasts as long as its stage, since {_BEGINS[starts]}; when it began is not known",
             **report.as_metadata(),
         }
         files = {
