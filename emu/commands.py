@@ -194,6 +194,7 @@ def cluster_info(options: Namespace) -> int:
     given = {"cluster": options.cluster, "nodes": options.nodes}
     config = resolve([layer_from_set(options.set), layer_from_options(given)])
     cluster = load_cluster_of(config, config["nodes"], {})
+    warn(cluster.notes)
     put(rd.to_json(cluster_figures(cluster)) if options.json else describe_cluster(cluster))
     return 0
 

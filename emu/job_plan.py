@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emu.dynamics import dynamics_of, endless_task_note
@@ -19,6 +18,7 @@ from emu.loading import (
     load_cluster_of,
     load_jobs_of,
     once,
+    path_of,
 )
 from emu.metrics import after_warmup, offered_load
 from workloads.arrow import column
@@ -42,7 +42,7 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> 
     by_nodes = config["load"] is not None and config["load_by"] == "nodes"
     if by_nodes and config["nodes"] is not None:
         raise config.error("nodes", "not allowed with load_by 'nodes', which picks the number of nodes")
-    if config["nodes"] is None and not by_nodes and not Path(str(config["cluster"])).is_file():
+    if config["nodes"] is None and not by_nodes and path_of(config, "cluster") is None:
         raise InputError("--nodes: required, such as --nodes 15000")
     if not by_nodes:  # a wrong cluster is told before a workload takes its time
         cluster = load_cluster_of(config, config["nodes"], memo)
@@ -69,7 +69,12 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> 
         period_s = max(span_s + float(durations.max()), work_s / cluster.total_slots, 1e-6) / TIMELINE_ROWS
     load = offered_load(work_s, span_s, cluster.total_slots)
     dynamics = dynamics_of(config, cluster)
-    notes = workload.notes + _load_notes(config, cluster, load) + _constraint_notes(workload, schedulers)
+    notes = (
+        workload.notes
+        + cluster.notes
+        + _load_notes(config, cluster, load)
+        + _constraint_notes(workload, schedulers)
+    )
     endless = endless_task_note(dynamics, workload)
     return Loaded(
         source=source,

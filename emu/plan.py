@@ -21,7 +21,7 @@ from emu.config_file import layer_from_file, write_config
 from emu.families import OwnWorkload, family_of, for_family, own_keys
 from emu.job_plan import load_jobs
 from emu.keys import BY_NAME, COFLOWS, GROUPS, JOBS
-from emu.loading import Memo, path_of
+from emu.loading import Memo, input_files, path_of
 from workloads.coflow_updates import CoflowUpdates
 from workloads.coflows import CoflowWorkload
 from workloads.errors import InputError
@@ -198,11 +198,10 @@ class Plan:
         found = [{"what": "workload", "name": self.workload.name, "sha256": self.workload.fingerprint()}]
         for what in ("workload", "cluster"):
             path = path_of(self.config, what)
-            files = sorted(path.glob("*.parquet")) if path is not None and path.is_dir() else [path]
             found += [
                 {"what": f"{what} file", "name": str(f), "sha256": rd.sha256_of(f)}
-                for f in files
-                if f is not None and f.is_file()
+                for f in input_files(path)
+                if f.is_file()
             ]
         for key, what in READ_FILES.items():
             if self.config[key] is not None:

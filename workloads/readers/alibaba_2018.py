@@ -34,7 +34,11 @@ DuckDB in bounded memory, and in the order of these rules, each of which is coun
     registered. Then the critical path of a job is as long as the job was. With ``starts="registered"`` a stage lasts
     from its own start, with the wait for what it depends on: in an excerpt of 2,078 jobs the critical path is 2.3
     times what the job took (median; 5.3 times at the 90th percentile). Durations of instances are their own.
-12. ``plan_cpu`` is cores times 100, ``plan_mem`` per cent of the largest machine's memory; what is not positive
+12. A cluster does not change: its nodes are all machines that ``machine_meta`` tells of, as it first tells of each,
+    in the order of the numbers in their names. A node has one slot a core: plans of tasks are in cores. Memory is
+    published as a share of the largest machine's, which is taken to have 4 GiB a core. Machines of one
+    ``failure_domain_1`` are a rack, ``failure_domain_2`` is the attribute ``attr:failure_domain_2``.
+13. ``plan_cpu`` is cores times 100, ``plan_mem`` per cent of the largest machine's memory; what is not positive
     (or above 100 for memory) is null.
 
 References
@@ -46,10 +50,11 @@ References
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from workloads.arrow import described_field
 from workloads.dags import DAG_TASKS_SCHEMA, EDGES_SCHEMA, STAGES_SCHEMA, DagWorkload
 from workloads.errors import InputError
 from workloads.jobs import JOBS_SCHEMA, MAX_TIME_S
@@ -73,6 +78,7 @@ from workloads.readers.report import Progress, Report
 from workloads.readers.scanning import EXACT, Table, scan
 from workloads.readers.shards import holds_table
 from workloads.readers.tables import (
+    CLUSTER_FILE,
     about_workload,
     batches,
     database,
@@ -81,6 +87,11 @@ from workloads.readers.tables import (
     read_converted,
     write_folder,
 )
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from workloads.readers.google_events import Files
 
 _COLUMNS = {
     "batch_task": {
@@ -131,6 +142,45 @@ _BEGINS = {
     "registered": "it was registered, with the wait for the stages that it depends on",
 }
 MACHINES_FILE = "machines.parquet"
+_NODES_SCHEMA = pa.schema(
+    [
+        described_field("node_id", pa.int64(), "1", "0, 1, 2, ... in the order of the machines' numbers"),
+        described_field("slots", pa.int64(), "1", "tasks the node can run at once: its cores"),
+        described_field("rack", pa.int64(), "1", "its failure_domain_1"),
+        described_field("cpu_cores", pa.float64(), "1", "CPU cores"),
+        described_field(
+            "memory_bytes", pa.int64(), "bytes", "its share of the largest machine's, at 4 GiB a core"
+        ),
+        described_field(
+            "machine_type", pa.string(), "", "cores and per cent of the largest machine's memory"
+        ),
+        described_field(
+            "attr:failure_domain_2", pa.string(), "", "another level of failure domain", nullable=True
+        ),
+    ]
+)
+_NODES = """
+CREATE TABLE node AS
+SELECT row_number() OVER (ORDER BY length(machine_id), machine_id) - 1 AS node_id, machine_id,
+    min(time) AS first_told, arg_min(failure_domain_1, time) AS domain_1, arg_min(failure_domain_2, time) AS domain_2,
+    arg_min(cpu_num, time) AS cpu, arg_min(mem_size, time) AS memory,
+    count(DISTINCT cpu_num) > 1 OR count(DISTINCT mem_size) > 1 AS changes
+FROM (
+    SELECT machine_id, coalesce(time_stamp, 0) AS time, failure_domain_1, failure_domain_2,
+        CASE WHEN cpu_num >= 1 AND isfinite(cpu_num) THEN cpu_num END AS cpu_num,
+        CASE WHEN mem_size > 0 AND mem_size <= 100 THEN mem_size END AS mem_size
+    FROM machine_meta WHERE machine_id IS NOT NULL)
+GROUP BY machine_id;
+"""
+_NODE_COLUMNS = """
+SELECT node_id, CAST(floor(coalesce(cpu, 1)) AS BIGINT) AS slots,
+    dense_rank() OVER (ORDER BY coalesce(domain_1, '')) - 1 AS rack, coalesce(cpu, 1) AS cpu_cores,
+    CAST(coalesce(memory, 100) / 100 * coalesce((SELECT max(cpu) FROM node), 1) * 4294967296 AS BIGINT)
+        AS memory_bytes,
+    format('{} cores {}%', coalesce(CAST(cpu AS BIGINT), 1), coalesce(CAST(memory AS BIGINT), 100)) AS machine_type,
+    domain_2 AS "attr:failure_domain_2"
+FROM node ORDER BY node_id
+"""
 _ROWS_PER_BATCH = 1 << 20
 
 
@@ -148,7 +198,8 @@ def convert_alibaba_2018(
 ) -> None:
     """Convert the trace into a folder of Parquet files, which `read_dags` reads; in bounded memory.
 
-    The folder also gets ``machines.parquet`` where the source has ``machine_meta``.
+    Where the source has ``machine_meta``, the folder also gets ``machines.parquet``, what it tells, and
+    ``cluster.parquet``, a cluster as `clusters.cluster.load_cluster` reads it.
 
     Parameters
     ----------
@@ -185,8 +236,7 @@ def convert_alibaba_2018(
     with database(memory, source) as con:
         con.execute(MACROS)
         for table in ("batch_task", "machine_meta"):
-            fields = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS[table].items())
-            con.execute(f"CREATE TABLE {table} ({fields})")
+            _create(con, table)
         plain = {t: _table(t, f"INSERT INTO {t} FROM {{scan}}") for t in ("batch_task", "machine_meta")}
         found = scan(con, source, plain, report, progress, format=FORMAT)
         if "batch_task" not in found:
@@ -204,9 +254,7 @@ def convert_alibaba_2018(
         if instances and not has_instances:
             raise InputError("holds no batch_instance.csv, plain, gzip or tar.gz", file=source)
         size_stages(con, has_instances, starts, report, source)
-        if "machine_meta" in found:
-            nameless = number(con, "SELECT count(*) FROM machine_meta WHERE machine_id IS NULL")
-            report.dropped("rows of machine_meta without a machine", nameless)
+        nodes = _cluster_file(con, report)
         about = {
             "origin": f"Alibaba cluster-trace-v2018, {source.name}",
             "parameters": f"instances={has_instances} unfinished={unfinished} starts={starts} "
@@ -217,20 +265,58 @@ def convert_alibaba_2018(
             else f"every instance lasts as long as its stage, since {_BEGINS[starts]}; when it began is not known",
             **report.as_metadata(),
         }
-        files = {
+        files: Files = {
             TASKS_FILE: (expanded(batches(con, TASKS), _ROWS_PER_BATCH), DAG_TASKS_SCHEMA),
             STAGES_FILE: (batches(con, STAGES), STAGES_SCHEMA),
             EDGES_FILE: (batches(con, EDGES), EDGES_SCHEMA),
             JOBS_FILE: (batches(con, JOBS), about_workload(JOBS_SCHEMA, about)),
         }
         if "machine_meta" in found:
-            files[MACHINES_FILE] = (batches(con, _MACHINES), _MACHINES_SCHEMA)
+            files |= {MACHINES_FILE: (batches(con, _MACHINES), _MACHINES_SCHEMA), **nodes}
         write_folder(Path(to), files)
 
 
 def read_alibaba_2018(source: str | Path, *, report: Report | None = None, **options: Any) -> DagWorkload:
     """Read the trace as a workload; `options` are those of `convert_alibaba_2018`."""
     return read_converted(convert_alibaba_2018, read_dags, source, report, options)
+
+
+def machine_files(con: duckdb.DuckDBPyConnection, source: Path, report: Report) -> Files:
+    """Return the file of the cluster that ``machine_meta`` tells of, in an open database."""
+    _create(con, "machine_meta")
+    machines = _table("machine_meta", "INSERT INTO machine_meta FROM {scan}")
+    scan(con, source, {"machine_meta": machines}, report, format=FORMAT)
+    return _cluster_file(con, report)
+
+
+def _cluster_file(con: duckdb.DuckDBPyConnection, report: Report) -> Files:
+    """Return the file of the cluster (rule 12): none where no machine is told of."""
+    nameless = number(con, "SELECT count(*) FROM machine_meta WHERE machine_id IS NULL")
+    report.dropped("rows of machine_meta without a machine", nameless)
+    con.execute(_NODES)
+    nodes = number(con, "SELECT count(*) FROM node")
+    if not nodes:
+        return {}
+    report.read(f"machines, the nodes of {CLUSTER_FILE}", nodes)
+    for what, where in (
+        (
+            "machines that are first told of after the trace begins: taken to be there all the time",
+            "first_told > 0",
+        ),
+        ("machines whose cores or memory change: taken as they are first told of", "changes"),
+        (
+            "machines without cores or memory: taken as one core or the largest memory",
+            "cpu IS NULL OR memory IS NULL",
+        ),
+    ):
+        report.repaired(what, number(con, f"SELECT count(*) FROM node WHERE {where}"))
+    return {CLUSTER_FILE: (batches(con, _NODE_COLUMNS), _NODES_SCHEMA)}
+
+
+def _create(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    con.execute(
+        f"CREATE TABLE {name} ({', '.join(f'{column} {kind}' for column, kind in _COLUMNS[name].items())})"
+    )
 
 
 def _table(name: str, insert: str) -> Table:

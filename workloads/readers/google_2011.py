@@ -31,6 +31,7 @@ from workloads.readers.google_constraints import cluster_file, constraint_files
 from workloads.readers.google_events import (
     TABLES,
     Attempts,
+    Files,
     Unfinished,
     about_trace,
     check_beside,
@@ -182,6 +183,14 @@ def convert_google_2011(
         more = (constraint_files(con, report) if constraints else {}) | cluster_file(con, report)
         about = about_trace("Google clusterdata-2011-2", source, attempts, unfinished, constraints, report)
         write_jobs(con, Path(to), about, {_BESIDE[table] for table in found & _BESIDE.keys()}, more)
+
+
+def machine_files(con: duckdb.DuckDBPyConnection, source: Path, report: Report) -> Files:
+    """Return the file of the cluster that the tables of machines tell of, in an open database."""
+    con.execute(TABLES)
+    scan(con, source, {t: _FIRST[t] for t in ("machine_events", "machine_attributes")}, report, format=FORMAT)
+    check_beside(con, source)
+    return cluster_file(con, report)
 
 
 def _check(con: duckdb.DuckDBPyConnection, source: Path) -> None:

@@ -31,6 +31,7 @@ from workloads.readers.google_constraints import cluster_file, constraint_files
 from workloads.readers.google_events import (
     TABLES,
     Attempts,
+    Files,
     Unfinished,
     about_trace,
     check_beside,
@@ -179,6 +180,16 @@ def convert_google_2019(
         beside = {"machine_events": "machine", "machine_attributes": "attribute"}
         kept = {"constraint_of_task", *(beside[t] for t in found & beside.keys())}
         write_jobs(con, Path(to), about, kept, more)
+
+
+def machine_files(con: duckdb.DuckDBPyConnection, source: Path, report: Report) -> Files:
+    """Return the file of the cluster that the tables of machines tell of, in an open database."""
+    con.execute(TABLES)
+    scan(
+        con, source, {t: _TABLES[t] for t in ("machine_events", "machine_attributes")}, report, format=FORMAT
+    )
+    check_beside(con, source)
+    return cluster_file(con, report)
 
 
 def read_google_2019(source: str | Path, *, report: Report | None = None, **options: Any) -> JobWorkload:

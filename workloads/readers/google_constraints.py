@@ -35,12 +35,10 @@ from workloads.constraints import CONSTRAINT_SETS_SCHEMA, JOB_CONSTRAINTS_SCHEMA
 from workloads.readers.google_events import BEGIN_US, Files
 from workloads.readers.parquet import CONSTRAINT_SETS_FILE, JOB_CONSTRAINTS_FILE
 from workloads.readers.report import Report
-from workloads.readers.tables import batches, number
+from workloads.readers.tables import CLUSTER_FILE, batches, number
 
 if TYPE_CHECKING:
     import duckdb
-
-CLUSTER_FILE = "cluster.parquet"
 
 _NODES_SCHEMA = pa.schema(
     [
