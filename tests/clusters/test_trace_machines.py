@@ -107,7 +107,7 @@ def test_a_run_takes_a_trace_s_machines_for_its_cluster(tmp_path, capsys, monkey
     assert "sparrow on trace, 6 nodes" in capsys.readouterr().out
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     files = [found["name"] for found in manifest["inputs"] if found["what"] == "cluster file"]
-    assert files == [str(tmp_path / "trace" / "machine_events" / "part-00000-of-00001.csv.gz")]
+    assert files == ["trace/machine_events/part-00000-of-00001.csv.gz"]
     assert main(["run", "--config", "run/config.toml", "--in-process", "--out", "again"]) == 0
     jobs = [tmp_path / name / "jobs.parquet" for name in ("run", "again")]
     assert jobs[0].read_bytes() == jobs[1].read_bytes()
