@@ -227,6 +227,7 @@ _METAVARS = {
     "seed": "S",
     "address": "RAY",
     "duration": "TIME",
+    "cutoff": "TIME|SHARE",
     "share": "SHARE",
 }
 

@@ -115,7 +115,7 @@ def write_config(values: Mapping[str, Any], parameters: Mapping[str, Any], optio
 def as_toml(name: str, value: Any) -> Any:
     """Return a value of a key as it is written: durations and speeds with their unit, one scheduler as plain text."""
     kind = BY_NAME[name].kind
-    if kind == "duration" and not isinstance(value, str):
+    if kind in ("duration", "cutoff") and not isinstance(value, str):
         return f"{value!r} s"  # repr reads back to the same float
     if kind == "bandwidth":
         text = f"{value / 1e9:g} Gbps"

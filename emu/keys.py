@@ -144,9 +144,10 @@ KEYS = (
     ),
     Key(
         "short_cutoff",
-        "duration",
+        "cutoff",
         None,
-        "Mean task duration up to which a job is short.",
+        "Mean task duration up to which a job is short. A share of the jobs, such as `90%`, is that quantile of their "
+        "mean task durations.",
         option="--short-cutoff",
         otherwise="the workload's own",
         family=JOBS,

@@ -9,6 +9,7 @@ are kept beside the workload as they are, too. ``task_usage`` is not read.
 How events become jobs and tasks is said, rule by rule, in `workloads.readers.google_events`, and how constraints and
 machines become Emu's in `workloads.readers.google_constraints`.
 
+The cut-off between short and long jobs, and the share of the nodes for long ones, are those of Hawk and Eagle.
 Hawk's evaluation has 506,460 jobs of this trace, without those that failed or are invalid [2]_. How these were
 told is not published, and so there is no option for it.
 
@@ -25,6 +26,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workloads import known
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 from workloads.readers.google_constraints import cluster_file, constraint_files
@@ -182,7 +184,8 @@ def convert_google_2011(
         resolve(con, attempts, unfinished, report, source)
         more = (constraint_files(con, report) if constraints else {}) | cluster_file(con, report)
         about = about_trace("Google clusterdata-2011-2", source, attempts, unfinished, constraints, report)
-        write_jobs(con, Path(to), about, {_BESIDE[table] for table in found & _BESIDE.keys()}, more)
+        beside = {_BESIDE[table] for table in found & _BESIDE.keys()}
+        write_jobs(con, Path(to), about, beside, more, known.GOOGLE_2011)
 
 
 def machine_files(con: duckdb.DuckDBPyConnection, source: Path, report: Report) -> Files:

@@ -107,13 +107,19 @@ def count_dropped(con: duckdb.DuckDBPyConnection, table: str, report: Report) ->
         report.dropped(reason, count)
 
 
-def about_workload(schema: pa.Schema, metadata: Mapping[str, str]) -> pa.Schema:
-    """Return the schema of ``jobs.parquet`` with what is told of the workload as a whole."""
+def about_workload(
+    schema: pa.Schema, metadata: Mapping[str, str], classes: tuple[float, float] | None = None
+) -> pa.Schema:
+    """Return the schema of ``jobs.parquet`` with what is told of the workload as a whole.
+
+    `classes` are the published cut-off between short and long jobs (s), and the share of nodes for long ones.
+    """
+    short_cutoff_s, long_partition = (None, None) if classes is None else classes
     return schema.with_metadata(
         {
             "schema_version": str(SCHEMA_VERSION),
-            "short_cutoff_s": "null",
-            "long_partition": "null",
+            "short_cutoff_s": json.dumps(short_cutoff_s),
+            "long_partition": json.dumps(long_partition),
             "metadata": json.dumps(dict(metadata), sort_keys=True),
         }
     )
