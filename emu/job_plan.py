@@ -73,11 +73,10 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> 
     load = offered_load(work_s, span_s, cluster.total_slots)
     dynamics = dynamics_of(config, cluster)
     notes = (
-        workload.notes
-        + cluster.notes
-        + _load_notes(config, cluster, load)
-        + _constraint_notes(workload, schedulers)
-        + _cutoff_notes(config, cutoff_s)
+        *dict.fromkeys(workload.notes + cluster.notes),
+        *_load_notes(config, cluster, load),
+        *_constraint_notes(workload, schedulers),
+        *_cutoff_notes(config, cutoff_s),
     )
     endless = endless_task_note(dynamics, workload)
     return Loaded(

@@ -156,9 +156,7 @@ def test_the_load_is_met_whatever_the_durations():
 def test_work_is_the_default_and_others_are_refused():
     assert yahoo(jobs=200).fingerprint() == yahoo(jobs=200, durations="work").fingerprint()
     assert yahoo(jobs=200, durations="trace").fingerprint() != yahoo(jobs=200).fingerprint()
-    with pytest.raises(
-        InputError, match="field durations: 'tracy' is neither 'work' nor 'trace'; did"
-    ):
+    with pytest.raises(InputError, match="field durations: 'tracy' is neither 'work' nor 'trace'; did"):
         yahoo(durations="tracy")
 
 
