@@ -111,7 +111,8 @@ def load_table(path: Path) -> pa.Table:
             table = file.read()
             table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-        raise InputError(f"is not a Parquet file that can be read ({error})", file=path) from None
+        wrong = f"is not a Parquet file that can be read ({ascii(str(error))[1:-1]})"
+        raise InputError(wrong, file=path) from None
     return table
 
 

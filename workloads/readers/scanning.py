@@ -134,7 +134,9 @@ def _insert(
         pipes = {stack.enter_context(piped(member.stream)): member for member in members}
         try:
             done = con.execute(table.insert.replace("{scan}", text), {"path": [*pipes]}).fetchall()
-        except (duckdb.InvalidInputException, duckdb.ConversionException) as error:
+        except (duckdb.OutOfMemoryException, duckdb.InterruptException):
+            raise
+        except duckdb.Error as error:
             said = str(error)
             stack.close()  # an error of the stream is the cause
             named = [member for pipe, member in pipes.items() if f'"{pipe}"' in said]
@@ -162,7 +164,9 @@ def _insert_parquet(con: duckdb.DuckDBPyConnection, table: Table, member: Member
             )
             text = f"(SELECT {columns} FROM read_parquet($path))"
             done = con.execute(table.insert.replace("{scan}", text), {"path": path}).fetchall()
-        except (duckdb.DataError, duckdb.ProgrammingError, duckdb.IOException) as error:
+        except (duckdb.OutOfMemoryException, duckdb.InterruptException):
+            raise
+        except duckdb.Error as error:  # of damaged files also the plain class
             wrong = f"is not a Parquet file of this table ({_first_line(error)})"
             raise InputError(wrong, file=member.place) from None
     return int(done[0][0])
