@@ -169,10 +169,11 @@ def _run_on_ray(
     tell: Callable[[str], None] | None,
 ) -> None:
     from actors.hosting.pool import Pool
+    from actors.hosting.ray_session import address_of
 
     with Pool(hosting.parallel, hosting.retries, hosting.address) as pool:
         _carry_own(runs)
-        if hosting.address is None:
+        if address_of(hosting.address) is None:
             _warm(pool, runs, tell)
         shared = _Shared(pool, runs)
         waiting = list(reversed(runs))

@@ -303,8 +303,11 @@ def _only_with_resume(options: Namespace) -> None:
 
 def _say_how(plan: Plan) -> None:
     if not plan.config["in_process"]:
-        say("starting Ray, which takes about 5 s; --in-process does without" if plan.config["address"] is None
-            else f"joining Ray at {plan.config['address']}")  # fmt: skip
+        from actors.hosting.ray_session import address_of
+
+        address = address_of(plan.config["address"])
+        say("starting Ray, which takes about 5 s; --in-process does without" if address is None
+            else f"joining Ray at {address}")  # fmt: skip
 
 
 def _short(scheduler: str) -> str:

@@ -238,7 +238,7 @@ KEYS = (
         None,
         "Address of a running Ray cluster.",
         option="--address",
-        otherwise="Ray is started on this machine",
+        otherwise="that of RAY_ADDRESS, or else Ray is started on this machine",
     ),
     Key(
         "network.delay",
