@@ -88,8 +88,11 @@ def test_who_does_not_answer_is_named_with_where_that_was_given(
 
 
 def test_an_address_that_is_none_is_wrong_input_and_one_that_is_silent_is_not(
-    joined: list[dict[str, Any]], emu: Cli, trace: Path, closed_port: int
+    emu: Cli, trace: Path, monkeypatch: pytest.MonkeyPatch, closed_port: int
 ) -> None:
+    import ray
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)  # whatever tests before this one have started
     run = ("run", "--scheduler", "random", "--workload", "small", "--nodes", 100)
     wrong = emu(*run, "--address", "nowhere")
     assert (wrong.code, "--address nowhere: an address is HOST:PORT" in wrong.line()) == (2, True)
@@ -98,7 +101,7 @@ def test_an_address_that_is_none_is_wrong_input_and_one_that_is_silent_is_not(
         assert silent.code == 1
         assert f"--address 127.0.0.1:{closed_port}: no Ray cluster answers there" in silent.line()
     Path("grid.toml").write_text(
-        'workload = "small"\nnodes = 5\nscheduler = "random"\n[sweep]\nseed = [1, 2]\n'
+        'workload = "small"\nnodes = 100\nscheduler = "random"\n[sweep]\nseed = [1, 2]\n'
     )
     silent = emu("sweep", "grid.toml", "--address", f"127.0.0.1:{closed_port}")
     assert (silent.code, "no Ray cluster answers there" in silent.line()) == (1, True)
