@@ -85,7 +85,7 @@ def test_a_header_that_lacks_a_column_or_names_one_twice_is_refused(tmp_path):
     for old, new, wrong in (
         (
             "instance_index",
-            "index",
+            "instance_idx",
             "line 1: field instance_index: the header does not name it; did you mean",
         ),
         ("priority", "time", "line 1: field time: is named twice in the header"),
