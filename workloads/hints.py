@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -39,18 +40,15 @@ def nearest(name: str, names: Iterable[str]) -> str:
     beginning of it, or of which it is the beginning, of three letters or more.
     """
     meant = _plain(name)
-    found = ""
-    least = 1.0
+    near = []
     for other in names:
         plain = _plain(other)
         longer, shorter = max(len(meant), len(plain)), min(len(meant), len(plain))
         distance = _edits(meant, plain)
-        is_near = distance <= max(1, round(0.3 * longer)) and distance < longer
-        if not is_near and shorter >= 3 and (plain.startswith(meant) or meant.startswith(plain)):
-            is_near = True
-        if is_near and distance / longer < least:
-            found, least = other, distance / longer
-    return found
+        begins = shorter >= 3 and (plain.startswith(meant) or meant.startswith(plain))
+        if begins or distance < longer and distance <= max(1, round(0.3 * longer)):
+            near.append((distance / max(longer, 1), -len(os.path.commonprefix([meant, plain])), other))
+    return min(near, default=(0, 0, ""))[2]
 
 
 def _plain(name: str) -> str:
