@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -46,8 +45,9 @@ def nearest(name: str, names: Iterable[str]) -> str:
         longer, shorter = max(len(meant), len(plain)), min(len(meant), len(plain))
         distance = _edits(meant, plain)
         begins = shorter >= 3 and (plain.startswith(meant) or meant.startswith(plain))
-        if begins or distance < longer and distance <= max(1, round(0.3 * longer)):
-            near.append((distance / max(longer, 1), -len(os.path.commonprefix([meant, plain])), other))
+        if begins or (distance < longer and distance <= max(1, round(0.3 * longer))):
+            alike = next((i for i, (a, b) in enumerate(zip(meant, plain, strict=False)) if a != b), shorter)
+            near.append((distance / max(longer, 1), -alike, other))
     return min(near, default=(0, 0, ""))[2]
 
 
