@@ -47,8 +47,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
         begins = shorter >= 3 and (plain.startswith(meant) or meant.startswith(plain))
         if begins or (distance < longer and distance <= max(1, round(0.3 * longer))):
             alike = next((i for i, (a, b) in enumerate(zip(meant, plain, strict=False)) if a != b), shorter)
-            near.append((distance / max(longer, 1), -alike, other))
-    return min(near, default=(0, 0, ""))[2]
+            near.append((-distance / max(longer, 1), alike, other))
+    return max(near, default=(0, 0, ""))[2]
 
 
 def _plain(name: str) -> str:
