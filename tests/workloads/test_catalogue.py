@@ -43,6 +43,11 @@ def test_generators_are_reached_by_name_with_options_as_text():
         ("", {}, "is not a workload"),
         ("nothing.tr", {}, "nothing.tr: no such file or folder"),
         ("no/such/folder", {}, "no/such/folder: no such file or folder"),
+        (
+            "https://example.org/a.tr",
+            {},
+            "https://example.org/a.tr: is an address; workloads are read from files",
+        ),
         ("x" * 300, {}, "cannot be read|unknown workload"),
         ("a\0b", {}, "is not a workload"),
         ("yahoo", {"job": "3"}, "no option 'job'; did you mean 'jobs'"),

@@ -72,7 +72,8 @@ def test_google_2011_under_any_name(tmp_path):
         GOOGLE / "task_events" / "part-00000-of-00500.csv.gz"
     )
     assert recognise(tmp_path) == recognise(tmp_path / "part-00000-of-00500.csv.gz") == "google-2011"
-    assert load_workload(tmp_path).fingerprint() == load_workload(GOOGLE / "task_events").fingerprint()
+    workload = load_workload(tmp_path)
+    assert (workload.num_jobs, workload.num_tasks) == (699, 38_046)
 
 
 def test_the_machines_of_google_2011():
@@ -87,15 +88,14 @@ def test_the_machines_of_google_2011():
             if kind != "1":
                 there[machine] = (cpu, memory)
     assert (len(rows), len(machines), len(there)) == (37_780, 12_583, 12_477)
-    for path in (GOOGLE, GOOGLE / "machine_events"):
-        cluster = load_cluster(path)
-        assert cluster.num_nodes == 12_477
-        assert "dropped 106: machines that are not there when the trace begins" in cluster.notes
-        in_order = [there[machine] for machine in sorted(there, key=int)]
-        want = [float(cpu) * 16 if cpu else 1.0 for cpu, _ in in_order]
-        assert cluster.attribute("cores").tolist() == want
-        want = [round(float(memory) * 2**36) if memory else 2**32 for _, memory in in_order]
-        assert np.abs(cluster.attribute("memory") - np.array(want)).max() <= 1
+    cluster = load_cluster(GOOGLE / "machine_events")
+    assert cluster.num_nodes == 12_477
+    assert "dropped 106: machines that are not there when the trace begins" in cluster.notes
+    in_order = [there[machine] for machine in sorted(there, key=int)]
+    want = [float(cpu) * 16 if cpu else 1.0 for cpu, _ in in_order]
+    assert cluster.attribute("cores").tolist() == want
+    want = [round(float(memory) * 2**36) if memory else 2**32 for _, memory in in_order]
+    assert np.abs(cluster.attribute("memory") - np.array(want)).max() <= 1
 
 
 # Alibaba 2018.
@@ -169,11 +169,10 @@ def test_alibaba_2018_is_what_its_names_and_times_say(stages, starts, median, p9
 def test_the_machines_of_alibaba_2018():
     rows = rows_of(ALIBABA / "machine_meta.csv.gz")
     assert (len(rows), len({row[0] for row in rows})) == (17_592, 4034)
-    for path in (ALIBABA, ALIBABA / "machine_meta.csv.gz"):
-        cluster = load_cluster(path)
-        assert (cluster.num_nodes, cluster.total_slots) == (4034, 4034 * 96)
-        assert set(cluster.attribute("cores").tolist()) == {96.0}
-        assert len(set(cluster.racks().tolist())) == len({row[2] for row in rows})
+    cluster = load_cluster(ALIBABA)
+    assert (cluster.num_nodes, cluster.total_slots) == (4034, 4034 * 96)
+    assert set(cluster.attribute("cores").tolist()) == {96.0}
+    assert len(set(cluster.racks().tolist())) == len({row[2] for row in rows})
 
 
 # SWIM, and a comparison of hybrid schedulers on each.
@@ -189,16 +188,15 @@ def test_swim_has_the_jobs_of_its_lines():
 @pytest.mark.parametrize(
     ("path", "options"),
     [
-        (GOOGLE, {"nodes": 4800}),
-        (ALIBABA, {"nodes": 200, "short_cutoff": "90%"}),
+        (GOOGLE, {"nodes": 2000}),
+        (ALIBABA, {"nodes": 100, "short_cutoff": "90%"}),
         (SWIM, {"nodes": 15, "short_cutoff": "80%", "long_partition": "90%"}),
     ],
     ids=lambda value: value.name if isinstance(value, Path) else "",
 )
 def test_hybrid_schedulers_are_compared_on_each(path, options):
     workload = load_workload(path)
-    if path != GOOGLE:
-        workload = sample(workload, share=0.04, seed=1)
+    workload = sample(workload, share=0.4 if path == GOOGLE else 0.02, seed=1)
     workload = as_jobs(workload) if isinstance(workload, DagWorkload) else workload
     found = compare(["sparrow", "hawk", "eagle", "central-lwl"], workload, in_process=True, **options)
     for (result,) in found.results.values():
