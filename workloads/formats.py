@@ -83,7 +83,7 @@ FORMATS = {
         google_2011.read_google_2011, google_2011.recognises, google_2011.convert_google_2011,
     ),
     "google-2019": Format(
-        "Google's cluster traces of 2019: exported tables as Parquet or JSON lines", "jobs",
+        "Google's cluster traces of 2019: exported tables as Parquet, JSON lines or CSV", "jobs",
         google_2019.read_google_2019, google_2019.recognises, google_2019.convert_google_2019,
     ),
     "alibaba-2018": Format(

@@ -7,8 +7,8 @@ name ends in .gz, or one that is packed), or CSV with a header, as files, in fol
 users. The instances' constraints become the jobs', and ``machine_events`` and ``machine_attributes`` a cluster
 (`workloads.readers.google_constraints`); what they say is kept beside, too. ``instance_usage`` is not read. Numbers
 may be strings, as BigQuery writes them; event types and such may be numbers or names; machines' capacities may be
-nested or flat (``capacity.cpus``). Columns that are not used may be absent; without ``collection_type`` alloc sets cannot
-be told from jobs.
+nested or flat (``capacity.cpus``). Columns that are not used may be absent; without ``collection_type`` alloc sets
+cannot be told from jobs.
 
 A job is a collection and its instances are its tasks. How events become jobs and tasks is said, rule by rule, in
 `workloads.readers.google_events`; QUEUE, ENABLE and updates change nothing there. Besides:
