@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.greedy import end_flow, end_waiting
-from actors.fabric.intervals import charge, enter_interval, hear
+from actors.fabric.intervals import charge, charge_message, charge_updates, enter_interval, hear
 from actors.fabric.messages import DECIDE, SET_RATE
 from actors.fabric.ports import flow_speed, mark_ended
 from actors.fabric.updates import tell_life
@@ -27,6 +27,7 @@ from actors.fabric.world import (
     expect_coflow,
 )
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.cost import known_cost
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 
@@ -70,6 +71,7 @@ def register(w, agenda, t, coflow):
     if coflow + 1 < coflows.arrival.size:
         expect_coflow(w, w.nodes.size, coflow + 1)
     enter_interval(w, t, NOBODY, N_INTERVALS)
+    charge_message(w)
     w.counts[N_ARRIVED] += coflows.left[coflow]
     if w.fabric.local_is_free and end_local_flows(w, coflow):
         return False
@@ -101,7 +103,7 @@ def hear_of_end(w, t, reporting, flow):
     enter_interval(w, t, reporting, N_INTERVALS)
     w.counts[N_UPDATES] += 1
     hear(w, w.fabric.flows.source[flow])
-    charge(w, w.prices.update)
+    charge_updates(w, 1)
 
 
 @inlined
@@ -152,7 +154,7 @@ def tell_greedy(w, m, t, coflows):
     counts[N_DECISIONS] += 1
     agents = count_told(w, m.changed, changes)
     charge(w, w.prices.coflow * coflows + w.prices.flow * changes + w.prices.schedule * agents)
-    late = w.cost.handler.spent[0]
+    late = known_cost(w)
     for k in range(changes):
         flow = m.changed[k]
         agent = flows.source[flow]

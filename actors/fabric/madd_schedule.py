@@ -12,6 +12,7 @@ from actors.fabric.intervals import charge
 from actors.fabric.messages import PACE, SHRINK, TELL
 from actors.fabric.world import N_DECISIONS, N_RATES, N_SCHEDULES
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.cost import known_cost
 from actors.kernel.queue import NONE, send, wake
 
 _SPARE = 8  # messages that an event may send besides
@@ -39,7 +40,7 @@ def charge_all(w, agenda, mark):
 @inlined
 def takes_hold(w, t):
     """Return when what is told at t holds: when the decision is made, as charged for, and one network delay after."""
-    return t + w.network.delay_ns + w.cost.handler.spent[0]
+    return t + w.network.delay_ns + known_cost(w)
 
 
 @compiled

@@ -82,7 +82,8 @@ class Sending(NamedTuple):
 class Prices(NamedTuple):
     """What the coordinator's work costs it, ns."""
 
-    update: int  # a message from an agent
+    message: int  # any message
+    update: int  # one that tells of an update, on top
     flow: int  # a flow that a decision gives a rate
     coflow: int  # a coflow that a decision puts in order
     schedule: int  # an agent that is told
@@ -208,12 +209,12 @@ def _network(setting: Setting) -> Network:
 
 
 def _cost(costs: Costs) -> Cost:
-    """The cost model; what is `fixed` is charged by what the coordinator does (`Prices`), not by message."""
+    """The cost model; what is `fixed` is charged by what the coordinator does (`Prices`), not by event."""
     models = {"none": NO_COST, "fixed": FIXED, "recorded": RECORDED, "measured": MEASURED}
     return make_cost(models[costs.model], 2, recorded=costs.recorded)
 
 
 def _prices(costs: Costs) -> Prices:
     """Fixed costs in ns."""
-    each = (costs.per_update_s, costs.per_flow_s, costs.per_coflow_s, costs.per_schedule_s)
-    return Prices(*(round(price * NS) for price in each))
+    names = ("message", "update", "flow", "coflow", "schedule")
+    return Prices(*(round(getattr(costs, f"per_{name}_s") * NS) for name in names))

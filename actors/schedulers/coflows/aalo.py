@@ -41,7 +41,7 @@ from actors.fabric.coordinator import (
     want_decision,
 )
 from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group
-from actors.fabric.intervals import charge, enter_interval
+from actors.fabric.intervals import charge_reports, enter_interval
 from actors.fabric.messages import FLOW_DONE, UPDATE
 from actors.fabric.ports import bytes_sent
 from actors.fabric.queues import (
@@ -116,7 +116,7 @@ def on_tick(w, p, t):
     """Steps 2 to 4."""
     q, r, m = p.queues, p.ranking, p.matching
     enter_interval(w, t, m.running[0], N_INTERVALS)
-    charge(w, w.prices.update * m.running[0])
+    charge_reports(w, m.running[0])
     count = forget_ended(w, p.agenda)
     if p.size.size == 0:
         demote(w, p, t)

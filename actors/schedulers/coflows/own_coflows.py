@@ -42,7 +42,7 @@ from actors.fabric.queues import next_tick
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.world import N_DECISIONS, N_RATES, N_SCHEDULES, build_world
 from actors.kernel.compiled import compiled, direct, entry
-from actors.kernel.cost import take
+from actors.kernel.cost import known_cost, take
 from actors.kernel.queue import ARRIVAL, NONE, PYTHON, RUNNING, send
 from actors.kernel.world import NEVER
 from actors.schedulers.own_host import OwnHost
@@ -171,7 +171,7 @@ def apply_rates(w, p, t, count):
     w.counts[N_DECISIONS] += 1
     agents = count_told(w, p.changed, changes)
     charge(w, w.prices.coflow * count + w.prices.flow * changes + w.prices.schedule * agents)
-    holds += w.cost.handler.spent[0]
+    holds += known_cost(w)
     for k in range(changes):
         flow = p.changed[k]
         coflow, rate = w.fabric.flows.coflow[flow], p.wanted[flow]
