@@ -7,7 +7,8 @@ front of it, without one. A central scheduler is one server, distributed ones ar
 
 Given costs are those of Omega's simulator (Schwarzkopf et al., EuroSys 2013, section 4.1): a time for each job and
 one for each of its tasks, charged when the job arrives; a time for each message comes on top. What a coordinator of
-coflows pays for is in `actors.fabric`. Measured costs are the CPU time of the handler as it is compiled here; they are recorded, and can be given again.
+coflows pays for is in `actors.fabric`. Measured costs are the CPU time of the handler as it is compiled here; they are
+recorded, and can be given again.
 
 In the clock `live` time is the machine's: handlers cost what they cost, and are only observed.
 """
