@@ -15,11 +15,11 @@ As in Hawk, a centralized scheduler places long jobs and distributed ones probe 
 
 **Deviations from the paper.** A node knows of a job's remaining work what the probe and the scheduler's answers to its
 own requests told it; the authors' simulator reads it live: `live_progress=true` (a global view). Re-probes are drawn
-independently of each other. On a node with several slots a sticky probe asks for one task at a time, when it comes and
-when a slot falls free, so that another slot may stay idle meanwhile; the paper has one slot a node. Where there is no
-short partition, the last round goes to any node and is accepted. Draws with replacement and late binding of long tasks,
-as the authors simulate them, are parameters. The paper does not say what becomes of a probe that a node's failure has
-lost: it goes to any node that is up, and may be rejected there, unless the whole short partition is down.
+independently of each other. The paper has one slot a node; with several a sticky probe asks for a task for each idle
+slot, as far as its job has so many left (`actors.nodes.worker`). Where there is no short partition, the last round goes
+to any node and is accepted. Draws with replacement and late binding of long tasks, as the authors simulate them, are
+parameters. The paper does not say what becomes of a probe that a node's failure has lost: it goes to any node that is
+up, and may be rejected there, unless the whole short partition is down.
 
 `eagle-c` heeds constraints: each draw is among the nodes that the job may use. Where none of them is in the short
 partition, the last round goes to any of them and is accepted.

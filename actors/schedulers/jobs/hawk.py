@@ -8,7 +8,8 @@ A centralized scheduler places the tasks of long jobs; distributed schedulers pr
 3. A node that runs out of work steals short tasks that wait behind long ones (section 3.6).
 
 **Deviations from the paper.** The paper lets a thief contact its victims; here the first victim passes the question on
-to the next, each hop taking the network delay. The authors' simulator lets a thief look into its victims' queues
+to the next, each hop taking the network delay. Its nodes have one slot; one with several gives the group at the head of
+its queue if any of its slots runs a long task. The authors' simulator lets a thief look into its victims' queues
 without a message: `instant_stealing=true` (a global view), draws probes with replacement: `replacement=true`, and
 binds long tasks late: `late_binding=true`.
 
