@@ -11,7 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.greedy import end_flow, end_waiting
-from actors.fabric.intervals import charge, charge_message, charge_updates, enter_interval, hear
+from actors.fabric.intervals import (
+    charge,
+    charge_message,
+    charge_updates,
+    enter_interval,
+    hear,
+)
 from actors.fabric.messages import DECIDE, SET_RATE
 from actors.fabric.ports import flow_speed, mark_ended
 from actors.fabric.updates import tell_life
@@ -21,6 +27,7 @@ from actors.fabric.world import (
     N_FINISHED,
     N_INTERVALS,
     N_RATES,
+    N_REFILLS,
     N_SCHEDULES,
     N_STARTED,
     N_UPDATES,
@@ -146,14 +153,20 @@ def forget_ended(w, agenda):
     return keep
 
 
+@inlined
+def note_decision(w, coflows):
+    """The coordinator makes a schedule for so many coflows."""
+    w.counts[N_DECISIONS] += 1
+    charge(w, w.prices.coflow * coflows)
+
+
 @compiled
-def tell_greedy(w, m, t, coflows):
-    """Tell the agents which flows have started and stopped; the decision was about so many coflows."""
+def tell_greedy(w, m, t):
+    """Tell the agents which flows have started and stopped, by a decision or a refill."""
     i, counts, changes = w.intervals, w.counts, m.changes[0]
     flows, start = w.fabric.flows, w.fabric.coflows.start
-    counts[N_DECISIONS] += 1
     agents = count_told(w, m.changed, changes)
-    charge(w, w.prices.coflow * coflows + w.prices.flow * changes + w.prices.schedule * agents)
+    charge(w, w.prices.flow * changes + w.prices.schedule * agents)
     late = known_cost(w)
     for k in range(changes):
         flow = m.changed[k]
@@ -172,14 +185,20 @@ def tell_greedy(w, m, t, coflows):
 
 
 @inlined
+def note_told(w, agent):
+    """An agent is told something; return whether it is the first time at this decision, or refill."""
+    now = w.counts[N_DECISIONS] + w.counts[N_REFILLS]
+    first = w.intervals.told[agent] != now
+    w.intervals.told[agent] = now
+    return first
+
+
+@inlined
 def count_told(w, flows, count):
     """Return how many agents send the first `count` of `flows`."""
-    told, decision, agents = w.intervals.told, w.counts[N_DECISIONS], 0
+    agents = 0
     for k in range(count):
-        agent = w.fabric.flows.source[flows[k]]
-        if told[agent] != decision:
-            told[agent] = decision
-            agents += 1
+        agents += note_told(w, w.fabric.flows.source[flows[k]])
     return agents
 
 

@@ -8,6 +8,7 @@ the prices are of what it is about, and measured costs will not do.
 
 import numpy as np
 
+from actors.fabric.coordinator import note_told
 from actors.fabric.intervals import charge
 from actors.fabric.messages import PACE, SHRINK, TELL
 from actors.fabric.world import N_DECISIONS, N_RATES, N_SCHEDULES
@@ -71,7 +72,6 @@ def tell(w, t, agent, kind, which, ns):
     """Tell an agent in how many ns something ends."""
     i = w.intervals
     send(w, t, w.nodes.size, agent, kind, which, np.float64(ns).view(np.int64), NONE, NONE)
-    if i.told[agent] != w.counts[N_DECISIONS]:
-        i.told[agent] = w.counts[N_DECISIONS]
+    if note_told(w, agent):
         i.now[2] += 1
         w.counts[N_SCHEDULES] += 1

@@ -36,7 +36,7 @@ COUNTERS = (
     "finished_long",
     "updates",  # messages from agents that the coordinator has heard
     "decisions",  # schedules that it has made
-    "schedules",  # agents that such a decision told anything, all decisions together
+    "schedules",  # agents that were told anything, each time anew
     "rates",  # rates that it told them
     "stale_rates",  # rates of flows that had ended meanwhile
     "demotions",  # coflows that went to another queue
@@ -49,6 +49,7 @@ COUNTERS = (
     "updates_without_effect",  # those of coflows that had ended
     "deregistered",  # coflows that left before they were done
     "bytes_lost",  # bytes sent that had to be sent again
+    "refills",  # times it gave what flows had left to the next in the order that stood: no decision
 )
 N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
 (
@@ -67,6 +68,7 @@ N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
     N_WITHOUT_EFFECT,
     N_DEREGISTERED,
     N_LOST,
+    N_REFILLS,
 ) = range(6, len(COUNTERS))
 
 

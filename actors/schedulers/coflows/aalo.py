@@ -36,6 +36,7 @@ from actors.fabric.coordinator import (
     hear_of_end,
     is_due,
     make_agenda,
+    note_decision,
     register,
     tell_greedy,
     want_decision,
@@ -128,7 +129,8 @@ def on_tick(w, p, t):
         if level != r.level[coflow]:
             move_group(w.fabric, r, m, holds, coflow, level)
     fill_ports(w.fabric, r, m, holds)
-    tell_greedy(w, m, t, count)
+    note_decision(w, count)
+    tell_greedy(w, m, t)
     if count > 0:
         following = next_tick(t + 1, q.interval)
         if w.cost.model == NO_COST:

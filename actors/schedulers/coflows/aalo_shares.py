@@ -163,7 +163,7 @@ def build(setting):
         order=make_order(fabric),
         equal=make_equal(fabric, missed_only=False),
         serving=make_serving(fabric),
-        queues=make_queues(coflows, {**given, "starvation": "strict", "slot_intervals": 1, "share": 1}),
+        queues=make_queues(coflows, {**given, "starvation": "strict"}),
         shares=make_shares(fabric, np.arange(given["queues"], 0, -1)),
         size=np.zeros(0),
         until=np.zeros(1, np.int64),

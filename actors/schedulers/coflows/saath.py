@@ -260,7 +260,7 @@ def build(setting):
         order=make_order(fabric),
         equal=equal,
         serving=make_serving(fabric),
-        queues=make_queues(coflows, {**given, "starvation": "strict", "slot_intervals": 1, "share": 1}),
+        queues=make_queues(coflows, {**given, "starvation": "strict"}),
         contention=make_contention(fabric),
         by_queue=given["contention"] == "queue",
         width=equal.size[:coflows].copy(),
