@@ -22,6 +22,7 @@ from emu.families import OwnWorkload, family_of, for_family, own_keys
 from emu.job_plan import load_jobs
 from emu.keys import BY_NAME, COFLOWS, GROUPS, JOBS
 from emu.loading import Memo, path_of
+from emu.needs import ignored_notes, meaningless, refuse
 from workloads.coflow_updates import CoflowUpdates
 from workloads.coflows import CoflowWorkload
 from workloads.errors import InputError
@@ -148,7 +149,8 @@ class Plan:
             if values[name] is not None:
                 values[name] = Path(values[name]).resolve()
         if self.keeps_workload:
-            values |= {"workload": KEPT_WORKLOAD, "constraints.model": None}  # it has them already
+            drawn = {name: key.default for name, key in BY_NAME.items() if name.startswith("constraints.")}
+            values |= {"workload": KEPT_WORKLOAD} | drawn  # it has them already
         if self.keeps_workload or self.config["load_by"] == "nodes":  # what is written has the load already
             values |= {"load": None, "load_by": BY_NAME["load_by"].default}
         values["nodes"] = self.cluster.num_nodes
@@ -226,7 +228,7 @@ def configure(arguments: Mapping[str, Any], config: str | Path | None = None) ->
     return resolve([*layers, layer_from_arguments(arguments)])
 
 
-def prepare(config: Config, memo: Memo | None = None) -> Plan:
+def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = False) -> Plan:
     """Resolve every name of a configuration and load its workload.
 
     Parameters
@@ -234,6 +236,8 @@ def prepare(config: Config, memo: Memo | None = None) -> Plan:
     config : Config
     memo : dict, optional
         Keeps what is loaded, so that plans that are given the same one share equal workloads and clusters.
+    one_of_many : bool
+        A value that changes nothing in this plan is not refused: it may in others (`emu.needs`).
 
     Raises
     ------
@@ -255,12 +259,15 @@ def prepare(config: Config, memo: Memo | None = None) -> Plan:
     family = family_of(config, schedulers)
     config = for_family(config, family, schedulers[0].name)
     parameters = scheduler_parameters(config, schedulers)
+    if not one_of_many:
+        refuse(meaningless(config, schedulers, parameters))
     check_clock(config, schedulers, parameters)
     if family == COFLOWS:
         check_updates(config, schedulers, parameters)
     costs = costs_of(config, family)
     load = load_coflows if family == COFLOWS else load_jobs
     loaded = load(config, schedulers, memo)
+    loaded = loaded._replace(notes=loaded.notes + ignored_notes(config, schedulers))
     return Plan(config=config, schedulers=schedulers, parameters=parameters, costs=costs, **loaded._asdict())
 
 

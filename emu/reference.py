@@ -26,6 +26,7 @@ from emu.config_file import as_toml
 from emu.keys import KEYS
 from emu.kinds import KINDS, Key
 from emu.metrics import MOST_KINDS, OTHER_KINDS
+from emu.needs import NEEDS, told
 
 _MADE = (
     "<!-- Made by `python -m emu.reference docs/reference`; a test fails when it is stale. Do not edit. -->"
@@ -58,7 +59,8 @@ slack = 5
 
 Durations take `ns`, `us`, `ms`, `s`, `min`, `h`, `d`, and are seconds without a unit; shares are `98%` or
 `0.98`. A run has schedulers of one family, for jobs or for coflows, and some keys are only for one: given to the other,
-they are an error. Relative paths in a file are looked for beside the file first, then from the current folder.
+they are an error. So are keys and parameters that would change nothing, because what they go with is not there; in a
+sweep, if they change nothing at any of its points. Relative paths in a file are looked for beside the file first, then from the current folder.
 """
 
 _RESULTS = """\
@@ -188,7 +190,7 @@ of the job's time that it shuffles is drawn with the seed of the run: below 25 %
 def configuration_page() -> str:
     """Return ``docs/reference/configuration.md``."""
     head = ["key", "option", "value", "default", "for", "meaning"]
-    rows = [[f"`{k.name}`", _option(k), _kind(k), _default(k), k.family, k.meaning] for k in KEYS]
+    rows = [[f"`{k.name}`", _option(k), _kind(k), _default(k), k.family, _meaning(k)] for k in KEYS]
     return f"{_MADE}\n\n{_CONFIGURATION}\n{_table(head, rows)}"
 
 
@@ -227,6 +229,11 @@ def main(folder: str) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
     for name, page in PAGES.items():
         Path(folder, name).write_text(page(), encoding="utf-8")
+
+
+def _meaning(key: Key) -> str:
+    needs = NEEDS.get(key.name)
+    return f"{key.meaning} Goes with {told(needs)}." if needs else key.meaning
 
 
 def _option(key: Key) -> str:

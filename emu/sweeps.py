@@ -17,6 +17,7 @@ from emu.batch import Hosting, Run, memory_bytes, open_directory, run_all
 from emu.config import flatten
 from emu.grid import SWEEP, Grid, Point, read_grid
 from emu.loading import Memo
+from emu.needs import meaningless, refuse
 from emu.plan import Plan, prepare
 from emu.sweep_report import compare_groups, figures_of, group_points, render_group, summary_rows
 from workloads.errors import InputError
@@ -159,6 +160,8 @@ def prepare_sweep(
     place = Path(out) if out is not None else Path("runs") / stem
     memo: Memo = {}
     runs = tuple(Run(_plan(point, memo, source), place / grid.folder(point)) for point in grid.points)
+    found = [meaningless(run.plan.config, run.plan.schedulers, run.plan.parameters) for run in runs]
+    refuse({name: error for name, error in found[0].items() if all(name in other for other in found)})
     return Sweep(grid, runs, tuple(run for run in runs if not run.is_done()), place)
 
 
@@ -235,7 +238,7 @@ def _conclude(
 
 def _plan(point: Point, memo: Memo, source: str | Path | Mapping[str, Any]) -> Plan:
     try:
-        return prepare(point.config, memo)
+        return prepare(point.config, memo, one_of_many=True)
     except InputError as error:
         if error.file is None and ": required" in error.message and isinstance(source, str | Path):
             raise InputError(error.message, file=source) from None  # what the file lacks has no line

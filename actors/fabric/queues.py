@@ -40,6 +40,7 @@ class Queues(NamedTuple):
     groups: np.ndarray
 
 
+_SLOTS = ("starvation=slots",)
 QUEUE_PARAMETERS = (
     Parameter("queues", 10, "int", "priority queues", low=1, high=64),
     Parameter("first_limit_bytes", 10 << 20, "size", "limit of the first queue", low=1),
@@ -59,9 +60,16 @@ QUEUE_PARAMETERS = (
         "intervals in the slot of the first queue of a round",
         low=1,
         high=1 << 20,
+        needs=_SLOTS,
     ),
     Parameter(
-        "share", 10, "int", "how many times longer a queue's slot is than the next one's", low=1, high=1000
+        "share",
+        10,
+        "int",
+        "how many times longer a queue's slot is than the next one's",
+        low=1,
+        high=1000,
+        needs=_SLOTS,
     ),
     Parameter(
         "least_intervals",
@@ -71,6 +79,7 @@ QUEUE_PARAMETERS = (
         " Philae's authors simulate it",
         low=0,
         high=1 << 20,
+        needs=_SLOTS,
     ),
 )
 

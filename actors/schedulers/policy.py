@@ -9,6 +9,9 @@ from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.units import parse_duration, parse_share, parse_size
 
+ALL_ALIKE = (("long_partition", "it treats all jobs alike"), ("estimates", "it goes by no estimate"))
+"""What a scheduler ignores that neither tells short jobs from long ones nor looks at what they should take."""
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -18,6 +21,9 @@ class Parameter:
         kind: "int", "float", "bool", "share" (0 to 1, takes "17%"), "duration" (seconds, takes "8 s"; the
             name ends in _s), "size" (bytes, takes "10 MB"; the name ends in _bytes) or "choice".
         low, high: inclusive bounds of numbers.
+        needs: what it goes with, and means nothing without: one of these other parameters, if it is true, or more than
+            0, or has one of the values that stand there, as in "pilots=senders|flows". Those that the scheduler lacks
+            do not count.
     """
 
     name: str
@@ -27,6 +33,13 @@ class Parameter:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> str:
+        """What it means, and what it goes with."""
+        needs = " or ".join(f"`{need.replace('|', ' or ')}`" for need in self.needs)
+        return f"{self.meaning}; goes with {needs}" if needs else self.meaning
 
     def parse(self, value: Any, scheduler: str) -> Any:
         """The value in the parameter's own type.
@@ -105,6 +118,7 @@ class Scheduler:
         constrained: it heeds the jobs' constraints.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
             runs it then.
+        ignores: keys of the configuration, or tables of them, that change nothing under it, each with the reason.
         updatable: it heeds updates of coflows that are under way: "always", or with which value of a parameter,
             as in "rates=greedy".
         build: setting -> (World, the policy's own state) at time 0.
@@ -127,6 +141,7 @@ class Scheduler:
     hybrid: bool = False
     constrained: bool = False
     global_view: tuple[str, ...] = ()
+    ignores: tuple[tuple[str, str], ...] = ()
     updatable: str = ""
     host: Callable[[Any], Host] | None = field(default=None, repr=False)
     grow: Callable[[Any, Any], Any] | None = field(default=None, repr=False)

@@ -92,6 +92,7 @@ from actors.schedulers.coflows.philae_measures import (
 )
 from actors.schedulers.coflows.philae_pilots import (
     PILOT_PARAMETERS,
+    SAMPLES,
     choose_pilots,
     has_pilot,
     line_at,
@@ -380,15 +381,35 @@ PHILAE = Scheduler(
             "policy", "D", "choice", "what decides about a coflow's queue", choices=("A", "B", "C", "D")
         ),
         *PILOT_PARAMETERS,
-        Parameter("work_conservation", True, "bool", "idle ports serve coflows that are being sampled"),
-        Parameter("size_correction", False, "bool", "the measure shrinks with what is left of the estimate"),
+        Parameter(
+            "work_conservation",
+            True,
+            "bool",
+            "idle ports serve coflows that are being sampled",
+            needs=SAMPLES,
+        ),
+        Parameter(
+            "size_correction",
+            False,
+            "bool",
+            "the measure shrinks with what is left of the estimate",
+            needs=("policy=A|C|D",),
+        ),
         Parameter(
             "count_itself",
             False,
             "bool",
             "a coflow counts itself among those at a port, as the authors simulate it",
+            needs=("policy=D",),
         ),
-        Parameter("contention_unit_bytes", 1, "size", "what a coflow counts for in policy C", low=1),
+        Parameter(
+            "contention_unit_bytes",
+            1,
+            "size",
+            "what a coflow counts for in policy C",
+            low=1,
+            needs=("policy=C",),
+        ),
         Parameter(
             "decide",
             "events",

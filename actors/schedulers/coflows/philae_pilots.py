@@ -18,6 +18,7 @@ from workloads.coflows import CoflowArrays
 
 _EMPTY = np.uint64(0)
 
+SAMPLES = ("pilots=senders|flows|number",)
 PILOT_PARAMETERS = (
     Parameter("thin_limit", 7, "int", "flows up to which a coflow has no pilots", low=0, high=1 << 40),
     Parameter(
@@ -27,14 +28,17 @@ PILOT_PARAMETERS = (
         "how many pilots a coflow has: a share of its senders, a share of its flows, a number, or none (policy C)",
         choices=("senders", "flows", "number", "none"),
     ),
-    Parameter("pilot_share", 0.05, "share", "that share; one pilot is the least"),
-    Parameter("pilot_number", 5, "int", "that number", low=1, high=1 << 20),
+    Parameter(
+        "pilot_share", 0.05, "share", "that share; one pilot is the least", needs=("pilots=senders|flows",)
+    ),
+    Parameter("pilot_number", 5, "int", "that number", low=1, high=1 << 20, needs=("pilots=number",)),
     Parameter(
         "pilot_ports",
         "least-busy",
         "choice",
         "between which ports: those with fewest pilots, or random ones",
         choices=("least-busy", "random"),
+        needs=SAMPLES,
     ),
 )
 

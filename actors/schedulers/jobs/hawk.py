@@ -147,6 +147,8 @@ def build(setting):
     )
 
 
+_STEALS = ("steal_attempts",)
+
 HAWK = Scheduler(
     name="hawk",
     title="long jobs centrally, short ones by probes, with work stealing",
@@ -159,19 +161,23 @@ HAWK = Scheduler(
         Parameter(
             "steal_attempts", 10, "int", "victims asked before a thief gives up; 0: no stealing", 0, 1000
         ),
-        Parameter("steal_limit", 10_000, "int", "the most probes taken from one victim", 1, 1_000_000),
+        Parameter(
+            "steal_limit", 10_000, "int", "the most probes taken from one victim", 1, 1_000_000, needs=_STEALS
+        ),
         Parameter(
             "steal_choice",
             "group",
             "choice",
             "what is stolen: the group of short probes behind the first long work (ATC'15), or random ones",
             choices=("group", "random"),
+            needs=_STEALS,
         ),
         Parameter(
             "instant_stealing",
             False,
             "bool",
             "thieves see their victims' queues and take without a message, as the authors simulate it",
+            needs=_STEALS,
         ),
     ),
     build=build,
