@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from emu.keys import BY_NAME, COFLOWS
+from emu.keys import BY_NAME, COFLOWS, WORKLOAD_OPTIONS
 from workloads.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def meaningless(
 ) -> dict[str, InputError]:
     """Return what was given and changes nothing: name to the error that says why."""
     given = {name: config.error(name, why) for name, why in _keys(config, schedulers)}
-    return given | dict(_parameters(config, schedulers, parameters))
+    return given | dict(_parameters(config, schedulers, parameters)) | _options(config)
 
 
 def refuse(found: Mapping[str, InputError]) -> None:
@@ -123,6 +123,21 @@ def _parameters(
                 whys.append("" if means else f"parameter {p.name} of {scheduler.name} {state}")
         if whys and all(whys):
             yield f"parameters.{name}", given.place.error(whys[0])
+
+
+def _options(config: Config) -> dict[str, InputError]:
+    """Return options of the workload's generator that change nothing; wrong ones are told when it is made."""
+    from workloads.catalogue import options_without_meaning
+
+    try:
+        values = {name: given.value for name, given in config.workload_options.items()}
+        found = options_without_meaning(config["workload"], values)
+    except InputError:
+        return {}
+    return {
+        f"{WORKLOAD_OPTIONS}.{name}": config.workload_options[name].place.error(why)
+        for name, why in found.items()
+    }
 
 
 def name_of(need: str) -> str:

@@ -59,8 +59,9 @@ slack = 5
 
 Durations take `ns`, `us`, `ms`, `s`, `min`, `h`, `d`, and are seconds without a unit; shares are `98%` or
 `0.98`. A run has schedulers of one family, for jobs or for coflows, and some keys are only for one: given to the other,
-they are an error. So are keys and parameters that would change nothing, because what they go with is not there; in a
-sweep, if they change nothing at any of its points. Relative paths in a file are looked for beside the file first, then from the current folder.
+they are an error. So are keys, parameters and options of generators that would change nothing, because what they go
+with is not there; in a sweep, if they change nothing at any of its points. Relative paths in a file are looked for
+beside the file first, then from the current folder.
 """
 
 _RESULTS = """\

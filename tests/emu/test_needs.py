@@ -98,3 +98,49 @@ def test_in_a_sweep_a_value_may_mean_nothing_at_some_points(tmp_path: Path) -> N
         prepare_sweep(
             {**grid, "cost": {"per_message": "1 ms"}, "sweep": {"scheduler": ["philae"]}}, tmp_path / "b"
         )
+
+
+def test_options_of_generators_go_with_others_too(planned: Callable[..., Plan], tmp_path: Path) -> None:
+    yahoo = {**JOBS, "workload_options.jobs": "20", "workload_options.burst_ratio": "9"}
+    told = r"^--set workload_options\.burst_ratio: goes with arrivals=bursty, and arrivals is poisson$"
+    with pytest.raises(InputError, match=told):
+        planned(yahoo, "yahoo")
+    planned({**yahoo, "workload_options.arrivals": "bursty"}, "yahoo")
+    grid = {
+        "scheduler": "random",
+        "workload": "yahoo",
+        "nodes": 20,
+        "workload_options": {"jobs": 5, "burst_ratio": 9},
+    }
+    assert (
+        len(
+            prepare_sweep(
+                {**grid, "sweep": {"workload_options.arrivals": ["poisson", "bursty"]}}, tmp_path
+            ).runs
+        )
+        == 2
+    )
+    with pytest.raises(InputError, match="burst_ratio: goes with arrivals=bursty"):
+        prepare_sweep({**grid, "sweep": {"seed": [1, 2]}}, tmp_path / "none")
+
+
+def test_a_price_wants_soft_constraints(tmp_path: Path) -> None:
+    from emu.cli import main
+
+    assert main(["workload", "synth", "poisson", str(tmp_path / "p"), "--set", "jobs=20"]) == 0
+    assert (
+        main(
+            [
+                "workload",
+                "constrain",
+                str(tmp_path / "p"),
+                str(tmp_path / "c"),
+                "--jobs",
+                "all",
+                "--price",
+                "3",
+            ]
+        )
+        == 2
+    )
+    assert main(["workload", "synth", "poisson", str(tmp_path / "q"), "--set", "cv=2"]) == 2
