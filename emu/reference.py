@@ -164,7 +164,8 @@ nothing was learned |
 | `coordinator` | where the coordinator works in intervals: how many there were from the first arrival on \
 (`intervals`), the shares of them in which it had more to do than time (`missed`) and in which it sent no schedule \
 (`without_rates`), and in the mean of them the agents it heard from (`agents_heard`), the `updates` it \
-got, its `decisions`, the agents told anything (`schedules`), and where messages cost something its work (`work_s`) |
+got, its `decisions`, how often what flows had left went to the next in the order that stood (`refills`), the agents \
+told anything (`schedules`), and where messages cost something its work (`work_s`) |
 | `schedulers` | as of jobs, where messages cost something: of the coordinator |
 | `engine` | as of jobs; `flows`, and the same as `tasks` |
 | `counters` | what the scheduler's mechanisms did |

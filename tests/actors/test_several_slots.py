@@ -152,7 +152,7 @@ def settings_of(draw: st.DrawFn, scheduler: str) -> Setting:
 
 @pytest.mark.parametrize("scheduler", POLICIES)
 def test_no_slot_is_idle_while_an_entry_waits_and_long_work_is_counted(scheduler: str) -> None:
-    @settings(max_examples=max(EXAMPLES // 4, 5))
+    @settings(max_examples=8)
     @given(settings_of(scheduler))
     def hold(setting: Setting) -> None:
         partition = Partition(setting, Observe())

@@ -161,12 +161,14 @@ HOSTED: dict[str, str] = {
 APART = {
     "seeds": "several runs: `test_seeds_are_runs`",
     "infeasible": "one choice is an error: `test_infeasible_jobs_are_refused_or_dropped`",
-    "clock": "`windows` must not change a bit, and `live` goes by the wall clock: `test_the_clocks`",
-    "dilation": "of the clock `live`: `test_keys_of_the_clock_live_reach_it`",
-    "live.tick": "likewise",
-    "live.lateness_bound": "likewise",
-    "cost.model": "`measured` is what the machine takes: `test_models_of_cost`",
-    "cost.file": "likewise",
+    "clock": "`windows` must not change a bit: `test_keys_that_say_where_a_run_is_hosted_change_nothing`; `live` goes by "
+    "the wall clock",
+    **dict.fromkeys(
+        ("dilation", "live.tick", "live.lateness_bound"), "of `live`: `test_keys_of_the_clock_live_reach_it`"
+    ),
+    **dict.fromkeys(
+        ("cost.model", "cost.file"), "`measured` is what the machine takes: `test_models_of_cost`"
+    ),
     "nodes of coflows": "a switch with more ports than the workload has: `test_ports_that_nobody_uses`",
 }
 """Keys with a test of their own, and why."""

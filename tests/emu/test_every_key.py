@@ -5,6 +5,7 @@ The runs of a case differ in one key. Keys that say where a run is hosted must c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from itertools import combinations
 from pathlib import Path
@@ -100,6 +101,8 @@ def test_there_is_a_case_of_every_key() -> None:
             assert both, f"no value is tried of the key {key.name} with coflows: add a case to OF_COFLOWS"
     assert {*CASES, *OF_COFLOWS, *HOSTED} <= set(BY_NAME)
     assert {name.removesuffix(" of coflows") for name in APART} <= set(BY_NAME)
+    for why in APART.values():
+        assert set(re.findall(r"`(test_\w+)`", why)) <= set(globals())
 
 
 # Keys with a test of their own.
