@@ -161,8 +161,8 @@ HOSTED: dict[str, str] = {
 APART = {
     "seeds": "several runs: `test_seeds_are_runs`",
     "infeasible": "one choice is an error: `test_infeasible_jobs_are_refused_or_dropped`",
-    "clock": "`windows` must not change a bit: `test_keys_that_say_where_a_run_is_hosted_change_nothing`; `live` goes by "
-    "the wall clock",
+    "clock": "`windows` must not change a bit: `test_keys_that_say_where_a_run_is_hosted_change_nothing`; `live` goes"
+    " by the wall clock",
     **dict.fromkeys(
         ("dilation", "live.tick", "live.lateness_bound"), "of `live`: `test_keys_of_the_clock_live_reach_it`"
     ),
