@@ -133,15 +133,16 @@ def explain_philae(runs: Runs) -> None:
         "c_p counts the coflow itself": Setting("philae", {"count_itself": True}, keys=PHILAE_SIM),
         "no work conservation": Setting("philae", {"work_conservation": False}, keys=PHILAE_SIM),
         "decisions at intervals": Setting("philae", {"decide": "interval"}, keys=PHILAE_SIM),
-        "these three": base,
+        "no slots of less than an interval": Setting("philae", SOME_STARVE, keys=PHILAE_SIM),
+        "these four": base,
         "and a flow keeps its ports for whole steps": base.but(workload="stepped"),
         **{
-            f"these three, pilots at random ports, {seed}": base.but({"pilot_ports": "random"}, seed=seed)
+            f"these four, pilots at random ports, {seed}": base.but({"pilot_ports": "random"}, seed=seed)
             for seed in range(1, 6)
         },
-        "these three, slots of 255 intervals": base.but({"slot_intervals": 255}),
-        "these three, slots of 257 intervals": base.but({"slot_intervals": 257}),
-        "these three, strict priority": base.but({"starvation": "strict"}),
+        "these four, slots of 255 intervals": base.but({"slot_intervals": 255}),
+        "these four, slots of 257 intervals": base.but({"slot_intervals": 257}),
+        "these four, strict priority": base.but({"starvation": "strict"}),
     }
     rows = [["philae D", *STATISTICS, "median ratio", "within 10 %"]]
     for name, setting in given.items():
