@@ -12,14 +12,13 @@ from emu.dynamics import dynamics_of, endless_task_note
 from emu.loading import (
     TIMELINE_ROWS,
     Loaded,
-    Memo,
     brought_to,
     cluster_for_load,
     feasible,
     load_cluster_of,
     load_jobs_of,
-    once,
 )
+from emu.memo import Memo
 from emu.metrics import after_warmup, offered_load
 from workloads.arrow import column
 from workloads.errors import InputError
@@ -47,18 +46,17 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> 
     if not by_nodes:  # a wrong cluster is told before a workload takes its time
         cluster = load_cluster_of(config, config["nodes"], memo)
     started = time.perf_counter()
-    source = load_jobs_of(config, memo, schedulers[0].name)
+    loaded, key = load_jobs_of(config, memo, schedulers[0].name)
     load_s = time.perf_counter() - started
     if by_nodes:
-        cluster = cluster_for_load(config, source, memo)
-    source = once(
-        memo, ("feasible", source, cluster, config["infeasible"]), lambda: feasible(config, source, cluster)
-    )
+        cluster = cluster_for_load(config, loaded, memo)
+    key = (*key, "feasible", id(cluster), config["infeasible"])
+    source = memo.once(key, lambda: feasible(config, loaded, cluster))
     workload = source
     if config["load"] is not None and not by_nodes:
         with config.blame("load"):
             wanted = (cluster.total_slots, config["load"])
-            workload = once(memo, ("at_load", source, *wanted), lambda: brought_to(source, *wanted))
+            workload = memo.once((*key, "load", *wanted), lambda: brought_to(source, *wanted))
     cutoff_s, partition = _classes(config, workload, schedulers)
     _check(config, workload)
     submit_s = column(workload.jobs, "submit_s")

@@ -67,10 +67,15 @@ beside the file first, then from the current folder.
 _RESULTS = """\
 # Results
 
-A run directory holds `config.toml` (all that is needed to run it again), `manifest.json` (resolved
-configuration, versions, sha256 of inputs and results, and a status: `running`, `finished`, `interrupted` or
-`failed`), `summary.json`, and the tables below as Parquet files. Units and meanings are in the files' schema
-metadata too.
+A run directory holds `config.toml` (all that is needed to run it again: every key, parameter and option of a
+generator as it held, so that no later default changes a rerun), `manifest.json` (resolved configuration, versions,
+sha256 of inputs and results, a status: `running`, `finished`, `interrupted` or `failed`, and the record),
+`summary.json`, and the tables below as Parquet files. Units and meanings are in the files' schema metadata too.
+
+The `record` of the manifest is for citing a run: the `date` on which it was begun (UTC), the `host`, the words of
+the `command` (in Python there is none), and where Emu runs from a git checkout its `source`: the `commit`, and
+`modified`, whether the source differs from it. It decides nothing: runs are the same whatever their records say.
+
 `emu compare` lays runs out as `scheduler=NAME/seed=S/`, `emu run --seeds N` as `seed=S/`.
 
 Equal emulations give equal bytes of `jobs.parquet`, or `coflows.parquet`, whatever hosted them. The tables of a run of
@@ -83,6 +88,10 @@ _SUMMARY = """\
 | key | meaning |
 |---|---|
 | `scheduler`, `workload`, `nodes`, `seed`, `clock` | what was run |
+| `policy` | the scheduler's name without the settings of a variant |
+| `drawn` | what was drawn, `workload`, `constraints` and `scheduler`, and with which seed; a workload from a \
+file is not drawn |
+| `resample_block_s` | length of the blocks of a trace that was resampled |
 | `jobs.all`, `jobs.short`, `jobs.long` | `count`, `mean`, `p50`, `p90`, `p99` of jct_s in seconds, of the \
 jobs that finished; percentiles are linear; a class without jobs is absent |
 | `jobs.makespan_s` | from the first arrival to the last completion |
@@ -112,10 +121,11 @@ many messages were delayed (`delayed_messages`) and by how much (`delayed_mean_s
 
 Jobs that arrive within `warmup` of the first are left out of everything in `jobs` but the makespan.
 
-With several seeds, figures are means over the seeds, `seed` is the first, `seeds` holds all, and
-`confidence_95.jobs` has `[low, high]` for each mean: Student's t with n - 1 degrees of freedom. Ratios of a
-comparison are taken seed by seed, and their mean and interval are shown. `emu compare --json` prints a list
-of summaries.
+With several seeds, figures are means over the seeds, `seed` is the first, `seeds` holds all, `varied` says which of
+what is drawn they vary ([seeds](../sweeps.md#seeds)), and `confidence_95.jobs` has `[low, high]` for each mean:
+Student's t with n - 1 degrees of freedom. Where every seed gave the same, `alike` is true and there are no
+intervals; `nodes_by_seed` is there where a load picks another number of nodes for each. Ratios of a comparison are
+taken seed by seed, and their mean and interval are shown. `emu compare --json` prints a list of summaries.
 
 ## What constraints cost
 
@@ -146,7 +156,7 @@ _COFLOW_SUMMARY = """\
 
 | key | meaning |
 |---|---|
-| `scheduler`, `workload`, `seed`, `clock`; `nodes` | what was run; the number of ports |
+| `scheduler`, `policy`, `workload`, `seed`, `drawn`, `clock`; `nodes` | what was run; the number of ports |
 | `coflows.count`, `.mean`, `.p50`, `.p90`, `.p99` | of cct_s in seconds, of the coflows that finished; \
 percentiles are linear |
 | `coflows.makespan_s` | from the first arrival to the last completion |

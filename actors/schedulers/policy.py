@@ -19,7 +19,8 @@ class Parameter:
 
     Attributes:
         kind: "int", "float", "bool", "share" (0 to 1, takes "17%"), "duration" (seconds, takes "8 s"; the
-            name ends in _s), "size" (bytes, takes "10 MB"; the name ends in _bytes) or "choice".
+            name ends in _s), "size" (bytes, takes "10 MB"; the name ends in _bytes), "choice", "text" or "any"
+            (text that reads as a number or a truth value is one).
         low, high: inclusive bounds of numbers.
         needs: what it goes with, and means nothing without: one of these other parameters, if it is true, or more than
             0, or has one of the values that stand there, as in "pilots=senders|flows". Those that the scheduler lacks
@@ -54,6 +55,12 @@ class Parameter:
             return value
         if self.kind == "bool":
             return _parse_bool(value, what)
+        if self.kind == "any":
+            return _parse_any(value)
+        if self.kind == "text":
+            if isinstance(value, str):
+                return value
+            raise InputError(f"{what}: {value!r} is not text")
         if self.kind == "duration":
             number: float = parse_duration(value, what)
         elif self.kind == "share":
@@ -77,6 +84,21 @@ def _parse_bool(value: Any, what: str) -> bool:
     if str(value).lower() in words:
         return words[str(value).lower()]
     raise InputError(f"{what}: {value!r} is neither true nor false")
+
+
+def _parse_any(value: Any) -> Any:
+    """A value as it is; of text what it reads as in TOML, else the text."""
+    if not isinstance(value, str):
+        return value
+    words = {"true": True, "false": False, "none": None}
+    if value.strip().lower() in words:
+        return words[value.strip().lower()]
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
 
 
 def _parse_number(value: Any, what: str, whole: bool) -> Any:
@@ -129,6 +151,11 @@ class Scheduler:
             `actors.hosting.outcome.Share`.
         remade: for schedulers that the registry does not know by name: the call that makes it again in
             another process.
+        own: a user's class or object, if it is one.
+        about: the page of a user's scheduler; that of others is their module's docstring.
+        variant_of: name of the scheduler that this is a variant of; empty: it is none.
+        fixed: parameters whose defaults are the variant's, and cannot be set otherwise; an object fixes all of its own,
+            and here are those in its name.
     """
 
     name: str
@@ -147,10 +174,30 @@ class Scheduler:
     grow: Callable[[Any, Any], Any] | None = field(default=None, repr=False)
     series: Callable[[Any, Any], dict[str, Any]] | None = field(default=None, repr=False)
     remade: tuple[Callable[..., Any], tuple[Any, ...]] | None = field(default=None, repr=False)
+    own: Any = field(default=None, repr=False)
+    about: str = field(default="", repr=False)
+    variant_of: str = ""
+    fixed: tuple[str, ...] = ()
+
+    @property
+    def is_object(self) -> bool:
+        """Whether it is a user's object, and not a class that is made anew for each emulation."""
+        return self.own is not None and not isinstance(self.own, type)
+
+    def fixes(self, parameter: str) -> bool:
+        """Whether a parameter is the variant's or the object's own, and cannot be set."""
+        return self.is_object or parameter in self.fixed
+
+    @property
+    def policy(self) -> str:
+        """The name of the policy, which its variants share."""
+        return self.variant_of or self.name
 
     @property
     def doc(self) -> str:
         """The policy's own page: the docstring of the module that builds it, as several may share a loop."""
+        if self.own is not None:
+            return self.about
         build = getattr(self.build, "func", self.build)  # of a partial call
         return sys.modules[build.__module__].__doc__ or ""
 
@@ -175,16 +222,36 @@ def resolve_parameters(scheduler: Scheduler, given: Mapping[str, Any]) -> dict[s
     """All parameters of the scheduler in declared order, defaults filled in.
 
     Raises:
-        InputError: an unknown name (the nearest is given) or a value that is not of the parameter's kind.
+        InputError: an unknown name (the nearest is given), a value that is not of the parameter's kind, or another
+            value than the one that a variant, or an object, has.
     """
     known = [p.name for p in scheduler.parameters]
     for name in given:
         if name not in known:
             raise InputError(f"{scheduler.name} has no parameter {name!r}{did_you_mean(name, known)}")
-    return {
+    resolved = {
         p.name: p.parse(given[p.name], scheduler.name) if p.name in given else p.default
         for p in scheduler.parameters
     }
+    for p in scheduler.parameters:
+        if p.name in given and scheduler.fixes(p.name) and resolved[p.name] != p.default:
+            raise InputError(
+                f"{scheduler.name} has {p.name}={value_text(p.default)} of its own, not {value_text(resolved[p.name])}"
+            )
+    return resolved
+
+
+def value_text(value: Any) -> str:
+    """A value as names, paths and tables have it: ``2`` for 2.0, ``true`` for True."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def name_with(policy: str, values: Mapping[str, Any]) -> str:
+    """The name of a policy with these values, as in `eagle(sticky=false,slack=2)`."""
+    shown = ",".join(f"{name}={value_text(value)}" for name, value in values.items())
+    return f"{policy}({shown})" if shown else policy
 
 
 def needs_global_view(scheduler: Scheduler, parameters: Mapping[str, Any]) -> bool:

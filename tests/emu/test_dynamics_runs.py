@@ -29,7 +29,7 @@ def test_keys_make_dynamics(tmp_path: Path) -> None:
         dynamics_straggler_share="1%",
         dynamics_straggler_distribution="pareto",
     )
-    dynamics = plan.setting(0, 1).dynamics
+    dynamics = plan.setting(0).dynamics
     assert (dynamics.mtbf_s, dynamics.mttr_s) == (30 * 86400, 3600)
     assert (dynamics.detection_s, dynamics.failover_s) == (10, 5)
     assert (dynamics.straggler_share, dynamics.straggler_slowdown) == (0.01, 3.0)

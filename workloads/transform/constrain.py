@@ -22,7 +22,7 @@ from workloads.constraints import (
 from workloads.dags import DagWorkload, JobsOrDags
 from workloads.errors import InputError
 from workloads.generators.constraints import Model, draw, expected, find_model, sets_of_bits
-from workloads.generators.draws import generator
+from workloads.generators.draws import DEFAULT_SEED, generator
 from workloads.hints import did_you_mean
 from workloads.jobs import JobWorkload
 from workloads.transform.history import history, parse_step, recorded
@@ -59,7 +59,7 @@ def constrain(
     jobs: str | None = None,
     soft: str | None = None,
     price: float = PRICE,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
 ) -> JobsOrDags:
     """Return the workload with constraints drawn for its jobs, in place of those it has.
 
