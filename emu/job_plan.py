@@ -99,16 +99,16 @@ def _load_notes(config: Config, cluster: Cluster, load: float | None) -> tuple[s
 
 
 def _constraint_notes(workload: JobWorkload, schedulers: tuple[Scheduler, ...]) -> tuple[str, ...]:
-    """Return what must be told of constraints that schedulers cannot heed."""
+    """Return what must be told of constraints that schedulers ignore."""
     ignoring = [s for s in schedulers if not s.constrained]
     constrained = workload.job_constraints.num_rows
     if not ignoring or not constrained:
         return ()
-    names = " and ".join(s.name for s in ignoring)
-    note = f"{constrained:,} jobs have constraints, which {names} cannot heed: tasks run on any node"
-    heeding = [t for t in map(_heeding, ignoring) if t]
-    if heeding:
-        note += f"; heeded by {' and '.join(heeding)}"
+    names, verb = " and ".join(s.name for s in ignoring), "ignores" if len(ignoring) == 1 else "ignore"
+    note = f"{constrained:,} jobs have constraints, which {names} {verb}: tasks run on any node"
+    aware = [t for t in map(_constraint_aware, ignoring) if t]
+    if aware:
+        note += f"; {' and '.join(aware)} respect{'s' if len(aware) == 1 else ''} them"
     return (note,)
 
 
@@ -135,8 +135,8 @@ def _check(config: Config, workload: JobWorkload) -> None:
         raise config.error("warmup", f"leaves no job: the last arrives {last_s:g} s after the first")
 
 
-def _heeding(scheduler: Scheduler) -> str:
-    """Return the name of the same scheduler that heeds constraints; empty if there is none."""
+def _constraint_aware(scheduler: Scheduler) -> str:
+    """Return the name of the same scheduler that is constraint-aware; empty if there is none."""
     from actors.schedulers.registry import BUILT_IN
 
     twins = (s.name for s in BUILT_IN if s.constrained and s.advance is scheduler.advance)

@@ -1,4 +1,4 @@
-"""What is given and would change nothing: keys and parameters that go with others, or that no scheduler heeds.
+"""What is given and would change nothing: keys and parameters that go with others, or that every scheduler ignores.
 
 Each is refused by name. In a sweep a value may mean nothing at some points, as long as it means something at others.
 """
@@ -59,16 +59,16 @@ def refuse(found: Mapping[str, InputError]) -> None:
 
 
 def ignored_notes(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[str, ...]:
-    """Return what must be told of keys that some of the schedulers do not heed, and are not refused."""
+    """Return what must be told of keys that some of the schedulers ignore, and that are not refused."""
     notes = []
     for scheduler in schedulers:
         ignored = {name: _ignored(scheduler, name) for name in _given(config, scheduler.family)}
         names = {name: why for name, why in ignored.items() if why is not None}
-        if scheduler.family != COFLOWS:  # of jobs it is told where nobody heeds it
+        if scheduler.family != COFLOWS:  # of jobs it is told where all ignore it
             names = {n: w for n, w in names.items() if all(_ignored(s, n) is not None for s in schedulers)}
         for why in dict.fromkeys(names.values()):
             which = " and ".join(name for name, own in names.items() if own == why)
-            notes.append(f"{scheduler.name} does not heed {which}: {why}")
+            notes.append(f"{scheduler.name} ignores {which}: {why}")
     return tuple(notes)
 
 
@@ -168,7 +168,7 @@ def _text(value: Any) -> str:
 
 
 def _ignored(scheduler: Scheduler, name: str) -> str | None:
-    """Return why a scheduler does not heed a key; None if it does."""
+    """Return why a scheduler ignores a key; None if it does not."""
     return next((why for own, why in scheduler.ignores if _belongs(name, [own])), None)
 
 

@@ -132,7 +132,7 @@ taken seed by seed, and their mean and interval are shown. `emu compare --json` 
 Jobs with one kind of constraint and jobs with none are different jobs, so `slowdown_vs_unconstrained` is no exact
 answer: it takes the jobs' lengths out, and leaves their mix and chance. Totals are compared, and not means of
 slowdowns, since those hang on the shortest jobs. The exact twin of a constrained job is the same job where constraints
-are not heeded, and a comparison has both:
+are ignored, and a comparison has both:
 
 ```bash
 emu workload constrain yahoo constrained

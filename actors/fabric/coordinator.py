@@ -1,4 +1,4 @@
-"""What all coordinators do: register coflows, heed the agents, and tell them the schedule.
+"""What all coordinators do: register coflows, receive what the agents send, and tell them the schedule.
 
 The coordinator knows what it was told. A schedule holds when it has reached the agents, all at the same instant: one
 network delay, and what the decision cost, after it was made. Until then they go on with the one before, so that no port

@@ -137,11 +137,11 @@ class Scheduler:
 
     Attributes:
         hybrid: it treats short and long jobs differently, and wants a cut-off.
-        constrained: it heeds the jobs' constraints.
+        constrained: it is constraint-aware: tasks run where their jobs' constraints let them.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
             runs it then.
         ignores: keys of the configuration, or tables of them, that change nothing under it, each with the reason.
-        updatable: it heeds updates of coflows that are under way: "always", or with which value of a parameter,
+        updatable: it takes updates of coflows that are under way: "always", or with which value of a parameter,
             as in "rates=greedy".
         build: setting -> (World, the policy's own state) at time 0.
         advance: the compiled loop, (world, state, until_ns, most_events) -> why it stopped.
@@ -206,9 +206,9 @@ class Scheduler:
         return self.remade or (_by_name, (self.name,))
 
 
-def heeding(scheduler: Scheduler, name: str) -> Scheduler:
-    """The same policy where it heeds the jobs' constraints, under a name of its own."""
-    return replace(scheduler, name=name, title=f"{scheduler.title}; heeds constraints", constrained=True)
+def constraint_aware(scheduler: Scheduler, name: str) -> Scheduler:
+    """The same policy where it respects the jobs' constraints, under a name of its own."""
+    return replace(scheduler, name=name, title=f"{scheduler.title}; constraint-aware", constrained=True)
 
 
 def _by_name(name: str) -> Scheduler:
@@ -260,7 +260,7 @@ def needs_global_view(scheduler: Scheduler, parameters: Mapping[str, Any]) -> bo
 
 
 def check_heeds_updates(scheduler: Scheduler, parameters: Mapping[str, Any]) -> None:
-    """Refuse a scheduler that, so parameterised, does not heed updates of coflows.
+    """Refuse a scheduler that, so parameterised, does not take updates of coflows.
 
     Raises:
         InputError: the message has those that do.
@@ -269,11 +269,11 @@ def check_heeds_updates(scheduler: Scheduler, parameters: Mapping[str, Any]) -> 
     if name == "always" or (name and parameters[name] == value):
         return
     if name:
-        raise InputError(f"{scheduler.name} heeds updates of coflows with {scheduler.updatable} alone")
+        raise InputError(f"{scheduler.name} takes updates of coflows with {scheduler.updatable} alone")
     from actors.schedulers.registry import find_scheduler, scheduler_names
 
     able = [s for s in map(find_scheduler, scheduler_names("coflows")) if s.updatable]
     told = [s.name if s.updatable == "always" else f"{s.name} ({s.updatable})" for s in able]
     raise InputError(
-        f"{scheduler.name} does not heed updates of coflows; those that do are {', '.join(told)}"
+        f"{scheduler.name} does not take updates of coflows; those that do are {', '.join(told)}"
     )

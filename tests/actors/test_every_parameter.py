@@ -15,9 +15,9 @@ from parameter_cases import VALUES, WHERE, case_of
 from actors.schedulers.policy import Scheduler
 from actors.schedulers.registry import BUILT_IN
 
-HEEDING = {s.build: s for s in BUILT_IN if s.constrained}
-# Of two schedulers with the same code the one that heeds constraints: it has jobs with constraints, and jobs without.
-DISTINCT = [s for s in BUILT_IN if s.parameters and (s.constrained or s.build not in HEEDING)]
+AWARE = {s.build: s for s in BUILT_IN if s.constrained}
+# Of two schedulers with the same code the constraint-aware one: it has jobs with constraints, and jobs without.
+DISTINCT = [s for s in BUILT_IN if s.parameters and (s.constrained or s.build not in AWARE)]
 
 
 @pytest.mark.parametrize("scheduler", DISTINCT, ids=lambda s: s.name)
@@ -35,7 +35,7 @@ def test_schedulers_that_are_left_out_have_the_parameters_of_their_twin() -> Non
     left_out = [s for s in BUILT_IN if s.parameters and s not in DISTINCT]
     assert [s.name for s in left_out] == ["sparrow", "hawk", "eagle", "central-lwl"]
     for scheduler in left_out:
-        assert HEEDING[scheduler.build].parameters is scheduler.parameters
+        assert AWARE[scheduler.build].parameters is scheduler.parameters
 
 
 def test_there_are_no_cases_of_parameters_that_are_not_there() -> None:

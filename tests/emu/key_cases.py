@@ -52,8 +52,8 @@ class Case:
 
 
 JOBS = {"scheduler": "hawk", "nodes": "10", "seed": "1"}
-HEEDING = JOBS | {"scheduler": "hawk-c", "cluster": "FILE:machines.toml"}
-DRAWN = HEEDING | {"constraints.model": "cores >= 8: 60%"}
+AWARE = JOBS | {"scheduler": "hawk-c", "cluster": "FILE:machines.toml"}
+DRAWN = AWARE | {"constraints.model": "cores >= 8: 60%"}
 TWO = "cores >= 8: 50%, cores >= 4: 40%"
 COFLOWS = {"scheduler": "philae", "fabric.port_speed": "100 Mbps", "seed": "1"}
 FIXED = {"cost.model": "fixed"}
@@ -84,11 +84,11 @@ CASES: dict[str, Case] = {
     "nodes": Case(("7",), JOBS),
     "cluster": Case(("FILE:machines.toml",), JOBS | {"machine_speed": "true"}),
     "slots": Case(("2",), JOBS),
-    "machine_speed": Case(("true",), HEEDING),
+    "machine_speed": Case(("true",), AWARE),
     "cluster_seed": Case(("7",), DRAWN | {"cluster": "phoenix", "constraints.model": "cores >= 16: 60%"}),
     "load": Case(("50%",), JOBS),
     "load_by": Case(("arrivals", "nodes"), JOBS | {"load": "50%"}, without=ALONE),
-    "constraints.model": Case(("cores >= 8: 60%", "none"), HEEDING, without=ALONE),
+    "constraints.model": Case(("cores >= 8: 60%", "none"), AWARE, without=ALONE),
     "constraints.jobs": Case(("short", "long", "all"), DRAWN, without=ALONE),
     "constraints.combined": Case(("true", "false"), DRAWN | {"constraints.model": TWO}, without=ALONE),
     "constraints.soft": Case(("cores",), DRAWN | {"cluster": "homogeneous", "infeasible": "drop"}),

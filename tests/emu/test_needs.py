@@ -57,17 +57,17 @@ def test_what_a_coordinator_costs_is_refused_without_one(
     ):
         planned(sets, small_coflows())
     both = planned({**sets, "scheduler": f"{scheduler},philae"}, small_coflows())
-    assert f"{scheduler} does not heed" in both.notes[-1]
+    assert f"{scheduler} ignores" in both.notes[-1]
     assert name in both.notes[-1]
 
 
 def test_what_nobody_looks_at_is_told(planned: Callable[..., Plan]) -> None:
     sets = {"nodes": "9", "long_partition": "50%", "estimates.error": "random", "estimates.size": "0.5"}
     assert planned({**sets, "scheduler": "sparrow"}).notes[-2:] == (
-        "sparrow does not heed long_partition: it treats all jobs alike",
-        "sparrow does not heed estimates.error and estimates.size: it goes by no estimate",
+        "sparrow ignores long_partition: it treats all jobs alike",
+        "sparrow ignores estimates.error and estimates.size: it goes by no estimate",
     )
-    assert not any("heed" in note for note in planned({**sets, "scheduler": "sparrow,hawk"}).notes)
+    assert not any("ignores" in note for note in planned({**sets, "scheduler": "sparrow,hawk"}).notes)
 
 
 def test_parameters_mean_something_to_one_scheduler_at_least(planned: Callable[..., Plan]) -> None:

@@ -22,7 +22,7 @@ to any node and is accepted. Draws with replacement and late binding of long tas
 parameters. The paper does not say what becomes of a probe that a node's failure has lost: it goes to any node that is
 up, and may be rejected there, unless the whole short partition is down.
 
-`eagle-c` heeds constraints: each draw is among the nodes that the job may use. Where none of them is in the short
+`eagle-c` is constraint-aware: each draw is among the nodes that the job may use. Where none of them is in the short
 partition, the last round goes to any of them and is accepted.
 
 References: Job-aware Scheduling in Eagle: Divide and Stick to Your Probes, doi 10.1145/2987550.2987563
@@ -98,7 +98,7 @@ from actors.schedulers.jobs.shared_state import (
 )
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
 from actors.schedulers.jobs.spreading import is_open
-from actors.schedulers.policy import Parameter, Scheduler, heeding
+from actors.schedulers.policy import Parameter, Scheduler, constraint_aware
 
 LAST_ROUND = np.int64(1 << 30)  # a probe of this round is never rejected
 
@@ -377,7 +377,7 @@ EAGLE = Scheduler(
     global_view=("live_progress",),
 )
 
-EAGLE_C = heeding(EAGLE, "eagle-c")
+EAGLE_C = constraint_aware(EAGLE, "eagle-c")
 
 IDEAL_EAGLE = Scheduler(
     name="ideal-eagle",

@@ -13,8 +13,8 @@ its queue if any of its slots runs a long task. The authors' simulator lets a th
 without a message: `instant_stealing=true` (a global view), draws probes with replacement: `replacement=true`, and
 binds long tasks late: `late_binding=true`.
 
-`hawk-c` heeds constraints: long jobs are placed on, and short ones probed for and stolen by, nodes that they may use. A
-long job none of whose nodes is in the part for long jobs uses those that it has.
+`hawk-c` is constraint-aware: long jobs are placed on, and short ones probed for and stolen by, nodes that they may use.
+A long job none of whose nodes is in the part for long jobs uses those that it has.
 
 References: Hawk: Hybrid Datacenter Scheduling, USENIX ATC 2015, pages 499-510
 """
@@ -61,7 +61,7 @@ from actors.schedulers.jobs.probing import (
     send_probes,
 )
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
-from actors.schedulers.policy import Parameter, Scheduler, heeding
+from actors.schedulers.policy import Parameter, Scheduler, constraint_aware
 
 
 class State(NamedTuple):
@@ -186,4 +186,4 @@ HAWK = Scheduler(
     global_view=("instant_stealing",),
 )
 
-HAWK_C = heeding(HAWK, "hawk-c")
+HAWK_C = constraint_aware(HAWK, "hawk-c")

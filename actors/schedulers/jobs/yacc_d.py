@@ -58,7 +58,7 @@ from actors.kernel.queue import (
 )
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules
 from actors.nodes.bounded import BoundedQueues, on_bounded_heartbeat, on_bounded_node
-from actors.nodes.reporting import is_of_now, node_of
+from actors.nodes.reporting import is_newest, is_of_now, node_of
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
 from actors.schedulers.jobs.least_work import CHOICE, sink_better, swap
@@ -291,8 +291,9 @@ def advance(w, p, until, most):
         elif kind == DONE:
             on_done(w, job, message.c[0], message.d[0])
         elif kind == LOAD_REPORT:
-            if is_of_now(w, message.a[0]):
-                note_node(p.known, node_of(message.a[0]), message.b[0], message.c[0], message.d[0])
+            node = node_of(message.a[0])
+            if is_of_now(w, message.a[0]) and is_newest(w, p.known.newest, node):
+                note_node(p.known, node, message.b[0], message.c[0], message.d[0])
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, job)
         elif kind == REJECTED:
