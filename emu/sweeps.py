@@ -159,10 +159,13 @@ def prepare_sweep(
     stem = rd.safe_name(f"sweep-{Path(source).stem}") if isinstance(source, str | Path) else SWEEP
     place = Path(out) if out is not None else Path("runs") / stem
     memo = Memo()
-    runs = tuple(Run.of(_plan(point, memo, source), place / grid.folder(point)) for point in grid.points)
-    found = [meaningless(run.plan.config, run.plan.schedulers, run.plan.parameters) for run in runs]
+    runs, found = [], []
+    for point in grid.points:
+        plan = _plan(point, memo, source)
+        runs.append(Run.of(plan, place / grid.folder(point)))
+        found.append(meaningless(plan.config, plan.schedulers, plan.parameters))
     refuse({name: error for name, error in found[0].items() if all(name in other for other in found)})
-    return Sweep(grid, runs, tuple(run for run in runs if not run.is_done()), place)
+    return Sweep(grid, tuple(runs), tuple(run for run in runs if not run.is_done()), place)
 
 
 def run_sweep(

@@ -15,7 +15,7 @@ import numpy as np
 
 from actors.schedulers.registry import find_scheduler
 from emu.config import layer_from_arguments, layer_from_set, resolve
-from emu.loading import Memo
+from emu.memo import Memo
 from emu.plan import Plan, prepare
 from tests.workloads.family_examples import coflows_of
 from workloads.constraints import parse_constraint_set, with_constraints
@@ -55,6 +55,7 @@ JOBS = {"scheduler": "hawk", "nodes": "10", "seed": "1"}
 AWARE = JOBS | {"scheduler": "hawk-c", "cluster": "FILE:machines.toml"}
 DRAWN = AWARE | {"constraints.model": "cores >= 8: 60%"}
 TWO = "cores >= 8: 50%, cores >= 4: 40%"
+GENERATED = JOBS | {"workload": "poisson", "workload_options.jobs": "20", "short_cutoff": "10 s"}
 COFLOWS = {"scheduler": "philae", "fabric.port_speed": "100 Mbps", "seed": "1"}
 FIXED = {"cost.model": "fixed"}
 WINDOWS = {"clock": "windows", "partitions": "2"}
@@ -78,9 +79,7 @@ speed = 0.5
 
 CASES: dict[str, Case] = {
     "scheduler": Case(("eagle",), JOBS),
-    "workload": Case(
-        ("poisson",), JOBS | {"short_cutoff": "10 s", "workload_options.jobs": "20"}, without=JOBS
-    ),
+    "workload": Case(("poisson",), GENERATED, without=JOBS),
     "nodes": Case(("7",), JOBS),
     "cluster": Case(("FILE:machines.toml",), JOBS | {"machine_speed": "true"}),
     "slots": Case(("2",), JOBS),
@@ -94,7 +93,10 @@ CASES: dict[str, Case] = {
     "constraints.soft": Case(("cores",), DRAWN | {"cluster": "homogeneous", "infeasible": "drop"}),
     "constraints.price": Case(("3",), DRAWN | {"cluster": "homogeneous", "constraints.soft": "cores"}),
     "constraints.seed": Case(("5",), DRAWN),
+    "resample.block": Case(("5 s", "20 s"), JOBS),
     "seed": Case(("2",), JOBS),
+    "workload_seed": Case(("5",), GENERATED),
+    "scheduler_seed": Case(("2",), JOBS),
     "short_cutoff": Case(("2 s",), JOBS),
     "long_partition": Case(("40%",), JOBS),
     "warmup": Case(("20 s",), JOBS, SUMMARY),
@@ -134,11 +136,15 @@ CASES: dict[str, Case] = {
 """By key. One that is for both families has a case of jobs here and one of coflows in `OF_COFLOWS`."""
 
 FEW = {"workload_options.coflows": "6", "workload_options.ports": "4"}
+RANDOM_PILOTS = COFLOWS | {"pilot_ports": "random"}
 OF_COFLOWS: dict[str, Case] = {
     "scheduler": Case(("aalo",), COFLOWS),
     "workload": Case(("synthetic-coflows",), COFLOWS | FEW, without=COFLOWS),
     "load": Case(("50%",), COFLOWS),
-    "seed": Case(("2",), COFLOWS | {"pilot_ports": "random"}),
+    "resample.block": Case(("20 ms", "50 ms"), COFLOWS),
+    "seed": Case(("2",), RANDOM_PILOTS),
+    "workload_seed": Case(("5",), COFLOWS | FEW | {"workload": "synthetic-coflows"}),
+    "scheduler_seed": Case(("2",), RANDOM_PILOTS),
     "warmup": Case(("20 ms",), COFLOWS, SUMMARY),
     "quantum": Case(("20 ms",), COFLOWS | WINDOWS | {"network.delay": "1 ms"}),
     "network.delay": Case(("5 ms",), COFLOWS),
@@ -217,7 +223,7 @@ def planner(folder: Path) -> Callable[..., Plan]:
     """Return what makes a plan of keys as of ``--set``; the files of cases are written to `folder`."""
     for name, text in FILES.items():
         (folder / name).write_text(text)
-    memo: Memo = {}
+    memo = Memo()
     own = {"jobs": small_jobs(), "coflows": small_coflows()}
 
     def plan(sets: Mapping[str, str], workload: Any = None) -> Plan:

@@ -15,10 +15,10 @@ import pytest
 from key_cases import (
     ALONE,
     APART,
+    AWARE,
     CASES,
     COFLOWS,
     HEADS,
-    HEEDING,
     HOSTED,
     JOBS,
     OF_COFLOWS,
@@ -52,7 +52,7 @@ def ran(planned: Callable[..., Plan]) -> Callable[..., Result]:
         key = tuple(sorted(sets.items()))
         if key not in done:
             plan = planned({**sets, **HERE})
-            done[key] = execute(plan, 0, plan.seeds[0])
+            done[key] = execute(plan, 0)
         return done[key]
 
     return run
@@ -115,8 +115,8 @@ def test_seeds_are_runs(planned: Callable[..., Plan]) -> None:
 def test_infeasible_jobs_are_refused_or_dropped(planned: Callable[..., Plan]) -> None:
     work = with_a_job_that_no_node_can_run(small_jobs())
     with pytest.raises(InputError, match="no node satisfies cores >= 999"):
-        planned({**HEEDING, "infeasible": "fail"}, work)
-    assert planned({**HEEDING, "infeasible": "drop"}, work).workload.num_jobs == small_jobs().num_jobs - 1
+        planned({**AWARE, "infeasible": "fail"}, work)
+    assert planned({**AWARE, "infeasible": "drop"}, work).workload.num_jobs == small_jobs().num_jobs - 1
 
 
 @pytest.mark.parametrize("base", [JOBS, COFLOWS | {"network.delay": "1 ms"}], ids=["jobs", "coflows"])
@@ -134,10 +134,10 @@ def test_keys_that_say_where_a_run_is_hosted_change_nothing(
     for sets in ({}, {"checkpoint.period": "never"}, {"checkpoint.period": "7 s", "checkpoint.keep": "5"}):
         plan = planned({**base, **HERE, **sets})
         folder = tmp_path / f"{base['scheduler']}{len(kept)}"
-        with checkpoints_of(plan, 0, 1, folder) as checkpoints:
+        with checkpoints_of(plan, 0, folder) as checkpoints:
             assert checkpoints is not None
             kept[str(sets)] = (checkpoints.period_s, checkpoints.keep)
-        assert seen(execute(plan, 0, 1, out=folder), "heads") == seen(here, "heads")
+        assert seen(execute(plan, 0, out=folder), "heads") == seen(here, "heads")
     assert list(kept.values()) == [(60.0, 2), (float("inf"), 2), (7.0, 5)]
 
 
@@ -162,7 +162,7 @@ def test_keys_of_ray_reach_it(planned: Callable[..., Plan], monkeypatch: pytest.
         WINDOWS,
     ):
         with pytest.raises(KeyboardInterrupt):
-            execute(planned({**JOBS, **sets}), 0, 1)
+            execute(planned({**JOBS, **sets}), 0)
     assert [given.get("in_process") for given in told] == [False, True, False, None, None, None]
     assert [given["address"] for given in told] == [None, None, "ray://there:1", "ray://there:1", None, None]
     assert [given.get("transport") for given in told[3:]] == ["calls", "graph", "auto"]
@@ -192,7 +192,7 @@ def test_keys_of_the_clock_live_reach_it(
         found = []
         for sets in ({}, {name: value}):
             with pytest.raises(KeyboardInterrupt):
-                execute(planned({**JOBS, "clock": "live", **sets}), 0, 1)
+                execute(planned({**JOBS, "clock": "live", **sets}), 0)
             found.append(
                 told[{"live.tick": "tick_s", "live.lateness_bound": "lateness_bound_s"}.get(name, name)]
             )

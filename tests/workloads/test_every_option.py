@@ -149,13 +149,17 @@ CASES: dict[str, list[tuple[Any, dict[str, str], Tried]]] = {
         )
     ],
     "sample": [
-        (jobs, {"share": "40%"}, {"share": ("70%",), "seed": ("1",)}),
-        (jobs, {"count": "10"}, {"count": ("20",), "seed": ("1",)}),
-        (coflows, {"share": "40%"}, {"share": ("70%",), "seed": ("1",)}),
+        (jobs, {"share": "40%"}, {"share": ("70%",), "seed": ("2",)}),
+        (jobs, {"count": "10"}, {"count": ("20",), "seed": ("2",)}),
+        (coflows, {"share": "40%"}, {"share": ("70%",), "seed": ("2",)}),
     ],
     "replicate": [
-        (jobs, {"copies": "2"}, {"copies": ("3",), "jitter_s": ("9 s",), "seed": ("1",)}),
+        (jobs, {"copies": "2"}, {"copies": ("3",), "jitter_s": ("9 s",), "seed": ("2",)}),
         (coflows, {"copies": "2"}, {"copies": ("3",), "jitter_s": ("9 s",)}),
+    ],
+    "resample": [
+        (jobs, {"block_s": "20 s"}, {"block_s": ("40 s",), "seed": ("2",)}),
+        (coflows, {"block_s": "2 s"}, {"block_s": ("4 s",), "seed": ("2",)}),
     ],
     "merge": [
         (lambda: [jobs(), later(jobs())], {}, {"label": ("yes",), "align": ("yes",), "name": ("both",)})
@@ -165,7 +169,7 @@ CASES: dict[str, list[tuple[Any, dict[str, str], Tried]]] = {
         (coflows, {"wider_than": "3", "skew_above": "2"}, {"wider_than": ("9",), "skew_above": ("20",)})
     ],
     "skew": [
-        (coflows, {}, {"cv_median": ("0.1",), "cv_p90": ("1.5",), "of": ("flows",), "seed": ("1",)}),
+        (coflows, {}, {"cv_median": ("0.1",), "cv_p90": ("1.5",), "of": ("flows",), "seed": ("2",)}),
     ],
     "constrain": [
         (
@@ -177,7 +181,7 @@ CASES: dict[str, list[tuple[Any, dict[str, str], Tried]]] = {
                 "jobs": ("short", "long"),
                 "soft": ("clock",),
                 "price": ("3",),
-                "seed": ("1",),
+                "seed": ("2",),
             },
         )
     ],
