@@ -90,7 +90,7 @@ class Run:
     @property
     def plan(self) -> Plan:
         """The plan, made again; what was loaded for it is loaded again only if there was no room to keep it."""
-        return prepare(self.config, self.memo)
+        return prepare(self.config, self.memo, one_of_many=True)  # it was checked when this was made
 
     def is_done(self) -> bool:
         """Whether the directory holds this very run, finished and with all its files."""

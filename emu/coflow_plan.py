@@ -103,7 +103,7 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) 
 def check_updates(
     config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
 ) -> None:
-    """Refuse updates of coflows where a scheduler does not heed them.
+    """Refuse updates of coflows where a scheduler does not take them.
 
     Raises
     ------

@@ -173,7 +173,7 @@ def schedulers(options: Namespace) -> int:
         rows = [["parameter", "default", "kind", "meaning"]]
         for p in scheduler.parameters:
             kind = " | ".join(p.choices) if p.choices else p.kind
-            rows.append([p.name, _shown(p.default), kind, p.meaning])
+            rows.append([p.name, _shown(p.default), kind, p.about])
         lines += ["", *align(rows, 9)]
     put("\n".join(lines))
     return 0

@@ -353,7 +353,7 @@ KEYS = (
         "cost.per_update",
         "duration",
         0.0,
-        "Fixed cost of an update that the coordinator receives.",
+        "Fixed cost of an update that the coordinator receives, on top of that of a message.",
         family=COFLOWS,
     ),
     Key("cost.per_flow", "duration", 0.0, "Fixed cost of each flow scheduled in a decision.", family=COFLOWS),
@@ -367,7 +367,7 @@ KEYS = (
     Key(
         "cost.per_schedule", "duration", 0.0, "Fixed cost of each schedule sent to an agent.", family=COFLOWS
     ),
-    Key("cost.per_message", "duration", 0.0, "Fixed cost of any message, on top."),
+    Key("cost.per_message", "duration", 0.0, "Fixed cost of any message that a scheduler receives."),
     Key(
         "cost.file",
         "path",

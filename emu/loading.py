@@ -125,6 +125,8 @@ def _constrained(config: Config, workload: JobWorkload, asked: dict[str, Any]) -
 
     if asked["model"] == "none":
         return with_constraints(workload, [], np.full(workload.num_jobs, -1))
+    if asked["soft"] is None:  # a price means nothing then
+        del asked["price"]
     try:
         return constrain(workload, **asked)
     except InputError as error:

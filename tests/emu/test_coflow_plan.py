@@ -155,7 +155,7 @@ def test_schedules_reach_all_agents_at_the_same_time() -> None:
         ({"fabric_port_speed": 0}, "fabric_port_speed: is 0; want a speed such as '1 Gbps'$"),
         ({"fabric_port_speed": "1 GBps"}, "fabric_port_speed: '1 GBps' is not a speed in bits"),
         ({"fabric_local": "fre"}, "fabric_local: 'fre' is not one of its values; did you mean 'free'"),
-        ({"cost_per_flow": "1 us"}, "cost_per_flow: is of the model 'fixed'"),
+        ({"cost_per_flow": "1 us"}, "cost_per_flow: goes with cost.model=fixed, and cost.model is none$"),
         ({"warmup": "31 s"}, "warmup: leaves no coflow: the last arrives 30 s after the first$"),
         ({"nodes": 10**9}, "nodes: .*10,000,000"),
     ],
