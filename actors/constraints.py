@@ -19,7 +19,7 @@ from workloads.errors import InputError
 
 
 def make_eligible(setting: Setting) -> Eligible:
-    """The nodes that each job may use; nothing where there are no constraints, or the scheduler does not heed them.
+    """The nodes that each job may use; nothing where there are no constraints, or the scheduler ignores them.
 
     A job starts at the first level at which its tasks fit: all constraints, if they do.
 

@@ -203,7 +203,7 @@ def variants(workload: str, load: float, seeds: int) -> list[list[str]]:
 def speed(workload: str, load: float, repeats: int) -> list[list[str]]:
     """Engine time a task with constraints over that without, side by side; medians of the repeats."""
     rows = [["scheduler", "without, us a task", "with, us a task", "ratio"]]
-    settings = {"cluster": "phoenix", "load": load, "in_process": True}
+    settings = {"cluster": "phoenix", "load": load, "in_process": True, "workload_seed": 0}
     for scheduler in (*SCHEDULERS, "central-c"):
         times: dict[str, list[float]] = {WITHOUT: [], WITH: []}
         for _ in range(repeats):
@@ -246,6 +246,7 @@ def run_seeds(
             15_000,
             load=load,
             seed=seed,
+            workload_seed=0,
             parameters=parameters,
             in_process=True,
             **settings,

@@ -27,7 +27,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = ("actor", "raylet", "driver", "ctrl-c")
 # Some seconds of work, most of them in the scheduler.
-RUN = ("run", "--scheduler", "dist-lwl", "--workload", "yahoo", "--json")
+RUN = ("run", "--scheduler", "dist-lwl", "--workload", "yahoo", "--set", "workload_seed=0", "--json")
 SIZES = {
     "virtual": ("--nodes", "15000"),
     # A barrier for every two or three events: a small part of the same workload takes as long.

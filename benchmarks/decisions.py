@@ -35,7 +35,7 @@ def measure() -> list[list[str]]:
         costs = []
         for tasks in SIZES:
             workload = poisson(
-                jobs=200_000 // tasks, load=0.8, nodes=NODES, tasks_per_job=tasks, mean_task_s=1.0
+                jobs=200_000 // tasks, seed=0, load=0.8, nodes=NODES, tasks_per_job=tasks, mean_task_s=1.0
             )
             result = emu.run(
                 name,
@@ -94,7 +94,7 @@ def live() -> list[list[str]]:
     for nodes in LIVE_NODES:
         mean_s, tasks = 2.0, 10
         count = int(0.5 * nodes / mean_s * LIVE_S / tasks)
-        workload = poisson(jobs=count, load=0.5, nodes=nodes, tasks_per_job=tasks, mean_task_s=mean_s)
+        workload = poisson(jobs=count, seed=0, load=0.5, nodes=nodes, tasks_per_job=tasks, mean_task_s=mean_s)
         for name in SCHEDULERS:
             for clock in ("virtual", "live"):
                 settings = {"clock": clock} | ({"cost_model": "measured"} if clock == "virtual" else {})

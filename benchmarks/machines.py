@@ -26,16 +26,18 @@ ADDRESS = "10.77.0.1:6400"
 AHEAD_S = "5000"
 RAY = Path(sys.executable).with_name("ray")
 START = (str(RAY), "start", "--num-cpus=1", "--object-store-memory=400000000", "--disable-usage-stats")
-YAHOO = ("--workload", "yahoo", "--nodes", "1000", "--set", "workload_options.nodes=1000")
+SEED = ("--set", "workload_seed=0")
+YAHOO = ("--workload", "yahoo", *SEED, "--nodes", "1000", "--set", "workload_options.nodes=1000")
 SMALL = (*YAHOO, "--set", "workload_options.jobs=300")
 TINY = (*YAHOO, "--set", "workload_options.jobs=60")
 STEADY = ("load=0.3", "jobs=300", "nodes=500", "mean_task_s=1", "tasks_per_job=10")
 LIVE = (
-    *("--clock", "live", "--workload", "poisson", "--nodes", "500", "--set", "network.delay=5 ms"),
+    *("--clock", "live", "--workload", "poisson", *SEED, "--nodes", "500", "--set", "network.delay=5 ms"),
     *(word for option in STEADY for word in ("--set", f"workload_options.{option}")),
 )
 SWEEP = """
 workload = "yahoo"
+workload_seed = 0
 nodes = 1000
 workload_options = { jobs = 300, nodes = 1000 }
 sweep = { scheduler = ["sparrow", "hawk"], seed = [1, 2, 3] }

@@ -24,7 +24,7 @@ from benchmarks.speed import engine_s
 from workloads.catalogue import load_workload
 name, nodes, tasks = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 jobs = tasks // {per_job}
-workload = load_workload("yahoo", options={{"jobs": jobs, "nodes": nodes, "load": {load}}})
+workload = load_workload("yahoo", seed=0, options={{"jobs": jobs, "nodes": nodes, "load": {load}}})
 wall_s = engine_s(workload, name, nodes)
 print(json.dumps({{"tasks": workload.num_tasks, "wall_s": wall_s, "rss_mb": peak_rss_mb()}}))
 """

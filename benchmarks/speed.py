@@ -100,7 +100,7 @@ def main() -> int:
     else:
         print(f"{options.trace} is not there: the generated workload alone")
     jobs = max(options.tasks // 40, 8)  # about 40 tasks a job
-    generated = load_workload("yahoo", options={"jobs": jobs, "nodes": options.nodes})
+    generated = load_workload("yahoo", seed=0, options={"jobs": jobs, "nodes": options.nodes})
     met &= measure(generated, options.nodes, options.repeats)
     return 0 if met else 1
 

@@ -27,6 +27,7 @@ def grid(jobs: int, seeds: range) -> dict[str, Any]:
     return {
         "workload": "yahoo",
         "nodes": NODES,
+        "workload_seed": 0,  # one workload for all runs
         "workload_options": {"jobs": jobs, "nodes": NODES},
         "sweep": {"scheduler": ["sparrow", "eagle"], "load": [0.7, 0.8], "seed": seeds},
     }

@@ -5,7 +5,8 @@
     result.jobs.to_pandas()
 
 `run` emulates one scheduler, `compare` several, `sweep` a grid, and `size` finds how many nodes meet a
-target; `InputError` is what wrong input raises. Everything is imported on first use.
+target; `variant` is a scheduler with settings of its own; `InputError` is what wrong input raises. Everything
+is imported on first use.
 """  # fmt: skip
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from actors.schedulers.variants import variant
     from emu.comparison import Comparison, compare
     from emu.emulation import run
     from emu.results import Result, read_result
@@ -34,6 +36,7 @@ _HOMES = {
     "run": "emu.emulation",
     "size": "emu.sizing",
     "sweep": "emu.sweeps",
+    "variant": "actors.schedulers.variants",
 }
 __all__ = [
     "Comparison",
@@ -47,6 +50,7 @@ __all__ = [
     "run",
     "size",
     "sweep",
+    "variant",
 ]
 
 

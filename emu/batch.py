@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from emu import run_directory as rd
 from emu.clocks import WINDOWS_PARTITIONS, emulate_setting
+from emu.config import Config
 from emu.emulation import execute, keep_workload, observe, result_of
 from emu.families import OwnWorkload
 from emu.keys import COFLOWS
 from emu.loading import brought_to
-from emu.plan import HOSTING, Plan
+from emu.memo import Memo
+from emu.plan import HOSTING, Plan, prepare
+from emu.record import record
+from emu.seeds import SEEDS_VERSION
 from workloads.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,27 +52,53 @@ class Hosting:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One run: a plan of one scheduler and one seed, and the directory it is written to."""
+    """One run of one scheduler and one seed, checked, and the directory it is written to.
 
-    plan: Plan
+    It has no workload, as those of many runs may not fit into memory: `plan` gives it back.
+
+    Attributes
+    ----------
+    config : Config
+    memo : Memo
+    folder : Path
+    begins : dict
+        What its manifest says before the run.
+    source : str
+        Hash of the workload as it was loaded and drawn: runs with the same share it.
+    notes : tuple of str
+    load : float | None
+        Offered load.
+    memory_bytes : int
+        An estimate, on the safe side, of the most memory that a process needs for it.
+    """
+
+    config: Config
+    memo: Memo
     folder: Path
+    begins: dict[str, Any]
+    source: str
+    notes: tuple[str, ...]
+    load: float | None
+    memory_bytes: int
+
+    @classmethod
+    def of(cls, plan: Plan, folder: Path) -> Run:
+        """Return the run of a plan of one scheduler and one seed."""
+        memory, source = memory_bytes(plan), plan.source.fingerprint()
+        return cls(plan.config, plan.memo, folder, plan.manifest(0), source, plan.notes, plan.load, memory)
 
     @property
-    def seed(self) -> int:
-        """The plan's only seed."""
-        return self.plan.seeds[0]
-
-    def manifest(self) -> dict[str, Any]:
-        """Return what the manifest says before the run."""
-        return self.plan.manifest(0, self.seed)
+    def plan(self) -> Plan:
+        """The plan, made again; what was loaded for it is loaded again only if there was no room to keep it."""
+        return prepare(self.config, self.memo, one_of_many=True)  # it was checked when this was made
 
     def is_done(self) -> bool:
         """Whether the directory holds this very run, finished and with all its files."""
         try:
             found = rd.read_manifest(self.folder)
             files = [self.folder / name for name in found["results"]]
-            same = computed(found["config"]) == computed(self.manifest()["config"])
-            inputs = [i["sha256"] for i in found["inputs"]] == [i["sha256"] for i in self.plan.inputs]
+            same = computed(found["config"]) == computed(self.begins["config"])
+            inputs = [i["sha256"] for i in found["inputs"]] == [i["sha256"] for i in self.begins["inputs"]]
         except (InputError, KeyError, TypeError):
             return False
         return found.get("status") == rd.FINISHED and same and inputs and all(f.is_file() for f in files)
@@ -89,7 +120,7 @@ def run_all(
     ended: Ended,
     tell: Callable[[str], None] | None = None,
 ) -> None:
-    """Compute runs and write their directories.
+    """Compute runs and write their directories, those of one workload after each other.
 
     What a directory holds of an earlier attempt is replaced. A run that fails says so in its manifest, with the
     error.
@@ -103,20 +134,24 @@ def run_all(
     """
     if not runs:
         return
+    by_workload: dict[str, list[Run]] = {}
+    for run in runs:
+        by_workload.setdefault(run.source, []).append(run)
+    ordered = [run for of_it in by_workload.values() for run in of_it]
     if hosting.in_process:
-        for run in runs:
-            _claim(run)
+        for run in ordered:
+            plan = _claim(run)
             started(run)
-            _finish(run, partial(execute, _here(run.plan), 0, run.seed, None, tell), ended)
+            _finish(run, partial(execute, _here(plan), 0, None, tell), ended)
     else:
-        _run_on_ray(runs, hosting, started, ended, tell)
+        _run_on_ray(ordered, hosting, started, ended, tell)
 
 
 def memory_bytes(plan: Plan) -> int:
     """Return an estimate, on the safe side, of the most memory a process needs for a run of a plan."""
     from actors.hosting.memory import needed_bytes
 
-    return needed_bytes(plan.setting(0, plan.seeds[0]))
+    return needed_bytes(plan.setting(0))
 
 
 def computed(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,13 +177,24 @@ def open_directory(out: Path, what: str, config: Mapping[str, Any]) -> None:
         It holds something else; the key that differs is named.
     """
     config = {name: value for name, value in config.items() if name.partition(".")[0] not in HOSTING}
-    manifest = {"what": what, "config": config, "versions": rd.versions()}
+    manifest = {
+        "what": what,
+        "seeds_version": SEEDS_VERSION,
+        "config": config,
+        "versions": rd.versions(),
+        "record": record(),
+    }
     if not (out / rd.MANIFEST).exists():
         rd.claim(out, manifest, _to_toml(config))
         return
     found = rd.read_manifest(out)
     if found.get("what") != what:
         raise InputError(f"--out: {out} holds a run, not a {what}; choose another directory")
+    if found.get("seeds_version", 1) != SEEDS_VERSION:
+        raise InputError(
+            f"--out: {out} holds a {what} of another version of Emu, whose seeds did not vary the workload; choose "
+            "another directory"
+        )
     theirs = found.get("config", {})
     for name in [*config, *theirs]:
         if config.get(name) != theirs.get(name):
@@ -157,7 +203,7 @@ def open_directory(out: Path, what: str, config: Mapping[str, Any]) -> None:
                 f"--out: {out} holds another {what}: {name} is {ours} here and {was} there; choose another directory"
             )
     rd.check_not_running(out, found, "--out")
-    rd.write_manifest(out, {**found, **manifest})
+    rd.write_manifest(out, {**found, **manifest, "record": found.get("record", manifest["record"])})
     rd.take_up(out)
 
 
@@ -172,41 +218,35 @@ def _run_on_ray(
     from actors.hosting.ray_session import address_of
 
     with Pool(hosting.parallel, hosting.retries, hosting.address) as pool:
-        _carry_own(runs)
-        if address_of(hosting.address) is None:
-            _warm(pool, runs, tell)
+        joins = address_of(hosting.address) is not None
+        _prepare_workers(pool, runs, None if joins else tell, not joins)
         shared = _Shared(pool, runs)
         waiting = list(reversed(runs))
-        flying: dict[Hashable, Run] = {}
+        flying: dict[Hashable, tuple[Run, Plan]] = {}
         try:
             while waiting or flying:
-                room = pool.parallel - sum(_width(run.plan) for run in flying.values())
-                if waiting and (not flying or _width(waiting[-1].plan) <= room):
+                room = pool.parallel - sum(_width(run.config) for run, _ in flying.values())
+                if waiting and (not flying or _width(waiting[-1].config) <= room):
                     run = waiting.pop()
-                    _claim(run)
+                    plan = _claim(run)
                     started(run)
-                    flying[id(run)] = run
+                    flying[id(run)] = (run, plan)
                     # The workload travels apart, once for all runs; the worker puts it back (`_task`).
-                    setting = replace(run.plan.setting(0, run.seed), workload=None)  # type: ignore[arg-type]
-                    arguments = (
-                        shared.take(run),
-                        _wanted(run.plan),
-                        setting,
-                        observe(run.plan),
-                        _values(run.plan),
+                    setting = replace(plan.setting(0), workload=None)  # type: ignore[arg-type]
+                    arguments = (shared.take(run, plan), _wanted(plan), setting, observe(plan), _values(plan))
+                    own = run.config["clock"] == "virtual"
+                    pool.submit(
+                        id(run), _task, *arguments, memory_bytes=run.memory_bytes, cpus=1 if own else 0
                     )
-                    own = run.plan.config["clock"] == "virtual"
-                    memory = memory_bytes(run.plan)
-                    pool.submit(id(run), _task, *arguments, memory_bytes=memory, cpus=1 if own else 0)
                     continue
                 key, outcome, error = pool.ended()
-                run = flying[key]
+                run, plan = flying[key]
                 shared.release(run)
-                _finish(run, partial(_unpack, run.plan, outcome, error), ended)
-                del flying[id(run)]
+                _finish(run, partial(_unpack, plan, outcome, error), ended)
+                del flying[key]
         except BaseException as error:
             status = rd.INTERRUPTED if isinstance(error, KeyboardInterrupt) else rd.FAILED
-            for run in flying.values():
+            for run, _ in flying.values():
                 if rd.read_manifest(run.folder).get("status") == rd.RUNNING:
                     rd.mark(run.folder, status)
             raise
@@ -217,23 +257,18 @@ class _Shared:
 
     def __init__(self, pool: Any, runs: Iterable[Run]):
         self._pool = pool
-        self._uses: dict[int, int] = {}
-        self._references: dict[int, Any] = {}
-        for run in runs:
-            source = id(run.plan.source)
-            self._uses[source] = self._uses.get(source, 0) + 1
+        self._uses = Counter(run.source for run in runs)
+        self._references: dict[str, Any] = {}
 
-    def take(self, run: Run) -> Any:
-        source = run.plan.source
-        if id(source) not in self._references:
-            self._references[id(source)] = self._pool.put(source)
-        return self._references[id(source)]
+    def take(self, run: Run, plan: Plan) -> Any:
+        if run.source not in self._references:
+            self._references[run.source] = self._pool.put(plan.source)
+        return self._references[run.source]
 
     def release(self, run: Run) -> None:
-        source = id(run.plan.source)
-        self._uses[source] -= 1
-        if not self._uses[source]:
-            del self._references[source]
+        self._uses[run.source] -= 1
+        if not self._uses[run.source]:
+            del self._references[run.source]
 
 
 def _task(
@@ -256,32 +291,32 @@ def _compile(setting: Setting) -> None:
     Partition(setting, Observe()).start()
 
 
-def _warm(pool: Any, runs: Sequence[Run], tell: Callable[[str], None] | None) -> None:
-    """Compile what the disk cache lacks, once: else every worker would."""
+def _prepare_workers(pool: Any, runs: Sequence[Run], tell: Callable[[str], None] | None, here: bool) -> None:
+    """Let users' classes travel, and compile here, once, what this machine's disk cache lacks: else each would."""
+    from actors.hosting.ray_session import carry
     from actors.kernel.compiled import is_warm
 
-    cold = {run.plan.schedulers[0].name: run for run in runs if not is_warm(run.plan.schedulers[0].advance)}
+    cold: dict[str, tuple[Setting, int]] = {}
+    for run in {
+        (run.begins["config"]["scheduler"], *map(id, run.config["scheduler"])): run for run in runs
+    }.values():
+        plan = run.plan
+        scheduler = plan.schedulers[0]
+        if scheduler.own is not None:
+            carry(scheduler.own)
+        if here and not is_warm(scheduler.advance):
+            cold[scheduler.policy] = (plan.setting(0), run.memory_bytes)
     if cold and tell is not None:
         tell(f"compiling {', '.join(cold)} (first run on this machine; later runs load it)")
-    for name, run in cold.items():
-        memory = memory_bytes(run.plan)
-        pool.submit(name, _compile, run.plan.setting(0, run.seed), memory_bytes=memory)
+    for name, (setting, memory) in cold.items():
+        pool.submit(name, _compile, setting, memory_bytes=memory)
     for _ in cold:
         pool.ended()  # what is wrong with it the run itself will say
 
 
-def _carry_own(runs: Iterable[Run]) -> None:
-    from actors.hosting.ray_session import carry
-
-    for scheduler in {id(s): s for run in runs for s in run.plan.schedulers}.values():
-        if scheduler.remade:
-            carry(scheduler.remade[1][0])
-
-
-def _width(plan: Plan) -> int:
+def _width(config: Config) -> int:
     """Return how many processes of the cluster a run takes."""
-    clock = plan.config["clock"]
-    return 1 if clock == "virtual" else plan.config["partitions"] or WINDOWS_PARTITIONS
+    return 1 if config["clock"] == "virtual" else config["partitions"] or WINDOWS_PARTITIONS
 
 
 def _wanted(plan: Plan) -> tuple[float, float] | None:
@@ -299,22 +334,23 @@ def _values(plan: Plan) -> dict[str, Any]:
 
 
 def _here(plan: Plan) -> Plan:
-    return replace(plan, config=replace(plan.config, values={**plan.config.values, "in_process": True}))
+    return replace(plan, config=plan.config.but(in_process=True))
 
 
 def _unpack(plan: Plan, outcome: Outcome, error: Exception | None) -> Any:
     if error is not None:
         raise error
-    return result_of(plan, 0, plan.seeds[0], outcome)
+    return result_of(plan, 0, outcome)
 
 
-def _claim(run: Run) -> None:
-    """Make the run's directory anew."""
-    folder = run.folder
+def _claim(run: Run) -> Plan:
+    """Make the run's directory anew, and return its plan."""
+    folder, plan = run.folder, run.plan
     if folder.is_dir() and any((folder / name).exists() for name in (rd.MANIFEST, rd.CONFIG)):
         shutil.rmtree(folder)
-    rd.claim(folder, run.manifest(), run.plan.config_toml(0, run.seed))
-    keep_workload(run.plan, folder)
+    rd.claim(folder, plan.manifest(0), plan.config_toml(0))
+    keep_workload(plan, folder)
+    return plan
 
 
 def _finish(run: Run, result: Callable[[], Any], ended: Ended) -> None:
@@ -327,7 +363,7 @@ def _finish(run: Run, result: Callable[[], Any], ended: Ended) -> None:
         raise
     except Exception as failure:  # whatever a run raises is its own end, not that of the others
         error = _one_line(failure)
-        rd.write_manifest(run.folder, {**run.manifest(), "status": rd.FAILED, "error": error})
+        rd.write_manifest(run.folder, {**run.begins, "status": rd.FAILED, "error": error})
     ended(run, error)
 
 

@@ -37,7 +37,7 @@ class KindRow:
     mean : dict of str to Pair
         Mean completion time in seconds.
     ratio : dict of str to Pair
-        The same over that of the first scheduler, seed by seed. Where the first does not heed constraints, it is
+        The same over that of the first scheduler, seed by seed. Where the first ignores constraints, it is
         what they cost these very jobs.
     slowdown : dict of str to Pair
         Relative slowdown: ``slowdown_vs_unconstrained`` of the summaries.

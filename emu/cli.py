@@ -86,8 +86,11 @@ class Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program with arguments (by default the process's) and return its exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
+    from emu.record import commanded
+
     try:
-        code = _run(argv)
+        with commanded(argv):
+            code = _run(argv)
         sys.stdout.flush()
         return code
     except InputError as error:
@@ -198,11 +201,10 @@ def _run(argv: list[str]) -> int:
 
 def _add_emulation(parser: Parser, *, several: bool) -> None:
     """Add the options of ``run`` and ``compare``; those that are keys come from the registry."""
-    seeds = parser.add_mutually_exclusive_group()
+    add = parser.add_argument
     for key in KEYS:
         if key.option is None:
             continue
-        add = seeds.add_argument if key.name in ("seed", "seeds") else parser.add_argument
         if key.name == "scheduler" and several:
             add("--schedulers", metavar="A,B,…", help="the first is the one that others are compared with")
         elif key.kind == "flag":

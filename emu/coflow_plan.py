@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from emu.loading import TIMELINE_ROWS, Loaded, Memo, brought_to, load_coflows_of, once
+from emu.loading import TIMELINE_ROWS, Loaded, brought_to, load_coflows_of
+from emu.memo import Memo
 from emu.metrics import after_warmup
 from workloads.arrow import column
 from workloads.coflow_updates import load_updates
@@ -55,7 +56,11 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) 
     if config["fabric.port_speed"] == 0:
         raise config.error("fabric.port_speed", "is 0; want a speed such as '1 Gbps'")
     started = time.perf_counter()
-    source = load_coflows_of(config, memo, schedulers[0].name)
+    if config["fabric.updates"] is not None and config["resample.block"] is not None:
+        raise config.error(
+            "resample.block", "not with fabric.updates, whose coflows are those of the trace as it is"
+        )
+    source, key = load_coflows_of(config, memo, schedulers[0].name)
     load_s = time.perf_counter() - started
     cluster = _cluster(config, source, memo)
     switch = switch_of(config)
@@ -63,7 +68,7 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) 
     if config["load"] is not None:
         with config.blame("load"):
             wanted = (switch.port_bytes_per_s, config["load"])
-            workload = once(memo, ("at_load", source, *wanted), lambda: brought_to(source, *wanted))
+            workload = memo.once((*key, "load", *wanted), lambda: brought_to(source, *wanted))
     arrival_s = column(workload.coflows, "arrival_s")
     span_s = float(arrival_s[-1] - arrival_s[0])
     if not after_warmup(arrival_s, config["warmup"]).any():
@@ -98,7 +103,7 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) 
 def check_updates(
     config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
 ) -> None:
-    """Refuse updates of coflows where a scheduler does not heed them.
+    """Refuse updates of coflows where a scheduler does not take them.
 
     Raises
     ------
@@ -170,7 +175,7 @@ def _cluster(config: Config, workload: CoflowWorkload, memo: Memo) -> Cluster:
         raise config.error("nodes", f"{nodes:,} is fewer than the {own:,} ports of {workload.name}")
     nodes = own if nodes is None else nodes
     with config.blame("nodes"):
-        return once(memo, ("cluster of ports", nodes), lambda: load_cluster("homogeneous", nodes, slots=1))
+        return memo.once(("cluster of ports", nodes), lambda: load_cluster("homogeneous", nodes, slots=1))
 
 
 def _load_notes(

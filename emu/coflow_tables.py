@@ -23,6 +23,7 @@ from emu.coflow_comparison import (
 )
 from emu.coflow_metrics import BINS, GROUPS, LATE_SHARE, part_of
 from emu.metrics import STATISTICS
+from emu.seeds import summary_alike, summary_head
 from emu.tables import TIMES, align, number, statistics_cells, with_error
 from workloads.units import format_duration
 
@@ -156,15 +157,13 @@ def jobs_told(first: str) -> str:
 
 def render_summary(summary: Mapping[str, Any]) -> str:
     """Return the summary of a run, or of the runs of several seeds, as text."""
-    seeds = summary.get("seeds")
-    seed = f"seeds {seeds[0]} to {seeds[-1]}, means ± 95 %" if seeds else f"seed {summary['seed']}"
     coflows, engine = summary["coflows"], summary["engine"]
     intervals = summary.get("confidence_95", {}).get("coflows", {})
     rows = [["coflow completion time (s)", "coflows", *STATISTICS]]
     for group in GROUPS:
         if part := part_of(coflows, group):
             rows.append([f"  {group_title(group)}", *statistics_cells(part, part_of(intervals, group))])
-    lines = [f"{summary['scheduler']} on {summary['workload']}, {summary['nodes']:,} ports, {seed}", ""]
+    lines = [summary_head(summary), ""]
     lines += [*align(rows), "", ", ".join(f"{name} {value}" for name, value in facts_of(summary).items())]
     lines.append(
         f"{engine['flows']:,.0f} flows, {engine['events']:,.0f} events "
@@ -173,7 +172,7 @@ def render_summary(summary: Mapping[str, Any]) -> str:
     counted = {k: v for k, v in summary.get("counters", {}).items() if v}
     if counted:
         lines.append(", ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in counted.items()))
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + summary_alike(summary)
 
 
 def facts_of(summary: Mapping[str, Any]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from emu.emulation import execute
 from emu.keys import BY_NAME
 from emu.kinds import Key
 from emu.loading import load_cluster_of
+from emu.memo import Memo
 from emu.plan import Plan, prepare
 from emu.progress import progress_bar
 from emu.tables import align, render_summary
@@ -50,12 +51,11 @@ def run(options: Namespace) -> int:
         return _run_together(
             plan, _claim_together(plan, options, f"{name}-seeds-{seeds[0]}-to-{seeds[-1]}"), options
         )
-    seed = seeds[0]
-    manifest, config = plan.manifest(0, seed), plan.config_toml(0, seed)
+    manifest, config = plan.manifest(0), plan.config_toml(0)
     out = (
         rd.claim(options.out, manifest, config)
         if options.out
-        else rd.claim_new(f"{name}-{seed}", manifest, config)
+        else rd.claim_new(f"{name}-{plan.seed}", manifest, config)
     )
     return _run_one(plan, out, options)
 
@@ -66,7 +66,7 @@ def compare(options: Namespace) -> int:
         return _resume(options)
     plan = _plan(options, "schedulers")
     warn(plan.notes)
-    name = f"compare-{plan.workload.name}-{plan.cluster.num_nodes}-{plan.seeds[0]}"
+    name = f"compare-{plan.workload.name}-{plan.cluster.num_nodes}-{plan.seed}"
     return _run_together(plan, _claim_together(plan, options, name), options)
 
 
@@ -76,7 +76,7 @@ def main_job(options: Namespace) -> int:
     names = ", ".join(s.name for s in plan.schedulers)
     say(f"comparing {names} on the workload {plan.workload.name} over {plan.cluster.num_nodes:,} nodes")
     warn(plan.notes)
-    name = f"compare-{plan.workload.name}-{plan.cluster.num_nodes}-{plan.seeds[0]}"
+    name = f"compare-{plan.workload.name}-{plan.cluster.num_nodes}-{plan.seed}"
     return _run_together(plan, _claim_together(plan, options, name), options)
 
 
@@ -173,7 +173,7 @@ def schedulers(options: Namespace) -> int:
         rows = [["parameter", "default", "kind", "meaning"]]
         for p in scheduler.parameters:
             kind = " | ".join(p.choices) if p.choices else p.kind
-            rows.append([p.name, _shown(p.default), kind, p.meaning])
+            rows.append([p.name, _shown(p.default), kind, p.about])
         lines += ["", *align(rows, 9)]
     put("\n".join(lines))
     return 0
@@ -193,7 +193,7 @@ def cluster_info(options: Namespace) -> int:
 
     given = {"cluster": options.cluster, "nodes": options.nodes}
     config = resolve([layer_from_set(options.set), layer_from_options(given)])
-    cluster = load_cluster_of(config, config["nodes"], {})
+    cluster = load_cluster_of(config, config["nodes"], Memo())
     warn(cluster.notes)
     put(rd.to_json(cluster_figures(cluster)) if options.json else describe_cluster(cluster))
     return 0
@@ -238,7 +238,7 @@ def _run_one(plan: Plan, out: Path, options: Namespace) -> int:
     _say_how(plan)
     total, unit = plan.work
     with rd.running(out), progress_bar(plan.schedulers[0].name, total, unit=unit) as progress:
-        result = execute(plan, 0, plan.seeds[0], progress, say, out)
+        result = execute(plan, 0, progress, say, out)
         result.write(out)
     put(rd.to_json(result.summary) if options.json else f"{render_summary(result.summary)}results in {out}")
     return 0
@@ -261,6 +261,7 @@ def _run_together(plan: Plan, out: Path, options: Namespace) -> int:
         comparison = run_plan(plan, out, partial(progress_bar, unit=plan.work[1]), say)
         say("writing the report")
         save_comparison(comparison, out)
+    warn(comparison.notes[len(plan.notes) :])
     summaries = comparison.summaries
     if options.json:
         put(rd.to_json(summaries if len(summaries) > 1 else summaries[0]))

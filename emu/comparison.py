@@ -19,6 +19,7 @@ from emu.keys import COFLOWS
 from emu.metrics import STATISTICS, summarise_seeds
 from emu.plan import Plan, configure, prepare
 from emu.results import Result, read_result
+from emu.seeds import alike_note, head_of
 
 REPORT = "report.html"
 Watch = Callable[[str, int], AbstractContextManager[Any]]
@@ -74,15 +75,13 @@ class Comparison:
 
     def to_text(self) -> str:
         """Return the comparison as a table."""
-        first = self.runs[0][0].summary
-        seeds = [r.summary["seed"] for r in self.runs[0]]
-        nodes = "ports" if self.family == COFLOWS else "nodes"
-        head = f"{first['workload']} on {first['nodes']:,} {nodes}, " + (
-            f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}, means ± 95 %"
-        )
+        head = head_of([r.summary for r in self.runs[0]])
         if self.family == COFLOWS:
-            return render_comparison(self.results, self.warmup_s, head)
-        return render_rows(compare_jobs(self.results, self.warmup_s), head) + render_constraints(self.results)
+            text = render_comparison(self.results, self.warmup_s, head)
+        else:
+            text = render_rows(compare_jobs(self.results, self.warmup_s), head)
+            text += render_constraints(self.results)
+        return text + alike_note({name: [r.summary for r in runs] for name, runs in self.results.items()})
 
     def to_pandas(self) -> Any:
         """Return one frame row per scheduler and group: count, times in seconds, ratios, share improved."""
@@ -114,7 +113,8 @@ def compare(
     Parameters
     ----------
     schedulers : iterable
-        As `emu.run` takes them; the first is the one the others are compared with.
+        As `emu.run` takes them; the first is the one the others are compared with. Several of one policy are told apart
+        as variants: ``emu.variant("eagle", slack=2)``, or objects of a class of one's own with other parameters.
     parameters : mapping, optional
         ``{"probe_ratio": 3}`` for every scheduler that has it, ``{"eagle": {"slack": 4}}`` for one.
     workload, nodes, config, out, **settings
@@ -130,11 +130,15 @@ def compare(
         "nodes": nodes,
         "parameters": parameters,
     }
-    plan = prepare(configure({**arguments, **settings}, config))
+    return run_together(prepare(configure({**arguments, **settings}, config)), out)
+
+
+def run_together(plan: Plan, out: str | Path | None, watch: Watch | None = None) -> Comparison:
+    """Run every scheduler and seed of a plan, and write what they come to where `out` says, if it does."""
     if out is None:
-        return run_plan(plan)
+        return run_plan(plan, watch=watch)
     with rd.running(claim_together(plan, out)) as folder:
-        comparison = run_plan(plan, folder)
+        comparison = run_plan(plan, folder, watch)
         save_comparison(comparison, folder)
     return comparison
 
@@ -147,44 +151,46 @@ def run_plan(
 ) -> Comparison:
     """Run every scheduler and seed of a plan; each is written below `out` as soon as it is done.
 
-    What an earlier attempt has finished there is read, and what it has begun goes on.
+    Seed by seed, as each may have a workload of its own. What an earlier attempt has finished there is read, and what
+    it has begun goes on.
     """
     results: dict[str, list[Result]] = {s.name: [] for s in plan.schedulers}
-    for index, scheduler in enumerate(plan.schedulers):
-        for seed in plan.seeds:
-            label = scheduler.name if len(plan.seeds) == 1 else f"{scheduler.name} seed {seed}"
-            folder = None if out is None else out / run_folder(plan, scheduler.name, seed)
-            if folder is not None and rd.is_finished(folder):
+    notes = list(plan.notes)
+    for seed in plan.seeds:
+        folders = [None if out is None else out / run_folder(plan, s.name, seed) for s in plan.schedulers]
+        done = [folder is not None and rd.is_finished(folder) for folder in folders]
+        own = plan if all(done) else plan.of_seed(seed)
+        notes += [f"seed {seed}: {text}" for text in own.notes if text not in plan.notes]
+        for index, (scheduler, folder) in enumerate(zip(plan.schedulers, folders, strict=True)):
+            if done[index] and folder is not None:
                 result = read_result(folder)
             else:
-                with watch(label, plan.work[0]) if watch else nullcontext() as progress:
-                    result = _run_one(plan, index, seed, progress, tell, folder)
-            if folder is not None:
-                result.tasks = result.flows = (
-                    None  # on disk; a comparison has no use for them; they are large
-                )
+                label = scheduler.name if len(plan.seeds) == 1 else f"{scheduler.name} seed {seed}"
+                with watch(label, own.work[0]) if watch else nullcontext() as progress:
+                    result = _run_one(own, index, progress, tell, folder)
+            if folder is not None:  # on disk; a comparison has no use for them; they are large
+                result.tasks = result.flows = None
             results[scheduler.name].append(result)
-    return Comparison(results, plan.config_toml(), plan.manifest(), plan.config["warmup"], plan.notes)
+    return Comparison(results, plan.config_toml(), plan.manifest(), plan.config["warmup"], tuple(notes))
 
 
 def _run_one(
     plan: Plan,
     index: int,
-    seed: int,
     progress: Any,
     tell: Callable[[str], None] | None,
     folder: Path | None,
 ) -> Result:
-    """Run one scheduler and seed, or go on with it, in its directory if it has one."""
+    """Run one scheduler of a plan of one seed, or go on with it, in its directory if it has one."""
     if folder is None:
-        return execute(plan, index, seed, progress, tell)
+        return execute(plan, index, progress, tell)
     if (folder / rd.MANIFEST).exists():
         rd.take_up(folder)
     else:
         shutil.rmtree(folder, ignore_errors=True)  # claimed by a process that was killed while it did
-        rd.claim(folder, plan.manifest(index, seed), plan.config_toml(index, seed))
+        rd.claim(folder, plan.manifest(index), plan.config_toml(index))
     with rd.running(folder):
-        result = execute(plan, index, seed, progress, tell, folder)
+        result = execute(plan, index, progress, tell, folder)
         result.write(folder)
     return result
 
@@ -228,6 +234,7 @@ def save_comparison(comparison: Comparison, out: Path) -> None:
     ]
     manifest = {
         **comparison.manifest,
+        "record": rd.read_manifest(out).get("record", comparison.manifest.get("record")),
         "runs": runs,
         "results": {name: rd.sha256_of(out / name) for name in written},
     }

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from emu.keys import BY_NAME, GROUPS, PARAMETERS, TABLES, WORKLOAD_OPTIONS
+from emu.keys import BY_NAME, GROUPS, PARAMETERS, TABLES, VARIANTS, WORKLOAD_OPTIONS
 from emu.kinds import KINDS, Key
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
@@ -55,12 +55,15 @@ class Config:
     workload_options : dict of str to Given
     places : dict of str to Place
         Where the keys that are not at their default were given.
+    variants : dict of str to dict of str to Given
+        Name to settings, ``scheduler`` among them.
     """
 
     values: dict[str, Any]
     parameters: tuple[tuple[str, Given], ...]
     workload_options: dict[str, Given]
     places: dict[str, Place]
+    variants: dict[str, dict[str, Given]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
@@ -74,7 +77,16 @@ class Config:
                 f"{WORKLOAD_OPTIONS}.{name}": plain(given.value)
                 for name, given in self.workload_options.items()
             },
+            **{
+                f"{VARIANTS}.{name}.{setting}": plain(given.value)
+                for name, settings in self.variants.items()
+                for setting, given in settings.items()
+            },
         }
+
+    def but(self, **values: Any) -> Config:
+        """Return the configuration with other values of keys, in base units."""
+        return replace(self, values={**self.values, **values})
 
     def error(self, name: str, message: str) -> InputError:
         """Return the error about the value of a key; it names the option, or file and line, that gave it."""
@@ -104,6 +116,7 @@ def resolve(layers: Iterable[Layer], defaults: Mapping[str, Any] | None = None) 
     places: dict[str, Place] = {}
     parameters: list[tuple[str, Given]] = []
     options: dict[str, Given] = {}
+    variants: dict[str, dict[str, Given]] = {}
     for layer in layers:
         own: list[tuple[str, Given]] = []
         for name, given in layer.items():
@@ -112,13 +125,23 @@ def resolve(layers: Iterable[Layer], defaults: Mapping[str, Any] | None = None) 
                 own.append((rest, given))
             elif table == WORKLOAD_OPTIONS:
                 options[rest] = given
+            elif table == VARIANTS:
+                variants.setdefault(_variant_name(rest, given), {})[rest.rpartition(".")[2]] = given
             else:
                 values[name] = read_value(BY_NAME[name], given)
                 places[name] = given.place
         parameters += sorted(
             own, key=lambda pair: "." in pair[0]
         )  # one scheduler's own beats what is for all
-    return Config(values, tuple(parameters), options, places)
+    return Config(values, tuple(parameters), options, places, variants)
+
+
+def _variant_name(setting: str, given: Given) -> str:
+    """Return the variant that ``NAME.SETTING`` is of."""
+    name, dot, _ = setting.rpartition(".")
+    if not dot or "." in name:
+        raise given.place.error(f"want {VARIANTS}.NAME.PARAMETER, and a name without dots")
+    return name
 
 
 def plain(value: Any) -> Any:

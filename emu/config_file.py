@@ -11,7 +11,7 @@ from typing import Any
 import tomli_w
 
 from emu.config import Given, Layer, Place, flatten
-from emu.keys import BY_NAME, GROUPS, PARAMETERS, TABLES, WORKLOAD_OPTIONS
+from emu.keys import BY_NAME, GROUPS, PARAMETERS, TABLES, VARIANTS, WORKLOAD_OPTIONS
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.units import parse_bandwidth
@@ -68,7 +68,10 @@ def check_name(name: str, place: Place) -> None:
 
 def beside(path: str | Path, name: str, value: Any) -> Any:
     """Return the value of a key with relative paths, or those in a list, looked for beside the file first."""
-    if name not in BY_NAME or BY_NAME[name].kind not in ("path", "names"):
+    of_variant = name.startswith(f"{VARIANTS}.") and name.endswith(".scheduler")
+    if of_variant:
+        return _beside(path, value)
+    if name not in BY_NAME or BY_NAME[name].kind not in ("path", "workload", "names"):
         return value
     return [_beside(path, v) for v in value] if isinstance(value, list) else _beside(path, value)
 
@@ -86,7 +89,12 @@ def key_lines(text: str) -> dict[str, int]:
     return lines
 
 
-def write_config(values: Mapping[str, Any], parameters: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+def write_config(
+    values: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    options: Mapping[str, Any],
+    variants: Mapping[str, Any],
+) -> str:
     """Return the TOML text of a fully resolved configuration; reading it gives the same values.
 
     Parameters
@@ -94,9 +102,11 @@ def write_config(values: Mapping[str, Any], parameters: Mapping[str, Any], optio
     values : mapping
         Keys in base units; what is None is left out.
     parameters : mapping
-        Scheduler to its parameters.
+        Scheduler to its parameters; what is None is left out.
     options : mapping
-        Of the workload's generator.
+        Of the workload's generator, or of the reader of a trace; what is None is left out.
+    variants : mapping
+        Name to scheduler and settings.
     """
     document: dict[str, Any] = {}
     for name, value in values.items():
@@ -105,11 +115,18 @@ def write_config(values: Mapping[str, Any], parameters: Mapping[str, Any], optio
         group, _, inner = name.rpartition(".")
         table = document.setdefault(group, {}) if group else document
         table[inner] = as_toml(name, value)
-    if options:
-        document[WORKLOAD_OPTIONS] = dict(options)
-    if parameters:
-        document[PARAMETERS] = {name: dict(own) for name, own in parameters.items() if own}
+    tables = {
+        WORKLOAD_OPTIONS: without_none(options),
+        VARIANTS: variants,
+        PARAMETERS: {name: without_none(own) for name, own in parameters.items() if own},
+    }
+    document |= {name: table for name, table in tables.items() if table}
     return tomli_w.dumps(document)
+
+
+def without_none(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table as TOML can hold it."""
+    return {name: value for name, value in table.items() if value is not None}
 
 
 def as_toml(name: str, value: Any) -> Any:
@@ -121,8 +138,9 @@ def as_toml(name: str, value: Any) -> Any:
         text = f"{value / 1e9:g} Gbps"
         return text if parse_bandwidth(text, name) == value else f"{value!r} bps"
     if kind == "names":
-        return str(value[0]) if len(value) == 1 else [str(v) for v in value]
-    return str(value) if kind == "path" else value
+        names = [str(v) for v in value]
+        return names if len(names) > 1 or "," in names[0] else names[0]  # text is divided at commas
+    return str(value) if kind in ("path", "workload") else value
 
 
 def _read(path: str | Path) -> str:

@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyarrow as pa
 
 from emu import run_directory as rd
 from emu.clocks import costs_table, describe_clock, emulate_setting
-from emu.families import OwnWorkload
 from emu.keys import COFLOWS, JOBS
 from emu.metrics import describe_jobs
 from emu.plan import KEPT_WORKLOAD, Plan, configure, prepare
@@ -21,39 +20,73 @@ from emu.results import Result, crv_table, jobs_table, tasks_table, timeline_tab
 from emu.terminal import note
 from workloads.arrow import column
 from workloads.coflows import CoflowWorkload
-from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 
 if TYPE_CHECKING:
     from actors.hosting.checkpoint import Checkpoints
     from actors.hosting.outcome import Observe, Outcome
+    from emu.comparison import Comparison
 
 LONG_COMPILE_S = 3.0
 Progress = Callable[[int, int, float], None]
 """Is told tasks done, events, and virtual time in seconds."""
 
 
+@overload
 def run(
     scheduler: Any,
-    workload: str | Path | OwnWorkload,
+    workload: Any,
     nodes: int | None = None,
     *,
+    seeds: None = None,
     parameters: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
     out: str | Path | None = None,
     progress: Progress | None = None,
     **settings: Any,
-) -> Result:
-    """Emulate one scheduler and return its result.
+) -> Result: ...
+
+
+@overload
+def run(
+    scheduler: Any,
+    workload: Any,
+    nodes: int | None = None,
+    *,
+    seeds: int,
+    parameters: Mapping[str, Any] | None = None,
+    config: str | Path | None = None,
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Comparison: ...
+
+
+def run(
+    scheduler: Any,
+    workload: Any,
+    nodes: int | None = None,
+    *,
+    seeds: int | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    config: str | Path | None = None,
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Result | Comparison:
+    """Emulate one scheduler and return its result; with `seeds`, the results of so many seeds.
 
     Parameters
     ----------
     scheduler : str, class or object
-        A name (see ``emu schedulers``), ``"package.module:Class"``, or a central scheduler of one's own.
-    workload : str, Path, JobWorkload or CoflowWorkload
-        A generator's name, a path, or a workload.
+        A name (see ``emu schedulers``), ``"package.module:Class"``, a scheduler of one's own, or an `emu.variant`.
+    workload : str, Path, JobWorkload, CoflowWorkload or frame
+        A generator's name, a path, a workload, or a pandas frame with the columns ``submit_s`` and ``durations_s`` (see
+        `workloads.frames`).
     nodes : int, optional
         Number of nodes; only a cluster file has one of its own, and coflows their ports.
+    seeds : int, optional
+        Run so many seeds, from ``seed`` on, each with a workload of its own if that is drawn.
     parameters : mapping, optional
         The scheduler's parameters.
     config : path, optional
@@ -69,6 +102,10 @@ def run(
     Returns
     -------
     Result
+        Of one seed.
+    Comparison
+        With `seeds`, even with 1: of one scheduler, as `emu.compare` returns it for several. Its ``results`` are by
+        scheduler and seed, ``summaries[0]`` has means and intervals.
 
     Raises
     ------
@@ -86,15 +123,23 @@ def run(
         "parameters": parameters,
         **settings,
     }
-    plan = prepare(configure(arguments, config))
-    if len(plan.schedulers) > 1 or len(plan.seeds) > 1:
-        raise InputError("emu.run takes one scheduler and one seed; use emu.compare")
+    given = configure({**arguments, "seeds": seeds}, config)
+    if given["scheduler"] is not None and len(given["scheduler"]) > 1:
+        raise given.error("scheduler", "emu.run takes one scheduler; emu.compare takes several")
+    if seeds is not None:
+        from emu.comparison import run_together
+
+        return run_together(
+            prepare(given), out, None if progress is None else lambda *_: nullcontext(progress)
+        )
+    if given["seeds"] > 1:
+        raise given.error("seeds", f"give seeds={given['seeds']} to emu.run, which then returns a Comparison")
+    plan = prepare(given)
     if out is None:
-        return execute(plan, 0, plan.seeds[0], progress)
-    seed = plan.seeds[0]
-    with rd.running(rd.claim(out, plan.manifest(0, seed), plan.config_toml(0, seed))) as folder:
+        return execute(plan, 0, progress)
+    with rd.running(rd.claim(out, plan.manifest(0), plan.config_toml(0))) as folder:
         keep_workload(plan, folder)
-        result = execute(plan, 0, seed, progress, out=folder)
+        result = execute(plan, 0, progress, out=folder)
         result.write(folder)
     return result
 
@@ -102,28 +147,27 @@ def run(
 def execute(
     plan: Plan,
     index: int,
-    seed: int,
     progress: Progress | None = None,
     tell: Callable[[str], None] | None = None,
     out: Path | None = None,
 ) -> Result:
-    """Emulate one scheduler of a plan with one seed; `tell` is told what takes time, such as compilation.
+    """Emulate one scheduler of a plan of one seed; `tell` is told what takes time, such as compilation.
 
     Checkpoints are kept in `out`, the run's directory; the run goes on from those that are there already.
     """
-    with checkpoints_of(plan, index, seed, out) as checkpoints:
+    with checkpoints_of(plan, index, out) as checkpoints:
         outcome = emulate_setting(
-            plan.setting(index, seed), observe(plan), plan.config, progress, tell, checkpoints
+            plan.setting(index), observe(plan), plan.config, progress, tell, checkpoints
         )
     if tell is not None and outcome.compile_s > LONG_COMPILE_S:
         tell(f"compiling {plan.schedulers[index].name} took {outcome.compile_s:.0f} s")
     for text in outcome.live["notes"] if outcome.live else ():
         note(text)
-    return result_of(plan, index, seed, outcome)
+    return result_of(plan, index, outcome)
 
 
 @contextmanager
-def checkpoints_of(plan: Plan, index: int, seed: int, out: Path | None) -> Iterator[Checkpoints | None]:
+def checkpoints_of(plan: Plan, index: int, out: Path | None) -> Iterator[Checkpoints | None]:
     """Yield the checkpoints of a run: in its directory, or in a temporary one for what may die under Ray."""
     in_process, period_s = plan.config["in_process"], plan.config["checkpoint.period"]
     if plan.config["clock"] == "live" or (in_process and out is None):
@@ -140,7 +184,7 @@ def checkpoints_of(plan: Plan, index: int, seed: int, out: Path | None) -> Itera
             Path(folder) / rd.CHECKPOINTS,
             math.inf if period_s in ("never", 0) else period_s,
             plan.config["checkpoint.keep"],
-            {"emu": emu.__version__, "configuration": plan.identity(index, seed)},
+            {"emu": emu.__version__, "configuration": plan.identity(index)},
             note,
         )
 
@@ -150,7 +194,7 @@ def keep_workload(plan: Plan, out: Path) -> None:
     if plan.keeps_workload:
         from workloads.catalogue import save_workload
 
-        save_workload(plan.workload, out / KEPT_WORKLOAD, overwrite=True)
+        save_workload(plan.kept_workload, out / KEPT_WORKLOAD, overwrite=True)
 
 
 def observe(plan: Plan) -> Observe:
@@ -163,26 +207,30 @@ def observe(plan: Plan) -> Observe:
     return Observe(timeline_period_s=plan.period_s, tasks=tasks)
 
 
-def result_of(plan: Plan, index: int, seed: int, outcome: Outcome) -> Result:
+def result_of(plan: Plan, index: int, outcome: Outcome) -> Result:
     """Return the outcome of a run of a plan as tables and a summary."""
     describe = _coflow_result if isinstance(plan.workload, CoflowWorkload) else _job_result
     tables, figures = describe(plan, outcome)
+    block_s = plan.config["resample.block"]
     return Result(
         **tables,
         costs=costs_table(outcome.costs) if outcome.costs.size else None,
         summary={
             "scheduler": plan.schedulers[index].name,
+            "policy": plan.schedulers[index].policy,
             "workload": plan.workload.name,
             "nodes": plan.cluster.num_nodes,
-            "seed": seed,
+            "seed": plan.seed,
+            "drawn": plan.drawn,
+            **({} if block_s is None else {"resample_block_s": block_s}),
             "clock": plan.config["clock"],
             **figures,
             "engine": _engine(plan, outcome),
             "counters": dict(outcome.counters),
         },
         counters=dict(outcome.counters),
-        config=plan.config_toml(index, seed),
-        manifest=plan.manifest(index, seed),
+        config=plan.config_toml(index),
+        manifest=plan.manifest(index),
         notes=plan.notes + (tuple(outcome.live["notes"]) if outcome.live else ()),
         workload=plan.workload if plan.keeps_workload else None,
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from emu.chosen import find_one, named_apart, scheduler_parameters, takes
 from emu.config import Config, Given, Layer, Place, flatten, layer_from_set, plain, read_value, resolve
 from emu.config_file import beside, check_name, read_toml
-from emu.keys import BY_NAME, PARAMETERS, TABLES
-from emu.plan import scheduler_parameters
+from emu.keys import BY_NAME, PARAMETERS, TABLES, VARIANTS
 from emu.run_directory import safe_name
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
@@ -121,9 +121,9 @@ def read_grid(source: str | Path | Mapping[str, Any], sets: Sequence[str] = ()) 
         A key that does not exist, an axis that cannot be one, a value that is wrong or there twice, an axis without
         values, a parameter that no scheduler has; names the file, the line and the key.
     """
-    from actors.schedulers.registry import find_scheduler
-
     base, given_axes = _read(source)
+    if (given := base.get("workload")) is not None:  # a frame is read once, for all points
+        base["workload"] = given._replace(value=read_value(BY_NAME["workload"], given))
     over = layer_from_set(sets)
     given_axes = {name: given for name, given in given_axes.items() if name not in over}
     whole = resolve([base, over])
@@ -137,7 +137,8 @@ def read_grid(source: str | Path | Mapping[str, Any], sets: Sequence[str] = ()) 
     if SEED not in given_axes:
         seeds = range(whole[SEED], whole[SEED] + whole["seeds"])
         given_axes[SEED] = Given(list(seeds), whole.places.get("seeds", Place("seeds")))
-    schedulers = _schedulers(given_axes[SCHEDULER], find_scheduler)
+    schedulers = _schedulers(whole, given_axes[SCHEDULER])
+    given_axes[SCHEDULER] = _under_their_names(given_axes[SCHEDULER], schedulers)
     _check_parameters(whole, schedulers, given_axes)
     labels = _labels(given_axes)
     axes = {name: _axis(name, labels[name], given, schedulers) for name, given in given_axes.items()}
@@ -164,6 +165,8 @@ def _read(source: str | Path | Mapping[str, Any]) -> tuple[Layer, dict[str, Give
             continue
         if not inner:
             raise given.place.error(f"{SWEEP!r} is a table: [{SWEEP}], and below it the axes")
+        if inner.partition(".")[0] == VARIANTS:
+            raise given.place.error(f"{inner!r} is no axis; name variants in [{SWEEP}] {SCHEDULER}")
         if inner in _NO_AXES:
             raise given.place.error(f"{inner!r} is no axis; {_NO_AXES[inner]}")
         if inner not in BY_NAME and inner.partition(".")[0] not in TABLES:
@@ -192,16 +195,20 @@ def _refuse(name: str, place: Place, known: Iterable[str]) -> None:
     raise place.error(f"unknown key {name!r}{did_you_mean(name, known)}")
 
 
-def _schedulers(given: Given, find: Any) -> list[Scheduler]:
-    found = []
-    for value in given.value:
-        try:
-            found.append(find(value))
-        except InputError as error:
-            raise (error if error.file is not None else given.place.error(error.message)) from None
-        if found[-1].name in (s.name for s in found[:-1]):
-            raise given.place.error(f"{found[-1].name!r} is there twice")
-    return found
+def _schedulers(whole: Config, given: Given) -> list[Scheduler]:
+    found = [find_one(whole, value, given.place.error) for value in given.value]
+    try:
+        return list(named_apart(found))
+    except InputError as error:
+        raise given.place.error(error.message) from None
+
+
+def _under_their_names(given: Given, schedulers: Sequence[Scheduler]) -> Given:
+    """Return the axis of schedulers, objects under the names that tell them apart: a point sees but one of them."""
+    from actors.schedulers.variants import Variant
+
+    pairs = zip(given.value, schedulers, strict=True)
+    return given._replace(value=[Variant(v, {}, s.name) if s.is_object else v for v, s in pairs])
 
 
 def _check_parameters(whole: Config, schedulers: list[Scheduler], axes: Mapping[str, Given]) -> None:
@@ -212,12 +219,14 @@ def _check_parameters(whole: Config, schedulers: list[Scheduler], axes: Mapping[
         if table == PARAMETERS:
             pairs += [(inner, Given(value, given.place)) for value in given.value]
     for pair in pairs:  # one by one, so that each value of an axis is looked at
-        scheduler_parameters(Config(whole.values, (pair,), {}, whole.places), tuple(schedulers))
+        scheduler_parameters(replace(whole, parameters=(pair,)), tuple(schedulers))
 
 
 def _axis(name: str, label: str, given: Given, schedulers: list[Scheduler]) -> Axis:
     """Read the values of an axis; two that are equal when read are one too many."""
     values = [Given(value, given.place) for value in given.value]
+    if name == "workload":  # a frame is read once, for all points
+        values = [value._replace(value=read_value(BY_NAME[name], value)) for value in values]
     shown = [_shown(name, value, i, schedulers) for i, value in enumerate(values)]
     for i, value in enumerate(shown):
         if value in shown[:i]:
@@ -279,20 +288,16 @@ def _points(axes: list[Axis], schedulers: list[Scheduler], layers: tuple[Layer, 
 def _concerns(name: str, scheduler: Scheduler) -> bool:
     """Whether a name of a layer is for this scheduler too."""
     table, _, inner = name.partition(".")
-    return table != PARAMETERS or _has(scheduler, inner)
+    return table != PARAMETERS or takes(scheduler, inner)
 
 
 def _applies(name: str, scheduler: Scheduler, axes: Sequence[str]) -> bool:
     inner = name.removeprefix(f"{PARAMETERS}.")
-    return _has(scheduler, inner) and f"{PARAMETERS}.{scheduler.name}.{inner}" not in axes
-
-
-def _has(scheduler: Scheduler, parameter: str) -> bool:
-    return any(parameter in (p.name, f"{scheduler.name}.{p.name}") for p in scheduler.parameters)
+    return takes(scheduler, inner) and f"{PARAMETERS}.{scheduler.name}.{inner}" not in axes
 
 
 def _text(value: Any) -> str:
     """Return a value for a path: ``2`` for 2.0, the end of a path for a path."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value).lower() if isinstance(value, bool) else str(value).rstrip("/").rpartition("/")[2]
+    from actors.schedulers.policy import value_text
+
+    return value_text(value).rstrip("/").rpartition("/")[2]

@@ -13,15 +13,14 @@ from emu.dynamics import dynamics_of, endless_task_note
 from emu.loading import (
     TIMELINE_ROWS,
     Loaded,
-    Memo,
     brought_to,
     cluster_for_load,
     feasible,
     load_cluster_of,
     load_jobs_of,
-    once,
     path_of,
 )
+from emu.memo import Memo
 from emu.metrics import after_warmup, offered_load
 from workloads.arrow import column
 from workloads.errors import InputError
@@ -50,18 +49,17 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> 
     if not by_nodes:  # a wrong cluster is told before a workload takes its time
         cluster = load_cluster_of(config, config["nodes"], memo)
     started = time.perf_counter()
-    source = load_jobs_of(config, memo, schedulers[0].name)
+    loaded, key = load_jobs_of(config, memo, schedulers[0].name)
     load_s = time.perf_counter() - started
     if by_nodes:
-        cluster = cluster_for_load(config, source, memo)
-    source = once(
-        memo, ("feasible", source, cluster, config["infeasible"]), lambda: feasible(config, source, cluster)
-    )
+        cluster = cluster_for_load(config, loaded, memo)
+    key = (*key, "feasible", id(cluster), config["infeasible"])
+    source = memo.once(key, lambda: feasible(config, loaded, cluster))
     workload = source
     if config["load"] is not None and not by_nodes:
         with config.blame("load"):
             wanted = (cluster.total_slots, config["load"])
-            workload = once(memo, ("at_load", source, *wanted), lambda: brought_to(source, *wanted))
+            workload = memo.once((*key, "load", *wanted), lambda: brought_to(source, *wanted))
     cutoff_s, partition = _classes(config, workload, schedulers)
     _check(config, workload)
     submit_s = column(workload.jobs, "submit_s")
@@ -109,16 +107,16 @@ def _load_notes(config: Config, cluster: Cluster, load: float | None) -> tuple[s
 
 
 def _constraint_notes(workload: JobWorkload, schedulers: tuple[Scheduler, ...]) -> tuple[str, ...]:
-    """Return what must be told of constraints that schedulers cannot heed."""
+    """Return what must be told of constraints that schedulers ignore."""
     ignoring = [s for s in schedulers if not s.constrained]
     constrained = workload.job_constraints.num_rows
     if not ignoring or not constrained:
         return ()
-    names = " and ".join(s.name for s in ignoring)
-    note = f"{constrained:,} jobs have constraints, which {names} cannot heed: tasks run on any node"
-    heeding = [t for t in map(_heeding, ignoring) if t]
-    if heeding:
-        note += f"; heeded by {' and '.join(heeding)}"
+    names, verb = " and ".join(s.name for s in ignoring), "ignores" if len(ignoring) == 1 else "ignore"
+    note = f"{constrained:,} jobs have constraints, which {names} {verb}: tasks run on any node"
+    aware = [t for t in map(_constraint_aware, ignoring) if t]
+    if aware:
+        note += f"; {' and '.join(aware)} respect{'s' if len(aware) == 1 else ''} them"
     return (note,)
 
 
@@ -164,8 +162,8 @@ def _check(config: Config, workload: JobWorkload) -> None:
         raise config.error("warmup", f"leaves no job: the last arrives {last_s:g} s after the first")
 
 
-def _heeding(scheduler: Scheduler) -> str:
-    """Return the name of the same scheduler that heeds constraints; empty if there is none."""
+def _constraint_aware(scheduler: Scheduler) -> str:
+    """Return the name of the same scheduler that is constraint-aware; empty if there is none."""
     from actors.schedulers.registry import BUILT_IN
 
     twins = (s.name for s in BUILT_IN if s.constrained and s.advance is scheduler.advance)

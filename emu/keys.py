@@ -11,6 +11,7 @@ from emu.kinds import Key
 
 PARAMETERS = "parameters"
 WORKLOAD_OPTIONS = "workload_options"
+VARIANTS = "variants"
 JOBS, COFLOWS = "jobs", "coflows"
 """Families of schedulers that have keys of their own."""
 
@@ -19,13 +20,14 @@ KEYS = (
         "scheduler",
         "names",
         None,
-        "The scheduler, or several to compare: names, `package.module:Class` or `file.py:Class`.",
+        "The scheduler, or several to compare: names, `package.module:Class` or `file.py:Class`. `eagle@slack=2` is "
+        "one with a setting of its own.",
         option="--scheduler",
         otherwise="required",
     ),
     Key(
         "workload",
-        "path",
+        "workload",
         None,
         "A generator's name, a trace, or a folder with `jobs.parquet` and `tasks.parquet`, or with `coflows.parquet`, "
         "`flows.parquet` and `ports.parquet`.",
@@ -132,8 +134,31 @@ KEYS = (
         low=1,
         family=JOBS,
     ),
-    Key("constraints.seed", "integer", 0, "Seed of the draws.", low=0, family=JOBS),
-    Key("seed", "integer", 1, "Seed of the schedulers' random choices.", option="--seed", low=0),
+    Key(
+        "constraints.seed",
+        "integer",
+        None,
+        "Seed of these draws alone.",
+        low=0,
+        otherwise="the workload's seed",
+        family=JOBS,
+    ),
+    Key(
+        "resample.block",
+        "duration",
+        None,
+        "Resample a trace: blocks of its time of this length are drawn with replacement, by the workload's seed, until "
+        "its span is filled.",
+        otherwise="the trace as it is",
+    ),
+    Key(
+        "seed",
+        "integer",
+        1,
+        "Seed of all that is random in an emulation: what is drawn of the workload, and what is drawn while it runs.",
+        option="--seed",
+        low=0,
+    ),
     Key(
         "seeds",
         "integer",
@@ -141,6 +166,24 @@ KEYS = (
         "Number of seeds to run, from `seed` on; the summary has means and confidence intervals.",
         option="--seeds",
         low=1,
+    ),
+    Key(
+        "workload_seed",
+        "integer",
+        None,
+        "Seed of what is drawn of the workload alone: a generator's jobs or coflows, constraints, the blocks of a "
+        "resampled trace.",
+        low=0,
+        otherwise="`workload_options.seed`, else `seed`",
+    ),
+    Key(
+        "scheduler_seed",
+        "integer",
+        None,
+        "Seed of what is drawn while it runs alone: schedulers' choices, delays, failures, stragglers, errors of "
+        "estimates.",
+        low=0,
+        otherwise="`seed`",
     ),
     Key(
         "short_cutoff",
@@ -311,7 +354,7 @@ KEYS = (
         "cost.per_update",
         "duration",
         0.0,
-        "Fixed cost of an update that the coordinator receives.",
+        "Fixed cost of an update that the coordinator receives, on top of that of a message.",
         family=COFLOWS,
     ),
     Key("cost.per_flow", "duration", 0.0, "Fixed cost of each flow scheduled in a decision.", family=COFLOWS),
@@ -325,7 +368,7 @@ KEYS = (
     Key(
         "cost.per_schedule", "duration", 0.0, "Fixed cost of each schedule sent to an agent.", family=COFLOWS
     ),
-    Key("cost.per_message", "duration", 0.0, "Fixed cost of any message, on top."),
+    Key("cost.per_message", "duration", 0.0, "Fixed cost of any message that a scheduler receives."),
     Key(
         "cost.file",
         "path",
@@ -418,11 +461,19 @@ KEYS = (
         f"{WORKLOAD_OPTIONS}.*",
         "table",
         None,
-        "Parameters of a workload generator, its `seed` among them.",
-        otherwise="the generator's defaults",
+        "Parameters of a workload generator, or of the reader of a trace.",
+        otherwise="its defaults",
+    ),
+    Key(
+        f"{VARIANTS}.*",
+        "table",
+        None,
+        "Schedulers with settings of their own under names of their own: `[variants.eagle-2]` with "
+        '`scheduler = "eagle"` and `slack = 2` lets `scheduler` name `eagle-2`.',
+        otherwise="none",
     ),
 )
 
 BY_NAME = {key.name: key for key in KEYS if key.kind != "table"}
-TABLES = (PARAMETERS, WORKLOAD_OPTIONS)
+TABLES = (PARAMETERS, WORKLOAD_OPTIONS, VARIANTS)
 GROUPS = tuple(sorted({name.partition(".")[0] for name in BY_NAME if "." in name}))

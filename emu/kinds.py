@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from workloads.errors import InputError
@@ -77,6 +78,27 @@ def _read_text(key: Key, value: Any) -> Any:
     if isinstance(value, bool | int | float | list | tuple) or not str(value).strip():
         raise InputError(f"{value!r} is not a name")
     return str(value) if isinstance(value, str) else value
+
+
+def _read_workload(key: Key, value: Any) -> Any:
+    """Read what is run: a name, a path, a workload, or a frame of jobs."""
+    from workloads.coflows import CoflowWorkload
+    from workloads.dags import DagWorkload, as_jobs
+    from workloads.frames import is_frame, workload_of_frame
+    from workloads.jobs import JobWorkload
+
+    if isinstance(value, str | Path):
+        return _read_text(key, value)
+    if isinstance(value, DagWorkload):
+        return as_jobs(value)
+    if isinstance(value, JobWorkload | CoflowWorkload):
+        return value
+    if is_frame(value):
+        return workload_of_frame(value)
+    raise InputError(
+        f"a {type(value).__name__} is no workload; want a generator's name, a path, a workload, or a frame with the "
+        "columns submit_s and durations_s"
+    )
 
 
 def _read_integer(key: Key, value: Any) -> int:
@@ -163,7 +185,8 @@ def _read_cutoff(key: Key, value: Any) -> float | str:
 
 KINDS = {
     "names": Kind("", 'text, or a list: `"hawk"`, `["hawk", "eagle"]`', _read_names),
-    "path": Kind("", 'text: `"yahoo"`, `"traces/YH1_sub.tr"`', _read_text),
+    "path": Kind("", 'text: `"homogeneous"`, `"mixed.toml"`', _read_text),
+    "workload": Kind("", 'text: `"yahoo"`, `"traces/YH1_sub.tr"`', _read_workload),
     "text": Kind("", "text", _read_text),
     "integer": Kind("", "whole number", _read_integer),
     "number": Kind("", "number", _read_number),

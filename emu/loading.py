@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from emu.config import Config
 from emu.families import OwnWorkload
+from emu.memo import Memo
+from emu.seeds import constraints_seed, workload_seed
 from workloads.coflow_updates import CoflowUpdates
 from workloads.coflows import CoflowWorkload
 from workloads.dags import DagWorkload, as_jobs
@@ -26,9 +29,6 @@ if TYPE_CHECKING:
 TIMELINE_ROWS = 200
 """Rows of a timeline over the shortest time that a run can take, where no period is given."""
 _CONSTRAINTS = ("model", "combined", "jobs", "soft", "price", "seed")
-Memo = dict[Hashable, Any]
-"""What plans share: loaded workloads and clusters, by what they were loaded from."""
-T = TypeVar("T")
 W = TypeVar("W", bound=OwnWorkload)
 
 
@@ -69,7 +69,14 @@ class Loaded(NamedTuple):
     updates: CoflowUpdates | None = None
 
 
-def load_jobs_of(config: Config, memo: Memo, scheduler: str) -> JobWorkload:
+class Keyed(NamedTuple, Generic[W]):
+    """A workload, and the key under which a memo keeps it: all that it was made from."""
+
+    workload: W
+    key: tuple[Hashable, ...]
+
+
+def load_jobs_of(config: Config, memo: Memo, scheduler: str) -> Keyed[JobWorkload]:
     """Return the jobs that a configuration names, or holds, with the constraints that it asks for.
 
     Raises
@@ -77,16 +84,19 @@ def load_jobs_of(config: Config, memo: Memo, scheduler: str) -> JobWorkload:
     InputError
         It is not there or wrong, or of coflows; an option of a generator is named where it was given.
     """
-    workload = load_workload_of(config, memo)
+    workload, key = load_workload_of(config, memo)
     if isinstance(workload, CoflowWorkload):
         raise config.error("workload", _wrong_family(workload, scheduler, "jobs", "coflows"))
-    asked = tuple((name, config[f"constraints.{name}"]) for name in _CONSTRAINTS)
     if config["constraints.model"] is None:
-        return workload
-    return once(memo, ("constraints", workload, *asked), lambda: _constrained(config, workload, dict(asked)))
+        return Keyed(workload, key)
+    asked = {name: config[f"constraints.{name}"] for name in _CONSTRAINTS} | {
+        "seed": constraints_seed(config)
+    }
+    key = (*key, "constraints", *asked.items())
+    return Keyed(memo.once(key, lambda: _constrained(config, workload, asked)), key)
 
 
-def load_coflows_of(config: Config, memo: Memo, scheduler: str) -> CoflowWorkload:
+def load_coflows_of(config: Config, memo: Memo, scheduler: str) -> Keyed[CoflowWorkload]:
     """Return the coflows that a configuration names, or holds.
 
     Raises
@@ -94,10 +104,10 @@ def load_coflows_of(config: Config, memo: Memo, scheduler: str) -> CoflowWorkloa
     InputError
         They are not there or wrong, or jobs; an option of a generator is named where it was given.
     """
-    workload = load_workload_of(config, memo)
+    workload, key = load_workload_of(config, memo)
     if not isinstance(workload, CoflowWorkload):
         raise config.error("workload", _wrong_family(workload, scheduler, "coflows", "jobs"))
-    return workload
+    return Keyed(workload, key)
 
 
 def _wrong_family(workload: OwnWorkload, scheduler: str, theirs: str, ours: str) -> str:
@@ -115,6 +125,8 @@ def _constrained(config: Config, workload: JobWorkload, asked: dict[str, Any]) -
 
     if asked["model"] == "none":
         return with_constraints(workload, [], np.full(workload.num_jobs, -1))
+    if asked["soft"] is None:  # a price means nothing then
+        del asked["price"]
     try:
         return constrain(workload, **asked)
     except InputError as error:
@@ -122,17 +134,70 @@ def _constrained(config: Config, workload: JobWorkload, asked: dict[str, Any]) -
         raise config.error(f"constraints.{name}", error.message) from None
 
 
-def load_workload_of(config: Config, memo: Memo) -> OwnWorkload:
-    """Return the workload that a configuration names, or holds; of DAGs their jobs, without precedence."""
+def load_workload_of(config: Config, memo: Memo) -> Keyed[OwnWorkload]:
+    """Return the workload that a configuration names, or holds, resampled if it asks for that; of DAGs their jobs."""
     from workloads.catalogue import load_workload
+    from workloads.transform import resample
+
+    given = config["workload"]
+    options = workload_options(config, memo)
+    if isinstance(given, OwnWorkload):
+        workload: OwnWorkload = given
+        key: tuple[Hashable, ...] = ("workload", id(given))
+    else:
+        key = ("workload", str(given), *((name, repr(value)) for name, value in options.items()))
+        with _blame_options(config):
+            workload = memo.once(key, lambda: _as_jobs(load_workload(given, options=options)))
+    block_s = config["resample.block"]
+    if block_s is None:
+        return Keyed(workload, key)
+    if _is_generated(config):
+        told = f"{given} is generated, and another one with every seed; resample.block is for traces"
+        raise config.error("resample.block", told)
+    seed = workload_seed(config)
+    key = (*key, "resample", block_s, seed)
+    with config.blame("resample.block"):
+        return Keyed(memo.once(key, lambda: resample(workload, block_s, seed)), key)
+
+
+def workload_options(config: Config, memo: Memo) -> dict[str, Any]:
+    """Return all options of the workload's generator, or of its reader, as they hold, the seed among them.
+
+    Raises
+    ------
+    InputError
+        An option that does not exist or is wrong, where it was given; there is no such workload.
+    """
+    from workloads.catalogue import options_of
 
     name = config["workload"]
+    given = {option: found.value for option, found in config.workload_options.items()}
     if isinstance(name, OwnWorkload):
-        return name
-    options = {option: given.value for option, given in config.workload_options.items()}
-    key = ("workload", name, tuple(sorted((option, repr(value)) for option, value in options.items())))
+        for option, found in config.workload_options.items():
+            raise found.place.error(
+                f"{option!r} is an option of a generator or a reader, and {name.name} is loaded"
+            )
+        return {}
+    key = ("options", str(name), *((option, repr(value)) for option, value in given.items()))
+    with _blame_options(config):
+        options = memo.once(key, lambda: options_of(name, given))
+    return options | {"seed": workload_seed(config)} if "seed" in options else options
+
+
+def draws_workload(config: Config, memo: Memo) -> bool:
+    """Return whether the workload's seed decides what the jobs, or coflows, are."""
+    return config["resample.block"] is not None or "seed" in workload_options(config, memo)
+
+
+def _is_generated(config: Config) -> bool:
+    return isinstance(config["workload"], str) and path_of(config, "workload") is None
+
+
+@contextmanager
+def _blame_options(config: Config) -> Iterator[None]:
+    """Within, an error about the workload gets the place of the option that it names, or of the workload."""
     try:
-        return once(memo, key, lambda: _as_jobs(load_workload(name, options=options or None)))
+        yield
     except InputError as error:
         if error.file is not None:
             raise
@@ -182,8 +247,7 @@ def load_cluster_of(config: Config, nodes: int | None, memo: Memo) -> Cluster:
 
     name, slots, seed = config["cluster"], config["slots"], config["cluster_seed"]
     with config.blame("cluster"):
-        return once(
-            memo,
+        return memo.once(
             ("cluster", name, nodes, slots, seed),
             lambda: load_cluster(name, nodes, slots=slots, seed=seed),
         )
@@ -228,14 +292,6 @@ def nodes_for_load(config: Config, source: JobWorkload, load: float, memo: Memo)
             break
         nodes = better
     return nodes
-
-
-def once(memo: Memo, key: Hashable, make: Callable[[], T]) -> T:
-    """Return what was made under a key before, or make it."""
-    if key not in memo:
-        memo[key] = make()
-    made: T = memo[key]
-    return made
 
 
 def path_of(config: Config, what: str) -> Path | None:

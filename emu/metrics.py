@@ -217,22 +217,29 @@ def summarise_seeds(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return one summary of the runs of several seeds.
 
     It has the keys of a run's summary. Figures of jobs, or coflows, and of the engine are means over the seeds,
-    ``seed`` is the first and ``seeds`` holds all; ``confidence_95`` has ``[low, high]`` for each mean of ``jobs``, or
-    ``coflows``.
+    ``seed`` is the first, ``seeds`` holds all and ``varied`` what they vary; ``confidence_95`` has ``[low, high]`` for
+    each mean of ``jobs``, or ``coflows``. Where all runs gave the same, ``alike`` is true and there are no intervals.
     """
+    from emu.seeds import are_alike, varied
+
     first = summaries[0]
     family = COFLOWS if COFLOWS in first else JOBS
     means, intervals = _means([s[family] for s in summaries])
+    alike = are_alike(summaries)
+    sizes = [s.get("nodes") for s in summaries]
     engine, _ = _means([s["engine"] for s in summaries])
     return {
         **{
             k: v
             for k, v in first.items()
-            if k not in (family, "engine", "counters", "decision_latency", "live", "coordinator")
+            if k not in (family, "drawn", "engine", "counters", "decision_latency", "live", "coordinator")
         },
         "seeds": [s["seed"] for s in summaries],
+        "varied": varied(summaries),
+        **({"alike": True} if alike else {}),
+        **({"nodes_by_seed": sizes} if len(set(sizes)) > 1 else {}),
         family: means,
-        "confidence_95": {family: intervals},
+        "confidence_95": {family: {} if alike else intervals},
         **_live_means(summaries),
         "engine": engine,
         "counters": _means([s["counters"] for s in summaries])[0],

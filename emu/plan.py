@@ -13,19 +13,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emu import run_directory as rd
+from emu.chosen import (
+    find_schedulers,
+    is_object,
+    scheduler_file,
+    scheduler_parameters,
+    text_of,
+    variants_of,
+)
 from emu.clocks import check_clock, costs_of
 from emu.coflow_plan import check_updates, load_coflows, switch_of
 from emu.columns import SCHEMA_VERSION
-from emu.config import Config, Given, layer_from_arguments, resolve
+from emu.config import Config, layer_from_arguments, resolve
 from emu.config_file import layer_from_file, write_config
 from emu.families import OwnWorkload, family_of, for_family, own_keys
 from emu.job_plan import load_jobs
-from emu.keys import BY_NAME, COFLOWS, GROUPS, JOBS
-from emu.loading import Memo, input_files, path_of
+from emu.keys import BY_NAME, COFLOWS, JOBS
+from emu.loading import draws_workload, input_files, path_of, workload_options
+from emu.memo import Memo
+from emu.needs import ignored_notes, meaningless, refuse
+from emu.record import record
+from emu.seeds import check_seeds, constraints_seed, drawn, of_seed, scheduler_seed, seeds_of, workload_seed
 from workloads.coflow_updates import CoflowUpdates
 from workloads.coflows import CoflowWorkload
 from workloads.errors import InputError
-from workloads.hints import did_you_mean
 
 if TYPE_CHECKING:
     from actors.schedulers.policy import Scheduler
@@ -42,13 +53,15 @@ READ_FILES = {"dynamics.failures": "failures file", "fabric.updates": "updates f
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A configuration with every name resolved: what is run, for each scheduler and seed.
+    """A configuration with every name resolved: what is run with one seed, for each scheduler.
+
+    A plan of several seeds has the workload of the first; `of_seed` gives the plans of all.
 
     Attributes
     ----------
     config : Config
     workload, cluster
-        Loaded, the same for all schedulers and seeds.
+        Loaded, the same for all schedulers.
     schedulers, parameters : tuple
         Side by side; parameters are full.
     short_cutoff_s, long_partition : float
@@ -60,13 +73,19 @@ class Plan:
     load_s : float
         Wall time it took to load the workload.
     source
-        The workload as it was loaded, before its arrivals were brought to a load.
+        The workload as it was loaded and drawn, before its arrivals were brought to a load.
     costs : Costs
         What messages cost schedulers.
     dynamics : Dynamics
         What fails, and what straggles.
     notes : tuple of str
         What the user must be told before the run.
+    options : dict
+        All options of the workload's generator or reader, as they hold.
+    drawn : dict of str to int
+        What is drawn, and with which seed (`emu.seeds.drawn`).
+    memo : Memo
+        What was loaded for this plan and others.
     updates : CoflowUpdates | None
         Of coflows under way.
     """
@@ -85,12 +104,31 @@ class Plan:
     costs: Costs
     dynamics: Dynamics
     notes: tuple[str, ...]
+    options: dict[str, Any]
+    drawn: dict[str, int]
+    memo: Memo
     updates: CoflowUpdates | None = None
 
     @property
     def seeds(self) -> range:
         """Seeds to run."""
-        return range(self.config["seed"], self.config["seed"] + self.config["seeds"])
+        return seeds_of(self.config)
+
+    @property
+    def seed(self) -> int:
+        """The first, or only, seed."""
+        return self.seeds[0]
+
+    def of_seed(self, seed: int) -> Plan:
+        """Return the plan of one of its seeds, which may have another workload."""
+        if len(self.seeds) == 1:
+            return self
+        try:
+            return prepare(of_seed(self.config, seed), self.memo, one_of_many=True)
+        except InputError as error:
+            raise InputError(
+                f"seed {seed}: {error.message}", file=error.file, line=error.line, field=error.field
+            ) from None
 
     @property
     def family(self) -> str:
@@ -110,8 +148,8 @@ class Plan:
             return workload.num_flows, "flows"
         return workload.num_tasks, "tasks"
 
-    def setting(self, index: int, seed: int) -> Setting:
-        """Return what the emulation of one scheduler with one seed depends on."""
+    def setting(self, index: int) -> Setting:
+        """Return what the emulation of one scheduler depends on."""
         from actors.setting import Estimates, Network, Setting
 
         config = self.config
@@ -133,58 +171,89 @@ class Plan:
             switch=self.switch,
             updates=self.updates,
             machine_speed=config["machine_speed"],
-            seed=seed,
+            seed=scheduler_seed(config),
         )
 
-    def resolved(self, index: int | None = None, seed: int | None = None) -> dict[str, Any]:
-        """Return all keys as they hold, in base units: of the whole plan, or of one of its runs."""
-        given = self.config["scheduler"]
+    def resolved(self, index: int | None = None) -> dict[str, Any]:
+        """Return all keys as they hold, in base units: of the whole plan, or of one scheduler's run."""
         values = dict(self.config.values)
-        values["scheduler"] = tuple(_name_of(given[i], self.schedulers[i].name) for i in self._which(index))
+        given = self.config["scheduler"]
+        values["scheduler"] = tuple(
+            text_of(self.config, given[i], self.schedulers[i]) for i in self._which(index)
+        )
         for what in ("workload", "cluster"):
             path = path_of(self.config, what)
             values[what] = values[what] if path is None else path.resolve()
         for name in READ_FILES:
             if values[name] is not None:
                 values[name] = Path(values[name]).resolve()
+        by_nodes = self.config["load_by"] == "nodes"
         if self.keeps_workload:
-            values |= {"workload": KEPT_WORKLOAD, "constraints.model": None}  # it has them already
-        if self.keeps_workload or self.config["load_by"] == "nodes":  # what is written has the load already
-            values |= {"load": None, "load_by": BY_NAME["load_by"].default}
-        values["nodes"] = self.cluster.num_nodes
+            values["workload"] = KEPT_WORKLOAD
+        several = index is None and len(self.seeds) > 1
+        if several:  # each seed may have a workload, and so a number of nodes, of its own
+            values["nodes"] = None if by_nodes and self.config["load"] is not None else self.cluster.num_nodes
+        else:
+            values |= {"nodes": self.cluster.num_nodes, "seeds": 1, **self._own_seeds()}
+            if self.keeps_workload:  # it has them already
+                drawn = [name for name in BY_NAME if name.startswith(("constraints.", "resample."))]
+                values |= {name: BY_NAME[name].default for name in drawn}
+            if self.keeps_workload or by_nodes:  # what is written has the load already
+                values |= {"load": None, "load_by": BY_NAME["load_by"].default}
         values["short_cutoff"] = self.short_cutoff_s if math.isfinite(self.short_cutoff_s) else None
         values["long_partition"] = self.long_partition
         values["timeline.period"] = self.period_s
-        if seed is not None:
-            values |= {"seed": seed, "seeds": 1}
         return own_keys(values, self.family)
+
+    def _own_seeds(self) -> dict[str, int | None]:
+        """Return the seeds that do not follow another one: equal runs have equal configurations."""
+        config = self.config
+        follows = {"scheduler_seed": scheduler_seed(config) == config["seed"]}
+        follows["workload_seed"] = (
+            workload_seed(config) == config["seed"] or "seed" in config.workload_options
+        )
+        follows["constraints.seed"] = constraints_seed(config) == workload_seed(config)
+        return {name: None if follow else config[name] for name, follow in follows.items()}
 
     @property
     def keeps_workload(self) -> bool:
         """Whether the workload came from Python, so that the run directory must hold it."""
         return isinstance(self.config["workload"], OwnWorkload)
 
-    def config_toml(self, index: int | None = None, seed: int | None = None) -> str:
-        """Return the text of ``config.toml``: of the whole plan, or of one of its runs."""
-        options = {name: given.value for name, given in self.config.workload_options.items()}
-        own = {self.schedulers[i].name: self.parameters[i] for i in self._which(index)}
-        return write_config(self.resolved(index, seed), own, options)
+    @property
+    def kept_workload(self) -> OwnWorkload:
+        """What the directory of the whole plan must hold: what was given, from which each seed draws its own."""
+        given: OwnWorkload = self.config["workload"]
+        return given if len(self.seeds) > 1 else self.workload
 
-    def manifest(self, index: int | None = None, seed: int | None = None) -> dict[str, Any]:
-        """Return what a manifest says before the run: the whole plan's, or one of its runs'."""
+    def config_toml(self, index: int | None = None) -> str:
+        """Return the text of ``config.toml``: of the whole plan, or of one scheduler's run."""
+        options = dict(self.options)
+        if "seed" not in self.config.workload_options:  # it follows
+            options.pop("seed", None)
+        own: dict[str, Any] = {}
+        variants: dict[str, Any] = {}
+        for i in self._which(index):
+            own[self.schedulers[i].name] = self.parameters[i]
+            variants |= variants_of(self.config, self.config["scheduler"][i], self.schedulers[i])
+        return write_config(self.resolved(index), own, options, variants)
+
+    def manifest(self, index: int | None = None) -> dict[str, Any]:
+        """Return what a manifest says before the run: the whole plan's, or one scheduler's."""
         return {
             "schema_version": SCHEMA_VERSION,
             "status": rd.RUNNING,
-            "config": tomllib.loads(self.config_toml(index, seed)),
+            "config": tomllib.loads(self.config_toml(index)),
             "inputs": self.inputs,
             "versions": rd.versions(),
+            "record": record(),
             "notes": list(self.notes),
-            **({"from_python": True} if any(map(_is_object, self.config["scheduler"])) else {}),
+            **({"from_python": True} if any(map(is_object, self.config["scheduler"])) else {}),
         }
 
-    def identity(self, index: int, seed: int) -> str:
+    def identity(self, index: int) -> str:
         """Return a hash (hex) of all that the states of a run depend on, but for Emu itself."""
-        config = tomllib.loads(self.config_toml(index, seed))
+        config = tomllib.loads(self.config_toml(index))
         inputs = [found["sha256"] for found in self.inputs]
         told = [{name: value for name, value in config.items() if name not in HOSTING}, inputs]
         return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
@@ -198,25 +267,21 @@ class Plan:
         found = [{"what": "workload", "name": self.workload.name, "sha256": self.workload.fingerprint()}]
         for what in ("workload", "cluster"):
             path = path_of(self.config, what)
-            found += [
-                {"what": f"{what} file", "name": str(f), "sha256": rd.sha256_of(f)}
-                for f in input_files(path)
-                if f.is_file()
-            ]
+            found += [self._input(f"{what} file", f, f) for f in input_files(path) if f.is_file()]
         for key, what in READ_FILES.items():
             if self.config[key] is not None:
                 read = Path(self.config[key])
-                found.append({"what": what, "name": str(read.resolve()), "sha256": rd.sha256_of(read)})
+                found.append(self._input(what, read.resolve(), read))
         for given in self.config["scheduler"]:
-            file = (
-                Path(f"{given.partition('.py:')[0]}.py")
-                if isinstance(given, str) and ".py:" in given
-                else None
-            )
-            if file is not None and file.is_file():
-                name = str(file.resolve())
-                found.append({"what": "scheduler file", "name": name, "sha256": rd.sha256_of(file)})
+            if (file := scheduler_file(self.config, given)) is not None:
+                found.append(self._input("scheduler file", file.resolve(), file))
         return found
+
+    def _input(self, what: str, name: Path, file: Path) -> dict[str, str]:
+        """Return a file that was read; its hash is made once, for all plans that share a memo."""
+        state = file.stat()
+        key = ("sha256", str(file), state.st_mtime_ns, state.st_size)
+        return {"what": what, "name": str(name), "sha256": self.memo.once(key, lambda: rd.sha256_of(file))}
 
 
 def configure(arguments: Mapping[str, Any], config: str | Path | None = None) -> Config:
@@ -225,90 +290,47 @@ def configure(arguments: Mapping[str, Any], config: str | Path | None = None) ->
     return resolve([*layers, layer_from_arguments(arguments)])
 
 
-def prepare(config: Config, memo: Memo | None = None) -> Plan:
+def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = False) -> Plan:
     """Resolve every name of a configuration and load its workload.
 
     Parameters
     ----------
     config : Config
-    memo : dict, optional
+    memo : Memo, optional
         Keeps what is loaded, so that plans that are given the same one share equal workloads and clusters.
+    one_of_many : bool
+        A value that changes nothing in this plan is not refused: it may in others (`emu.needs`).
 
     Raises
     ------
     InputError
         What is missing, unknown or wrong, and where it was given.
     """
-    from actors.schedulers.registry import find_scheduler
-
-    memo = {} if memo is None else memo
+    memo = Memo() if memo is None else memo
     for name in ("scheduler", "workload"):
         if config[name] is None:
             raise InputError(f"{BY_NAME[name].option}: required; `emu run --help` has examples")
-    with config.blame("scheduler"):
-        schedulers = tuple(find_scheduler(name) for name in config["scheduler"])
-    names = [s.name for s in schedulers]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise config.error("scheduler", f"{twice!r} is there twice")
+    schedulers = find_schedulers(config)
     family = family_of(config, schedulers)
     config = for_family(config, family, schedulers[0].name)
     parameters = scheduler_parameters(config, schedulers)
+    if not one_of_many:
+        refuse(meaningless(config, schedulers, parameters))
     check_clock(config, schedulers, parameters)
     if family == COFLOWS:
         check_updates(config, schedulers, parameters)
     costs = costs_of(config, family)
+    of_workload = draws_workload(config, memo)
+    notes = check_seeds(config, of_workload)
     load = load_coflows if family == COFLOWS else load_jobs
-    loaded = load(config, schedulers, memo)
-    return Plan(config=config, schedulers=schedulers, parameters=parameters, costs=costs, **loaded._asdict())
-
-
-def scheduler_parameters(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[dict[str, Any], ...]:
-    """Return the full parameters of each scheduler.
-
-    ``NAME`` goes to every scheduler that has it, and one at least must; ``SCHEDULER.NAME`` to that one.
-    """
-    from actors.schedulers.policy import resolve_parameters
-
-    chosen: list[dict[str, Any]] = [{} for _ in schedulers]
-    for name, given in config.parameters:
-        targets = _targets(name, given, schedulers)
-        for index, parameter in targets:
-            try:
-                resolve_parameters(schedulers[index], {parameter: given.value})
-            except InputError as error:
-                raise given.place.error(error.message) from None
-            chosen[index][parameter] = given.value
-    return tuple(resolve_parameters(s, own) for s, own in zip(schedulers, chosen, strict=True))
-
-
-def _targets(name: str, given: Given, schedulers: tuple[Scheduler, ...]) -> list[tuple[int, str]]:
-    """Return (index, parameter) of the schedulers a parameter goes to."""
-    for index, scheduler in enumerate(schedulers):
-        if name.startswith(f"{scheduler.name}."):
-            return [(index, name.removeprefix(f"{scheduler.name}."))]
-    having = [i for i, s in enumerate(schedulers) if any(p.name == name for p in s.parameters)]
-    if having:
-        return [(i, name) for i in having]
-    owners = [s.name for s in schedulers]
-    if "." in name:
-        owner = name.rpartition(".")[0]
-        near = did_you_mean(owner, [*owners, *GROUPS])
-        raise given.place.error(f"no scheduler {owner!r} in this run, nor keys of that name{near}")
-    known = {p.name for s in schedulers for p in s.parameters} | set(BY_NAME)
-    what = f"neither a key nor a parameter of {' or '.join(owners)}"
-    raise given.place.error(f"{name!r} is {what}{did_you_mean(name, known)}")
-
-
-def _name_of(given: Any, name: str) -> str:
-    """Return how a configuration names a scheduler: a file by absolute path, an object by its class."""
-    if isinstance(given, str):
-        file, colon, inner = given.partition(".py:")
-        return f"{Path(file).resolve()}.py:{inner}" if colon else given
-    made = given if isinstance(given, type) else type(given)
-    return f"{made.__module__}:{made.__qualname__}" if made.__module__ != "__main__" else name
-
-
-def _is_object(given: Any) -> bool:
-    """Return whether a scheduler is one that no configuration file can name."""
-    return not isinstance(given, str | type) or getattr(given, "__module__", None) == "__main__"
+    loaded = load(config, schedulers, memo)._asdict()
+    return Plan(
+        config=config,
+        schedulers=schedulers,
+        parameters=parameters,
+        costs=costs,
+        options=workload_options(config, memo),
+        drawn=drawn(config, of_workload),
+        memo=memo,
+        **{**loaded, "notes": (*loaded["notes"], *notes, *ignored_notes(config, schedulers))},
+    )

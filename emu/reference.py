@@ -26,6 +26,7 @@ from emu.config_file import as_toml
 from emu.keys import KEYS
 from emu.kinds import KINDS, Key
 from emu.metrics import MOST_KINDS, OTHER_KINDS
+from emu.needs import NEEDS, told
 
 _MADE = (
     "<!-- Made by `python -m emu.reference docs/reference`; a test fails when it is stale. Do not edit. -->"
@@ -58,16 +59,23 @@ slack = 5
 
 Durations take `ns`, `us`, `ms`, `s`, `min`, `h`, `d`, and are seconds without a unit; shares are `98%` or
 `0.98`. A run has schedulers of one family, for jobs or for coflows, and some keys are only for one: given to the other,
-they are an error. Relative paths in a file are looked for beside the file first, then from the current folder.
+they are an error. So are keys, parameters and options of generators that would change nothing, because what they go
+with is not there; in a sweep, if they change nothing at any of its points. Relative paths in a file are looked for
+beside the file first, then from the current folder.
 """
 
 _RESULTS = """\
 # Results
 
-A run directory holds `config.toml` (all that is needed to run it again), `manifest.json` (resolved
-configuration, versions, sha256 of inputs and results, and a status: `running`, `finished`, `interrupted` or
-`failed`), `summary.json`, and the tables below as Parquet files. Units and meanings are in the files' schema
-metadata too.
+A run directory holds `config.toml` (all that is needed to run it again: every key, parameter and option of a
+generator as it held, so that no later default changes a rerun), `manifest.json` (resolved configuration, versions,
+sha256 of inputs and results, a status: `running`, `finished`, `interrupted` or `failed`, and the record),
+`summary.json`, and the tables below as Parquet files. Units and meanings are in the files' schema metadata too.
+
+The `record` of the manifest is for citing a run: the `date` on which it was begun (UTC), the `host`, the words of
+the `command` (in Python there is none), and where Emu runs from a git checkout its `source`: the `commit`, and
+`modified`, whether the source differs from it. It decides nothing: runs are the same whatever their records say.
+
 `emu compare` lays runs out as `scheduler=NAME/seed=S/`, `emu run --seeds N` as `seed=S/`.
 
 Equal emulations give equal bytes of `jobs.parquet`, or `coflows.parquet`, whatever hosted them. The tables of a run of
@@ -80,6 +88,10 @@ _SUMMARY = """\
 | key | meaning |
 |---|---|
 | `scheduler`, `workload`, `nodes`, `seed`, `clock` | what was run |
+| `policy` | the scheduler's name without the settings of a variant |
+| `drawn` | what was drawn, `workload`, `constraints` and `scheduler`, and with which seed; a workload from a \
+file is not drawn |
+| `resample_block_s` | length of the blocks of a trace that was resampled |
 | `jobs.all`, `jobs.short`, `jobs.long` | `count`, `mean`, `p50`, `p90`, `p99` of jct_s in seconds, of the \
 jobs that finished; percentiles are linear; a class without jobs is absent |
 | `jobs.makespan_s` | from the first arrival to the last completion |
@@ -109,17 +121,18 @@ many messages were delayed (`delayed_messages`) and by how much (`delayed_mean_s
 
 Jobs that arrive within `warmup` of the first are left out of everything in `jobs` but the makespan.
 
-With several seeds, figures are means over the seeds, `seed` is the first, `seeds` holds all, and
-`confidence_95.jobs` has `[low, high]` for each mean: Student's t with n - 1 degrees of freedom. Ratios of a
-comparison are taken seed by seed, and their mean and interval are shown. `emu compare --json` prints a list
-of summaries.
+With several seeds, figures are means over the seeds, `seed` is the first, `seeds` holds all, `varied` says which of
+what is drawn they vary ([seeds](../sweeps.md#seeds)), and `confidence_95.jobs` has `[low, high]` for each mean:
+Student's t with n - 1 degrees of freedom. Where every seed gave the same, `alike` is true and there are no
+intervals; `nodes_by_seed` is there where a load picks another number of nodes for each. Ratios of a comparison are
+taken seed by seed, and their mean and interval are shown. `emu compare --json` prints a list of summaries.
 
 ## What constraints cost
 
 Jobs with one kind of constraint and jobs with none are different jobs, so `slowdown_vs_unconstrained` is no exact
 answer: it takes the jobs' lengths out, and leaves their mix and chance. Totals are compared, and not means of
 slowdowns, since those hang on the shortest jobs. The exact twin of a constrained job is the same job where constraints
-are not heeded, and a comparison has both:
+are ignored, and a comparison has both:
 
 ```bash
 emu workload constrain yahoo constrained
@@ -143,7 +156,7 @@ _COFLOW_SUMMARY = """\
 
 | key | meaning |
 |---|---|
-| `scheduler`, `workload`, `seed`, `clock`; `nodes` | what was run; the number of ports |
+| `scheduler`, `policy`, `workload`, `seed`, `drawn`, `clock`; `nodes` | what was run; the number of ports |
 | `coflows.count`, `.mean`, `.p50`, `.p90`, `.p99` | of cct_s in seconds, of the coflows that finished; \
 percentiles are linear |
 | `coflows.makespan_s` | from the first arrival to the last completion |
@@ -161,7 +174,8 @@ nothing was learned |
 | `coordinator` | where the coordinator works in intervals: how many there were from the first arrival on \
 (`intervals`), the shares of them in which it had more to do than time (`missed`) and in which it sent no schedule \
 (`without_rates`), and in the mean of them the agents it heard from (`agents_heard`), the `updates` it \
-got, its `decisions`, the agents told anything (`schedules`), and where messages cost something its work (`work_s`) |
+got, its `decisions`, how often what flows had left went to the next in the order that stood (`refills`), the agents \
+told anything (`schedules`), and where messages cost something its work (`work_s`) |
 | `schedulers` | as of jobs, where messages cost something: of the coordinator |
 | `engine` | as of jobs; `flows`, and the same as `tasks` |
 | `counters` | what the scheduler's mechanisms did |
@@ -188,7 +202,7 @@ of the job's time that it shuffles is drawn with the seed of the run: below 25 %
 def configuration_page() -> str:
     """Return ``docs/reference/configuration.md``."""
     head = ["key", "option", "value", "default", "for", "meaning"]
-    rows = [[f"`{k.name}`", _option(k), _kind(k), _default(k), k.family, k.meaning] for k in KEYS]
+    rows = [[f"`{k.name}`", _option(k), _kind(k), _default(k), k.family, _meaning(k)] for k in KEYS]
     return f"{_MADE}\n\n{_CONFIGURATION}\n{_table(head, rows)}"
 
 
@@ -227,6 +241,11 @@ def main(folder: str) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
     for name, page in PAGES.items():
         Path(folder, name).write_text(page(), encoding="utf-8")
+
+
+def _meaning(key: Key) -> str:
+    needs = NEEDS.get(key.name)
+    return f"{key.meaning} Goes with {told(needs)}." if needs else key.meaning
 
 
 def _option(key: Key) -> str:

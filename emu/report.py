@@ -17,6 +17,7 @@ from emu.metrics import STATISTICS, confidence_95
 from emu.page import CSS, figure_of, pairs, table, text
 from emu.plots import group_figures, timeline_figure
 from emu.results import Result, read_result
+from emu.seeds import CONSTRAINTS, WORKLOAD, alike_note, head_of
 from emu.tables import TIMES, number, with_error
 from workloads.errors import InputError
 from workloads.units import format_duration
@@ -78,7 +79,7 @@ def render_report(runs: Sequence[Result], title: str = "Emu report") -> str:
 
 
 def group_runs(runs: Sequence[Result]) -> list[dict[str, list[Result]]]:
-    """Return the runs that can be compared, by scheduler: the same jobs, nodes, warm-up and seeds."""
+    """Return the runs that can be compared, by scheduler: the same nodes, warm-up, seeds, and jobs seed by seed."""
     groups: dict[tuple[Any, ...], dict[str, list[Result]]] = {}
     for run in runs:
         groups.setdefault(_same(run), {}).setdefault(run.summary["scheduler"], []).append(run)
@@ -88,6 +89,7 @@ def group_runs(runs: Sequence[Result]) -> list[dict[str, list[Result]]]:
             own.sort(key=lambda r: r.summary["seed"])
         seeds = [[r.summary["seed"] for r in own] for own in group.values()]
         equal = all(s == seeds[0] for s in seeds)
+        equal &= all(len(set(map(_jobs_of, pair))) == 1 for pair in zip(*group.values(), strict=False))
         distinct = all(len(set(s)) == len(s) for s in seeds)
         # Runs that do not pair up, seed by seed, are shown without ratios to each other.
         whole += (
@@ -97,15 +99,22 @@ def group_runs(runs: Sequence[Result]) -> list[dict[str, list[Result]]]:
 
 
 def _same(run: Result) -> tuple[Any, ...]:
-    inputs = tuple(i["sha256"] for i in run.manifest.get("inputs", ()) if i.get("what") == "workload")
+    """Return what runs have in common that can be compared: all that their jobs come from, but for seeds."""
     config = run.manifest.get("config", {})
+    drawn = set(run.summary.get("drawn", ())) & {WORKLOAD, CONSTRAINTS}
+    made_by = [config.get(name) for name in ("workload_options", "constraints", "resample", "load")]
     return (
         run.summary["workload"],
         run.summary["nodes"],
-        inputs,
+        repr(made_by) if drawn else _jobs_of(run),
         config.get("short_cutoff"),
         config.get("warmup"),
     )
+
+
+def _jobs_of(run: Result) -> tuple[str, ...]:
+    """Return the hashes of the jobs, or coflows, of a run."""
+    return tuple(i["sha256"] for i in run.manifest.get("inputs", ()) if i.get("what") == "workload")
 
 
 def _what(runs: Sequence[Result]) -> str:
@@ -125,12 +134,10 @@ def _what(runs: Sequence[Result]) -> str:
 def _group_section(group: dict[str, list[Result]]) -> list[str]:
     first = next(iter(group.values()))[0]
     warmup_s = _warmup(first)
-    seeds = [r.summary["seed"] for r in next(iter(group.values()))]
-    seed = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds, means ± 95 %"
-    nodes = "ports" if first.family == COFLOWS else "nodes"
-    parts = [
-        f"<h2>{text(first.summary['workload'])} on {first.summary['nodes']:,} {nodes}, {text(seed)}</h2>"
-    ]
+    of_runs = {name: [r.summary for r in runs] for name, runs in group.items()}
+    parts = [f"<h2>{text(head_of(next(iter(of_runs.values()))))}</h2>"]
+    if alike := alike_note(of_runs).strip():
+        parts.append(f'<p class="note">{text(alike)}</p>')
     parts += (coflow_section if first.family == COFLOWS else _job_section)(group, warmup_s)
     if len(group) > 1:
         parts += _counter_section(group)

@@ -105,7 +105,8 @@ class Result:
         rd.write_text(out / rd.CONFIG, self.config)
         rd.write_json(out / rd.SUMMARY, self.summary)
         hashes = {name: rd.sha256_of(out / name) for name in [rd.CONFIG, rd.SUMMARY, *written]}
-        self.manifest = {**self.manifest, "results": hashes, "status": rd.FINISHED}
+        begun = {name: value for name, value in rd.read_manifest(out).items() if name == "record"}
+        self.manifest = {**self.manifest, **begun, "results": hashes, "status": rd.FINISHED}
         rd.write_manifest(out, self.manifest)
         self.path = out
         shutil.rmtree(out / rd.CHECKPOINTS, ignore_errors=True)  # not before the results are there

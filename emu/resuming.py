@@ -59,7 +59,7 @@ def resume(
     from emu.emulation import execute
 
     with rd.running(out):
-        result = execute(plan, 0, plan.seeds[0], progress, out=out)
+        result = execute(plan, 0, progress, out=out)
         result.write(out)
     return result
 

@@ -13,11 +13,14 @@ import numpy as np
 
 from emu import run_directory as rd
 from emu.batch import Hosting, Run, RunFailed, open_directory, run_all
+from emu.chosen import find_schedulers
 from emu.config import Config, Place, layer_from_arguments, resolve
 from emu.keys import COFLOWS
-from emu.loading import Memo, nodes_for_load
+from emu.loading import nodes_for_load
+from emu.memo import Memo
 from emu.metrics import confidence_95
 from emu.plan import Plan, prepare
+from emu.seeds import of_seed, seeds_of, seeds_text, varied
 from emu.tables import align, with_error
 from emu.targets import TOLERANCE, Search, Target, find_fewest, read_targets
 from workloads.arrow import column
@@ -164,7 +167,7 @@ def find_size(
     """Find the fewest nodes for a configuration without a number of nodes; `show` is given each probe as it ends."""
     _check(config, low, high, tolerance)
     _check_family(config)
-    memo: Memo = {}
+    memo = Memo()
     first = _plan(config, low or high or 1, config["seed"], memo)
     _check_classes(first, targets)
     name = f"{SIZE}-{rd.safe_name(first.schedulers[0].name)}-{rd.safe_name(first.workload.name)}"
@@ -175,7 +178,9 @@ def find_size(
     def measure(*counts: int) -> None:
         new = [n for n in dict.fromkeys(counts) if n not in probes]
         runs = [
-            Run(_plan(config, n, seed, memo), _folder(place, n, seed)) for n in new for seed in _seeds(config)
+            Run.of(_plan(config, n, seed, memo), _folder(place, n, seed))
+            for n in new
+            for seed in seeds_of(config)
         ]
         missing = [run for run in runs if not run.is_done()]
         with (
@@ -199,7 +204,7 @@ def find_size(
         start = _start(config, first, memo)
         search = find_fewest(holds, start, low=low, high=high, tolerance=tolerance, most=_most(first))
         made = tuple(probes[n] for n in sorted(probes))
-        result = _result(search, made, targets, low, high, place)
+        result = _result(search, made, targets, low, high, place, _summaries(made[0].nodes, config, place))
         rd.write_json(place / rd.SUMMARY, result.summary)
         rd.write_manifest(place, {**rd.read_manifest(place), "status": rd.FINISHED})
     return result
@@ -207,10 +212,7 @@ def find_size(
 
 def _check_family(config: Config) -> None:
     """Refuse schedulers of coflows, whose number of ports is the workload's."""
-    from actors.schedulers.registry import find_scheduler
-
-    with config.blame("scheduler"):
-        found = [find_scheduler(name) for name in config["scheduler"] or ()]
+    found = find_schedulers(config) if config["scheduler"] else ()
     if found and found[0].family == COFLOWS:
         told = (
             f"{found[0].name} is for coflows, whose number of ports is the workload's; emu size is for jobs"
@@ -255,12 +257,7 @@ def _check_classes(plan: Plan, targets: Sequence[Target]) -> None:
 
 def _plan(config: Config, nodes: int, seed: int, memo: Memo) -> Plan:
     places = {**config.places, "nodes": Place(f"{nodes} nodes")}
-    values = {**config.values, "nodes": nodes, "seed": seed, "seeds": 1}
-    return prepare(replace(config, values=values, places=places), memo)
-
-
-def _seeds(config: Config) -> range:
-    return range(config["seed"], config["seed"] + config["seeds"])
+    return prepare(replace(of_seed(config, seed).but(nodes=nodes), places=places), memo)
 
 
 def _folder(out: Path, nodes: int, seed: int) -> Path:
@@ -313,15 +310,23 @@ def _run(
 
 def _probe(nodes: int, config: Config, targets: Sequence[Target], out: Path) -> Probe:
     """Return what the runs of one number of nodes come to."""
-    summaries = [
-        rd.read_json(_folder(out, nodes, seed) / rd.SUMMARY, "has no summary.json") for seed in _seeds(config)
-    ]
-    values = tuple(
-        confidence_95([s["jobs"].get(t.job_class, {}).get(t.statistic, math.nan) for s in summaries])
-        for t in targets
-    )
+    summaries = _summaries(nodes, config, out)
+    values = []
+    for target in targets:
+        figures = [s["jobs"].get(target.job_class, {}).get(target.statistic) for s in summaries]
+        if None in figures:
+            seed = summaries[figures.index(None)]["seed"]
+            lacking = f"{summaries[0]['workload']} of seed {seed} has no {target.job_class} jobs that count"
+            raise InputError(f"--target: {target}: {lacking}")
+        values.append(confidence_95(figures))
     held = all(t.holds(mean) for t, (mean, _) in zip(targets, values, strict=True))
-    return Probe(nodes, values, held)
+    return Probe(nodes, tuple(values), held)
+
+
+def _summaries(nodes: int, config: Config, out: Path) -> list[dict[str, Any]]:
+    """Return the summaries of the runs of one number of nodes, by seed."""
+    folders = [_folder(out, nodes, seed) for seed in seeds_of(config)]
+    return [rd.read_json(folder / rd.SUMMARY, "has no summary.json") for folder in folders]
 
 
 def _result(
@@ -331,6 +336,7 @@ def _result(
     low: int | None,
     high: int | None,
     out: Path,
+    of_runs: Sequence[Mapping[str, Any]],
 ) -> SizeResult:
     many = "all targets are" if len(targets) > 1 else f"{targets[0]} is"
     none = "not all targets are" if len(targets) > 1 else f"{targets[0]} is not"
@@ -342,11 +348,16 @@ def _result(
         note = f"{many} met{fewer}"
     else:
         note = f"{many} met, and {'one is not' if len(targets) > 1 else 'is not'} on {search.fails:,}"
+    seeds = [s["seed"] for s in of_runs]
+    if len(seeds) > 1:
+        note += f"; {seeds_text(seeds, varied(of_runs), of_runs[0].get('resample_block_s'))}"
     summary = {
         "nodes": search.holds,
         "fails": search.fails,
         "targets": [str(t) for t in targets],
         "note": note,
+        "seeds": seeds,
+        "varied": varied(of_runs),
         "probes": [
             {
                 "nodes": p.nodes,

@@ -16,6 +16,7 @@ from emu.keys import COFLOWS, JOBS
 from emu.metrics import summarise_seeds
 from emu.results import Result, read_result
 from emu.run_directory import safe_name
+from emu.seeds import alike_note, head_of
 
 PLOTTED = ("nodes", "load")
 
@@ -52,15 +53,15 @@ class Compared:
         Of the seeds that all variants have; empty if there are none.
     head : str
         What was run.
-    left_out : str
-        Which seeds are in no pair, if any.
+    notes : str
+        Lines below the table: which schedulers gave the same with every seed, which seeds are in no pair.
     """
 
     group: Group
     summaries: dict[str, dict[str, Any]]
     rows: list[Any]
     head: str
-    left_out: str
+    notes: str
 
 
 def group_points(grid: Grid, done: Sequence[tuple[Point, Path]]) -> list[Group]:
@@ -93,17 +94,21 @@ def compare_groups(groups: Sequence[Group], grid: Grid) -> Iterator[Compared]:
         rows = list(compare(paired, warmup_s)) if common else []
         every = sorted(set().union(*(set(runs) for runs in results.values())))
         lost = [str(seed) for seed in every if seed not in common]
-        left_out = f"seeds without a run of every scheduler are left out: {', '.join(lost)}" if lost else ""
-        yield Compared(group, summaries, rows, _head(group, grid, summaries, sorted(common)), left_out)
+        of_runs = {name: [r.summary for r in runs] for name, runs in paired.items()}
+        notes = alike_note(of_runs) if common else ""
+        if lost:
+            notes += f"seeds without a run of every scheduler are left out: {', '.join(lost)}\n"
+        first = next(iter(results.values()))
+        head = _head(group, grid, next(iter(of_runs.values())) or [r.summary for r in first.values()])
+        yield Compared(group, summaries, rows, head, notes)
 
 
 def render_group(compared: Compared) -> str:
     """Return a group's figures as a table."""
-    notes = f"{compared.left_out}\n" if compared.left_out else ""
     if not compared.rows:
         return f"{compared.head}: no seed has a finished run of every scheduler\n"
     render = render_coflow_rows if _is_of_coflows(compared.summaries) else render_rows
-    return render(compared.rows, compared.head) + notes
+    return render(compared.rows, compared.head) + compared.notes
 
 
 def summary_rows(compared: Compared) -> list[dict[str, Any]]:
@@ -111,11 +116,13 @@ def summary_rows(compared: Compared) -> list[dict[str, Any]]:
     entries = []
     for name, summary in compared.summaries.items():
         family = COFLOWS if COFLOWS in summary else JOBS
+        told: dict[str, Any] = {key: summary[key] for key in ("varied", "alike") if key in summary}
         entries.append(
             {
                 **compared.group.columns[name],
                 **compared.group.at,
                 "seeds": sorted(compared.group.variants[name]),
+                **told,
                 family: summary[family],
                 "confidence_95": summary.get("confidence_95", {family: {}}),
                 **_compared([row for row in compared.rows if row.scheduler == name]),
@@ -195,14 +202,11 @@ def _summary(results: list[Result]) -> dict[str, Any]:
     return results[0].summary if len(results) == 1 else summarise_seeds([r.summary for r in results])
 
 
-def _head(group: Group, grid: Grid, summaries: Mapping[str, Mapping[str, Any]], seeds: list[int]) -> str:
-    first = next(iter(summaries.values()))
+def _head(group: Group, grid: Grid, runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the runs of one scheduler of a group are of: those that are compared."""
     varied = [a.label for a in grid.axes if len(a.values) > 1]
     own = [f"{k}={v}" for k, v in group.at.items() if k in varied and k not in ("nodes", "workload")]
-    text = "seed " if len(seeds) == 1 else "seeds "
-    text += ", ".join(map(str, seeds)) + (", means ± 95 %" if len(seeds) > 1 else "")
-    nodes = "ports" if COFLOWS in first else "nodes"
-    return ", ".join([f"{first['workload']} on {first['nodes']:,} {nodes}", *own, *([text] if seeds else [])])
+    return head_of(runs, own)
 
 
 def _pair(mean: float, half: float) -> dict[str, float | None]:

@@ -13,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from emu import run_directory as rd
-from emu.batch import Hosting, Run, memory_bytes, open_directory, run_all
+from emu.batch import Hosting, Run, open_directory, run_all
 from emu.config import flatten
 from emu.grid import SWEEP, Grid, Point, read_grid
-from emu.loading import Memo
+from emu.memo import Memo
+from emu.needs import meaningless, refuse
 from emu.plan import Plan, prepare
 from emu.sweep_report import compare_groups, figures_of, group_points, render_group, summary_rows
 from workloads.errors import InputError
@@ -48,7 +49,7 @@ class Sweep:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user must be told, each note once."""
-        return tuple(dict.fromkeys(note for run in self.runs for note in run.plan.notes))
+        return tuple(dict.fromkeys(note for run in self.runs for note in run.notes))
 
     def described(self) -> dict[str, Any]:
         """Return what would be run, as plain data."""
@@ -64,8 +65,8 @@ class Sweep:
     def to_text(self) -> str:
         """Return what would be run: one line a run."""
         lines = [f"{'done' if run['done'] else 'to do':7s}{run['path']}" for run in self.described()["runs"]]
-        workloads = len({id(run.plan.source) for run in self.runs})
-        most = max(memory_bytes(run.plan) for run in self.runs) / (1 << 30)
+        workloads = len({run.source for run in self.runs})
+        most = max(run.memory_bytes for run in self.runs) / (1 << 30)
         head = f"{len(self.runs)} runs, {len(self.missing)} to do, of {workloads} workload{'s'[: workloads != 1]}"
         return "\n".join([*lines, f"{head}; up to {most:.1f} GiB each; results in {self.out}"]) + "\n"
 
@@ -157,9 +158,14 @@ def prepare_sweep(
     grid = read_grid(source, sets)
     stem = rd.safe_name(f"sweep-{Path(source).stem}") if isinstance(source, str | Path) else SWEEP
     place = Path(out) if out is not None else Path("runs") / stem
-    memo: Memo = {}
-    runs = tuple(Run(_plan(point, memo, source), place / grid.folder(point)) for point in grid.points)
-    return Sweep(grid, runs, tuple(run for run in runs if not run.is_done()), place)
+    memo = Memo()
+    runs, found = [], []
+    for point in grid.points:
+        plan = _plan(point, memo, source)
+        runs.append(Run.of(plan, place / grid.folder(point)))
+        found.append(meaningless(plan.config, plan.schedulers, plan.parameters))
+    refuse({name: error for name, error in found[0].items() if all(name in other for other in found)})
+    return Sweep(grid, tuple(runs), tuple(run for run in runs if not run.is_done()), place)
 
 
 def run_sweep(
@@ -235,7 +241,7 @@ def _conclude(
 
 def _plan(point: Point, memo: Memo, source: str | Path | Mapping[str, Any]) -> Plan:
     try:
-        return prepare(point.config, memo)
+        return prepare(point.config, memo, one_of_many=True)
     except InputError as error:
         if error.file is None and ": required" in error.message and isinstance(source, str | Path):
             raise InputError(error.message, file=source) from None  # what the file lacks has no line
@@ -251,7 +257,7 @@ def _row(grid: Grid, point: Point, run: Run, out: Path) -> dict[str, Any]:
     summary.get("jobs", {}).pop("by_constraint", None)
     figures = {name: value for name, value in flatten(summary) if name not in columns}
     path = run.folder.relative_to(out).as_posix()
-    return {**columns, "offered_load": run.plan.load, **figures, "path": path}
+    return {**columns, "offered_load": run.load, **figures, "path": path}
 
 
 def _write_rows(out: Path, rows: list[dict[str, Any]]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from emu.keys import COFLOWS
 from emu.metrics import CLASSES, SPLIT, STATISTICS, part_of
+from emu.seeds import summary_alike, summary_head
 from workloads.units import format_duration
 
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -37,9 +38,9 @@ def number(value: float | None) -> str:
 
 
 def with_error(value: float, half: float, show: str = "") -> str:
-    """Return ``value±half``, or only the value where there is no interval."""
+    """Return ``value±half``, or only the value where there is no interval, as where all seeds gave the same."""
     text = show or number(value)
-    return f"{text}±{_two_digits(half)}" if math.isfinite(half) else text
+    return f"{text}±{_two_digits(half)}" if math.isfinite(half) and half > 0 else text
 
 
 def _two_digits(value: float) -> str:
@@ -65,11 +66,9 @@ def render_summary(summary: Mapping[str, Any]) -> str:
         from emu import coflow_tables
 
         return coflow_tables.render_summary(summary)
-    seeds = summary.get("seeds")
-    seed = f"seeds {seeds[0]} to {seeds[-1]}, means ± 95 %" if seeds else f"seed {summary['seed']}"
     jobs, engine = summary["jobs"], summary["engine"]
     intervals = summary.get("confidence_95", {}).get("jobs", {})
-    lines = [f"{summary['scheduler']} on {summary['workload']}, {summary['nodes']:,} nodes, {seed}", ""]
+    lines = [summary_head(summary), ""]
     rows = [["job completion time (s)", "jobs", *STATISTICS]]
     for name in (*CLASSES, *SPLIT):
         if part := part_of(jobs, name):
@@ -96,7 +95,7 @@ def render_summary(summary: Mapping[str, Any]) -> str:
     counted = {k: v for k, v in summary.get("counters", {}).items() if v}
     if counted:
         lines.append(", ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in counted.items()))
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + summary_alike(summary)
 
 
 def statistics_cells(part: Mapping[str, Any], intervals: Mapping[str, Any]) -> list[str]:

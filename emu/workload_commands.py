@@ -153,13 +153,15 @@ def _convert(options: Namespace) -> int:
 
 
 def _synth(options: Namespace) -> int:
-    from workloads.catalogue import generators, load_workload
+    from workloads.catalogue import generators, load_workload, options_without_meaning
 
     if options.workload not in generators():
         raise InputError(
             f"unknown generator {options.workload!r}{did_you_mean(options.workload, generators())}"
         )
     given = _given(options)
+    for name, why in options_without_meaning(options.workload, given).items():
+        raise InputError(f"--set {name}: {why}")
     if options.seed is not None:
         given["seed"] = KINDS["integer"].read(BY_NAME["seed"], options.seed)
     _save(load_workload(options.workload, options=given), options.to, options)

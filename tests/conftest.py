@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,11 @@ FIRST = (
 
 # Or Ray puts a function of its own in the place of `print`, for all tests that come after.
 os.environ["RAY_TQDM_PATCH_PRINT"] = "0"
+
+# A shell without job control starts what it puts into the background with Ctrl-C ignored, and so would be all processes
+# that tests interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test judges by the clock: the first example of a property may compile a kernel. People's runs look for new
 # examples, and keep those that fail in .hypothesis; CI tries the same ones each time, so that it fails by a change and

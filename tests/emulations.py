@@ -249,7 +249,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
 
 
 TWINS = {"sparrow-c": "sparrow", "hawk-c": "hawk", "eagle-c": "eagle", "central-c": "central-lwl"}
-"""Schedulers that heed constraints, and are another one where there are none; they have its variants."""
+"""Constraint-aware schedulers, and which one each is where no job has constraints; they have its variants."""
 
 
 def named(scheduler: str) -> Any:

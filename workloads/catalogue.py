@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from workloads.errors import InputError
 from workloads.generators.cloudera import cloudera_c
 from workloads.generators.coflows import synthetic_coflows
+from workloads.generators.draws import DEFAULT_SEED
 from workloads.generators.facebook import facebook
 from workloads.generators.google import google
 from workloads.generators.poisson import poisson
@@ -19,12 +20,20 @@ from workloads.generators.yahoo import yahoo
 from workloads.hints import did_you_mean, names_beside
 from workloads.jobs import JobWorkload
 from workloads.known import known_trace
-from workloads.options import option_defaults, options_line, read_options
+from workloads.options import option_defaults, options_line, read_options, without_meaning
 from workloads.readers.parquet import FAMILIES, JOBS_FILE
 from workloads.readers.report import Progress, Report
 from workloads.transform.families import Workload, family
 
-__all__ = ["convert_workload", "generators", "known_trace", "load_workload", "save_workload"]
+__all__ = [
+    "convert_workload",
+    "generators",
+    "known_trace",
+    "load_workload",
+    "options_of",
+    "options_without_meaning",
+    "save_workload",
+]
 
 # One line for a new generator: its parameters are keyword arguments, all with defaults, `seed` among them.
 _GENERATORS: dict[str, Callable[..., Workload]] = {
@@ -43,10 +52,24 @@ def generators() -> dict[str, str]:
     return {name: f"{_summary(make)} ({options_line(make)})" for name, make in sorted(_GENERATORS.items())}
 
 
+def options_without_meaning(name: Any, given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options of a generator that were given and change nothing, and why; none of what is no generator.
+
+    Raises
+    ------
+    InputError
+        An option that does not exist, or text that is not of its kind.
+    """
+    make = _GENERATORS.get(name) if isinstance(name, str) else None
+    if make is None:
+        return {}
+    return without_meaning(make, read_options(f"the generator {name}", make, given))
+
+
 def load_workload(
     name_or_path: str | Path,
     *,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     options: Mapping[str, Any] | None = None,
     format: str | None = None,
     report: Report | None = None,
@@ -75,19 +98,35 @@ def load_workload(
     """
     from workloads.formats import find_format
 
-    if format is None and isinstance(name_or_path, str) and name_or_path in _GENERATORS:
-        make = _GENERATORS[name_or_path]
-        given = read_options(f"the generator {name_or_path}", make, options or {})
-        return make(**({"seed": seed} | given))
+    if _is_generator(name_or_path, format):
+        return _GENERATORS[str(name_or_path)](
+            **({"seed": seed} | _generator_options(str(name_or_path), options))
+        )
     path = _existing(name_or_path)
     name = format or _recognised(path)
     known = find_format(name)
-    face = known.convert or known.read  # a reader that converts takes the options of that
+    face = _face(name)
     given = _reader_options(name, face, options, path)
     told = {"report": report, "progress": progress}
     takes = inspect.signature(face).parameters
     loaded: Workload = known.read(path, **given, **{key: told[key] for key in told if key in takes})
     return loaded
+
+
+def options_of(name_or_path: str | Path, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return all options of a generator, or of the reader of a path, as they hold: what is given, else the default.
+
+    Raises
+    ------
+    InputError
+        As `load_workload`.
+    """
+    if _is_generator(name_or_path, None):
+        make = _GENERATORS[str(name_or_path)]
+        return option_defaults(make) | _generator_options(str(name_or_path), given)
+    path = _existing(name_or_path)
+    name = _recognised(path)
+    return option_defaults(_face(name)) | _reader_options(name, _face(name), given, path)
 
 
 def convert_workload(
@@ -181,6 +220,22 @@ def _lost_in_tr(workload: JobWorkload, path: Path) -> tuple[str, ...]:
         f"{path}: the .tr format does not hold the cut-off ({own[0]} s) and the long partition ({own[1]}); "
         "give them with --short-cutoff and --long-partition, or use a Parquet folder",
     )
+
+
+def _is_generator(name_or_path: str | Path, format: str | None) -> bool:
+    return format is None and isinstance(name_or_path, str) and name_or_path in _GENERATORS
+
+
+def _generator_options(name: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    return read_options(f"the generator {name}", _GENERATORS[name], options or {})
+
+
+def _face(name: str) -> Callable[..., Any]:
+    """Return whose options a format's reader takes: a reader that converts has them there."""
+    from workloads.formats import find_format
+
+    known = find_format(name)
+    return known.convert or known.read
 
 
 def _existing(name_or_path: str | Path) -> Path:

@@ -155,7 +155,7 @@ def _transfer(
             _forget(part)
             raise _Broken("what was there is not a part of the file")
         if response.status_code == 206 and (begin != have or _version(response) not in ("", version)):
-            _forget(part)  # not every server heeds If-Range
+            _forget(part)  # not every server respects If-Range
             raise _Broken("the server sent another range or version than was asked for")
         if response.status_code == 200:  # the first request, another version, or a server without ranges
             _forget(part)

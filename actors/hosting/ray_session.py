@@ -268,8 +268,8 @@ def opened(actors: list[Any], setting: Setting, observe: Observe) -> list[bool]:
     import ray
     from ray.exceptions import GetTimeoutError
 
-    if setting.scheduler.remade:
-        carry(setting.scheduler.remade[1][0])
+    if setting.scheduler.own is not None:
+        carry(setting.scheduler.own)
     setting.workload.arrays()  # made here, not once more by each partition
     shared = ray.put(setting)
     try:

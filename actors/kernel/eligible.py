@@ -39,9 +39,9 @@ ELIGIBLE_JOB = np.dtype(
 
 
 class Eligible(NamedTuple):
-    """Nodes by constraints; S sets, V levels of all sets, L lists. Arrays are empty where nothing is heeded."""
+    """Nodes by constraints; S sets, V levels of all sets, L lists. Arrays are empty where none are respected."""
 
-    active: int  # 1: some job has constraints, and the scheduler heeds them
+    active: int  # 1: some job has constraints, and the scheduler is constraint-aware
     set_of_job: np.ndarray  # [J] NONE for a job without constraints
     first_level: np.ndarray  # [S + 1] where the levels of a set begin
     list_of_level: np.ndarray  # [V]
@@ -61,7 +61,7 @@ class Eligible(NamedTuple):
 
 @inlined
 def is_constrained(w, job):
-    """Whether a job has constraints that are heeded."""
+    """Whether a job has constraints that the scheduler respects."""
     return w.eligible.active == 1 and w.eligible.jobs.level[job] != NONE
 
 
@@ -215,6 +215,20 @@ def task_of(w, column):
     if w.eligible.active == 0 or column == NONE:
         return column
     return column & ((np.int64(1) << LEVEL_SHIFT) - 1)
+
+
+@inlined
+def level_in(w, column):
+    """The level of a job in the column of its task or its probe; NONE without constraints."""
+    if w.eligible.active == 0 or column == NONE:
+        return NONE
+    return (column >> LEVEL_SHIFT) - 1
+
+
+@inlined
+def is_spread(w, level):
+    """Whether no two tasks of a job at this level may share a node."""
+    return level != NONE and w.eligible.placement[level] & (OVER_NODES | OVER_RACKS) != 0
 
 
 @inlined

@@ -11,7 +11,7 @@ from actors.kernel.compiled import inlined
 
 # Streams: one per purpose, so that no two purposes share draws.
 PROBES, RETRIES, LAST_RETRIES, VICTIMS, LOOT, JITTER, DELAYS, PLACEMENT = map(np.int64, range(1, 9))
-FAILURES, AGAIN, CANDIDATES = np.int64(9), np.int64(10), np.int64(11)
+FAILURES, AGAIN, CANDIDATES, DRAW_ORDER = map(np.int64, range(9, 13))
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)

@@ -4,7 +4,7 @@ The bound is a number of tasks, or estimated work, for each slot. A task that co
 scheduler at once. At a heartbeat the node reports its work and its room, and gives back the tasks that have more work
 in front of them than the mean over all nodes, of which the last placement told it, and `above` more. A task that has
 been sent back before is kept. A node that comes back after a failure has nothing to report: schedulers that hear that
-it is up take it for empty, and do not heed what it reported before.
+it is up take it for empty, and ignore what it reported before.
 """
 
 from typing import NamedTuple

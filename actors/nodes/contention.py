@@ -24,7 +24,7 @@ from actors.kernel.queue import FAIL, PLACED, PROBE, TASK_END, records
 from actors.kernel.world import N_REORDERS, NONE
 from actors.nodes.demand import LOAD, ROUND, expect_report, has_moved, nothing_told
 from actors.nodes.failing import is_void
-from actors.nodes.queueing import SERVED, forget_service, note_service
+from actors.nodes.queueing import SERVED, forget_service, note_idle, note_service
 from actors.nodes.shortest import remaining_work
 from actors.nodes.worker import give_slot, next_entry, take_in
 
@@ -61,7 +61,7 @@ class Contention(NamedTuple):
     more: (
         np.ndarray
     )  # [2, R] likewise: entries that ask for a resource, and their scarcity, more than was told before
-    reorder: int  # 1: nodes heed the CRV
+    reorder: int  # 1: nodes serve their queues by the CRV
     weighted: int  # 1: by remaining work over CRV
     static: int  # 1: by weights that never change, first come first served among equals; all queues, where they count
     shortest_first: int  # 1: where it does not, the shortest remaining job goes first
@@ -120,11 +120,12 @@ def on_announced(c, resource, value):
 def on_contended_node(w, c, t, kind, node):
     """Handle a message to a node, other than its heartbeat."""
     message = w.queue.now
-    void, level = w.faults.active == 1 and is_void(w, node), NONE
+    void, level, idle = w.faults.active == 1 and is_void(w, node), NONE, w.nodes.idle[node]
+    note_idle(c.nodes, node, t, idle / c.slots[node])
     if kind == FAIL:
-        forget_all(c, node)
+        forget_all(c, node, t)
     elif kind == TASK_END and not void:
-        note_service(c.nodes, node, t, float(t - message.c[0]) / c.slots[node], c.window)
+        note_service(c.nodes, node, float(t - message.c[0]) / c.slots[node], c.window)
     elif kind == PROBE and w.work.is_long[message.a[0]] == 0:
         level = (message.b[0] >> LEVEL_SHIFT) - 1
     serves, _ = take_in(w, node)
@@ -136,14 +137,15 @@ def on_contended_node(w, c, t, kind, node):
     if c.reporting == 1 and not void and kind != FAIL and c.nodes.to_report[node] == 0:
         # What asks for a resource has come, or may have gone; or others are expected to wait longer or less.
         asks = level != NONE or c.nodes.asked[node] != 0
-        if asks or c.gated == 1 or (kind == TASK_END and has_moved(c, node)):
+        waits_anew = kind == TASK_END or (idle > 0) != (w.nodes.idle[node] > 0)
+        if asks or c.gated == 1 or (waits_anew and has_moved(w, c, node)):
             expect_report(w, c, t, node)
 
 
 @compiled
-def forget_all(c, node):
+def forget_all(c, node, t):
     """A node that fails has lost its queue, and what it had told is void."""
-    forget_service(c.nodes, node)
+    forget_service(c.nodes, node, t)
     c.nodes.wait[node], c.busy[node], c.nodes.asked[node] = 0, 0, 0
     for r in range(c.counts.size):
         c.told[node, r] = r

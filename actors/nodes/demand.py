@@ -1,10 +1,11 @@
 """What a node reports at a heartbeat: how long a task is expected to wait, and what its queue asks for.
 
-A node that has something new reports the expected wait (actors/nodes/queueing.py), and by resource how many queued
-entries ask for it and how scarce what they ask for is. All schedulers hear it at the same time. A message has up to two
-resources. Where the schedulers are in the node's partition, all messages take equally long and no node fails, one event
-stands for the messages of a heartbeat, and counts as so many. It brings what there is more of than was told before,
-summed over the nodes: a message would cost more than what it says.
+A node that has something new, also that a slot has fallen idle or none is any more, reports the expected wait
+(actors/nodes/queueing.py), and by resource how many queued entries ask for it and how scarce what they ask for is. All
+schedulers hear it at the same time. A message has up to two resources. Where the schedulers are in the node's
+partition, all messages take equally long and no node fails, one event stands for the messages of a heartbeat, and
+counts as so many. It brings what there is more of than was told before, summed over the nodes: a message would cost
+more than what it says.
 """
 
 import numpy as np
@@ -45,15 +46,21 @@ def nothing_told(nodes: int, resources: int) -> np.ndarray:
 
 
 @inlined
-def has_moved(c, node):
+def wait_now(w, c, node):
+    """How long a task that comes to the node now is expected to wait, ns."""
+    return expected_wait(c.nodes, node, w.nodes.idle[node], c.window, c.rho_cap)
+
+
+@inlined
+def has_moved(w, c, node):
     """Whether the expected wait is no longer about what the node has reported."""
-    return differs(c, expected_wait(c.nodes, node, c.rho_cap), c.nodes.wait[node])
+    return differs(c, wait_now(w, c, node), c.nodes.wait[node])
 
 
 @inlined
 def differs(c, wait, told):
-    """Whether an expected wait is to be reported anew."""
-    return abs(wait - told) > c.change * told
+    """Whether an expected wait is to be reported anew: always where there is none any more."""
+    return abs(wait - told) > c.change * told or (wait == 0.0 and told > 0)
 
 
 @inlined
@@ -126,7 +133,7 @@ def expect_reports(w, t):
 def report(w, c, t, node, together):
     """A node reports what is new; returns how many messages that is."""
     rows, waiting, changed = c.nodes, NONE, np.int64(0)
-    wait = expected_wait(rows, node, c.rho_cap)
+    wait = wait_now(w, c, node)
     is_other = differs(c, wait, rows.wait[node])
     if c.gated == 1 and c.slots[node] - w.nodes.idle[node] != c.busy[node]:
         c.busy[node], is_other = c.slots[node] - w.nodes.idle[node], True

@@ -1,22 +1,31 @@
 """How long a task is expected to wait at a node: an M/G/1 queue, by the Pollaczek-Khinchin formula.
 
-E[W] = λ E[S²] / (2 (1 - ρ)) with ρ = λ E[S], where λ and the moments of S are the node's own: means over about the last
-`window` tasks that it ran, older ones fading out. λ is the rate at which tasks leave: under late binding a node does
-not know which of its probes will bring a task, and a sticky one brings several; and as many tasks leave a queue as
-come to it, unless it grows without end. There ρ comes to 1, and a cap keeps the formula finite. A node with several
-slots is taken for one server as many times as fast.
+E[W] = λ E[S²] / (2 (1 - ρ)) with ρ = λ E[S]. That is ρ E[R] / (1 - ρ), where E[R] = E[S²] / (2 E[S]) is what a running
+task has left on the mean: a task finds the server busy with probability ρ (Poisson arrivals see time averages), waits
+E[R] / (1 - ρ) then, and not at all otherwise. A node knows which of the two it is. So it expects no wait while a slot
+is idle and E[W | busy] = E[R] / (1 - ρ) while none is; over time that is P-K's mean. Several slots count as one server
+as many times as fast; with exponential tasks E[W | busy] is then that of M/M/c.
+
+λ and the moments of S are the node's own: means over about the last `window` tasks that it ran, older ones fading out.
+λ is the rate at which tasks leave: under late binding a node does not know which of its probes will bring a task, and a
+sticky one brings several; and as many tasks leave a queue as come to it, unless it grows without end. There ρ comes to
+1, and a cap keeps the formula finite. From one task to the next passes the time for which the server works and the time
+for which it is idle, so that 1 / λ = E[S] + E[I]. The idle time before a task counts from its start on: a node that has
+had nothing to do for an hour knows that when the next task comes, and not when that ends. The time for which a slot is
+held for a scheduler's answer counts as neither.
 """
 
 import numpy as np
 
 from actors.kernel.compiled import inlined
 
-# Of one node, times in ns.
+# Of one node, times in ns of one server.
 SERVED = np.dtype(
     [
         ("seen", "i8"),  # tasks that ended
-        ("ended", "i8"),  # when the last one did
-        ("gap", "f8"),  # mean time between two ends
+        ("since", "i8"),  # up to when idle time is counted
+        ("unused", "f8"),  # idle time since the last end
+        ("idle", "f8"),  # mean idle time between two ends
         ("service", "f8"),  # mean service time
         ("square", "f8"),  # its mean square
     ]
@@ -24,29 +33,37 @@ SERVED = np.dtype(
 
 
 @inlined
-def note_service(rows, node, t, service, window):
-    """A task ends at `t` that took a server `service` ns."""
+def note_idle(rows, node, t, share):
+    """Up to `t` this share of the node's slots was idle."""
+    if share > 0.0:
+        rows.unused[node] += share * (t - rows.since[node])
+    rows.since[node] = t
+
+
+@inlined
+def note_service(rows, node, service, window):
+    """A task ends that took a server `service` ns."""
     seen = rows.seen[node] + 1
     share = 1.0 / min(seen, window)
+    rows.idle[node] += (rows.unused[node] - rows.idle[node]) * share
     rows.service[node] += (service - rows.service[node]) * share
     rows.square[node] += (service * service - rows.square[node]) * share
-    if seen > 1:
-        rows.gap[node] += (t - rows.ended[node] - rows.gap[node]) / min(seen - 1, window)
-    rows.seen[node], rows.ended[node] = seen, t
+    rows.seen[node], rows.unused[node] = seen, 0.0
 
 
 @inlined
-def forget_service(rows, node):
-    """The node knows nothing of its past any more."""
-    rows.seen[node] = 0
-    rows.gap[node], rows.service[node], rows.square[node] = 0.0, 0.0, 0.0
+def forget_service(rows, node, t):
+    """The node knows nothing from before `t` any more."""
+    rows.seen[node], rows.since[node], rows.unused[node] = 0, t, 0.0
+    rows.idle[node], rows.service[node], rows.square[node] = 0.0, 0.0, 0.0
 
 
 @inlined
-def expected_wait(rows, node, rho_cap):
-    """E[W], ns; 0 before there are two tasks to tell a rate from."""
-    if rows.seen[node] < 2:
+def expected_wait(rows, node, idle_slots, window, rho_cap):
+    """E[W] of a task that comes now, ns; 0 where a slot is idle, and before a task has told how long they take."""
+    if idle_slots > 0 or rows.service[node] <= 0.0:
         return 0.0
-    gap = max(rows.gap[node], 1.0)
-    rho = min(rows.service[node] / gap, rho_cap)
-    return rows.square[node] / (2.0 * gap * (1.0 - rho))
+    # The task that ends next has waited for its turn so long: its share is that of the end to come.
+    idle = rows.idle[node] + (rows.unused[node] - rows.idle[node]) / min(rows.seen[node] + 1, window)
+    rho = min(rows.service[node] / (rows.service[node] + idle), rho_cap)
+    return rows.square[node] / (2.0 * rows.service[node] * (1.0 - rho))

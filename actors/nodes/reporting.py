@@ -3,7 +3,7 @@
 import numpy as np
 
 from actors.kernel.compiled import inlined
-from actors.kernel.queue import HEARTBEAT, MOST_ACTORS, wake
+from actors.kernel.queue import HEARTBEAT, MOST_ACTORS, SOURCE_SHIFT, wake
 from actors.kernel.world import NONE
 
 NODE_BITS = MOST_ACTORS.bit_length() - 1  # of the column of a report that has the node and its incarnation
@@ -40,3 +40,22 @@ def node_of(who):
 def is_of_now(w, who):
     """Whether a report is of the incarnation of its node that the schedulers know to be up."""
     return w.faults.active == 0 or w.faults.actors.heard[node_of(who)] == 2 * (who >> NODE_BITS) + 1
+
+
+@inlined
+def number_of(w):
+    """The number of the message that is handled, among all that its source has sent."""
+    return w.queue.now.key[0] & ((np.int64(1) << SOURCE_SHIFT) - 1)
+
+
+@inlined
+def is_newest(w, newest, node):
+    """Whether the report that is handled is newer than all of the node so far; its number goes into `newest` [N] then.
+
+    Where network delays vary one may overtake another. The node would not tell the newer news again.
+    """
+    number = number_of(w)
+    if number <= newest[node]:
+        return False
+    newest[node] = number
+    return True

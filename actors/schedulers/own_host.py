@@ -2,8 +2,10 @@
 
 import copy
 import traceback
+from collections.abc import Callable
 from typing import Any
 
+from actors.schedulers.own_parameters import make_own
 from actors.schedulers.own_pickle import pickled, unpickled
 from workloads.errors import InputError
 
@@ -11,17 +13,23 @@ from workloads.errors import InputError
 class OwnHost:
     """A user's scheduler. What it raises becomes one line that names its place."""
 
-    def __init__(self, own: Any, name: str, size: int, seed: int):
-        """Make the class anew, or copy the object, and call its `start(size, seed)` if it has one."""
-        self.scheduler = own() if isinstance(own, type) else copy.deepcopy(own)
-        self.name = name
+    def __init__(self, own: Any, setting: Any):
+        """Make the class anew, or copy the object, and call its `start(nodes or ports, seed)` if it has one."""
+        self.name = setting.scheduler.name
+        if isinstance(own, type):
+            self.scheduler = self._call("__init__", lambda: make_own(own, setting.parameters))
+        else:
+            self.scheduler = copy.deepcopy(own)
         if hasattr(self.scheduler, "start"):
-            self.scheduler.start(size, seed)
+            self.ask("start", setting.cluster.num_nodes, setting.seed)
 
     def ask(self, method: str, *arguments: Any, about: str = "") -> Any:
         """What a method of the user's returns; `about` says in an error what it was asked about."""
+        return self._call(method, lambda: getattr(self.scheduler, method)(*arguments), about)
+
+    def _call(self, method: str, call: Callable[[], Any], about: str = "") -> Any:
         try:
-            return getattr(self.scheduler, method)(*arguments)
+            return call()
         except Exception as error:  # whatever a user's code raises is theirs to see, with its place
             where = traceback.extract_tb(error.__traceback__)[-1]
             raise InputError(

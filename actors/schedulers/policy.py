@@ -9,6 +9,9 @@ from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.units import parse_duration, parse_share, parse_size
 
+ALL_ALIKE = (("long_partition", "it treats all jobs alike"), ("estimates", "it goes by no estimate"))
+"""What a scheduler ignores that neither tells short jobs from long ones nor looks at what they should take."""
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -16,8 +19,12 @@ class Parameter:
 
     Attributes:
         kind: "int", "float", "bool", "share" (0 to 1, takes "17%"), "duration" (seconds, takes "8 s"; the
-            name ends in _s), "size" (bytes, takes "10 MB"; the name ends in _bytes) or "choice".
+            name ends in _s), "size" (bytes, takes "10 MB"; the name ends in _bytes), "choice", "text" or "any"
+            (text that reads as a number or a truth value is one).
         low, high: inclusive bounds of numbers.
+        needs: what it goes with, and means nothing without: one of these other parameters, if it is true, or more than
+            0, or has one of the values that stand there, as in "pilots=senders|flows". Those that the scheduler lacks
+            do not count.
     """
 
     name: str
@@ -27,6 +34,13 @@ class Parameter:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> str:
+        """What it means, and what it goes with."""
+        needs = " or ".join(f"`{need.replace('|', ' or ')}`" for need in self.needs)
+        return f"{self.meaning}; goes with {needs}" if needs else self.meaning
 
     def parse(self, value: Any, scheduler: str) -> Any:
         """The value in the parameter's own type.
@@ -41,6 +55,12 @@ class Parameter:
             return value
         if self.kind == "bool":
             return _parse_bool(value, what)
+        if self.kind == "any":
+            return _parse_any(value)
+        if self.kind == "text":
+            if isinstance(value, str):
+                return value
+            raise InputError(f"{what}: {value!r} is not text")
         if self.kind == "duration":
             number: float = parse_duration(value, what)
         elif self.kind == "share":
@@ -64,6 +84,21 @@ def _parse_bool(value: Any, what: str) -> bool:
     if str(value).lower() in words:
         return words[str(value).lower()]
     raise InputError(f"{what}: {value!r} is neither true nor false")
+
+
+def _parse_any(value: Any) -> Any:
+    """A value as it is; of text what it reads as in TOML, else the text."""
+    if not isinstance(value, str):
+        return value
+    words = {"true": True, "false": False, "none": None}
+    if value.strip().lower() in words:
+        return words[value.strip().lower()]
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
 
 
 def _parse_number(value: Any, what: str, whole: bool) -> Any:
@@ -102,10 +137,11 @@ class Scheduler:
 
     Attributes:
         hybrid: it treats short and long jobs differently, and wants a cut-off.
-        constrained: it heeds the jobs' constraints.
+        constrained: it is constraint-aware: tasks run where their jobs' constraints let them.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
             runs it then.
-        updatable: it heeds updates of coflows that are under way: "always", or with which value of a parameter,
+        ignores: keys of the configuration, or tables of them, that change nothing under it, each with the reason.
+        updatable: it takes updates of coflows that are under way: "always", or with which value of a parameter,
             as in "rates=greedy".
         build: setting -> (World, the policy's own state) at time 0.
         advance: the compiled loop, (world, state, until_ns, most_events) -> why it stopped.
@@ -115,6 +151,11 @@ class Scheduler:
             `actors.hosting.outcome.Share`.
         remade: for schedulers that the registry does not know by name: the call that makes it again in
             another process.
+        own: a user's class or object, if it is one.
+        about: the page of a user's scheduler; that of others is their module's docstring.
+        variant_of: name of the scheduler that this is a variant of; empty: it is none.
+        fixed: parameters whose defaults are the variant's, and cannot be set otherwise; an object fixes all of its own,
+            and here are those in its name.
     """
 
     name: str
@@ -127,15 +168,36 @@ class Scheduler:
     hybrid: bool = False
     constrained: bool = False
     global_view: tuple[str, ...] = ()
+    ignores: tuple[tuple[str, str], ...] = ()
     updatable: str = ""
     host: Callable[[Any], Host] | None = field(default=None, repr=False)
     grow: Callable[[Any, Any], Any] | None = field(default=None, repr=False)
     series: Callable[[Any, Any], dict[str, Any]] | None = field(default=None, repr=False)
     remade: tuple[Callable[..., Any], tuple[Any, ...]] | None = field(default=None, repr=False)
+    own: Any = field(default=None, repr=False)
+    about: str = field(default="", repr=False)
+    variant_of: str = ""
+    fixed: tuple[str, ...] = ()
+
+    @property
+    def is_object(self) -> bool:
+        """Whether it is a user's object, and not a class that is made anew for each emulation."""
+        return self.own is not None and not isinstance(self.own, type)
+
+    def fixes(self, parameter: str) -> bool:
+        """Whether a parameter is the variant's or the object's own, and cannot be set."""
+        return self.is_object or parameter in self.fixed
+
+    @property
+    def policy(self) -> str:
+        """The name of the policy, which its variants share."""
+        return self.variant_of or self.name
 
     @property
     def doc(self) -> str:
         """The policy's own page: the docstring of the module that builds it, as several may share a loop."""
+        if self.own is not None:
+            return self.about
         build = getattr(self.build, "func", self.build)  # of a partial call
         return sys.modules[build.__module__].__doc__ or ""
 
@@ -144,9 +206,9 @@ class Scheduler:
         return self.remade or (_by_name, (self.name,))
 
 
-def heeding(scheduler: Scheduler, name: str) -> Scheduler:
-    """The same policy where it heeds the jobs' constraints, under a name of its own."""
-    return replace(scheduler, name=name, title=f"{scheduler.title}; heeds constraints", constrained=True)
+def constraint_aware(scheduler: Scheduler, name: str) -> Scheduler:
+    """The same policy where it respects the jobs' constraints, under a name of its own."""
+    return replace(scheduler, name=name, title=f"{scheduler.title}; constraint-aware", constrained=True)
 
 
 def _by_name(name: str) -> Scheduler:
@@ -160,16 +222,36 @@ def resolve_parameters(scheduler: Scheduler, given: Mapping[str, Any]) -> dict[s
     """All parameters of the scheduler in declared order, defaults filled in.
 
     Raises:
-        InputError: an unknown name (the nearest is given) or a value that is not of the parameter's kind.
+        InputError: an unknown name (the nearest is given), a value that is not of the parameter's kind, or another
+            value than the one that a variant, or an object, has.
     """
     known = [p.name for p in scheduler.parameters]
     for name in given:
         if name not in known:
             raise InputError(f"{scheduler.name} has no parameter {name!r}{did_you_mean(name, known)}")
-    return {
+    resolved = {
         p.name: p.parse(given[p.name], scheduler.name) if p.name in given else p.default
         for p in scheduler.parameters
     }
+    for p in scheduler.parameters:
+        if p.name in given and scheduler.fixes(p.name) and resolved[p.name] != p.default:
+            raise InputError(
+                f"{scheduler.name} has {p.name}={value_text(p.default)} of its own, not {value_text(resolved[p.name])}"
+            )
+    return resolved
+
+
+def value_text(value: Any) -> str:
+    """A value as names, paths and tables have it: ``2`` for 2.0, ``true`` for True."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def name_with(policy: str, values: Mapping[str, Any]) -> str:
+    """The name of a policy with these values, as in `eagle(sticky=false,slack=2)`."""
+    shown = ",".join(f"{name}={value_text(value)}" for name, value in values.items())
+    return f"{policy}({shown})" if shown else policy
 
 
 def needs_global_view(scheduler: Scheduler, parameters: Mapping[str, Any]) -> bool:
@@ -178,7 +260,7 @@ def needs_global_view(scheduler: Scheduler, parameters: Mapping[str, Any]) -> bo
 
 
 def check_heeds_updates(scheduler: Scheduler, parameters: Mapping[str, Any]) -> None:
-    """Refuse a scheduler that, so parameterised, does not heed updates of coflows.
+    """Refuse a scheduler that, so parameterised, does not take updates of coflows.
 
     Raises:
         InputError: the message has those that do.
@@ -187,11 +269,11 @@ def check_heeds_updates(scheduler: Scheduler, parameters: Mapping[str, Any]) -> 
     if name == "always" or (name and parameters[name] == value):
         return
     if name:
-        raise InputError(f"{scheduler.name} heeds updates of coflows with {scheduler.updatable} alone")
+        raise InputError(f"{scheduler.name} takes updates of coflows with {scheduler.updatable} alone")
     from actors.schedulers.registry import find_scheduler, scheduler_names
 
     able = [s for s in map(find_scheduler, scheduler_names("coflows")) if s.updatable]
     told = [s.name if s.updatable == "always" else f"{s.name} ({s.updatable})" for s in able]
     raise InputError(
-        f"{scheduler.name} does not heed updates of coflows; those that do are {', '.join(told)}"
+        f"{scheduler.name} does not take updates of coflows; those that do are {', '.join(told)}"
     )

@@ -22,6 +22,7 @@ from actors.schedulers.jobs import (
 )
 from actors.schedulers.jobs.own_central import wrap_own
 from actors.schedulers.policy import Scheduler
+from actors.schedulers.variants import Variant, make_variant, read_variant
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 
@@ -71,11 +72,17 @@ def scheduler_names(family: str | None = None) -> tuple[str, ...]:
 def find_scheduler(scheduler: Any) -> Scheduler:
     """The scheduler of a name, of "module:Class" or "file.py:Class", or of a user's own object or class.
 
+    A variant, or text such as "eagle@slack=2" that means one, is the scheduler with these settings.
+
     Raises:
         InputError: there is none; the message gives the nearest name.
     """
     if isinstance(scheduler, Scheduler):
         return scheduler
+    if isinstance(scheduler, str) and "@" in scheduler:
+        scheduler = read_variant(scheduler) or scheduler
+    if isinstance(scheduler, Variant):
+        return make_variant(find_scheduler(scheduler.scheduler), scheduler.settings, scheduler.name)
     if not isinstance(scheduler, str):
         return _wrap(scheduler)
     for built_in in BUILT_IN:
@@ -86,6 +93,10 @@ def find_scheduler(scheduler: Any) -> Scheduler:
         return found if isinstance(found, Scheduler) else _wrap(found, scheduler)
     if ":" in scheduler:
         return _load(scheduler)
+    if "@" in scheduler:
+        raise InputError(
+            f"no scheduler {scheduler!r}; a variant is written NAME@PARAMETER=VALUE, as eagle@slack=2"
+        )
     raise InputError(f"no scheduler {scheduler!r}{did_you_mean(scheduler, scheduler_names())}")
 
 

@@ -10,9 +10,15 @@ from hypothesis import strategies as st
 
 from actors.hosting.outcome import Outcome
 from actors.kernel.compiled import config
+from actors.schedulers.registry import BUILT_IN
 from actors.setting import Estimates, Network, Setting
 from clusters.cluster import build_cluster
+from emu.constraint_check import check_tasks
+from emu.results import tasks_table
+from workloads.constraints import set_of_job
 from workloads.jobs import make_workload
+
+AWARE = [scheduler.name for scheduler in BUILT_IN if scheduler.constrained]
 
 EXAMPLES = 8 if config.DISABLE_JIT else 100
 
@@ -71,3 +77,27 @@ def slots_suffice(setting: Setting, outcome: Outcome) -> None:
         # An end makes room for a start at the same instant, so that of a task without length is counted there too.
         order = np.lexsort((change, times))
         assert np.cumsum(change[order]).max(initial=0) <= slots
+
+
+def check_constraints_of(setting: Setting, outcome: Outcome) -> list[tuple[int, int, int]]:
+    """Check the constraints of all jobs. Of those that have some: place, and the least and most that they dropped."""
+    assert outcome.tasks is not None
+    tasks = tasks_table(setting.job_workload, outcome.tasks).to_pandas()
+    tasks["duration_s"] = setting.scheduler.build(setting)[0].duration / 1e9  # of stragglers, too
+    checked = check_tasks(
+        tasks,
+        setting.job_workload,
+        setting.cluster,
+        relaxed=outcome.counters.get("jobs_relaxed", 0),
+        machine_speed=setting.machine_speed,
+    )
+    jobs = np.flatnonzero(set_of_job(setting.job_workload) >= 0)
+    return list(zip(jobs, checked.least_dropped, checked.most_dropped, strict=True))
+
+
+def every_task_ran_once(setting: Setting, outcome: Outcome) -> None:
+    node, start, finish = columns(outcome)
+    arrays = setting.job_workload.arrays()
+    assert node.min() >= 0
+    assert np.array_equal(outcome.finish_ns, np.maximum.reduceat(finish, arrays.first_task[:-1]))
+    assert (start >= np.repeat(arrays.submit_ns, np.diff(arrays.first_task))).all()

@@ -170,7 +170,7 @@ def test_results_are_the_same_for_any_number_of_partitions(scheduler: str, netwo
         )
 
 
-def test_a_report_of_a_nodes_earlier_life_is_not_heeded() -> None:
+def test_a_report_of_a_nodes_earlier_life_is_ignored() -> None:
     # Two of the three nodes have work when they report at 5. They fail right then and are back before that is known
     # everywhere. Delays vary: in some runs a report comes after the news that its node is up, empty.
     work = jobs(*((i / 8, [20.0]) for i in range(8)))

@@ -1,4 +1,4 @@
-"""Examples worked out by hand: schedulers that heed constraints.
+"""Examples worked out by hand: constraint-aware schedulers.
 
 As in the examples of their twins, times are in seconds and a message takes 1 s: a probe that finds an idle slot at t
 has its task at t + 2, a task that is placed at t runs from t + 1.

@@ -13,12 +13,10 @@ import numpy as np
 import pytest
 from emulations import (
     OBSERVED,
-    SETS,
     constrained,
     counts,
     digest,
     emulate_small,
-    jobs,
     log_of,
     mixed_cluster,
     mixed_workload,
@@ -28,49 +26,20 @@ from emulations import (
     setting_of,
     with_dynamics,
 )
-from splitmix import draw
+from phoenix_examples import BY_CRV, ONE_PROBE, asking, contended, nodes_of
 
 from actors.hosting.partition import Partition
 from actors.hosting.windows import emulate_here
-from actors.kernel.queue import LOAD_REPORT, RANK_SHIFT, SOURCE_SHIFT, records
-from actors.kernel.random import PROBES
+from actors.kernel.queue import LOAD_REPORT, RANK_SHIFT, SOURCE_SHIFT
 from actors.kernel.world import NEVER
 from actors.nodes.contention import SHARE, UNIT
 from actors.nodes.demand import nothing_told, pack_resource, unpack_resource
-from actors.nodes.queueing import SERVED, expected_wait, note_service
-from actors.schedulers.jobs import phoenix_monitor
+from actors.schedulers.jobs import phoenix, phoenix_monitor
 from actors.schedulers.jobs.build import NS
 from actors.schedulers.jobs.phoenix_monitor import find_asked
 from actors.setting import Dynamics, Network, Setting
-from clusters.cluster import Cluster, build_cluster, load_cluster
-from clusters.schema import encode_texts
-from workloads.constraints import parse_constraint_set, with_constraints
+from clusters.cluster import load_cluster
 from workloads.errors import InputError
-from workloads.jobs import JobWorkload
-
-ONE_PROBE = {"cutoff_s": 100, "probe_ratio": 1, "least_probes": 1, "schedulers": 1}
-BY_CRV: dict[str, Any] = ONE_PROBE | {"order": "crv", "report_change": 0}
-
-
-def asking(*rows: tuple[float, list[float], str]) -> JobWorkload:
-    """A workload of (submit_s, durations, constraints) rows."""
-    sets = [parse_constraint_set(text) if text else () for _, _, text in rows]
-    return with_constraints(jobs(*((at, tasks) for at, tasks, _ in rows)), sets, np.arange(len(rows)))
-
-
-def nodes_of(*cores: int, isa: str = "") -> Cluster:
-    names = isa.split() or ["x86"] * len(cores)
-    return build_cluster("by hand", [1] * len(cores), cpu_cores=list(cores), isa=encode_texts(names))
-
-
-def contended(scheduler: str = "phoenix", num_jobs: int = 40, **settings: Any) -> Setting:
-    """A setting in which every mechanism fires."""
-    given = {"heartbeat_s": 1, "least_probes": 3} | settings
-    if scheduler == "phoenix":
-        given = {"crv_threshold": 0.1, "order": "crv"} | given
-    workload = constrained(mixed_workload(num_jobs, seed=3), *SETS)
-    return setting_of(scheduler, workload, mixed_cluster(), long_partition=0.7, seed=11, **given)
-
 
 # Job 0 runs from 3 to 23 on the only node. Behind it wait job 1 (4 s) and job 2 (6 s), which asks for cores.
 WAITING = asking((0, [20], ""), (1, [4], ""), (2, [6], "cores >= 4"))
@@ -156,93 +125,6 @@ def test_no_entry_is_passed_by_more_than_its_slack() -> None:
     assert order.index("1.0") == 1 + 6
 
 
-def test_probes_go_where_a_task_is_expected_to_wait_least() -> None:
-    # Node 0 is the only arm: jobs 0 and 3 run there from 3 to 5 and from 9 to 11. Two ends 6 s apart, tasks of 2 s: the
-    # node is busy for a third of the time, E[W] = 4 / (2 * 6 * (1 - 1/3)) = 0.5 s, reported at 15. Job 1 runs on node 2
-    # from 3 to 63, job 2 waits there: from 8 on cores have CRV 1. Job 4 comes at 20 and may use nodes 0 and 1.
-    workload = asking(
-        (0, [2], "isa = arm"),
-        (0, [60], "cores >= 8"),
-        (1, [1], "cores >= 8"),
-        (6, [2], "isa = arm"),
-        (20, [1], "cores = 4"),
-    )
-    cluster = nodes_of(4, 4, 8, isa="arm x86 x86")
-    seed = next(seed for seed in range(100) if draw(seed, PROBES, 4, 0, 2) == 0)
-    settings = BY_CRV | {"crv_threshold": 0.5, "seed": seed}
-
-    def last(**changed: Any) -> tuple[str, int, float, float]:
-        log = log_of("phoenix", workload, cluster, **(settings | changed))
-        assert log.counters.get("admissions", 0) == changed.get("admission", True)
-        return next(task for task in log.tasks if task[2] == 23)
-
-    assert last()[1:] == (1, 23, 24)
-    assert last(admission=False, negotiate=False)[1:] == (0, 23, 24)
-    state = run_partition(setting_of("phoenix", workload, cluster, network=1.0, **settings)).state
-    assert state.monitor.wait[0] == pytest.approx(500_000_000, abs=1)
-
-
-def negotiating(price: float) -> JobWorkload:
-    """Jobs 0 to 3 for node 0 alone, which has the cores, and job 4, which may do without."""
-    return asking(*((i, [30.0], "cores >= 8") for i in range(4)), (80, [10], f"cores >= 8 soft {price}"))
-
-
-def test_a_soft_constraint_is_dropped_if_that_is_worth_its_price() -> None:
-    # Jobs 0 to 3 run on node 0 from 3, 35, 67 and 99 on, each for 30 s. Ends 32 s apart: busy for 15/16 of the time,
-    # E[W] = 900 / (2 * 32 / 16) = 225 s, reported at 65. At 80 job 3 still waits: CRV 1. Without its constraint job 4
-    # has node 1 as well, where it waits for nobody but takes 20 s.
-    log = log_of("phoenix", negotiating(2), nodes_of(8, 2), crv_threshold=0.5, **BY_CRV)
-    assert ("4.0", 1, 83, 103) in log.tasks
-    assert log.counters["jobs_relaxed"] == 1
-    # At 23.4 times the time it would lose 224 s, at 23.6 times 226 s.
-    for price, relaxed in ((23.4, True), (23.6, False)):
-        log = log_of("phoenix", negotiating(price), nodes_of(8, 2), crv_threshold=0.5, **BY_CRV)
-        assert ("jobs_relaxed" in log.counters) == relaxed
-    log = log_of("phoenix", negotiating(2), nodes_of(8, 2), crv_threshold=0.5, negotiate=False, **BY_CRV)
-    assert "jobs_relaxed" not in log.counters
-    # It waits for node 0 as well, and is served before job 3, which has more left.
-    assert ("4.0", 0, 99, 109) in log.tasks
-
-
-def test_long_jobs_are_left_alone() -> None:
-    # Job 4 is long, all others short.
-    log = log_of("phoenix", negotiating(2), nodes_of(8, 2), crv_threshold=0.5, **(BY_CRV | {"cutoff_s": 9}))
-    assert "admissions" not in log.counters
-    assert "jobs_relaxed" not in log.counters
-
-
-def test_the_expected_wait_is_that_of_an_m_g_1_queue() -> None:
-    # Poisson arrivals, uniform service times, one server: by Lindley's recursion.
-    rng = np.random.default_rng(4)
-    count, rate = 40_000, 1 / 100
-    arrivals = np.cumsum(rng.exponential(1 / rate, count))
-    service = rng.uniform(20, 120, count)  # mean 70: busy for 0.7 of the time
-    rows, free, waited = records(SERVED, 1), 0.0, 0.0
-    for arrival, taken in zip(arrivals, service, strict=True):
-        start = max(arrival, free)
-        waited += start - arrival
-        free = start + taken
-        note_service(rows, np.int64(0), np.int64(free), float(taken), np.int64(count))
-    square = 70**2 + 100**2 / 12
-    theory = rate * square / (2 * (1 - 0.7))
-    estimate = expected_wait(rows, np.int64(0), 0.99)
-    assert estimate == pytest.approx(theory, rel=0.06)
-    assert estimate == pytest.approx(waited / count, rel=0.06)
-
-
-def test_the_expected_wait_of_a_full_node_is_capped_and_old_tasks_fade() -> None:
-    rows, node = records(SERVED, 1), np.int64(0)
-    assert expected_wait(rows, node, 0.9) == 0
-    note_service(rows, node, np.int64(10), 10.0, np.int64(4))
-    assert expected_wait(rows, node, 0.9) == 0  # one task tells no rate
-    for end in range(20, 100, 10):
-        note_service(rows, node, np.int64(end), 10.0, np.int64(4))
-    assert expected_wait(rows, node, 0.9) == pytest.approx(100 / (2 * 10 * 0.1))
-    for end in range(1_000, 100_000, 1_000):
-        note_service(rows, node, np.int64(end), 1.0, np.int64(4))
-    assert expected_wait(rows, node, 0.9) == pytest.approx(1 / (2 * 1000 * 0.999), rel=1e-6)
-
-
 def test_scarcity_by_resource_and_level() -> None:
     cluster = mixed_cluster()  # of 8 nodes 5 have 4 cores, 2 have 8; 4 of 2 GHz are no x86 …
     texts = [
@@ -299,7 +181,7 @@ def test_what_is_asked_for_is_forgotten_when_it_is_served() -> None:
     assert outcome.series["crv"][asked] == pytest.approx(crv[asked])
 
 
-def test_a_report_of_a_nodes_earlier_life_is_not_heeded() -> None:
+def test_a_report_of_a_nodes_earlier_life_is_ignored() -> None:
     # Two of the three nodes run jobs of 20 s, behind which others wait, when they report at 5. They fail right then
     # and are back before that is known everywhere. Delays vary: in some runs a report comes after the news that its
     # node is up, empty. Nobody asks for anything at the end.
@@ -449,6 +331,16 @@ def test_released_has_a_probe_for_every_job() -> None:
         outcome = run_setting(setting)
         assert outcome.counters["probes"] == np.maximum(2 * tasks, 3).sum()
         assert (outcome.finish_ns > 0).all()
+
+
+@pytest.mark.parametrize("isa", [2.0, 2.03])
+def test_no_schedule_depends_on_the_weight_of_an_instruction_set(
+    isa: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 2.03 in the paper's Table II, 2.0 in its authors' simulator: the greatest weight of all in both.
+    by_default = digest(run_setting(contended("phoenix-released", load_gate=0)))
+    monkeypatch.setitem(phoenix.WEIGHTS, "isa", isa)
+    assert digest(run_setting(contended("phoenix-released", load_gate=0))) == by_default
 
 
 def test_weights_are_exact() -> None:

@@ -95,9 +95,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ran: list[str] = []
     execute = batch.execute
 
-    def counting(plan: Any, index: int, seed: int, *rest: Any) -> Any:
-        ran.append(f"{plan.schedulers[0].name} {seed}")
-        return execute(plan, index, seed, *rest)
+    def counting(plan: Any, *rest: Any) -> Any:
+        ran.append(f"{plan.schedulers[0].name} {plan.seed}")
+        return execute(plan, *rest)
 
     monkeypatch.setattr(batch, "execute", counting)
     return ran

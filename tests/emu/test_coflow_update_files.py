@@ -121,7 +121,7 @@ def plan_of(**given: Any) -> Plan:
 def test_the_key_makes_updates(tmp_path: Path) -> None:
     path = file_of(tmp_path, "11,1,deregister,,,", "1,0,restart,sender,0,")
     plan = plan_of(scheduler="philae,fifo", fabric_updates=path, parameters={"rates": "greedy"})
-    updates = plan.setting(0, 1).updates
+    updates = plan.setting(0).updates
     assert updates is not None
     assert updates.coflow.tolist() == [0, 1]
     assert [i["name"] for i in plan.inputs if i["what"] == "updates file"] == [str(path)]
@@ -134,9 +134,9 @@ def test_the_key_makes_updates(tmp_path: Path) -> None:
     [
         (
             "aalo,saath",
-            "fabric_updates: saath does not heed updates of coflows; those that do are fifo (rates=greedy),",
+            "fabric_updates: saath does not take updates of coflows; those that do are fifo (rates=greedy),",
         ),
-        ("fifo", "fabric_updates: fifo heeds updates of coflows with rates=greedy alone"),
+        ("fifo", "fabric_updates: fifo takes updates of coflows with rates=greedy alone"),
     ],
 )
 def test_who_does_not_heed_updates_is_refused(tmp_path: Path, scheduler: str, what: str) -> None:

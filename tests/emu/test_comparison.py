@@ -126,7 +126,9 @@ def test_the_table_as_printed() -> None:
 
 def test_several_seeds_are_printed_with_intervals(two: dict[str, list[Result]]) -> None:
     text = Comparison(two, "", {}).to_text()
-    assert text.startswith("w on 10 nodes, seeds 1 to 2, means ± 95 %")
+    assert text.startswith(
+        "w on 10 nodes, seeds 1 to 2 (scheduler's draws; the workload is the same), means ± 95 %"
+    )
     assert re.search(r"other .*1\.00±6\.4×", text)
 
 

@@ -232,7 +232,7 @@ def test_what_is_written_reads_back_the_same(tmp_path: Path) -> None:
         "output.tasks": "true",
     }
     config = resolve([{name: Given(value, Place(name)) for name, value in given.items()}])
-    text = write_config(config.values, {"eagle": {"slack": 4.0}, "mine.py:A": {"x": 1}}, {"jobs": "5"})
+    text = write_config(config.values, {"eagle": {"slack": 4.0}, "mine.py:A": {"x": 1}}, {"jobs": "5"}, {})
     again = resolve([layer_from_file(toml(tmp_path, text))])
     assert again.values == config.values
     assert [(n, g.value) for n, g in again.parameters] == [("eagle.slack", 4.0), ("mine.py:A.x", 1)]

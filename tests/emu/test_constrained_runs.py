@@ -64,12 +64,12 @@ def test_such_jobs_are_dropped_and_counted_where_that_is_asked_for(folder: Path,
     assert ended.code == 0
     assert json.loads(ended.out)["jobs"]["all"]["count"] == 3
     assert "1 of 4 jobs dropped, whose hard constraints two of 8 nodes cannot meet" in ended.err
-    assert "2 jobs have constraints, which random cannot heed" in ended.err
+    assert "2 jobs have constraints, which random ignores" in ended.err
     notes = json.loads(Path("r/manifest.json").read_text())["notes"]
     assert any("1 of 4 jobs dropped" in note for note in notes)
 
 
-def test_a_scheduler_that_heeds_them_runs_tasks_where_they_may_run(folder: Path, emu: Cli) -> None:
+def test_a_scheduler_that_respects_them_runs_tasks_where_they_may_run(folder: Path, emu: Cli) -> None:
     import pyarrow.parquet as pq
 
     options = ("--infeasible", "drop", "--set", "output.tasks=true")
@@ -84,7 +84,7 @@ def test_a_scheduler_that_heeds_them_runs_tasks_where_they_may_run(folder: Path,
     assert len(of_large) == 3
     assert (cores[of_large] == 16).all()
     ended = emu(*RUN[:2], "sparrow", *RUN[3:9], "s", *options)
-    assert "which sparrow cannot heed: tasks run on any node; heeded by sparrow-c" in ended.err
+    assert "which sparrow ignores: tasks run on any node; sparrow-c respects them" in ended.err
 
 
 def test_nodes_run_tasks_by_their_speed_where_that_is_asked_for(folder: Path, emu: Cli) -> None:

@@ -139,7 +139,7 @@ def test_settings_carry_the_configuration(workload: JobWorkload) -> None:
         "estimates.size=0.5",
     )
     plan = plan_of(workload, *sets, seed=7, seeds=3)
-    setting = plan.setting(0, 8)
+    setting = plan.of_seed(8).setting(0)
     assert (setting.network.delay_s, setting.network.spread_s, setting.network.cross_rack_delay_s) == (
         0.001,
         0.002,

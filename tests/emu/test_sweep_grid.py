@@ -128,7 +128,7 @@ def emu_run(config: Path) -> Any:
     from emu.emulation import execute
     from emu.plan import prepare
 
-    return execute(prepare(resolve([layer_from_file(config)])), 0, 2)
+    return execute(prepare(resolve([layer_from_file(config)])), 0)
 
 
 def read_jobs(folder: Path) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workloads.generators.arrivals import Arrivals
 from workloads.generators.clustered import ClusteredTrace, JobCluster, generate
+from workloads.generators.draws import DEFAULT_SEED
 from workloads.generators.yahoo import YAHOO
 from workloads.jobs import JobWorkload
 from workloads.known import known_trace
@@ -44,7 +45,7 @@ CLOUDERA_C = ClusteredTrace(
 def cloudera_c(
     *,
     jobs: int = 21_030,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     load: float = 0.9,
     nodes: int = 15000,
     arrivals: str = "poisson",

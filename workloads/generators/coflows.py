@@ -36,7 +36,7 @@ from workloads.apportion import apportion
 from workloads.coflows import MAX_PORTS, CoflowWorkload, make_coflow_workload
 from workloads.errors import InputError
 from workloads.generators.arrivals import Arrivals
-from workloads.generators.draws import check_positive, check_whole, generator, offered_load
+from workloads.generators.draws import DEFAULT_SEED, check_positive, check_whole, generator, offered_load
 from workloads.groups import first_rows, rows_of_groups
 from workloads.jobs import Float64Array, Int64Array
 
@@ -128,7 +128,7 @@ class _Coflows(NamedTuple):
 def synthetic_coflows(
     *,
     coflows: int = 526,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     ports: int = 150,
     load: float = 0.55,
     port_speed_bps: float = 1e9,

@@ -10,6 +10,8 @@ import numpy as np
 from workloads.errors import InputError
 
 MAX_JOBS = 10_000_000
+DEFAULT_SEED = 1
+"""Of all that is drawn of a workload where no seed is given: that of an emulation, too."""
 
 
 def generator(seed: int) -> np.random.Generator:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workloads.generators.arrivals import Arrivals
 from workloads.generators.clustered import ClassShape, ClusteredTrace, JobCluster, generate
+from workloads.generators.draws import DEFAULT_SEED
 from workloads.jobs import JobWorkload
 from workloads.known import known_trace
 
@@ -55,7 +56,7 @@ FACEBOOK = ClusteredTrace(
 def facebook(
     *,
     jobs: int = 50_000,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     load: float = 0.9,
     nodes: int = 15000,
     arrivals: str = "poisson",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from workloads.generators.draws import DEFAULT_SEED
 from workloads.generators.synthetic import synthetic
 from workloads.jobs import JobWorkload
 
@@ -14,7 +15,7 @@ from workloads.jobs import JobWorkload
 def poisson(
     *,
     jobs: int = 100_000,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     load: float = 0.7,
     nodes: int = 100,
     slots: int = 1,

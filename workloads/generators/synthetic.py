@@ -14,6 +14,7 @@ import numpy as np
 from workloads.errors import InputError
 from workloads.generators.arrivals import Arrivals
 from workloads.generators.draws import (
+    DEFAULT_SEED,
     check_load,
     check_positive,
     check_share,
@@ -92,7 +93,7 @@ class Service:
 def synthetic(
     *,
     jobs: int = 100_000,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     load: float = 0.7,
     nodes: int = 100,
     slots: int = 1,

@@ -39,7 +39,7 @@ import numpy as np
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.errors import InputError
 from workloads.generators.arrivals import Arrivals
-from workloads.generators.draws import MAX_JOBS, check_positive, check_whole, generator
+from workloads.generators.draws import DEFAULT_SEED, MAX_JOBS, check_positive, check_whole, generator
 from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array
 from workloads.precedence import check_edges
@@ -85,7 +85,7 @@ def read_tpch(
     executors: int = 50,
     durations: Literal["sampled", "recorded"] = "sampled",
     demands: bool = False,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> DagWorkload:

@@ -1,4 +1,4 @@
-"""Workloads made from workloads: another load, a part, copies, several as one, constraints, skew.
+"""Workloads made from workloads: another load, a part, copies, resampled, several as one, constraints, skew.
 
 Each function takes a workload of jobs, DAGs or coflows and returns one of the same kind, with a line in its
 metadata that says what was done (see `workloads.transform.history`). `TRANSFORMATIONS` holds them by name.
@@ -11,6 +11,7 @@ from workloads.transform.load import at_load, busy_slots, scale
 from workloads.transform.many import merge, replicate, split
 from workloads.transform.part import sample, time_slice, truncate
 from workloads.transform.registry import TRANSFORMATIONS, Option, Transformation, redo
+from workloads.transform.resample import resample
 
 __all__ = [
     "TRANSFORMATIONS",
@@ -26,6 +27,7 @@ __all__ = [
     "merge",
     "redo",
     "replicate",
+    "resample",
     "sample",
     "scale",
     "skew",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from workloads.arrow import column
 from workloads.coflows import CoflowWorkload
 from workloads.errors import InputError
-from workloads.generators.draws import check_positive, check_whole, generator
+from workloads.generators.draws import DEFAULT_SEED, check_positive, check_whole, generator
 from workloads.groups import first_rows
 from workloads.jobs import Float64Array, Int64Array
 from workloads.transform.families import Workload, family, set_column, take, with_tables
@@ -77,7 +77,7 @@ def skew(
     cv_median: float = CV_MEDIAN,
     cv_p90: float = CV_P90,
     of: str = "senders",
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
 ) -> CoflowWorkload:
     """Return the coflows with what each receiver gets divided anew, and unequally, among those that send to it.
 

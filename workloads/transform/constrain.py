@@ -22,7 +22,7 @@ from workloads.constraints import (
 from workloads.dags import DagWorkload, JobsOrDags
 from workloads.errors import InputError
 from workloads.generators.constraints import Model, draw, expected, find_model, sets_of_bits
-from workloads.generators.draws import generator
+from workloads.generators.draws import DEFAULT_SEED, generator
 from workloads.hints import did_you_mean
 from workloads.jobs import JobWorkload
 from workloads.transform.history import history, parse_step, recorded
@@ -59,7 +59,7 @@ def constrain(
     jobs: str | None = None,
     soft: str | None = None,
     price: float = PRICE,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
 ) -> JobsOrDags:
     """Return the workload with constraints drawn for its jobs, in place of those it has.
 
@@ -84,10 +84,12 @@ def constrain(
     Raises
     ------
     InputError
-        An option that is out of range, or short jobs of a workload without a cut-off.
+        An option that is out of range, a price where nothing is soft, or short jobs of a workload without a cut-off.
     """
     if isinstance(workload, CoflowWorkload):
         raise InputError(f"{workload.name} has coflows; constraints are of jobs")
+    if price != PRICE and not soft:
+        raise InputError("goes with soft attributes, and there are none", field="price")
     of = find_model(model)
     together = of.combined if combined is None else combined
     which = of.jobs if jobs is None else jobs

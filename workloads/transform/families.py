@@ -95,16 +95,23 @@ def row_counts(workload: Workload, part: str) -> Int64Array:
     return counts
 
 
-def take(workload: W, places: Int64Array) -> W:
-    """Return a workload of the arrivals at these places, in this order, with all that belongs to them."""
+def take(workload: W, places: Int64Array, ids: Int64Array | None = None) -> W:
+    """Return a workload of the arrivals at these places, in this order, with all that belongs to them.
+
+    `ids`, one for each place, take the place of theirs; a place can only be there twice with them.
+    """
     of = family(workload)
-    parts = {
-        part: _take_rows(getattr(workload, part), rows_of_groups(row_counts(workload, part), places))
-        for part in of.parts
-    }
+    tables = {of.name: _take_rows(heads(workload), places)}
+    for part in of.parts:
+        tables[part] = _take_rows(getattr(workload, part), rows_of_groups(row_counts(workload, part), places))
+    if ids is not None:
+        for part in of.parts:
+            owners = np.repeat(ids, row_counts(workload, part)[places])
+            tables[part] = set_column(tables[part], of.key, owners)
+        tables[of.name] = set_column(tables[of.name], of.key, ids)
     if not isinstance(workload, CoflowWorkload):
-        parts |= tidied(workload.constraint_sets, parts["job_constraints"])
-    return with_tables(workload, **{of.name: _take_rows(heads(workload), places)}, **parts)
+        tables |= tidied(workload.constraint_sets, tables["job_constraints"])
+    return with_tables(workload, **tables)
 
 
 def arriving_at(workload: W, times_s: Float64Array) -> W:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from workloads.arrow import column, optional_column
 from workloads.coflows import MAX_PORTS, CoflowWorkload
 from workloads.errors import InputError
-from workloads.generators.draws import check_whole, generator
+from workloads.generators.draws import DEFAULT_SEED, check_whole, generator
 from workloads.jobs import Float64Array
 from workloads.transform.families import (
     JobsOrDags,
@@ -35,7 +35,7 @@ NO_TENANT = "none"
 _PORT_SPEEDS = ("ingress_bytes_per_s", "egress_bytes_per_s")
 
 
-def replicate(workload: W, copies: int, jitter_s: float | None = None, seed: int = 0) -> W:
+def replicate(workload: W, copies: int, jitter_s: float | None = None, seed: int = DEFAULT_SEED) -> W:
     """Return a workload for `copies` times as many nodes, with the same load on each: so many copies of it.
 
     The first copy arrives as the original does, the others up to half of `jitter_s` earlier or later, each

@@ -13,7 +13,7 @@ from workloads.arrow import column
 from workloads.coflows import CoflowWorkload
 from workloads.dags import DagWorkload
 from workloads.errors import InputError
-from workloads.generators.draws import check_whole, generator
+from workloads.generators.draws import DEFAULT_SEED, check_whole, generator
 from workloads.jobs import Float64Array, Int64Array
 from workloads.transform.families import (
     JobsOrDags,
@@ -71,7 +71,7 @@ def time_slice(workload: W, start_s: float = 0.0, end_s: float | None = None, re
     return recorded(made, "slice", options, f"{end - first:,} of {len(times_s):,} {name}")
 
 
-def sample(workload: W, share: float | None = None, count: int | None = None, seed: int = 0) -> W:
+def sample(workload: W, share: float | None = None, count: int | None = None, seed: int = DEFAULT_SEED) -> W:
     """Return a random part of the jobs or coflows that keeps their mix; their times stay.
 
     Drawn without replacement from strata: short and long, and in each by powers of two of the number of tasks

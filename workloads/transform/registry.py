@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workloads.errors import InputError
+from workloads.generators.draws import DEFAULT_SEED
 from workloads.hints import did_you_mean
 from workloads.transform.coflows import CV_MEDIAN, CV_P90, keep_coflows, skew
 from workloads.transform.constrain import PRICE, constrain
@@ -15,6 +16,7 @@ from workloads.transform.history import parse_step
 from workloads.transform.load import scale
 from workloads.transform.many import merge, replicate, split
 from workloads.transform.part import sample, time_slice, truncate
+from workloads.transform.resample import resample
 from workloads.units import parse_bandwidth, parse_duration, parse_share
 
 
@@ -170,7 +172,7 @@ _KINDS: dict[str, Callable[[str, str], Any]] = {
     "whole": _whole,
 }
 
-_SEED = Option("seed", "whole", "seed of what is drawn", default="0")
+_SEED = Option("seed", "whole", "seed of what is drawn", default=str(DEFAULT_SEED))
 
 TRANSFORMATIONS: dict[str, Transformation] = {
     "scale": Transformation(
@@ -214,6 +216,11 @@ TRANSFORMATIONS: dict[str, Transformation] = {
             ),
             _SEED,
         ),
+    ),
+    "resample": Transformation(
+        resample,
+        "draw blocks of its time with replacement, until its span is filled",
+        (Option("block_s", "duration", "length of a block, such as '1 h'", required=True), _SEED),
     ),
     "merge": Transformation(
         merge,

@@ -16,7 +16,7 @@ The kernel hands the decision out to Python, tells the agents what has changed, 
 the coordinator was told and reckons with; sizes only if its attribute `clairvoyant` is true.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ from actors.fabric.coordinator import (
     hear_of_end,
     is_due,
     make_agenda,
+    note_decision,
     register,
     tell_greedy,
     want_decision,
@@ -40,18 +41,19 @@ from actors.fabric.messages import FLOW_DONE, SET_RATE
 from actors.fabric.ports import change_rate
 from actors.fabric.queues import next_tick
 from actors.fabric.ranking import Ranking, make_ranking
-from actors.fabric.world import N_DECISIONS, N_FINISHED, N_RATES, N_SCHEDULES, build_world
+from actors.fabric.world import N_FINISHED, N_RATES, N_REFILLS, N_SCHEDULES, build_world
 from actors.kernel.compiled import compiled, direct, entry
-from actors.kernel.cost import take
+from actors.kernel.cost import known_cost, take
 from actors.kernel.queue import ARRIVAL, NONE, PYTHON, RUNNING, send
 from actors.kernel.world import NEVER
 from actors.schedulers.own_host import OwnHost
-from actors.schedulers.policy import Scheduler
+from actors.schedulers.own_parameters import described
+from actors.schedulers.policy import Parameter, Scheduler
 from workloads.errors import InputError
 from workloads.groups import rows_of_groups
-from workloads.units import parse_duration
 
 NS = 1_000_000_000
+INTERVAL, LEAST_INTERVAL_S = "interval_s", 1e-6
 COUNTED_S = 0.008  # the interval by which decisions at events are counted
 _NO_AGENT_REPORTS = np.int64(0)
 _SLACK = 1e-9  # of a port's speed, for what adding up rates rounds
@@ -126,7 +128,8 @@ def on_flow_done(w, p, t, flow, ended):
 def give_away(w, p, t):
     """What flows have left goes to the next in order."""
     fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
-    tell_greedy(w, p.matching, t, np.int64(0))
+    w.counts[N_REFILLS] += 1
+    tell_greedy(w, p.matching, t)
 
 
 @compiled
@@ -153,7 +156,8 @@ def apply_order(w, p, t, count):
     holds = t + w.network.delay_ns
     serve_in_order(w.fabric, p.ranking, p.matching, holds, p.groups, count)
     fill_ports(w.fabric, p.ranking, p.matching, holds)
-    tell_greedy(w, p.matching, t, count)
+    note_decision(w, count)
+    tell_greedy(w, p.matching, t)
     if p.interval > 0 and count > 0:
         want(w, p, t + 1)
 
@@ -168,10 +172,10 @@ def apply_rates(w, p, t, count):
             if p.wanted[flow] != p.rate[flow]:
                 p.changed[changes] = flow
                 changes += 1
-    w.counts[N_DECISIONS] += 1
+    note_decision(w, count)
     agents = count_told(w, p.changed, changes)
-    charge(w, w.prices.coflow * count + w.prices.flow * changes + w.prices.schedule * agents)
-    holds += w.cost.handler.spent[0]
+    charge(w, w.prices.flow * changes + w.prices.schedule * agents)
+    holds += known_cost(w)
     for k in range(changes):
         flow = p.changed[k]
         coflow, rate = w.fabric.flows.coflow[flow], p.wanted[flow]
@@ -214,21 +218,18 @@ def advance(w, p, until, most):
 def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
     """A scheduler of a user's object or class that has `order(coflows, now_s)` or `rates(coflows, flows, now_s)`.
 
-    A class is made anew for each emulation, without arguments; an object is copied. A method `start(num_ports,
-    seed)`, if there is one, is called first.
+    A class is made anew for each emulation, with its parameters (`actors.schedulers.own_parameters`), among them its
+    `interval_s`; an object is copied. A method `start(num_ports, seed)`, if there is one, is called first.
 
     Raises:
-        InputError: its `interval_s` is no duration.
+        InputError: its `interval_s` is no duration, or an argument has no default.
     """
-    kind = own if isinstance(own, type) else type(own)
-    name = name or getattr(own, "name", None) or kind.__name__
-    interval = getattr(own, "interval_s", None)
-    interval_s = 0.0 if interval is None else parse_duration(interval, f"interval_s of scheduler {name}")
-    if interval is not None and interval_s < 1e-6:
-        raise InputError(f"scheduler {name}: interval_s is {interval!r}; the least is 1 us")
+    face = described(own, name)
+    face["parameters"] = _with_interval(face["parameters"], own, face["name"])
     rated = callable(getattr(own, "rates", None))
 
     def build(setting: Any) -> Any:
+        interval_s = setting.parameters.get(INTERVAL) or 0.0
         sends = setting.num_tasks if rated else None
         world = build_world(setting, interval_s=interval_s or COUNTED_S, most_sends=sends)
         fabric, coflows = world.fabric, world.work.size
@@ -247,16 +248,26 @@ def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
         )
 
     return Scheduler(
-        name=name,
-        title=(kind.__doc__ or "a user's coordinator of coflows").strip().splitlines()[0],
+        **face,
+        title=face["about"].partition("\n")[0] or "a user's coordinator of coflows",
         paper="-",
-        parameters=(),
         build=build,
         advance=advance,
         family="coflows",
-        host=lambda setting: Host(own, name, setting.cluster.num_nodes, setting.seed),
+        host=lambda setting: Host(own, setting),
         remade=(wrap_own_coflows, (own, name)),
     )
+
+
+def _with_interval(parameters: tuple[Parameter, ...], own: Any, scheduler: str) -> tuple[Parameter, ...]:
+    """The parameters of a user's class or object, `interval_s` among them as the duration that it is, if it has one."""
+    if not hasattr(own, INTERVAL):
+        return parameters
+    meaning = "time between two times that it is asked"
+    read = Parameter(INTERVAL, None, "duration", meaning, low=LEAST_INTERVAL_S)
+    value = getattr(own, INTERVAL)
+    read = read if value is None else replace(read, default=read.parse(value, scheduler))
+    return (*(p for p in parameters if p.name != INTERVAL), read)
 
 
 class Host(OwnHost):

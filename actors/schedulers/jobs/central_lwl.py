@@ -10,7 +10,7 @@ authors of Eagle.
 **Deviations from the paper.** None known; the authors' simulator binds late (a placement takes the job's next
 task when its turn comes): `late_binding=true`.
 
-`central-c` heeds constraints: a task goes to the node with the least work left of those that its job may use.
+`central-c` is constraint-aware: a task goes to the node with the least work left of those that its job may use.
 """
 
 from typing import NamedTuple
@@ -34,7 +34,7 @@ from actors.schedulers.jobs.least_work import (
     replace,
     send_assigned,
 )
-from actors.schedulers.policy import Parameter, Scheduler, heeding
+from actors.schedulers.policy import Parameter, Scheduler, constraint_aware
 
 
 class State(NamedTuple):
@@ -111,4 +111,4 @@ CENTRAL_LWL = Scheduler(
     hybrid=True,
 )
 
-CENTRAL_C = heeding(CENTRAL_LWL, "central-c")
+CENTRAL_C = constraint_aware(CENTRAL_LWL, "central-c")

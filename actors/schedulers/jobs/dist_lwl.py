@@ -43,7 +43,7 @@ from actors.kernel.queue import (
 )
 from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules
 from actors.nodes.failing import is_void
-from actors.nodes.reporting import change_load, is_of_now, node_of, reporter
+from actors.nodes.reporting import change_load, is_newest, is_of_now, node_of, reporter
 from actors.nodes.worker import node_event
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
@@ -70,6 +70,7 @@ class State(NamedTuple):
     long: Placer  # the same ledger, for the nodes that long jobs may use
     load: np.ndarray  # [N] a node's own estimated work, waiting or running, ns
     to_report: np.ndarray  # [N] bool: the load has changed since the node's last heartbeat
+    newest: np.ndarray  # [N] number of the newest report that the schedulers have
     jitter: int  # steps of random time
     jitter_step: int  # ns
     heartbeat: int  # ns
@@ -97,8 +98,8 @@ def on_heartbeat(w, p, t, node):
 @inlined
 def on_report(w, p, who, work, started, running):
     """The schedulers have a report: it is their view of the node until the next one, or until the node is down."""
-    if is_of_now(w, who):
-        view, node = p.short.ledger, node_of(who)
+    view, node = p.short.ledger, node_of(who)
+    if is_of_now(w, who) and is_newest(w, p.newest, node):
         view.work[node], view.started[node], view.running[node] = work, started, running
 
 
@@ -207,6 +208,7 @@ def build(setting):
         short._replace(first=setting.cluster.partition(setting.long_partition)),
         load=np.zeros(nodes, np.int64),
         to_report=np.zeros(nodes, np.bool_),
+        newest=np.full(nodes, NONE),
         jitter=round(p["jitter_s"] * NS) // step,
         jitter_step=step,
         heartbeat=round(p["heartbeat_s"] * NS),
@@ -223,7 +225,15 @@ DIST_LWL = Scheduler(
         LATE_BINDING,
         Parameter("heartbeat_s", 8.0, "duration", "time between two reports of the nodes", 1e-3, 1e6),
         Parameter("jitter_s", 8.0, "duration", "the most random time added to a node's wait", 0, 1e6),
-        Parameter("jitter_step_s", 1.0, "duration", "the random time is a multiple of this", 1e-9, 1e6),
+        Parameter(
+            "jitter_step_s",
+            1.0,
+            "duration",
+            "the random time is a multiple of this",
+            1e-9,
+            1e6,
+            needs=("jitter_s",),
+        ),
         SHORTEST_FIRST,
         SLACK,
         Parameter(

@@ -48,6 +48,7 @@ from actors.schedulers.jobs.least_work import (
     send_assigned,
 )
 from actors.schedulers.own_host import OwnHost
+from actors.schedulers.own_parameters import described
 from actors.schedulers.policy import Scheduler
 from workloads.errors import InputError
 
@@ -153,24 +154,24 @@ def build(setting):
 def wrap_own(own: Any, name: str | None = None) -> Scheduler:
     """A scheduler of a user's object or class that has `place(job, nodes) -> node ids`.
 
-    A class is made anew for each emulation, without arguments; an object is copied. A method `start(num_nodes,
-    seed)`, if there is one, is called first.
+    A class is made anew for each emulation, with its parameters (`actors.schedulers.own_parameters`); an object is
+    copied. A method `start(num_nodes, seed)`, if there is one, is called first.
 
     Raises:
-        InputError: there is no such method.
+        InputError: there is no such method, or an argument without a default.
     """
-    kind = own if isinstance(own, type) else type(own)
-    name = name or getattr(own, "name", None) or kind.__name__
     if not callable(getattr(own, "place", None)):
-        raise InputError(f"scheduler {name}: it has no method place(self, job, nodes) that returns node ids")
+        kind = own if isinstance(own, type) else type(own)
+        told = f"scheduler {name or kind.__name__}: it has no method place(self, job, nodes) that returns node ids"
+        raise InputError(told)
+    face = described(own, name)
     return Scheduler(
-        name=name,
-        title=(kind.__doc__ or "a user's central scheduler").strip().splitlines()[0],
+        **face,
+        title=face["about"].partition("\n")[0] or "a user's central scheduler",
         paper="-",
-        parameters=(),
         build=build,
         advance=advance,
-        host=lambda setting: Host(own, name, setting.cluster.num_nodes, setting.seed),
+        host=lambda setting: Host(own, setting),
         remade=(wrap_own, (own, name)),
     )
 

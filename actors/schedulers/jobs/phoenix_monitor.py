@@ -29,7 +29,7 @@ from actors.nodes.demand import (
     unpack_reporter,
     unpack_resource,
 )
-from actors.nodes.reporting import is_of_now, node_of
+from actors.nodes.reporting import is_newest, is_of_now, node_of, number_of
 from actors.setting import Setting
 from clusters.matching import relaxing_steps, satisfies
 from clusters.schema import find_attribute
@@ -58,6 +58,10 @@ class Monitor(NamedTuple):
     busy: np.ndarray  # [N] busy slots
     slots: np.ndarray  # [N]
     told: np.ndarray  # [N, R] of a resource, packed; where reports come one by one
+    newest: np.ndarray  # [N] number of the newest message of a report
+    newest_of: (
+        np.ndarray
+    )  # [N, R] number of the newest one that told of a resource: a report may take several
     demand: np.ndarray  # [R] entries on all nodes
     pressure: np.ndarray  # [R] their scarcity
     announced: np.ndarray  # [R] the CRV that all have been told, in UNIT; 0 up to the threshold
@@ -81,6 +85,8 @@ def make_monitor(slots: np.ndarray, resources: int, **settings: Any) -> Monitor:
         busy=np.zeros(nodes, np.int64),
         slots=slots.astype(np.int64),
         told=nothing_told(nodes, resources),
+        newest=np.full(nodes, NONE),
+        newest_of=np.zeros((nodes, resources), np.int64),
         demand=vector,
         pressure=vector.copy(),
         announced=vector.copy(),
@@ -97,10 +103,14 @@ def on_report(w, m, t, packed, wait, first, second):
     if not is_of_now(w, who):
         return
     node = node_of(who)
-    note_load(m, node, wait, busy)
+    if is_newest(w, m.newest, node):
+        note_load(m, node, wait, busy)
     for told in (first, second):
         if told != NONE:
-            book(m, node, told)
+            r, _, _ = unpack_resource(told)
+            if number_of(w) >= m.newest_of[node, r]:
+                m.newest_of[node, r] = number_of(w)
+                book(m, node, told)
     expect_table(w, m, t)
 
 

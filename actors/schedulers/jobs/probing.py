@@ -15,7 +15,7 @@ from actors.kernel.eligible import (
     with_level,
 )
 from actors.kernel.queue import PROBE, send
-from actors.kernel.random import PROBES, below, random_bits
+from actors.kernel.random import DRAW_ORDER, PROBES, below, random_bits
 from actors.kernel.world import N_PROBES, NONE
 from actors.schedulers.jobs.spreading import NODE_0, settle_rack
 
@@ -84,6 +84,15 @@ def draw_places(w, probing, job, count, n):
         nodes[i] = node
     for i in range(in_turn, count):
         probing.marked[nodes[i]] = False
+
+
+@inlined
+def shuffle_nodes(w, probing, job, count):
+    """Put the `count` nodes that were drawn for the job in random order, which the draws are not in."""
+    nodes = probing.nodes
+    for i in range(count - 1, 0, -1):
+        j = below(random_bits(w.seed, DRAW_ORDER, job, i), i + 1)
+        nodes[i], nodes[j] = nodes[j], nodes[i]
 
 
 @inlined

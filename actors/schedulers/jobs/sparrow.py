@@ -16,7 +16,7 @@ the tasks on the least loaded of the probed nodes, `sampling="per-task"` each ta
 here every node is probed in turn, and the rest at random. The authors of Eagle simulate Sparrow with draws with
 replacement: `replacement=true`.
 
-`sparrow-c` heeds constraints: it probes nodes that a job may use (section 4.1). Tasks that must be spread are handed
+`sparrow-c` is constraint-aware: it probes nodes that a job may use (section 4.1). Tasks that must be spread are handed
 out to nodes that may run them; a probe at another node is answered by none, and one goes elsewhere in its place.
 
 References: doi 10.1145/2517349.2522716
@@ -61,7 +61,7 @@ from actors.schedulers.jobs.probing import (
 )
 from actors.schedulers.jobs.sampling import Sampling, answer_length, ask_lengths, make_sampling, on_length
 from actors.schedulers.jobs.spreading import settle_rack
-from actors.schedulers.policy import Parameter, Scheduler, heeding
+from actors.schedulers.policy import ALL_ALIKE, Parameter, Scheduler, constraint_aware
 
 
 class State(NamedTuple):
@@ -165,6 +165,7 @@ SPARROW = Scheduler(
     ),
     build=build,
     advance=advance,
+    ignores=ALL_ALIKE,
 )
 
-SPARROW_C = heeding(SPARROW, "sparrow-c")
+SPARROW_C = constraint_aware(SPARROW, "sparrow-c")

@@ -58,7 +58,7 @@ from actors.kernel.queue import (
 )
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules
 from actors.nodes.bounded import BoundedQueues, on_bounded_heartbeat, on_bounded_node
-from actors.nodes.reporting import is_of_now, node_of
+from actors.nodes.reporting import is_newest, is_of_now, node_of
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
 from actors.schedulers.jobs.least_work import CHOICE, sink_better, swap
@@ -291,8 +291,9 @@ def advance(w, p, until, most):
         elif kind == DONE:
             on_done(w, job, message.c[0], message.d[0])
         elif kind == LOAD_REPORT:
-            if is_of_now(w, message.a[0]):
-                note_node(p.known, node_of(message.a[0]), message.b[0], message.c[0], message.d[0])
+            node = node_of(message.a[0])
+            if is_of_now(w, message.a[0]) and is_newest(w, p.known.newest, node):
+                note_node(p.known, node, message.b[0], message.c[0], message.d[0])
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, job)
         elif kind == REJECTED:
@@ -355,14 +356,17 @@ YACC_D = Scheduler(
         Parameter(
             "bound", LENGTH, "choice", "queues are bounded by tasks or by estimated work", choices=BOUNDS
         ),
-        Parameter("queue_limit", 5, "int", "tasks that may wait for a slot, with bound=length", 0, 1_000_000),
+        Parameter(
+            "queue_limit", 5, "int", "tasks that may wait for a slot", 0, 1_000_000, needs=("bound=length",)
+        ),
         Parameter(
             "queue_wait_s",
             60.0,
             "duration",
-            "work for a slot beyond which none is taken, with bound=wait",
+            "work for a slot beyond which none is taken",
             0,
             1e6,
+            needs=("bound=wait",),
         ),
         Parameter("tries", 3, "int", "returns after which a task waits at its scheduler", 0, 1000),
         Parameter(
@@ -373,7 +377,15 @@ YACC_D = Scheduler(
             " that with the fewest tasks left",
             choices=ORDERS,
         ),
-        Parameter("slack", 5.0, "float", "a task is passed by at most this many times its estimate", 0, 1e6),
+        Parameter(
+            "slack",
+            5.0,
+            "float",
+            "a task is passed by at most this many times its estimate",
+            0,
+            1e6,
+            needs=(f"order={'|'.join(order for order in ORDERS if order != FIFO)}",),
+        ),
         Parameter("rebalance", True, "bool", "nodes give back at heartbeats what waits too far behind"),
         Parameter(
             "rebalance_s",
@@ -382,6 +394,7 @@ YACC_D = Scheduler(
             "work in front, above the nodes' mean, from which that is so",
             0,
             1e6,
+            needs=("rebalance",),
         ),
     ),
     build=build,

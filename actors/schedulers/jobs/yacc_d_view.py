@@ -36,6 +36,7 @@ class View(NamedTuple):
     """Nodes as the schedulers see them."""
 
     nodes: np.recarray  # [N] REPORTED
+    newest: np.ndarray  # [N] number of the newest report
     open: np.ndarray  # [N] the nodes with room: the first `totals.open`
     totals: np.recarray  # [1] TOTALS
     sent: np.recarray  # [schedulers · N] SENT
@@ -54,7 +55,8 @@ def make_view(slots: np.ndarray, empty_room: np.ndarray, by_work: bool, schedule
     totals, listed = records(TOTALS, 1), np.zeros(slots.size, np.int64)
     totals.open[0], listed[: with_room.size] = with_room.size, with_room
     sent = records(SENT, schedulers * slots.size)
-    return View(nodes, listed, totals, sent, slots, int(slots.sum()), empty_room, int(by_work))
+    newest = np.full(slots.size, NONE)
+    return View(nodes, newest, listed, totals, sent, slots, int(slots.sum()), empty_room, int(by_work))
 
 
 @compiled

@@ -10,6 +10,7 @@ from coflow_emulations import COSTS, TASKS, coflows, setting_of
 from emulations import digest, run_setting
 
 from actors.hosting.windows import emulate_here
+from actors.schedulers.registry import find_scheduler
 from actors.setting import Setting
 from examples.smallest_coflow import EqualShares, LeastSent
 from workloads.errors import InputError
@@ -160,5 +161,42 @@ def test_an_interval_that_is_none_is_named() -> None:
     class Hasty(LastComes):
         interval_s = "1 parsec"
 
-    with pytest.raises(InputError, match="interval_s of scheduler Hasty"):
+    with pytest.raises(InputError, match="interval_s of Hasty"):
         own(Hasty)
+
+
+class ByWhatItSees:
+    """The smallest coflow first if it may see sizes, else the last to come; asked now and then if it wants."""
+
+    clairvoyant = False
+    interval_s: Any = None
+
+    def __init__(self, last: bool = True):
+        self.last = last
+
+    def order(self, coflows: Any, now_s: float) -> Any:
+        if self.clairvoyant:
+            return np.argsort(coflows.size_bytes, kind="stable")
+        return np.argsort(-coflows.arrival_s if self.last else coflows.arrival_s, kind="stable")
+
+
+def test_its_parameters_are_keywords_attributes_and_the_interval() -> None:
+    found = find_scheduler(ByWhatItSees)
+    assert {p.name: p.kind for p in found.parameters} == {
+        "clairvoyant": "bool",
+        "last": "bool",
+        "interval_s": "duration",
+    }
+    last, sees, first = (
+        ccts(own(ByWhatItSees, **given)) for given in ({}, {"clairvoyant": "true"}, {"last": False})
+    )
+    assert (last, sees) == (ccts(own(LastComes)), ccts(own(Smallest)))
+    assert len({tuple(last), tuple(sees), tuple(first)}) == 3
+    asked = [
+        run_setting(own(ByWhatItSees, **given)).counters["decisions"]
+        for given in ({}, {"interval_s": "0.1 s"})
+    ]
+    assert asked[1] > asked[0]
+    with pytest.raises(InputError, match="parameter interval_s of ByWhatItSees: 1 ns is too little"):
+        own(ByWhatItSees, interval_s="1 ns")
+    assert ccts(own(ByWhatItSees(last=False))) == first

@@ -1,0 +1,135 @@
+"""Phoenix: where the probes of a job go that asks for a contended resource, and what it does without.
+
+In the examples worked out by hand a message takes 1 s, as in test_phoenix.py. How long nodes expect a task to wait is
+in test_queueing_estimates.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from emulations import constrained, digest, log_of, outages, run_setting, setting_of
+from hard_settings import check_constraints_of
+from phoenix_examples import BY_CRV, asking, nodes_of
+from splitmix import draw
+
+from actors.kernel.random import DRAW_ORDER, PROBES
+from actors.setting import Dynamics, Setting
+from clusters.cluster import build_cluster
+from workloads.jobs import JobWorkload, make_workload
+
+
+def negotiating(price: float) -> JobWorkload:
+    """Jobs 0 to 3 for node 0 alone, which has the cores, and job 4, which may do without."""
+    return asking(*((i, [30.0], "cores >= 8") for i in range(4)), (80, [10], f"cores >= 8 soft {price}"))
+
+
+def test_a_soft_constraint_is_dropped_if_that_is_worth_its_price() -> None:
+    # Jobs 0 to 3 run on node 0 from 3, 35, 67 and 99 on, each for 30 s: a task that runs has 15 s left on the mean. The
+    # node was idle for 1 s before the first of three tasks alone: busy for 30 / (30 + 1/3) of the time, E[W] = 15 * 91
+    # = 1365 s, reported at 65. At 80 job 3 still waits: CRV 1. Without its constraint job 4 has node 1 as well, where
+    # it waits for nobody but takes 20 s.
+    log = log_of("phoenix", negotiating(2), nodes_of(8, 2), crv_threshold=0.5, **BY_CRV)
+    assert ("4.0", 1, 83, 103) in log.tasks
+    assert log.counters["jobs_relaxed"] == 1
+    # At 137.4 times the time it would lose 1364 s, at 137.6 times 1366 s.
+    for price, relaxed in ((137.4, True), (137.6, False)):
+        log = log_of("phoenix", negotiating(price), nodes_of(8, 2), crv_threshold=0.5, **BY_CRV)
+        assert ("jobs_relaxed" in log.counters) == relaxed
+    log = log_of("phoenix", negotiating(2), nodes_of(8, 2), crv_threshold=0.5, negotiate=False, **BY_CRV)
+    assert "jobs_relaxed" not in log.counters
+    # It waits for node 0 as well, and is served before job 3, which has more left.
+    assert ("4.0", 0, 99, 109) in log.tasks
+
+
+def test_long_jobs_are_left_alone() -> None:
+    # Job 4 is long, all others short.
+    log = log_of("phoenix", negotiating(2), nodes_of(8, 2), crv_threshold=0.5, **(BY_CRV | {"cutoff_s": 9}))
+    assert "admissions" not in log.counters
+    assert "jobs_relaxed" not in log.counters
+
+
+def crowded(seed: int, text: str, **settings: Any) -> Setting:
+    """Forty jobs that all ask for this on twelve nodes in racks of three, four and five."""
+    rng = np.random.default_rng(seed)
+    tasks = rng.integers(1, 4, 40)
+    submit_s, durations_s = np.cumsum(rng.exponential(1.0, 40)), rng.uniform(1, 12, tasks.sum())
+    workload = constrained(make_workload("crowd", submit_s, tasks, durations_s), text)
+    cluster = build_cluster("twelve", [1] * 12, rack=[0] * 3 + [1] * 4 + [2] * 5)
+    given = {"heartbeat_s": 1, "crv_threshold": 0} | settings
+    return setting_of("phoenix", workload, cluster, cutoff_s=1e6, seed=seed, **given)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_level_that_is_tried_in_vain_leaves_no_trace(seed: int) -> None:
+    """The rack that was chosen first stays, and so do the nodes: it is as if nobody had tried."""
+    text = "cores >= 1 and same-rack soft 1000 and spread-nodes"
+    outcome = run_setting(crowded(seed, text))
+    assert outcome.counters["admissions"] > 5
+    assert "jobs_relaxed" not in outcome.counters
+    check_constraints_of(crowded(seed, text), outcome)
+    assert digest(outcome) == digest(run_setting(crowded(seed, text, negotiate=False)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_tried_with_success_holds(seed: int) -> None:
+    setting = crowded(seed, "cores >= 1 and same-rack soft 1.01 and spread-nodes soft 1.02")
+    outcome = run_setting(setting)
+    dropped = check_constraints_of(setting, outcome)
+    assert {least for _, least, _ in dropped} >= {0, 1}
+    assert outcome.counters["jobs_relaxed"] == sum(least > 0 for _, least, _ in dropped)
+
+
+# On node 0, the only one with eight cores, a task runs from 3 to 63, and one waits behind it: from 8 on cores are
+# contended. At 20 a job of two tasks comes that may use the others, which have never had anything to do.
+EQUALS = asking((0, [60], "cores >= 8"), (1, [1], "cores >= 8"), (20, [1, 1], "cores = 4"))
+
+
+def drawn_first(seed: int, nodes: int, drawn: int, count: int) -> set[int]:
+    """The places of the first `count` nodes of so many that are drawn of `nodes`."""
+    places: list[int] = list(range(nodes)) if drawn == nodes else []
+    for i in range(len(places), drawn):  # Floyd's method
+        last = nodes - drawn + i
+        place = draw(seed, PROBES, 2, i, last + 1)
+        places.append(last if place in places else place)
+    for i in range(drawn - 1, 0, -1):  # and Fisher's and Yates's
+        j = draw(seed, DRAW_ORDER, 2, i, i + 1)
+        places[i], places[j] = places[j], places[i]
+    return set(places[:count])
+
+
+@pytest.mark.parametrize("candidates", [2, 100])
+def test_of_nodes_that_wait_equally_long_those_drawn_first_are_taken(candidates: int) -> None:
+    taken = []
+    for seed in range(30):
+        log = log_of(
+            "phoenix",
+            EQUALS,
+            nodes_of(8, *[4] * 6),
+            crv_threshold=0.5,
+            seed=seed,
+            candidates=candidates,
+            **BY_CRV,
+        )
+        assert log.counters["admissions"] == 1
+        nodes = {node - 1 for task, node, start, _ in log.tasks if task.startswith("2.") and start == 23}
+        assert nodes == drawn_first(seed, 6, min(2 * candidates, 6), 2)
+        taken += nodes
+    assert set(taken) == set(range(6))
+
+
+def test_a_node_that_is_down_is_no_reason_to_do_without_a_constraint() -> None:
+    # Nodes 0 and 1 have eight cores, and node 1 is down from 10 on. The job that comes at 20 probes both: it waits for
+    # nobody at node 0, as far as that knows, and does without its cores at no price.
+    workload = asking(
+        (0, [60], "cores >= 8 and isa = arm"),
+        (1, [1], "cores >= 8 and isa = arm"),
+        (20, [1, 1], "cores >= 8 soft 1000000"),
+    )
+    cluster, down = nodes_of(8, 8, 4, isa="arm x86 x86"), Dynamics(outages=outages(("node 1", 10, 500)))
+    log = log_of("phoenix", workload, cluster, crv_threshold=0.4, dynamics=down, **BY_CRV)
+    assert log.counters["admissions"] == 1
+    assert "jobs_relaxed" not in log.counters
+    assert {node for task, node, _, _ in log.tasks if task.startswith("2.")} == {0}

@@ -1,0 +1,217 @@
+"""How long a node expects a task to wait: by queueing theory, by hand, and by all that has happened at each node.
+
+In the examples worked out by hand a message takes 1 s, as in test_phoenix.py.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+import pytest
+from emulations import KINDS, NS, OBSERVED, log_of, run_partition, setting_of, with_dynamics
+from phoenix_examples import BY_CRV, asking, contended, nodes_of
+
+from actors.hosting.partition import Partition
+from actors.kernel.queue import records
+from actors.kernel.world import NEVER
+from actors.nodes.queueing import SERVED, expected_wait, note_idle, note_service
+from actors.setting import Network, Setting
+
+NODE, BUSY = np.int64(0), np.int64(0)
+
+
+def served(start: Any, end: Any, slots: int = 1, window: int = 10**9) -> np.recarray:
+    """What a node has noted of tasks that ran from these times to those, ns."""
+    rows, idle = records(SERVED, 1), slots
+    events = [(int(t), 0, i) for i, t in enumerate(end)] + [(int(t), 1, i) for i, t in enumerate(start)]
+    for t, starts, i in sorted(events):
+        note_idle(rows, NODE, np.int64(t), idle / slots)
+        if starts:
+            idle -= 1
+        else:
+            idle += 1
+            note_service(rows, NODE, float(end[i] - start[i]) / slots, np.int64(window))
+    return rows
+
+
+def wait_when_busy(rows: np.recarray, rho_cap: float = 0.99, window: int = 10**9) -> float:
+    return expected_wait(rows, NODE, BUSY, np.int64(window), rho_cap)
+
+
+def simulate(
+    rate: float, service: np.ndarray, slots: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Poisson arrivals, served in their order: arrivals, starts and ends, ns."""
+    arrival = np.cumsum(np.random.default_rng(seed).exponential(1 / rate, service.size))
+    start, free = np.empty_like(arrival), [0.0] * slots
+    for i, t in enumerate(arrival):
+        start[i] = max(t, heapq.heappop(free))
+        heapq.heappush(free, start[i] + service[i])
+    return arrival, start, start + service
+
+
+def test_a_busy_node_expects_what_tasks_wait_that_find_an_m_g_1_queue_busy() -> None:
+    service = np.random.default_rng(4).uniform(2e4, 12e4, 40_000)  # mean 70 µs, one comes every 100
+    arrival, start, end = simulate(1e-5, service, 1, seed=5)
+    waited = start - arrival
+    estimate = wait_when_busy(served(start, end))
+    assert estimate == pytest.approx(waited[waited > 0].mean(), rel=0.06)
+    # Over time, when idle too, that is the mean of the Pollaczek-Khinchin formula.
+    busy = 1e-5 * service.mean()
+    theory = 1e-5 * np.mean(service**2) / (2 * (1 - busy))
+    assert busy * estimate == pytest.approx(theory, rel=0.06)
+
+
+def test_on_several_slots_it_is_that_of_an_m_m_c_queue() -> None:
+    # Those that find three busy servers wait 1 / (3 / mean - rate) on the mean; how many these are is Erlang's C.
+    mean, rate = 1.8e5, 1e-5
+    service = np.random.default_rng(6).exponential(mean, 60_000)
+    arrival, start, end = simulate(rate, service, 3, seed=7)
+    waited = start - arrival
+    estimate = wait_when_busy(served(start, end, slots=3))
+    assert estimate == pytest.approx(1 / (3 / mean - rate), rel=0.08)
+    assert estimate == pytest.approx(waited[waited > 0].mean(), rel=0.08)
+
+
+def test_by_hand() -> None:
+    # The server is idle for 1 s, works for 2, is idle for 3 and works for 4: E[S] = 3, E[S²] = 10, and a running task
+    # has 10 / 6 s left on the mean. If a task begins at once, E[I] = (1 + 3 + 0) / 3: it is busy for 9/13 of the time.
+    rows = served([1 * NS, 6 * NS], [3 * NS, 10 * NS])
+    assert wait_when_busy(rows) == pytest.approx(10 / 6 / (1 - 9 / 13) * NS)
+    assert expected_wait(rows, NODE, np.int64(1), np.int64(50), 0.99) == 0
+    # After 13 s without work it is busy for 3 / (3 + 17/3) of the time, as soon as a task is there.
+    note_idle(rows, NODE, np.int64(23 * NS), 1.0)
+    assert wait_when_busy(rows) == pytest.approx(10 / 6 / (1 - 3 / (3 + (1 + 3 + 13) / 3)) * NS)
+
+
+def test_a_node_that_is_never_idle_is_capped_and_old_tasks_fade() -> None:
+    rows = records(SERVED, 1)
+    assert wait_when_busy(rows) == 0  # nothing is known
+    rows = served(np.arange(0, 100, 10), np.arange(10, 110, 10), window=4)
+    assert wait_when_busy(rows, 0.9, 4) == pytest.approx(10 / 2 / (1 - 0.9))
+    start = np.concatenate([np.arange(0, 100, 10), np.arange(1_000, 100_000, 1_000)])
+    end = np.concatenate([np.arange(10, 110, 10), np.arange(1_001, 100_001, 1_000)])
+    assert wait_when_busy(served(start, end, window=4), 0.9, 4) == pytest.approx(
+        1 / 2 / (1 - 1 / 1000), rel=1e-3
+    )
+
+
+# On node 2, the only one with eight cores, a task runs from 3 to 63, and one waits behind it: from 8 on cores are
+# contended.
+RUNS, WAITS = (0, [60], "cores >= 8"), (1, [1], "cores >= 8")
+CLUSTER = nodes_of(4, 4, 8, isa="arm x86 x86")
+
+
+def test_probes_go_where_a_task_is_expected_to_wait_least() -> None:
+    # Node 0 was idle until 1, when it held its slot for a probe, worked from 3 to 5, and was idle until 7. E[S] = 2 and
+    # E[I] = (1 + 2) / 2: it is busy for 4/7 of the time, and a task of 2 s has 1 s left: E[W] = 1 / (3/7) = 7/3 s.
+    # Node 1 worked from 3 to 4 and was idle until 7: E[S] = 1, E[I] = (1 + 3) / 2, E[W] = 0.5 / (2/3) = 0.75 s. Both
+    # run tasks of 30 s from 9 on, which they report at 10. Job 6 comes at 20 and may use these two nodes.
+    rows = (
+        RUNS,
+        (0, [2], "isa = arm"),
+        (0, [1], "isa = x86 and cores < 8"),
+        WAITS,
+        (6, [30], "isa = arm"),
+        (6, [30], "isa = x86 and cores < 8"),
+        (20, [1], "cores = 4"),
+    )
+    setting = setting_of("phoenix", asking(*rows), CLUSTER, network=1.0, crv_threshold=0.5, **BY_CRV)
+    partition = Partition(setting, OBSERVED)
+    while partition.world.queue.now.time[0] < 20 * NS:
+        partition._step(int(NEVER), np.int64(1))
+    assert partition.state.monitor.wait[:2] == pytest.approx([7 / 3 * NS, 0.75 * NS], abs=1)
+    for seed in range(6):
+        log = log_of("phoenix", asking(*rows), CLUSTER, crv_threshold=0.5, seed=seed, **BY_CRV)
+        assert ("6.0", 1, 41, 42) in log.tasks
+        assert log.counters["admissions"] == 1
+
+
+def test_a_node_that_has_drained_is_avoided_no_longer() -> None:
+    # Node 0 ran tasks of 2 s from 3 to 5 and from 9 to 11, and has had nothing to do since; node 1 never had. At 20
+    # nobody expects to wait at either.
+    rows = (RUNS, (0, [2], "isa = arm"), WAITS, (6, [2], "isa = arm"), (20, [1], "cores = 4"))
+    chosen = set()
+    for seed in range(8):
+        log = log_of("phoenix", asking(*rows), CLUSTER, crv_threshold=0.5, seed=seed, **BY_CRV)
+        assert log.counters["admissions"] == 1
+        ((node, start),) = [(node, start) for task, node, start, _ in log.tasks if task == "4.0"]
+        assert start == 23
+        chosen.add(node)
+    assert chosen == {0, 1}
+
+
+@pytest.mark.parametrize("rough", [False, True])
+def test_who_has_nothing_to_do_has_told_so(rough: bool) -> None:
+    setting = with_dynamics(contended()) if rough else contended()
+    state = run_partition(setting, OBSERVED).state
+    assert state.contention.nodes.seen.any()
+    assert not state.monitor.wait.any()
+    assert not state.contention.nodes.wait.any()
+
+
+class History:
+    """All tasks that ended at a node, and the idle time before each: the formulas without the node's recursion."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots, self.since, self.unused = slots, 0, 0.0
+        self.services: list[float] = []
+        self.idles: list[float] = []
+
+    def pass_time(self, t: int, idle: int) -> None:
+        self.unused += idle * (t - self.since) / self.slots
+        self.since = t
+
+    def end(self, service: int) -> None:
+        self.services.append(service / self.slots)
+        self.idles.append(self.unused)
+        self.unused = 0.0
+
+    def expected_wait(self, idle: int, window: int, rho_cap: float) -> float:
+        if idle > 0 or not sum(self.services):
+            return 0.0
+        service, square = mean_of(self.services, window), mean_of([s * s for s in self.services], window)
+        rho = min(service / (service + mean_of([*self.idles, self.unused], window)), rho_cap)
+        return square / service / 2 / (1 - rho)
+
+
+def mean_of(values: list[float], window: int) -> float:
+    """The mean of the first `window` values, which fades by 1 / window with each one that comes after them."""
+    later = values[window:]
+    fading = [(1 - 1 / window) ** i for i in range(len(later) + 1)][::-1]
+    known = values[:window]
+    return (
+        fading[0] * sum(known) / len(known)
+        + sum(f * v for f, v in zip(fading[1:], later, strict=True)) / window
+    )
+
+
+@pytest.mark.parametrize(
+    "network", [Network(0.0005), Network(0.01, spread_s=0.02)], ids=["one event", "messages"]
+)
+def test_nodes_have_reported_what_they_expect(network: Network) -> None:
+    """After each heartbeat all nodes have told what follows from their whole past; then the schedulers know it."""
+    setting: Setting = contended(num_jobs=60, report_change=0, window=3, rho_cap=0.9, network=network)
+    partition = Partition(setting, OBSERVED)
+    world, contention, monitor = partition.world, partition.state.contention, partition.state.monitor
+    now, slots = world.queue.now[0], setting.cluster.slots()
+    past = [History(int(each)) for each in slots]
+    busy_ones, done = 0, False
+    while not done:
+        idle, events = world.nodes.idle.copy(), int(now.events)
+        done = partition._step(int(NEVER), np.int64(1))
+        if now.events == events:
+            continue
+        kind, t = KINDS[int(now.kind)], int(now.time)
+        if kind != "HEARTBEAT" and now.dst < len(past):
+            past[now.dst].pass_time(t, int(idle[now.dst]))
+            if kind == "TASK_END":
+                past[now.dst].end(t - int(now.c))
+        elif kind == "HEARTBEAT" and contention.round.next[0] == contention.round.end[0]:
+            expected = [h.expected_wait(int(i), 3, 0.9) for h, i in zip(past, world.nodes.idle, strict=True)]
+            assert contention.nodes.wait.tolist() == pytest.approx(expected, rel=1e-9, abs=1)
+            busy_ones += sum(wait > 0 for wait in expected)
+    assert busy_ones > 50
+    assert np.array_equal(monitor.wait, contention.nodes.wait)

@@ -1,0 +1,66 @@
+"""Workloads from frames."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from workloads.errors import InputError
+from workloads.frames import is_frame, workload_of_frame
+from workloads.jobs import make_workload
+
+ROWS = {"submit_s": [5, 0.5, 0], "durations_s": [[1.0], [2, 3], (4.0, 5.0, 6.0)]}
+
+
+@pytest.mark.parametrize(
+    "frame", [pd.DataFrame(ROWS), pa.table({**ROWS, "durations_s": [[1.0], [2, 3], [4, 5, 6]]})]
+)
+def test_a_row_is_a_job(frame: Any) -> None:
+    assert is_frame(frame)
+    made = workload_of_frame(frame)
+    by_hand = make_workload("frame", [0, 0.5, 5], [3, 2, 1], [4, 5, 6, 2, 3, 1])
+    assert made.fingerprint() == by_hand.fingerprint()
+
+
+def test_what_else_a_frame_may_say() -> None:
+    more = {
+        "job_id": [7, 8, 9],
+        "mean_task_s": [1, 9, 9.5],
+        "tenant": [1, None, "b"],
+        "num_tasks": [1, 2, 3],
+    }
+    made = workload_of_frame(pd.DataFrame({**ROWS, **more}))
+    assert made.jobs["job_id"].to_pylist() == [9, 8, 7]
+    assert made.jobs["mean_task_s"].to_pylist() == [9.5, 9, 1]
+    assert made.jobs["tenant"].to_pylist() == ["b", None, "1"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"submit_s": None}, "no column 'submit_s'; want submit_s, and durations_s"),
+        ({"durations_s": [[1], [], [2]]}, "durations_s of row 1 is \\[\\]; want a list of seconds"),
+        ({"durations_s": [1, 2, 3]}, "durations_s of row 0 is 1"),
+        ({"durations_s": [["x"], [1], [2]]}, "durations_s of row 0"),
+        ({"durations_s": [[-1], [1], [2]]}, "is negative"),
+        ({"submit_s": [0, np.nan, 1]}, "submit_s: nan is not a finite number"),
+        ({"num_tasks": [1, 1, 3]}, "num_tasks of row 1 is 1, and durations_s has 2"),
+        ({"tenent": ["a", "b", "c"]}, "a column 'tenent'; did you mean 'tenant'"),
+        ({"submit_s": ["a", "b", "c"]}, "submit_s begins with 'a'; want numbers of seconds"),
+        ({"submit_s": [1, 2, None]}, "submit_s: nan is not a finite number"),
+        ({"job_id": ["x", "y", "z"]}, "job_id begins with 'x'; want whole numbers"),
+        ({"job_id": [1, 1, 2]}, "job 1 is there twice"),
+    ],
+)
+def test_what_is_wrong_with_a_frame(changed: dict[str, Any], told: str) -> None:
+    rows = {name: column for name, column in {**ROWS, **changed}.items() if column is not None}
+    with pytest.raises(InputError, match=told):
+        workload_of_frame(pd.DataFrame(rows))
+
+
+def test_what_is_no_frame() -> None:
+    assert not any(map(is_frame, ({}, [], np.zeros(3), "x", pd.Series([1]), pa.array([1]))))

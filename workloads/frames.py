@@ -1,0 +1,93 @@
+"""Jobs from a frame: one row a job, with its arrival and the durations of its tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from workloads.errors import InputError
+from workloads.hints import did_you_mean
+from workloads.jobs import JobWorkload, check_counts, make_workload
+
+_WANTED = ("submit_s", "durations_s")
+_NUMBERS = ("submit_s", "mean_task_s", "num_tasks", "job_id")
+_COLUMNS = (*_NUMBERS, "durations_s", "tenant")
+
+
+def is_frame(value: Any) -> bool:
+    """Return whether a value is a pandas frame, or an Arrow table."""
+    of_pandas = any(kind.__module__.partition(".")[0] == "pandas" for kind in type(value).__mro__)
+    return isinstance(value, pa.Table) or (of_pandas and hasattr(value, "columns"))
+
+
+def workload_of_frame(frame: Any, name: str = "frame") -> JobWorkload:
+    """Return the jobs of a frame, sorted by arrival.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame or pyarrow.Table
+        A row a job, with the columns ``submit_s`` (s) and ``durations_s`` (of its tasks, a list of seconds), and if
+        wanted ``job_id``, ``mean_task_s`` (as the trace states it), ``tenant``, and ``num_tasks``, which must then be
+        the number of durations.
+
+    Raises
+    ------
+    InputError
+        A column is missing, unknown or wrong.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> workload_of_frame(pd.DataFrame({"submit_s": [0, 5], "durations_s": [[3.0, 4.0], [1.0]]})).num_tasks
+    3
+    """
+    if isinstance(frame, pa.Table):
+        found = frame.to_pydict()
+    else:
+        found = {column: list(frame[column]) for column in frame.columns}
+        if "tenant" in found:
+            found["tenant"] = list(frame["tenant"].astype(object).where(frame["tenant"].notna(), None))
+    if missing := [column for column in _WANTED if column not in found]:
+        wanted = "want submit_s, and durations_s with a list for each job"
+        raise InputError(f"the frame has no column {missing[0]!r}; {wanted}")
+    if unknown := [column for column in found if column not in _COLUMNS]:
+        raise InputError(f"the frame has a column {unknown[0]!r}{did_you_mean(str(unknown[0]), _COLUMNS)}")
+    found |= {column: _numbers(column, found[column]) for column in _NUMBERS if column in found}
+    durations = [_seconds(value, row) for row, value in enumerate(found["durations_s"])]
+    counts = [len(own) for own in durations]
+    if "num_tasks" in found:
+        stated = check_counts(found["num_tasks"], "num_tasks")
+        if np.any(stated != counts):
+            row = int(np.argmax(stated != counts))
+            raise InputError(f"num_tasks of row {row} is {stated[row]}, and durations_s has {counts[row]}")
+    tenants = found.get("tenant")
+    return make_workload(
+        name,
+        found["submit_s"],
+        counts,
+        np.concatenate([*durations, np.zeros(0)]),
+        found.get("mean_task_s"),
+        job_id=found.get("job_id"),
+        tenant=tenants and [None if t is None else str(t) for t in tenants],
+    )
+
+
+def _numbers(column: str, values: list[Any]) -> Any:
+    """Return a column of numbers; whole ones stay so, however large."""
+    numbers = np.asarray(values) if values else np.zeros(0, np.int64)
+    if numbers.dtype.kind not in "iuf" or (column == "job_id" and numbers.dtype.kind == "f"):
+        what = "whole numbers" if column in ("job_id", "num_tasks") else "numbers of seconds"
+        raise InputError(f"the frame's {column} begins with {values[0]!r}; want {what}")
+    return numbers
+
+
+def _seconds(value: Any, row: int) -> np.ndarray:
+    try:
+        seconds = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        seconds = np.zeros((0, 0))
+    if seconds.ndim != 1 or len(seconds) == 0:
+        raise InputError(f"durations_s of row {row} is {value!r}; want a list of seconds, one for each task")
+    return seconds
