@@ -215,9 +215,11 @@ def _run_on_ray(
     tell: Callable[[str], None] | None,
 ) -> None:
     from actors.hosting.pool import Pool
+    from actors.hosting.ray_session import address_of
 
     with Pool(hosting.parallel, hosting.retries, hosting.address) as pool:
-        _prepare_workers(pool, runs, tell if hosting.address is None else None, hosting.address is None)
+        joins = address_of(hosting.address) is not None
+        _prepare_workers(pool, runs, None if joins else tell, not joins)
         shared = _Shared(pool, runs)
         waiting = list(reversed(runs))
         flying: dict[Hashable, tuple[Run, Plan]] = {}

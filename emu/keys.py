@@ -187,9 +187,10 @@ KEYS = (
     ),
     Key(
         "short_cutoff",
-        "duration",
+        "cutoff",
         None,
-        "Mean task duration up to which a job is short.",
+        "Mean task duration up to which a job is short. A share of the jobs, such as `90%`, is that quantile of their "
+        "mean task durations.",
         option="--short-cutoff",
         otherwise="the workload's own",
         family=JOBS,
@@ -280,7 +281,7 @@ KEYS = (
         None,
         "Address of a running Ray cluster.",
         option="--address",
-        otherwise="Ray is started on this machine",
+        otherwise="that of RAY_ADDRESS, or else Ray is started on this machine",
     ),
     Key(
         "network.delay",

@@ -303,3 +303,12 @@ def path_of(config: Config, what: str) -> Path | None:
     if not isinstance(given, str | Path) or given in (generators() if what == "workload" else presets()):
         return None
     return Path(given)
+
+
+def input_files(path: Path | None) -> list[Path]:
+    """Return the files whose content a manifest tells of: of a folder Parquet files, or a trace's machines."""
+    if path is None or not path.is_dir():
+        return [] if path is None else [path]
+    from workloads.readers.machines import machine_tables
+
+    return sorted(path.glob("*.parquet")) or machine_tables(path)

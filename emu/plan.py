@@ -29,7 +29,7 @@ from emu.config_file import layer_from_file, write_config
 from emu.families import OwnWorkload, family_of, for_family, own_keys
 from emu.job_plan import load_jobs
 from emu.keys import BY_NAME, COFLOWS, JOBS
-from emu.loading import draws_workload, path_of, workload_options
+from emu.loading import draws_workload, input_files, path_of, workload_options
 from emu.memo import Memo
 from emu.needs import ignored_notes, meaningless, refuse
 from emu.record import record
@@ -267,8 +267,7 @@ class Plan:
         found = [{"what": "workload", "name": self.workload.name, "sha256": self.workload.fingerprint()}]
         for what in ("workload", "cluster"):
             path = path_of(self.config, what)
-            files = sorted(path.glob("*.parquet")) if path is not None and path.is_dir() else [path]
-            found += [self._input(f"{what} file", f, f) for f in files if f is not None and f.is_file()]
+            found += [self._input(f"{what} file", f, f) for f in input_files(path) if f.is_file()]
         for key, what in READ_FILES.items():
             if self.config[key] is not None:
                 read = Path(self.config[key])

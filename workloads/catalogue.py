@@ -246,6 +246,8 @@ def _existing(name_or_path: str | Path) -> Path:
         raise InputError(
             f"{text!r} is not a workload; give a generator's name or a path{did_you_mean('', _GENERATORS)}"
         )
+    if text.startswith(("http://", "https://")):
+        raise InputError(f"{text}: is an address; workloads are read from files: download it first")
     try:
         os.stat(path)
     except FileNotFoundError:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from workloads.errors import InputError
+from workloads.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
     from requests import Response, Session
@@ -28,10 +28,6 @@ _CHUNK_BYTES = 1 << 18
 _PAUSES_S = (1.0, 2.0, 4.0, 8.0)
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
 """Statuses of a server that may answer well in a while."""
-
-
-class UnavailableError(InputError):
-    """The file cannot be had from there; by hand it may be."""
 
 
 class _Broken(Exception):

@@ -97,7 +97,7 @@ CASES: dict[str, Case] = {
     "seed": Case(("2",), JOBS),
     "workload_seed": Case(("5",), GENERATED),
     "scheduler_seed": Case(("2",), JOBS),
-    "short_cutoff": Case(("2 s",), JOBS),
+    "short_cutoff": Case(("2 s", "50%"), JOBS),
     "long_partition": Case(("40%",), JOBS),
     "warmup": Case(("20 s",), JOBS, SUMMARY),
     "quantum": Case(("20 ms",), JOBS | WINDOWS),

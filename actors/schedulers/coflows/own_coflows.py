@@ -41,7 +41,7 @@ from actors.fabric.messages import FLOW_DONE, SET_RATE
 from actors.fabric.ports import change_rate
 from actors.fabric.queues import next_tick
 from actors.fabric.ranking import Ranking, make_ranking
-from actors.fabric.world import N_RATES, N_REFILLS, N_SCHEDULES, build_world
+from actors.fabric.world import N_FINISHED, N_RATES, N_REFILLS, N_SCHEDULES, build_world
 from actors.kernel.compiled import compiled, direct, entry
 from actors.kernel.cost import known_cost, take
 from actors.kernel.queue import ARRIVAL, NONE, PYTHON, RUNNING, send
@@ -279,6 +279,16 @@ class Host(OwnHost):
         direct(begin_decision, world, state)
         direct(apply_order if state.rate.size == 0 else apply_rates, world, state, number, number)
 
+    def share_done(self, world: Any, state: State) -> float:
+        """By the flows that have ended; where it is asked by the interval, by virtual time, up to when all can end.
+
+        Few flows are left for most of the time of many a workload: the last coflows are the largest.
+        """
+        if state.interval == 0:
+            return float(world.counts[N_FINISHED : N_FINISHED + 2].sum()) / world.sending.left.size
+        first, now = int(world.work.submit[0]), int(world.queue.now[0].time)
+        return (now - first) / max(_earliest_end(world, now) - first, 1)
+
     def __call__(self, world: Any, state: State) -> None:
         """Answer the decision that is due."""
         t = np.int64(world.queue.now[0].time)
@@ -385,6 +395,16 @@ class Host(OwnHost):
                     f" per second, and it carries {fabric.speed[over[0]] * NS:.6g}"
                 )
         return found
+
+
+def _earliest_end(world: Any, now: int) -> int:
+    """When all flows can have ended at the earliest: the last has arrived, and the slowest port has sent its bytes."""
+    sending, flows, speed = world.sending, world.fabric.flows, world.fabric.speed
+    left = np.maximum(sending.left - sending.rate * np.maximum(now - sending.since, 0), 0.0)
+    of_port = np.bincount(flows.source, left, minlength=speed.size)
+    of_port += np.bincount(flows.sink, left, minlength=speed.size)
+    there = speed > 0
+    return max(int(world.work.submit[-1]), now + int((of_port[there] / speed[there]).max()))
 
 
 def _read_only(column: np.ndarray) -> np.ndarray:
