@@ -41,7 +41,7 @@ class Costs:
         model: "none", "fixed", "measured", or "recorded".
         per_message_s: fixed: for each message.
         per_job_s, per_task_s: fixed: for each job that arrives, and for each of its tasks, on top.
-        per_update_s: fixed: for each update that the coordinator of coflows receives.
+        per_update_s: fixed: for each message of an update that the coordinator of coflows receives, on top.
         per_flow_s, per_coflow_s: fixed: for each flow and each coflow that is scheduled in a decision.
         per_schedule_s: fixed: for each schedule that is sent to an agent.
         recorded: COST records of a measured run, for "recorded".

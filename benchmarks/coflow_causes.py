@@ -24,7 +24,9 @@ from benchmarks.coflows import AALO, AGAINST, PHILAE, Paper
 from workloads.arrow import column
 
 NOT_CONSERVING = {"work_conservation": False}
-AUTHORS = {**NOT_CONSERVING, "count_itself": True, "decide": "interval"}
+SOME_STARVE = {"least_intervals": 0}
+"""Slots as Philae's authors simulate them: queues whose slot comes to less than an interval have none."""
+AUTHORS = {**NOT_CONSERVING, **SOME_STARVE, "count_itself": True, "decide": "interval"}
 """Philae's parameters nearest to what its authors simulate."""
 PEER_PORT = {"fabric_port_speed": 134_217_000 * 8}
 QUEUED = ("aalo", "aalo-oracle")
@@ -52,7 +54,8 @@ PHILAE_RULES = [
     Rule("philae: count_itself", {"count_itself": True}),
     Rule("philae: no work conservation", NOT_CONSERVING),
     Rule("philae: decides at intervals", {"decide": "interval"}),
-    Rule("philae: all three, as its authors simulate", AUTHORS),
+    Rule("philae: decides at every end of a flow too", {"decide": "flow-ends"}),
+    Rule("philae: as its authors simulate", AUTHORS),
     Rule("philae: policy A", {"policy": "A"}),
     Rule("philae: size_correction", {"size_correction": True}),
     Rule("philae: strict priority", {"starvation": "strict"}),
@@ -70,6 +73,7 @@ COMMON_RULES = [
 QUEUE_RULES = [
     both("both: strict priority", {"starvation": "strict"}),
     Rule("other: strict priority", other={"starvation": "strict"}),
+    both("both: no slots of less than an interval", SOME_STARVE),
     both("both: slots of 16 intervals", {"slot_intervals": 16}),
     both("both: slots of 2560 intervals", {"slot_intervals": 2560}),
     both("both: slots half as long a queue", {"share": 2}),

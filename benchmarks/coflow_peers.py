@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.coflow_causes import AUTHORS
+from benchmarks.coflow_causes import AUTHORS, SOME_STARVE
 from benchmarks.coflow_runs import SHARED, Runs, Setting, cells, registered, show, workload_of
 from benchmarks.coflowsim_flows import FlowRules, fair_cct_s, pfp_cct_s
 from benchmarks.coflowsim_rules import AT_FLOWS, DARK, FIFO, NCF, REFILL, SEBF, Rules, cct_s
@@ -33,17 +33,21 @@ PHILAE_SIM = {"fabric_port_speed": 134_217_000 * 8}
 WORKLOAD = {"cct": "early-facebook", "cctexact": "facebook"}
 PHILAE_D = Setting("philae", AUTHORS, keys=PHILAE_SIM)
 PHILAE_A = PHILAE_D.but({"policy": "A"})
+PHILAE_C = PHILAE_D.but({"policy": "C", "pilots": "none", "thin_limit": 0})
 # By simulator and algorithm: our setting, and whose completion times by coflow there are.
 PEERS: dict[tuple[str, str], tuple[Setting, dict[str, str]]] = {
     ("philae", "D"): (PHILAE_D, {}),
     ("philae", "A"): (PHILAE_A, {}),
     ("philae+patch", "D"): (PHILAE_D, {"cctexact": "philae+patch_D_cctexact"}),
     ("philae+patch", "A"): (PHILAE_A, {}),
-    ("philae", "C"): (PHILAE_D.but({"policy": "C"}), {}),
+    ("philae", "C"): (PHILAE_C, {}),
     ("philae+patch", "FIFO"): (Setting("fifo", {"rates": "greedy"}, keys=PHILAE_SIM), {}),
     ("philae+patch", "SEBF"): (Setting("sebf", {"rates": "greedy"}, keys=PHILAE_SIM), {}),
-    ("philae+patch", "aalo"): (Setting("aalo", keys=PHILAE_SIM), {"cctexact": "philae+patch_aalo_cctexact"}),
-    ("philae+patch", "aaloOracle"): (Setting("aalo-oracle", keys=PHILAE_SIM), {}),
+    ("philae+patch", "aalo"): (
+        Setting("aalo", SOME_STARVE, keys=PHILAE_SIM),
+        {"cctexact": "philae+patch_aalo_cctexact"},
+    ),
+    ("philae+patch", "aaloOracle"): (Setting("aalo-oracle", SOME_STARVE, keys=PHILAE_SIM), {}),
     ("coflowsim", "SEBF"): (Setting("sebf", keys=COFLOWSIM), {"cctexact": "coflowsim_SEBF_cctexact"}),
     ("coflowsim", "FIFO"): (Setting("fifo", keys=COFLOWSIM), {}),
     ("coflowsim", "NCF"): (Setting("ncf", keys=COFLOWSIM), {}),
@@ -129,15 +133,16 @@ def explain_philae(runs: Runs) -> None:
         "c_p counts the coflow itself": Setting("philae", {"count_itself": True}, keys=PHILAE_SIM),
         "no work conservation": Setting("philae", {"work_conservation": False}, keys=PHILAE_SIM),
         "decisions at intervals": Setting("philae", {"decide": "interval"}, keys=PHILAE_SIM),
-        "these three": base,
+        "no slots of less than an interval": Setting("philae", SOME_STARVE, keys=PHILAE_SIM),
+        "these four": base,
         "and a flow keeps its ports for whole steps": base.but(workload="stepped"),
         **{
-            f"these three, pilots at random ports, {seed}": base.but({"pilot_ports": "random"}, seed=seed)
+            f"these four, pilots at random ports, {seed}": base.but({"pilot_ports": "random"}, seed=seed)
             for seed in range(1, 6)
         },
-        "these three, slots of 255 intervals": base.but({"slot_intervals": 255}),
-        "these three, slots of 257 intervals": base.but({"slot_intervals": 257}),
-        "these three, strict priority": base.but({"starvation": "strict"}),
+        "these four, slots of 255 intervals": base.but({"slot_intervals": 255}),
+        "these four, slots of 257 intervals": base.but({"slot_intervals": 257}),
+        "these four, strict priority": base.but({"starvation": "strict"}),
     }
     rows = [["philae D", *STATISTICS, "median ratio", "within 10 %"]]
     for name, setting in given.items():

@@ -7,7 +7,7 @@ number of nodes, or given node by node as a Parquet table.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from clusters.description import columns_from_table, columns_from_toml, load_toml
+from clusters.description import columns_from_table, columns_from_toml, load_table, load_toml
 from clusters.drawn import DRAWN
 from clusters.figures import cluster_figures, describe_cluster
 from clusters.schema import (
@@ -36,6 +36,8 @@ from clusters.schema import (
 from workloads.arrow import column, from_numpy, from_strings, to_numpy
 from workloads.errors import InputError
 from workloads.hints import did_you_mean, names_beside
+from workloads.readers.machines import is_trace_table, read_machines
+from workloads.readers.tables import CLUSTER_FILE
 
 __all__ = [
     "CLUSTER_SCHEMA",
@@ -56,6 +58,7 @@ class Cluster:
 
     name: str
     table: pa.Table
+    notes: tuple[str, ...] = ()
 
     @property
     def num_nodes(self) -> int:
@@ -145,13 +148,15 @@ def load_cluster(
     slots: int | None = None,
     seed: int = 0,
 ) -> Cluster:
-    """Return a cluster by the name of a preset or the path of a TOML or Parquet file.
+    """Return a cluster by the name of a preset or the path of a TOML or Parquet file, or of a trace's machines.
 
     Parameters
     ----------
     name_or_path : str or Path
-        A preset (see `presets`), a ``.toml`` file with ``[[machines]]`` entries, or a ``.parquet`` table
-        with one row per node. Of a table only ``slots`` is required; columns it lacks take the defaults.
+        A preset (see `presets`), a ``.toml`` file with ``[[machines]]`` entries, a ``.parquet`` table
+        with one row per node, a converted trace with its ``cluster.parquet``, or the tables of a trace that tell of
+        machines (`workloads.readers.machines`). Of a table only ``slots`` is required; columns it lacks take the
+        defaults.
     nodes : int, optional
         Number of nodes. Machine types are scaled to it in proportion to their counts (or shares), by largest
         remainder; a table must have exactly that many rows. By default the counts as given.
@@ -182,13 +187,25 @@ def load_cluster(
             _, draw = DRAWN[text]
             return build_cluster(text, np.full(nodes, slots or DEFAULT_SLOTS), **draw(nodes, seed))
         path = _preset_paths()[text]
-    elif not _is_file(path):
+    elif not _exists(path):
         _not_found(text, path)
-    if path.suffix == ".parquet":
-        columns = columns_from_table(path, nodes, slots)
-    else:
-        columns = columns_from_toml(path, nodes, slots, seed)
-    return build_cluster(path.stem, **columns)
+    if (path / CLUSTER_FILE).is_file():
+        path = path / CLUSTER_FILE
+    if path.suffix == ".parquet" and path.is_file() and not is_trace_table(path):
+        return build_cluster(path.stem, **columns_from_table(load_table(path), path, nodes, slots))
+    if path.suffix == ".toml":
+        return build_cluster(path.stem, **columns_from_toml(path, nodes, slots, seed))
+    found = read_machines(path)
+    if found is None:
+        wrong = (
+            "holds no machines; want a .toml or .parquet file, or a trace's machine_events or machine_meta"
+        )
+        raise InputError(wrong, file=path)
+    table, notes = found
+    cluster = build_cluster(
+        path.name.partition(".")[0] or "machines", **columns_from_table(table, path, nodes, slots)
+    )
+    return replace(cluster, notes=notes)
 
 
 def build_cluster(
@@ -250,16 +267,14 @@ def _preset_paths() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
-def _is_file(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     try:
-        return path.is_file()
+        return path.exists()
     except (OSError, ValueError) as error:  # a name too long, or with a NUL
         raise InputError(f"cannot be read: {error}", file=path) from None
 
 
 def _not_found(text: str, path: Path) -> NoReturn:
-    if path.is_dir():
-        raise InputError("is a folder; want a .toml or .parquet file", file=path)
     if path.suffix or len(path.parts) > 1:
         raise InputError(f"no such file{did_you_mean(path.name, names_beside(path))}", file=path)
     hint = did_you_mean(text, presets())

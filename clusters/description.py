@@ -102,8 +102,8 @@ def columns_from_toml(path: Path, nodes: int | None, slots: int | None, seed: in
     return columns
 
 
-def columns_from_table(path: Path, nodes: int | None, slots: int | None) -> dict[str, Any]:
-    """Return the columns that a Parquet table of nodes has."""
+def load_table(path: Path) -> pa.Table:
+    """Return the Parquet table of nodes."""
     import pyarrow.parquet as pq
 
     try:
@@ -111,7 +111,13 @@ def columns_from_table(path: Path, nodes: int | None, slots: int | None) -> dict
             table = file.read()
             table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-        raise InputError(f"is not a Parquet file that can be read ({error})", file=path) from None
+        wrong = f"is not a Parquet file that can be read ({ascii(str(error))[1:-1]})"
+        raise InputError(wrong, file=path) from None
+    return table
+
+
+def columns_from_table(table: pa.Table, path: Path, nodes: int | None, slots: int | None) -> dict[str, Any]:
+    """Return the columns that a table of nodes has; `path` is where it came from, for errors."""
     schema = cluster_schema(table.column_names)
     _known_keys(table.column_names, schema.names, path, "")
     if nodes is not None and nodes != table.num_rows:

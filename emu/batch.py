@@ -90,7 +90,7 @@ class Run:
     @property
     def plan(self) -> Plan:
         """The plan, made again; what was loaded for it is loaded again only if there was no room to keep it."""
-        return prepare(self.config, self.memo)
+        return prepare(self.config, self.memo, one_of_many=True)  # it was checked when this was made
 
     def is_done(self) -> bool:
         """Whether the directory holds this very run, finished and with all its files."""
@@ -215,9 +215,11 @@ def _run_on_ray(
     tell: Callable[[str], None] | None,
 ) -> None:
     from actors.hosting.pool import Pool
+    from actors.hosting.ray_session import address_of
 
     with Pool(hosting.parallel, hosting.retries, hosting.address) as pool:
-        _prepare_workers(pool, runs, tell if hosting.address is None else None, hosting.address is None)
+        joins = address_of(hosting.address) is not None
+        _prepare_workers(pool, runs, None if joins else tell, not joins)
         shared = _Shared(pool, runs)
         waiting = list(reversed(runs))
         flying: dict[Hashable, tuple[Run, Plan]] = {}

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from emu.keys import BY_NAME, KEYS
 from emu.kinds import Key
 from emu.workload_parser import add_actions, add_transformations
-from workloads.errors import InputError
+from workloads.errors import InputError, UnavailableError
 from workloads.hints import did_you_mean
 
 DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except InputError as error:
         _complain(str(error))
-        return WRONG_INPUT
+        return FAILED if isinstance(error, UnavailableError) else WRONG_INPUT
     except KeyboardInterrupt as error:
         _complain(f"interrupted; {error}" if str(error) else "interrupted")
         return INTERRUPTED
@@ -234,6 +234,7 @@ _METAVARS = {
     "seed": "S",
     "address": "RAY",
     "duration": "TIME",
+    "cutoff": "TIME|SHARE",
     "share": "SHARE",
 }
 

@@ -23,15 +23,6 @@ if TYPE_CHECKING:
 
 NS = 1_000_000_000
 WINDOWS_PARTITIONS = 4  # where none are asked for
-OWN_KEYS = {
-    "partitions": ("windows", "live"),
-    "quantum": ("windows",),
-    "windows.transport": ("windows",),
-    "dilation": ("live",),
-    "live.tick": ("live",),
-    "live.lateness_bound": ("live",),
-}
-"""Keys that only some clocks have."""
 
 
 def emulate_setting(
@@ -116,15 +107,11 @@ def check_clock(
     Raises
     ------
     InputError
-        A key of another clock, or a scheduler that sees other actors' state.
+        Costs with the clock `live`, or a scheduler that sees other actors' state.
     """
     from actors.schedulers.policy import needs_global_view
 
     clock = config["clock"]
-    for name, clocks in OWN_KEYS.items():
-        if name in config.places and config[name] != BY_NAME[name].default and clock not in clocks:
-            theirs = " and ".join(f"'{c}'" for c in clocks)
-            raise config.error(name, f"is of the clock {theirs}, and the clock is {clock!r}; give --clock")
     if clock == "virtual":
         return
     if clock == "live" and config["cost.model"] != "none":
@@ -152,9 +139,6 @@ def costs_of(config: Config, family: str) -> Costs:
 
     model = config["cost.model"]
     own = [name for name in BY_NAME if name.startswith("cost.per_") and BY_NAME[name].family in ("", family)]
-    for name in own:
-        if config[name] and model != "fixed":
-            raise config.error(name, "is of the model 'fixed'; give cost.model='fixed' too")
     if (config["cost.file"] is None) == (model == "recorded"):
         raise config.error("cost.file", "goes with cost.model='recorded', and that with cost.file")
     recorded = None

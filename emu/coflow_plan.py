@@ -94,7 +94,7 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) 
         long_partition=1.0,
         dynamics=Dynamics(),
         notes=workload.notes
-        + _load_notes(workload, ports, load, span_s)
+        + _load_notes(config, workload, ports, load, span_s)
         + (updates.notes if updates is not None else ()),
         updates=updates,
     )
@@ -103,7 +103,7 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) 
 def check_updates(
     config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
 ) -> None:
-    """Refuse updates of coflows where a scheduler does not heed them.
+    """Refuse updates of coflows where a scheduler does not take them.
 
     Raises
     ------
@@ -178,16 +178,30 @@ def _cluster(config: Config, workload: CoflowWorkload, memo: Memo) -> Cluster:
         return memo.once(("cluster of ports", nodes), lambda: load_cluster("homogeneous", nodes, slots=1))
 
 
-def _load_notes(workload: CoflowWorkload, ports: Ports, load: float | None, span_s: float) -> tuple[str, ...]:
+def _load_notes(
+    config: Config, workload: CoflowWorkload, ports: Ports, load: float | None, span_s: float
+) -> tuple[str, ...]:
     """Return what must be told of ports that are offered more than they carry while coflows arrive."""
     if load is None:
         return ()
-    if load > 1:
-        count = f"{workload.num_ports:,} ports"
-        return (f"offered load is {load:.2f}: more bytes arrive than {count} carry; queues grow",)
     side, port, all_s = ports.busiest
-    if all_s > span_s:
-        return (
-            f"the {side} of port {port} is offered {all_s / span_s:.2f} times what it carries; its queue grows",
-        )
-    return ()
+    times = all_s / span_s
+    if load > 1:
+        told = f"offered load is {load:.2f}: more bytes arrive than {workload.num_ports:,} ports carry; queues grow"
+    elif times > 1:
+        told = f"the {side} of port {port} is offered {times:.2f} times what it carries; its queue grows"
+    else:
+        return ()
+    return (told + _calmer(config, workload, load, times),)
+
+
+def _calmer(config: Config, workload: CoflowWorkload, load: float, times: float) -> str:
+    """Return what keeps the busiest port, which is offered so many times what it carries, from falling behind."""
+    ways = []
+    if percent := math.floor(100 * load / times):
+        ways.append(f"--set load={percent}%")
+    arrays = workload.arrays()
+    if np.isnan(arrays.ingress_bytes_per_s).all() and np.isnan(arrays.egress_bytes_per_s).all():
+        mbps = math.ceil(config["fabric.port_speed"] * times / 1e6)
+        ways.append(f"--set fabric.port_speed='{f'{mbps / 1000:g} G' if mbps >= 1000 else f'{mbps} M'}bps'")
+    return f"; it would keep up with {', or with '.join(ways)}" if ways else ""

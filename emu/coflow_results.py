@@ -119,6 +119,7 @@ def coordinator_figures(counters: Mapping[str, int], busy_ns: int = 0) -> dict[s
         "agents_heard": "agents_heard",
         "updates": "updates",
         "decisions": "decisions",
+        "refills": "refills",
         "schedules": "schedules",
     }
     figures = {name: counters.get(counter, 0) / intervals for name, counter in per_interval.items()}

@@ -182,7 +182,7 @@ def schedulers(options: Namespace) -> int:
         rows = [["parameter", "default", "kind", "meaning"]]
         for p in scheduler.parameters:
             kind = " | ".join(p.choices) if p.choices else p.kind
-            rows.append([p.name, _shown(p.default), kind, p.meaning])
+            rows.append([p.name, _shown(p.default), kind, p.about])
         lines += ["", *align(rows, 9)]
     put("\n".join(lines))
     return 0
@@ -203,6 +203,7 @@ def cluster_info(options: Namespace) -> int:
     given = {"cluster": options.cluster, "nodes": options.nodes}
     config = resolve([layer_from_set(options.set), layer_from_options(given)])
     cluster = load_cluster_of(config, config["nodes"], Memo())
+    warn(cluster.notes)
     put(rd.to_json(cluster_figures(cluster)) if options.json else describe_cluster(cluster))
     return 0
 
@@ -341,8 +342,11 @@ def _only_with_resume(options: Namespace) -> None:
 
 def _say_how(plan: Plan) -> None:
     if not plan.config["in_process"]:
-        say("starting Ray, which takes about 5 s; --in-process does without" if plan.config["address"] is None
-            else f"joining Ray at {plan.config['address']}")  # fmt: skip
+        from actors.hosting.ray_session import address_of
+
+        address = address_of(plan.config["address"])
+        say("starting Ray, which takes about 5 s; --in-process does without" if address is None
+            else f"joining Ray at {address}")  # fmt: skip
 
 
 def _short(scheduler: str) -> str:

@@ -132,7 +132,7 @@ def without_none(table: Mapping[str, Any]) -> dict[str, Any]:
 def as_toml(name: str, value: Any) -> Any:
     """Return a value of a key as it is written: durations and speeds with their unit, one scheduler as plain text."""
     kind = BY_NAME[name].kind
-    if kind == "duration" and not isinstance(value, str):
+    if kind in ("duration", "cutoff") and not isinstance(value, str):
         return f"{value!r} s"  # repr reads back to the same float
     if kind == "bandwidth":
         text = f"{value / 1e9:g} Gbps"

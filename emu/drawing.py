@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emu.tables import number
+from workloads.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -193,6 +194,34 @@ def save_figure(figure: Figure, stem: Path) -> list[str]:
     return [svg.name, png.name]
 
 
+FORMS = (".svg", ".png", ".pdf")
+
+
+def figure_paths(path: Path) -> list[Path]:
+    """Return the files that a figure goes to: the path by its ending, or without one an SVG and a PNG.
+
+    Raises
+    ------
+    InputError
+        The path ends in something else.
+    """
+    if not path.suffix:
+        return [path.with_name(path.name + form) for form in FORMS[:2]]
+    if path.suffix.lower() not in FORMS:
+        raise InputError(
+            f"{path.name} ends in {path.suffix}; figures are {', '.join(FORMS)}, or both of the first two"
+        )
+    return [path]
+
+
+def write_figure(figure: Figure, path: Path) -> None:
+    """Write a figure in the form that the path's ending says."""
+    form = path.suffix.lower()
+    path.write_bytes(
+        to_pdf(figure) if form == ".pdf" else to_png(figure) if form == ".png" else to_svg(figure).encode()
+    )
+
+
 def to_svg(figure: Figure) -> str:
     """Return a figure as an SVG element, without a date."""
     out = io.StringIO()
@@ -200,6 +229,14 @@ def to_svg(figure: Figure) -> str:
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     text = out.getvalue()
     return text[text.index("<svg") :]
+
+
+def to_pdf(figure: Figure) -> bytes:
+    """Return a figure as PDF, without a date."""
+    out = io.BytesIO()
+    with figure_style():
+        figure.savefig(out, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+    return out.getvalue()
 
 
 def to_png(figure: Figure) -> bytes:

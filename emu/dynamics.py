@@ -39,13 +39,6 @@ def dynamics_of(config: Config, cluster: Cluster) -> Dynamics:
     for name, value in (("mtbf", mtbf_s), ("mttr", mttr_s)):
         if value == 0:
             raise config.error(f"dynamics.{name}", "is 0; want a time such as '30 d' or '1 h'")
-    fails = mtbf_s is not None or config["dynamics.failures"] is not None
-    for name in ("detection", "failover"):
-        if config[f"dynamics.{name}"] and not fails:
-            raise config.error(
-                f"dynamics.{name}",
-                "goes with failures, and nothing fails; give dynamics.failures or dynamics.mtbf",
-            )
     outages = None
     if config["dynamics.failures"] is not None:
         with config.blame("dynamics.failures"):

@@ -36,7 +36,7 @@ _WHY = {
     "long_partition": "coflows are neither short nor long",
     "estimates": "coflows have no tasks whose durations could be estimated",
     "dynamics": "nothing fails or straggles in a run of coflows",
-    "cost": "for coflows there are cost.per_update, .per_flow, .per_coflow and .per_schedule",
+    "cost": "for coflows there are cost.per_message, .per_update, .per_flow, .per_coflow and .per_schedule",
 }
 """Why a key, or all keys of a table, are not for coflows."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from emu.dynamics import dynamics_of, endless_task_note
 from emu.loading import (
@@ -17,12 +18,14 @@ from emu.loading import (
     feasible,
     load_cluster_of,
     load_jobs_of,
+    path_of,
 )
 from emu.memo import Memo
 from emu.metrics import after_warmup, offered_load
 from workloads.arrow import column
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
+from workloads.units import format_duration, parse_share
 
 if TYPE_CHECKING:
     from actors.schedulers.policy import Scheduler
@@ -41,7 +44,7 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> 
     by_nodes = config["load"] is not None and config["load_by"] == "nodes"
     if by_nodes and config["nodes"] is not None:
         raise config.error("nodes", "not allowed with load_by 'nodes', which picks the number of nodes")
-    if config["nodes"] is None and not by_nodes and not Path(str(config["cluster"])).is_file():
+    if config["nodes"] is None and not by_nodes and path_of(config, "cluster") is None:
         raise InputError("--nodes: required, such as --nodes 15000")
     if not by_nodes:  # a wrong cluster is told before a workload takes its time
         cluster = load_cluster_of(config, config["nodes"], memo)
@@ -67,7 +70,12 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> 
         period_s = max(span_s + float(durations.max()), work_s / cluster.total_slots, 1e-6) / TIMELINE_ROWS
     load = offered_load(work_s, span_s, cluster.total_slots)
     dynamics = dynamics_of(config, cluster)
-    notes = workload.notes + _load_notes(config, cluster, load) + _constraint_notes(workload, schedulers)
+    notes = (
+        *dict.fromkeys(workload.notes + cluster.notes),
+        *_load_notes(config, cluster, load),
+        *_constraint_notes(workload, schedulers),
+        *_cutoff_notes(config, cutoff_s),
+    )
     endless = endless_task_note(dynamics, workload)
     return Loaded(
         source=source,
@@ -120,9 +128,28 @@ def _classes(config: Config, workload: JobWorkload, schedulers: tuple[Scheduler,
     if cutoff_s is None and hybrid:
         raise InputError(
             f"--short-cutoff: required: {hybrid[0]} treats short and long jobs apart, and the workload "
-            f"{workload.name} does not say where short ends"
+            f"{workload.name} has no published cut-off; give a duration, or a share of the jobs such as 90%"
         )
+    if isinstance(cutoff_s, str):
+        cutoff_s = _cutoff_of_share(workload, parse_share(cutoff_s, "short_cutoff"))
     return (math.inf if cutoff_s is None else cutoff_s), (1.0 if partition is None else partition)
+
+
+def _cutoff_of_share(workload: JobWorkload, share: float) -> float:
+    """Return the quantile of the jobs' mean task durations, in seconds; a job that is exactly there is short."""
+    cutoff_ns = math.floor(
+        np.quantile(workload.arrays().mean_ns, share)
+    )  # classes are told apart by nanoseconds
+    cutoff_s = cutoff_ns / 1e9
+    return cutoff_s if cutoff_s * 1e9 >= cutoff_ns else math.nextafter(cutoff_s, math.inf)
+
+
+def _cutoff_notes(config: Config, cutoff_s: float) -> tuple[str, ...]:
+    """Return what must be told of a cut-off that was found from the jobs."""
+    share = config["short_cutoff"]
+    if not isinstance(share, str):
+        return ()
+    return (f"jobs are short up to a mean task duration of {format_duration(cutoff_s)}: {share} of the jobs",)
 
 
 def _check(config: Config, workload: JobWorkload) -> None:

@@ -187,9 +187,10 @@ KEYS = (
     ),
     Key(
         "short_cutoff",
-        "duration",
+        "cutoff",
         None,
-        "Mean task duration up to which a job is short.",
+        "Mean task duration up to which a job is short. A share of the jobs, such as `90%`, is that quantile of their "
+        "mean task durations.",
         option="--short-cutoff",
         otherwise="the workload's own",
         family=JOBS,
@@ -300,7 +301,7 @@ KEYS = (
         None,
         "Address of a running Ray cluster.",
         option="--address",
-        otherwise="Ray is started on this machine",
+        otherwise="that of RAY_ADDRESS, or else Ray is started on this machine",
     ),
     Key(
         "network.delay",
@@ -373,7 +374,7 @@ KEYS = (
         "cost.per_update",
         "duration",
         0.0,
-        "Fixed cost of an update that the coordinator receives.",
+        "Fixed cost of an update that the coordinator receives, on top of that of a message.",
         family=COFLOWS,
     ),
     Key("cost.per_flow", "duration", 0.0, "Fixed cost of each flow scheduled in a decision.", family=COFLOWS),
@@ -387,7 +388,7 @@ KEYS = (
     Key(
         "cost.per_schedule", "duration", 0.0, "Fixed cost of each schedule sent to an agent.", family=COFLOWS
     ),
-    Key("cost.per_message", "duration", 0.0, "Fixed cost of any message, on top."),
+    Key("cost.per_message", "duration", 0.0, "Fixed cost of any message that a scheduler receives."),
     Key(
         "cost.file",
         "path",

@@ -169,6 +169,20 @@ def _read_choice(key: Key, value: Any) -> str:
     return value
 
 
+def _read_cutoff(key: Key, value: Any) -> float | str:
+    """Read a duration, or a share of the jobs, which stays text: what it is in seconds the workload says."""
+    if isinstance(value, str) and value.strip().endswith("%"):
+        try:
+            return f"{100 * parse_share(value, key.name):.12g}%"
+        except InputError:
+            raise InputError(f"{value!r} is not a share of the jobs such as '90%'") from None
+    try:
+        return parse_duration(value, key.name)
+    except InputError:
+        wrong = f"{value!r} is not a duration such as '90.58s', nor a share of the jobs such as '90%'"
+        raise InputError(wrong) from None
+
+
 KINDS = {
     "names": Kind("", 'text, or a list: `"hawk"`, `["hawk", "eagle"]`', _read_names),
     "path": Kind("", 'text: `"homogeneous"`, `"mixed.toml"`', _read_text),
@@ -177,6 +191,7 @@ KINDS = {
     "integer": Kind("", "whole number", _read_integer),
     "number": Kind("", "number", _read_number),
     "duration": Kind("s", 'duration: `"90.58s"`, `"10 ms"`, `8`', lambda key, v: parse_duration(v, key.name)),
+    "cutoff": Kind("s", 'duration, or a share of the jobs: `"90.58s"`, `"90%"`', _read_cutoff),
     "bandwidth": Kind("bit/s", 'speed: `"1 Gbps"`, `1e9`', lambda key, v: parse_bandwidth(v, key.name)),
     "share": Kind("", 'share: `"98%"`, `0.98`', lambda key, v: parse_share(v, key.name)),
     "load": Kind("", 'share, may be more than 1: `"80%"`, `1.2`', _read_load),

@@ -125,6 +125,8 @@ def _constrained(config: Config, workload: JobWorkload, asked: dict[str, Any]) -
 
     if asked["model"] == "none":
         return with_constraints(workload, [], np.full(workload.num_jobs, -1))
+    if asked["soft"] is None:  # a price means nothing then
+        del asked["price"]
     try:
         return constrain(workload, **asked)
     except InputError as error:
@@ -301,3 +303,12 @@ def path_of(config: Config, what: str) -> Path | None:
     if not isinstance(given, str | Path) or given in (generators() if what == "workload" else presets()):
         return None
     return Path(given)
+
+
+def input_files(path: Path | None) -> list[Path]:
+    """Return the files whose content a manifest tells of: of a folder Parquet files, or a trace's machines."""
+    if path is None or not path.is_dir():
+        return [] if path is None else [path]
+    from workloads.readers.machines import machine_tables
+
+    return sorted(path.glob("*.parquet")) or machine_tables(path)

@@ -29,8 +29,9 @@ from emu.config_file import layer_from_file, write_config
 from emu.families import OwnWorkload, family_of, for_family, own_keys
 from emu.job_plan import load_jobs
 from emu.keys import BY_NAME, COFLOWS, JOBS
-from emu.loading import draws_workload, path_of, workload_options
+from emu.loading import draws_workload, input_files, path_of, workload_options
 from emu.memo import Memo
+from emu.needs import ignored_notes, meaningless, refuse
 from emu.record import record
 from emu.seeds import check_seeds, constraints_seed, drawn, of_seed, scheduler_seed, seeds_of, workload_seed
 from workloads.coflow_updates import CoflowUpdates
@@ -123,7 +124,7 @@ class Plan:
         if len(self.seeds) == 1:
             return self
         try:
-            return prepare(of_seed(self.config, seed), self.memo)
+            return prepare(of_seed(self.config, seed), self.memo, one_of_many=True)
         except InputError as error:
             raise InputError(
                 f"seed {seed}: {error.message}", file=error.file, line=error.line, field=error.field
@@ -194,9 +195,10 @@ class Plan:
         else:
             values |= {"nodes": self.cluster.num_nodes, "seeds": 1, **self._own_seeds()}
             if self.keeps_workload:  # it has them already
-                values |= {"constraints.model": None, "resample.block": None}
+                drawn = [name for name in BY_NAME if name.startswith(("constraints.", "resample."))]
+                values |= {name: BY_NAME[name].default for name in drawn}
             if (
-                self.keeps_workload or self._nodes_for_load is not None
+                self.keeps_workload or self.config["load_by"] == "nodes"
             ):  # what is written has the load already
                 values |= {"load": None, "load_by": BY_NAME["load_by"].default}
         values["short_cutoff"] = self.short_cutoff_s if math.isfinite(self.short_cutoff_s) else None
@@ -273,8 +275,7 @@ class Plan:
         found = [{"what": "workload", "name": self.workload.name, "sha256": self.workload.fingerprint()}]
         for what in ("workload", "cluster"):
             path = path_of(self.config, what)
-            files = sorted(path.glob("*.parquet")) if path is not None and path.is_dir() else [path]
-            found += [self._input(f"{what} file", f, f) for f in files if f is not None and f.is_file()]
+            found += [self._input(f"{what} file", f, f) for f in input_files(path) if f.is_file()]
         for key, what in READ_FILES.items():
             if self.config[key] is not None:
                 read = Path(self.config[key])
@@ -297,7 +298,7 @@ def configure(arguments: Mapping[str, Any], config: str | Path | None = None) ->
     return resolve([*layers, layer_from_arguments(arguments)])
 
 
-def prepare(config: Config, memo: Memo | None = None) -> Plan:
+def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = False) -> Plan:
     """Resolve every name of a configuration and load its workload.
 
     Parameters
@@ -305,6 +306,8 @@ def prepare(config: Config, memo: Memo | None = None) -> Plan:
     config : Config
     memo : Memo, optional
         Keeps what is loaded, so that plans that are given the same one share equal workloads and clusters.
+    one_of_many : bool
+        A value that changes nothing in this plan is not refused: it may in others (`emu.needs`).
 
     Raises
     ------
@@ -319,6 +322,8 @@ def prepare(config: Config, memo: Memo | None = None) -> Plan:
     family = family_of(config, schedulers)
     config = for_family(config, family, schedulers[0].name)
     parameters = scheduler_parameters(config, schedulers)
+    if not one_of_many:
+        refuse(meaningless(config, schedulers, parameters))
     check_clock(config, schedulers, parameters)
     if family == COFLOWS:
         check_updates(config, schedulers, parameters)
@@ -335,5 +340,5 @@ def prepare(config: Config, memo: Memo | None = None) -> Plan:
         options=workload_options(config, memo),
         drawn=drawn(config, of_workload),
         memo=memo,
-        **{**loaded, "notes": (*loaded["notes"], *notes)},
+        **{**loaded, "notes": (*loaded["notes"], *notes, *ignored_notes(config, schedulers))},
     )

@@ -21,25 +21,45 @@ def progress_bar(
     if not is_terminal(stream):
         yield None
         return
-    from tqdm import tqdm
-
-    started = time.perf_counter()
-    bar: Any = None
-
-    def show(tasks_done: int, events: int, virtual_s: float) -> None:
-        nonlocal bar
-        if bar is None:  # not before there is something to show: lines may be said until then
-            look = {"unit": f" {unit}", "unit_scale": True, "dynamic_ncols": True}
-            # leave=False: the table that follows is what stays on the screen.
-            bar = tqdm(total=total, desc=label, file=stream, leave=False, **look)
-        bar.set_postfix_str(describe(events, time.perf_counter() - started, virtual_s), refresh=False)
-        bar.update(tasks_done - bar.n)
-
+    show = _RunBar(label, total, unit, stream)
     try:
         yield show
     finally:
-        if bar is not None:
-            bar.close()
+        show.close()
+
+
+_BY_SHARE = "{desc}: {percentage:3.0f}%|{bar}| [{elapsed}<{remaining}{postfix}]"
+
+
+class _RunBar:
+    """The bar of a run: by tasks, or by the share of the run that is done where tasks do not tell it."""
+
+    def __init__(self, label: str, total: int, unit: str, stream: TextIO) -> None:
+        self._look = {"desc": label, "total": total, "unit": f" {unit}", "file": stream}
+        self._started = time.perf_counter()
+        self._share: float | None = None
+        self._bar: Any = None
+
+    def share_done(self, share: float) -> None:
+        """Go by this share, 0..1, from now on; see `actors.hosting.virtual.emulate`."""
+        self._share = share
+
+    def __call__(self, tasks_done: int, events: int, virtual_s: float) -> None:
+        if self._bar is None:  # not before there is something to show: lines may be said until then
+            from tqdm import tqdm
+
+            by_share = {} if self._share is None else {"bar_format": _BY_SHARE}
+            # leave=False: the table that follows is what stays on the screen.
+            self._bar = tqdm(leave=False, unit_scale=True, dynamic_ncols=True, **self._look, **by_share)
+        elapsed_s = time.perf_counter() - self._started
+        self._bar.set_postfix_str(describe(events, elapsed_s, virtual_s), refresh=False)
+        done = tasks_done if self._share is None else max(round(self._share * self._bar.total), self._bar.n)
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        """Take the bar off the screen."""
+        if self._bar is not None:
+            self._bar.close()
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from emu.config_file import as_toml
 from emu.keys import KEYS
 from emu.kinds import KINDS, Key
 from emu.metrics import MOST_KINDS, OTHER_KINDS
+from emu.needs import NEEDS, told
 from emu.paired import BEST_WITHIN, DELAYS
 
 _MADE = (
@@ -60,7 +61,9 @@ slack = 5
 
 Durations take `ns`, `us`, `ms`, `s`, `min`, `h`, `d`, and are seconds without a unit; shares are `98%` or
 `0.98`. A run has schedulers of one family, for jobs or for coflows, and some keys are only for one: given to the other,
-they are an error. Relative paths in a file are looked for beside the file first, then from the current folder.
+they are an error. So are keys, parameters and options of generators that would change nothing, because what they go
+with is not there; in a sweep, if they change nothing at any of its points. Relative paths in a file are looked for
+beside the file first, then from the current folder.
 """
 
 _RESULTS = """\
@@ -191,7 +194,8 @@ nothing was learned |
 | `coordinator` | where the coordinator works in intervals: how many there were from the first arrival on \
 (`intervals`), the shares of them in which it had more to do than time (`missed`) and in which it sent no schedule \
 (`without_rates`), and in the mean of them the agents it heard from (`agents_heard`), the `updates` it \
-got, its `decisions`, the agents told anything (`schedules`), and where messages cost something its work (`work_s`) |
+got, its `decisions`, how often what flows had left went to the next in the order that stood (`refills`), the agents \
+told anything (`schedules`), and where messages cost something its work (`work_s`) |
 | `schedulers` | as of jobs, where messages cost something: of the coordinator |
 | `offered_load`, `bottlenecks` | as of jobs; the load is bytes over the span of the arrivals times what all ports \
 carry in one direction |
@@ -275,7 +279,7 @@ In Python a `Comparison` has `records()`, `to_csv()` and `to_pandas()`, a `Resul
 def configuration_page() -> str:
     """Return ``docs/reference/configuration.md``."""
     head = ["key", "option", "value", "default", "for", "meaning"]
-    rows = [[f"`{k.name}`", _option(k), _kind(k), _default(k), k.family, k.meaning] for k in KEYS]
+    rows = [[f"`{k.name}`", _option(k), _kind(k), _default(k), k.family, _meaning(k)] for k in KEYS]
     return f"{_MADE}\n\n{_CONFIGURATION}\n{_table(head, rows)}"
 
 
@@ -330,6 +334,11 @@ def main(folder: str) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
     for name, page in PAGES.items():
         Path(folder, name).write_text(page(), encoding="utf-8")
+
+
+def _meaning(key: Key) -> str:
+    needs = NEEDS.get(key.name)
+    return f"{key.meaning} Goes with {told(needs)}." if needs else key.meaning
 
 
 def _option(key: Key) -> str:

@@ -19,6 +19,7 @@ from emu.bottlenecks import BOTTLENECKS
 from emu.config import flatten
 from emu.grid import SWEEP, Grid, Point, read_grid
 from emu.memo import Memo
+from emu.needs import meaningless, refuse
 from emu.plan import Plan, prepare
 from emu.records import COMPARISON, write_csv
 from emu.sweep_report import (
@@ -169,8 +170,13 @@ def prepare_sweep(
     stem = rd.safe_name(f"sweep-{Path(source).stem}") if isinstance(source, str | Path) else SWEEP
     place = Path(out) if out is not None else Path("runs") / stem
     memo = Memo()
-    runs = tuple(Run.of(_plan(point, memo, source), place / grid.folder(point)) for point in grid.points)
-    return Sweep(grid, runs, tuple(run for run in runs if not run.is_done()), place)
+    runs, found = [], []
+    for point in grid.points:
+        plan = _plan(point, memo, source)
+        runs.append(Run.of(plan, place / grid.folder(point)))
+        found.append(meaningless(plan.config, plan.schedulers, plan.parameters))
+    refuse({name: error for name, error in found[0].items() if all(name in other for other in found)})
+    return Sweep(grid, tuple(runs), tuple(run for run in runs if not run.is_done()), place)
 
 
 def run_sweep(
@@ -261,7 +267,7 @@ def _conclude(
 
 def _plan(point: Point, memo: Memo, source: str | Path | Mapping[str, Any]) -> Plan:
     try:
-        return prepare(point.config, memo)
+        return prepare(point.config, memo, one_of_many=True)
     except InputError as error:
         if error.file is None and ": required" in error.message and isinstance(source, str | Path):
             raise InputError(error.message, file=source) from None  # what the file lacks has no line

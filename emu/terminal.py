@@ -25,9 +25,9 @@ def warn(notes: Iterable[str]) -> None:
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
-    """Say what is being done; like all progress, only to a terminal."""
+    """Say what is being done; like all progress, only to a terminal, but for what begins with ``note:``."""
     stream = stream or sys.stderr
-    if is_terminal(stream):
+    if text.startswith("note: ") or is_terminal(stream):
         print(f"emu: {text}", file=stream, flush=True)
 
 

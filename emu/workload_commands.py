@@ -65,6 +65,7 @@ def _info(options: Namespace) -> int:
     from workloads.jobs import JobWorkload
 
     nodes = [read_value(BY_NAME["nodes"], Given(n, Place("--nodes"))) for n in options.nodes]
+    plots = _plots(options.plot)
     workload = _load(options)
     description = describe(workload, nodes)
     constraints = _constraints(options, nodes, workload)
@@ -81,18 +82,30 @@ def _info(options: Namespace) -> int:
         parts += [] if constraints is None else [constraints.text]
         parts += [] if close is None else [render_closeness(close)]
         put("\n".join(parts))
-    if options.plot is not None:
-        from emu.drawing import save_figure
+    if plots:
+        from emu.drawing import write_figure
         from emu.workload_plots import workload_figure
 
-        stem = Path(options.plot)
-        stem = stem.with_suffix("") if stem.suffix in (".svg", ".png") else stem
+        figure = workload_figure(workload, description)
         try:
-            written = save_figure(workload_figure(workload, description), stem)
+            for path in plots:
+                write_figure(figure, path)
         except OSError as error:
-            raise InputError(f"--plot: {stem} cannot be written: {error.strerror or error}") from None
-        say(f"drawn: {', '.join(written)}")
+            raise InputError(f"--plot: {path} cannot be written: {error.strerror or error}") from None
+        say(f"drawn: {', '.join(path.name for path in plots)}")
     return 0
+
+
+def _plots(given: str | None) -> list[Path]:
+    """Return the files that ``--plot`` asks for; a wrong ending is told before a workload takes its time."""
+    if given is None:
+        return []
+    from emu.drawing import figure_paths
+
+    try:
+        return figure_paths(Path(given))
+    except InputError as error:
+        raise InputError(f"--plot: {error.message}") from None
 
 
 class _Constraints(NamedTuple):
@@ -140,13 +153,15 @@ def _convert(options: Namespace) -> int:
 
 
 def _synth(options: Namespace) -> int:
-    from workloads.catalogue import generators, load_workload
+    from workloads.catalogue import generators, load_workload, options_without_meaning
 
     if options.workload not in generators():
         raise InputError(
             f"unknown generator {options.workload!r}{did_you_mean(options.workload, generators())}"
         )
     given = _given(options)
+    for name, why in options_without_meaning(options.workload, given).items():
+        raise InputError(f"--set {name}: {why}")
     if options.seed is not None:
         given["seed"] = KINDS["integer"].read(BY_NAME["seed"], options.seed)
     _save(load_workload(options.workload, options=given), options.to, options)

@@ -21,7 +21,7 @@ def add_actions(action: Action) -> None:
         "--cluster", metavar="PRESET|PATH", help="say which of its nodes satisfy the constraints"
     )
     _add_source(info)
-    info.add_argument("--plot", metavar="FILE", help="draw it: FILE.svg and FILE.png")
+    info.add_argument("--plot", metavar="FILE", help="draw it, as .svg, .png or .pdf; FILE.svg and FILE.png")
     info.add_argument("--json", action="store_true", help="print the figures as JSON")
     convert = action("convert", "read a trace and write it in another format, by default a Parquet folder")
     convert.add_argument("workload", metavar="FROM")

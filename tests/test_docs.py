@@ -127,7 +127,7 @@ def parameter_table(name: str) -> str:
         else:
             unit = " s" if p.kind == "duration" else ""
             value = f"{p.low:,g} to {p.high:,g}{unit}" if p.low is not None and p.high is not None else p.kind
-        lines.append(f"| `{p.name}` | `{shown(p.default)}` | {value} | {p.meaning} |")
+        lines.append(f"| `{p.name}` | `{shown(p.default)}` | {value} | {p.about} |")
     return "\n".join(lines) + "\n"
 
 

@@ -20,12 +20,20 @@ from workloads.generators.yahoo import yahoo
 from workloads.hints import did_you_mean, names_beside
 from workloads.jobs import JobWorkload
 from workloads.known import known_trace
-from workloads.options import option_defaults, options_line, read_options
+from workloads.options import option_defaults, options_line, read_options, without_meaning
 from workloads.readers.parquet import FAMILIES, JOBS_FILE
 from workloads.readers.report import Progress, Report
 from workloads.transform.families import Workload, family
 
-__all__ = ["convert_workload", "generators", "known_trace", "load_workload", "options_of", "save_workload"]
+__all__ = [
+    "convert_workload",
+    "generators",
+    "known_trace",
+    "load_workload",
+    "options_of",
+    "options_without_meaning",
+    "save_workload",
+]
 
 # One line for a new generator: its parameters are keyword arguments, all with defaults, `seed` among them.
 _GENERATORS: dict[str, Callable[..., Workload]] = {
@@ -42,6 +50,20 @@ _GENERATORS: dict[str, Callable[..., Workload]] = {
 def generators() -> dict[str, str]:
     """Return what generators there are: name to one line that says what it makes and its parameters."""
     return {name: f"{_summary(make)} ({options_line(make)})" for name, make in sorted(_GENERATORS.items())}
+
+
+def options_without_meaning(name: Any, given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options of a generator that were given and change nothing, and why; none of what is no generator.
+
+    Raises
+    ------
+    InputError
+        An option that does not exist, or text that is not of its kind.
+    """
+    make = _GENERATORS.get(name) if isinstance(name, str) else None
+    if make is None:
+        return {}
+    return without_meaning(make, read_options(f"the generator {name}", make, given))
 
 
 def load_workload(
@@ -224,6 +246,8 @@ def _existing(name_or_path: str | Path) -> Path:
         raise InputError(
             f"{text!r} is not a workload; give a generator's name or a path{did_you_mean('', _GENERATORS)}"
         )
+    if text.startswith(("http://", "https://")):
+        raise InputError(f"{text}: is an address; workloads are read from files: download it first")
     try:
         os.stat(path)
     except FileNotFoundError:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from workloads.errors import InputError
+from workloads.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
     from requests import Response, Session
@@ -28,10 +28,6 @@ _CHUNK_BYTES = 1 << 18
 _PAUSES_S = (1.0, 2.0, 4.0, 8.0)
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
 """Statuses of a server that may answer well in a while."""
-
-
-class UnavailableError(InputError):
-    """The file cannot be had from there; by hand it may be."""
 
 
 class _Broken(Exception):
@@ -159,7 +155,7 @@ def _transfer(
             _forget(part)
             raise _Broken("what was there is not a part of the file")
         if response.status_code == 206 and (begin != have or _version(response) not in ("", version)):
-            _forget(part)  # not every server heeds If-Range
+            _forget(part)  # not every server respects If-Range
             raise _Broken("the server sent another range or version than was asked for")
         if response.status_code == 200:  # the first request, another version, or a server without ranges
             _forget(part)

@@ -31,3 +31,10 @@ class InputError(Exception):
             parts.append(f"field {field}")
         # One line whatever a file's name holds; the single argument is also what makes the error pickle.
         super().__init__(" ".join(": ".join([*parts, self.message]).splitlines()))
+
+
+class UnavailableError(InputError):
+    """What the user named is elsewhere and cannot be had from there now: a host that does not answer, a dead link.
+
+    Nothing need be wrong with the input; the command line ends with exit code 1.
+    """

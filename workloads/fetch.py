@@ -70,9 +70,11 @@ def fetch(
 
     Raises
     ------
+    UnavailableError
+        A file cannot be had from where it is; the line says where to place it by hand.
     InputError
-        No such trace; it cannot be downloaded (the line says where to place it by hand); a file is not the
-        published one; no room, or no right to write.
+        No such trace; it cannot be downloaded by a program; a file is not the published one; no room, or no right
+        to write.
     """
     trace = public_trace(trace) if isinstance(trace, str) else trace
     if mirror is not None:
@@ -189,7 +191,7 @@ def _fetch_files(
             try:
                 received += _download(file, place, session, shown, timeout_s)
             except UnavailableError as error:
-                raise InputError(
+                raise UnavailableError(
                     f"{error.message}; {by_hand(trace, place, file)}", file=error.file
                 ) from error
             done += _bytes_of([place / file.path])

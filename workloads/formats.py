@@ -21,6 +21,9 @@ from workloads.readers import (
     tpch,
     tr,
 )
+from workloads.readers.known_tables import CLUSTER_TABLES, MAIN_TABLES, KnownTable, identify
+from workloads.readers.samples import sample_of
+from workloads.readers.source import shown
 
 PARQUET = "parquet"
 
@@ -61,6 +64,11 @@ def _is_called_tr(path: Path) -> bool:
     return path.name.endswith((".tr", ".tr.gz"))
 
 
+def _is_tr(path: Path) -> bool:
+    """Return whether a file is called like a trace of this format, or begins like one."""
+    return _is_called_tr(path) or tr.begins_like_tr(sample_of(path))
+
+
 # In the order in which a path is looked at: what takes a closer look comes last.
 FORMATS = {
     PARQUET: Format(
@@ -68,14 +76,14 @@ FORMATS = {
         write=parquet.write_parquet,
     ),
     "tr": Format(
-        "Hawk's and Eagle's: a line a job, plain or gzip", "jobs", tr.read_tr, _is_called_tr, write=tr.write_tr
+        "Hawk's and Eagle's: a line a job, plain or gzip", "jobs", tr.read_tr, _is_tr, write=tr.write_tr
     ),
     "google-2011": Format(
         "Google's cluster trace of 2011: task_events and other tables as CSV", "jobs",
         google_2011.read_google_2011, google_2011.recognises, google_2011.convert_google_2011,
     ),
     "google-2019": Format(
-        "Google's cluster traces of 2019: exported tables as Parquet or JSON lines", "jobs",
+        "Google's cluster traces of 2019: exported tables as Parquet, JSON lines or CSV", "jobs",
         google_2019.read_google_2019, google_2019.recognises, google_2019.convert_google_2019,
     ),
     "alibaba-2018": Format(
@@ -118,12 +126,70 @@ def find_format(name: str) -> Format:
 def recognise(path: Path) -> str:
     """Return the name of the format that a path which exists holds.
 
-    Where none knows it, a folder is taken for Parquet and a file for ``tr``: their readers say what is wrong.
+    Raises
+    ------
+    InputError
+        None of them: what the path was found to hold, and which formats there are.
     """
     for name, known in FORMATS.items():
         if known.recognises(path):
             return name
-    return PARQUET if os.path.isdir(path) else "tr"
+    raise InputError(f"{_found(path)}; {_WAYS_ON}", file=path)
+
+
+_WAYS_ON = f"formats: {', '.join(FORMATS)}; --from names one that is not recognised"
+
+
+def _found(path: Path) -> str:
+    """Return what is in a path of no known format, in words."""
+    if not os.path.isdir(path):
+        return _what(path)
+    files = sorted(child for child in (*path.glob("*"), *path.glob("*/*")) if child.is_file())
+    if not files:
+        return "is an empty folder"
+    told: dict[object, str] = {}  # the first file of each kind
+    for file in files[:_LOOKED_AT]:
+        name = shown(str(file.relative_to(path)))
+        known = identify(sample_of(file))
+        if known is not None:
+            told.setdefault(known, f"{name}: {_of_table(known)}")
+        elif format := next((format for format, f in FORMATS.items() if f.recognises(file)), ""):
+            told.setdefault(format, f"{name} is of the format {format}: give that file")
+    more = f" and {len(files) - 3} more" if len(files) > 3 else ""
+    names = ", ".join(shown(str(file.relative_to(path))) for file in files[:3])
+    return "; ".join(told.values()) or f"is a folder of no known format: it holds {names}{more}"
+
+
+_LOOKED_AT = 50  # files of a folder
+
+
+def _what(path: Path) -> str:
+    """Return what a file of no known format is, in words."""
+    found = sample_of(path)
+    known = identify(found)
+    if known is not None:
+        return _of_table(known)
+    match found.form:
+        case "empty":
+            return "is empty"
+        case "bytes":
+            return "is of no known format, and is not text"
+        case "json":
+            return f"is of no known format: JSON with {', '.join(found.names[:8]) or 'no objects'}"
+        case "parquet":
+            return f"is of no known format: Parquet with the columns {', '.join(found.names[:8])}"
+    between = "commas" if found.form == "csv" else "blanks"
+    begins = shown(found.text.lstrip().partition("\n")[0])
+    return f"is of no known format: text, {len(found.rows[0])} fields with {between} between them, {begins}"
+
+
+def _of_table(known: KnownTable) -> str:
+    """Return what a known table is good for, in words."""
+    if not known.format:
+        return f"this is {known}, which is not read"
+    if known.table in CLUSTER_TABLES:
+        return f"this is {known}: a cluster (--cluster); a workload needs {MAIN_TABLES[known.format]}"
+    return f"this is {known}, without {MAIN_TABLES[known.format]}"
 
 
 def format_by_ending(path: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,18 +17,59 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     "; did you mean 'eagle'? (known: eagle, hawk, sparrow)"
     >>> did_you_mean("xyz", ["sparrow", "hawk"])
     '; known: hawk, sparrow'
+    >>> did_you_mean("--quiet", ["--set", "--seed"])
+    '; known: --seed, --set'
     """
     names = sorted(set(known))
     if not names:
         return ""
-    by_lower = {n.lower(): n for n in names}
-    near = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.5)
+    near = nearest(str(name), names)
     listed = ", ".join(names[:_SHOWN])
     if len(names) > _SHOWN:
         listed += f", … ({len(names)} in all)"
     if near:
-        return f"; did you mean {by_lower[near[0]]!r}? (known: {listed})"
+        return f"; did you mean {near!r}? (known: {listed})"
     return f"; known: {listed}"
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return the name that one was probably meant to be, or ``""`` where none is near.
+
+    Near is what three mistakes in ten letters make of a name, one at the least, whatever dashes are in front; or a
+    beginning of it, or of which it is the beginning, of three letters or more.
+    """
+    meant = _plain(name)
+    near = []
+    for other in names:
+        plain = _plain(other)
+        longer, shorter = max(len(meant), len(plain)), min(len(meant), len(plain))
+        distance = _edits(meant, plain)
+        begins = shorter >= 3 and (plain.startswith(meant) or meant.startswith(plain))
+        if begins or (distance < longer and distance <= max(1, round(0.3 * longer))):
+            alike = next((i for i, (a, b) in enumerate(zip(meant, plain, strict=False)) if a != b), shorter)
+            near.append((-distance / max(longer, 1), alike, other))
+    return max(near, default=(0, 0, ""))[2]
+
+
+def _plain(name: str) -> str:
+    return name.lower().lstrip("-").replace("_", "-")
+
+
+def _edits(one: str, other: str) -> int:
+    """Return how many letters must be put in, left out, replaced or swapped with the next: optimal string alignment."""
+    if abs(len(one) - len(other)) > 64:
+        return max(len(one), len(other))
+    before: list[int] = []
+    last = [*range(len(other) + 1)]
+    for i, a in enumerate(one, 1):
+        now = [i]
+        for j, b in enumerate(other, 1):
+            cost = min(last[j] + 1, now[j - 1] + 1, last[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+                cost = min(cost, before[j - 2] + 1)
+            now.append(cost)
+        before, last = last, now
+    return last[-1]
 
 
 def names_beside(path: Path) -> list[str]:

@@ -14,6 +14,32 @@ _NOT_OPTIONS = ("report", "progress")
 """Parameters with a default that are not the user's to set."""
 
 
+NEEDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("burst_ratio", "burst_jobs"), ("arrivals", ("bursty",))),
+    **dict.fromkeys(("period_s", "amplitude"), ("arrivals", ("diurnal",))),
+    "cv": ("service", ("lognormal",)),
+    "alpha": ("service", ("pareto",)),
+    **dict.fromkeys(("long_tasks", "long_ratio"), ("service", ("bimodal",))),
+    **dict.fromkeys(("long_tasks_per_job", "long_mean_task_s"), ("long_jobs", ())),
+}
+"""What options of generators go with, and change nothing without: another option, and its values (none: above 0)."""
+
+
+def without_meaning(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options that were given and change nothing: name to what is wrong. A number given as 0 is meant."""
+    defaults = option_defaults(function)
+    found = {}
+    for name, value in given.items():
+        other, wanted = NEEDS.get(name, ("", ()))
+        if other not in defaults or name not in defaults or value == defaults[name]:
+            continue
+        holds = given.get(other, defaults[other])
+        if holds not in wanted if wanted else other not in given and not holds:
+            goes = f"{other}={' or '.join(wanted)}" if wanted else other
+            found[name] = f"goes with {goes}, and {other} is {holds}"
+    return found
+
+
 def option_defaults(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the options of a function: name to default."""
     return {p.name: p.default for p in _options(function)}

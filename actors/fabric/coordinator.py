@@ -1,4 +1,4 @@
-"""What all coordinators do: register coflows, heed the agents, and tell them the schedule.
+"""What all coordinators do: register coflows, receive what the agents send, and tell them the schedule.
 
 The coordinator knows what it was told. A schedule holds when it has reached the agents, all at the same instant: one
 network delay, and what the decision cost, after it was made. Until then they go on with the one before, so that no port
@@ -11,7 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.greedy import end_flow, end_waiting
-from actors.fabric.intervals import charge, enter_interval, hear
+from actors.fabric.intervals import (
+    charge,
+    charge_message,
+    charge_updates,
+    enter_interval,
+    hear,
+)
 from actors.fabric.messages import DECIDE, SET_RATE
 from actors.fabric.ports import flow_speed, mark_ended
 from actors.fabric.updates import tell_life
@@ -21,12 +27,14 @@ from actors.fabric.world import (
     N_FINISHED,
     N_INTERVALS,
     N_RATES,
+    N_REFILLS,
     N_SCHEDULES,
     N_STARTED,
     N_UPDATES,
     expect_coflow,
 )
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.cost import known_cost
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 
@@ -70,6 +78,7 @@ def register(w, agenda, t, coflow):
     if coflow + 1 < coflows.arrival.size:
         expect_coflow(w, w.nodes.size, coflow + 1)
     enter_interval(w, t, NOBODY, N_INTERVALS)
+    charge_message(w)
     w.counts[N_ARRIVED] += coflows.left[coflow]
     if w.fabric.local_is_free and end_local_flows(w, coflow):
         return False
@@ -101,7 +110,7 @@ def hear_of_end(w, t, reporting, flow):
     enter_interval(w, t, reporting, N_INTERVALS)
     w.counts[N_UPDATES] += 1
     hear(w, w.fabric.flows.source[flow])
-    charge(w, w.prices.update)
+    charge_updates(w, 1)
 
 
 @inlined
@@ -144,15 +153,21 @@ def forget_ended(w, agenda):
     return keep
 
 
+@inlined
+def note_decision(w, coflows):
+    """The coordinator makes a schedule for so many coflows."""
+    w.counts[N_DECISIONS] += 1
+    charge(w, w.prices.coflow * coflows)
+
+
 @compiled
-def tell_greedy(w, m, t, coflows):
-    """Tell the agents which flows have started and stopped; the decision was about so many coflows."""
+def tell_greedy(w, m, t):
+    """Tell the agents which flows have started and stopped, by a decision or a refill."""
     i, counts, changes = w.intervals, w.counts, m.changes[0]
     flows, start = w.fabric.flows, w.fabric.coflows.start
-    counts[N_DECISIONS] += 1
     agents = count_told(w, m.changed, changes)
-    charge(w, w.prices.coflow * coflows + w.prices.flow * changes + w.prices.schedule * agents)
-    late = w.cost.handler.spent[0]
+    charge(w, w.prices.flow * changes + w.prices.schedule * agents)
+    late = known_cost(w)
     for k in range(changes):
         flow = m.changed[k]
         agent = flows.source[flow]
@@ -170,14 +185,20 @@ def tell_greedy(w, m, t, coflows):
 
 
 @inlined
+def note_told(w, agent):
+    """An agent is told something; return whether it is the first time at this decision, or refill."""
+    now = w.counts[N_DECISIONS] + w.counts[N_REFILLS]
+    first = w.intervals.told[agent] != now
+    w.intervals.told[agent] = now
+    return first
+
+
+@inlined
 def count_told(w, flows, count):
     """Return how many agents send the first `count` of `flows`."""
-    told, decision, agents = w.intervals.told, w.counts[N_DECISIONS], 0
+    agents = 0
     for k in range(count):
-        agent = w.fabric.flows.source[flows[k]]
-        if told[agent] != decision:
-            told[agent] = decision
-            agents += 1
+        agents += note_told(w, w.fabric.flows.source[flows[k]])
     return agents
 
 

@@ -21,7 +21,7 @@ class Intervals(NamedTuple):
         np.ndarray
     )  # [4] its number; agents heard in it; schedules sent in it; the coordinator's `busy` at its begin
     heard: np.ndarray  # [P] the last interval in which an agent was heard
-    told: np.ndarray  # [P] the last decision that told an agent anything
+    told: np.ndarray  # [P] the last decision or refill that told an agent anything
 
 
 def make_intervals(origin_ns: int, length_ns: int, ports: int) -> Intervals:
@@ -42,6 +42,26 @@ def charge(w, price):
         w.cost.handler.spent[0] += price
         w.cost.servers.busy[0] += price
         w.cost.servers.free[0] += price
+
+
+@inlined
+def charge_message(w):
+    """Let the coordinator spend what any message costs."""
+    charge(w, w.prices.message)
+
+
+@inlined
+def charge_updates(w, count):
+    """Let the coordinator spend what so many messages that tell of updates cost."""
+    charge(w, (w.prices.message + w.prices.update) * count)
+
+
+@inlined
+def charge_reports(w, count):
+    """Let the coordinator handle so many reports of agents that bring nothing new, and are not sent one by one."""
+    charge_updates(w, count)
+    if w.cost.model != NO_COST:
+        w.cost.servers.served[0] += count
 
 
 @inlined
@@ -68,7 +88,9 @@ def enter_interval(w, t, reporting, n_intervals):
 def close_intervals(w, k, reporting, n_intervals):
     """Count the intervals from the present one up to number k, which begins."""
     i, counts = w.intervals, w.counts
-    busy = 0 if w.cost.model == NO_COST else w.cost.servers.busy[0]
+    busy = 0  # before the message at hand, which is of the interval that begins
+    if w.cost.model != NO_COST:
+        busy = w.cost.servers.busy[0] - w.cost.handler.spent[0]
     passed = k - i.now[0]
     left = busy - i.now[3]  # to be done in the one that ends
     missed = min(max(left - 1, 0) // i.length, passed)

@@ -8,10 +8,12 @@ the prices are of what it is about, and measured costs will not do.
 
 import numpy as np
 
+from actors.fabric.coordinator import note_told
 from actors.fabric.intervals import charge
 from actors.fabric.messages import PACE, SHRINK, TELL
 from actors.fabric.world import N_DECISIONS, N_RATES, N_SCHEDULES
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.cost import known_cost
 from actors.kernel.queue import NONE, send, wake
 
 _SPARE = 8  # messages that an event may send besides
@@ -39,7 +41,7 @@ def charge_all(w, agenda, mark):
 @inlined
 def takes_hold(w, t):
     """Return when what is told at t holds: when the decision is made, as charged for, and one network delay after."""
-    return t + w.network.delay_ns + w.cost.handler.spent[0]
+    return t + w.network.delay_ns + known_cost(w)
 
 
 @compiled
@@ -70,7 +72,6 @@ def tell(w, t, agent, kind, which, ns):
     """Tell an agent in how many ns something ends."""
     i = w.intervals
     send(w, t, w.nodes.size, agent, kind, which, np.float64(ns).view(np.int64), NONE, NONE)
-    if i.told[agent] != w.counts[N_DECISIONS]:
-        i.told[agent] = w.counts[N_DECISIONS]
+    if note_told(w, agent):
         i.now[2] += 1
         w.counts[N_SCHEDULES] += 1

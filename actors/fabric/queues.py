@@ -2,9 +2,12 @@
 
 Queue q takes coflows whose measure is at most ``limit * factor**q``; the last has no limit. A coflow that changes its
 queue goes to its tail. With *slots* the queues share time: in a round the highest non-empty queue is served first for
-`slot`, then each of the next for 1 / `share` of the one before it, as long as that is at least a scheduling interval.
-Whoever's slot it is not is served after, in order of queues, so that work is conserved (Philae, section 4.5, "varying
-numbers of scheduling intervals according to the weights"). Without them the order of queues is strict.
+`slot`, then each of the next for 1 / `share` of the one before it (Philae, section 4.5, "varying numbers of scheduling
+intervals according to the weights"). Whoever's slot it is not is served after, in order of queues, so that work is
+conserved. A slot that would be shorter than `least`, an interval or some, is as long as that if there is a coflow in
+its queue, and is left out if not: in every round each queue with a coflow is served first once, so that none starves.
+With a `least` of nothing slots of less than an interval are left out, as Philae's authors simulate it. Without slots
+the order of queues is strict.
 """
 
 from typing import Any, NamedTuple
@@ -30,12 +33,14 @@ class Queues(NamedTuple):
     clock: np.ndarray  # [4] entries; whose slot; when it ends, ns; the round's first queue
     limit: np.ndarray  # [K] bytes, the last infinite
     slot: int  # ns, 0: strict priority
+    least: int  # ns
     interval: int  # ns
     share: int
     keys: np.ndarray  # [2 C] scratch for sorting
     groups: np.ndarray
 
 
+_SLOTS = ("starvation=slots",)
 QUEUE_PARAMETERS = (
     Parameter("queues", 10, "int", "priority queues", low=1, high=64),
     Parameter("first_limit_bytes", 10 << 20, "size", "limit of the first queue", low=1),
@@ -55,27 +60,50 @@ QUEUE_PARAMETERS = (
         "intervals in the slot of the first queue of a round",
         low=1,
         high=1 << 20,
+        needs=_SLOTS,
     ),
     Parameter(
-        "share", 10, "int", "how many times longer a queue's slot is than the next one's", low=1, high=1000
+        "share",
+        10,
+        "int",
+        "how many times longer a queue's slot is than the next one's",
+        low=1,
+        high=1000,
+        needs=_SLOTS,
+    ),
+    Parameter(
+        "least_intervals",
+        1,
+        "int",
+        "intervals in the slot of any queue at the least; 0: queues whose slot comes to less than one have none, as"
+        " Philae's authors simulate it",
+        low=0,
+        high=1 << 20,
+        needs=_SLOTS,
     ),
 )
 
 
 def make_queues(coflows: int, parameters: dict[str, Any]) -> Queues:
-    """Empty queues, after `QUEUE_PARAMETERS`."""
+    """Empty queues, after `QUEUE_PARAMETERS`; what is about slots may be missing where `starvation` is "strict"."""
     limits = parameters["first_limit_bytes"] * parameters["factor"] ** np.arange(parameters["queues"])
     limits[-1] = np.inf
     interval = round(parameters["interval_s"] * 1e9)
+    slot, least, share = 0, 0, 1
+    if parameters["starvation"] == "slots":
+        least = parameters["least_intervals"] * interval
+        slot = max(parameters["slot_intervals"] * interval, least)
+        share = parameters["share"]
     return Queues(
         queue=np.full(coflows, GONE),
         entered=np.zeros(coflows, np.int64),
         size=np.zeros(limits.size, np.int64),
         clock=np.array([0, NONE, NEVER, 0]),
         limit=limits,
-        slot=parameters["slot_intervals"] * interval if parameters["starvation"] == "slots" else 0,
+        slot=slot,
+        least=least,
         interval=interval,
-        share=parameters["share"],
+        share=share,
         keys=np.zeros(2 * coflows, np.int64),
         groups=np.zeros(2 * coflows, np.int64),
     )
@@ -124,17 +152,31 @@ def turn(q, t):
     if clock[1] == NONE:
         clock[2] = t
     while t >= clock[2]:
-        span = q.slot
-        for _ in range(clock[1] - clock[3] + 1 if clock[1] != NONE else 0):
-            span //= q.share
-        if clock[1] == NONE or span < q.interval or clock[1] + 1 == q.size.size:
+        span = next_slot(q)
+        if span == 0:  # a round is over
             clock[1] = 0
             while q.size[clock[1]] == 0:
                 clock[1] += 1
             clock[3], span = clock[1], q.slot
-        else:
-            clock[1] += 1
         clock[2] += span // q.interval * q.interval
+
+
+@inlined
+def next_slot(q):
+    """Go on to the next queue that has a slot in this round, and return how long that is, ns; 0 if there is none."""
+    clock, span = q.clock, q.slot
+    if clock[1] == NONE:
+        return np.int64(0)
+    for _ in range(clock[3], clock[1]):
+        span //= q.share
+    while clock[1] + 1 < q.size.size:
+        clock[1] += 1
+        span //= q.share
+        if span >= max(q.interval, q.least):
+            return span
+        if q.least > 0 and q.size[clock[1]] > 0:
+            return q.least
+    return np.int64(0)
 
 
 @inlined

@@ -9,7 +9,7 @@ import numpy as np
 
 from actors.fabric.coordinator import NOBODY
 from actors.fabric.greedy import end_flow, end_waiting, offer
-from actors.fabric.intervals import charge, enter_interval
+from actors.fabric.intervals import charge, charge_updates, enter_interval
 from actors.fabric.messages import SET_RATE
 from actors.fabric.ports import flow_speed, put_on
 from actors.fabric.ranking import link, place_line
@@ -36,7 +36,7 @@ def hear_of_update(w, t, k):
     if k + 1 < rows.size:
         expect_update(w, k + 1)
     enter_interval(w, t, NOBODY, N_INTERVALS)
-    charge(w, w.prices.update)
+    charge_updates(w, 1)
     counts[N_COFLOW_UPDATES] += 1
     if w.fabric.coflows.left[rows.coflow[k]] == 0:
         counts[N_WITHOUT_EFFECT] += 1

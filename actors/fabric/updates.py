@@ -19,6 +19,7 @@ import numpy as np
 
 from actors.fabric.messages import CHANGE, UPDATE
 from actors.kernel.compiled import inlined
+from actors.kernel.cost import known_cost
 from actors.kernel.queue import NONE, records, wake
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import CoflowUpdates
@@ -171,7 +172,7 @@ def tell_life(w, t, flow):
     life, due, lives = NONE, NONE, w.updates.flow
     if lives.size > 0:
         life, due = lives.told[flow], np.float64(lives.due[flow]).view(np.int64)
-        lives.knows[flow] = min(lives.knows[flow], t + w.cost.handler.spent[0] + w.network.delay_ns)
+        lives.knows[flow] = min(lives.knows[flow], t + known_cost(w) + w.network.delay_ns)
     return life, due
 
 

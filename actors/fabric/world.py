@@ -36,7 +36,7 @@ COUNTERS = (
     "finished_long",
     "updates",  # messages from agents that the coordinator has heard
     "decisions",  # schedules that it has made
-    "schedules",  # agents that such a decision told anything, all decisions together
+    "schedules",  # agents that were told anything, each time anew
     "rates",  # rates that it told them
     "stale_rates",  # rates of flows that had ended meanwhile
     "demotions",  # coflows that went to another queue
@@ -49,6 +49,7 @@ COUNTERS = (
     "updates_without_effect",  # those of coflows that had ended
     "deregistered",  # coflows that left before they were done
     "bytes_lost",  # bytes sent that had to be sent again
+    "refills",  # times it gave what flows had left to the next in the order that stood: no decision
 )
 N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
 (
@@ -67,6 +68,7 @@ N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
     N_WITHOUT_EFFECT,
     N_DEREGISTERED,
     N_LOST,
+    N_REFILLS,
 ) = range(6, len(COUNTERS))
 
 
@@ -82,7 +84,8 @@ class Sending(NamedTuple):
 class Prices(NamedTuple):
     """What the coordinator's work costs it, ns."""
 
-    update: int  # a message from an agent
+    message: int  # any message
+    update: int  # one that tells of an update, on top
     flow: int  # a flow that a decision gives a rate
     coflow: int  # a coflow that a decision puts in order
     schedule: int  # an agent that is told
@@ -208,12 +211,12 @@ def _network(setting: Setting) -> Network:
 
 
 def _cost(costs: Costs, last_arrival: int) -> Cost:
-    """The cost model; what is `fixed` is charged by what the coordinator does (`Prices`), not by message."""
+    """The cost model; what is `fixed` is charged by what the coordinator does (`Prices`), not by event."""
     models = {"none": NO_COST, "fixed": FIXED, "recorded": RECORDED, "measured": MEASURED}
     return make_cost(models[costs.model], 2, recorded=costs.recorded, last_arrival=last_arrival)
 
 
 def _prices(costs: Costs) -> Prices:
     """Fixed costs in ns."""
-    each = (costs.per_update_s, costs.per_flow_s, costs.per_coflow_s, costs.per_schedule_s)
-    return Prices(*(round(price * NS) for price in each))
+    names = ("message", "update", "flow", "coflow", "schedule")
+    return Prices(*(round(getattr(costs, f"per_{name}_s") * NS) for name in names))

@@ -25,6 +25,7 @@ from actors.kernel.world import (
     TASK_RECORD,
     grow_entries,
 )
+from actors.schedulers.own_host import OwnHost
 from actors.setting import Setting
 from workloads.errors import InputError
 
@@ -36,6 +37,16 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
+class Asked:
+    """How far a user's own scheduler has come."""
+
+    times: int  # it was asked
+    took_s: float  # all in all
+    wall_s: float  # of the run
+    share_done: float  # of what it will be asked, 0..1, as far as one can tell
+
+
+@dataclass(frozen=True)
 class Progress:
     """How far a partition has come."""
 
@@ -43,6 +54,7 @@ class Progress:
     events: int
     virtual_s: float
     done: bool
+    asked: Asked | None = None  # where a user's own scheduler decides
 
 
 class Partition:
@@ -66,6 +78,7 @@ class Partition:
             self.world = self.world._replace(task_records=task_records)
         self.wall_s = 0.0
         self.compile_s = 0.0
+        self._asks, self._asks_s = 0, 0.0
         self._samples: list[tuple[float, ...]] = []
         self._period_ns = round((observe.timeline_period_s or 0.0) * NS)
         first = int(self.world.work.submit[0])
@@ -102,7 +115,16 @@ class Partition:
                 done = self._step(int(NEVER))
         self.wall_s += time.perf_counter() - begin
         now = self.world.queue.now[0]
-        return Progress(int(self._tasks(N_FINISHED).sum()), int(now.events), now.time / NS, done)
+        return Progress(
+            int(self._tasks(N_FINISHED).sum()), int(now.events), now.time / NS, done, self._asked(done)
+        )
+
+    def _asked(self, done: bool) -> Asked | None:
+        host = self._answer
+        if not isinstance(host, OwnHost):
+            return None
+        share = 1.0 if done else min(host.share_done(self.world, self.state), 1.0)
+        return Asked(self._asks, self._asks_s, self.wall_s, share)
 
     def cast(self) -> Cast:
         """The actors there are, in all partitions."""
@@ -214,7 +236,10 @@ class Partition:
             self._grow()
         elif why == PYTHON:
             assert self._answer is not None
+            begin = time.perf_counter()
             self._answer(self.world, self.state)
+            self._asks += 1
+            self._asks_s += time.perf_counter() - begin
         elif stop == until or (why == IDLE and until >= NEVER):
             if why == HORIZON and until >= NEVER:
                 raise too_late(scheduler.name)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from types import TracebackType
 from typing import Any
 
-from actors.hosting.ray_session import connect, worker_environment
+from actors.hosting.ray_session import address_of, connect, worker_environment
 from workloads.errors import InputError
 
 
@@ -26,7 +26,8 @@ class Pool:
         self._retries = retries
         cpus = int(ray.cluster_resources().get("CPU", 0))
         if cpus < 1:
-            where = f"--address {address}" if address is not None else "Ray on this machine"
+            joined = address_of(address)
+            where = "Ray on this machine" if joined is None else f"the Ray cluster at {joined}"
             raise InputError(f"{where}: the cluster has no CPU; a run needs 1")
         self.parallel = parallel or cpus
         self.largest_bytes = max(

@@ -19,7 +19,7 @@ from actors.hosting.partition import Partition, Progress
 from actors.hosting.recovery import Lost
 from actors.hosting.snapshot import Snapshot
 from actors.setting import Setting
-from workloads.errors import InputError
+from workloads.errors import InputError, UnavailableError
 
 OBJECT_STORE_BYTES = 512 << 20
 ACTOR_START_S = 120.0
@@ -73,8 +73,19 @@ class Host:
         self._partition = None
 
 
+def address_of(address: str | None) -> str | None:
+    """Where the Ray cluster is that is to be joined: `address`, else what RAY_ADDRESS says, as Ray has it."""
+    named = address or os.environ.get("RAY_ADDRESS") or "local"
+    return None if named == "local" else named
+
+
 def connect(address: str | None = None) -> None:
-    """Start Ray on this machine, or join the cluster at `address`; nothing if that is done."""
+    """Start Ray on this machine, or join the cluster at `address_of(address)`; nothing if that is done.
+
+    Raises:
+        UnavailableError: nothing answers there.
+        InputError: it is no address.
+    """
     global _started, _joined
     import logging
 
@@ -84,6 +95,8 @@ def connect(address: str | None = None) -> None:
         return
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+    given = "RAY_ADDRESS" if address is None else "--address"
+    address = address_of(address)
     if address is None:
         # Workers inherit this, and find these packages also when they are not installed but run from a checkout.
         os.environ["PYTHONPATH"] = _with_path(ROOT)
@@ -97,14 +110,17 @@ def connect(address: str | None = None) -> None:
         )
         _started = True
         return
+    hint = "`ray start --head` prints the address of the one it starts"
     try:
         _check_answers(address)
         ray.init(address=address, **quiet)
         _joined = True
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"--address {address}: no Ray cluster answers there ({error}); `ray start --head` prints the address"
-            " of the one it starts, and a cluster with a token wants that here too (docs/sweeps.md)"
+    except ValueError as error:
+        raise InputError(f"{given} {address}: {error}; {hint}") from None
+    except OSError as error:
+        raise UnavailableError(
+            f"{given} {address}: no Ray cluster answers there ({error}); {hint}, and a cluster with a token wants that"
+            " here too (docs/sweeps.md)"
         ) from None
 
 
@@ -117,7 +133,7 @@ def _check_answers(address: str) -> None:
     """
     import socket
 
-    if address in ("auto", "local"):
+    if address == "auto":
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():

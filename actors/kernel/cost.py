@@ -6,8 +6,9 @@ as soon as it arrives, and what it sends leaves when the server would be done wi
 front of it, without one. A central scheduler is one server, distributed ones are as many as there are probe schedulers.
 
 Given costs are those of Omega's simulator (Schwarzkopf et al., EuroSys 2013, section 4.1): a time for each job and
-one for each of its tasks, charged when the job arrives; a time for each message comes on top. Measured costs are
-the CPU time of the handler as it is compiled here; they are recorded, and can be given again.
+one for each of its tasks, charged when the job arrives; a time for each message comes on top. What a coordinator of
+coflows pays for is in `actors.fabric`. Measured costs are the CPU time of the handler as it is compiled here; they are
+recorded, and can be given again.
 
 In the clock `live` time is the machine's: handlers cost what they cost, and are only observed.
 """
@@ -23,6 +24,7 @@ from actors.kernel.histogram import BUCKETS, note_time
 from actors.kernel.queue import (
     ANNOUNCED,
     ARRIVAL,
+    FIRST_DECISION,
     GROW,
     IDLE,
     NONE,
@@ -138,12 +140,15 @@ def begin(w):
     if due > cost.last_arrival and server.arriving[who] == NONE:
         # It works without a pause on what it has: what is left of that, it does after the last arrival.
         server.arriving[who] = server.busy[who] - max(server.free[who] - cost.last_arrival, np.int64(0))
-    server.served[who] += 1
-    server.waited[who] += start - due
-    server.longest[who] = max(server.longest[who], start - due)
-    server.most[who] = max(server.most[who], stand_in_line(cost, who, due, start))
-    if cost.model != LIVE and who < server.size - 1:  # the listener's are of others: a copy in each partition
-        note_time(cost.lateness, np.int64(1), start - due)
+    if now.kind[0] < FIRST_DECISION:
+        server.served[who] += 1
+        server.waited[who] += start - due
+        server.longest[who] = max(server.longest[who], start - due)
+        server.most[who] = max(server.most[who], stand_in_line(cost, who, due, start))
+        if (
+            cost.model != LIVE and who < server.size - 1
+        ):  # the listener's are of others: a copy in each partition
+            note_time(cost.lateness, np.int64(1), start - due)
     spent = np.int64(0)
     if cost.model == FIXED:
         spent = cost.per_message
@@ -161,6 +166,12 @@ def begin(w):
         cost.handler.spent[0] = spent
         server.free[who] = start + spent
         now.time[0] = start
+
+
+@inlined
+def known_cost(w):
+    """Return what the handler at hand is known to cost while it runs, ns: nothing, if its cost is, or was, measured."""
+    return w.cost.handler.spent[0] if w.cost.model == FIXED else np.int64(0)
 
 
 @compiled

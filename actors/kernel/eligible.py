@@ -218,6 +218,20 @@ def task_of(w, column):
 
 
 @inlined
+def level_in(w, column):
+    """The level of a job in the column of its task or its probe; NONE without constraints."""
+    if w.eligible.active == 0 or column == NONE:
+        return NONE
+    return (column >> LEVEL_SHIFT) - 1
+
+
+@inlined
+def is_spread(w, level):
+    """Whether no two tasks of a job at this level may share a node."""
+    return level != NONE and w.eligible.placement[level] & (OVER_NODES | OVER_RACKS) != 0
+
+
+@inlined
 def factor_of(w, column):
     """The factor on the duration of the task in a message's column, by its level."""
     level = column >> LEVEL_SHIFT

@@ -67,6 +67,9 @@ RUNNING, HORIZON, IDLE, GROW, PYTHON = range(5)
 # A kind whose lower digit is this or more is no work: a run is over when all that is left is of such kinds.
 FIRST_IDLE = np.int64(0xD)
 
+# From this kind on they are decisions, and no messages: what a scheduler does when it has handled those of an instant.
+FIRST_DECISION = np.int64(0x50)
+
 
 # The message being handled, and the queue's cursors: a single row.
 CURSOR = np.dtype(

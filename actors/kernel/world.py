@@ -20,25 +20,38 @@ ACTOR = np.dtype(
         ("head", "i8"),  # first entry of the node's queue, or NONE
         ("tail", "i8"),
         ("idle", "i8"),  # idle slots
-        ("longs", "i8"),  # long tasks and probes of long jobs, queued or running
+        (
+            "longs",
+            "i8",
+        ),  # long tasks and probes of long jobs, queued or running; those that run also in `LONG_RUNS`
         ("version", "i8"),  # of the shared state that the last placement brought
-        ("started", "i8"),  # when the latest task started, ns
-        ("running", "i8"),  # its job, or NONE
+        ("started", "i8"),  # when the task that started last did, ns
+        ("running", "i8"),  # its job, or NONE if it has ended
         ("seq", "i8"),  # messages sent
     ]
 )
 
-# A place in a node's queue: a probe (task is NONE) or a task bound to the node. Only Phoenix keeps the level.
+LONG_RUNS = np.int64(1) << 32  # in a node's `longs`, for each long task that runs
+ASKED_SHIFT = 32
+ASKED = np.int64(1) << ASKED_SHIFT  # in an entry's `left`, for each task that a sticky probe waits for
+
+# A place in a node's queue: a probe (task is NONE) or a task bound to the node.
 ENTRY = np.dtype(
     [
         ("next", "i8"),
         ("job", "i8"),
         ("task", "i8"),
-        ("left", "i8"),  # tasks that the job had left, as this node was told
+        (
+            "left",
+            "i8",
+        ),  # tasks that the job had left, as this node was told; and in `ASKED` those it has asked for
         ("bypassed", "i8"),  # estimated work that went before it out of turn, ns
         ("is_long", "i8"),
         ("epoch", "i8"),  # of a probe: answers of an earlier one do not speak of it
-        ("level", "i8"),  # of a short job with constraints, see actors/kernel/eligible.py; else NONE
+        (
+            "level",
+            "i8",
+        ),  # of a job with constraints, as its probe told, see actors/kernel/eligible.py; else NONE
     ]
 )
 

@@ -12,8 +12,22 @@ front of it: the form that the authors' simulator uses under least work left.
 import math
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.world import NONE
+from actors.kernel.eligible import is_spread
+from actors.kernel.world import ASKED, ASKED_SHIFT, NONE
 from actors.nodes.waiting import remove
+
+
+@inlined
+def waits(w, entry):
+    """Whether an entry waits for a slot: a sticky probe does not that has asked for all that its job has left.
+
+    Of a job whose tasks must be spread a node runs one at the most.
+    """
+    rows = w.entries
+    asked = rows.left[entry] >> ASKED_SHIFT
+    if asked == 0:
+        return True
+    return rows.left[entry] & (ASKED - 1) > asked and not is_spread(w, rows.level[entry])
 
 
 @inlined
@@ -21,7 +35,7 @@ def remaining_work(w, entry):
     """Estimated work left in the job, ns, or its tasks; a float, for months of a large job do not fit an int64."""
     rows = w.entries
     job = rows.job[entry]
-    left = rows.left[entry]
+    left = rows.left[entry] & (ASKED - 1)
     if w.rules.live == 1 and rows.task[entry] == NONE:
         left = w.work.end_task[job] - w.jobs.next_task[job]
     if w.rules.by_tasks == 1:
@@ -31,10 +45,10 @@ def remaining_work(w, entry):
 
 @compiled
 def pick_shortest(w, node):
-    """The entry to serve and the one in front of it, (NONE, NONE) if the queue is empty.
+    """The entry to serve and the one in front of it, (NONE, NONE) if none waits.
 
     The scan goes from the front. A long entry at the front goes first; a long one that is chosen from
-    further back ends the scan.
+    further back ends the scan. A sticky probe that has asked for all tasks that its job has left does not wait.
     """
     if w.rules.live == 1:
         drop_exhausted(w, node)
@@ -43,17 +57,28 @@ def pick_shortest(w, node):
     chosen, in_front = NONE, NONE
     least, slack = math.inf, math.inf
     while entry != NONE:
-        estimate = w.work.estimate[rows.job[entry]]
-        remaining = remaining_work(w, entry)
-        fits = estimate < slack if w.rules.bound_all == 1 else estimate <= slack
-        if remaining < least and (fits or entry == w.nodes.head[node]):
-            chosen, in_front, least = entry, before, remaining
-            if rows.is_long[entry] == 1 and w.rules.bound_all == 0:
-                break
-        if rows.is_long[entry] == 0 or w.rules.bound_all == 1:
-            slack = min(slack, w.rules.slack * estimate - rows.bypassed[entry])
+        if waits(w, entry):
+            estimate = w.work.estimate[rows.job[entry]]
+            remaining = remaining_work(w, entry)
+            fits = estimate < slack if w.rules.bound_all == 1 else estimate <= slack
+            if remaining < least and (fits or chosen == NONE):
+                chosen, in_front, least = entry, before, remaining
+                if rows.is_long[entry] == 1 and w.rules.bound_all == 0:
+                    break
+            if rows.is_long[entry] == 0 or w.rules.bound_all == 1:
+                slack = min(slack, w.rules.slack * estimate - rows.bypassed[entry])
         entry, before = rows.next[entry], entry
     return chosen, in_front
+
+
+@compiled
+def pick_first(w, node):
+    """The first entry that waits and the one in front of it, (NONE, NONE) if none does."""
+    rows = w.entries
+    entry, before = w.nodes.head[node], NONE
+    while entry != NONE and not waits(w, entry):
+        entry, before = rows.next[entry], entry
+    return entry, before if entry != NONE else NONE
 
 
 @inlined
@@ -83,30 +108,48 @@ def bypass(w, node, chosen):
     estimate = w.work.estimate[rows.job[chosen]]
     entry = w.nodes.head[node]
     while entry != chosen and entry != NONE:
-        rows.bypassed[entry] += estimate
+        if waits(w, entry):
+            rows.bypassed[entry] += estimate
         entry = rows.next[entry]
 
 
 @compiled
-def tell_left(w, node, job, left, epoch):
-    """A task of `job` has come: charge those its sticky probe passed, and note what is left of the job.
+def passes_any(w, node, chosen):
+    """Whether an entry that waits is in front of `chosen`."""
+    entry = w.nodes.head[node]
+    while entry != chosen:
+        if waits(w, entry):
+            return True
+        entry = w.entries.next[entry]
+    return False
 
-    What is left is as of `epoch`; probes sent since know better.
+
+@compiled
+def hear_answer(w, node, job, left, epoch):
+    """A task of `job` has come: note what is left of the job, and that a sticky probe has its answer.
+
+    What is left is as of `epoch`; probes sent since know better. Where the shortest job goes first, those that the
+    sticky probe passed are charged, and probes of a job without tasks go; elsewhere these stay until they ask in vain.
     """
     rows = w.entries
     entry, before = w.nodes.head[node], NONE
-    charged = w.rules.sticky == 0
+    answered = w.rules.sticky == 0
+    charged = answered or w.rules.shortest_first == 0
     while entry != NONE:
         after = rows.next[entry]
-        if rows.job[entry] == job and rows.task[entry] == NONE and rows.epoch[entry] <= epoch:
-            if not charged:
-                charged = True
-                bypass(w, node, entry)
-            rows.left[entry] = left
-            if left == 0:
-                w.nodes.longs[node] -= rows.is_long[entry]
-                remove(w, node, entry, before)
-                entry = before
+        if rows.job[entry] == job and rows.task[entry] == NONE:
+            if not answered and rows.left[entry] >= ASKED:
+                answered = True
+                rows.left[entry] -= ASKED
+            if rows.epoch[entry] <= epoch:
+                if not charged:
+                    charged = True
+                    bypass(w, node, entry)
+                rows.left[entry] += left - (rows.left[entry] & (ASKED - 1))
+                if left == 0 and w.rules.shortest_first == 1:
+                    w.nodes.longs[node] -= rows.is_long[entry]
+                    remove(w, node, entry, before)
+                    entry = before
         entry, before = after, entry
 
 

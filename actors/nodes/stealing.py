@@ -5,8 +5,8 @@ work that waits behind long work. Asking, passing on and giving take the network
 passed on, not sent back, halves the messages; it costs no outcome, for the thief would ask again.
 
 1. A slot falls idle and nothing waits: ask a random node.
-2. A node that is asked gives the group of short probes behind its first long entry (or behind the long task it
-   runs): it sends them on to the thief.
+2. A node that is asked gives the group of short probes behind its first long entry (or at the head of its queue, if it
+   runs a long task in any of its slots): it sends them on to the thief.
    Of a job with constraints those alone that the thief satisfies, and none of a job that says how its tasks must lie.
 3. If it has none, it passes the question on to another random node, up to `attempts` in all. So does one that is down:
    that stands for the thief, which would wait in vain and ask the next.
@@ -21,7 +21,7 @@ from actors.kernel.eligible import is_eligible, placement_of
 from actors.kernel.faults import is_down
 from actors.kernel.queue import PROBE, STEAL, send
 from actors.kernel.random import LOOT, VICTIMS, below, next_bits, random_bits
-from actors.kernel.world import N_STEAL_ATTEMPTS, N_STEALS, N_STOLEN, NONE, free_entry
+from actors.kernel.world import LONG_RUNS, N_STEAL_ATTEMPTS, N_STEALS, N_STOLEN, NONE, free_entry
 from actors.nodes.waiting import append, unlink
 
 
@@ -91,8 +91,7 @@ def first_behind_long(w, victim):
     """The first short probe behind the first long work, and the entry in front of it; NONE if there is none."""
     rows = w.entries
     entry, before = w.nodes.head[victim], NONE
-    running = w.nodes.running[victim]
-    if running == NONE or w.work.is_long[running] == 0:
+    if w.nodes.longs[victim] < LONG_RUNS:
         while entry != NONE and rows.is_long[entry] == 0:
             entry, before = rows.next[entry], entry
     while entry != NONE and rows.is_long[entry] == 1:

@@ -12,7 +12,7 @@ def enqueue(w, node, job, task, left, epoch):
     is_long = w.work.is_long[job]
     rows.next[entry], rows.job[entry], rows.task[entry] = NONE, job, task
     rows.left[entry], rows.bypassed[entry], rows.is_long[entry] = left, 0, is_long
-    rows.epoch[entry] = epoch
+    rows.epoch[entry], rows.level[entry] = epoch, NONE
     append(w, node, entry)
     nodes.longs[node] += is_long
 

@@ -4,15 +4,19 @@ The queue holds probes (late binding: when a probe's turn comes, the node holds 
 scheduler for a task; Sparrow, SOSP'13, section 3.4) and tasks that a scheduler bound to the node. It is
 served first come first served, or shortest remaining job first (actors/nodes/shortest.py); a sticky probe
 stays in the queue until its job has no task left (Eagle, SoCC'16).
+
+The papers' nodes have one slot. Of several none stays idle while an entry waits. A sticky probe asks for a task for
+each idle slot, but in all for no more than its job has left as far as the node was told; of a job whose tasks must be
+spread for one, since a node may run no more.
 """
 
 from actors.kernel.compiled import inlined
-from actors.kernel.eligible import run_time, task_of
+from actors.kernel.eligible import level_in, run_time, task_of
 from actors.kernel.faults import EPOCH_SHIFT, NO_EPOCH, low_bits
 from actors.kernel.queue import DONE, NO_TASK, PLACED, PROBE, REQUEST, STARTED, TASK, TASK_END, send, wake
-from actors.kernel.world import N_BYPASSES, N_FINISHED, N_STARTED, NONE
+from actors.kernel.world import ASKED, LONG_RUNS, N_BYPASSES, N_FINISHED, N_STARTED, NONE
 from actors.nodes.failing import link_running, meet
-from actors.nodes.shortest import bypass, drop_probe, pick_shortest, tell_left
+from actors.nodes.shortest import bypass, drop_probe, hear_answer, passes_any, pick_first, pick_shortest
 from actors.nodes.waiting import enqueue, remove
 
 
@@ -36,8 +40,9 @@ def take_in(w, node):
         serves = freed = True
     elif kind == TASK:
         task = message.b[0]
-        if w.rules.shortest_first == 1 and w.nodes.head[node] != NONE:
-            tell_left(w, node, job, low_bits(message.c[0]), message.c[0] >> EPOCH_SHIFT)
+        if w.nodes.head[node] != NONE and (w.rules.shortest_first == 1 or w.rules.sticky == 1):
+            hear_answer(w, node, job, low_bits(message.c[0]), message.c[0] >> EPOCH_SHIFT)
+            serves = w.nodes.idle[node] > 0
     elif kind == NO_TASK:
         w.nodes.idle[node] += 1
         w.nodes.longs[node] -= w.work.is_long[job]
@@ -50,6 +55,7 @@ def take_in(w, node):
             enqueue(w, node, job, message.b[0], message.c[0], NO_EPOCH)
         else:
             enqueue(w, node, job, NONE, task_of(w, message.b[0]), message.c[0] >> EPOCH_SHIFT)
+            w.entries.level[w.nodes.tail[node]] = level_in(w, message.b[0])
         serves = w.nodes.idle[node] > 0
     if task != NONE:
         start_task(w, t, node, job, task)
@@ -58,9 +64,14 @@ def take_in(w, node):
 
 @inlined
 def serve(w, t, node):
-    """Give an idle slot the entry whose turn it is; False if the queue is empty."""
-    entry, before = next_entry(w, node)
-    return give_slot(w, t, node, entry, before)
+    """Give idle slots to the entries whose turn it is; False if there is none."""
+    given = False
+    while w.nodes.idle[node] > 0:
+        entry, before = next_entry(w, node)
+        if not give_slot(w, t, node, entry, before):
+            break
+        given = True
+    return given
 
 
 @inlined
@@ -84,10 +95,12 @@ def give_slot(w, t, node, entry, before):
 
 @inlined
 def next_entry(w, node):
-    """The entry whose turn it is and the one in front of it; NONE if the queue is empty."""
+    """The entry whose turn it is and the one in front of it; NONE if none waits."""
     entry = w.nodes.head[node]
     if w.rules.shortest_first == 1 and entry != NONE and (w.entries.next[entry] != NONE or w.rules.live == 1):
         return pick_shortest(w, node)
+    if entry != NONE and w.entries.left[entry] >= ASKED:
+        return pick_first(w, node)
     return entry, NONE
 
 
@@ -97,12 +110,14 @@ def leave_queue(w, node, entry, before):
     rows = w.entries
     job, task = rows.job[entry], rows.task[entry]
     stays = w.rules.sticky == 1 and task == NONE and rows.is_long[entry] == 0
-    if before != NONE:
+    if before != NONE and passes_any(w, node, entry):
         w.counts[N_BYPASSES] += 1
         if not stays:  # one that stays is charged to those it passed when its task has come
             bypass(w, node, entry)
     if not stays:
         remove(w, node, entry, before)
+    else:
+        rows.left[entry] += ASKED
     return job, task
 
 
@@ -112,6 +127,7 @@ def start_task(w, t, node, job, bound):
     task = task_of(w, bound)
     w.nodes.started[node] = t
     w.nodes.running[node] = job
+    w.nodes.longs[node] += LONG_RUNS * w.work.is_long[job]
     w.counts[N_STARTED + w.work.report_class[job]] += 1
     if w.faults.active == 1:
         link_running(w, t, node, job, task)
@@ -122,8 +138,9 @@ def start_task(w, t, node, job, bound):
 def end_task(w, t, node, job, task, start):
     """Free the slot of a task that ends, and tell the job's scheduler."""
     w.nodes.idle[node] += 1
-    w.nodes.running[node] = NONE
-    w.nodes.longs[node] -= w.work.is_long[job]
+    if w.nodes.running[node] == job and w.nodes.started[node] == start:
+        w.nodes.running[node] = NONE
+    w.nodes.longs[node] -= (LONG_RUNS + 1) * w.work.is_long[job]
     w.counts[N_FINISHED + w.work.report_class[job]] += 1
     if w.task_records.size > 0:
         record = w.task_records

@@ -38,6 +38,10 @@ class OwnHost:
                 line=where.lineno,
             ) from error
 
+    def share_done(self, world: Any, state: Any) -> float:
+        """The share of all that the scheduler will be asked that it has been asked, 0..1, as far as one can tell."""
+        raise NotImplementedError
+
     def save(self) -> bytes:
         """The scheduler as it is now.
 

@@ -9,6 +9,9 @@ from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.units import parse_duration, parse_share, parse_size
 
+ALL_ALIKE = (("long_partition", "it treats all jobs alike"), ("estimates", "it goes by no estimate"))
+"""What a scheduler ignores that neither tells short jobs from long ones nor looks at what they should take."""
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -19,6 +22,9 @@ class Parameter:
             name ends in _s), "size" (bytes, takes "10 MB"; the name ends in _bytes), "choice", "text" or "any"
             (text that reads as a number or a truth value is one).
         low, high: inclusive bounds of numbers.
+        needs: what it goes with, and means nothing without: one of these other parameters, if it is true, or more than
+            0, or has one of the values that stand there, as in "pilots=senders|flows". Those that the scheduler lacks
+            do not count.
     """
 
     name: str
@@ -28,6 +34,13 @@ class Parameter:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> str:
+        """What it means, and what it goes with."""
+        needs = " or ".join(f"`{need.replace('|', ' or ')}`" for need in self.needs)
+        return f"{self.meaning}; goes with {needs}" if needs else self.meaning
 
     def parse(self, value: Any, scheduler: str) -> Any:
         """The value in the parameter's own type.
@@ -127,7 +140,8 @@ class Scheduler:
         constrained: it is constraint-aware: tasks run where their jobs' constraints let them.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
             runs it then.
-        updatable: it heeds updates of coflows that are under way: "always", or with which value of a parameter,
+        ignores: keys of the configuration, or tables of them, that change nothing under it, each with the reason.
+        updatable: it takes updates of coflows that are under way: "always", or with which value of a parameter,
             as in "rates=greedy".
         build: setting -> (World, the policy's own state) at time 0.
         advance: the compiled loop, (world, state, until_ns, most_events) -> why it stopped.
@@ -154,6 +168,7 @@ class Scheduler:
     hybrid: bool = False
     constrained: bool = False
     global_view: tuple[str, ...] = ()
+    ignores: tuple[tuple[str, str], ...] = ()
     updatable: str = ""
     host: Callable[[Any], Host] | None = field(default=None, repr=False)
     grow: Callable[[Any, Any], Any] | None = field(default=None, repr=False)
@@ -245,7 +260,7 @@ def needs_global_view(scheduler: Scheduler, parameters: Mapping[str, Any]) -> bo
 
 
 def check_heeds_updates(scheduler: Scheduler, parameters: Mapping[str, Any]) -> None:
-    """Refuse a scheduler that, so parameterised, does not heed updates of coflows.
+    """Refuse a scheduler that, so parameterised, does not take updates of coflows.
 
     Raises:
         InputError: the message has those that do.
@@ -254,11 +269,11 @@ def check_heeds_updates(scheduler: Scheduler, parameters: Mapping[str, Any]) -> 
     if name == "always" or (name and parameters[name] == value):
         return
     if name:
-        raise InputError(f"{scheduler.name} heeds updates of coflows with {scheduler.updatable} alone")
+        raise InputError(f"{scheduler.name} takes updates of coflows with {scheduler.updatable} alone")
     from actors.schedulers.registry import find_scheduler, scheduler_names
 
     able = [s for s in map(find_scheduler, scheduler_names("coflows")) if s.updatable]
     told = [s.name if s.updatable == "always" else f"{s.name} ({s.updatable})" for s in able]
     raise InputError(
-        f"{scheduler.name} does not heed updates of coflows; those that do are {', '.join(told)}"
+        f"{scheduler.name} does not take updates of coflows; those that do are {', '.join(told)}"
     )

@@ -161,7 +161,7 @@ def test_what_is_wrong_in_a_description_is_named(tmp_path, text, message):
         ("homogeneous", 1.5, "field nodes"),
         ("homogeneous", True, "field nodes"),
         ("x" * 300, 1, "cannot be read|unknown cluster"),
-        (".", 1, "is a folder"),
+        (".", 1, "holds no machines; want a .toml or .parquet file"),
     ],
 )
 def test_what_is_no_cluster_is_named(name, nodes, message):

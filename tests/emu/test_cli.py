@@ -68,7 +68,7 @@ RUN = ("run", "--scheduler", "sparrow", "--nodes", "20", "--in-process", "--work
         ),
         (
             "run --scheduler sparrow --workload yahoo --nodes 5 --partitions 4",
-            "--partitions: is of the clock",
+            "--partitions: goes with clock=windows or live, and clock is virtual",
         ),
         ("run --config none.toml", "none.toml: cannot be read"),
         ("validate none.toml", "none.toml: cannot be read"),

@@ -156,7 +156,7 @@ def test_schedules_reach_all_agents_at_the_same_time() -> None:
         ({"fabric_port_speed": 0}, "fabric_port_speed: is 0; want a speed such as '1 Gbps'$"),
         ({"fabric_port_speed": "1 GBps"}, "fabric_port_speed: '1 GBps' is not a speed in bits"),
         ({"fabric_local": "fre"}, "fabric_local: 'fre' is not one of its values; did you mean 'free'"),
-        ({"cost_per_flow": "1 us"}, "cost_per_flow: is of the model 'fixed'"),
+        ({"cost_per_flow": "1 us"}, "cost_per_flow: goes with cost.model=fixed, and cost.model is none$"),
         ({"warmup": "31 s"}, "warmup: leaves no coflow: the last arrives 30 s after the first$"),
         ({"nodes": 10**9}, "nodes: .*10,000,000"),
     ],
@@ -193,7 +193,10 @@ def test_the_load_is_of_all_ports_bandwidth() -> None:
     shuffle = coflows_of([(0.0, 60.0, {(0, 1): 30 * MB}), (10.0, None, {(1, 0): 10 * MB})], ports=2)
     plan = plan_of("fabric.port_speed=8 Mbps", workload=shuffle)  # 1 MB/s a port: 40 MB in 10 s over 2 ports
     assert plan.load == 2.0
-    assert plan.notes == ("offered load is 2.00: more bytes arrive than 2 ports carry; queues grow",)
+    assert plan.notes == (
+        "offered load is 2.00: more bytes arrive than 2 ports carry; queues grow; it would keep up with "
+        "--set load=66%, or with --set fabric.port_speed='24 Mbps'",
+    )
     halved = plan_of("fabric.port_speed=8 Mbps", workload=shuffle, load="50%")
     assert halved.load == pytest.approx(0.5)
     assert halved.workload.coflows["arrival_s"].to_pylist() == [0.0, 40.0]
@@ -205,7 +208,16 @@ def test_the_load_is_of_all_ports_bandwidth() -> None:
 def test_a_port_that_is_offered_too_much_is_told() -> None:
     shuffle = coflows_of([(0.0, None, {(0, 1): 30 * MB}), (20.0, None, {(2, 0): 1 * MB})], ports=3)
     (note,) = plan_of("fabric.port_speed=8 Mbps", workload=shuffle).notes
-    assert note == "the ingress of port 0 is offered 1.50 times what it carries; its queue grows"
+    assert note == (
+        "the ingress of port 0 is offered 1.50 times what it carries; its queue grows; it would keep up with "
+        "--set load=34%, or with --set fabric.port_speed='12 Mbps'"
+    )
+    assert plan_of("fabric.port_speed=8 Mbps", workload=shuffle, load="34%").notes == ()
+    assert plan_of("fabric.port_speed=12 Mbps", workload=shuffle).notes == ()
+    own = coflows_of([(0.0, None, {(0, 1): 30 * MB}), (20.0, None, {(2, 0): 1 * MB})], 3, 1e6)
+    (note,) = plan_of(workload=own).notes
+    assert note.endswith("its queue grows; it would keep up with --set load=34%")
+    assert plan_of(workload=own, load="34%").notes == ()
 
 
 def test_the_timeline_has_about_200_rows_of_the_shortest_run() -> None:

@@ -134,9 +134,9 @@ def test_the_key_makes_updates(tmp_path: Path) -> None:
     [
         (
             "aalo,saath",
-            "fabric_updates: saath does not heed updates of coflows; those that do are fifo (rates=greedy),",
+            "fabric_updates: saath does not take updates of coflows; those that do are fifo (rates=greedy),",
         ),
-        ("fifo", "fabric_updates: fifo heeds updates of coflows with rates=greedy alone"),
+        ("fifo", "fabric_updates: fifo takes updates of coflows with rates=greedy alone"),
     ],
 )
 def test_who_does_not_heed_updates_is_refused(tmp_path: Path, scheduler: str, what: str) -> None:

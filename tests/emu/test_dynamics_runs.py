@@ -39,16 +39,19 @@ def test_keys_make_dynamics(tmp_path: Path) -> None:
     assert str(path) in plan.config_toml()
 
 
+STRAGGLES = {"dynamics_straggler_share": "5%", "dynamics_straggler_distribution": "pareto"}
+
+
 @pytest.mark.parametrize(
     ("given", "what"),
     [
         ({"dynamics_mtbf": "1 d"}, "dynamics_mtbf: goes with dynamics.mttr"),
         ({"dynamics_mttr": "1 d"}, "dynamics_mttr: goes with dynamics.mtbf"),
         ({"dynamics_mtbf": 0, "dynamics_mttr": 1}, "dynamics_mtbf: is 0"),
-        ({"dynamics_detection": 1}, "dynamics_detection: goes with failures"),
-        ({"dynamics_failover": 1}, "dynamics_failover: goes with failures"),
+        ({"dynamics_detection": 1}, "dynamics_detection: goes with dynamics.failures or dynamics.mtbf"),
+        ({"dynamics_failover": 1}, "dynamics_failover: goes with dynamics.failures or dynamics.mtbf"),
         ({"dynamics_straggler_slowdown": 0.5}, "dynamics_straggler_slowdown"),
-        ({"dynamics_straggler_shape": 1}, "dynamics_straggler_shape: a Pareto distribution"),
+        (STRAGGLES | {"dynamics_straggler_shape": 1}, "dynamics_straggler_shape: a Pareto distribution"),
         ({"dynamics_failures": "nowhere.csv"}, "nowhere.csv: no such file"),
     ],
 )

@@ -182,7 +182,7 @@ def test_measured_costs_are_written_and_can_be_given_again(workload: JobWorkload
             {"cost_model": "recorded", "cost_file": "no-such.parquet"},
             "no-such.parquet: is not a table of recorded",
         ),
-        ({"cost_per_job": "1 s"}, "cost_per_job: is of the model 'fixed'"),
+        ({"cost_per_job": "1 s"}, "cost_per_job: goes with cost.model=fixed, and cost.model is "),
     ],
 )
 def test_wrong_costs_are_refused(workload: JobWorkload, settings: dict[str, str], wrong: str) -> None:

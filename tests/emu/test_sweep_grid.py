@@ -235,7 +235,7 @@ def test_errors_name_file_line_and_key(emu: Cli, trace: Path, text: str, told: s
         ("--retries x", "--retries: 'x' is not a whole number, 0 or more"),
         ("--set nodse=3", "--set nodse: "),
         ("--set nodes=x", "--set nodes: 'x' is not a whole number"),
-        ("--address nowhere:1", "--address nowhere:1: no Ray cluster answers there"),
+        ("--address nowhere", "--address nowhere: an address is HOST:PORT"),
     ],
 )
 def test_wrong_options(emu: Cli, trace: Path, argv: str, told: str) -> None:

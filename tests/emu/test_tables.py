@@ -216,6 +216,20 @@ def test_progress_is_shown_to_a_terminal_only() -> None:
     say("hello", closed)
 
 
+def test_progress_goes_by_the_share_that_is_done_where_tasks_do_not_tell_it() -> None:
+    terminal = Terminal()
+    with progress_bar("mine", 1000, terminal) as show:
+        assert show is not None
+        for share in (0.25, 0.4, 0.31):
+            show.share_done(share)
+            show(990, 400, 7261.0)
+        assert show._bar.n == 400  # it does not go back
+    assert "0%|" in terminal.getvalue()
+    assert "/1.00k" not in terminal.getvalue()  # no tasks, which would not tell it
+    say("note: this must be read", plain := io.StringIO())
+    assert plain.getvalue() == "emu: note: this must be read\n"
+
+
 def test_progress_text() -> None:
     assert describe(0, 0.0, 0.0) == "0 events/s, virtual time 0 s"
     assert describe(2500, 1.0, 90.0) == "2.5k events/s, virtual time 90 s"

@@ -81,15 +81,25 @@ def test_what_exists_is_not_written_over(folder: Path, emu: Cli) -> None:
 
 
 def test_info_tells_and_draws(folder: Path, emu: Cli) -> None:
-    ended = emu("workload", "info", "two", "--nodes", "2", "--plot", "two.svg", "--json")
+    ended = emu("workload", "info", "two", "--nodes", "2", "--plot", "drawn", "--json")
     described = json.loads(ended.out)
     assert (ended.code, described["family"], described["offered_load"]) == (0, "jobs", {"2": 19 / 20 / 2})
-    assert Path("two.svg").read_text().startswith("<svg")
-    assert Path("two.png").read_bytes().startswith(b"\x89PNG")
+    assert Path("drawn.svg").read_text().startswith("<svg")
+    assert Path("drawn.png").read_bytes().startswith(b"\x89PNG")
     assert "2 coflows, 4 flows, 3 ports" in emu("workload", "info", "shuffles.txt").out
     generated = emu("workload", "info", "yahoo", "--set", "jobs=500").out
     assert "generated beside the trace yahoo" in generated
     assert emu("workload", "info", "shuffles.txt", "--from", "swim").code == 2
+
+
+@pytest.mark.parametrize(("name", "begins"), [("p.pdf", b"%PDF-"), ("p.SVG", b"<svg"), ("p.png", b"\x89PNG")])
+def test_a_figure_has_the_form_of_its_ending(folder: Path, emu: Cli, name: str, begins: bytes) -> None:
+    assert emu("workload", "info", "two", "--plot", name).code == 0
+    assert Path(name).read_bytes().startswith(begins)
+    first = Path(name).read_bytes()
+    assert emu("workload", "info", "two", "--plot", name).code == 0
+    assert Path(name).read_bytes() == first  # no date in it
+    assert [path.name for path in Path().glob("p.*")] == [name]
 
 
 def test_transformations_are_commands(folder: Path, emu: Cli) -> None:
@@ -137,7 +147,11 @@ def test_every_transformation_has_help(action: str, emu: Cli) -> None:
         ),
         ("convert two to --set jobs=3", "a workload of the format parquet takes no options, got jobs"),
         ("info shuffles.txt --nodes 5", "shuffles"),
-        ("info two --plot no/such/folder", "--plot: no/such/folder cannot be written"),
+        ("info two --plot no/such/folder", "--plot: no/such/folder.svg cannot be written"),
+        (
+            "info nothing --plot p.jpg",
+            "--plot: p.jpg ends in .jpg; figures are .svg, .png, .pdf, or both of the first",
+        ),
         ("fetch coflow-bench", "did you mean 'coflow-benchmark'"),
         ("fetch coflow-benchmark --timeout soon", "--timeout"),
     ],

@@ -32,6 +32,9 @@ ins_8,M5_3_4,j_7,1,Terminated,131,151,m_2,1,1,10,20,0.1,0.2
 ins_9,M5_3_4,j_7,1,Terminated,131,141,m_2,1,1,10,20,0.1,0.2
 """
 MACHINES = "m_2,0,1,7,96,100,USING\nm_1,0,1,7,96,50,USING\nm_1,60,1,7,96,101,\n,60,1,7,96,100,USING\n"
+CUT = "R5_1" + "_7" * 22 + "_2"
+"""A name as the trace cuts it off: what follows the last _ may be the beginning of a longer number."""
+assert len(CUT) == 50
 
 
 def folder_of(path: Path, tasks: str, instances: str | None = None, machines: str | None = None) -> Path:

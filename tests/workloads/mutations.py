@@ -16,6 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.workloads.table_mutations import TABLE_FILES
+
 NOT_A_TIME = [
     b"abc", b"1_000", b"nan", b"inf", b"-inf", b"-1", b"-0.001", b"0x10", b"1e400", b"1e10", b"1,5", b"--3",
     b"1.2.3", b"1\x002", b"\xff\xfe", b"\xef\xbc\x91", b"None", b"1e", b"12s", b"\x1b[31m",
@@ -54,6 +56,9 @@ def mutants(seed: int = 0, per_mutation: int = 8) -> Iterator[Mutant]:
             yield _changed_tables(change, rng, round_)
         for damage in FILE_MUTATIONS:
             yield _damaged_file(damage, rng, round_)
+        for breaks in TABLE_FILES if round_ % 2 else ():  # they take longer
+            label, data, name, line = breaks(rng)
+            yield Mutant(label, {name: data}, name, name, line)
 
 
 # Text of .tr files. A valid file is a list of lines, a line a list of fields.

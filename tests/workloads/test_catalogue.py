@@ -43,6 +43,11 @@ def test_generators_are_reached_by_name_with_options_as_text():
         ("", {}, "is not a workload"),
         ("nothing.tr", {}, "nothing.tr: no such file or folder"),
         ("no/such/folder", {}, "no/such/folder: no such file or folder"),
+        (
+            "https://example.org/a.tr",
+            {},
+            "https://example.org/a.tr: is an address; workloads are read from files",
+        ),
         ("x" * 300, {}, "cannot be read|unknown workload"),
         ("a\0b", {}, "is not a workload"),
         ("yahoo", {"job": "3"}, "no option 'job'; did you mean 'jobs'"),
@@ -95,7 +100,7 @@ def test_a_table_instead_of_its_folder_is_named(tmp_path, workload):
     with pytest.raises(InputError, match="give the folder"):
         load_workload(tmp_path / "w" / "jobs.parquet")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=r"empty/jobs\.parquet: no such file; a workload folder holds"):
+    with pytest.raises(InputError, match="empty: is an empty folder; formats: parquet, tr, google-2011"):
         load_workload(tmp_path / "empty")
 
 

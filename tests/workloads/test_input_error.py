@@ -1,7 +1,11 @@
 import pickle
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from workloads.errors import InputError
-from workloads.hints import did_you_mean
+from workloads.hints import _edits, did_you_mean, nearest
 
 
 def test_the_line_names_what_is_known():
@@ -22,6 +26,44 @@ def test_it_pickles_with_its_parts():
     copy = pickle.loads(pickle.dumps(error))
     assert str(copy) == str(error)
     assert (copy.message, copy.file, copy.line, copy.field) == ("bad", "a.tr", 3, "mean")
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "meant"),
+    [
+        ("--quiet", ["--set", "--seed", "--json", "--out"], ""),
+        ("--output", ["--set", "--out", "--nodes"], "--out"),
+        ("--node", ["--nodes", "--seed"], "--nodes"),
+        ("--long_partition", ["--long-partition", "--seed"], "--long-partition"),
+        ("--verbose", ["--version", "--debug"], ""),
+        ("--workers", ["--workload", "--nodes"], ""),
+        ("eagel", ["eagle", "hawk"], "eagle"),
+        ("sfc", ["scf", "ncf", "lcf", "sebf"], "scf"),
+        ("fb", ["fifo", "fair", "pfp"], ""),
+        ("parket", ["parquet", "tr"], "parquet"),
+        ("coflow-bench", ["coflow-benchmark", "coflowlib"], "coflow-benchmark"),
+        ("cofow", ["coflows", "jobs"], "coflows"),
+        ("x", ["y", "xy"], "xy"),
+        ("", ["a", "scf"], ""),
+        ("roundrobin", ["random", "sparrow"], ""),
+        ("gogle-2011", ["google-2011", "google-2019"], "google-2011"),
+        ("stealing_limit", ["steal_limit", "steal_choice"], "steal_limit"),
+        ("q" * 5000, ["eagle"], ""),
+    ],
+)
+def test_only_what_is_near_is_meant(name, names, meant):
+    assert nearest(name, names) == meant
+    assert ("did you mean" in did_you_mean(name, names)) == bool(meant)
+
+
+@given(st.text("abcd-", max_size=8), st.text("abcd-", max_size=8))
+def test_edits_are_a_distance(one, other):
+    assert _edits(one, other) == _edits(other, one)
+    assert (_edits(one, other) == 0) == (one == other)
+    assert abs(len(one) - len(other)) <= _edits(one, other) <= max(len(one), len(other))
+    if len(one) > 1:
+        swapped = one[1] + one[0] + one[2:]
+        assert _edits(one, swapped) <= 1
 
 
 def test_hints():

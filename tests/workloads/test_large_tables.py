@@ -11,7 +11,8 @@ import pytest
 
 from workloads.errors import InputError
 from workloads.readers.report import Report
-from workloads.readers.scanning import EXACT, Table, csv_lines, form_of, holds_table, scan, table_of
+from workloads.readers.scanning import EXACT, Table, csv_lines, scan
+from workloads.readers.shards import form_of, holds_table, table_of
 from workloads.readers.tables import batches, database, expanded, number, write_folder
 
 PAIRS = Table({"a": "BIGINT", "b": "VARCHAR"}, "INSERT INTO pairs SELECT a, b FROM {scan}")
@@ -40,7 +41,7 @@ def test_a_table_is_known_by_its_name(name, table):
 
 def test_a_form_is_known_by_its_ending():
     names = ("a.csv.gz", "a", "x.json/a.csv", "a-00.json.gz", "a.json", "a.snappy.parquet")
-    assert [form_of(name) for name in names] == ["csv", "csv", "csv", "json", "json", "parquet"]
+    assert [form_of(name) for name in names] == ["csv", "", "csv", "json", "json", "parquet"]
 
 
 def test_shards_of_all_forms_add_up(tmp_path):
@@ -58,10 +59,10 @@ def test_shards_of_all_forms_add_up(tmp_path):
     assert {what for what, *_ in told} == {tmp_path.name}
     assert max(done for _, done, *_ in told) == {total for _, _, total, _ in told}.pop()
     assert [done for _, done, *_ in told] == sorted(done for _, done, *_ in told)
-    assert [fields for _, _, fields in csv_lines(tmp_path / "pairs", "pairs")] == [
-        ["1", "x"],
-        ["2", ""],
-        ["3", "y"],
+    assert [fields for _, _, fields in csv_lines(tmp_path / "pairs", "pairs", PAIRS)] == [
+        {"a": "1", "b": "x"},
+        {"a": "2", "b": ""},
+        {"a": "3", "b": "y"},
     ]
 
 
@@ -86,10 +87,10 @@ def test_archives_are_read_shard_by_shard(tmp_path):
         for name in ("pairs_1.csv", "usage.csv", "pairs_2.csv"):
             packed.add(tmp_path / name, f"x/{name}")
     assert scanned(tmp_path / "t.tar.gz")[0] == [(1, "x"), (2, "y")]
-    assert holds_table(tmp_path / "t.tar.gz", "pairs")
-    assert not holds_table(tmp_path / "t.tar.gz", "jobs")
-    assert [(line, fields) for _, line, fields in csv_lines(tmp_path / "t.tar.gz", "pairs")] == [
-        (1, ["1", "x"]), (1, ["2", "y"]),
+    assert holds_table(tmp_path / "t.tar.gz", "", "pairs")
+    assert not holds_table(tmp_path / "t.tar.gz", "", "jobs")
+    assert [(line, fields) for _, line, fields in csv_lines(tmp_path / "t.tar.gz", "pairs", PAIRS)] == [
+        (1, {"a": "1", "b": "x"}), (1, {"a": "2", "b": "y"}),
     ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ MUTANTS = list(mutants(seed=0))
 
 def test_there_are_at_least_200_mutants_of_every_kind():
     assert len(MUTANTS) >= 200
-    assert {m.target for m in MUTANTS} == {"w.tr", "w.tr.gz", "."}
+    assert {m.target for m in MUTANTS} >= {"w.tr", "w.tr.gz", "."}
     assert len({(m.label, *sorted(m.files.items())) for m in MUTANTS}) >= 200
 
 

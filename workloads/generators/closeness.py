@@ -8,7 +8,7 @@ import numpy as np
 
 from workloads.arrow import column
 from workloads.generators.cloudera import CLOUDERA_C
-from workloads.generators.clustered import LEVELS, ClassShape
+from workloads.generators.clustered import LEVELS, ClassShape, ClusteredTrace
 from workloads.generators.facebook import FACEBOOK
 from workloads.generators.google import GOOGLE
 from workloads.generators.yahoo import YAHOO
@@ -33,7 +33,9 @@ def closeness(workload: JobWorkload) -> dict[str, Any] | None:
         ``long_task_seconds`` shares (0..1), each with the ``published`` figure (None if there is none) and
         the ``generated`` one; of shares there are two, ``by_cluster`` (the job was drawn from a cluster of
         long jobs; None if jobs or tasks were changed since) and ``by_cutoff`` (its mean task duration is
-        above the cut-off). ``classes`` holds, for ``short`` and ``long`` jobs by the cut-off, quantiles at
+        above the cut-off). ``task_seconds_per_job`` is given by the clusters (``published``, None where their work is
+        not) and of the workload. ``holds`` and ``gives`` say in words which figures are the trace's and which gave
+        way. ``classes`` holds, for ``short`` and ``long`` jobs by the cut-off, quantiles at
         ``quantiles`` (%) of ``num_tasks`` and ``mean_task_s`` (s): ``table``, those the generator draws from,
         and ``generated``. What the table is ``table`` says at the top: ``measured`` on the trace,
         ``synthetic`` or a ``stand-in``.
@@ -53,6 +55,7 @@ def closeness(workload: JobWorkload) -> dict[str, Any] | None:
     work_s = num_tasks * mean_s
     by_cutoff = float(is_long.mean()), float(work_s[is_long].sum() / work_s.sum())
     by_cluster = _by_cluster(workload)
+    holds, gives = _balance(trace, workload)
     return {
         "trace": trace.name,
         "source": trace.source,
@@ -60,6 +63,12 @@ def closeness(workload: JobWorkload) -> dict[str, Any] | None:
         "table": trace.quantiles,
         "jobs": {"published": trace.num_jobs, "generated": workload.num_jobs},
         "tasks": {"published": trace.tasks, "generated": workload.num_tasks},
+        "task_seconds_per_job": {
+            "published": trace.mean_work() if trace.has_centroids else None,
+            "generated": float(work_s.mean()),
+        },
+        "holds": holds,
+        "gives": gives,
         **{
             share: {"published": getattr(trace, share), "by_cluster": cluster, "by_cutoff": cutoff}
             for share, cluster, cutoff in zip(
@@ -84,16 +93,33 @@ def render_closeness(found: dict[str, Any]) -> str:
     for share, label in (("long_jobs", "long jobs"), ("long_task_seconds", "their task-seconds")):
         f = found[share]
         lines.append(_line(label, f["published"], f["by_cluster"], f["by_cutoff"]))
+    lines.append(
+        _line("task-seconds a job", *(round(x) if x else x for x in found["task_seconds_per_job"].values()))
+    )
     for name, shape in found["classes"].items():
         lines.append(f"  {name + ' jobs, quantile (%)':<26}" + "".join(f"{q:>9}" for q in found["quantiles"]))
         for figure, label in (("num_tasks", "tasks per job"), ("mean_task_s", "mean task (s)")):
             for origin, values in zip((found["table"], "generated"), shape[figure].values(), strict=True):
                 cells = "".join(f"{x:>9.4g}" if x < 1e4 else f"{x:>9,.0f}" for x in values)
                 lines.append(f"    {label + ', ' + origin:<24}{cells}")
-    lines.append(f"  source: {found['source']}")
+    lines += [f"  holds: {found['holds']}", f"  gives: {found['gives']}", f"  source: {found['source']}"]
     if found["stand_in"]:
         lines.append(f"  stands in: {found['stand_in']}")
     return "\n".join(lines) + "\n"
+
+
+def _balance(trace: ClusteredTrace, workload: JobWorkload) -> tuple[str, str]:
+    """Return which figures of a workload are the trace's, and which gave way to them, in words."""
+    if " durations=trace" in workload.metadata.get("parameters", ""):
+        return "tasks per job and mean task durations, as measured", "task-seconds, published of the clusters"
+    if not trace.has_centroids:
+        return (
+            "tasks per job, mean task durations of short jobs, and the published share of task-seconds in long jobs",
+            "mean task durations of long jobs",
+        )
+    if trace.keeps == "tasks":
+        return "task-seconds as published, tasks per job as measured", "mean task durations"
+    return f"task-seconds as published, mean task durations ({trace.quantiles})", "tasks per job"
 
 
 def _by_cluster(workload: JobWorkload) -> tuple[float | None, float | None]:

@@ -29,6 +29,9 @@ give, or numbers of tasks; the trace says which (`keeps`).
 Where a mean is still on the wrong side of the cut-off (the exponential is not the excerpt's shape), the
 number of tasks gives: it is moved to the nearest count that is on the right side.
 
+Where durations are measured a user may have it otherwise: with ``durations="trace"`` numbers of tasks and mean
+durations are both as the quantiles have them, and task-seconds give; the next paragraph says how, but for stretching.
+
 A trace without centroids (Google) takes another way through steps 2 and 3: pairs follow the quantiles level
 by level, tasks and durations correlated as measured; a job's task-seconds are its pair's product. Where the
 share of task-seconds in long jobs is published, mean durations of long jobs are stretched as above until the
@@ -51,8 +54,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from workloads.apportion import apportion
+from workloads.errors import InputError
 from workloads.generators.arrivals import Arrivals
 from workloads.generators.draws import check_load, generator, offered_load
+from workloads.hints import did_you_mean
 from workloads.jobs import Float64Array, Int64Array, JobWorkload, make_workload
 
 LEVELS = np.array([0, 1, 5, 10, 25, 50, 75, 90, 95, 99, 100]) / 100
@@ -140,6 +145,11 @@ class ClusteredTrace:
         """Whether the task-seconds of the clusters are known."""
         return all(c.task_s is not None for c in self.clusters)
 
+    def mean_work(self, is_long: bool | None = None) -> float:
+        """Return the mean task-seconds of a job by the centroids: of the long ones, the short ones or all."""
+        of_class = [c for i, c in enumerate(self.clusters) if is_long is None or (i > 0) == is_long]
+        return sum(c.jobs * (c.task_s or 0) for c in of_class) / sum(c.jobs for c in of_class)
+
 
 class _Drawn(NamedTuple):
     """The jobs of a class: tasks, task-seconds, and what gave (in words)."""
@@ -150,9 +160,21 @@ class _Drawn(NamedTuple):
 
 
 def generate(
-    trace: ClusteredTrace, *, jobs: int, seed: int, load: float, nodes: int, arrivals: Arrivals | None = None
+    trace: ClusteredTrace,
+    *,
+    jobs: int,
+    seed: int,
+    load: float,
+    nodes: int,
+    arrivals: Arrivals | None = None,
+    durations: str = "work",
 ) -> JobWorkload:
     """Draw a workload of `jobs` jobs that loads `nodes` one-slot nodes by `load` until the last arrival.
+
+    Parameters
+    ----------
+    durations : str
+        One of `DURATIONS`: whether task-seconds are as published, or durations as measured, where they disagree.
 
     Raises
     ------
@@ -160,6 +182,10 @@ def generate(
         A parameter is out of its range.
     """
     check_load(jobs, load, nodes)
+    if durations not in DURATIONS:
+        hint = did_you_mean(durations, DURATIONS)
+        raise InputError(f"{durations!r} is neither 'work' nor 'trace'{hint}", field="durations")
+    published, trace = trace, as_measured(trace) if durations == "trace" else trace
     arrivals = arrivals or Arrivals()
     rng = generator(seed)
     cluster = np.repeat(np.arange(len(trace.clusters)), apportion(jobs, [c.jobs for c in trace.clusters]))
@@ -177,6 +203,9 @@ def generate(
         else:
             drawn = _by_quantiles(rng, trace, len(rows), is_long, short_task_s=float(task_s.sum()))
         num_tasks[rows], task_s[rows] = drawn.num_tasks, drawn.task_s
+        if trace is not published:
+            of_published = float(drawn.task_s.mean()) / published.mean_work(is_long)
+            drawn = drawn._replace(gave=f"task-seconds are {of_published:.3g} times those of the clusters")
         gave.append(f"{'long' if is_long else 'short'} jobs: {drawn.gave}")
         cv[rows] = np.interp(rng.random(len(rows)), LEVELS, shape.cv)
     duration_s = _spread(rng, task_s / num_tasks, num_tasks, cv)
@@ -192,7 +221,8 @@ def generate(
         metadata={
             "origin": f"generator {trace.name}",
             "source": trace.source,
-            "parameters": f"jobs={jobs} seed={seed} load={load:g} nodes={nodes} arrivals={arrivals}",
+            "parameters": f"jobs={jobs} seed={seed} load={load:g} nodes={nodes} arrivals={arrivals}"
+            + ("" if durations == "work" else f" durations={durations}"),
             "recipe": _RECIPES[trace.has_centroids],
             **({"stand_in": trace.stand_in} if trace.stand_in else {}),
             "what_gave": "; ".join(gave),
@@ -204,6 +234,17 @@ def generate(
     )
 
 
+def as_measured(trace: ClusteredTrace) -> ClusteredTrace:
+    """Return the trace with the durations of its quantiles: without centroids, and without a share to be met."""
+    clusters = tuple(replace(cluster, task_s=None) for cluster in trace.clusters)
+    return replace(trace, clusters=clusters, long_task_seconds=None)
+
+
+DURATIONS = {
+    "work": "task-seconds as published, durations give",
+    "trace": "durations as measured, task-seconds give",
+}
+"""What holds where published task-seconds and measured durations disagree."""
 _RECIPES = {
     True: "clusters by published counts; task-seconds exponential around the centroid; tasks from the "
     "class's quantiles; mean duration = task-seconds / tasks",
@@ -284,12 +325,10 @@ def _levels(rng: np.random.Generator, values: Float64Array) -> Float64Array:
 
 def _stretch(shape: ClassShape, trace: ClusteredTrace, is_long: bool) -> float:
     """Return the power about the cut-off at which tasks times duration have the class's mean task-seconds."""
-    clusters = [c for i, c in enumerate(trace.clusters) if (i > 0) == is_long]
-    mean_work = sum(c.jobs * (c.task_s or 0) for c in clusters) / sum(c.jobs for c in clusters)
     u = (np.arange(4096) + 0.5) / 4096
     tasks = float(quantile(shape.num_tasks, u).mean())
     ratio = quantile(shape.mean_task_s, u) / trace.short_cutoff_s
-    return _power(tasks, ratio, mean_work / trace.short_cutoff_s, is_long)
+    return _power(tasks, ratio, trace.mean_work(is_long) / trace.short_cutoff_s, is_long)
 
 
 def _power(num_tasks: Int64Array | float, ratio: Float64Array, mean_work: float, is_long: bool) -> float:

@@ -25,9 +25,19 @@ if TYPE_CHECKING:
 TASKS_LIMIT = 4_000_000_000
 """More tasks than this are refused: the trace has 1.35e9, and a short file may claim any number."""
 
+NAME_LIMIT = 50
+"""Characters at which the trace cuts names of tasks off."""
+
 MACROS = """
 CREATE MACRO in_trace(start_time, end_time) AS coalesce(start_time > 0 AND end_time > 0, false);
-CREATE MACRO dag_name(name) AS regexp_full_match(name, '[A-Z]+[0-9]{1,18}(_[0-9]{1,18})*');
+CREATE MACRO dag_name(name) AS
+    regexp_full_match(name, '[A-Z]+[0-9]{1,18}(_[0-9]{1,18})*(_[A-Za-z][A-Za-z0-9]*)?');
+CREATE MACRO stage_number(name) AS
+    CASE WHEN dag_name(name) THEN CAST(regexp_extract(name, '[0-9]+') AS BIGINT) END;
+CREATE MACRO stage_parents(name) AS
+    CASE WHEN dag_name(name) THEN list_transform(
+        list_filter(string_split(name, '_')[2:], lambda p: regexp_full_match(p, '[0-9]+')),
+        lambda p: CAST(p AS BIGINT)) END;
 CREATE MACRO unfinished(status) AS CASE
     WHEN status IN ('Failed', 'Cancelled', 'Interrupted', 'Running', 'Waiting', 'Ready') THEN lower(status)
     ELSE 'of another status or none' END;
@@ -61,19 +71,19 @@ SELECT job_name, submit_s, place,
     CASE WHEN (SELECT count(DISTINCT number) = count(*) FROM named) THEN number ELSE place END AS job_id
 FROM placed;
 """
-_NUMBER_STAGES = """
+_NUMBER_STAGES = f"""
 CREATE TABLE stage AS
 SELECT row_number() OVER (ORDER BY place, number NULLS LAST, task_name) - 1 AS key,
     row_number() OVER (PARTITION BY place ORDER BY number NULLS LAST, task_name) - 1 AS stage,
-    place, job_id, job_name, task_name, number, parents, CAST(instance_num AS BIGINT) AS instance_num,
-    greatest(end_time - start_time, 0) AS duration_s,
+    place, job_id, job_name, task_name, number, cut AND number IS NOT NULL AS cut, stage_parents(name) AS parents,
+    CAST(instance_num AS BIGINT) AS instance_num, start_time AS start_s, end_time AS end_s,
+    greatest(end_time - start_time, 0) AS duration_s, false AS waited, false AS overtook,
     CASE WHEN plan_cpu > 0 AND isfinite(plan_cpu) THEN plan_cpu / 100 END AS cpu_cores,
     CASE WHEN plan_mem > 0 AND plan_mem <= 100 THEN plan_mem / 100 END AS memory
-FROM (SELECT *,
-        CASE WHEN dag_name(task_name) THEN CAST(regexp_extract(task_name, '[0-9]+') AS BIGINT) END AS number,
-        CASE WHEN dag_name(task_name) THEN list_transform(
-            string_split(task_name, '_')[2:], lambda p: CAST(p AS BIGINT)) END AS parents
-    FROM judged WHERE reason IS NULL)
+FROM (SELECT *, stage_number(name) AS number
+    FROM (SELECT *, CASE WHEN cut THEN regexp_replace(task_name, '_[^_]*$', '') ELSE task_name END AS name
+        FROM (SELECT *, length(task_name) = {NAME_LIMIT} AND (SELECT max(length(task_name)) FROM judged) = {NAME_LIMIT}
+            AS cut FROM judged WHERE reason IS NULL)))
 JOIN job USING (job_name);
 """
 _FIND_EDGES = """
@@ -84,6 +94,16 @@ SELECT DISTINCT wanted.place, wanted.job_id, parents.stage AS parent, wanted.sta
     wanted.parent > wanted.number AS upward
 FROM wanted JOIN stage AS parents ON parents.place = wanted.place AND parents.number = wanted.parent
 WHERE wanted.parent <> wanted.number;
+"""
+# A stage is ready when it is registered and the last stage that it depends on has ended.
+_START_READY = """
+UPDATE stage SET duration_s = least(duration_s, greatest(end_s - ready_s, {shortest_s})), waited = true,
+    overtook = end_s < ready_s
+FROM (
+    SELECT edge.place, edge.child AS stage, max(parents.end_s) AS ready_s
+    FROM edge JOIN stage AS parents ON parents.place = edge.place AND parents.stage = edge.parent GROUP BY ALL
+) AS ready
+WHERE ready.place = stage.place AND ready.stage = stage.stage AND ready_s > start_s;
 """
 NO_INSTANCES = """
 CREATE TABLE instance (
@@ -168,10 +188,19 @@ def resolve_stages(con: duckdb.DuckDBPyConnection, unfinished: str, report: Repo
     report.read(
         "of them not in a DAG by name", number(con, "SELECT count(*) FROM stage WHERE number IS NULL")
     )
+    suffixed = number(
+        con, "SELECT count(*) FROM stage WHERE NOT cut AND regexp_matches(task_name, '_[A-Za-z]')"
+    )
+    if suffixed:
+        report.read("of them with a suffix in their name, which is no dependency", suffixed)
     for what, query in (
         (
             "stages that end before they start: taken as 0 s long",
             "SELECT count(*) FROM judged WHERE reason IS NULL AND end_time < start_time",
+        ),
+        (
+            _cut_off(con),
+            "SELECT count(*) FROM stage WHERE cut",
         ),
         (
             "stages that share a number with another of the job: dependencies are on all of them",
@@ -180,6 +209,17 @@ def resolve_stages(con: duckdb.DuckDBPyConnection, unfinished: str, report: Repo
         ),
     ):
         report.repaired(what, number(con, query))
+
+
+def _cut_off(con: duckdb.DuckDBPyConnection) -> str:
+    """Return what is said of names that are cut off."""
+    jobs = number(con, "SELECT count(DISTINCT place) FROM stage WHERE cut")
+    names = number(con, f"SELECT count(*) FROM judged WHERE length(task_name) = {NAME_LIMIT} AND copy = 1")
+    return (
+        f"stages of {jobs:,} jobs with a name of {NAME_LIMIT} characters, at which names are cut off ({names:,} in the "
+        "table): what follows the last _ is left out, and dependencies may be lost; a whole name of that length "
+        "cannot be told from one that was cut"
+    )
 
 
 def resolve_edges(con: duckdb.DuckDBPyConnection, report: Report) -> None:
@@ -215,6 +255,11 @@ def resolve_edges(con: duckdb.DuckDBPyConnection, report: Report) -> None:
     con.execute(f"DELETE {query}")
 
 
+def start_stages(con: duckdb.DuckDBPyConnection, shortest_s: float) -> None:
+    """Take stages to begin when they are ready, not when they were registered (rule 12)."""
+    con.execute(_START_READY.format(shortest_s=f"CAST({shortest_s!r} AS DECIMAL(18, 6))"))
+
+
 def _rows(result: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, int, int]]:
     while rows := result.fetchmany(10_000):
         yield from rows
@@ -231,8 +276,10 @@ def _has_cycle(edges: Iterable[tuple[int, int, int]]) -> bool:
     return False
 
 
-def size_stages(con: duckdb.DuckDBPyConnection, has_instances: bool, report: Report, source: Path) -> None:
-    """Decide how many tasks the stages have (rules 9 and 10)."""
+def size_stages(
+    con: duckdb.DuckDBPyConnection, has_instances: bool, starts: str, report: Report, source: Path
+) -> None:
+    """Decide how many tasks the stages have, and how long they last (rules 9, 10 and 12)."""
     con.execute(_SIZE_STAGES)
     count_dropped(con, "instance", report)
     if has_instances:
@@ -248,9 +295,31 @@ def size_stages(con: duckdb.DuckDBPyConnection, has_instances: bool, report: Rep
             "stages without instances in batch_instance: instance_num of them, as long as the stage",
             number(con, "SELECT count(*) FROM size WHERE alike"),
         )
+    _count_starts(con, starts, report)
     tasks = number(con, "SELECT sum(num_tasks) FROM size")
     if tasks > TASKS_LIMIT:
         raise InputError(
             f"adds up to {tasks:,} tasks; the most is {TASKS_LIMIT:,}", file=source, field="instance_num"
         )
     report.read("tasks kept", tasks)
+
+
+def _count_starts(con: duckdb.DuckDBPyConnection, starts: str, report: Report) -> None:
+    """Report how many stages whose durations are their own were registered before they could begin."""
+    alike = "FROM stage SEMI JOIN (FROM size WHERE alike) USING (key)"
+    what = "stages that were registered before what they depend on had ended"
+    if starts == "ready":
+        report.repaired(f"{what}: taken to begin then", number(con, f"SELECT count(*) {alike} WHERE waited"))
+        report.repaired(
+            "stages that end before what they depend on has ended: taken to last no time, or as shortest_s says",
+            number(con, f"SELECT count(*) {alike} WHERE overtook"),
+        )
+        return
+    early = number(
+        con,
+        f"""SELECT count(*) FROM (SELECT * {alike}) AS child WHERE EXISTS (
+            FROM edge JOIN stage AS parents ON parents.place = edge.place AND parents.stage = edge.parent
+            WHERE edge.place = child.place AND edge.child = child.stage AND parents.end_s > child.start_s)""",
+    )
+    if early:
+        report.read(f"{what}: their durations hold that wait", early)

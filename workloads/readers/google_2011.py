@@ -1,13 +1,15 @@
 """Google's cluster trace of 2011 (clusterdata-2011-2): a cell of 12,500 machines over 29 days.
 
 The tables are CSV without a header [1]_, each in a folder of shards as published
-(``task_events/part-00000-of-00500.csv.gz``), plain or gzip, in a folder or an archive. ``task_events`` must be
-there. ``job_events`` says who submitted a job and when; without it, users are of the first row of task 0. What
-``task_constraints`` says become the jobs' constraints, and ``machine_events`` and ``machine_attributes`` a cluster
-that they can be compared with; all three are kept beside the workload as they are, too. ``task_usage`` is not read.
+(``task_events/part-00000-of-00500.csv.gz``), plain or gzip, in a folder or an archive. Shards by other names are known
+by their columns, and a header that names these is read. ``task_events`` must be there. ``job_events`` says who
+submitted a job and when; without it, users are of the first row of task 0. What ``task_constraints`` says become the
+jobs' constraints, and ``machine_events`` and ``machine_attributes`` a cluster that they can be compared with; all three
+are kept beside the workload as they are, too. ``task_usage`` is not read.
 How events become jobs and tasks is said, rule by rule, in `workloads.readers.google_events`, and how constraints and
 machines become Emu's in `workloads.readers.google_constraints`.
 
+The cut-off between short and long jobs, and the share of the nodes for long ones, are those of Hawk and Eagle.
 Hawk's evaluation has 506,460 jobs of this trace, without those that failed or are invalid [2]_. How these were
 told is not published, and so there is no option for it.
 
@@ -24,12 +26,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workloads import known
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 from workloads.readers.google_constraints import cluster_file, constraint_files
 from workloads.readers.google_events import (
     TABLES,
     Attempts,
+    Files,
     Unfinished,
     about_trace,
     check_beside,
@@ -40,9 +44,11 @@ from workloads.readers.google_events import (
     resolve,
     write_jobs,
 )
+from workloads.readers.known_tables import GOOGLE_2011 as FORMAT
 from workloads.readers.parquet import read_parquet
 from workloads.readers.report import Progress, Report
-from workloads.readers.scanning import Table, csv_lines, holds_table, scan, whole
+from workloads.readers.scanning import Table, csv_lines, scan, whole
+from workloads.readers.shards import holds_table
 from workloads.readers.source import shown
 from workloads.readers.tables import database, read_converted
 
@@ -62,10 +68,19 @@ _EVENTS = {
     "priority": "VARCHAR", "CPU request": "VARCHAR", "memory request": "VARCHAR",
     "disk space request": "VARCHAR", "different machines restriction": "VARCHAR",
 }  # fmt: skip
+_OTHER_NAMES = {
+    "timestamp": "time", "event_type": "type", "user_name": "user", "platform_id": "platform", "cpu": "CPUs",
+    "cpu_capacity": "CPUs", "memory_capacity": "memory", "comparison_operator": "operator",
+    "attribute_name": "attribute", "attribute_value": "value", "attribute_deleted": "deleted",
+    "different_machine_constraint": "different machines restriction",
+}  # fmt: skip
+"""In headers that people add; some are those of the trace's own schema.csv."""
 _EVENT_TABLE = Table(
     _EVENTS,
     f"""INSERT INTO event SELECT {whole("job ID")}, {whole("task index")}, {whole("time")}, {_KIND},
         "missing info" IS NOT NULL FROM {{scan}}""",
+    _WHOLE,
+    _OTHER_NAMES,
 )
 _FIRST = {
     "job_events": Table(
@@ -74,6 +89,7 @@ _FIRST = {
             "scheduling class": "VARCHAR", "job name": "VARCHAR", "logical job name": "VARCHAR",
         },
         f"""INSERT INTO told SELECT {whole("job ID")}, {whole("time")}, {_KIND}, "user" FROM {{scan}}""",
+        ("time", "job ID", "type"), _OTHER_NAMES,
     ),
     "task_constraints": Table(
         {
@@ -82,6 +98,7 @@ _FIRST = {
         },
         """INSERT INTO constraint_of_task SELECT "job ID", "task index", time, coalesce(attribute, ''),
             CASE operator WHEN 0 THEN '=' WHEN 1 THEN '!=' WHEN 2 THEN '<' WHEN 3 THEN '>' END, value FROM {scan}""",
+        ("time", "job ID", "task index", "operator", "attribute"), _OTHER_NAMES,
     ),
     "machine_events": Table(
         {
@@ -91,6 +108,7 @@ _FIRST = {
         """INSERT INTO machine SELECT "machine ID", time,
             CASE type WHEN 0 THEN 'add' WHEN 1 THEN 'remove' WHEN 2 THEN 'update' END, "CPUs", memory, platform, NULL
             FROM {scan}""",
+        ("time", "machine ID", "type"), _OTHER_NAMES,
     ),
     "machine_attributes": Table(
         {
@@ -98,6 +116,7 @@ _FIRST = {
             "deleted": "BOOLEAN",
         },
         """INSERT INTO attribute SELECT "machine ID", time, coalesce(attribute, ''), value, deleted FROM {scan}""",
+        ("time", "machine ID", "attribute"), _OTHER_NAMES,
     ),
 }  # fmt: skip
 _BESIDE = {
@@ -152,20 +171,29 @@ def convert_google_2011(
     source, report = Path(source), Report() if report is None else report
     with database(memory, source) as con:
         con.execute(TABLES)
-        found = scan(con, source, _FIRST, report, progress)
-        found |= scan(con, source, {"task_events": _EVENT_TABLE}, report, progress)
+        found = scan(con, source, _FIRST, report, progress, format=FORMAT)
+        found |= scan(con, source, {"task_events": _EVENT_TABLE}, report, progress, format=FORMAT)
         if "task_events" not in found:
             raise InputError(
                 "holds no task_events, such as task_events/part-00000-of-00500.csv.gz", file=source
             )
         if "job_events" not in found:
-            users = {"task_events": Table(_EVENTS, _USERS)}
-            scan(con, source, users, Report(), progress)
+            users = {"task_events": _EVENT_TABLE._replace(insert=_USERS)}
+            scan(con, source, users, Report(), progress, format=FORMAT)
         _check(con, source)
         resolve(con, attempts, unfinished, report, source)
         more = (constraint_files(con, report) if constraints else {}) | cluster_file(con, report)
         about = about_trace("Google clusterdata-2011-2", source, attempts, unfinished, constraints, report)
-        write_jobs(con, Path(to), about, {_BESIDE[table] for table in found & _BESIDE.keys()}, more)
+        beside = {_BESIDE[table] for table in found & _BESIDE.keys()}
+        write_jobs(con, Path(to), about, beside, more, known.GOOGLE_2011)
+
+
+def machine_files(con: duckdb.DuckDBPyConnection, source: Path, report: Report) -> Files:
+    """Return the file of the cluster that the tables of machines tell of, in an open database."""
+    con.execute(TABLES)
+    scan(con, source, {t: _FIRST[t] for t in ("machine_events", "machine_attributes")}, report, format=FORMAT)
+    check_beside(con, source)
+    return cluster_file(con, report)
 
 
 def _check(con: duckdb.DuckDBPyConnection, source: Path) -> None:
@@ -174,16 +202,17 @@ def _check(con: duckdb.DuckDBPyConnection, source: Path) -> None:
     try:
         check_events(con, source)
     except InputError:
-        for place, line, fields in csv_lines(source, "task_events"):
-            for field, text in zip(_EVENTS, fields, strict=True):
-                if field in _WHOLE and not _is_whole(text):
+        for place, line, fields in csv_lines(source, "task_events", _EVENT_TABLE, format=FORMAT):
+            for field in _WHOLE:
+                text = fields.get(field, "")
+                if not _is_whole(text):
                     wrong = f"{shown(text)} is not a whole number" if text else "is not there"
                     raise InputError(wrong, file=place, line=line, field=field) from None
-            if fields[5] not in _CODES:
-                wrong = f"{shown(fields[5])} is no type of event; they are 0 to {len(_TYPES) - 1}"
+            if fields["type"] not in _CODES:
+                wrong = f"{shown(fields['type'])} is no type of event; they are 0 to {len(_TYPES) - 1}"
                 raise InputError(wrong, file=place, line=line, field="type") from None
-            if not in_time(float(fields[0])):
-                wrong = f"{shown(fields[0])} is out of range; want microseconds, 0 or more"
+            if not in_time(float(fields["time"])):
+                wrong = f"{shown(fields['time'])} is out of range; want microseconds, 0 or more"
                 raise InputError(wrong, file=place, line=line, field="time") from None
         raise
 
@@ -198,5 +227,5 @@ def read_google_2011(source: str | Path, *, report: Report | None = None, **opti
 
 
 def recognises(path: Path) -> bool:
-    """Return whether a folder, an archive or a file has ``task_events`` of this trace, by names alone."""
-    return holds_table(path, "task_events")
+    """Return whether a folder, an archive or a file has ``task_events`` of this trace."""
+    return holds_table(path, FORMAT, "task_events")

@@ -1,12 +1,14 @@
 """Google's cluster traces of 2019 (clusterdata-2019): eight Borg cells over May 2019; one of them at a time.
 
 The tables are what BigQuery exports or the trace's buckets hold [1]_: JSON lines, plain or gzip
-(``instance_events-000000000000.json.gz``), or Parquet, as files or folders of them; JSON also in an archive.
+(``instance_events-000000000000.json.gz``), Parquet (``instance_events-000000000000.parquet.gz``: a Parquet file, whose
+name ends in .gz, or one that is packed), or CSV with a header, as files, in folders of them or in an archive.
 ``instance_events`` must be there. ``collection_events`` says who submitted a job and when; without it there are no
 users. The instances' constraints become the jobs', and ``machine_events`` and ``machine_attributes`` a cluster
 (`workloads.readers.google_constraints`); what they say is kept beside, too. ``instance_usage`` is not read. Numbers
 may be strings, as BigQuery writes them; event types and such may be numbers or names; machines' capacities may be
-nested or flat (``capacity.cpus``). Columns that are not used may be absent.
+nested or flat (``capacity.cpus``). Columns that are not used may be absent; without ``collection_type`` alloc sets
+cannot be told from jobs.
 
 A job is a collection and its instances are its tasks. How events become jobs and tasks is said, rule by rule, in
 `workloads.readers.google_events`; QUEUE, ENABLE and updates change nothing there. Besides:
@@ -30,6 +32,7 @@ from workloads.readers.google_constraints import cluster_file, constraint_files
 from workloads.readers.google_events import (
     TABLES,
     Attempts,
+    Files,
     Unfinished,
     about_trace,
     check_beside,
@@ -39,9 +42,11 @@ from workloads.readers.google_events import (
     resolve,
     write_jobs,
 )
+from workloads.readers.known_tables import GOOGLE_2019 as FORMAT
 from workloads.readers.parquet import read_parquet
 from workloads.readers.report import Progress, Report
-from workloads.readers.scanning import Table, holds_table, scan
+from workloads.readers.scanning import Table, scan
+from workloads.readers.shards import holds_table
 from workloads.readers.tables import database, number, read_converted
 
 if TYPE_CHECKING:
@@ -54,6 +59,30 @@ _TYPES = (
 _KIND = kinds("type", {f"'{text}'": name for code, name in enumerate(_TYPES) for text in (code, name)})
 _ALLOC = "coalesce(collection_type IN ('1', 'ALLOC_SET'), false)"
 _CONSTRAINTS = "STRUCT(name VARCHAR, value VARCHAR, relation VARCHAR)[]"
+
+
+def _part(name: str, text: str) -> str:
+    """Return SQL for a field of an object as JSON, Python or NumPy print it; null if it is not there."""
+    begins = rf"[''\"]{name}[''\"]\s*:\s*"
+    in_quotes, bare = (
+        f"regexp_extract({text}, '{begins}{value}', 1)"
+        for value in (r"[''\"]([^''\"]*)[''\"]", "([0-9.eE+-]+)")
+    )
+    return f"coalesce(nullif({in_quotes}, ''), nullif({bare}, ''))"
+
+
+_IN_TEXT = {
+    "constraint": r"list_transform(regexp_extract_all({text}, '\{[^{}]*\}'), lambda t: struct_pack("
+    + ", ".join(f"{name} := {_part(name, 't')}" for name in ("name", "value", "relation")) + "))",
+    "capacity": "struct_pack("
+    + ", ".join(f"{name} := CAST({_part(name, '{text}')} AS DOUBLE)" for name in ("cpus", "memory")) + ")",
+    "start_after_collection_ids": "regexp_extract_all({text}, '[0-9]+')",
+}  # fmt: skip
+"""What is nested and CSV has as text."""
+_OTHER_NAMES = {
+    "constraints": "constraint", "capacity_cpus": "capacity.cpus", "capacity_memory": "capacity.memory",
+    "cpus": "capacity.cpus", "memory": "capacity.memory",
+}  # fmt: skip
 _OPERATORS = {
     "EQUAL": "=", "NOT_EQUAL": "!=", "LESS_THAN": "<", "GREATER_THAN": ">", "LESS_THAN_EQUAL": "<=",
     "GREATER_THAN_EQUAL": ">=", "PRESENT": "present", "NOT_PRESENT": "absent",
@@ -71,6 +100,7 @@ _TABLES = {
         {**_EVENT, "instance_index": "INTEGER", "missing_type": "VARCHAR", "constraint": _CONSTRAINTS},
         f"""INSERT INTO event SELECT collection_id, instance_index, time, {_KIND},
             coalesce(missing_type NOT IN ('0', 'MISSING_TYPE_NONE'), false), {_ALLOC}, "constraint" FROM {{scan}}""",
+        ("time", "type", "collection_id", "instance_index"), _OTHER_NAMES, _IN_TEXT,
     ),
     "collection_events": Table(
         {
@@ -80,6 +110,7 @@ _TABLES = {
         f"""INSERT INTO told SELECT collection_id, time, {_KIND}, "user", {_ALLOC},
             coalesce(len(start_after_collection_ids), 0) > 0, coalesce(parent_collection_id, 0) <> 0
             FROM {{scan}}""",
+        ("time", "type", "collection_id"), _OTHER_NAMES, _IN_TEXT,
     ),
     "machine_events": Table(
         {
@@ -91,6 +122,7 @@ _TABLES = {
             WHEN type IN ('2', 'REMOVE') THEN 'remove' WHEN type IN ('3', 'UPDATE') THEN 'update' END,
             coalesce(capacity['cpus'], "capacity.cpus"), coalesce(capacity['memory'], "capacity.memory"),
             platform_id, switch_id FROM {scan}""",
+        ("time", "machine_id", "type"), _OTHER_NAMES, _IN_TEXT,
     ),
     "machine_attributes": Table(
         {
@@ -98,6 +130,7 @@ _TABLES = {
             "deleted": "BOOLEAN",
         },
         "INSERT INTO attribute SELECT machine_id, time, name, value, deleted FROM {scan}",
+        ("time", "machine_id", "name"),
     ),
 }  # fmt: skip
 
@@ -134,7 +167,7 @@ def convert_google_2019(
     source, report = Path(source), Report() if report is None else report
     with database(memory, source) as con:
         con.execute(TABLES + _MORE_COLUMNS)
-        found = scan(con, source, _TABLES, report, progress)
+        found = scan(con, source, _TABLES, report, progress, format=FORMAT)
         if "instance_events" not in found:
             wrong = "holds no instance_events, such as instance_events-000000000000.json.gz, or .parquet"
             raise InputError(wrong, file=source)
@@ -150,14 +183,24 @@ def convert_google_2019(
         write_jobs(con, Path(to), about, kept, more)
 
 
+def machine_files(con: duckdb.DuckDBPyConnection, source: Path, report: Report) -> Files:
+    """Return the file of the cluster that the tables of machines tell of, in an open database."""
+    con.execute(TABLES)
+    scan(
+        con, source, {t: _TABLES[t] for t in ("machine_events", "machine_attributes")}, report, format=FORMAT
+    )
+    check_beside(con, source)
+    return cluster_file(con, report)
+
+
 def read_google_2019(source: str | Path, *, report: Report | None = None, **options: Any) -> JobWorkload:
     """Read the trace as a workload; `options` are those of `convert_google_2019`."""
     return read_converted(convert_google_2019, read_parquet, source, report, options)
 
 
 def recognises(path: Path) -> bool:
-    """Return whether a folder, an archive or a file has ``instance_events`` of this trace, by names alone."""
-    return holds_table(path, "instance_events")
+    """Return whether a folder, an archive or a file has ``instance_events`` of this trace."""
+    return holds_table(path, FORMAT, "instance_events")
 
 
 def _constraints() -> str:

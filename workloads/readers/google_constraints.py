@@ -14,8 +14,9 @@ rules of `workloads.readers.google_events`, which go on here:
    has, as where each task asks for a machine of its own.)
 9. A cluster does not change. Its nodes are the machines that are there when the trace begins, in the order of
    their ids, with the capacities and attributes that they have then.
-10. A node has one slot. Capacities are shares of the largest machine's, taken for 16 cores and 64 GiB, both as in
-    the preset ``google-2011``. Nodes of one switch are a rack (2019; in 2011 there are no switches).
+10. A node has one slot. Capacities are shares of the largest machine's (what is not within 0..1 is none), taken for
+    16 cores and 64 GiB, both as in the preset ``google-2011``. Nodes of one switch are a rack (2019; in 2011 there are
+    no switches).
 
 That tasks of a job are not to share a machine ("different machines restriction") is left out: it is meant of those
 that run at the same time, while ``spread-nodes`` is of all tasks of a job.
@@ -35,12 +36,10 @@ from workloads.constraints import CONSTRAINT_SETS_SCHEMA, JOB_CONSTRAINTS_SCHEMA
 from workloads.readers.google_events import BEGIN_US, Files
 from workloads.readers.parquet import CONSTRAINT_SETS_FILE, JOB_CONSTRAINTS_FILE
 from workloads.readers.report import Report
-from workloads.readers.tables import batches, number
+from workloads.readers.tables import CLUSTER_FILE, batches, number
 
 if TYPE_CHECKING:
     import duckdb
-
-CLUSTER_FILE = "cluster.parquet"
 
 _NODES_SCHEMA = pa.schema(
     [
@@ -103,7 +102,9 @@ FROM (
         arg_max(memory, (turn, memory)) AS memory, arg_max(platform, (turn, platform)) AS platform,
         arg_max(switch, (turn, switch)) AS switch
     FROM (
-        SELECT *, time * 3 + CASE event WHEN 'remove' THEN 0 WHEN 'add' THEN 1 ELSE 2 END AS turn
+        SELECT * REPLACE (CASE WHEN cpu > 0 AND cpu <= 1 THEN cpu END AS cpu,
+            CASE WHEN memory > 0 AND memory <= 1 THEN memory END AS memory),
+            time * 3 + CASE event WHEN 'remove' THEN 0 WHEN 'add' THEN 1 ELSE 2 END AS turn
         FROM machine WHERE time <= {BEGIN_US})
     GROUP BY machine_id)
 WHERE event <> 'remove'

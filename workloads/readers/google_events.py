@@ -306,11 +306,16 @@ def _count(con: duckdb.DuckDBPyConnection, total: bool, ran: bool, report: Repor
 
 
 def write_jobs(
-    con: duckdb.DuckDBPyConnection, to: Path, about: Mapping[str, str], beside: Collection[str], more: Files
+    con: duckdb.DuckDBPyConnection,
+    to: Path,
+    about: Mapping[str, str],
+    beside: Collection[str],
+    more: Files,
+    classes: tuple[float, float] | None = None,
 ) -> None:
     """Write the workload's folder, with those of `BESIDE` that the source has, and more files."""
     schemas = {TASKS_FILE: TASKS_SCHEMA}
     schemas |= {file: schema for table, (file, schema) in BESIDE.items() if table in beside}
-    schemas[JOBS_FILE] = about_workload(JOBS_SCHEMA, about)
+    schemas[JOBS_FILE] = about_workload(JOBS_SCHEMA, about, classes)
     files: Files = {file: (batches(con, _QUERIES[file]), schema) for file, schema in schemas.items()}
     write_folder(to, more | files)

@@ -25,12 +25,15 @@ from workloads.errors import InputError
 from workloads.jobs import SCHEMA_VERSION
 from workloads.readers.parquet import ALL_FILES, JOBS_FILE
 from workloads.readers.report import Report
+from workloads.readers.shards import form_of
 from workloads.readers.source import shown
 from workloads.units import parse_size
 
 if TYPE_CHECKING:
     import duckdb
 
+CLUSTER_FILE = "cluster.parquet"
+"""Beside a workload: the machines of its trace, as nodes."""
 _ROWS_PER_BATCH = 1 << 20
 _SPILL_BYTES, _SPILL_TIMES = 1 << 30, 30
 """What may be spilled: this, or so often the source: a packed shard unpacks to 3 to 10 times its size."""
@@ -58,7 +61,8 @@ def database(memory: str, source: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
     limit = f"{parse_size(memory, 'memory') >> 20}MiB"
     # What DuckDB opens by name; all else comes through pipes. It looks at where links lead.
-    paths = [os.path.realpath(p) for p in (*source.glob("*.parquet"), *source.glob("*/*.parquet"), source)]
+    files = (path for path in (*source.glob("*"), *source.glob("*/*")) if form_of(path.name) == "parquet")
+    paths = [os.path.realpath(path) for path in (*files, source)]
     with tempfile.TemporaryDirectory(prefix="emu-") as folder:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": limit,
@@ -103,13 +107,19 @@ def count_dropped(con: duckdb.DuckDBPyConnection, table: str, report: Report) ->
         report.dropped(reason, count)
 
 
-def about_workload(schema: pa.Schema, metadata: Mapping[str, str]) -> pa.Schema:
-    """Return the schema of ``jobs.parquet`` with what is told of the workload as a whole."""
+def about_workload(
+    schema: pa.Schema, metadata: Mapping[str, str], classes: tuple[float, float] | None = None
+) -> pa.Schema:
+    """Return the schema of ``jobs.parquet`` with what is told of the workload as a whole.
+
+    `classes` are the published cut-off between short and long jobs (s), and the share of nodes for long ones.
+    """
+    short_cutoff_s, long_partition = (None, None) if classes is None else classes
     return schema.with_metadata(
         {
             "schema_version": str(SCHEMA_VERSION),
-            "short_cutoff_s": "null",
-            "long_partition": "null",
+            "short_cutoff_s": json.dumps(short_cutoff_s),
+            "long_partition": json.dumps(long_partition),
             "metadata": json.dumps(dict(metadata), sort_keys=True),
         }
     )

@@ -20,6 +20,7 @@ from workloads.errors import InputError
 from workloads.jobs import MAX_TIME_S, Int64Array, JobWorkload, check_times, make_workload
 from workloads.known import known_trace
 from workloads.readers.report import Progress, Report
+from workloads.readers.samples import Sample
 from workloads.readers.source import read_lines, shown
 from workloads.readers.text import write_text
 
@@ -107,6 +108,15 @@ def write_tr(workload: JobWorkload, path: str | Path) -> None:
                 f"the .tr format has no {name}; write a Parquet folder instead", file=path, field=name
             )
     write_text(path, _lines(workload))
+
+
+def begins_like_tr(sample: Sample) -> bool:
+    """Return whether a file's first line is a job, whatever the file is called."""
+    if sample.form != "words":
+        return False
+    first = sample.rows[0]
+    values = [_number(text.encode()) for text in first]
+    return len(first) > 3 and None not in values and values[1] == len(first) - 3
 
 
 def trace_stem(path: str | Path) -> str:

@@ -84,10 +84,12 @@ def constrain(
     Raises
     ------
     InputError
-        An option that is out of range, or short jobs of a workload without a cut-off.
+        An option that is out of range, a price where nothing is soft, or short jobs of a workload without a cut-off.
     """
     if isinstance(workload, CoflowWorkload):
         raise InputError(f"{workload.name} has coflows; constraints are of jobs")
+    if price != PRICE and not soft:
+        raise InputError("goes with soft attributes, and there are none", field="price")
     of = find_model(model)
     together = of.combined if combined is None else combined
     which = of.jobs if jobs is None else jobs

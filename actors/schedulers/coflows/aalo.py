@@ -36,12 +36,13 @@ from actors.fabric.coordinator import (
     hear_of_end,
     is_due,
     make_agenda,
+    note_decision,
     register,
     tell_greedy,
     want_decision,
 )
 from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group
-from actors.fabric.intervals import charge, enter_interval
+from actors.fabric.intervals import charge_reports, enter_interval
 from actors.fabric.messages import FLOW_DONE, UPDATE
 from actors.fabric.ports import bytes_sent
 from actors.fabric.queues import (
@@ -116,7 +117,7 @@ def on_tick(w, p, t):
     """Steps 2 to 4."""
     q, r, m = p.queues, p.ranking, p.matching
     enter_interval(w, t, m.running[0], N_INTERVALS)
-    charge(w, w.prices.update * m.running[0])
+    charge_reports(w, m.running[0])
     count = forget_ended(w, p.agenda)
     if p.size.size == 0:
         demote(w, p, t)
@@ -128,7 +129,8 @@ def on_tick(w, p, t):
         if level != r.level[coflow]:
             move_group(w.fabric, r, m, holds, coflow, level)
     fill_ports(w.fabric, r, m, holds)
-    tell_greedy(w, m, t, count)
+    note_decision(w, count)
+    tell_greedy(w, m, t)
     if count > 0:
         following = next_tick(t + 1, q.interval)
         if w.cost.model == NO_COST:

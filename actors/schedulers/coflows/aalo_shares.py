@@ -36,7 +36,7 @@ from actors.fabric.coordinator import (
 )
 from actors.fabric.equal import Equal, backfill, make_equal, open_ports, progress
 from actors.fabric.equal_schedule import end_told, put_in_force, tell_rates
-from actors.fabric.intervals import charge, enter_interval
+from actors.fabric.intervals import charge_reports, enter_interval
 from actors.fabric.messages import FLOW_DONE, TELL
 from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.queues import (
@@ -110,7 +110,7 @@ def on_tick(w, p, t, due):
         await_change(w, p, t)
         return
     enter_interval(w, t, p.sending[0], N_INTERVALS)
-    charge(w, w.prices.update * p.sending[0])
+    charge_reports(w, p.sending[0])
     count = forget_ended(w, p.agenda)
     demote(w, p, t)
     for i in range(count):
@@ -163,7 +163,7 @@ def build(setting):
         order=make_order(fabric),
         equal=make_equal(fabric, missed_only=False),
         serving=make_serving(fabric),
-        queues=make_queues(coflows, {**given, "starvation": "strict", "slot_intervals": 1, "share": 1}),
+        queues=make_queues(coflows, {**given, "starvation": "strict"}),
         shares=make_shares(fabric, np.arange(given["queues"], 0, -1)),
         size=np.zeros(0),
         until=np.zeros(1, np.int64),

@@ -98,6 +98,8 @@ def build(setting):
     return world, State(make_agenda(world.work.size), make_fair(world.fabric))
 
 
+NO_COORDINATOR = (("cost", "it has no coordinator"), ("network.delay", "it has no coordinator"))
+
 FAIR = Scheduler(
     name="fair",
     title="max-min fair sharing between flows, as TCP nearly does",
@@ -107,4 +109,5 @@ FAIR = Scheduler(
     advance=advance,
     family="coflows",
     global_view=("always",),
+    ignores=NO_COORDINATOR,
 )

@@ -23,6 +23,7 @@ from actors.fabric.coordinator import (
     hear_of_end,
     is_due,
     make_agenda,
+    note_decision,
     register,
     tell_greedy,
     want_decision,
@@ -38,7 +39,7 @@ from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.renewal import change_flows, hear_of_update
 from actors.fabric.shrinking import Shrinking, make_shrinking, shrinking_event
 from actors.fabric.sincronia import Scratch, bssi, make_scratch
-from actors.fabric.world import N_DECISIONS, build_world
+from actors.fabric.world import N_DECISIONS, N_REFILLS, build_world
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import FIXED, take
 from actors.kernel.queue import ARRIVAL, NONE, RUNNING
@@ -62,7 +63,6 @@ RATES = Parameter(
 )
 
 _NO_AGENT_REPORTS = np.int64(0)
-_NONE = np.int64(0)  # no coflow was put in order
 
 
 class State(NamedTuple):
@@ -175,26 +175,29 @@ def put_in_order(w, p, count):
 @compiled
 def decide_greedy(w, p, t):
     """Make the order anew if a coflow has come or ended, serve it, and tell the agents."""
-    fabric, r, m, count = w.fabric, p.ranking, p.matching, _NONE
+    fabric, r, m = w.fabric, p.ranking, p.matching
     holds = t + w.network.delay_ns
     if p.stale[0]:
         p.stale[0] = False
         count = forget_ended(w, p.agenda)
+        note_decision(w, count)
         settle_all(fabric, m, holds)
         put_in_order(w, p, count)
         serve_in_order(fabric, r, m, holds, p.groups, count)
+    else:
+        w.counts[N_REFILLS] += 1
     fill_ports(fabric, r, m, holds)
-    tell_greedy(w, m, t, count)
+    tell_greedy(w, m, t)
 
 
 @compiled
 def decide_madd(w, p, t, due):
     """Make order and rates anew if a coflow has come, or will have ended; else give away what flows have left."""
     fabric, order, a = w.fabric, p.order, p.madd
-    w.counts[N_DECISIONS] += 1
     price = p.ended[0] * (w.prices.flow + w.prices.schedule) if w.cost.model == FIXED else 0
     if p.stale[0] or ends_by(order, a, takes_hold(w, t) + price):
         p.stale[0] = False
+        w.counts[N_DECISIONS] += 1
         charge_all(w, p.agenda, p.mark)
         progress(fabric, order, a, takes_hold(w, t))
         count = forget_ended(w, p.agenda)
@@ -202,6 +205,7 @@ def decide_madd(w, p, t, due):
         set_order(order, p.groups, count)
         decide(fabric, order, a)
     else:
+        w.counts[N_REFILLS] += 1
         charge(w, price)
         refill(fabric, order, a, takes_hold(w, t))
     p.ended[0] = p.told[0] = 0

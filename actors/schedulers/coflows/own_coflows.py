@@ -30,6 +30,7 @@ from actors.fabric.coordinator import (
     hear_of_end,
     is_due,
     make_agenda,
+    note_decision,
     register,
     tell_greedy,
     want_decision,
@@ -40,9 +41,9 @@ from actors.fabric.messages import FLOW_DONE, SET_RATE
 from actors.fabric.ports import change_rate
 from actors.fabric.queues import next_tick
 from actors.fabric.ranking import Ranking, make_ranking
-from actors.fabric.world import N_DECISIONS, N_RATES, N_SCHEDULES, build_world
+from actors.fabric.world import N_FINISHED, N_RATES, N_REFILLS, N_SCHEDULES, build_world
 from actors.kernel.compiled import compiled, direct, entry
-from actors.kernel.cost import take
+from actors.kernel.cost import known_cost, take
 from actors.kernel.queue import ARRIVAL, NONE, PYTHON, RUNNING, send
 from actors.kernel.world import NEVER
 from actors.schedulers.own_host import OwnHost
@@ -127,7 +128,8 @@ def on_flow_done(w, p, t, flow, ended):
 def give_away(w, p, t):
     """What flows have left goes to the next in order."""
     fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
-    tell_greedy(w, p.matching, t, np.int64(0))
+    w.counts[N_REFILLS] += 1
+    tell_greedy(w, p.matching, t)
 
 
 @compiled
@@ -154,7 +156,8 @@ def apply_order(w, p, t, count):
     holds = t + w.network.delay_ns
     serve_in_order(w.fabric, p.ranking, p.matching, holds, p.groups, count)
     fill_ports(w.fabric, p.ranking, p.matching, holds)
-    tell_greedy(w, p.matching, t, count)
+    note_decision(w, count)
+    tell_greedy(w, p.matching, t)
     if p.interval > 0 and count > 0:
         want(w, p, t + 1)
 
@@ -169,10 +172,10 @@ def apply_rates(w, p, t, count):
             if p.wanted[flow] != p.rate[flow]:
                 p.changed[changes] = flow
                 changes += 1
-    w.counts[N_DECISIONS] += 1
+    note_decision(w, count)
     agents = count_told(w, p.changed, changes)
-    charge(w, w.prices.coflow * count + w.prices.flow * changes + w.prices.schedule * agents)
-    holds += w.cost.handler.spent[0]
+    charge(w, w.prices.flow * changes + w.prices.schedule * agents)
+    holds += known_cost(w)
     for k in range(changes):
         flow = p.changed[k]
         coflow, rate = w.fabric.flows.coflow[flow], p.wanted[flow]
@@ -275,6 +278,16 @@ class Host(OwnHost):
         number = np.int64(0)
         direct(begin_decision, world, state)
         direct(apply_order if state.rate.size == 0 else apply_rates, world, state, number, number)
+
+    def share_done(self, world: Any, state: State) -> float:
+        """By the flows that have ended; where it is asked by the interval, by virtual time, up to when all can end.
+
+        Few flows are left for most of the time of many a workload: the last coflows are the largest.
+        """
+        if state.interval == 0:
+            return float(world.counts[N_FINISHED : N_FINISHED + 2].sum()) / world.sending.left.size
+        first, now = int(world.work.submit[0]), int(world.queue.now[0].time)
+        return (now - first) / max(_earliest_end(world, now) - first, 1)
 
     def __call__(self, world: Any, state: State) -> None:
         """Answer the decision that is due."""
@@ -382,6 +395,16 @@ class Host(OwnHost):
                     f" per second, and it carries {fabric.speed[over[0]] * NS:.6g}"
                 )
         return found
+
+
+def _earliest_end(world: Any, now: int) -> int:
+    """When all flows can have ended at the earliest: the last has arrived, and the slowest port has sent its bytes."""
+    sending, flows, speed = world.sending, world.fabric.flows, world.fabric.speed
+    left = np.maximum(sending.left - sending.rate * np.maximum(now - sending.since, 0), 0.0)
+    of_port = np.bincount(flows.source, left, minlength=speed.size)
+    of_port += np.bincount(flows.sink, left, minlength=speed.size)
+    there = speed > 0
+    return max(int(world.work.submit[-1]), now + int((of_port[there] / speed[there]).max()))
 
 
 def _read_only(column: np.ndarray) -> np.ndarray:

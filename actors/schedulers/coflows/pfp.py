@@ -24,7 +24,7 @@ from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.queue import ARRIVAL, NONE, RUNNING
 from actors.kernel.world import NEVER
-from actors.schedulers.coflows.fair import build_switch
+from actors.schedulers.coflows.fair import NO_COORDINATOR, build_switch
 from actors.schedulers.policy import Scheduler
 
 
@@ -101,4 +101,5 @@ PFP = Scheduler(
     advance=advance,
     family="coflows",
     global_view=("always",),
+    ignores=NO_COORDINATOR,
 )

@@ -11,19 +11,26 @@ Then the shortest coflow goes first, by the size and by the contention at its po
    priority queue (`actors.fabric.queues`) of its measure, by `policy`, for n flows of which d bytes are sent:
    A: n l.  B: n l - d.  C: the number of other coflows that share a port with it.
    D: the sum of l c_p over its ports p with unfinished flows, c_p being the other coflows there.
-4. A coflow whose measure has changed goes to the tail of another queue, up or down. Queues in their order, in a queue
-   first in, first out: each flow in turn gets both of its ports if they are free.
+4. A decision: a coflow whose measure has changed goes to the tail of another queue, up or down. Queues in their order,
+   in a queue first in, first out: each flow in turn gets both of its ports if they are free.
+5. Between decisions that order stands, and what a flow that ends leaves goes to the next in it at once: a refill.
 
-Decisions are made when a coflow registers or ends, when all pilots of one have ended, when a coflow is done at a port,
-and when a queue's slot is over; what a flow that ends leaves goes to the next in order at once. Agents report ends of
-flows alone. What an update of a coflow changes is in `philae_updates`.
+Decisions are made when a coflow registers, when it ends, and when all of its pilots have ended (section 8); under C and
+D also when a coflow is done at a port where others are, as contention changes then (section 5); and when a queue's slot
+is over. Agents report ends of flows alone. What an update of a coflow changes is in `philae_updates`.
 
-**Deviations from the paper.** c_p counts the other coflows, as the paper has it; the authors' simulator counts the
-coflow itself too: `count_itself=true`. It has no work conservation, and decides at every interval:
-`work_conservation=false`, `decide="interval"`. Policy C measures contention against limits in bytes; with the authors'
-unit of one byte (`contention_unit_bytes`) all coflows stay in the first queue, and C is first in, first out. The order
-among thin coflows is the authors'; the paper has none. `size_correction` scales the measure with what is left of the
-estimate (section 4.5, failure tolerance); without failures that is a remaining-size policy, so it is off by default.
+**Deviations from the paper.** It says that agents keep to the last schedule until they have another, and not what
+becomes of a port whose flow ends before; left idle, a coflow that is alone would stop for good. Here the coordinator
+serves the port by the order of its last decision. `decide="flow-ends"` makes every end a decision,
+`decide="interval"` decides at the end of every interval, as the authors' simulator does. c_p counts the other coflows,
+as the paper has it; the simulator counts the coflow itself too: `count_itself=true`. It has no work conservation:
+`work_conservation=false`. Its policy C has neither pilots nor thin coflows, which the paper does not except:
+`pilots="none"`, `thin_limit=0`. C measures contention against limits in bytes; with the authors' unit of one byte
+(`contention_unit_bytes`) all coflows stay in the first queue, and C is first in, first out. What starves queues that
+have no slot there is mended: `least_intervals`. Pilots and thin coflows go before all queues, as in the paper, and a
+port that is full of them serves no other. The order among thin coflows is the authors'; the paper has none.
+`size_correction` scales the measure with what is left of the estimate (section 4.5, failure tolerance); without
+failures that is a remaining-size policy, so it is off by default.
 
 References: paper of USENIX ATC 2019, "Your Coflow has Many Flows: Sampling them for Fun and Speed"
 """
@@ -41,6 +48,7 @@ from actors.fabric.coordinator import (
     hear_of_end,
     is_due,
     make_agenda,
+    note_decision,
     register,
     tell_greedy,
     want_decision,
@@ -60,7 +68,7 @@ from actors.fabric.queues import (
     turn,
 )
 from actors.fabric.ranking import Ranking, make_ranking
-from actors.fabric.world import N_PILOTS, build_world
+from actors.fabric.world import N_PILOTS, N_REFILLS, build_world
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.queue import ARRIVAL, NONE, RUNNING
@@ -71,6 +79,7 @@ from actors.schedulers.coflows.philae_measures import (
     PILOTS,
     B,
     C,
+    D,
     change_crowd,
     count_neighbours,
     enter_queue,
@@ -83,6 +92,7 @@ from actors.schedulers.coflows.philae_measures import (
 )
 from actors.schedulers.coflows.philae_pilots import (
     PILOT_PARAMETERS,
+    SAMPLES,
     choose_pilots,
     has_pilot,
     line_at,
@@ -90,8 +100,10 @@ from actors.schedulers.coflows.philae_pilots import (
 )
 from actors.schedulers.coflows.philae_updates import update_coflow
 from actors.schedulers.policy import Parameter, Scheduler
+from workloads.errors import InputError
 
 NO_AGENT_REPORTS = np.int64(0)
+EVENTS, FLOW_ENDS, INTERVALS = range(3)
 
 
 class State(NamedTuple):
@@ -107,7 +119,9 @@ class State(NamedTuple):
     unit: float  # bytes that a coflow counts for in policy C
     conserves: bool
     corrects: bool
-    by_interval: bool
+    by: int  # when decisions are made: EVENTS, FLOW_ENDS, INTERVALS
+    stale: np.ndarray  # [1] bool: a decision is wanted, and not only a refill
+    samples: bool  # coflows that are not thin have pilots
     random_ports: bool
     width: np.ndarray  # [C] flows of a coflow
     pilots_left: np.ndarray  # [C]
@@ -141,13 +155,16 @@ def on_arrival(w, p, t, coflow):
         for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
             if lines.left[line] > 0:
                 change_crowd(w, p, t, lines.port[line], 1)
-    if p.policy == C:
-        enter_queue(w, p, t, coflow)
-    elif w.fabric.coflows.left[coflow] > p.thin_limit:
-        p.pilots_left[coflow] = choose_pilots(w, p.busy, coflow, p.random_ports)
-        w.counts[N_PILOTS] += p.pilots_left[coflow]
+    if w.fabric.coflows.left[coflow] > p.thin_limit:
+        if p.samples:
+            p.pilots_left[coflow] = choose_pilots(w, p.busy, coflow, p.random_ports)
+            w.counts[N_PILOTS] += p.pilots_left[coflow]
+        else:
+            enter_queue(w, p, t, coflow)
     note(p, coflow)
-    if is_thin(p, coflow):
+    if p.policy == C and not is_thin(p, coflow):
+        set_levels(w, p, t, coflow)  # so that the others meet it
+    elif is_thin(p, coflow):
         move_group(w.fabric, p.ranking, p.matching, t, coflow, coflow)  # so that the others see it
         for side in range(2):
             for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
@@ -159,12 +176,13 @@ def on_arrival(w, p, t, coflow):
 @inlined
 def want(w, p, t):
     """Decide at once, or when the interval ends."""
-    want_decision(w, p.agenda, next_tick(t, p.queues.interval) if p.by_interval else t)
+    p.stale[0] = True
+    want_decision(w, p.agenda, next_tick(t, p.queues.interval) if p.by == INTERVALS else t)
 
 
 @compiled
 def on_flow_done(w, p, t, flow, ended):
-    """A flow has ended: note what that teaches, and who is no longer where."""
+    """A flow has ended: note what that teaches, and who is no longer where; decide anew, or refill."""
     fabric, flows, lines = w.fabric, w.fabric.flows, w.fabric.lines
     hear_of_end(w, t, NO_AGENT_REPORTS, flow)
     if has_more(w, flow):
@@ -172,6 +190,7 @@ def on_flow_done(w, p, t, flow, ended):
     coflow, group = flows.coflow[flow], lines.group[flows.line[flow, 0]]
     over = end_greedy(w, p.ranking, p.matching, flow, ended)
     is_pilot = group != coflow
+    decides = over or p.by != EVENTS
     for side in range(2):
         line = flows.line[flow, side]
         port = flows.source[flow] if side == 0 else flows.sink[flow]
@@ -182,20 +201,27 @@ def on_flow_done(w, p, t, flow, ended):
             p.pilots_left[coflow] == 0 or not has_pilot(fabric, coflow, side, port)
         ):
             leave_port(w, p, t, coflow, port, over)
+            decides = decides or changes_contention(p, port)
     if is_pilot:
         p.pilots_left[coflow] -= 1
         p.pilots_done[coflow] += 1
         p.pilot_bytes[coflow] += flows.size[flow]
         if p.pilots_left[coflow] == 0:
             learn(w, p, t, coflow)
+            decides = True
     if over:
         leave(p.queues, coflow)
         p.there[0] -= 1
-        want(w, p, t)
-    elif p.by_interval:
+    if decides:
         want(w, p, t)
     else:
         want_decision(w, p.agenda, t)
+
+
+@inlined
+def changes_contention(p, port):
+    """Return whether the measure of a coflow goes by who is at a port, where one is no more."""
+    return (p.policy == C or p.policy == D) and p.crowd[port] + 1 - p.own > 0
 
 
 @compiled
@@ -207,8 +233,23 @@ def on_update(w, p, t, k):
 
 @compiled
 def on_decide(w, p, t):
-    """Give the groups of coflows that have moved their levels, and tell the agents."""
-    q, m = p.queues, p.matching
+    """Decide, or give what flows have left to the next in the order that stands; tell the agents."""
+    if p.stale[0] or t >= p.queues.clock[2]:
+        p.stale[0] = False
+        put_in_order(w, p, t)
+        note_decision(w, p.there[0])
+    else:
+        w.counts[N_REFILLS] += 1
+    fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
+    tell_greedy(w, p.matching, t)
+    if p.queues.clock[2] < NEVER:
+        want_decision(w, p.agenda, p.queues.clock[2])
+
+
+@compiled
+def put_in_order(w, p, t):
+    """Step 4: give the groups of coflows that have moved their levels."""
+    q = p.queues
     if p.policy == B or p.policy == C or p.corrects:
         for i in range(forget_ended(w, p.agenda)):
             if q.queue[p.agenda.active[i]] >= 0:
@@ -223,10 +264,6 @@ def on_decide(w, p, t):
         if w.fabric.coflows.left[coflow] > 0:
             set_levels(w, p, holds, coflow)
     p.num_moved[0] = 0
-    fill_ports(w.fabric, p.ranking, m, holds)
-    tell_greedy(w, m, t, p.there[0])
-    if q.clock[2] < NEVER:
-        want_decision(w, p.agenda, q.clock[2])
 
 
 @compiled
@@ -280,9 +317,12 @@ def advance(w, p, until, most):
 def build(setting):
     """The world and the coordinator's state at time 0."""
     given = setting.parameters
+    if given["pilots"] == "none" and given["policy"] != "C":
+        raise InputError(
+            f"parameter pilots of philae: without any no size is known, which policy {given['policy']} goes by; only"
+            " policy C does without"
+        )
     pilots = pilots_of(merge_parallel(setting.workload.arrays())[0], given)
-    if given["policy"] == "C":
-        pilots[:] = 0
     world = build_world(setting, interval_s=given["interval_s"], pilots=pilots)
     fabric, coflows, ports = world.fabric, world.work.size, world.fabric.speed.size
     return world, State(
@@ -296,7 +336,9 @@ def build(setting):
         unit=float(given["contention_unit_bytes"]),
         conserves=given["work_conservation"],
         corrects=given["size_correction"],
-        by_interval=given["decide"] == "interval",
+        by=("events", "flow-ends", "interval").index(given["decide"]),
+        stale=np.zeros(1, np.bool_),
+        samples=given["pilots"] != "none",
         random_ports=given["pilot_ports"] == "random",
         width=fabric.coflows.left.copy(),
         pilots_left=np.zeros(coflows, np.int64),
@@ -339,21 +381,41 @@ PHILAE = Scheduler(
             "policy", "D", "choice", "what decides about a coflow's queue", choices=("A", "B", "C", "D")
         ),
         *PILOT_PARAMETERS,
-        Parameter("work_conservation", True, "bool", "idle ports serve coflows that are being sampled"),
-        Parameter("size_correction", False, "bool", "the measure shrinks with what is left of the estimate"),
+        Parameter(
+            "work_conservation",
+            True,
+            "bool",
+            "idle ports serve coflows that are being sampled",
+            needs=SAMPLES,
+        ),
+        Parameter(
+            "size_correction",
+            False,
+            "bool",
+            "the measure shrinks with what is left of the estimate",
+            needs=("policy=A|C|D",),
+        ),
         Parameter(
             "count_itself",
             False,
             "bool",
             "a coflow counts itself among those at a port, as the authors simulate it",
+            needs=("policy=D",),
         ),
-        Parameter("contention_unit_bytes", 1, "size", "what a coflow counts for in policy C", low=1),
+        Parameter(
+            "contention_unit_bytes",
+            1,
+            "size",
+            "what a coflow counts for in policy C",
+            low=1,
+            needs=("policy=C",),
+        ),
         Parameter(
             "decide",
             "events",
             "choice",
-            "when: at events, or at the end of intervals in which there were any",
-            choices=("events", "interval"),
+            "when: at events, at these and every end of a flow, or at the end of intervals in which there were any",
+            choices=("events", "flow-ends", "interval"),
         ),
         *QUEUE_PARAMETERS,
     ),

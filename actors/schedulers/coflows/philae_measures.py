@@ -113,7 +113,10 @@ def move(w, p, t, coflow):
 
 @compiled
 def count_neighbours(w, p, coflow, thin):
-    """Return how many other coflows share a port with one, as far as they are served; `thin`: thin ones alone."""
+    """Return how many other coflows share a port with one; `thin`: thin ones alone.
+
+    Without work conservation a coflow that is sampled is where its pilots are.
+    """
     lines, r, count = w.fabric.lines, p.ranking, 0
     p.counted[0] += 1
     p.mark[coflow] = p.counted[0]
@@ -123,8 +126,8 @@ def count_neighbours(w, p, coflow, thin):
                 continue
             line = r.next[r.ports + lines.port[own]]
             while line < r.ports:
-                other = lines.group[line]
-                if other < p.mark.size and p.mark[other] != p.counted[0] and (not thin or is_thin(p, other)):
+                other = lines.group[line] % p.mark.size
+                if p.mark[other] != p.counted[0] and (not thin or is_thin(p, other)):
                     p.mark[other] = p.counted[0]
                     count += 1
                 line = r.next[line]

@@ -18,23 +18,27 @@ from workloads.coflows import CoflowArrays
 
 _EMPTY = np.uint64(0)
 
+SAMPLES = ("pilots=senders|flows|number",)
 PILOT_PARAMETERS = (
     Parameter("thin_limit", 7, "int", "flows up to which a coflow has no pilots", low=0, high=1 << 40),
     Parameter(
         "pilots",
         "senders",
         "choice",
-        "how many pilots a coflow has: a share of its senders, a share of its flows, or a number",
-        choices=("senders", "flows", "number"),
+        "how many pilots a coflow has: a share of its senders, a share of its flows, a number, or none (policy C)",
+        choices=("senders", "flows", "number", "none"),
     ),
-    Parameter("pilot_share", 0.05, "share", "that share; one pilot is the least"),
-    Parameter("pilot_number", 5, "int", "that number", low=1, high=1 << 20),
+    Parameter(
+        "pilot_share", 0.05, "share", "that share; one pilot is the least", needs=("pilots=senders|flows",)
+    ),
+    Parameter("pilot_number", 5, "int", "that number", low=1, high=1 << 20, needs=("pilots=number",)),
     Parameter(
         "pilot_ports",
         "least-busy",
         "choice",
         "between which ports: those with fewest pilots, or random ones",
         choices=("least-busy", "random"),
+        needs=SAMPLES,
     ),
 )
 
@@ -42,8 +46,8 @@ PILOT_PARAMETERS = (
 def pilots_of(work: CoflowArrays, parameters: dict[str, Any]) -> np.ndarray:
     """[C] how many pilots each coflow has: none if it is thin, at most all of its flows."""
     coflows, flows, ports = work.arrival_ns.size, np.diff(work.first_flow), work.ingress_bytes_per_s.size
-    if parameters["pilots"] == "number":
-        wanted = np.full(coflows, parameters["pilot_number"])
+    if parameters["pilots"] in ("number", "none"):
+        wanted = np.full(coflows, parameters["pilot_number"] if parameters["pilots"] == "number" else 0)
     else:
         of = flows
         if parameters["pilots"] == "senders":

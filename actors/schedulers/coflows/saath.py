@@ -54,7 +54,7 @@ from actors.fabric.equal_schedule import (
     put_in_force,
     tell_rates,
 )
-from actors.fabric.intervals import charge, enter_interval
+from actors.fabric.intervals import charge_reports, enter_interval
 from actors.fabric.messages import FLOW_DONE, TELL
 from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.ports import bytes_sent
@@ -143,7 +143,7 @@ def on_tick(w, p, t, due):
         await_change(w, p, t)
         return
     enter_interval(w, t, p.sending[0], N_INTERVALS)
-    charge(w, w.prices.update * p.sending[0])
+    charge_reports(w, p.sending[0])
     count = forget_ended(w, p.agenda)
     demote(w, p, t)
     for i in range(count):
@@ -260,7 +260,7 @@ def build(setting):
         order=make_order(fabric),
         equal=equal,
         serving=make_serving(fabric),
-        queues=make_queues(coflows, {**given, "starvation": "strict", "slot_intervals": 1, "share": 1}),
+        queues=make_queues(coflows, {**given, "starvation": "strict"}),
         contention=make_contention(fabric),
         by_queue=given["contention"] == "queue",
         width=equal.size[:coflows].copy(),

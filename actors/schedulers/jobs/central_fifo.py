@@ -33,7 +33,7 @@ from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE
 from actors.nodes.worker import node_event
 from actors.schedulers.jobs.build import build_world, fifo_rules
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
-from actors.schedulers.policy import Scheduler
+from actors.schedulers.policy import ALL_ALIKE, Scheduler
 
 
 class State(NamedTuple):
@@ -168,4 +168,5 @@ CENTRAL_FIFO = Scheduler(
     parameters=(),
     build=build,
     advance=advance,
+    ignores=ALL_ALIKE,
 )

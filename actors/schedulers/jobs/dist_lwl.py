@@ -225,7 +225,15 @@ DIST_LWL = Scheduler(
         LATE_BINDING,
         Parameter("heartbeat_s", 8.0, "duration", "time between two reports of the nodes", 1e-3, 1e6),
         Parameter("jitter_s", 8.0, "duration", "the most random time added to a node's wait", 0, 1e6),
-        Parameter("jitter_step_s", 1.0, "duration", "the random time is a multiple of this", 1e-9, 1e6),
+        Parameter(
+            "jitter_step_s",
+            1.0,
+            "duration",
+            "the random time is a multiple of this",
+            1e-9,
+            1e6,
+            needs=("jitter_s",),
+        ),
         SHORTEST_FIRST,
         SLACK,
         Parameter(

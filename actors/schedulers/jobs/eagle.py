@@ -11,15 +11,16 @@ As in Hawk, a centralized scheduler places long jobs and distributed ones probe 
 4. Nodes serve the job with the shortest remaining work first; no short task is passed by more than `slack` times
    its own estimate (section 4.3).
 
-`ideal-eagle` knows where long work is: probes go at once to nodes whose bit is clear at that moment.
+`ideal-eagle` knows where long work is: probes go at once to nodes whose bit is clear at that moment, each drawn
+independently of the others.
 
 **Deviations from the paper.** A node knows of a job's remaining work what the probe and the scheduler's answers to its
 own requests told it; the authors' simulator reads it live: `live_progress=true` (a global view). Re-probes are drawn
-independently of each other. On a node with several slots a sticky probe asks for one task at a time, when it comes and
-when a slot falls free, so that another slot may stay idle meanwhile; the paper has one slot a node. Where there is no
-short partition, the last round goes to any node and is accepted. Draws with replacement and late binding of long tasks,
-as the authors simulate them, are parameters. The paper does not say what becomes of a probe that a node's failure has
-lost: it goes to any node that is up, and may be rejected there, unless the whole short partition is down.
+independently of each other. The paper has one slot a node; with several a sticky probe asks for a task for each idle
+slot, as far as its job has so many left (`actors.nodes.worker`). Where there is no short partition, the last round goes
+to any node and is accepted. Draws with replacement and late binding of long tasks, as the authors simulate them, are
+parameters. The paper does not say what becomes of a probe that a node's failure has lost: it goes to any node that is
+up, and may be rejected there, unless the whole short partition is down.
 
 `eagle-c` is constraint-aware: each draw is among the nodes that the job may use. Where none of them is in the short
 partition, the last round goes to any of them and is accepted.
@@ -317,7 +318,9 @@ def build(setting, ideal=False, least_sends=0):
     )
     long_tasks = int((world.work.end_task - world.work.first_task)[longs].sum())
     return world, State(
-        make_probing(p["probe_ratio"], p["least_probes"], p["replacement"], nodes, most_tasks(setting)),
+        make_probing(
+            p["probe_ratio"], p["least_probes"], p.get("replacement", True), nodes, most_tasks(setting)
+        ),
         make_placer(
             setting.cluster.slots(),
             most_tasks(setting),
@@ -332,7 +335,13 @@ def build(setting, ideal=False, least_sends=0):
 
 SHORTEST_FIRST = Parameter("shortest_first", True, "bool", "nodes serve the shortest remaining job first")
 SLACK = Parameter(
-    "slack", 5.0, "float", "a short task is passed by at most this many times its estimate", 0, 1e6
+    "slack",
+    5.0,
+    "float",
+    "a short task is passed by at most this many times its estimate",
+    0,
+    1e6,
+    needs=("shortest_first", "reorder"),
 )
 
 SHARED_PARAMETERS = (
@@ -349,6 +358,7 @@ SHARED_PARAMETERS = (
         False,
         "bool",
         "nodes read the remaining work of jobs at their schedulers, as the authors simulate it",
+        needs=("shortest_first",),
     ),
 )
 
@@ -373,7 +383,7 @@ IDEAL_EAGLE = Scheduler(
     name="ideal-eagle",
     title="eagle whose probes know where long work is",
     paper="Delgado et al., SoCC 2016, doi 10.1145/2987550.2987563",
-    parameters=SHARED_PARAMETERS,
+    parameters=tuple(one for one in SHARED_PARAMETERS if one is not REPLACEMENT),
     build=partial(build, ideal=True),
     advance=advance,
     grow=grow,

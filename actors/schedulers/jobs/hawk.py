@@ -8,7 +8,8 @@ A centralized scheduler places the tasks of long jobs; distributed schedulers pr
 3. A node that runs out of work steals short tasks that wait behind long ones (section 3.6).
 
 **Deviations from the paper.** The paper lets a thief contact its victims; here the first victim passes the question on
-to the next, each hop taking the network delay. The authors' simulator lets a thief look into its victims' queues
+to the next, each hop taking the network delay. Its nodes have one slot; one with several gives the group at the head of
+its queue if any of its slots runs a long task. The authors' simulator lets a thief look into its victims' queues
 without a message: `instant_stealing=true` (a global view), draws probes with replacement: `replacement=true`, and
 binds long tasks late: `late_binding=true`.
 
@@ -146,6 +147,8 @@ def build(setting):
     )
 
 
+_STEALS = ("steal_attempts",)
+
 HAWK = Scheduler(
     name="hawk",
     title="long jobs centrally, short ones by probes, with work stealing",
@@ -158,19 +161,23 @@ HAWK = Scheduler(
         Parameter(
             "steal_attempts", 10, "int", "victims asked before a thief gives up; 0: no stealing", 0, 1000
         ),
-        Parameter("steal_limit", 10_000, "int", "the most probes taken from one victim", 1, 1_000_000),
+        Parameter(
+            "steal_limit", 10_000, "int", "the most probes taken from one victim", 1, 1_000_000, needs=_STEALS
+        ),
         Parameter(
             "steal_choice",
             "group",
             "choice",
             "what is stolen: the group of short probes behind the first long work (ATC'15), or random ones",
             choices=("group", "random"),
+            needs=_STEALS,
         ),
         Parameter(
             "instant_stealing",
             False,
             "bool",
             "thieves see their victims' queues and take without a message, as the authors simulate it",
+            needs=_STEALS,
         ),
     ),
     build=build,

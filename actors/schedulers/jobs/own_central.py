@@ -32,7 +32,7 @@ from actors.kernel.queue import (
     STARTED,
     send,
 )
-from actors.kernel.world import N_SENT_AGAIN, NONE
+from actors.kernel.world import N_ARRIVED, N_SENT_AGAIN, NONE
 from actors.nodes.worker import node_event
 from actors.schedulers.jobs.build import NS, build_world, fifo_rules, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
@@ -184,6 +184,10 @@ class Host(OwnHost):
         number = np.int64(0)
         direct(place_assigned, world, state, number, number, number)
         direct(place_lost, world, state, number, number, number, number)
+
+    def share_done(self, world: Any, state: State) -> float:
+        """By the tasks that have arrived: what comes after that is not asked."""
+        return float(world.counts[N_ARRIVED : N_ARRIVED + 2].sum()) / float(world.work.end_task[-1])
 
     def __call__(self, world: Any, state: State) -> None:
         """Place the tasks of the job that has arrived, or the task that was lost."""

@@ -61,7 +61,7 @@ from actors.schedulers.jobs.probing import (
 )
 from actors.schedulers.jobs.sampling import Sampling, answer_length, ask_lengths, make_sampling, on_length
 from actors.schedulers.jobs.spreading import settle_rack
-from actors.schedulers.policy import Parameter, Scheduler, constraint_aware
+from actors.schedulers.policy import ALL_ALIKE, Parameter, Scheduler, constraint_aware
 
 
 class State(NamedTuple):
@@ -165,6 +165,7 @@ SPARROW = Scheduler(
     ),
     build=build,
     advance=advance,
+    ignores=ALL_ALIKE,
 )
 
 SPARROW_C = constraint_aware(SPARROW, "sparrow-c")

@@ -356,14 +356,17 @@ YACC_D = Scheduler(
         Parameter(
             "bound", LENGTH, "choice", "queues are bounded by tasks or by estimated work", choices=BOUNDS
         ),
-        Parameter("queue_limit", 5, "int", "tasks that may wait for a slot, with bound=length", 0, 1_000_000),
+        Parameter(
+            "queue_limit", 5, "int", "tasks that may wait for a slot", 0, 1_000_000, needs=("bound=length",)
+        ),
         Parameter(
             "queue_wait_s",
             60.0,
             "duration",
-            "work for a slot beyond which none is taken, with bound=wait",
+            "work for a slot beyond which none is taken",
             0,
             1e6,
+            needs=("bound=wait",),
         ),
         Parameter("tries", 3, "int", "returns after which a task waits at its scheduler", 0, 1000),
         Parameter(
@@ -374,7 +377,15 @@ YACC_D = Scheduler(
             " that with the fewest tasks left",
             choices=ORDERS,
         ),
-        Parameter("slack", 5.0, "float", "a task is passed by at most this many times its estimate", 0, 1e6),
+        Parameter(
+            "slack",
+            5.0,
+            "float",
+            "a task is passed by at most this many times its estimate",
+            0,
+            1e6,
+            needs=(f"order={'|'.join(order for order in ORDERS if order != FIFO)}",),
+        ),
         Parameter("rebalance", True, "bool", "nodes give back at heartbeats what waits too far behind"),
         Parameter(
             "rebalance_s",
@@ -383,6 +394,7 @@ YACC_D = Scheduler(
             "work in front, above the nodes' mean, from which that is so",
             0,
             1e6,
+            needs=("rebalance",),
         ),
     ),
     build=build,

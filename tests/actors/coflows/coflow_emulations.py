@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from emulations import OBSERVED, digest, run_setting
 
-from actors.fabric.world import N_DECISIONS
+from actors.fabric.world import N_DECISIONS, N_REFILLS
 from actors.hosting.partition import Observe, Partition
 from actors.kernel.world import NEVER
 from actors.schedulers.policy import needs_global_view, resolve_parameters
@@ -106,6 +106,7 @@ class Log(NamedTuple):
     """What happened in an emulation."""
 
     decisions: list[float]  # when the coordinator made a schedule, s
+    refills: list[float]  # when it gave away what flows had left, by the last one
     sending: dict[
         str, list[tuple[float, ...]]
     ]  # of each flow from when to when; at which rate, unless a byte a second
@@ -123,14 +124,16 @@ def log_of(scheduler: str, workload: CoflowWorkload, **settings: Any) -> Log:
     fabric, state, counts = partition.world.fabric, partition.state, partition.world.counts
     names = [f"{c} {i}>{j - fabric.side}" for c, i, j, *_ in zip(*fabric.flows[:3], strict=True)]
     spans: dict[str, list[tuple[float, ...]]] = {name: [] for name in names}
-    decisions, queues = [], []
+    looks: dict[int, list[float]] = {N_DECISIONS: [], N_REFILLS: []}
+    queues = []
     queue = state.queues.queue if hasattr(state, "queues") else np.zeros(0, np.int64)
-    was, rate, made, since = queue.copy(), np.zeros(len(names)), 0, np.zeros(len(names))
+    was, rate, since = queue.copy(), np.zeros(len(names)), np.zeros(len(names))
     for t in instants(partition):
-        if counts[N_DECISIONS] > made:
-            assert counts[N_DECISIONS] == made + 1, "two decisions at one instant"
-            made += 1
-            decisions.append(int(partition.world.queue.now.time[0]) / NS)
+        made = [which for which, times in looks.items() if counts[which] > len(times)]
+        assert len(made) <= 1, "a decision and a refill at one instant"
+        for which in made:
+            looks[which].append(int(partition.world.queue.now.time[0]) / NS)
+            assert counts[which] == len(looks[which]), "two decisions at one instant"
         queues += [(t / NS, int(c), int(queue[c])) for c in np.flatnonzero(queue != was)]
         was, now = queue.copy(), rates_now(partition) * NS
         for flow in np.flatnonzero(np.abs(now - rate) > 1e-9):
@@ -141,7 +144,7 @@ def log_of(scheduler: str, workload: CoflowWorkload, **settings: Any) -> Log:
     assert not rate.any()
     outcome = partition.outcome()
     series = {name: column.tolist() for name, column in (outcome.series or {}).items()}
-    return Log(decisions, spans, queues, outcome.counters, series)
+    return Log(looks[N_DECISIONS], looks[N_REFILLS], spans, queues, outcome.counters, series)
 
 
 def mixed_workload(num_coflows: int, ports: int, seed: int, mean_gap: float = 0.008) -> CoflowWorkload:

@@ -16,6 +16,7 @@ from splitmix import draw
 from actors.kernel.random import PROBES
 from actors.setting import Costs
 from workloads.coflows import CoflowWorkload
+from workloads.errors import InputError
 
 STRICT = {"starvation": "strict", "interval_s": 1.0}
 DEMOTION = coflows((0, [(0, 0, 10)]), (2, [(0, 0, 1), (1, 1, 6)]), ports=2)
@@ -150,6 +151,7 @@ def test_philae_sends_pilots_ahead_and_lets_thin_coflows_pass() -> None:
     #  t=1  thin coflow 1 takes ports 0 (in) and 1 (out): pilot and 1>1 stop with 3 B left, and 1>0 has its ports.
     #  t=3  coflow 1 ends: the pilot takes port 0 (out) from 1>0, which has 2 B left, and 1>1 goes on.
     #  t=6  both end. The pilot had 4 B, so the coflow has 16 B, of which it has sent 10. It is alone: first queue.
+    #  t=8  1>0 ends, and nobody else is at its ports: no decision.
     # One rate each for what starts or stops: 2, 4 (two stop, two start), 3, 2.
     log = log_of("philae", SAMPLED, thin_limit=1, **AT_ONCE)
     assert log.sending == {
@@ -159,9 +161,10 @@ def test_philae_sends_pilots_ahead_and_lets_thin_coflows_pass() -> None:
         "0 1>1": [(0, 1), (3, 6)],
         "1 0>1": [(1, 3)],
     }
-    assert log.decisions == [0, 1, 3, 6, 8, 10]
+    assert log.decisions == [0, 1, 3, 6, 10]
+    assert log.refills == [8]
     assert log.queues == [(0, 0, -2), (1, 1, -2), (3, 1, -1), (6, 0, 0), (10, 0, -1)]
-    rates = {"updates": 5, "decisions": 6, "schedules": 8, "rates": 11, "pilots": 1}
+    rates = {"updates": 5, "decisions": 5, "refills": 1, "schedules": 8, "rates": 11, "pilots": 1}
     assert {name: log.counters[name] for name in rates} == rates
     assert log.series["learned_ns"] == [6e9, -1]
     assert log.series["learned_bytes"][0] == 10
@@ -179,7 +182,7 @@ def test_philae_without_work_conservation_sends_nothing_but_pilots() -> None:
         "0 1>1": [(10, 14)],
         "1 0>1": [(1, 3)],
     }
-    assert log.decisions == [0, 1, 3, 6, 10, 14]
+    assert (log.decisions, log.refills) == ([0, 1, 3, 6, 14], [10])
     assert log.series["learned_bytes"][0] == 4
 
 
@@ -215,28 +218,66 @@ def test_philae_a_by_size() -> None:
 
 @pytest.mark.parametrize("by", [{"policy": "B"}, {"policy": "A", "size_correction": True}])
 def test_philae_b_by_what_is_left(by: dict[str, Any]) -> None:
-    # 12 - 4 B at 4, and 4 - 2 B at 7. At 12 coflow 0 has 4 B left, and goes up. What A has left after its
-    # correction is the same.
+    # 12 - 4 B at 4, and 4 - 2 B at 7. What A has left after its correction is the same. At 12 coflow 0 has 4 B left: it
+    # goes up if every end of a flow is a decision. Otherwise none is made from 9, when coflow 1 has ended, to the end.
     log = log_of("philae", MEASURED, **by, **LIMITS)
     assert log.sending == SECOND_FIRST
+    assert log.queues == [(0, 0, -2), (4, 0, 1), (5, 1, -2), (7, 1, 0), (9, 1, -1), (16, 0, -1)]
+    assert (log.decisions, log.refills) == ([0, 4, 5, 7, 9, 16], [12])
+    log = log_of("philae", MEASURED, **by, **LIMITS, decide="flow-ends")
+    assert log.sending == SECOND_FIRST
     assert log.queues == [(0, 0, -2), (4, 0, 1), (5, 1, -2), (7, 1, 0), (9, 1, -1), (12, 0, 0), (16, 0, -1)]
+    assert (log.decisions, log.refills) == ([0, 4, 5, 7, 9, 12, 16], [])
     assert log.counters["demotions"] == 1
 
 
-def test_philae_c_by_contention_without_pilots() -> None:
-    # 6 B for each other coflow at a port of its own; first come, first served until coflow 1 meets coflow 0 at 5.
-    # Coflow 0 is seen to meet coflow 1 when it is looked at next, at 8: it goes to the tail of the second queue,
-    # and coflow 1 is first. At 12 it is alone.
+def test_philae_c_by_contention() -> None:
+    # 6 B for each other coflow at a port of its own. Coflow 0 is alone at 4, when its pilot has ended: first queue. At
+    # 5 coflow 1 comes to port 0: coflow 0 goes to the second queue, and at 7, after its pilot, coflow 1 behind it. At
+    # 14 coflow 1 is alone.
     log = log_of("philae", MEASURED, policy="C", contention_unit_bytes=6, **LIMITS)
+    assert log.sending == IN_ORDER
+    assert log.queues == [
+        (0, 0, -2),
+        (4, 0, 0),
+        (5, 0, 1),
+        (5, 1, -2),
+        (7, 1, 1),
+        (14, 0, -1),
+        (14, 1, 0),
+        (16, 1, -1),
+    ]
+    assert log.counters["pilots"] == 2
+
+
+def test_philae_c_without_pilots_as_its_authors_simulate_it() -> None:
+    # No size is wanted: coflows enter the queues when they come. At 5 both meet, coflow 0 goes down to the tail, behind
+    # coflow 1, and up again when coflow 1 has ended, at 9.
+    log = log_of("philae", MEASURED, policy="C", pilots="none", contention_unit_bytes=6, **LIMITS)
     assert log.sending == {
         "0 0>0": [(0, 4)],
-        "0 0>1": [(4, 8)],
+        "0 0>1": [(4, 5), (9, 12)],
         "0 0>2": [(12, 16)],
-        "1 0>3": [(8, 10)],
-        "1 0>4": [(10, 12)],
+        "1 0>3": [(5, 7)],
+        "1 0>4": [(7, 9)],
     }
-    assert log.queues == [(0, 0, 0), (5, 1, 1), (8, 0, 1), (12, 0, 0), (12, 1, -1), (16, 0, -1)]
+    assert log.queues == [(0, 0, 0), (5, 0, 1), (5, 1, 1), (9, 0, 0), (9, 1, -1), (16, 0, -1)]
     assert "pilots" not in log.counters
+    with pytest.raises(InputError, match="without any no size is known, which policy D goes by"):
+        log_of("philae", MEASURED, pilots="none")
+
+
+def test_philae_c_lets_thin_coflows_pass() -> None:
+    # Coflow 1 has two flows, and is thin: it goes before coflow 0, and enters no queue.
+    log = log_of("philae", MEASURED, policy="C", contention_unit_bytes=6, **LIMITS | {"thin_limit": 2})
+    assert log.sending == {
+        "0 0>0": [(0, 4)],
+        "0 0>1": [(4, 5), (9, 12)],
+        "0 0>2": [(12, 16)],
+        "1 0>3": [(5, 7)],
+        "1 0>4": [(7, 9)],
+    }
+    assert [queue for _, coflow, queue in log.queues if coflow == 1] == [-2, -1]
 
 
 def test_philae_d_by_size_and_contention() -> None:
@@ -286,7 +327,7 @@ def test_philae_has_no_more_pilots_than_flows() -> None:
     log = log_of("philae", SQUARE, pilots="number", pilot_number=50, **AT_ONCE)
     assert log.counters["pilots"] == 9
     assert log.queues == [(0, 0, -2), (8, 0, -1)]
-    assert log.decisions == [0, 2, 4, 6, 8]
+    assert (log.decisions, log.refills) == ([0, 8], [2, 4, 6])
 
 
 def test_philae_keeps_pilots_off_ports_that_have_some() -> None:

@@ -407,5 +407,5 @@ def test_who_does_not_heed_updates_says_so() -> None:
         if find_scheduler(scheduler).updatable == "always":
             assert run_setting(setting).counters["coflow_updates"] == 1
             continue
-        with pytest.raises(InputError, match=rf"^{scheduler} .*heeds? updates of coflows"):
+        with pytest.raises(InputError, match=rf"^{scheduler} .*takes? updates of coflows"):
             Partition(setting, OBSERVED)

@@ -46,27 +46,30 @@ ALONE = {"1 0>0": [(0, 2)], "1 1>1": [(0, 2)], "1 2>2": [(0, 2)]}
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "decisions", "sending"),
+    ("scheduler", "decisions", "refills", "sending"),
     [
         # In order 0, 1, 2.
-        ("fifo", [0, 2, 4, 6, 8, 13], {**halves(0), **BACKFILLED, "1 0>0": [(6, 8)], "2 0>0": [(8, 13)]}),
+        ("fifo", [0, 6, 8, 13], [2, 4], {**halves(0), **BACKFILLED, "1 0>0": [(6, 8)], "2 0>0": [(8, 13)]}),
         # 1, 0, 2: coflow 1 has all of its ports.
-        ("scf", [0, 2, 8, 13], {**ALONE, **halves(2), "2 0>0": [(8, 13)]}),
+        ("scf", [0, 2, 8, 13], [], {**ALONE, **halves(2), "2 0>0": [(8, 13)]}),
         # 0, 2, 1: of two that are equally narrow the first to come.
-        ("ncf", [0, 2, 4, 6, 11, 13], {**halves(0), **BACKFILLED, "2 0>0": [(6, 11)], "1 0>0": [(11, 13)]}),
+        ("ncf", [0, 6, 11, 13], [2, 4], {**halves(0), **BACKFILLED, "2 0>0": [(6, 11)], "1 0>0": [(11, 13)]}),
         # 2, 0, 1: backfill gives 1>1 and 2>2 their ports; 1>0 finds port 0 (out) full.
         (
             "lcf",
-            [0, 2, 5, 11, 13],
+            [0, 5, 11, 13],
+            [2],
             {"2 0>0": [(0, 5)], **halves(5), "1 0>0": [(11, 13)], "1 1>1": [(0, 2)], "1 2>2": [(0, 2)]},
         ),
         # 1, 2, 0.
-        ("sebf", [0, 2, 7, 13], {**ALONE, "2 0>0": [(2, 7)], **halves(7)}),
+        ("sebf", [0, 2, 7, 13], [], {**ALONE, "2 0>0": [(2, 7)], **halves(7)}),
     ],
 )
-def test_madd_in_the_order_of_a_key(scheduler: str, decisions: list[float], sending: dict[str, Any]) -> None:
+def test_madd_in_the_order_of_a_key(
+    scheduler: str, decisions: list[float], refills: list[float], sending: dict[str, Any]
+) -> None:
     log = log_of(scheduler, THREE)
-    assert log.decisions == decisions
+    assert (log.decisions, log.refills) == (decisions, refills)
     assert log.sending == sending
 
 
@@ -74,28 +77,32 @@ GREEDY_INCAST = {"0 0>0": [(0, 3)], "0 1>0": [(3, 6)]}  # port 0 (out) serves on
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "decisions", "sending"),
+    ("scheduler", "decisions", "refills", "sending"),
     [
         # In order 0, 1, 2: 1>1 has port 1 (in) before 1>0 may have it.
         (
             "fifo",
-            [0, 2, 3, 6, 8, 13],
+            [0, 6, 8, 13],
+            [2, 3],
             {**GREEDY_INCAST, "1 0>0": [(6, 8)], "1 1>1": [(0, 2)], "1 2>2": [(0, 2)], "2 0>0": [(8, 13)]},
         ),
         # 1, 2, 0: as Sincronia's. Port 0 (out) has most, 13 B; per byte there coflow 0 has the least weight, 1/6, and
         # is last. That lowers the weight of coflow 1 by 2/6 and of coflow 2 by 5/6; of those that have the 7 B at
         # port 0 (in), coflow 2 has the least then, 1/6 for 5 B and not 4/6 for 2 B.
-        ("sebf", [0, 2, 7, 10, 13], {**ALONE, "2 0>0": [(2, 7)], "0 0>0": [(7, 10)], "0 1>0": [(10, 13)]}),
+        ("sebf", [0, 2, 7, 13], [10], {**ALONE, "2 0>0": [(2, 7)], "0 0>0": [(7, 10)], "0 1>0": [(10, 13)]}),
         (
             "sincronia",
-            [0, 2, 7, 10, 13],
+            [0, 2, 7, 13],
+            [10],
             {**ALONE, "2 0>0": [(2, 7)], "0 0>0": [(7, 10)], "0 1>0": [(10, 13)]},
         ),
     ],
 )
-def test_greedy_rates_in_an_order(scheduler: str, decisions: list[float], sending: dict[str, Any]) -> None:
+def test_greedy_rates_in_an_order(
+    scheduler: str, decisions: list[float], refills: list[float], sending: dict[str, Any]
+) -> None:
     log = log_of(scheduler, THREE, **({} if scheduler == "sincronia" else {"rates": "greedy"}))
-    assert log.decisions == decisions
+    assert (log.decisions, log.refills) == (decisions, refills)
     assert log.sending == sending
 
 
@@ -111,10 +118,11 @@ REFILLED = coflows((0, [(0, 0, 4)]), (0, [(0, 3, 0.5), (1, 1, 1), (1, 2, 2)]), p
 
 def test_what_a_backfilled_flow_leaves_is_given_away() -> None:
     log = log_of("fifo", REFILLED)
-    assert log.decisions == [0, 1, 3, 4, 4.5]
+    assert log.decisions == [0, 4, 4.5]
+    assert log.refills == [1, 3]
     assert log.sending == {"0 0>0": [(0, 4)], "1 0>3": [(4, 4.5)], "1 1>1": [(0, 1)], "1 1>2": [(1, 3)]}
     # Told are coflow 0's line and 1>1 at 0, 1>2 at 1, and the line that coflow 1 has left at 4: only what is new.
-    told = {"updates": 4, "decisions": 5, "schedules": 4, "rates": 4}
+    told = {"updates": 4, "decisions": 3, "refills": 2, "schedules": 4, "rates": 4}
     assert {name: log.counters[name] for name in told} == told
 
 
@@ -123,7 +131,8 @@ def test_the_coordinator_knows_what_will_have_ended_when_its_schedule_holds() ->
     # begins at 2 and ends at 4, heard at 4.25. What is told then holds at 4.5, when coflow 0 will have ended: 0>3
     # goes on at once, and the news of that end, at 4.75, changes nothing.
     log = log_of("fifo", REFILLED, delay_s=0.25)
-    assert log.decisions == [0.25, 1.75, 4.25, 5.25]
+    assert log.decisions == [0.25, 4.25, 5.25]
+    assert log.refills == [1.75]
     assert log.sending == {
         "0 0>0": [(0.5, 4.5)],
         "1 0>3": [(4.5, 5)],
@@ -138,7 +147,8 @@ def test_what_a_decision_costs_is_known_before() -> None:
     # to tell. At 4.8, when coflow 0 ends, it is of two coflows, two flows and one port, 0.5: told at 5.3.
     costs = Costs("fixed", per_flow_s=0.05, per_coflow_s=0.1, per_schedule_s=0.2)
     log = log_of("fifo", REFILLED, costs=costs)
-    assert log.decisions == [0, 1.8, 4.05, 4.8, 5.8]
+    assert log.decisions == [0, 4.8, 5.8]
+    assert log.refills == [1.8, 4.05]
     assert log.sending == {
         "0 0>0": [(0.8, 4.8)],
         "1 0>3": [(5.3, 5.8)],

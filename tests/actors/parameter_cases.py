@@ -1,0 +1,161 @@
+"""For each parameter of each scheduler: values that must change what comes out, and where.
+
+Booleans and choices need no line here: both values, or all, are tried. A number needs one. What a parameter goes with
+(`Parameter.needs`) is set by itself; `WHERE` has what else it takes for a parameter to count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from emulations import SETS, constrained, mixed_cluster, mixed_workload, setting_of
+
+from actors.schedulers.policy import Parameter, Scheduler
+from actors.setting import Costs, Setting
+from clusters.cluster import Cluster, build_cluster
+from tests.actors.coflows.coflow_emulations import SPEED, coflows
+from tests.actors.coflows.coflow_emulations import mixed_workload as mixed_coflows
+from tests.actors.coflows.coflow_emulations import setting_of as coflow_setting
+from workloads.coflows import CoflowWorkload
+from workloads.jobs import JobWorkload
+
+VALUES: dict[str, Any] = {
+    # of schedulers of jobs
+    "probe_ratio": 4.0,
+    "least_probes": 2,
+    "schedulers": 1,
+    "slack": 0.1,
+    "steal_attempts": 1,
+    "steal_limit": 1,
+    "reprobe_rounds": 0,
+    "heartbeat_s": 3.0,
+    "jitter_s": 0.0,
+    "jitter_step_s": 3.0,
+    "crv_threshold": 5.0,
+    "candidates": 5,
+    "window": 2,
+    "rho_cap": 0.3,
+    "report_change": 0.9,
+    "load_gate": 0.1,
+    "choices": 1,
+    "queue_limit": 1,
+    "queue_wait_s": 3.0,
+    "tries": 0,
+    "rebalance_s": 0.0,
+    # of schedulers of coflows
+    "queues": 2,
+    "first_limit_bytes": 1 << 19,
+    "factor": 2.0,
+    "interval_s": 0.003,
+    "slot_intervals": 4,
+    "share": 2,
+    "least_intervals": 0,
+    "deadline_factor": 0.0,
+    "thin_limit": 0,
+    "pilot_share": 0.5,
+    "pilot_number": 2,
+    "contention_unit_bytes": 1 << 20,
+}
+"""A value of each number, by the parameter's name."""
+
+
+class Where(NamedTuple):
+    """What it takes for a parameter to count."""
+
+    parameters: Mapping[str, Any] = MappingProxyType({})
+    costs: Costs = Costs()
+    workload: JobWorkload | CoflowWorkload | None = None
+    nodes: Cluster | list[int] | None = None
+
+
+SMALL_QUEUES = {"first_limit_bytes": 1 << 20}
+"""Limits that coflows of some megabytes pass more than once."""
+ONE_SENDER = coflows(
+    *((0.001 * k, [(0, egress, 0.2e6 * (1 + k % 4) ** 3) for egress in range(3)]) for k in range(12)), ports=3
+)
+"""Coflows of all sizes at one port, where queues and their slots count."""
+SLOTS = Where({**SMALL_QUEUES, "factor": 3.0, "slot_intervals": 16, "thin_limit": 0}, workload=ONE_SENDER)
+CONTENDED = Where(
+    {"crv_threshold": 0.0, "heartbeat_s": 1.0, "least_probes": 3},
+    workload=constrained(mixed_workload(40, seed=3), "cores >= 8 soft 1.5", "", "cores >= 4"),
+    nodes=build_cluster("contended", [1] * 12, cpu_cores=[2, 4, 8, 8] * 3),
+)
+"""Any demand for a resource counts as contention; of what is asked for most there are six nodes of twelve."""
+
+WHERE: dict[str, Where] = {
+    "schedulers": Where(
+        costs=Costs("fixed", per_message_s=0.3)
+    ),  # it is all the same how many share the jobs for nothing
+    "queues": SLOTS,
+    "factor": Where(SMALL_QUEUES),
+    "starvation": SLOTS,
+    "slot_intervals": SLOTS,
+    "share": SLOTS,
+    "least_intervals": SLOTS,
+    "philae.policy": SLOTS,
+    "philae.pilots": Where({"policy": "C", "pilot_share": 0.3, "thin_limit": 0}),
+    "philae.contention_unit_bytes": Where({**SMALL_QUEUES, "thin_limit": 0}, workload=ONE_SENDER),
+    "phoenix.order": CONTENDED,
+    "phoenix.candidates": CONTENDED,
+    "phoenix.negotiate": CONTENDED,
+}
+"""By a parameter's name, or `scheduler.name` for that of one scheduler."""
+
+
+class Case(NamedTuple):
+    """A parameter, and the values that are tried one against the other; the first is the default, or what is needed."""
+
+    scheduler: Scheduler
+    parameter: Parameter
+    values: tuple[Any, ...]
+    where: Where
+
+    def settings(self) -> list[Setting]:
+        """Emulations that differ in nothing but this parameter."""
+        return [
+            setting_for(self.scheduler, self.where, {self.parameter.name: value}) for value in self.values
+        ]
+
+
+def case_of(scheduler: Scheduler, parameter: Parameter) -> Case:
+    """The case of a parameter; says what to add if there is none."""
+    found = WHERE.get(f"{scheduler.name}.{parameter.name}", WHERE.get(parameter.name, Where()))
+    own = [p.name for p in scheduler.parameters]
+    given = {name: value for name, value in found.parameters.items() if name in own}
+    for need in parameter.needs:
+        name, _, wanted = need.partition("=")
+        default = next((p.default for p in scheduler.parameters if p.name == name), None)
+        if name in own and name not in given and wanted and str(default) not in wanted.split("|"):
+            given[name] = wanted.split("|")[0]
+    where = found._replace(parameters=given)
+    default = given.get(parameter.name, parameter.default)
+    if parameter.kind == "bool":
+        values = (default, not default)
+    elif parameter.kind == "choice":
+        values = tuple(dict.fromkeys((default, *parameter.choices)))
+    else:
+        assert parameter.name in VALUES, (
+            f"no value is tried of the parameter {parameter.name} of {scheduler.name}: add one that changes the "
+            "result to VALUES of tests/actors/parameter_cases.py, and to WHERE what it takes for that"
+        )
+        values = (default, VALUES[parameter.name])
+    return Case(scheduler, parameter, values, where)
+
+
+JOBS = mixed_workload(24, seed=3)
+COFLOWS = mixed_coflows(14, 5, seed=7)
+
+
+def setting_for(scheduler: Scheduler, where: Where, changed: dict[str, Any]) -> Setting:
+    """The emulation of a case, or of a scheduler as it is by default."""
+    given = {**where.parameters, **changed}
+    if scheduler.family == "coflows":
+        work = where.workload or COFLOWS
+        assert isinstance(work, CoflowWorkload)
+        return coflow_setting(scheduler.name, work, speed=SPEED, costs=where.costs, seed=3, **given)
+    jobs_of = where.workload or (constrained(JOBS, *SETS) if scheduler.constrained else JOBS)
+    assert isinstance(jobs_of, JobWorkload)
+    nodes = where.nodes or mixed_cluster()
+    return setting_of(scheduler.name, jobs_of, nodes, long_partition=0.7, costs=where.costs, seed=3, **given)

@@ -1,0 +1,276 @@
+"""What a path is taken for: by names, by what is in it, and what is said of what is no known format."""
+
+import gzip
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.workloads.alibaba_files import INSTANCES_A, JOB_A, MACHINES
+from workloads.catalogue import load_workload
+from workloads.errors import InputError
+from workloads.formats import FORMATS, recognise
+from workloads.readers.google_2011 import read_google_2011
+
+TASK_EVENTS = """\
+600000000,,3418309,0,4155527081,0,70s3v5qRyCO/1PCdI6fVXnrW8FU/w+5CKRSa72xgcIo=,3,9,0.125,0.07446,0.0004244,0
+601000000,,3418309,0,329150663,1,70s3v5qRyCO/1PCdI6fVXnrW8FU/w+5CKRSa72xgcIo=,3,9,,,,
+605500000,2,3418309,0,329150663,4,70s3v5qRyCO/1PCdI6fVXnrW8FU/w+5CKRSa72xgcIo=,3,9,0.125,0.07446,0.0004244,0
+"""
+JOB_EVENTS = "600000000,,3418309,0,w=,3,IHgt,mG7g\n605500000,,3418309,4,w=,3,IHgt,mG7g\n"
+MACHINE_EVENTS = "0,5,0,HofLGzk1Or/8Ildj2+Lqv0UGGvY82NLoni8+J/Yy0RU=,0.5,0.2493\n0,6,0,HofL=,,\n0,7,0,,1,1\n"
+CONSTRAINTS = "600000000,3418309,0,1,rs,x=\n600000000,3418309,0,3,o/HM,4\n"
+ATTRIBUTES = "0,5,rs,x=,0\n0,5,o/HM,2,0\n700000000,6,rs,,1\n"
+USAGE = f"600000000,900000000,3418309,0,4155527081,0.0016,0.069,{','.join(['0.01'] * 13)}\n"
+SHARDS = {
+    "task_events": TASK_EVENTS, "job_events": JOB_EVENTS, "machine_events": MACHINE_EVENTS,
+    "task_constraints": CONSTRAINTS, "machine_attributes": ATTRIBUTES,
+}  # fmt: skip
+
+
+def packed(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(text.encode()))
+    return path
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        load_workload(path)
+    text = str(caught.value)
+    assert text.isprintable()
+    assert len(text) < 700 + len(str(path)), text
+    return text
+
+
+# Google 2011: bare shards, known by the width of their rows.
+
+
+def test_a_bare_shard_is_read_alone_and_in_a_folder_of_any_name(tmp_path):
+    want = read_google_2011(packed(tmp_path / "task_events" / "part-00000-of-00500.csv.gz", TASK_EVENTS))
+    folder = tmp_path / "my downloads"
+    alone = packed(folder / "part-00000-of-00500.csv.gz", TASK_EVENTS)
+    assert recognise(alone) == recognise(folder) == "google-2011"
+    assert load_workload(alone).fingerprint() == load_workload(folder).fingerprint() == want.fingerprint()
+    assert want.num_tasks == 1
+    packed(folder / "part-00001-of-00500.csv.gz", TASK_EVENTS.replace("3418309", "99"))
+    assert load_workload(folder).num_jobs == 2
+
+
+def test_bare_shards_of_all_tables_are_told_apart(tmp_path):
+    named, bare = tmp_path / "named", tmp_path / "bare"
+    for i, (table, text) in enumerate(SHARDS.items()):
+        packed(named / table / "part-00000-of-00001.csv.gz", text)
+        packed(bare / f"{i}" / "part-00000-of-00001.csv.gz", text)
+    packed(bare / "usage" / "part-00000-of-00500.csv.gz", USAGE)
+    from_named, from_bare = load_workload(named), load_workload(bare)
+    assert from_named.fingerprint() == from_bare.fingerprint()
+    assert {*from_bare.metadata["read"].split("; ")} == {*from_named.metadata["read"].split("; ")}
+    assert "3 rows of machine_events" in from_bare.metadata["read"]
+    assert from_bare.job_constraints.num_rows == 1
+
+
+@pytest.mark.parametrize("table", [*SHARDS][1:])
+def test_a_table_that_makes_no_workload_is_named(tmp_path, table):
+    text = refusal(packed(tmp_path / "in" / "part-00000-of-00001.csv.gz", SHARDS[table]))
+    assert f": this is {table} of Google's cluster trace of 2011" in text
+    assert "task_events" in text
+    assert "--cluster" in text or table != "machine_events"
+    assert f"formats: {', '.join(FORMATS)}; --from names one" in text
+
+
+def test_names_win_over_what_is_in_other_files(tmp_path):
+    packed(tmp_path / "in" / "task_events" / "part-00000-of-00001.csv.gz", TASK_EVENTS)
+    packed(tmp_path / "in" / "copy.csv.gz", TASK_EVENTS.replace("3418309", "99"))
+    assert load_workload(tmp_path / "in").num_jobs == 1
+
+
+HEADERS = {
+    "as the schema has it": (
+        "time,missing info,job ID,task index,machine ID,event type,user,scheduling class,priority,CPU request,"
+        "memory request,disk space request,different machines restriction"
+    ),
+    "as programs have it": (
+        "timestamp,missing_info,job_id,task_index,machine_id,event_type,user_name,scheduling_class,priority,"
+        "cpu_request,memory_request,disk_space_request,different_machines_restriction"
+    ),
+}
+
+
+@pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
+def test_a_header_of_2011_is_read(tmp_path, header):
+    want = load_workload(packed(tmp_path / "a" / "part-00000-of-00500.csv.gz", TASK_EVENTS))
+    shuffled = "\n".join(",".join(row.split(",")[::-1]) for row in f"{header}\n{TASK_EVENTS}".split("\n"))
+    for name, text in (("task_events.csv.gz", f"{header}\n{TASK_EVENTS}"), ("any name.csv.gz", shuffled)):
+        assert load_workload(packed(tmp_path / "b" / name, text)).fingerprint() == want.fingerprint()
+
+
+# Alibaba 2018 by what is in it.
+
+
+@pytest.mark.parametrize("name", ["selected_DAGs.csv.gz", "x/first million.csv.gz"])
+def test_alibaba_is_known_by_its_columns(tmp_path, name):
+    want = load_workload(packed(tmp_path / "a" / "batch_task.csv.gz", JOB_A))
+    header = "task_name,instance_num,job_name,task_type,status,start_time,end_time,plan_cpu,plan_mem\n"
+    counts = JOB_A.replace(",2,j_7", ",2.0,j_7").replace(",1,j_7", ",1.0,j_7")
+    for i, text in enumerate((JOB_A, header + JOB_A, header + counts)):
+        path = packed(tmp_path / str(i) / name, text)
+        packed(tmp_path / str(i) / "machines.csv.gz", MACHINES)
+        assert recognise(path) == "alibaba-2018"
+        assert load_workload(path).fingerprint() == want.fingerprint()
+        assert load_workload(tmp_path / str(i)).fingerprint() == want.fingerprint()
+
+
+def test_a_header_may_be_in_another_order_and_have_more(tmp_path):
+    want = load_workload(packed(tmp_path / "a" / "batch_task.csv.gz", JOB_A))
+    names = [
+        "task_name",
+        "inst_num",
+        "job_name",
+        "task_type",
+        "status",
+        "start_time",
+        "end_time",
+        "plan_cpu",
+        "plan_mem",
+    ]
+    rows = [names, *(line.split(",") for line in JOB_A.splitlines())]
+    text = "".join(f'{i},"{row[2]}",{",".join(row[:2] + row[3:][::-1])}\r\n' for i, row in enumerate(rows))
+    path = packed(tmp_path / "b" / "excerpt.csv.gz", text)
+    assert load_workload(path).fingerprint() == want.fingerprint()
+    broken = text.replace("115", "x")
+    packed(path, broken)
+    assert ": line 4: field end_time: 'x' is not a number" in refusal(path)
+    packed(path, text.replace("status", "state", 1))
+    assert ": line 1: field status: the header does not name it" in refusal(path)
+
+
+def test_instances_may_have_a_header_too(tmp_path):
+    header = (
+        "instance_name,task_name,job_name,task_type,status,start_time,end_time,machine_id,seq_no,total_seq_no,"
+        "cpu_avg,cpu_max,mem_avg,mem_max\n"
+    )
+    for folder, text in (("a", INSTANCES_A), ("b", header + INSTANCES_A)):
+        packed(tmp_path / folder / "batch_task.csv.gz", JOB_A)
+        packed(tmp_path / folder / "batch_instance.csv.gz", text)
+    assert load_workload(tmp_path / "a").fingerprint() == load_workload(tmp_path / "b").fingerprint()
+
+
+# Look-alikes.
+
+LOOK_ALIKES = {
+    "batch_task of Alibaba's cluster trace of 2017": "10000,10050,1,2,5,Terminated,100,0.02\n10001,,1,3,1,Waiting,,\n",
+    "batch_instance of Alibaba's cluster trace of 2017":
+        "41562,41618,120,686,299,Terminated,1,1,1.5,0.29,0.03,0.02\n0,0,,,,Waiting,0,0,,,,\n",
+    "server_event of Alibaba's cluster trace of 2017": "0,1,add,,64,0.69,1\n100,1,softerror,agent,,,\n",
+    "machine_usage of Alibaba's cluster trace of 2018": "m_1932,386640,41,92,,,43.04,33.08,5\n",
+    "container_meta of Alibaba's cluster trace of 2018": "c_1,m_2556,0,app_5052,started,400,400,1.56\n",
+    "batch_instance of Alibaba's cluster trace of 2018": INSTANCES_A,
+    "pai_task_table of Alibaba's GPU cluster trace of 2020": "4f057009a5d481acec67b088,tensorflow,1.0,Terminated,"
+        "1739162.0,1739200.0,600.0,29.296875,50.0,MISC\n",
+    "pai_job_table of Alibaba's GPU cluster trace of 2020": "job_name,inst_id,user,status,start_time,end_time\n"
+        "4b3f04b66a525d2df903eb16,8cb3bec23d14dbde320b6613452e768c,58540f191766,Terminated,4550879.0,4551416.0\n",
+    "openb_pod_list of Alibaba's GPU cluster trace of 2023":
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos\nopenb-pod-0000,12000,16384,1,1000,,LS\n",
+    "vmtable of Azure's public dataset": f"{'a' * 43}=,{'b' * 43}=,{'c' * 43}=,0,2591700,99.36,3.4,10.2,"
+        "Delay-insensitive,1,1.75\n",
+    "invocations of functions (2019) of Azure's public dataset": "HashOwner,HashApp,HashFunction,Trigger,1,2\n"
+        "a,b,c,http,0,1\n",
+    "task_usage of Google's cluster trace of 2011": USAGE,
+    "the sample borg_traces_data of Google's cluster trace of 2019, joined with usage":
+        ",time,instance_events_type,collection_id,priority,instance_index,collections_events_type,event,failed\n"
+        "0,0,2,94591244395,200,144,1,FAIL,1\n",
+    "a log in the Standard Workload Format (SWF) of the Parallel Workloads Archive":
+        "; Version: 2.2\n; Computer: iPSC/860\n\n1 0 -1 1451 128 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1\n",
+    "the table of Google's cluster trace of 2009":
+        "Time ParentID TaskID JobType NrmlTaskCores NrmlTaskMem\n90000 757745334 1488529826 0 0.0 0.03113\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_a_look_alike_is_named_as_what_it_is(tmp_path, name):
+    plain = tmp_path / "some.csv"
+    plain.write_text(LOOK_ALIKES[name])
+    for path in (plain, packed(tmp_path / "in" / "some.csv.gz", LOOK_ALIKES[name]), tmp_path / "in"):
+        text = refusal(path)
+        assert f"this is {name}" in text
+        assert ("which is not read" in text) == (name != "batch_instance of Alibaba's cluster trace of 2018")
+        assert f"formats: {', '.join(FORMATS)}" in text
+
+
+@pytest.mark.parametrize(
+    ("called", "holds", "want"),
+    [
+        ("batch_task.csv", "batch_task of Alibaba's cluster trace of 2017", "alibaba-2018"),
+        ("batch_task.csv", "pai_task_table of Alibaba's GPU cluster trace of 2020", "alibaba-2018"),
+        ("task_events.csv", "task_usage of Google's cluster trace of 2011", "google-2011"),
+    ],
+)
+def test_a_look_alike_by_the_name_of_a_table_is_refused(tmp_path, called, holds, want):
+    path = tmp_path / called
+    path.write_text(LOOK_ALIKES[holds])
+    text = refusal(path)
+    assert text.startswith(f"{path}: this is {holds}")
+    assert f", which is not read; want {called[:-4]} of the format {want}" in text
+
+
+# What is none of all these.
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "is empty"),
+        (b"\n \n", "is empty"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "is of no known format, and is not text"),
+        (b"a,b,c\n1,2,3\n", "is of no known format: text, 3 fields with commas between them, 'a,b,c'"),
+        (b"1,2,3\n", "is of no known format: text, 3 fields with commas between them, '1,2,3'"),
+        (b"# a log\n1 2\n", "is of no known format: text, 3 fields with blanks between them, '# a log'"),
+        (b"0 2 1.0 1.0\n", "is of no known format: text, 4 fields with blanks"),  # two tasks, one duration
+        (b'{"a": 1, "b": [2]}\n', "is of no known format: JSON with a, b"),
+        (b"[1, 2]", "is of no known format: JSON with no objects"),
+        (b"PAR1 and so on", "is of no known format: Parquet"),
+    ],
+)  # fmt: skip
+def test_what_is_no_known_format_is_not_read_as_tr(tmp_path, data, message):
+    for name in ("mine", "mine.txt", "mine.csv"):
+        path = tmp_path / name
+        path.write_bytes(data)
+        assert refusal(path).startswith(f"{path}: {message}")
+
+
+def test_a_tr_file_of_another_name_is_known_by_its_first_line(tmp_path):
+    for name, text in (("trace.txt", "0 2 1.5 1 2\n3 1 1 1\n"), ("trace", "\n0\t1\t1\t1.0\n")):
+        (tmp_path / name).write_text(text)
+        assert recognise(tmp_path / name) == "tr"
+        assert load_workload(tmp_path / name).num_jobs in (1, 2)
+
+
+def test_a_folder_says_what_it_holds(tmp_path):
+    (tmp_path / "in").mkdir()
+    assert refusal(tmp_path / "in").startswith(
+        f"{tmp_path / 'in'}: is an empty folder; formats: parquet, tr, "
+    )
+    for i in range(5):
+        (tmp_path / "in" / f"{i}.log").write_text("x y\n")
+    assert (
+        "is a folder of no known format: it holds '0.log', '1.log', '2.log' and 2 more; formats:"
+        in refusal(tmp_path / "in")
+    )
+    (tmp_path / "in" / "2010.tsv").write_text("job0\t49\t49\t740773\t2339561\t627471\n")
+    assert "'2010.tsv' is of the format swim: give that file; formats:" in refusal(tmp_path / "in")
+
+
+def test_an_archive_is_looked_into(tmp_path):
+    path = tmp_path / "download.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("data/part-00000-of-00001.csv", TASK_EVENTS)
+    assert recognise(path) == "google-2011"
+    assert load_workload(path).num_jobs == 1
+
+
+def test_the_format_that_is_named_holds(tmp_path):
+    path = tmp_path / "any"
+    path.write_text("a,b,c\n")
+    with pytest.raises(InputError, match="line 1: field submit_time: 'a,b,c' is not a number"):
+        load_workload(path, format="tr")

@@ -1,0 +1,198 @@
+"""Tables of a trace as CSV: without a header, as most are published, or with one.
+
+Without a header a table's columns are in their order, and quotes are part of a field. With one they are found by their
+names, in any order: those that are not asked for are passed over, those that are not there are null, fields may be
+in quotes, and whole numbers may be written ``1.0``, as programs write them that had nulls in the column.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, NamedTuple
+
+from workloads.errors import InputError
+from workloads.hints import did_you_mean
+from workloads.readers.samples import Sample, plain_name
+from workloads.readers.source import shown
+
+if TYPE_CHECKING:
+    import duckdb
+
+EXACT = "DECIMAL(18, 6)"
+"""For numbers that must be whole: DuckDB rounds 1.5 to a BIGINT without a word, and takes nan for a DOUBLE.
+
+The table's own column must be of it too: DuckDB reads CSV in the type that a value is inserted as.
+"""
+_WHOLE, _WIDE = ("BIGINT", "INTEGER", "TINYINT"), "DECIMAL(38, 6)"
+
+
+class Table(NamedTuple):
+    """A table of a source.
+
+    Attributes
+    ----------
+    columns : mapping of str to str
+        Name to SQL type, as declared to the reader of the file: all of a CSV without a header in their order; else
+        those that are wanted, null where a row has none.
+    insert : str
+        SQL that inserts the rows of ``{scan}``.
+    required : tuple of str
+        Columns that a header must name.
+    aliases : mapping of str to str
+        Other names in headers, as `workloads.readers.samples.plain_name` has them, and the columns they stand for.
+    nested : mapping of str to str
+        Columns that are no plain values, and SQL that makes one of a text of CSV, ``{text}``.
+    """
+
+    columns: Mapping[str, str]
+    insert: str
+    required: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = {}
+    nested: Mapping[str, str] = {}
+
+    def column(self, name: str) -> str:
+        """Return the column that a header means by a name, or ``""``."""
+        plain = plain_name(name)
+        meant = {plain_name(own): own for own in self.columns}.get(plain) or self.aliases.get(plain, "")
+        return meant if meant in self.columns else ""
+
+
+Header = tuple[str, ...]
+"""The columns that a header names, by place: ``""`` for one that is not asked for; empty where there is no header."""
+
+
+def header_of(table: Table, sample: Sample, place: str) -> Header:
+    """Return the columns that the first row of a file names.
+
+    Raises
+    ------
+    InputError
+        A header names a column twice, or lacks one that is required.
+    """
+    names = sample.rows[0] if sample.rows else ()
+    header = tuple(map(table.column, names))
+    there = [column for column in header if column]
+    if len(there) < 2:
+        return ()
+    if twice := next((column for column in there if there.count(column) > 1), None):
+        raise InputError("is named twice in the header", file=place, line=1, field=twice)
+    if missing := [column for column in table.required if column not in there]:
+        wrong = f"the header does not name it{did_you_mean(missing[0], names)}"
+        raise InputError(wrong, file=place, line=1, field=missing[0])
+    return header
+
+
+def skip_header(stream: io.BufferedReader) -> int:
+    """Read the header, and blank lines before it; return how many lines these are."""
+    lines = 1
+    while not stream.readline().strip():
+        lines += 1
+    return lines
+
+
+def csv_scan(table: Table, header: Header) -> str:
+    """Return SQL for the rows of the shards ``$path``: of a table, or of a header what of it is asked for."""
+    if not header:
+        return _read_csv(table.columns, "")
+    kinds = {
+        f"c{place}": _kind_as_text(table, column) if column else "VARCHAR"
+        for place, column in enumerate(header)
+    }
+    fields = ", ".join(
+        f"CAST({_value(table, column, header)} AS {kind}) AS {_quoted(column)}"
+        for column, kind in table.columns.items()
+    )
+    return f"(SELECT {fields} FROM {_read_csv(kinds, chr(34))})"
+
+
+def refuse_rejects(
+    con: duckdb.DuckDBPyConnection, table: Table, header: Header, places: Mapping[str, tuple[str, int]]
+) -> None:
+    """Raise the error for the first line that did not fit the columns; `places` are those of the pipes."""
+    rejected = con.execute(
+        "SELECT file_path, line, column_idx, error_type, csv_line FROM reject_errors "
+        "JOIN reject_scans USING (scan_id, file_id) ORDER BY file_path, line, column_idx"
+    ).fetchone()
+    if rejected is None:
+        return
+    pipe, line, at, error, text = rejected
+    names = header or tuple(table.columns)
+    fields = _fields(text, header)
+    name = names[at - 1] if at is not None and at <= len(names) else ""
+    if error == "CAST":
+        kind = _kind_as_text(table, name) if header else table.columns[name]
+        wrong = f"{shown(fields[at - 1])} is not a number{' below 1e12' if kind == EXACT else ''}"
+    elif error == "MISSING COLUMNS":
+        wrong = f"the line ends after {len(fields)} of {len(names)} fields; want {','.join(table.columns)}"
+        name = names[len(fields)] or str(len(fields) + 1)
+    elif error == "TOO MANY COLUMNS":
+        wrong = f"the line has {len(fields)} fields; want the {len(names)} of {','.join(table.columns)}"
+        name = str(len(names) + 1)
+    else:
+        wrong = f"cannot be read ({error.lower()})"
+    place, skipped = places[pipe]
+    raise InputError(wrong, file=place, line=line + skipped, field=name or None)
+
+
+def explain(said: str, table: Table, header: Header, place: str, stream: io.BufferedReader) -> InputError:
+    """Return the error for a shard whose values DuckDB does not put among the rejects."""
+    for line, fields in csv_rows(table, header, stream):
+        for column, text in fields.items():
+            if header and table.columns[column] in _WHOLE and text and not _is_whole(text):
+                return InputError(f"{shown(text)} is not a whole number", file=place, line=line, field=column)
+    return InputError(f"cannot be read as CSV; do all lines end alike? ({shown(said)})", file=place)
+
+
+def csv_rows(table: Table, header: Header, stream: io.BufferedReader) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield line and fields by column of a file; of a row with too few fields those that are there."""
+    names = header or tuple(table.columns)
+    first = skip_header(stream) if header else 0
+    for number, line in enumerate(stream, start=first + 1):
+        if text := line.decode("utf-8", "replace").rstrip("\r\n"):
+            fields = zip(names, _fields(text, header), strict=False)
+            yield number, {name: field for name, field in fields if name}
+
+
+def _fields(line: str, header: Header) -> list[str]:
+    return next(csv.reader([line.strip("\r\n")]), []) if header else line.split(",")
+
+
+def _value(table: Table, column: str, header: Header) -> str:
+    """Return SQL for a column of the table by the names that a header's columns are read under."""
+    if column not in header:
+        return "NULL"
+    text = f"c{header.index(column)}"
+    if column in table.nested:
+        return table.nested[column].replace("{text}", text)
+    if table.columns[column] in _WHOLE:
+        return f"CASE WHEN {text} <> floor({text}) THEN error('no whole number') ELSE {text} END"
+    return text
+
+
+def _kind_as_text(table: Table, column: str) -> str:
+    """Return the type that a column has in a CSV file with a header."""
+    kind = table.columns[column]
+    return "VARCHAR" if column in table.nested else _WIDE if kind in _WHOLE else kind
+
+
+def _read_csv(kinds: Mapping[str, str], quote: str) -> str:
+    types = ", ".join(f"'{name}': '{kind}'" for name, kind in kinds.items())
+    return (
+        f"read_csv($path, columns = {{{types}}}, auto_detect = false, header = false, delim = ',', "
+        f"quote = '{quote}', escape = '{quote}', compression = 'none', store_rejects = true, rejects_limit = 100)"
+    )
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        number = Decimal(text)
+        return number == int(number) and -(2**63) <= number < 2**63
+    except (InvalidOperation, ValueError, OverflowError):
+        return False

@@ -1,0 +1,160 @@
+"""Tables of public traces, known by what is in them: those that are read, and look-alikes that are not.
+
+A table is known by the names of its columns where a file has them (a header, keys of JSON, columns of Parquet), and
+otherwise by the width of its rows and what each field looks like. Look-alikes are named so that nobody gets a
+workload, or an error about some field, of a trace that is another than was thought: Alibaba's traces of 2017 and 2018
+have a ``batch_task.csv`` each, with other columns.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from workloads.readers.samples import Sample
+
+GOOGLE_2011, GOOGLE_2019, ALIBABA_2018 = "google-2011", "google-2019", "alibaba-2018"
+_WHOLE, _MAYBE = r"-?\d+", r"(-?\d+)?"
+_NUMBER = r"(-?\d+(\.\d*)?([eE][-+]?\d+)?)?"
+_ANY, _NAME, _STATUS = r".*", r"(?=.*[A-Za-z]).+", "[A-Z][a-z]+"
+_HASH = r"[0-9a-f]{16,64}"
+
+
+@dataclass(frozen=True)
+class KnownTable:
+    """A table of a public trace.
+
+    Attributes
+    ----------
+    trace, table : str
+        What they are called.
+    format : str
+        The format of `workloads.formats.FORMATS` that reads it; empty: none does.
+    named : tuple of str
+        Columns that are there where columns have names, as `workloads.readers.samples.plain_name` has them.
+    fields : tuple of str
+        Regular expressions for the fields of a row, where columns have no names.
+    form : str
+        What a file with these fields is: ``csv`` or ``words``, with blanks between them.
+    begins : str
+        Regular expression for how the file may begin in place of that.
+    """
+
+    trace: str
+    table: str
+    format: str = ""
+    named: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    form: str = "csv"
+    begins: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.table} of {self.trace}"
+
+    def fits(self, sample: Sample) -> bool:
+        """Return whether a file that begins like this may hold the table."""
+        if self.named and {*self.named} <= {*sample.names}:
+            return True
+        if self.begins and re.match(self.begins, sample.text):
+            return True
+        if not self.fields or sample.form != self.form:
+            return False
+        fitting = [row for row in sample.rows if len(row) == len(self.fields) and self._fits_row(row)]
+        return 2 * len(fitting) > len(sample.rows)
+
+    def _fits_row(self, row: tuple[str, ...]) -> bool:
+        return self._row.fullmatch("\n".join(row)) is not None
+
+    @cached_property
+    def _row(self) -> re.Pattern[str]:
+        return re.compile("\n".join(f"(?:{field})" for field in self.fields))
+
+
+_EVENT = ("time", "type", "collection_id")
+_A17, _A18 = "Alibaba's cluster trace of 2017", "Alibaba's cluster trace of 2018"
+_G11, _G19 = "Google's cluster trace of 2011", "Google's cluster trace of 2019"
+_PAI = "Alibaba's GPU cluster trace of 2020 (PAI)"
+_AZURE = "Azure's public dataset"
+
+# In the order in which a file is compared with them: of two whose columns are alike the more special one first.
+KNOWN_TABLES = (
+    KnownTable("Google's cluster trace of 2019, joined with usage", "the sample borg_traces_data", "",
+               ("instance_events_type", "collections_events_type")),
+    KnownTable(_PAI, "pai_task_table", "", ("job_name", "inst_num", "plan_gpu"),
+               (_HASH, _ANY, _NUMBER, _STATUS, _NUMBER, _NUMBER, _NUMBER, _NUMBER, _NUMBER, _ANY)),
+    KnownTable(_PAI, "pai_instance_table", "", ("job_name", "worker_name"),
+               (_HASH, _ANY, _ANY, _ANY, _ANY, _STATUS, _NUMBER, _NUMBER, _ANY)),
+    KnownTable(_PAI, "pai_job_table", "", ("job_name", "inst_id", "user"),
+               (_HASH, _HASH, _HASH, _STATUS, _NUMBER, _NUMBER)),
+
+    KnownTable(_G11, "task_events", GOOGLE_2011, ("job_id", "task_index", "scheduling_class", "cpu_request"), (
+        _WHOLE, _MAYBE, _WHOLE, _WHOLE, _MAYBE, "[0-8]", _ANY, "[0-3]?", r"\d{0,2}", _NUMBER, _NUMBER, _NUMBER, "[01]?",
+    )),
+    KnownTable(_G11, "job_events", GOOGLE_2011, ("job_id", "scheduling_class", "logical_job_name"), (
+        _WHOLE, _MAYBE, _WHOLE, "[0-8]", _ANY, "[0-3]?", _ANY, _ANY,
+    )),
+    KnownTable(_G11, "machine_events", GOOGLE_2011, ("time", "machine_id", "cpus", "memory"), (
+        _WHOLE, _WHOLE, "[0-2]", f"({_NAME})?", _NUMBER, _NUMBER,
+    )),
+    KnownTable(_G11, "task_constraints", GOOGLE_2011, ("job_id", "task_index", "attribute_name"), (
+        _WHOLE, _WHOLE, _WHOLE, "[0-3]", _NAME, _ANY,
+    )),
+    KnownTable(_G11, "machine_attributes", GOOGLE_2011, ("machine_id", "attribute_name"), (
+        _WHOLE, _WHOLE, _NAME, _ANY, "[01]",
+    )),
+    KnownTable(_G11, "task_usage", "", ("job_id", "task_index", "cpu_rate"), (*[_WHOLE] * 5, *[_NUMBER] * 15)),
+    KnownTable(_G11, "task_usage", "", (), (*[_WHOLE] * 5, *[_NUMBER] * 14)),
+
+    KnownTable(_G19, "instance_events", GOOGLE_2019, (*_EVENT, "instance_index")),
+    KnownTable(_G19, "instance_usage", "", ("collection_id", "instance_index", "start_time", "end_time")),
+    KnownTable(_G19, "collection_events", GOOGLE_2019, _EVENT),
+    KnownTable(_G19, "machine_events", GOOGLE_2019, ("time", "machine_id", "type", "platform_id")),
+    KnownTable(_G19, "machine_attributes", GOOGLE_2019, ("time", "machine_id", "name", "value")),
+
+    KnownTable(_A18, "batch_instance", ALIBABA_2018, ("task_name", "job_name", "seq_no", "total_seq_no"), (
+        _ANY, _ANY, _ANY, r"\w*", _STATUS, _NUMBER, _NUMBER, "(m_.*)?", *[_NUMBER] * 6,
+    )),
+    KnownTable(_A18, "batch_task", ALIBABA_2018, ("task_name", "job_name", "start_time", "end_time"), (
+        _ANY, _NUMBER, _ANY, r"\w*", _STATUS, _NUMBER, _NUMBER, _NUMBER, _NUMBER,
+    )),
+    KnownTable(_A18, "machine_meta", ALIBABA_2018, ("machine_id", "cpu_num", "mem_size"), (
+        "m_.*", _NUMBER, _ANY, _ANY, _NUMBER, _NUMBER, "[A-Z]*",
+    )),
+    KnownTable(_A18, "machine_usage", "", ("machine_id", "cpu_util_percent"), ("m_.*", *[_NUMBER] * 8)),
+    KnownTable(_A18, "container_meta", "", ("container_id", "app_du"),
+               ("c_.*", "m_.*", _NUMBER, _ANY, r"\w*", _NUMBER, _NUMBER, _NUMBER)),
+    KnownTable(_A18, "container_usage", "", ("container_id", "cpu_util_percent"), ("c_.*", "m_.*", *[_NUMBER] * 9)),
+
+    KnownTable(_A17, "batch_task", "", ("create_timestamp", "modify_timestamp"),
+               (_WHOLE, _MAYBE, _MAYBE, _MAYBE, _MAYBE, _STATUS, _NUMBER, _NUMBER)),
+    KnownTable(_A17, "batch_instance", "", ("start_timestamp", "end_timestamp", "seq_no"),
+               (_MAYBE, _MAYBE, _MAYBE, _MAYBE, _MAYBE, _STATUS, _MAYBE, _MAYBE, *[_NUMBER] * 4)),
+    KnownTable(_A17, "server_event", "", (), (_WHOLE, _WHOLE, "add|softerror|harderror", _ANY, *[_NUMBER] * 3)),
+    KnownTable(_A17, "container_event", "", (),
+               (_WHOLE, "Create|Remove", _WHOLE, _WHOLE, _NUMBER, _NUMBER, _NUMBER, r"[\d|]*")),
+    KnownTable("Alibaba's GPU cluster trace of 2023", "openb_pod_list", "", ("cpu_milli", "num_gpu")),
+    KnownTable("Alibaba's trace of microservices", "MSCallGraph", "", ("rpcid", "um", "dm")),
+
+    KnownTable(_AZURE, "vmtable", "", ("vmid", "subscriptionid"),
+               (_ANY, _ANY, _ANY, *[_NUMBER] * 5, "Delay-insensitive|Interactive|Unknown", _ANY, _ANY)),
+    KnownTable(_AZURE, "vm_cpu_readings", "", ("timestamp", "vmid"), (_WHOLE, r".{40,}", *[_NUMBER] * 3)),
+    KnownTable(_AZURE, "invocations of functions (2019)", "", ("hashowner", "hashapp")),
+    KnownTable(_AZURE, "invocations of functions (2021)", "", ("app", "func", "end_timestamp")),
+    KnownTable(_AZURE, "requests to language models", "", ("contexttokens", "generatedtokens")),
+    KnownTable("the Helios trace", "cluster_log", "", ("job_id", "gpu_num", "node_num", "submit_time")),
+    KnownTable("Google's cluster trace of 2009", "the table", "", ("parentid", "taskid", "jobtype")),
+    KnownTable("the Parallel Workloads Archive", "a log in the Standard Workload Format (SWF)", "", (),
+               (r"-?\d+(\.\d+)?",) * 18, form="words", begins=r"\s*;.*\n(.*\n)*?;\s*\w+:"),
+)  # fmt: skip
+
+
+MAIN_TABLES = {GOOGLE_2011: "task_events", GOOGLE_2019: "instance_events", ALIBABA_2018: "batch_task"}
+"""The table that makes a workload, by format."""
+CLUSTER_TABLES = {"machine_events", "machine_meta"}
+"""Those that make a cluster."""
+
+
+def identify(sample: Sample) -> KnownTable | None:
+    """Return the table that a file holds by its beginning; None of one that is not known."""
+    return next((known for known in KNOWN_TABLES if known.fits(sample)), None)

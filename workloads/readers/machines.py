@@ -1,0 +1,85 @@
+"""Machines of public traces as nodes of a cluster: from their tables alone, or beside a workload that is converted.
+
+A trace's machines become nodes by the rules of `workloads.readers.google_constraints` (Google's, of 2011 and 2019) and
+`workloads.readers.alibaba_2018` (Alibaba's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from workloads.errors import InputError
+from workloads.readers.known_tables import ALIBABA_2018, CLUSTER_TABLES, GOOGLE_2011, GOOGLE_2019, identify
+from workloads.readers.report import Report
+from workloads.readers.samples import sample_of
+from workloads.readers.shards import Wanted, files_of, members_of
+from workloads.readers.tables import database
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from workloads.readers.google_events import Files
+
+_MEMORY = "1GiB"
+_FORMATS = (GOOGLE_2011, GOOGLE_2019, ALIBABA_2018)
+
+
+def read_machines(path: Path) -> tuple[pa.Table, tuple[str, ...]] | None:
+    """Return the machines that a file, folder or archive of a trace's tables tells of; None where it holds none.
+
+    Returns
+    -------
+    table : pyarrow.Table
+        One row a node, as `clusters.cluster.load_cluster` reads it from Parquet.
+    notes : tuple of str
+        What was read, repaired and dropped.
+
+    Raises
+    ------
+    InputError
+        A table is wrong, or tells of no machine that is there when the trace begins.
+    """
+    format = _format_of(path)
+    if format is None:
+        return None
+    from workloads.readers import alibaba_2018, google_2011, google_2019
+
+    readers: dict[str, Callable[[duckdb.DuckDBPyConnection, Path, Report], Files]] = {
+        GOOGLE_2011: google_2011.machine_files,
+        GOOGLE_2019: google_2019.machine_files,
+        ALIBABA_2018: alibaba_2018.machine_files,
+    }
+    report = Report()
+    with database(_MEMORY, path) as con:
+        for rows, schema in readers[format](con, path, report).values():
+            return pa.Table.from_batches(rows).cast(schema), tuple(report.lines())
+    raise InputError("tells of no machine that is there when the trace begins", file=path)
+
+
+def machine_tables(path: Path) -> list[Path]:
+    """Return the files below a folder that `read_machines` reads."""
+    format = _format_of(path)
+    return [] if format is None else files_of(path, Wanted(format, {*CLUSTER_TABLES, "machine_attributes"}))
+
+
+def is_trace_table(path: Path) -> bool:
+    """Return whether a file is a table of a trace, which tells of machines or of something else."""
+    return identify(sample_of(path)) is not None
+
+
+def _format_of(path: Path) -> str | None:
+    """Return the format whose machines a path holds: by what is in a table, for two traces call theirs alike."""
+    by_name = None
+    for format in _FORMATS:
+        wanted = Wanted(format, CLUSTER_TABLES)
+        for file in files_of(path, wanted):
+            for member in members_of(file, path, wanted):
+                known = identify(member.sample)
+                if known is not None and known.table in CLUSTER_TABLES:
+                    return known.format
+                by_name = by_name or format
+    return by_name

@@ -1,0 +1,117 @@
+"""The beginning of a file of unknown content: its form, the names of its columns, its first rows.
+
+What is in a file is often not in its name: traces are passed on as ``part-00000-of-00001.csv.gz`` or under a name of
+somebody's own. `workloads.readers.known_tables` tells from a sample which table of which trace a file holds.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from workloads.errors import InputError
+from workloads.readers.source import open_members
+
+ROWS = 20
+_BYTES = 1 << 16
+
+
+class Sample(NamedTuple):
+    """The beginning of a file.
+
+    Attributes
+    ----------
+    form : str
+        ``csv`` (commas between fields), ``words`` (blanks between them), ``json`` (an object a line), ``parquet``,
+        ``bytes`` (another form that is no text) or ``empty``.
+    names : tuple of str
+        What columns are called, as `plain_name` has it: of CSV and words the first row, which may be data; of JSON
+        the keys of all rows.
+    rows : tuple of tuple of str
+        The first rows that are there whole, at most `ROWS`: of CSV and words.
+    text : str
+        How the file begins.
+    """
+
+    form: str
+    names: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    text: str = ""
+
+
+def plain_name(name: str) -> str:
+    """Return a column's name in lower case, with ``_`` for what is neither letter, digit nor dot."""
+    return re.sub(r"[^a-z0-9.]+", "_", name.strip("\ufeff \t\"'").lower()).strip("_")
+
+
+def take_sample(stream: io.BufferedReader) -> Sample:
+    """Return a sample of a stream, which is not read on by it.
+
+    Raises
+    ------
+    InputError
+        The stream cannot be read.
+    """
+    data = stream.peek(_BYTES)[:_BYTES]
+    if data.startswith(b"PAR1"):
+        return Sample("parquet")
+    whole, newline, _ = data.rpartition(b"\n")
+    try:
+        text = (whole if newline else data).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return Sample("bytes")
+    if "\0" in text:
+        return Sample("bytes")
+    lines = [line for line in text.splitlines() if line.strip()][:ROWS]
+    if not lines:
+        return Sample("empty")
+    if lines[0].lstrip().startswith(("{", "[")):
+        return _json(lines, text)
+    if "," in lines[0]:
+        rows = tuple(tuple(row) for row in csv.reader(lines))
+        return Sample("csv", tuple(map(plain_name, rows[0])), rows, text[:200])
+    rows = tuple(tuple(line.split()) for line in lines)
+    return Sample("words", tuple(map(plain_name, rows[0])), rows, text[:200])
+
+
+def sample_of(path: Path) -> Sample:
+    """Return a sample of a file, or of the first file in an archive; ``bytes`` of one that cannot be read."""
+    try:
+        if os.path.isdir(path):
+            return Sample("empty")
+        for _, stream in open_members(path):
+            found = take_sample(stream)
+            return _parquet(path) if found.form == "parquet" else found
+    except InputError:
+        pass
+    return Sample("bytes")
+
+
+def _json(lines: list[str], text: str) -> Sample:
+    names: dict[str, None] = {}
+    for line in lines:
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            break
+        if not isinstance(row, dict):
+            break
+        names |= dict.fromkeys(map(plain_name, row))
+    return Sample("json", tuple(names), (), text[:200])
+
+
+def _parquet(path: Path) -> Sample:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with open(path, "rb") as file:
+            names = pq.read_schema(file).names
+    except (OSError, ValueError, pa.ArrowException):
+        names = []
+    return Sample("parquet", tuple(map(plain_name, names)))

@@ -1,0 +1,185 @@
+"""The files that hold a trace's tables: known by name, in folders and archives, or by what is in them.
+
+A shard is known by its name: ``x/task_events/part-00001-of-00500.csv.gz``, ``batch_task_3.csv`` or
+``instance_events-000000000001.parquet.gz``, in a folder, in an archive, or an archive itself. Where no file of a
+source is named so, those whose beginning is that of the table hold it, whatever they are called
+(`workloads.readers.known_tables`). The file's ending says whether it is Parquet, JSON lines or CSV, and its beginning
+where the ending does not.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import threading
+from collections.abc import Callable, Collection, Generator, Iterator
+from contextlib import ExitStack, closing
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from workloads.errors import InputError
+from workloads.readers.known_tables import KnownTable, identify
+from workloads.readers.report import Progress
+from workloads.readers.samples import Sample, sample_of, take_sample
+from workloads.readers.source import open_members
+
+FORMS = {"csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
+"""Endings, and the form of a file that has one."""
+_FILES_AT_ONCE = 4  # of a folder: each is unpacked by its thread and parsed by one of DuckDB's
+_SHARD = re.compile(r"[-_.]?part[-_]?[0-9]+([-_]of[-_][0-9]+)?$|[-_]?[0-9]+$")
+
+
+class Member(NamedTuple):
+    """A shard of a table.
+
+    Attributes
+    ----------
+    table, form : str
+        ``csv``, ``json`` or ``parquet``.
+    shard, place : str
+        What it is called, the same for two copies, and where it is, for errors.
+    sample : Sample
+    stream : BinaryIO
+        Its bytes, unpacked, until the next member is asked for.
+    path : Path
+        Of the file, which may be an archive.
+    name : str
+        In the archive, or of the file.
+    """
+
+    table: str
+    form: str
+    shard: str
+    place: str
+    sample: Sample
+    stream: io.BufferedReader
+    path: Path
+    name: str
+
+
+class Wanted(NamedTuple):
+    """Tables that are looked for, and the format they are of; the empty format: by names alone."""
+
+    format: str
+    tables: Collection[str]
+
+    def named(self, name: str) -> str:
+        """Return the table that a file or member holds by its name, or ``""``."""
+        return table_of(name, self.tables)
+
+    def within(self, sample: Sample) -> str:
+        """Return the table that a file holds by its beginning, or ``""``."""
+        known = identify(sample) if self.format else None
+        return known.table if known is not None and self.are(known) else ""
+
+    def are(self, known: KnownTable) -> bool:
+        """Return whether a known table is one of them."""
+        return known.format == self.format and known.table in self.tables
+
+
+def table_of(name: str, tables: Collection[str]) -> str:
+    """Return the table that a file or member holds by its name, or ``""``."""
+    *folders, last = PurePosixPath(name).parts or ("",)
+    stem = _SHARD.sub("", last.partition(".")[0])
+    if not stem and folders:  # nothing but a shard's number: the folder is the table's
+        stem = folders[-1]
+    return stem if stem in tables else ""
+
+
+def form_of(name: str) -> str:
+    """Return the form of a file by its ending: of `FORMS`, or ``""``."""
+    endings = name.removesuffix(".gz").rpartition("/")[2].split(".")[1:]
+    return next((form for ending, form in FORMS.items() if ending in endings), "")
+
+
+def holds_table(path: Path, format: str, table: str) -> bool:
+    """Return whether a folder, an archive or a file holds a shard of a table of a format."""
+    wanted = Wanted(format, [table])
+    try:
+        if os.path.isdir(path):
+            return bool(files_of(path, wanted))
+        if wanted.named(_named(path, path)) or wanted.within(sample_of(path)):
+            return True
+        first = islice(open_members(path), 3)  # an archive must be unpacked to find more
+        return any(wanted.named(name) or wanted.within(take_sample(stream)) for name, stream in first)
+    except InputError:
+        return False
+
+
+def files_of(source: Path, wanted: Wanted) -> list[Path]:
+    """Return what to read, in order: of a folder and its folders the files of the tables; a file may be an archive."""
+    if not os.path.isdir(source):
+        return [source]
+    files = [path for path in sorted((*source.glob("*"), *source.glob("*/*"))) if path.is_file()]
+    found = {path: wanted.named(_named(path, source)) for path in files}
+    if wanted.format:
+        have = {*found.values()}
+        for path in files:
+            if (
+                not found[path]
+                and form_of(path.name)
+                and (table := wanted.within(sample_of(path))) not in have
+            ):
+                found[path] = table
+    return [path for path in files if found[path]]
+
+
+def members_at_once(
+    paths: list[Path], source: Path, wanted: Wanted, progress: Progress | None
+) -> Iterator[list[Member]]:
+    """Yield members that can be read at the same time: one of each of a few files."""
+    told = None if progress is None else _joint(progress, source.resolve().name, paths)
+    for first in range(0, len(paths), _FILES_AT_ONCE):
+        with ExitStack() as stack:
+            readers = [
+                stack.enter_context(closing(members_of(path, source, wanted, told and told(path))))
+                for path in paths[first : first + _FILES_AT_ONCE]
+            ]
+            while members := [member for r in readers if (member := next(r, None)) is not None]:
+                yield members
+
+
+def members_of(
+    path: Path, source: Path, wanted: Wanted, progress: Progress | None = None
+) -> Generator[Member]:
+    """Yield the members of a file, or the file itself, that hold one of the tables."""
+    for name, stream in open_members(path, progress=progress):
+        itself = name == path.name.removesuffix(".gz")
+        label = _named(path, source) if itself else name
+        sample = sample_of(path) if itself else take_sample(stream)
+        table = wanted.named(label) or (wanted.within(sample) if itself or form_of(name) else "")
+        if table:
+            place = str(path) if itself else f"{path} ({name})"
+            form = form_of(label) or (sample.form if sample.form in FORMS.values() else "csv")
+            yield Member(table, form, _shard(table, label, form), place, sample, stream, path, name)
+
+
+def _named(path: Path, source: Path) -> str:
+    """Return the name by which a file's table is known: with the folder that holds it, even the source itself."""
+    path, source = Path(os.path.abspath(path)), Path(os.path.abspath(source))
+    return path.relative_to(source.parent if os.path.isdir(source) else source.parent.parent).as_posix()
+
+
+def _shard(table: str, name: str, form: str) -> str:
+    """Return what a shard is called without its folders and endings but that of its form."""
+    stem = PurePosixPath(name).name.partition(".")[0]
+    full = stem if _SHARD.sub("", stem) else f"{table}/{stem}"
+    return full if form == "csv" else f"{full}.{form}"
+
+
+def _joint(progress: Progress, what: str, paths: list[Path]) -> Callable[[Path], Progress]:
+    """Return a progress for each of the files: they are read at once, by several threads; their bytes add up."""
+    total = sum(path.stat().st_size for path in paths if os.path.isfile(path))
+    lock, done_of = threading.Lock(), dict.fromkeys(paths, 0)
+
+    def of_file(path: Path) -> Progress:
+        def tell(_: str, done: int, size: int) -> None:
+            with lock:
+                done_of[path] = done
+                progress(what, sum(done_of.values()), total)
+
+        return tell
+
+    return of_file
