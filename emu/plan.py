@@ -187,23 +187,30 @@ class Plan:
         for name in READ_FILES:
             if values[name] is not None:
                 values[name] = Path(values[name]).resolve()
-        by_nodes = self.config["load_by"] == "nodes"
         if self.keeps_workload:
             values["workload"] = KEPT_WORKLOAD
         several = index is None and len(self.seeds) > 1
         if several:  # each seed may have a workload, and so a number of nodes, of its own
-            values["nodes"] = None if by_nodes and self.config["load"] is not None else self.cluster.num_nodes
+            values["nodes"] = self.cluster.num_nodes if self._nodes_for_load is None else None
         else:
             values |= {"nodes": self.cluster.num_nodes, "seeds": 1, **self._own_seeds()}
             if self.keeps_workload:  # it has them already
                 drawn = [name for name in BY_NAME if name.startswith(("constraints.", "resample."))]
                 values |= {name: BY_NAME[name].default for name in drawn}
-            if self.keeps_workload or by_nodes:  # what is written has the load already
+            if (
+                self.keeps_workload or self.config["load_by"] == "nodes"
+            ):  # what is written has the load already
                 values |= {"load": None, "load_by": BY_NAME["load_by"].default}
         values["short_cutoff"] = self.short_cutoff_s if math.isfinite(self.short_cutoff_s) else None
         values["long_partition"] = self.long_partition
         values["timeline.period"] = self.period_s
         return own_keys(values, self.family)
+
+    @property
+    def _nodes_for_load(self) -> float | None:
+        """The load that picks the number of nodes, for each seed another, if one does."""
+        load: float | None = self.config["load"] if self.config["load_by"] == "nodes" else None
+        return load
 
     def _own_seeds(self) -> dict[str, int | None]:
         """Return the seeds that do not follow another one: equal runs have equal configurations."""
@@ -248,6 +255,7 @@ class Plan:
             "versions": rd.versions(),
             "record": record(),
             "notes": list(self.notes),
+            **({} if self._nodes_for_load is None else {rd.NODES_FOR_LOAD: self._nodes_for_load}),
             **({"from_python": True} if any(map(is_object, self.config["scheduler"])) else {}),
         }
 

@@ -166,7 +166,7 @@ def build_world(
         entries=make_entries(2),
         counts=np.zeros(len(COUNTERS), np.int64),
         task_records=records(TASK_RECORD, 0),
-        cost=_cost(setting.costs),
+        cost=_cost(setting.costs, int(work.arrival_ns[-1])),
         faults=no_faults(int(work.arrival_ns[0])),
         fabric=fabric,
         sending=Sending(
@@ -210,10 +210,10 @@ def _network(setting: Setting) -> Network:
     return Network(delay, delay, 0.0, np.zeros(0, np.int64), setting.seed, 0)
 
 
-def _cost(costs: Costs) -> Cost:
+def _cost(costs: Costs, last_arrival: int) -> Cost:
     """The cost model; what is `fixed` is charged by what the coordinator does (`Prices`), not by event."""
     models = {"none": NO_COST, "fixed": FIXED, "recorded": RECORDED, "measured": MEASURED}
-    return make_cost(models[costs.model], 2, recorded=costs.recorded)
+    return make_cost(models[costs.model], 2, recorded=costs.recorded, last_arrival=last_arrival)
 
 
 def _prices(costs: Costs) -> Prices:

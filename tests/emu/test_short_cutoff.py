@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from conftest import small_workload
 
 from emu.plan import configure, prepare
+from tests.emu.conftest import small_workload
 from tests.workloads.google_2019_rows import write_cell
 from tests.workloads.test_recognition import TASK_EVENTS, packed
 from workloads.catalogue import convert_workload, load_workload, save_workload
