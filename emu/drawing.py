@@ -203,8 +203,10 @@ def figure_paths(path: Path) -> list[Path]:
     Raises
     ------
     InputError
-        The path ends in something else.
+        The path ends in something else, or its folder is not there.
     """
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is no folder")
     if not path.suffix:
         return [path.with_name(path.name + form) for form in FORMS[:2]]
     if path.suffix.lower() not in FORMS:
