@@ -2,12 +2,13 @@
 
 Each is refused by name. In a sweep a value may mean nothing at some points, as long as it means something at others.
 What a file gives and an option over the file leaves without a meaning, as ``--clock virtual`` does its partitions, is
-told. The ``config.toml`` of a run has the default in its place, so that it can be run again.
+told, and so is what a number that was given as 0 turns off, as ``steal_attempts=0`` does the limit of what is stolen.
+The ``config.toml`` of a run has the default in the place of each, so that it can be run again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emu.keys import BY_NAME, COFLOWS, PARAMETERS, WORKLOAD_OPTIONS
@@ -41,7 +42,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "checkpoint.keep": ("checkpoint.period",),
 }
 """What keys go with, and mean nothing without: one of other keys, or of values of a key."""
-_NOTHING = (None, False, "none", "never")
+_NOTHING = (None, False, 0, "none", "never")
 DESCRIBES = ("long_partition", "estimates")
 """Keys that describe cluster and workload to whoever looks at them: that nobody does is told, and not refused."""
 
@@ -51,7 +52,7 @@ class Meaningless(NamedTuple):
 
     name: str
     error: InputError
-    is_overridden: bool  # a file gives it, and what is given over the file leaves it without a meaning
+    is_told: bool  # and not refused
 
 
 def meaningless(
@@ -59,20 +60,20 @@ def meaningless(
 ) -> dict[str, InputError]:
     """Return what was given and changes nothing, and is to be refused: name to the error that says why."""
     found = _all(config, schedulers, parameters)
-    return {one.name: one.error for one in found if not one.is_overridden}
+    return {one.name: one.error for one in found if not one.is_told}
 
 
-def overridden_notes(
+def leftover_notes(
     config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
 ) -> tuple[str, ...]:
-    """Return what must be told of values of a file that options over it leave without a meaning."""
+    """Return what must be told of values that others, over a file or given as 0, leave without a meaning."""
     found = _all(config, schedulers, parameters)
     absent = dict.fromkeys(
         f"{given.place.file}: {PARAMETERS}.{owner}: {owner} is not in this run; they change nothing"
         for name, given in config.parameters
         if (owner := absent_owner(config, name, given.place, schedulers))
     )
-    return (*(f"{one.error}; it changes nothing" for one in found if one.is_overridden), *absent)
+    return (*(f"{one.error}; it changes nothing" for one in found if one.is_told), *absent)
 
 
 def absent_owner(config: Config, name: str, place: Place, schedulers: tuple[Scheduler, ...]) -> str:
@@ -96,7 +97,7 @@ def ineffective_keys(config: Config, schedulers: tuple[Scheduler, ...]) -> dict[
 def effective_parameters(scheduler: Scheduler, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the full parameters of a scheduler, those that mean nothing beside the others at their defaults."""
     return {
-        p.name: given[p.name] if scheduler.fixes(p.name) or _counts(p, given, given) else p.default
+        p.name: given[p.name] if scheduler.fixes(p.name) or _counts(p, given) else p.default
         for p in scheduler.parameters
     }
 
@@ -158,13 +159,14 @@ def _all(
 ) -> Iterator[Meaningless]:
     for name, why, deciding in _keys(config, schedulers):
         places = [config.places[other] for other in deciding if other in config.places]
-        yield Meaningless(name, config.error(name, why), _is_overridden(config.places[name], places))
+        is_told = _is_over(config.places[name], places) or _is_off(deciding, config.values, config.places)
+        yield Meaningless(name, config.error(name, why), is_told)
     yield from _parameters(config, schedulers, parameters)
     yield from _own_parameters(config, schedulers, parameters)
     yield from _options(config)
 
 
-def _is_overridden(place: Place, deciding: Iterable[Place]) -> bool:
+def _is_over(place: Place, deciding: Iterable[Place]) -> bool:
     """Whether a file gave a value, and something that is not of a file decides that it means nothing."""
     return place.file is not None and any(other.file is None for other in deciding)
 
@@ -173,7 +175,7 @@ def _keys(config: Config, schedulers: tuple[Scheduler, ...]) -> Iterator[tuple[s
     """Yield keys that were given and change nothing, why, and the keys that decide that."""
     for name in _given(config, schedulers[0].family):
         needs = NEEDS.get(name, ())
-        if needs and not any(_is_met(need, config.values, name_of(need) in config.places) for need in needs):
+        if needs and not any(_is_met(need, config.values) for need in needs):
             why = f"goes with {' or '.join(map(spelt, needs))}, and {_state(needs, config.values)}"
             yield name, why, [name_of(need) for need in needs]
             continue
@@ -189,17 +191,18 @@ def _parameters(
     """Yield parameters that mean nothing to any of the schedulers that have them."""
     chosen = {name.rpartition(".")[2]: given.place for name, given in config.parameters}
     for name, given in config.parameters:
-        whys, deciding = [], []
+        whys, deciding, is_off = [], [], False
         for scheduler, own in zip(schedulers, parameters, strict=True):
             for p in scheduler.parameters:
                 if name not in (p.name, f"{scheduler.name}.{p.name}"):
                     continue
-                means = _counts(p, own, chosen) or p.parse(given.value, scheduler.name) == p.default
+                means = _counts(p, own) or p.parse(given.value, scheduler.name) == p.default
                 whys.append("" if means else _why(scheduler, p, own))
+                is_off = is_off or _is_off(map(name_of, p.needs), own, chosen)
                 deciding += [chosen[name_of(need)] for need in p.needs if name_of(need) in chosen]
         if whys and all(whys):
             error = given.place.error(whys[0])
-            yield Meaningless(f"parameters.{name}", error, _is_overridden(given.place, deciding))
+            yield Meaningless(f"parameters.{name}", error, is_off or _is_over(given.place, deciding))
 
 
 def _own_parameters(
@@ -208,7 +211,7 @@ def _own_parameters(
     """Yield settings of variants that mean nothing beside the others."""
     for scheduler, own in zip(schedulers, parameters, strict=True):
         for p in scheduler.parameters:
-            if p.name not in scheduler.fixed or scheduler.is_object or _counts(p, own, scheduler.fixed):
+            if p.name not in scheduler.fixed or scheduler.is_object or _counts(p, own):
                 continue
             settings = config.variants.get(scheduler.name, {})
             place = settings[p.name].place if p.name in settings else None
@@ -217,10 +220,10 @@ def _own_parameters(
             yield Meaningless(f"{scheduler.name}.{p.name}", error, False)
 
 
-def _counts(p: Parameter, own: Mapping[str, Any], chosen: Iterable[str]) -> bool:
-    """Whether a parameter means something beside the others of its scheduler; `chosen`: those that were given."""
+def _counts(p: Parameter, own: Mapping[str, Any]) -> bool:
+    """Whether a parameter means something beside the others of its scheduler."""
     needs = [need for need in p.needs if name_of(need) in own]
-    return not needs or any(_is_met(need, own, name_of(need) in chosen) for need in needs)
+    return not needs or any(_is_met(need, own) for need in needs)
 
 
 def _why(scheduler: Scheduler, p: Parameter, own: Mapping[str, Any]) -> str:
@@ -242,7 +245,7 @@ def _options(config: Config) -> Iterator[Meaningless]:
     for name, why in found.items():
         deciding = [given.place for other, given in options.items() if other != name]
         place = options[name].place
-        yield Meaningless(f"{WORKLOAD_OPTIONS}.{name}", place.error(why), _is_overridden(place, deciding))
+        yield Meaningless(f"{WORKLOAD_OPTIONS}.{name}", place.error(why), _is_over(place, deciding))
 
 
 def name_of(need: str) -> str:
@@ -250,15 +253,18 @@ def name_of(need: str) -> str:
     return need.partition("=")[0]
 
 
-def _is_met(need: str, values: Mapping[str, Any], is_given: bool) -> bool:
-    """Whether a value is one of those that are wanted, or is there at all; a number is also if it was given as 0."""
+def _is_met(need: str, values: Mapping[str, Any]) -> bool:
+    """Whether a value is one of those that are wanted, or is there at all."""
     name, _, wanted = need.partition("=")
-    value = values[name]
     if wanted:
-        return _text(value) in wanted.split("|")
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value != 0 or is_given
-    return value not in _NOTHING
+        return _text(values[name]) in wanted.split("|")
+    return values[name] not in _NOTHING
+
+
+def _is_off(deciding: Iterable[str], values: Mapping[str, Any], given: Container[str]) -> bool:
+    """Whether one of these was given as 0, by somebody who means it."""
+    numbers = [values[name] for name in deciding if name in given and name in values]
+    return any(number == 0 for number in numbers if not isinstance(number, bool))
 
 
 def _state(needs: Iterable[str], values: Mapping[str, Any]) -> str:

@@ -36,8 +36,8 @@ from emu.needs import (
     effective_parameters,
     ignored_notes,
     ineffective_keys,
+    leftover_notes,
     meaningless,
-    overridden_notes,
     refuse,
 )
 from emu.record import record
@@ -334,7 +334,7 @@ def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = Fal
     notes = check_seeds(config, of_workload)
     load = load_coflows if family == COFLOWS else load_jobs
     loaded = load(config, schedulers, memo)._asdict()
-    told = overridden_notes(config, schedulers, parameters) + ignored_notes(config, schedulers)
+    told = () if one_of_many else leftover_notes(config, schedulers, parameters)
     return Plan(
         config=config,
         schedulers=schedulers,
@@ -343,5 +343,5 @@ def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = Fal
         options=workload_options(config, memo),
         drawn=drawn(config, of_workload),
         memo=memo,
-        **{**loaded, "notes": (*loaded["notes"], *notes, *told)},
+        **{**loaded, "notes": (*loaded["notes"], *notes, *told, *ignored_notes(config, schedulers))},
     )

@@ -86,7 +86,15 @@ def test_parameters_mean_something_to_one_scheduler_at_least(planned: Callable[.
         InputError, match=r"^--set aalo\.share: .* goes with starvation=slots, and starvation is strict$"
     ):
         planned({"scheduler": "philae,aalo", "aalo.share": "3", "aalo.starvation": "strict"}, work)
-    planned({**JOBS, "steal_attempts": "0", "steal_limit": "5"})  # who gives a number as 0 means it
+    (note,) = planned(
+        {**JOBS, "steal_attempts": "0", "steal_limit": "5"}
+    ).notes  # who gives a number as 0 means it
+    told = (
+        "--set steal_limit: parameter steal_limit of hawk goes with steal_attempts, and steal_attempts is 0"
+    )
+    assert note == f"{told}; it changes nothing"
+    (note,) = planned({**JOBS, "estimates.error": "random", "estimates.size": "0"}).notes
+    assert note.startswith("--set estimates.error: goes with estimates.size, and estimates.size is 0.0; ")
 
 
 def test_in_a_sweep_a_value_may_mean_nothing_at_some_points(tmp_path: Path) -> None:

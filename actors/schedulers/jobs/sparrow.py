@@ -141,7 +141,11 @@ def build(setting):
 
 PROBE_RATIO = Parameter("probe_ratio", 2.0, "float", "probes per task", low=1.0, high=100.0)
 REPLACEMENT = Parameter(
-    "replacement", False, "bool", "draw nodes with replacement, as the authors of Eagle simulate it"
+    "replacement",
+    False,
+    "bool",
+    "draw nodes with replacement, as the authors of Eagle simulate it",
+    needs=("sampling=batch-late|batch",),
 )
 SCHEDULERS = Parameter(
     "schedulers", 10, "int", "probe schedulers that share the jobs in turn", low=1, high=10_000

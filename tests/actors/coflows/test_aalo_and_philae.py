@@ -304,7 +304,12 @@ def test_philae_d_decides_when_a_coflow_is_done_at_a_port_where_another_is() -> 
     #  t=13  coflow 1 is done at port 1, and coflow 0 meets nobody: first queue.
     of_0 = [(0, 0, 6), (0, 4, 3), (1, 1, 10)]
     of_1 = [(0, 2, 8), (1, 3, 4), (1, 5, 4)]
-    limits: dict[str, Any] = {"queues": 2, "first_limit_bytes": 5, "thin_limit": 1, "work_conservation": False}
+    limits: dict[str, Any] = {
+        "queues": 2,
+        "first_limit_bytes": 5,
+        "thin_limit": 1,
+        "work_conservation": False,
+    }
     work = coflows((0, of_0), (2, of_1), ports=6)
     log = log_of("philae", work, **limits, **AT_ONCE)
     assert log.sending == {
