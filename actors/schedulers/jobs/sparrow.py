@@ -23,6 +23,7 @@ References: doi 10.1145/2517349.2522716
 """
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -145,7 +146,6 @@ REPLACEMENT = Parameter(
     False,
     "bool",
     "draw nodes with replacement, as the authors of Eagle simulate it",
-    needs=("sampling=batch-late|batch",),
 )
 SCHEDULERS = Parameter(
     "schedulers", 10, "int", "probe schedulers that share the jobs in turn", low=1, high=10_000
@@ -164,7 +164,7 @@ SPARROW = Scheduler(
             "batch sampling with late binding, batch sampling, or per-task sampling",
             choices=("batch-late", "batch", "per-task"),
         ),
-        REPLACEMENT,
+        replace(REPLACEMENT, needs=("sampling=batch-late|batch",)),
         SCHEDULERS,
     ),
     build=build,
