@@ -43,6 +43,12 @@ the file, the file beats the defaults. In Python they are keyword arguments of `
 with `_` for the dot. `emu validate FILE.toml` prints the fully resolved configuration, or says what is wrong
 with it.
 
+What would change nothing is refused by name: a key or parameter without what it goes with (`cost.per_job` where
+`cost.model` is not `fixed`), or one that no scheduler of the run looks at. It is told, and the run goes on, where a
+file has it and an option over the file leaves it without a meaning (`--config windows.toml --clock virtual`), where a
+number that is given as 0 turns it off, and where one scheduler of several looks at it. A sweep takes it at some points
+if it means something at others. The `config.toml` of a run has defaults in the place of such values.
+
 ```toml
 scheduler = ["hawk", "eagle"]
 workload = "yahoo"
