@@ -19,7 +19,7 @@ from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, make_co
 from actors.kernel.faults import Faults
 from actors.kernel.queue import ARRIVAL, MOST_ACTORS, NONE, Network, Queue, make_queue, records, wake
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
-from actors.schedulers.policy import check_heeds_updates
+from actors.schedulers.policy import check_takes_updates
 from actors.setting import Costs, Setting
 from workloads.coflows import CoflowArrays, CoflowWorkload
 from workloads.errors import InputError
@@ -149,7 +149,7 @@ def build_world(
     work, row_of_flow = merge_parallel(setting.workload.arrays())
     updates = no_updates()
     if setting.updates is not None:
-        check_heeds_updates(setting.scheduler, setting.parameters)
+        check_takes_updates(setting.scheduler, setting.parameters)
         work, row_of_flow, updates = lay_out(work, row_of_flow, setting.updates)
     row_of_flow.flags.writeable = False
     ports = setting.cluster.num_nodes
