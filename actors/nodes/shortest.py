@@ -155,11 +155,20 @@ def hear_answer(w, node, job, left, epoch):
 
 @compiled
 def drop_probe(w, node, job, epoch):
-    """Remove the first probe of a job that had no task left as of `epoch`."""
+    """An answer says that `job` had no task left as of `epoch`: a sticky probe that asked goes.
+
+    Whose question it answers is not known. If all that have asked were sent since, one of them has one answer less to
+    wait for: its own may have been taken for that of one before it.
+    """
     rows = w.entries
-    entry, before = w.nodes.head[node], NONE
+    entry, before, later = w.nodes.head[node], NONE, NONE
     while entry != NONE:
-        if rows.job[entry] == job and rows.task[entry] == NONE and rows.epoch[entry] <= epoch:
-            remove(w, node, entry, before)
-            return
+        if rows.job[entry] == job and rows.task[entry] == NONE and rows.left[entry] >= ASKED:
+            if rows.epoch[entry] <= epoch:
+                remove(w, node, entry, before)
+                return
+            if later == NONE:
+                later = entry
         entry, before = rows.next[entry], entry
+    if later != NONE:
+        rows.left[later] -= ASKED

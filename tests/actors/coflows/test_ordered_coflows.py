@@ -195,14 +195,16 @@ KEYS: dict[str, Callable[[int, int, int], Any]] = {
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(1, 12)), min_size=1, max_size=8))
 def test_one_port_is_a_server(rates: str, work: list[tuple[int, int]]) -> None:
     arrivals = np.cumsum([gap for gap, _ in work]).tolist()
-    # All is whole at any instant. Of two sizes that would be equal the later one is a little larger.
-    sizes = [100 * size + number for number, (_, size) in enumerate(work)]
-    rows = [(100.0 * arrival, [(0, 0, float(size))]) for arrival, size in zip(arrivals, sizes, strict=True)]
+    # All is whole at any instant. What is left of two coflows is never equal: by powers of 3 it tells what was sent
+    # before, whether sums or differences of sizes.
+    unit = 3 ** (len(work) + 1)
+    sizes = [unit * size + 3**number for number, (_, size) in enumerate(work)]
+    rows = [(float(unit * arrival), [(0, 0, float(size))]) for arrival, size in zip(arrivals, sizes, strict=True)]
     for scheduler, key in KEYS.items():
         given = {} if scheduler == "sincronia" else {"rates": rates}
         outcome = run_setting(setting_of(scheduler, coflows(*rows, ports=1), **given))
         expected = one_server(
-            [(100 * arrival, size) for arrival, size in zip(arrivals, sizes, strict=True)], key
+            [(unit * arrival, size) for arrival, size in zip(arrivals, sizes, strict=True)], key
         )
         assert np.abs(outcome.finish_ns - np.array(expected) * NS).max() <= len(rows), scheduler
 
