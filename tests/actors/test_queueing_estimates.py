@@ -143,10 +143,12 @@ def test_a_node_that_has_drained_is_avoided_no_longer() -> None:
     assert chosen == {0, 1}
 
 
+@pytest.mark.parametrize("report_change", [0.1, 1.0])
 @pytest.mark.parametrize("rough", [False, True])
-def test_who_has_nothing_to_do_has_told_so(rough: bool) -> None:
-    setting = with_dynamics(contended()) if rough else contended()
-    state = run_partition(setting, OBSERVED).state
+def test_who_has_nothing_to_do_has_told_so(rough: bool, report_change: float) -> None:
+    """Also where no other change is told: to fall to 0 is to change by all that there was, and by no more."""
+    setting = contended(report_change=report_change)
+    state = run_partition(with_dynamics(setting) if rough else setting, OBSERVED).state
     assert state.contention.nodes.seen.any()
     assert not state.monitor.wait.any()
     assert not state.contention.nodes.wait.any()
