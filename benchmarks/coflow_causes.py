@@ -26,8 +26,9 @@ from workloads.arrow import column
 NOT_CONSERVING = {"work_conservation": False}
 SOME_STARVE = {"least_intervals": 0}
 """Slots as Philae's authors simulate them: queues whose slot comes to less than an interval have none."""
-AUTHORS = {**NOT_CONSERVING, **SOME_STARVE, "count_itself": True, "decide": "interval"}
-"""Philae's parameters nearest to what its authors simulate."""
+STEPPED = {**SOME_STARVE, "decide": "interval"}
+AUTHORS = {**NOT_CONSERVING, **STEPPED, "count_itself": True}
+"""Philae's parameters nearest to what its authors simulate, under policy D; `STEPPED` are those of every policy."""
 PEER_PORT = {"fabric_port_speed": 134_217_000 * 8}
 QUEUED = ("aalo", "aalo-oracle")
 
@@ -68,8 +69,8 @@ COMMON_RULES = [
     Rule("ports of 134,217 bytes/ms", keys=PEER_PORT),
     Rule("ports of 500 Mbps", keys={"fabric_port_speed": "500 Mbps"}),
     Rule("ports of 250 Mbps", keys={"fabric_port_speed": "250 Mbps"}),
-    Rule("messages take 0.5 ms", keys={"network_delay": "0.5 ms"}),
 ]
+OF_MESSAGES = Rule("messages take 0.5 ms", keys={"network_delay": "0.5 ms"})
 QUEUE_RULES = [
     both("both: strict priority", {"starvation": "strict"}),
     Rule("other: strict priority", other={"starvation": "strict"}),
@@ -115,7 +116,8 @@ def rules_for(other: str) -> list[Rule]:
     if other == "mantri":
         return MANTRI_RULES
     own = QUEUE_RULES if other in QUEUED else RULES_OF.get(other, [])
-    return [Rule("as the paper"), *PHILAE_RULES, *own, *COMMON_RULES]
+    coordinated = [] if other == "fair" else [OF_MESSAGES]
+    return [Rule("as the paper"), *PHILAE_RULES, *own, *COMMON_RULES, *coordinated]
 
 
 def figures(runs: Runs, rule: Rule, other: Setting) -> tuple[float, float, float]:

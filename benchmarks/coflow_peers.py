@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.coflow_causes import AUTHORS, SOME_STARVE
+from benchmarks.coflow_causes import AUTHORS, NOT_CONSERVING, SOME_STARVE, STEPPED
 from benchmarks.coflow_runs import SHARED, Runs, Setting, cells, registered, show, workload_of
 from benchmarks.coflowsim_flows import FlowRules, fair_cct_s, pfp_cct_s
 from benchmarks.coflowsim_rules import AT_FLOWS, DARK, FIFO, NCF, REFILL, SEBF, Rules, cct_s
@@ -32,8 +32,13 @@ COFLOWSIM = {"fabric_port_speed": 131_072_000 * 8}
 PHILAE_SIM = {"fabric_port_speed": 134_217_000 * 8}
 WORKLOAD = {"cct": "early-facebook", "cctexact": "facebook"}
 PHILAE_D = Setting("philae", AUTHORS, keys=PHILAE_SIM)
-PHILAE_A = PHILAE_D.but({"policy": "A"})
-PHILAE_C = PHILAE_D.but({"policy": "C", "pilots": "none", "thin_limit": 0})
+PHILAE_STRICT = Setting(
+    "philae",
+    {**NOT_CONSERVING, "count_itself": True, "decide": "interval", "starvation": "strict"},
+    keys=PHILAE_SIM,
+)
+PHILAE_A = Setting("philae", {**STEPPED, **NOT_CONSERVING, "policy": "A"}, keys=PHILAE_SIM)
+PHILAE_C = Setting("philae", {**STEPPED, "policy": "C", "pilots": "none", "thin_limit": 0}, keys=PHILAE_SIM)
 # By simulator and algorithm: our setting, and whose completion times by coflow there are.
 PEERS: dict[tuple[str, str], tuple[Setting, dict[str, str]]] = {
     ("philae", "D"): (PHILAE_D, {}),
@@ -142,7 +147,7 @@ def explain_philae(runs: Runs) -> None:
         },
         "these four, slots of 255 intervals": base.but({"slot_intervals": 255}),
         "these four, slots of 257 intervals": base.but({"slot_intervals": 257}),
-        "these four, strict priority": base.but({"starvation": "strict"}),
+        "these four, strict priority": PHILAE_STRICT,
     }
     rows = [["philae D", *STATISTICS, "median ratio", "within 10 %"]]
     for name, setting in given.items():

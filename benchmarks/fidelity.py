@@ -43,7 +43,7 @@ PEER_RULES: dict[str, dict[str, object]] = {
     "sparrow": {"replacement": True},
     "hawk": {"replacement": True, "late_binding": True, "instant_stealing": True},
     "eagle": {"replacement": True, "late_binding": True, "live_progress": True},
-    "ideal-eagle": {"replacement": True, "late_binding": True, "shortest_first": False},
+    "ideal-eagle": {"late_binding": True, "shortest_first": False},
     "central-lwl": {"late_binding": True},
     "dist-lwl": {"late_binding": True, "global_view": True},
 }

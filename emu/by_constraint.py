@@ -9,11 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from emu.metrics import SPLIT, STATISTICS, confidence_95, part_of, ratios
+from emu.paired import Pair
 from emu.results import Result
-from emu.tables import TIMES, align, number, with_error
-
-Pair = tuple[float, float]
-"""A mean over the seeds and its 95 % half-width."""
+from emu.tables import align, number, ratio, times_told, with_error
 
 
 @dataclass(frozen=True)
@@ -111,17 +109,11 @@ def render_kinds(rows: Sequence[KindRow]) -> str:
     for row in rows:
         line = [row.kind, number(row.count), with_error(*row.mean[first])]
         for name in others:
-            line += [with_error(*row.mean[name]), times(row.ratio[name])]
+            line += [with_error(*row.mean[name]), ratio(*row.ratio[name])]
         cells.append(line)
     what = "short jobs by kind of constraint: mean completion time in seconds"
-    what += f", and {TIMES} that of {first}" if others else ""
+    what += times_told(first) if others else ""
     return "\n".join(["", what, *_indented(align(cells)), ""])
-
-
-def times(ratio: Pair) -> str:
-    """Return a ratio as ``1.90×`` with its interval, where there is one."""
-    mean, half = ratio
-    return with_error(mean, half, f"{mean:.2f}") + TIMES if math.isfinite(mean) else ""
 
 
 def _indented(lines: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from emu.config import Config, Given
 from emu.keys import BY_NAME, GROUPS, VARIANTS
+from emu.needs import absent_owner
 from emu.run_directory import safe_name
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
@@ -109,12 +110,14 @@ def scheduler_parameters(config: Config, schedulers: tuple[Scheduler, ...]) -> t
     """Return the full parameters of each scheduler.
 
     ``NAME`` goes to every scheduler that has it and does not fix it, of which there must be one; ``SCHEDULER.NAME`` to
-    that one.
+    that one. What a file has for a scheduler that options over it have put another in the place of goes to none.
     """
     from actors.schedulers.policy import resolve_parameters
 
     chosen: list[dict[str, Any]] = [{} for _ in schedulers]
     for name, given in config.parameters:
+        if absent_owner(config, name, given.place, schedulers):
+            continue
         targets = _targets(name, given, schedulers)
         for index, parameter in targets:
             try:

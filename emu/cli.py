@@ -43,6 +43,7 @@ _EXAMPLES = {
   emu compare --schedulers sparrow,hawk,eagle --workload yahoo --nodes 15000
   emu compare --schedulers hawk,eagle --workload t.tr --nodes 15000 --set probe_ratio=3 --set eagle.slack=4
   emu compare --schedulers philae,aalo --workload FB2010-1Hr-150-0.txt
+  emu compare --schedulers hawk,eagle --workload yahoo --nodes 15000 --columns mean,p99.9,wait.p99 --reasons
 """,
     "sweep": """\
   emu sweep grid.toml --dry-run
@@ -122,10 +123,12 @@ def build_parser(transformations: bool = False) -> Parser:
         made.add_argument("--debug", action="store_true", help="show the traceback of an unexpected error")
         return made
 
-    _add_emulation(command("run", "emulate one scheduler"), several=False)
-    _add_emulation(
-        command("compare", "emulate several schedulers on the same workload and compare them"), several=True
-    )
+    running = command("run", "emulate one scheduler")
+    _add_emulation(running, several=False)
+    _add_view(running)
+    comparing = command("compare", "emulate several schedulers on the same workload and compare them")
+    _add_emulation(comparing, several=True)
+    _add_view(comparing)
     sweep = command("sweep", "run a grid of emulations in parallel; started again it does what is missing")
     sweep.add_argument("file", metavar="FILE.toml")
     sweep.add_argument("--out", metavar="DIR", help="the sweep's directory (runs/sweep-FILE)")
@@ -137,6 +140,7 @@ def build_parser(transformations: bool = False) -> Parser:
         )
         sweep.add_argument(f"--{name.replace('_', '-')}", help=_help(key), **kind)
     _add_set(sweep)
+    _add_view(sweep)
     sweep.add_argument("--json", action="store_true", help="print the summary alone, as JSON")
     size = command("size", "find the fewest nodes that meet a target")
     size.add_argument(
@@ -144,7 +148,8 @@ def build_parser(transformations: bool = False) -> Parser:
         metavar="TEXT",
         action="append",
         default=[],
-        help="[class.]statistic < duration, such as 'short.p99 < 60s'; all that are given must hold",
+        help="[class.]statistic < bound, such as 'short.p99 < 60s' or 'all.slowdown.p99 < 3'; all that are given "
+        "must hold",
     )
     size.add_argument("--low", metavar="N", help="the fewest nodes to try")
     size.add_argument("--high", metavar="N", help="the most nodes to try")
@@ -237,6 +242,21 @@ _METAVARS = {
 def _add_set(parser: Parser) -> None:
     text = "set a configuration key or a scheduler's parameter; can be given several times"
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help=text)
+
+
+def _add_view(parser: Parser) -> None:
+    """Add the options that say what tables show."""
+    parser.add_argument(
+        "--columns",
+        metavar="A,B,…",
+        help="figures to show: mean, p50, p90, p95, p99, p99.9, max of completion times, and wait.p99, "
+        "slowdown.mean, bounded_slowdown.p99 and so on (mean,p50,p90,p99)",
+    )
+    parser.add_argument(
+        "--reasons",
+        action="store_true",
+        help="show also decision latency, waits, and how busy schedulers and nodes were",
+    )
 
 
 def _add_workload(parser: Parser, transformations: bool) -> None:

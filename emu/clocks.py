@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from emu.columns import COSTS, make_table, numbers
@@ -149,11 +150,17 @@ def costs_of(config: Config, family: str) -> Costs:
     )
 
 
-def describe_clock(outcome: Outcome, quantum_s: float | None, first_ns: int) -> dict[str, Any]:
+def describe_clock(
+    outcome: Outcome, quantum_s: float | None, arrivals_ns: npt.NDArray[np.int64]
+) -> dict[str, Any]:
     """Return what a summary says of barriers and of schedulers' costs, where there were any.
 
-    Utilisation is busy time over the time from the first arrival to the last finish; waits are those of messages
-    for their scheduler.
+    Parameters
+    ----------
+    outcome : Outcome
+    quantum_s : float, optional
+    arrivals_ns : (J,) int64
+        When jobs, or coflows, arrive, in order.
     """
     described: dict[str, Any] = {} if outcome.live is None else {"live": outcome.live}
     if outcome.windows:
@@ -168,19 +175,44 @@ def describe_clock(outcome: Outcome, quantum_s: float | None, first_ns: int) -> 
         }
         if quantum_s is not None:
             described["windows"]["quantum_s"] = quantum_s
-    served = outcome.servers[outcome.servers["served"] > 0] if outcome.servers.size else outcome.servers
-    if served.size:
-        span_ns = max(int(outcome.finish_ns.max()) - first_ns, 1)
-        described["schedulers"] = {
-            "count": int(served.size),
-            "messages": int(served["served"].sum()),
-            "busiest": float(served["busy"].max() / span_ns),
-            "utilisation": float(served["busy"].mean() / span_ns),
-            "cost_mean_s": float(served["busy"].sum() / served["served"].sum() / NS),
-            "wait_mean_s": float(served["waited"].sum() / served["served"].sum() / NS),
-            "wait_max_s": float(served["longest"].max() / NS),
-        }
-    return described
+    return described | _describe_schedulers(outcome, int(arrivals_ns[0]), int(arrivals_ns[-1]))
+
+
+def _describe_schedulers(outcome: Outcome, first_ns: int, last_ns: int) -> dict[str, Any]:
+    """Return the ``schedulers`` part of a summary, of those that handled any message.
+
+    Utilisation is busy time over the time from the first arrival to the last finish, or to the last arrival; waits are
+    those of messages for their scheduler. The listener, the last of the servers, stands for all schedulers of a
+    partition, and is none of them.
+    """
+    from actors.hosting.outcome import busy_arriving_ns
+    from actors.kernel.histogram import quantiles
+
+    schedulers = outcome.servers[:-1]
+    served = schedulers[schedulers["served"] > 0] if schedulers.size else schedulers
+    if not served.size:
+        return {}
+    span_ns, messages = max(int(outcome.finish_ns.max()) - first_ns, 1), int(served["served"].sum())
+    waited_s = float(served["waited"].sum() / NS)
+    described = {
+        "count": int(served.size),
+        "messages": messages,
+        "busiest": float(served["busy"].max() / span_ns),
+        "utilisation": float(served["busy"].mean() / span_ns),
+        "cost_mean_s": float(served["busy"].sum() / messages / NS),
+        "wait_mean_s": waited_s / messages,
+        "wait_max_s": float(served["longest"].max() / NS),
+        "backlog_mean": waited_s / (span_ns / NS) / served.size,
+        "backlog_max": int(served["most"].max()),
+    }
+    if outcome.waits.any():
+        p50_ns, p99_ns = quantiles(outcome.waits, (0.5, 0.99))
+        longest = described["wait_max_s"]  # quantiles are right to 6 %, and must not be above it
+        described |= {"wait_p50_s": min(p50_ns / NS, longest), "wait_p99_s": min(p99_ns / NS, longest)}
+    if last_ns > first_ns:
+        busy_ns = busy_arriving_ns(served, last_ns)
+        described["busiest_while_arriving"] = min(float(busy_ns.max() / (last_ns - first_ns)), 1.0)
+    return {"schedulers": described}
 
 
 def costs_table(costs: np.ndarray) -> pa.Table:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,38 +25,13 @@ from emu.coflow_metrics import (
     was_learned,
 )
 from emu.columns import numbers
-from emu.metrics import STATISTICS, BoolArray, Float64Array, after_warmup, confidence_95, ratios
+from emu.keys import COFLOWS
+from emu.measures import all_measures
+from emu.metrics import BoolArray, Float64Array, after_warmup, confidence_95
+from emu.paired import NOTHING, Pair, Row, Runs, compare_parts
 from emu.results import Result
 
-Pair = tuple[float, float]
-"""A mean over the seeds and its 95 % half-width."""
-Runs = Mapping[str, list[Result]]
-"""Results by scheduler, one a seed in equal order; the first scheduler is the one that others are compared with."""
 SPEEDUPS = ("average", "p50", "p90")
-
-
-@dataclass(frozen=True)
-class CoflowRow:
-    """One scheduler and group of coflows of a comparison.
-
-    Attributes
-    ----------
-    scheduler, group : str
-        The group is one of `emu.coflow_metrics.GROUPS`.
-    count : float
-        Coflows that finished.
-    times : dict of str to Pair
-        Mean, p50, p90 and p99 of completion times in seconds.
-    speedup : dict of str to Pair
-        Of the first over this one: ``average``, the ratio of mean completion times; ``p50`` and ``p90`` of the ratios
-        coflow by coflow. NaN for the first itself.
-    """
-
-    scheduler: str
-    group: str
-    count: float
-    times: dict[str, Pair]
-    speedup: dict[str, Pair]
 
 
 @dataclass(frozen=True)
@@ -110,41 +85,29 @@ class JobRow(NamedTuple):
     speedup: dict[str, Pair]
 
 
-def compare_group(results: Runs, group: str, warmup_s: float) -> list[CoflowRow]:
-    """Return one row per scheduler for a group of coflows; none when it has none that finished."""
+def compare_group(results: Runs, group: str, warmup_s: float) -> list[Row]:
+    """Return one row per scheduler for a group of coflows; none when it has none that finished.
+
+    The `Row.speedup` of the first over another: ``average`` is the ratio of mean completion times, ``p50`` and ``p90``
+    are of the ratios coflow by coflow. NaN for the first itself.
+    """
     parts = {name: [part_of(r.summary["coflows"], group) for r in runs] for name, runs in results.items()}
     if not all(part.get("count") for own in parts.values() for part in own):
         return []
-    first = next(iter(parts))
-    rows = []
-    for name, own in parts.items():
-        measured = _nothing() if name == first else _speedups(results[first], results[name], group, warmup_s)
-        if name != first:
-            measured["average"] = ratios([p["mean"] for p in parts[first]], [p["mean"] for p in own])
-        rows.append(
-            CoflowRow(
-                scheduler=name,
-                group=group,
-                count=float(np.mean([p["count"] for p in own])),
-                times={s: confidence_95([p[s] for p in own]) for s in STATISTICS},
-                speedup=measured,
-            )
-        )
-    return rows
+    rows = compare_parts(
+        results,
+        parts,
+        group,
+        all_measures(COFLOWS),
+        lambda run: numbers(run.coflows, "cct_s"),
+        lambda run: counted(run.coflows, group, warmup_s),
+    )
+    return [replace(row, speedup=_speedups(results, row, warmup_s)) for row in rows]
 
 
-def compare_coflows(results: Runs, warmup_s: float) -> list[CoflowRow]:
+def compare_coflows(results: Runs, warmup_s: float) -> list[Row]:
     """Return all groups, all coflows first."""
     return [row for group in GROUPS for row in compare_group(results, group, warmup_s)]
-
-
-def as_record(row: CoflowRow) -> dict[str, Any]:
-    """Return a row as flat values, without intervals."""
-    return (
-        {"scheduler": row.scheduler, "group": row.group, "count": row.count}
-        | {f"{s}_s": row.times[s][0] for s in STATISTICS}
-        | {f"speedup_{s}": row.speedup[s][0] for s in SPEEDUPS}
-    )
 
 
 def compare_learning(results: Runs, warmup_s: float) -> list[LearningRow]:
@@ -239,18 +202,16 @@ def counted(coflows: pa.Table, group: str, warmup_s: float) -> BoolArray:
     return after_warmup(numbers(coflows, "arrival_s"), warmup_s) & in_group(coflows, group)
 
 
-def _nothing() -> dict[str, Pair]:
-    return dict.fromkeys(SPEEDUPS, (math.nan, math.nan))
-
-
-def _speedups(
-    first: Sequence[Result], other: Sequence[Result], group: str, warmup_s: float
-) -> dict[str, Pair]:
-    """Return percentiles of the ratios coflow by coflow."""
-    found = [coflow_speedups(a, b, group, warmup_s) for a, b in zip(first, other, strict=True)]
-    if not all(len(ratio) for ratio in found):
-        return _nothing()
-    return _nothing() | {f"p{q}": _over_seeds(found, q) for q in (50, 90)}
+def _speedups(results: Runs, row: Row, warmup_s: float) -> dict[str, Pair]:
+    """Return the speed-up of the first scheduler over that of a row."""
+    first = next(iter(results))
+    nothing = dict.fromkeys(SPEEDUPS, NOTHING)
+    if row.scheduler == first:
+        return nothing
+    pairs = zip(results[first], results[row.scheduler], strict=True)
+    found = [coflow_speedups(a, b, row.group, warmup_s) for a, b in pairs]
+    percentiles = {f"p{q}": _over_seeds(found, q) for q in (50, 90)} if all(map(len, found)) else {}
+    return nothing | {"average": row.ratios["mean"]} | percentiles
 
 
 def _over_seeds(found: Sequence[Float64Array], percent: int) -> Pair:
@@ -260,7 +221,7 @@ def _over_seeds(found: Sequence[Float64Array], percent: int) -> Pair:
 def _median_ratio(pairs: Sequence[tuple[Result, Result]], column: str, warmup_s: float, own: bool) -> Pair:
     """Return the median of a learning column over that under the first, of coflows that both had to learn."""
     if own:
-        return (math.nan, math.nan)
+        return NOTHING
     found = []
     for first, other in pairs:
         mask = was_learned(first.coflows) & was_learned(other.coflows)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from emu.columns import flags, numbers
-from emu.metrics import BoolArray, Float64Array, after_warmup, describe_times
+from emu.metrics import BoolArray, Float64Array, after_warmup, describe_metrics
 from workloads.info.coflows import SMALL_BYTES, THIN_FLOWS
 
 BINS = {
@@ -41,22 +41,32 @@ def describe_coflows(coflows: pa.Table, warmup_s: float = 0.0) -> dict[str, Any]
     Returns
     -------
     dict
-        `describe_times` of the completion times of those that finished; ``makespan_s`` from first arrival to last
-        completion; ``unfinished``, where there are any; ``acceptance_rate`` and ``weighted_acceptance_rate``, the
-        share of coflows with a deadline, and of their weight, that met it, where there are any; ``bins``, the
-        completion times by `BINS`; ``learning`` and ``estimates``, where the scheduler learned anything.
+        `describe_values` of the completion times of those that finished, and in ``wait`` and ``slowdown`` of the
+        time until the first flow began and of the slowdown; ``makespan_s`` from first arrival to last completion;
+        ``unfinished``, where there are any; ``acceptance_rate`` and ``weighted_acceptance_rate``, the share of
+        coflows with a deadline, and of their weight, that met it, where there are any; ``bins``, the same as of all
+        by `BINS`; ``learning`` and ``estimates``, where the scheduler learned anything.
     """
     arrival_s, finish_s, cct_s = (numbers(coflows, name) for name in ("arrival_s", "finish_s", "cct_s"))
+    values = {
+        "": cct_s,
+        "wait": numbers(coflows, "start_s") - arrival_s,
+        "slowdown": numbers(coflows, "slowdown"),
+    }
+
+    def describe(mask: BoolArray) -> dict[str, Any]:
+        return describe_metrics({metric: of_all[mask] for metric, of_all in values.items()})
+
     counts = after_warmup(arrival_s, warmup_s)
     finished = np.isfinite(cct_s)
-    summary = describe_times(cct_s[counts & finished])
+    summary = describe(counts)
     if finished.any():
         summary["makespan_s"] = float(np.nanmax(finish_s) - arrival_s[0])
     if not finished.all():
         summary["unfinished"] = int(np.count_nonzero(~finished))
     summary |= _deadlines(coflows, counts)
     bins = {name: in_group(coflows, name) & counts for name in BINS}
-    summary["bins"] = {name: describe_times(cct_s[own & finished]) for name, own in bins.items() if own.any()}
+    summary["bins"] = {name: describe(own) for name, own in bins.items() if own.any()}
     return summary | describe_learning(coflows, counts)
 
 

@@ -110,12 +110,12 @@ def check_updates(
     InputError
         The line names the scheduler, and those that do.
     """
-    from actors.schedulers.policy import check_heeds_updates
+    from actors.schedulers.policy import check_takes_updates
 
     if config["fabric.updates"] is not None:
         with config.blame("fabric.updates"):
             for scheduler, own in zip(schedulers, parameters, strict=True):
-                check_heeds_updates(scheduler, own)
+                check_takes_updates(scheduler, own)
 
 
 def switch_of(config: Config) -> Switch:

@@ -14,7 +14,7 @@ from emu.coflow_comparison import (
     job_speedups,
     learning_shares,
 )
-from emu.coflow_metrics import BINS, GROUPS, part_of
+from emu.coflow_metrics import BINS
 from emu.columns import numbers
 from emu.drawing import (
     COLOURS,
@@ -23,6 +23,7 @@ from emu.drawing import (
     add_legend,
     figure_style,
     line_look,
+    mark_log,
     new_figure,
     plain_label,
     share_curve,
@@ -96,6 +97,7 @@ def cdf_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
                 axes.plot(*share_curve(cct_s), label=plain_label(name), **line_look(number))
         axes.set_xscale("log")
         axes.set_xlim(left=min(np.quantile(s, LEFT_QUANTILE) for s in samples.values() if len(s)))
+        mark_log(axes.xaxis, *axes.get_xlim())
         axes.set_ylim(0.0, 1.0)
         axes.set_xlabel("coflow completion time (s)")
         axes.set_ylabel("share of coflows")
@@ -193,47 +195,6 @@ def estimates_figure(result: Result, warmup_s: float = 0.0) -> Figure | None:
         return figure
 
 
-def percentiles_figure(
-    lines: Mapping[str, Mapping[float, Mapping[str, Any]]], axis: str, log_x: bool = False
-) -> Figure | None:
-    """Return mean, p50 and p90 of completion times against an axis, one line a scheduler, for all coflows and by bin.
-
-    Parameters
-    ----------
-    lines : mapping
-        Label to {value on the axis: the ``coflows`` part of a summary}.
-    axis : str
-        What the axis is.
-    log_x : bool
-        Whether its values are spread over scales.
-    """
-    summaries = [coflows for points in lines.values() for coflows in points.values()]
-    groups = [name for name in GROUPS if any(part_of(s, name).get("count") for s in summaries)]
-    if not groups:
-        return None
-    shown = ("mean", "p50", "p90")
-    with figure_style():
-        figure, axes = new_figure(9.0, 2.7 * len(groups) + 0.4, rows=len(groups), columns=len(shown))
-        grid = np.atleast_2d(axes)
-        for row, group in zip(grid, groups, strict=True):
-            for place, statistic in zip(row, shown, strict=True):
-                for number, (label, points) in enumerate(lines.items()):
-                    at = sorted(x for x in points if statistic in part_of(points[x], group))
-                    y = [part_of(points[x], group)[statistic] for x in at]
-                    place.plot(
-                        at, y, label=plain_label(label), marker="o", markersize=3.5, **line_look(number)
-                    )
-                place.set_yscale("log")
-                place.set_title(f"{statistic}, {'all coflows' if group == 'all' else group}", fontsize=10)
-                if log_x:
-                    place.set_xscale("log")
-            row[0].set_ylabel("completion time (s)")
-        for place in grid[-1]:
-            place.set_xlabel(axis)
-        add_legend(grid[0][0])
-        return figure
-
-
 def _draw_speedups(axes: Any, samples: Mapping[str, Float64Array], names: list[str]) -> None:
     """Draw distributions of speed-ups, and a line at 1."""
     axes.axvline(1.0, color="#888888", linewidth=1.0)
@@ -241,6 +202,7 @@ def _draw_speedups(axes: Any, samples: Mapping[str, Float64Array], names: list[s
         axes.plot(*share_curve(ratio), label=plain_label(name), **line_look(names.index(name)))
     axes.set_xscale("log")
     axes.set_xlim(*SPEEDUP_LIMITS)
+    mark_log(axes.xaxis, *SPEEDUP_LIMITS)
     axes.set_ylim(0.0, 1.0)
 
 

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 
 from emu.coflow_comparison import (
     SPEEDUPS,
-    CoflowRow,
     CoordinatorRow,
     DeadlineRow,
     JobRow,
     LearningRow,
-    Runs,
     compare_coflows,
     compare_coordinators,
     compare_deadlines,
@@ -33,15 +31,18 @@ from emu.coflow_tables import (
     jobs_told,
     learning_cells,
     learning_head,
-    times,
 )
+from emu.job_comparison import shares_told
+from emu.measures import DEFAULT
 from emu.metrics import STATISTICS
-from emu.page import table, text
+from emu.page import sentence, table, text
+from emu.paired import SHARES, Row, Runs, tolerance_of
+from emu.report_sections import figure_cell, shares_of, waits_section
 from emu.results import Result
-from emu.tables import number, with_error
+from emu.tables import number, ratio
 from workloads.units import format_duration
 
-TIMELINE_CAPTION = "Share of ingress ports that send, and flows that wait and that have begun"
+TIMELINE_CAPTION = "Flows that have begun and not ended per port, and flows that wait and that have begun"
 SHUFFLE_NOTE = (
     "Each coflow is the shuffle of a job of its own. The share of the job's time that it shuffles is drawn: below 25 % "
     "for 61 % of the jobs, 25 to 50 % for 13 %, 50 to 75 % for 14 %, and more for the rest. It is of the job's time "
@@ -56,15 +57,17 @@ def group_section(results: Runs, warmup_s: float) -> list[str]:
     told = (
         f", and as speed-up of {first}: the other's over its own, in the mean and coflow by coflow" * several
     )
-    parts = [f"<p>Coflow completion time in seconds{text(told)}.</p>"]
+    shares = f" {text(sentence(shares_told(first, 'coflows', tolerance_of(results))))}." * several
+    parts = [f"<p>Coflow completion time in seconds{text(told)}.{shares}</p>"]
     rows = compare_coflows(results, warmup_s)
     for group in GROUPS:
         own = [row for row in rows if row.group == group]
         if own:
-            parts.append(f"<h3>{text(_sentence(group_title(group)))} ({text(number(own[0].count))})</h3>")
+            parts.append(f"<h3>{text(sentence(group_title(group)))} ({text(number(own[0].count))})</h3>")
             parts.append(_group_table(own, several))
     return [
         *parts,
+        *waits_section(rows, "Wait and slowdown"),
         *_deadline_section(compare_deadlines(results)),
         *_learning_section(compare_learning(results, warmup_s)),
         *_coordinator_section(compare_coordinators(results)),
@@ -89,19 +92,17 @@ def run_facts(run: Result) -> dict[str, str]:
     )
 
 
-def _group_table(rows: Sequence[CoflowRow], several: bool) -> str:
-    """Return one group of coflows; the best figure of each column stands out."""
+def _group_table(rows: Sequence[Row], several: bool) -> str:
+    """Return one group of coflows; the best figures of each column stand out."""
     cells = []
     for row in rows:
-        line = [text(row.scheduler)]
-        for s in STATISTICS:
-            best = several and row.times[s][0] == min(r.times[s][0] for r in rows)
-            shown = text(with_error(*row.times[s]))
-            line.append(f'<span class="best">{shown}</span>' if best else shown)
+        line = [text(row.scheduler), *(figure_cell(row, m, several) for m in DEFAULT)]
         if several:
-            line += [f'<span class="ratio">{text(times(row.speedup[s]))}</span>' for s in SPEEDUPS]
+            line += [f'<span class="ratio">{text(ratio(*row.speedup[s]))}</span>' for s in SPEEDUPS]
+            line += shares_of(row)
         cells.append(line)
-    return table(["scheduler", *STATISTICS, *(SPEEDUP_LABELS[s] for s in SPEEDUPS if several)], cells)
+    more = [*(SPEEDUP_LABELS[s] for s in SPEEDUPS), *SHARES] if several else []
+    return table(["scheduler", *(m.name for m in DEFAULT), *more], cells)
 
 
 def _deadline_section(rows: Sequence[DeadlineRow]) -> list[str]:
@@ -111,7 +112,7 @@ def _deadline_section(rows: Sequence[DeadlineRow]) -> list[str]:
     cells = [[text(cell) for cell in (row.scheduler, *deadline_cells(row))] for row in rows]
     return [
         "<h3>Deadlines</h3>",
-        f"<p>{text(_sentence(DEADLINES_TOLD))}.</p>",
+        f"<p>{text(sentence(DEADLINES_TOLD))}.</p>",
         table(["scheduler", *DEADLINES_HEAD], cells),
     ]
 
@@ -123,7 +124,7 @@ def _learning_section(rows: Sequence[LearningRow]) -> list[str]:
     cells = [[text(cell) for cell in (row.scheduler, *learning_cells(row, rows))] for row in rows]
     return [
         "<h3>Learning</h3>",
-        f"<p>{text(_sentence(LEARNING_TOLD))}.</p>",
+        f"<p>{text(sentence(LEARNING_TOLD))}.</p>",
         table(["scheduler", *map(text, learning_head(rows))], cells),
     ]
 
@@ -135,7 +136,7 @@ def _coordinator_section(rows: Sequence[CoordinatorRow]) -> list[str]:
     cells = [[text(cell) for cell in (row.scheduler, *coordinator_cells(row, rows))] for row in rows]
     return [
         "<h3>Coordinator</h3>",
-        f"<p>{text(_sentence(COORDINATOR_TOLD))}.</p>",
+        f"<p>{text(sentence(COORDINATOR_TOLD))}.</p>",
         table(["scheduler", *map(text, coordinator_head(rows))], cells),
     ]
 
@@ -144,13 +145,9 @@ def _jobs_section(rows: Sequence[JobRow], first: str) -> list[str]:
     """Return what jobs gain; nothing where nothing is compared."""
     if not rows:
         return []
-    cells = [[text(row.scheduler), *(text(times(pair)) for pair in row.speedup.values())] for row in rows]
+    cells = [[text(row.scheduler), *(text(ratio(*pair)) for pair in row.speedup.values())] for row in rows]
     return [
         "<h3>Jobs</h3>",
-        f"<p>{text(_sentence(jobs_told(first)))}. {SHUFFLE_NOTE}</p>",
+        f"<p>{text(sentence(jobs_told(first)))}. {SHUFFLE_NOTE}</p>",
         table(["scheduler", "P50", "P90"], cells),
     ]
-
-
-def _sentence(words: str) -> str:
-    return words[0].upper() + words[1:]

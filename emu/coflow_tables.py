@@ -6,15 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from emu.bottlenecks import BOTTLENECKS
 from emu.coflow_comparison import (
     SPEEDUPS,
-    CoflowRow,
     CoordinatorRow,
     DeadlineRow,
     JobRow,
     LearningRow,
-    Pair,
-    Runs,
     compare_coflows,
     compare_coordinators,
     compare_deadlines,
@@ -22,18 +20,20 @@ from emu.coflow_comparison import (
     compare_learning,
 )
 from emu.coflow_metrics import BINS, GROUPS, LATE_SHARE, part_of
-from emu.metrics import STATISTICS
+from emu.job_comparison import columns_told, shares_cells, shares_told
+from emu.measures import DEFAULT, Measure
+from emu.paired import SHARES, Row, Runs, Tolerance, tolerance_of
 from emu.seeds import summary_alike, summary_head
-from emu.tables import TIMES, align, number, statistics_cells, with_error
+from emu.tables import TIMES, align, counted_told, number, percent, ratio, statistics_cells, with_error
 from workloads.units import format_duration
 
 SPEEDUP_LABELS = {"average": "average", "p50": "P50", "p90": "P90"}
 
 
-def render_comparison(results: Runs, warmup_s: float, head: str) -> str:
+def render_comparison(results: Runs, warmup_s: float, head: str, columns: Sequence[Measure] = DEFAULT) -> str:
     """Return all tables of a comparison."""
     return (
-        render_rows(compare_coflows(results, warmup_s), head)
+        render_rows(compare_coflows(results, warmup_s), head, tolerance_of(results), columns)
         + render_deadlines(compare_deadlines(results))
         + render_learning(compare_learning(results, warmup_s))
         + render_coordinators(compare_coordinators(results))
@@ -41,23 +41,30 @@ def render_comparison(results: Runs, warmup_s: float, head: str) -> str:
     )
 
 
-def render_rows(rows: Sequence[CoflowRow], head: str) -> str:
+def render_rows(
+    rows: Sequence[Row], head: str, tolerance: Tolerance, columns: Sequence[Measure] = DEFAULT
+) -> str:
     """Return completion times and speed-ups as a table for each group of coflows."""
     if not rows:
         return f"{head}: no coflow finished under all schedulers\n"
     first = rows[0].scheduler
     several = any(row.scheduler != first for row in rows)
     told = f", and as speed-up of {first}: the others' over its own" if several else ""
-    lines = [f"{head}: coflow completion time in seconds{told}"]
+    lines = [f"{head}: {columns_told(columns, 'coflow')}{told}"]
     for group in GROUPS:
         own = [row for row in rows if row.group == group]
         if not own:
             continue
-        table = [["", *STATISTICS, *(SPEEDUP_LABELS[s] for s in SPEEDUPS if several)]]
+        more = [*(SPEEDUP_LABELS[s] for s in SPEEDUPS), *SHARES] if several else []
+        table = [["", *(m.name for m in columns), *more]]
         for row in own:
-            cells = [row.scheduler, *(with_error(*row.times[s]) for s in STATISTICS)]
-            table.append([*cells, *(times(row.speedup[s]) for s in SPEEDUPS if several)])
+            cells = [row.scheduler, *(with_error(*row.figures[m.name]) for m in columns)]
+            if several:
+                cells += [*(ratio(*row.speedup[s]) for s in SPEEDUPS), *shares_cells(row)]
+            table.append(cells)
         lines += ["", f"{group_title(group)} ({number(own[0].count)})", *_indented(align(table))]
+    if several:
+        lines += ["", shares_told(first, "coflows", tolerance)]
     return "\n".join(lines) + "\n"
 
 
@@ -75,7 +82,7 @@ def render_deadlines(rows: Sequence[DeadlineRow]) -> str:
 
 def deadline_cells(row: DeadlineRow) -> list[str]:
     """Return the cells of a row of that table."""
-    return [_percent(row.met), _percent(row.met_by_weight)]
+    return [percent(*row.met), percent(*row.met_by_weight)]
 
 
 def render_learning(rows: Sequence[LearningRow]) -> str:
@@ -101,12 +108,12 @@ def learning_head(rows: Sequence[LearningRow]) -> list[str]:
 
 def learning_cells(row: LearningRow, rows: Sequence[LearningRow]) -> list[str]:
     """Return the cells of a row of that table."""
-    cells = [number(row.count), *(_percent(row.cct_share[s]) for s in ("p50", "p90"))]
-    cells += [_percent(row.late), _percent(row.bytes_share["p50"])]
+    cells = [number(row.count), *(percent(*row.cct_share[s]) for s in ("p50", "p90"))]
+    cells += [percent(*row.late), percent(*row.bytes_share["p50"])]
     if len(rows) > 1:
-        cells += [times(row.latency_times), times(row.bytes_times)]
+        cells += [ratio(*row.latency_times), ratio(*row.bytes_times)]
     if any(other.error for other in rows):
-        cells += [_percent(row.error[s]) if row.error else "" for s in ("mean", "std")]
+        cells += [percent(*row.error[s]) if row.error else "" for s in ("mean", "std")]
     return cells
 
 
@@ -130,7 +137,7 @@ def coordinator_head(rows: Sequence[CoordinatorRow]) -> list[str]:
 def coordinator_cells(row: CoordinatorRow, rows: Sequence[CoordinatorRow]) -> list[str]:
     """Return the cells of a row of that table."""
     counted = ("agents_heard", "updates", "decisions", "schedules")
-    cells = [_percent(row.figures[name]) for name in ("missed", "without_rates")]
+    cells = [percent(*row.figures[name]) for name in ("missed", "without_rates")]
     cells += [with_error(*row.figures[name]) for name in counted]
     if _any_work(rows):
         mean, half = row.figures.get("work_s", (math.nan, math.nan))
@@ -146,7 +153,10 @@ def render_jobs(rows: Sequence[JobRow], first: str) -> str:
     """Return what jobs gain as a table behind a blank line; nothing of none."""
     if not rows:
         return ""
-    table = [["", "P50", "P90"], *([row.scheduler, *map(times, row.speedup.values())] for row in rows)]
+    table = [
+        ["", "P50", "P90"],
+        *([row.scheduler, *(ratio(*pair) for pair in row.speedup.values())] for row in rows),
+    ]
     return "\n".join(["", jobs_told(first), *_indented(align(table)), ""])
 
 
@@ -155,23 +165,24 @@ def jobs_told(first: str) -> str:
     return f"jobs that compute too, and shuffle for a drawn share of their time: speed-up of {first}"
 
 
-def render_summary(summary: Mapping[str, Any]) -> str:
+def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFAULT) -> str:
     """Return the summary of a run, or of the runs of several seeds, as text."""
     coflows, engine = summary["coflows"], summary["engine"]
     intervals = summary.get("confidence_95", {}).get("coflows", {})
-    rows = [["coflow completion time (s)", "coflows", *STATISTICS]]
+    rows = [[f"{columns_told(columns, 'coflow')}", "coflows", *(m.name for m in columns)]]
     for group in GROUPS:
         if part := part_of(coflows, group):
-            rows.append([f"  {group_title(group)}", *statistics_cells(part, part_of(intervals, group))])
+            cells = statistics_cells(part, part_of(intervals, group), columns)
+            rows.append([f"  {group_title(group)}", *cells])
     lines = [summary_head(summary), ""]
     lines += [*align(rows), "", ", ".join(f"{name} {value}" for name, value in facts_of(summary).items())]
     lines.append(
         f"{engine['flows']:,.0f} flows, {engine['events']:,.0f} events "
         f"in {format_duration(engine['wall_s'])} ({engine['tasks_per_s']:,.0f} flows/s)"
     )
-    counted = {k: v for k, v in summary.get("counters", {}).items() if v}
-    if counted:
-        lines.append(", ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in counted.items()))
+    lines += summary.get(BOTTLENECKS, [])
+    if told := counted_told(summary.get("counters", {})):
+        lines.append(", ".join(f"{name} {value}" for name, value in told.items()))
     return "\n".join(lines) + "\n" + summary_alike(summary)
 
 
@@ -199,17 +210,6 @@ def facts_of(summary: Mapping[str, Any]) -> dict[str, str]:
 def group_title(group: str) -> str:
     """Return what a group of coflows is called."""
     return f"{group}, {BINS[group]}" if group in BINS else "all coflows"
-
-
-def times(ratio: Pair) -> str:
-    """Return a ratio as ``1.90×`` with its interval, where there is one."""
-    mean, half = ratio
-    return with_error(mean, half, f"{mean:.2f}") + TIMES if math.isfinite(mean) else ""
-
-
-def _percent(share: Pair) -> str:
-    mean, half = share
-    return f"{mean:.1%}" if not math.isfinite(half) else f"{mean:.1%}±{half:.1%}"
 
 
 def _indented(lines: Sequence[str]) -> list[str]:

@@ -166,7 +166,12 @@ COFLOWS = (
 
 COFLOW_TIMELINE = (
     Column("time_s", pa.float64(), "s", "Virtual time of the row."),
-    Column("utilisation", pa.float64(), "", "Share of all ingress ports that send, 0..1."),
+    Column(
+        "utilisation",
+        pa.float64(),
+        "",
+        "Flows that have begun and not ended, over the number of ports; above 1 where flows share ports or pause.",
+    ),
     Column("waiting_flows", pa.int64(), "flows", "Flows that have arrived and not begun to be sent."),
     Column("running_flows", pa.int64(), "flows", "Flows that have begun and not ended."),
 )

@@ -11,12 +11,15 @@ from emu import run_directory as rd
 from emu.config import Config, Given, Layer, Place, layer_from_options, layer_from_set, read_value, resolve
 from emu.config_file import layer_from_file
 from emu.emulation import execute
-from emu.keys import BY_NAME
+from emu.keys import BY_NAME, COFLOWS, JOBS
 from emu.kinds import Key
 from emu.loading import load_cluster_of
+from emu.measures import read_measures
 from emu.memo import Memo
 from emu.plan import Plan, prepare
 from emu.progress import progress_bar
+from emu.reasons import render_reasons
+from emu.records import placed
 from emu.tables import align, render_summary
 from emu.terminal import note, put, say, warn
 from workloads.errors import InputError
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 RESUME_OPTIONS = ("address", "in_process")
 """Options that --resume takes: where to go on with a run."""
+VIEW_OPTIONS = ("json", "columns", "reasons")
+"""Options that say what is printed."""
 MAIN_JOB = {"scheduler": ("sparrow", "hawk", "eagle", "central-lwl"), "workload": "yahoo", "nodes": 15_000}
 
 
@@ -42,6 +47,7 @@ def run(options: Namespace) -> int:
     if options.resume is not None:
         return _resume(options)
     plan = _plan(options, "scheduler")
+    _columns(options, plan.family)
     if len(plan.schedulers) > 1:
         raise plan.config.error("scheduler", "emu run takes one scheduler; emu compare takes several")
     warn(plan.notes)
@@ -65,6 +71,7 @@ def compare(options: Namespace) -> int:
     if options.resume is not None:
         return _resume(options)
     plan = _plan(options, "schedulers")
+    _columns(options, plan.family)
     warn(plan.notes)
     name = f"compare-{plan.workload.name}-{plan.cluster.num_nodes}-{plan.seed}"
     return _run_together(plan, _claim_together(plan, options, name), options)
@@ -73,6 +80,7 @@ def compare(options: Namespace) -> int:
 def main_job(options: Namespace) -> int:
     """Do what Emu is for, at full size: the comparison that runs without arguments."""
     plan = _plan(options, "schedulers", MAIN_JOB)
+    _columns(options, plan.family)
     names = ", ".join(s.name for s in plan.schedulers)
     say(f"comparing {names} on the workload {plan.workload.name} over {plan.cluster.num_nodes:,} nodes")
     warn(plan.notes)
@@ -86,11 +94,12 @@ def sweep(options: Namespace) -> int:
     from emu.sweeps import prepare_sweep, run_sweep
 
     ready = prepare_sweep(options.file, options.out, options.set)
+    columns = _columns(options, ready.runs[0].plan.family)
     warn(ready.notes)
     if options.dry_run:
         put(rd.to_json(ready.described()) if options.json else ready.to_text())
         return 0
-    result = run_sweep(ready, _hosting(options, ready.grid.base), runs_bar, say)
+    result = run_sweep(ready, _hosting(options, ready.grid.base), runs_bar, say, columns, options.reasons)
     if options.json:
         put(rd.to_json(result.summary))
         warn(f"failed: {path}: {error}" for path, error in result.failures.items())
@@ -233,6 +242,22 @@ def _config(options: Namespace, schedulers: str, defaults: dict[str, Any] | None
     return resolve([*layers, layer_from_set(options.set), given], defaults)
 
 
+def _columns(options: Namespace, family: str) -> list[str] | None:
+    """Return the names of the figures that tables are asked to show; None for the usual ones."""
+    if options.columns is None:
+        return None
+    names = [name.strip() for name in options.columns.split(",")]
+    read_measures(names, family, "--columns")
+    return names
+
+
+def _told(summary: dict[str, Any], options: Namespace) -> str:
+    """Return a summary as text, as the options ask for it."""
+    family = COFLOWS if COFLOWS in summary else JOBS
+    shown = read_measures(_columns(options, family), family)
+    return render_summary(summary, shown) + (render_reasons([summary]) if options.reasons else "")
+
+
 def _run_one(plan: Plan, out: Path, options: Namespace) -> int:
     """Run the only scheduler and seed of a plan in its directory, and print what it comes to."""
     _say_how(plan)
@@ -240,7 +265,10 @@ def _run_one(plan: Plan, out: Path, options: Namespace) -> int:
     with rd.running(out), progress_bar(plan.schedulers[0].name, total, unit=unit) as progress:
         result = execute(plan, 0, progress, say, out)
         result.write(out)
-    put(rd.to_json(result.summary) if options.json else f"{render_summary(result.summary)}results in {out}")
+    if options.json:
+        put(rd.to_json(placed(result.summary, out)))
+    else:
+        put(f"{_told(result.summary, options)}results in {out}")
     return 0
 
 
@@ -266,9 +294,10 @@ def _run_together(plan: Plan, out: Path, options: Namespace) -> int:
     if options.json:
         put(rd.to_json(summaries if len(summaries) > 1 else summaries[0]))
     elif len(summaries) > 1:
-        put(f"{comparison.to_text()}\nresults in {out}, report in {out / 'report.html'}")
+        text = comparison.to_text(_columns(options, plan.family), options.reasons)
+        put(f"{text}\nresults in {out}, report in {out / 'report.html'}")
     else:
-        put(f"{render_summary(summaries[0])}results in {out}")
+        put(f"{_told(summaries[0], options)}results in {out}")
     return 0
 
 
@@ -285,16 +314,25 @@ def _resume(options: Namespace) -> int:
         return (_run_together if holds_several(out) else _run_one)(plan, out, options)
     summary: Any = rd.read_json(out / rd.SUMMARY, "has no summary.json")
     if options.json:
-        put(rd.to_json(summary))
+        put(
+            rd.to_json(
+                [placed(s, out) for s in summary] if isinstance(summary, list) else placed(summary, out)
+            )
+        )
+    elif isinstance(summary, list):
+        from emu.comparison import read_comparison
+
+        comparison = read_comparison(out)
+        put(comparison.to_text(_columns(options, comparison.family), options.reasons))
     else:
-        put("\n".join(render_summary(s) for s in (summary if isinstance(summary, list) else [summary])))
+        put(_told(summary, options))
     return 0
 
 
 def _only_with_resume(options: Namespace) -> None:
     """Refuse options that a run which has begun cannot take."""
     for name, value in vars(options).items():
-        if name in ("command", "resume", "json", "debug", "version", *RESUME_OPTIONS) or not value:
+        if name in ("command", "resume", "debug", "version", *VIEW_OPTIONS, *RESUME_OPTIONS) or not value:
             continue
         option = "--" + name.replace("_", "-")
         raise InputError(

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from emu import run_directory as rd
-from emu.coflow_comparison import CoflowRow, as_record, compare_coflows
+from emu.coflow_comparison import compare_coflows
 from emu.coflow_tables import render_comparison
 from emu.emulation import execute, keep_workload
 from emu.families import OwnWorkload
-from emu.job_comparison import Row, compare_jobs, render_constraints, render_rows
+from emu.job_comparison import compare_jobs, render_constraints, render_rows
 from emu.keys import COFLOWS
-from emu.metrics import STATISTICS, summarise_seeds
+from emu.measures import read_measures
+from emu.metrics import summarise_seeds
+from emu.paired import Row, tolerance_of
 from emu.plan import Plan, configure, prepare
+from emu.reasons import render_bottlenecks, render_reasons
+from emu.records import COMPARISON, compared, tidy, wide, write_csv
 from emu.results import Result, read_result
 from emu.seeds import alike_note, head_of
+from workloads.units import parse_duration
 
 REPORT = "report.html"
 Watch = Callable[[str, int], AbstractContextManager[Any]]
@@ -51,11 +57,19 @@ class Comparison:
 
     @property
     def summaries(self) -> list[dict[str, Any]]:
-        """One summary per scheduler: the run's own, or that of its seeds."""
-        return [
-            runs[0].summary if len(runs) == 1 else summarise_seeds([r.summary for r in runs])
-            for runs in self.runs
-        ]
+        """One summary per scheduler: of the run, or of its seeds, and what it is against the first scheduler."""
+        first = next(iter(self.results))
+        told = []
+        for name, runs in self.results.items():
+            summary = runs[0].summary if len(runs) == 1 else summarise_seeds([r.summary for r in runs])
+            against = compared([row for row in self._rows if row.scheduler == name], first)
+            told.append({**summary, **(against if len(self.results) > 1 else {}), **paths_of(runs)})
+        return told
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        compare = compare_coflows if self.family == COFLOWS else compare_jobs
+        return compare(self.results, self.warmup_s)
 
     @property
     def runs(self) -> list[list[Result]]:
@@ -67,35 +81,66 @@ class Comparison:
         """``jobs`` or ``coflows``."""
         return self.runs[0][0].family
 
-    def rows(self) -> list[Row] | list[CoflowRow]:
+    def rows(self) -> list[Row]:
         """Return the comparison as numbers, short jobs first; of coflows, all of them first."""
-        if self.family == COFLOWS:
-            return compare_coflows(self.results, self.warmup_s)
-        return compare_jobs(self.results, self.warmup_s)
+        return list(self._rows)
 
-    def to_text(self) -> str:
-        """Return the comparison as a table."""
-        head = head_of([r.summary for r in self.runs[0]])
+    def to_text(self, columns: Sequence[str] | None = None, reasons: bool = False) -> str:
+        """Return the comparison as a table.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Figures to show, such as ``mean``, ``p99.9``, ``wait.p99``; by default mean, p50, p90 and p99.
+        reasons : bool
+            Whether to show also what jobs and messages waited for, and how busy schedulers and nodes were.
+        """
+        shown = read_measures(columns, self.family)
+        of_runs = {name: [r.summary for r in runs] for name, runs in self.results.items()}
+        head = head_of(next(iter(of_runs.values())))
         if self.family == COFLOWS:
-            text = render_comparison(self.results, self.warmup_s, head)
+            tables = render_comparison(self.results, self.warmup_s, head, shown)
         else:
-            text = render_rows(compare_jobs(self.results, self.warmup_s), head)
-            text += render_constraints(self.results)
-        return text + alike_note({name: [r.summary for r in runs] for name, runs in self.results.items()})
+            tables = render_rows(self._rows, head, tolerance_of(self.results), shown)
+            tables += render_constraints(self.results)
+        summaries = self.summaries
+        told = render_reasons(summaries) if reasons else ""
+        return tables + told + render_bottlenecks(summaries) + alike_note(of_runs)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return all figures, a record each, as ``comparison.csv`` has them."""
+        first = next(iter(self.results))
+        return [
+            record
+            for summary in self.summaries
+            for record in tidy(summary, [r for r in self._rows if r.scheduler == summary["scheduler"]], first)
+        ]
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Return `records` as CSV text, and write it to a file if one is given."""
+        return write_csv(self.records(), path)
 
     def to_pandas(self) -> Any:
-        """Return one frame row per scheduler and group: count, times in seconds, ratios, share improved."""
+        """Return one frame row per scheduler and group: count, figures, ratios, shares; means over the seeds.
+
+        `records` has the intervals too, and all else that is in the summaries.
+        """
         import pandas as pd
 
-        if self.family == COFLOWS:
-            return pd.DataFrame(map(as_record, compare_coflows(self.results, self.warmup_s)))
-        return pd.DataFrame(
-            {"scheduler": r.scheduler, "job_class": r.job_class, "count": r.count}
-            | {f"{s}_s": r.times[s][0] for s in STATISTICS}
-            | {f"{s}_ratio": r.ratios[s][0] for s in STATISTICS}
-            | {"improved": r.improved}
-            for r in compare_jobs(self.results, self.warmup_s)
-        )
+        return pd.DataFrame(wide(self._rows))
+
+
+def read_comparison(folder: str | Path) -> Comparison:
+    """Return the comparison that a finished directory holds."""
+    folder = Path(folder)
+    manifest = rd.read_manifest(folder)
+    results: dict[str, list[Result]] = {}
+    for run in manifest["runs"]:
+        result = read_result(folder / run)
+        results.setdefault(result.summary["scheduler"], []).append(result)
+    warmup_s = parse_duration(manifest["config"].get("warmup", 0.0), "warmup")
+    notes = tuple(manifest.get("notes", ()))
+    return Comparison(results, (folder / rd.CONFIG).read_text("utf-8"), manifest, warmup_s, notes, folder)
 
 
 def compare(
@@ -214,12 +259,33 @@ def run_folder(plan: Plan, scheduler: str, seed: int) -> Path:
     return inner if len(plan.schedulers) == 1 else Path(f"scheduler={rd.safe_name(scheduler)}") / inner
 
 
+def paths_of(runs: Sequence[Result]) -> dict[str, Any]:
+    """Return where runs of a scheduler lie: ``path`` of the one, or the folder of all, and ``paths`` by seed."""
+    found = [r.path for r in runs if r.path is not None]
+    if len(found) < len(runs):
+        return {}
+    paths = [path.as_posix() for path in found]
+    return {"path": paths[0]} if len(paths) == 1 else {"path": found[0].parent.as_posix(), "paths": paths}
+
+
+def _within(summary: dict[str, Any], out: Path) -> dict[str, Any]:
+    """Return a summary whose paths are below the directory that it is written to."""
+    told = dict(summary)
+    if "path" in told:
+        told["path"] = Path(told["path"]).relative_to(out).as_posix()
+    if "paths" in told:
+        told["paths"] = [Path(path).relative_to(out).as_posix() for path in told["paths"]]
+    return told
+
+
 def save_comparison(comparison: Comparison, out: Path) -> None:
     """Write what the runs of a claimed directory come to together; the manifest comes last."""
     summaries = comparison.summaries
     many = len(summaries) > 1
-    rd.write_json(out / rd.SUMMARY, summaries if many else summaries[0])
-    written = [rd.CONFIG, rd.SUMMARY]
+    told = [_within(summary, out) for summary in summaries]
+    rd.write_json(out / rd.SUMMARY, told if many else told[0])
+    comparison.to_csv(out / COMPARISON)
+    written = [rd.CONFIG, rd.SUMMARY, COMPARISON]
     if many:
         from emu.drawing import save_figure
         from emu.plots import group_figures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from emu.tables import number
 from workloads.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 STYLES = ("-", "--", "-.", ":")
 _CDF_POINTS = 512
+LEAST_SPAN = 0.1
+"""Of a linear axis, as a share of the times on it."""
+LEAST_GAP = 0.12
+"""Between two ticks with a text each, as a share of the axis."""
 LEFT_QUANTILE = 0.002  # a job of a millisecond must not take half of a logarithmic axis
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "emu",
@@ -60,11 +66,11 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1) -> 
     return figure, figure.subplots(rows, columns, sharex=rows > 1)
 
 
-def line_look(number: int) -> dict[str, Any]:
+def line_look(index: int) -> dict[str, Any]:
     """Return colour and style of the n-th line."""
     return {
-        "color": COLOURS[number % len(COLOURS)],
-        "linestyle": STYLES[number % len(STYLES)],
+        "color": COLOURS[index % len(COLOURS)],
+        "linestyle": STYLES[index % len(STYLES)],
         "linewidth": 1.6,
     }
 
@@ -74,6 +80,87 @@ def add_legend(axes: Any) -> None:
     legend = axes.legend(loc="best", handlelength=3.0)
     for text in legend.get_texts():
         text.set_parse_math(False)  # a name is a name, whatever signs are in it
+
+
+def add_legend_above(figure: Figure, axes: Any) -> None:
+    """Put the legend of one of a figure's axes above all of them, where it hides no line."""
+    handles, labels = axes.get_legend_handles_labels()
+    if not handles:
+        return
+    columns = max(1, min(len(labels), int(100 / (8 + max(map(len, labels))))))
+    legend = figure.legend(handles, labels, loc="outside upper center", ncols=columns, handlelength=3.0)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def fit_times(axes: Any, low: float, high: float) -> None:
+    """Fit the y axis of an axes to times from `low` to `high`.
+
+    It is logarithmic from a decade on. Below that it is linear, and not so narrow that rounding looks like a
+    difference: at the least `LEAST_SPAN` of the times themselves. Ticks are plain numbers.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    if low > 0 and high >= 10 * low:
+        pad = (high / low) ** 0.06
+        axes.set_yscale("log")
+        axes.set_ylim(low / pad, high * pad)
+        mark_log(axes.yaxis, low, high)
+    else:
+        middle = (low + high) / 2
+        half = max(0.55 * (high - low), LEAST_SPAN / 2 * abs(middle), 1e-9)
+        axes.set_ylim(middle - half, middle + half)
+        axes.yaxis.set_major_locator(MaxNLocator(5))
+        axes.yaxis.set_major_formatter(_plain_ticks())
+
+
+def mark_log(axis: Any, low: float, high: float) -> None:
+    """Give a logarithmic axis that shows `low` to `high` ticks that are plain numbers, and enough of them."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,)))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(_plain_ticks())
+
+
+def _plain_ticks() -> Any:
+    from matplotlib.ticker import FuncFormatter
+
+    return FuncFormatter(lambda value, _: number(value))
+
+
+def fit_places(axes: Any, values: Sequence[Any], numeric: bool) -> Callable[[Any], float]:
+    """Fit the x axis of an axes to the values of what figures are drawn against; returns where each of them stands.
+
+    Numbers stand on a scale, logarithmic where they are spread over it, with a tick each where there is room; all
+    else side by side.
+    """
+    from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
+
+    if not numeric:
+        places = {value: float(i) for i, value in enumerate(values)}
+        axes.set_xticks(list(places.values()), [str(v) for v in values])
+        axes.set_xlim(-0.5, len(values) - 0.5)
+        return lambda value: places[value]
+    low, high = float(min(values)), float(max(values))
+    if 0 < 8 * low <= high:
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        on_scale = np.log([float(v) for v in values])
+    else:
+        on_scale = np.array(values, float)
+    gaps = np.diff(np.sort(on_scale))
+    if len(values) == 1 or gaps.min() >= LEAST_GAP * (on_scale.max() - on_scale.min()):
+        axes.xaxis.set_major_locator(FixedLocator([float(v) for v in values]))
+        axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(_plain_ticks())
+    if low == high:  # one place stands in the middle
+        axes.set_xlim(low - max(abs(low), 1.0) / 2, high + max(abs(high), 1.0) / 2)
+    elif axes.get_xscale() == "log":
+        axes.set_xlim(low / (high / low) ** 0.06, high * (high / low) ** 0.06)
+    else:
+        axes.set_xlim(low - 0.06 * (high - low), high + 0.06 * (high - low))
+    return float
 
 
 def share_curve(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -116,8 +203,10 @@ def figure_paths(path: Path) -> list[Path]:
     Raises
     ------
     InputError
-        The path ends in something else.
+        The path ends in something else, or its folder is not there.
     """
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is no folder")
     if not path.suffix:
         return [path.with_name(path.name + form) for form in FORMS[:2]]
     if path.suffix.lower() not in FORMS:

@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from emu import run_directory as rd
+from emu.bottlenecks import bottlenecks_of
 from emu.clocks import costs_table, describe_clock, emulate_setting
 from emu.keys import COFLOWS, JOBS
-from emu.metrics import describe_jobs
+from emu.metrics import describe_jobs, describe_utilisation
 from emu.plan import KEPT_WORKLOAD, Plan, configure, prepare
 from emu.results import Result, crv_table, jobs_table, tasks_table, timeline_table
 from emu.terminal import note
@@ -212,22 +213,24 @@ def result_of(plan: Plan, index: int, outcome: Outcome) -> Result:
     describe = _coflow_result if isinstance(plan.workload, CoflowWorkload) else _job_result
     tables, figures = describe(plan, outcome)
     block_s = plan.config["resample.block"]
+    summary = {
+        "scheduler": plan.schedulers[index].name,
+        "policy": plan.schedulers[index].policy,
+        "workload": plan.workload.name,
+        "nodes": plan.cluster.num_nodes,
+        "seed": plan.seed,
+        "drawn": plan.drawn,
+        **({} if block_s is None else {"resample_block_s": block_s}),
+        "clock": plan.config["clock"],
+        **({} if plan.load is None else {"offered_load": plan.load}),
+        **figures,
+        "engine": _engine(plan, outcome),
+        "counters": dict(outcome.counters),
+    }
     return Result(
         **tables,
         costs=costs_table(outcome.costs) if outcome.costs.size else None,
-        summary={
-            "scheduler": plan.schedulers[index].name,
-            "policy": plan.schedulers[index].policy,
-            "workload": plan.workload.name,
-            "nodes": plan.cluster.num_nodes,
-            "seed": plan.seed,
-            "drawn": plan.drawn,
-            **({} if block_s is None else {"resample_block_s": block_s}),
-            "clock": plan.config["clock"],
-            **figures,
-            "engine": _engine(plan, outcome),
-            "counters": dict(outcome.counters),
-        },
+        summary=summary | bottlenecks_of(summary),
         counters=dict(outcome.counters),
         config=plan.config_toml(index),
         manifest=plan.manifest(index),
@@ -249,9 +252,10 @@ def _job_result(plan: Plan, outcome: Outcome) -> tuple[dict[str, Any], dict[str,
         "crv": crv_table(outcome.series),
     }
     figures = {
-        "jobs": describe_jobs(jobs, config["warmup"]),
+        "jobs": describe_jobs(jobs, config["warmup"], config["slowdown_threshold"]),
         **_latency(plan, workload, outcome, jobs),
-        **describe_clock(outcome, config["quantum"], int(workload.arrays().submit_ns[0])),
+        **_utilisation(outcome, float(column(workload.jobs, "submit_s")[-1])),
+        **describe_clock(outcome, config["quantum"], workload.arrays().submit_ns),
     }
     return tables, figures
 
@@ -268,9 +272,16 @@ def _coflow_result(plan: Plan, outcome: Outcome) -> tuple[dict[str, Any], dict[s
     figures = {
         "coflows": describe_coflows(tables["coflows"], config["warmup"]),
         **coordinator_figures(outcome.counters, busy_ns),
-        **describe_clock(outcome, config["quantum"], int(workload.arrays().arrival_ns[0])),
+        **describe_clock(outcome, config["quantum"], workload.arrays().arrival_ns),
     }
     return tables, figures
+
+
+def _utilisation(outcome: Outcome, last_arrival_s: float) -> dict[str, Any]:
+    """Return the ``utilisation`` of a run that has a timeline."""
+    timeline = outcome.timeline
+    described = describe_utilisation(timeline["time_s"], timeline["utilisation"], last_arrival_s)
+    return {"utilisation": described} if described else {}
 
 
 def _latency(plan: Plan, workload: JobWorkload, outcome: Outcome, jobs: pa.Table) -> dict[str, Any]:

@@ -31,6 +31,7 @@ _WHY = {
     "constraints": _OUR_PORTS,
     "network.spread": _SAME_TIME,
     "network.cross_rack_delay": _SAME_TIME,
+    "slowdown_threshold": "coflows are compared with what they would take alone, however short that is",
     "short_cutoff": "coflows are neither short nor long",
     "long_partition": "coflows are neither short nor long",
     "estimates": "coflows have no tasks whose durations could be estimated",

@@ -74,7 +74,7 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> 
         *dict.fromkeys(workload.notes + cluster.notes),
         *_load_notes(config, cluster, load),
         *_constraint_notes(workload, schedulers),
-        *_cutoff_notes(config, cutoff_s),
+        *_cutoff_notes(config, workload, cutoff_s),
     )
     endless = endless_task_note(dynamics, workload)
     return Loaded(
@@ -144,12 +144,20 @@ def _cutoff_of_share(workload: JobWorkload, share: float) -> float:
     return cutoff_s if cutoff_s * 1e9 >= cutoff_ns else math.nextafter(cutoff_s, math.inf)
 
 
-def _cutoff_notes(config: Config, cutoff_s: float) -> tuple[str, ...]:
-    """Return what must be told of a cut-off that was found from the jobs."""
-    share = config["short_cutoff"]
-    if not isinstance(share, str):
+def _cutoff_notes(config: Config, workload: JobWorkload, cutoff_s: float) -> tuple[str, ...]:
+    """Return what must be told of a cut-off found from the jobs; also the share that is short, if it differs."""
+    given = config["short_cutoff"]
+    if not isinstance(given, str):
         return ()
-    return (f"jobs are short up to a mean task duration of {format_duration(cutoff_s)}: {share} of the jobs",)
+    share = parse_share(given, "short_cutoff")
+    short = float(np.mean(workload.arrays().mean_ns <= cutoff_s * 1e9))
+    more = f", and all others of that duration: {short:.1%} are short" if short >= share + _TIES else ""
+    return (
+        f"jobs are short up to a mean task duration of {format_duration(cutoff_s)}: {given} of the jobs{more}",
+    )
+
+
+_TIES = 0.005  # a share of jobs that is worth a word
 
 
 def _check(config: Config, workload: JobWorkload) -> None:

@@ -221,6 +221,26 @@ KEYS = (
         option="--warmup",
     ),
     Key(
+        "slowdown_threshold",
+        "duration",
+        10.0,
+        "Of bounded slowdown, max(1, jct / max(ideal, threshold)): shorter jobs count as this long.",
+        family=JOBS,
+    ),
+    Key(
+        "tolerance.absolute",
+        "duration",
+        "auto",
+        "Difference of completion times up to which a comparison calls them equal; `auto` is 20 network delays.",
+        words=("auto",),
+    ),
+    Key(
+        "tolerance.relative",
+        "share",
+        0.001,
+        "The same as a share of the longer time; what is within either is equal.",
+    ),
+    Key(
         "clock",
         "choice",
         "virtual",

@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from emu.columns import numbers
-from emu.metrics import after_warmup, class_is_long
+from emu.metrics import after_warmup, class_is_long, describe_values
 from workloads.jobs import JobWorkload
 
 Int64Array = npt.NDArray[np.int64]
-QUANTILES = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
 
 
 def decision_latency_ns(
@@ -87,7 +86,7 @@ def describe_latency(
     jobs: Any,
     warmup_s: float = 0.0,
 ) -> dict[str, dict[str, float]]:
-    """Return the ``decision_latency`` part of a summary: mean and quantiles in seconds, by class.
+    """Return the ``decision_latency`` part of a summary: count of tasks, mean and quantiles in seconds, by class.
 
     Parameters
     ----------
@@ -106,9 +105,4 @@ def describe_latency(
     counts = np.repeat(after_warmup(numbers(jobs, "submit_s"), warmup_s), count) & (latency >= 0)
     is_long = np.repeat(class_is_long(jobs), count)
     classes = {"all": counts, "short": counts & ~is_long, "long": counts & is_long}
-    return {name: _describe(latency[mask] / 1e9) for name, mask in classes.items() if mask.any()}
-
-
-def _describe(latency_s: npt.NDArray[np.float64]) -> dict[str, float]:
-    found = np.percentile(latency_s, list(QUANTILES.values())).tolist()
-    return {"mean": float(latency_s.mean()), **dict(zip(QUANTILES, found, strict=True))}
+    return {name: describe_values(latency[mask] / 1e9) for name, mask in classes.items() if mask.any()}

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from emu.bottlenecks import BOTTLENECKS, bottlenecks_of
 from emu.columns import equals_text, numbers, text_codes
 from emu.keys import COFLOWS, JOBS
 
@@ -21,6 +22,12 @@ MOST_KINDS = 24
 OTHER_KINDS = "other kinds"
 """What jobs of the kinds beyond `MOST_KINDS` are told as; a kind made by `workloads.constraints` has no space."""
 STATISTICS = ("mean", "p50", "p90", "p99")
+"""Of completion times, in tables that are not asked for others."""
+QUANTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
+EVERY_STATISTIC = ("mean", *QUANTILES)
+"""Of everything that is described, in summaries."""
+THRESHOLD_S = 10.0
+"""Of bounded slowdown, by default: as in its definition, and in most papers since."""
 
 # Two-sided 95 % quantiles of Student's t by degrees of freedom; between two rows the wider one holds, and
 # above the last the normal distribution's.
@@ -37,12 +44,30 @@ Float64Array = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 
-def describe_times(jct_s: Float64Array) -> dict[str, Any]:
-    """Return count, mean and linear percentiles of completion times; of none, only the count."""
-    if len(jct_s) == 0:
+def describe_values(values: Float64Array) -> dict[str, Any]:
+    """Return count, mean, linear percentiles and the largest of values; of none, only the count."""
+    if len(values) == 0:
         return {"count": 0}
-    p50, p90, p99 = np.percentile(jct_s, (50, 90, 99)).tolist()
-    return {"count": len(jct_s), "mean": float(jct_s.mean()), "p50": p50, "p90": p90, "p99": p99}
+    found = np.percentile(values, list(QUANTILES.values())).tolist()
+    return {"count": len(values), "mean": float(values.mean()), **dict(zip(QUANTILES, found, strict=True))}
+
+
+def bounded_slowdown(
+    jct_s: Float64Array, ideal_s: Float64Array, threshold_s: float = THRESHOLD_S
+) -> Float64Array:
+    """Return max(1, jct_s / max(ideal_s, threshold_s)); NaN where a job did not finish.
+
+    A job of 5 ms that takes 5 s is slowed down a thousand times, and nobody minds. The threshold keeps such jobs from
+    deciding means and fairness indices.
+
+    References
+    ----------
+    Feitelson, Rudolph, Schwiegelshohn, Sevcik and Wong, Theory and Practice in Parallel Job Scheduling, JSSPP 1997,
+    whose runtime is here the ideal time.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        bounded: Float64Array = np.maximum(jct_s / np.maximum(ideal_s, threshold_s), 1.0)
+    return bounded
 
 
 def jain_index(slowdown: Float64Array) -> float | None:
@@ -56,71 +81,97 @@ def after_warmup(submit_s: Float64Array, warmup_s: float) -> BoolArray:
     return submit_s >= submit_s[0] + warmup_s
 
 
-def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0) -> dict[str, Any]:
+def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0, threshold_s: float = THRESHOLD_S) -> dict[str, Any]:
     """Return the ``jobs`` part of a summary.
 
     Parameters
     ----------
     jobs : pyarrow.Table
-        With the columns submit_s, finish_s, jct_s, slowdown, job_class and constraint of ``jobs.parquet``; where
-        jobs have constraints, also wait_s and ideal_s.
+        With the columns submit_s, finish_s, jct_s, wait_s, ideal_s, slowdown, job_class and constraint of
+        ``jobs.parquet``.
     warmup_s : float
         Jobs that arrive earlier than this after the first are left out of everything but the makespan.
+    threshold_s : float
+        Of `bounded_slowdown`.
 
     Returns
     -------
     dict
-        ``all``, and of ``short`` and ``long`` those that have jobs, as `describe_times` of the finished jobs;
-        ``makespan_s`` from first arrival to last completion; ``jain_index`` of the slowdowns; ``unfinished``,
-        the number of jobs that did not finish, where there are any. Where jobs have constraints, also what
-        `describe_constraints` returns.
+        ``all``, and of ``short`` and ``long`` those that have jobs: `describe_values` of completion times of the
+        finished jobs, and in ``wait``, ``slowdown`` and ``bounded_slowdown`` of those; ``makespan_s`` from first
+        arrival to last completion; ``jain_index`` of the slowdowns, and ``bounded_jain_index`` of the bounded
+        ones, with their ``slowdown_threshold_s``; ``unfinished``, the number of jobs that did not finish, where
+        there are any. Where jobs have constraints, also what `describe_constraints` returns.
     """
-    submit_s, jct_s, finish_s = (numbers(jobs, name) for name in ("submit_s", "jct_s", "finish_s"))
-    slowdown = numbers(jobs, "slowdown")
+    submit_s, finish_s = numbers(jobs, "submit_s"), numbers(jobs, "finish_s")
+    values = _values_of(jobs, threshold_s)
     counts = after_warmup(submit_s, warmup_s)
-    finished = np.isfinite(jct_s)
     is_long = class_is_long(jobs)
-    summary: dict[str, Any] = {}
-    for name, mask in (("all", counts), ("short", counts & ~is_long), ("long", counts & is_long)):
-        if name == "all" or mask.any():
-            summary[name] = describe_times(jct_s[mask & finished])
+    masks = {"all": counts, "short": counts & ~is_long, "long": counts & is_long}
+    summary = _describe_groups(values, masks)
+    finished = np.isfinite(values[""])
     if finished.any():
         summary["makespan_s"] = float(np.nanmax(finish_s) - submit_s[0])
-    index = jain_index(slowdown[counts & np.isfinite(slowdown)])
-    if index is not None:
-        summary["jain_index"] = index
+    for name, metric in (("jain_index", "slowdown"), ("bounded_jain_index", "bounded_slowdown")):
+        index = jain_index(_finite(values[metric][counts]))
+        if index is not None:
+            summary[name] = index
+    summary["slowdown_threshold_s"] = threshold_s
     if not finished.all():
         summary["unfinished"] = int(np.count_nonzero(~finished))
-    return summary | describe_constraints(jobs, counts)
+    return summary | describe_constraints(jobs, counts, threshold_s)
 
 
-def describe_constraints(jobs: pa.Table, counts: BoolArray) -> dict[str, Any]:
+def _values_of(jobs: pa.Table, threshold_s: float) -> dict[str, Float64Array]:
+    """Return what is described of each job, by its name in a summary: of completion times that is empty."""
+    jct_s = numbers(jobs, "jct_s")
+    return {
+        "": jct_s,
+        "wait": numbers(jobs, "wait_s"),
+        "slowdown": numbers(jobs, "slowdown"),
+        "bounded_slowdown": bounded_slowdown(jct_s, numbers(jobs, "ideal_s"), threshold_s),
+    }
+
+
+def _describe_groups(values: Mapping[str, Float64Array], masks: Mapping[str, BoolArray]) -> dict[str, Any]:
+    """Return the figures of groups of jobs; of those but ``all`` that have any."""
+    return {
+        name: describe_metrics({metric: of_all[mask] for metric, of_all in values.items()})
+        for name, mask in masks.items()
+        if name == "all" or mask.any()
+    }
+
+
+def describe_metrics(values: Mapping[str, Float64Array]) -> dict[str, Any]:
+    """Return `describe_values` of completion times, whose name is empty, with that of the others in it by name."""
+    described = {metric: describe_values(_finite(own)) for metric, own in values.items()}
+    return described.pop("") | described
+
+
+def describe_constraints(
+    jobs: pa.Table, counts: BoolArray, threshold_s: float = THRESHOLD_S
+) -> dict[str, Any]:
     """Return what the ``jobs`` part of a summary has where jobs have constraints; nothing where none has.
 
     Returns
     -------
     dict
-        ``constrained`` and ``unconstrained``, each as ``all``, ``short`` and ``long`` of the whole, with the
-        queueing delay (wait_s) as ``wait`` beside the completion times. ``by_constraint``: by kind of constraint,
-        that with most jobs first, the same for all and for short jobs, and ``slowdown_vs_unconstrained``: total
-        completion time over total ideal_s of the kind's short jobs, over the same of the unconstrained short jobs.
-        (Means of slowdowns hang on the shortest jobs.) Those are other jobs of the same run; what the same jobs
-        take without constraints, only a second run can tell.
+        ``constrained`` and ``unconstrained``, each as ``all``, ``short`` and ``long`` of the whole.
+        ``by_constraint``: by kind of constraint, that with most jobs first, the same for all and for short jobs,
+        and ``slowdown_vs_unconstrained``: total completion time over total ideal_s of the kind's short jobs, over
+        the same of the unconstrained short jobs. (Means of slowdowns hang on the shortest jobs.) Those are other
+        jobs of the same run; what the same jobs take without constraints, only a second run can tell.
     """
     kind_of_job, kinds = text_codes(jobs, "constraint")
     if not kinds:
         return {}
-    jct_s, wait_s, ideal_s = (numbers(jobs, name) for name in ("jct_s", "wait_s", "ideal_s"))
+    values = _values_of(jobs, threshold_s)
+    jct_s, ideal_s = values[""], numbers(jobs, "ideal_s")
     is_short = ~class_is_long(jobs)
     classes = {"all": counts, "short": counts & is_short, "long": counts & ~is_short}
 
     def describe(group: BoolArray, names: Sequence[str]) -> dict[str, Any]:
-        masks = {name: group & classes[name] for name in names}
-        return {
-            name: describe_times(_finite(jct_s[mask])) | {"wait": describe_times(_finite(wait_s[mask]))}
-            for name, mask in masks.items()
-            if name == "all" or mask.any()
-        }
+        return _describe_groups(values, {name: group & classes[name] for name in names})
 
     def stretch(group: BoolArray) -> float:
         done = group & classes["short"] & np.isfinite(jct_s)
@@ -188,6 +239,27 @@ def part_of(summary: Mapping[str, Any], group: str) -> Mapping[str, Any]:
     return halves[side] if len(halves) == len(SIDES) else {}
 
 
+def describe_utilisation(
+    time_s: Float64Array, utilisation: Float64Array, last_arrival_s: float
+) -> dict[str, float]:
+    """Return the ``utilisation`` part of a summary, of the rows of a timeline; of none, nothing.
+
+    Returns
+    -------
+    dict
+        ``mean`` of all rows; ``while_arriving``, that of the rows up to the last arrival, if there are any: long jobs
+        that run on alone after it make the first one small; ``max``.
+    """
+    if len(time_s) == 0:
+        return {}
+    arriving = utilisation[time_s <= last_arrival_s]
+    return {
+        "mean": float(utilisation.mean()),
+        **({"while_arriving": float(arriving.mean())} if len(arriving) else {}),
+        "max": float(utilisation.max()),
+    }
+
+
 def offered_load(task_seconds: float, span_s: float, slots: int) -> float | None:
     """Return work over capacity while jobs arrive; None when all arrive at once."""
     return task_seconds / (span_s * slots) if span_s > 0 else None
@@ -213,12 +285,18 @@ def confidence_95(values: Sequence[float]) -> tuple[float, float]:
     return float(data.mean()), half
 
 
+_BY_SEED = ("offered_load", "engine", "counters", "decision_latency", "sustained_tasks_per_s", "schedulers",
+            "utilisation", "coordinator", "windows", "live")  # fmt: skip
+"""Parts of a summary that differ from seed to seed, beside those of jobs or coflows."""
+
+
 def summarise_seeds(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return one summary of the runs of several seeds.
 
-    It has the keys of a run's summary. Figures of jobs, or coflows, and of the engine are means over the seeds,
-    ``seed`` is the first, ``seeds`` holds all and ``varied`` what they vary; ``confidence_95`` has ``[low, high]`` for
-    each mean of ``jobs``, or ``coflows``. Where all runs gave the same, ``alike`` is true and there are no intervals.
+    It has the keys of a run's summary. Figures are means over the seeds, ``seed`` is the first, ``seeds`` holds all
+    and ``varied`` what they vary; ``confidence_95`` has ``[low, high]`` for each mean of ``jobs``, or ``coflows``.
+    Where all runs gave the same, ``alike`` is true and there are no intervals. A part that not all runs have is left
+    out; what any seed of ``live`` was, such as overloaded, all are.
     """
     from emu.seeds import are_alike, varied
 
@@ -227,50 +305,35 @@ def summarise_seeds(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     means, intervals = _means([s[family] for s in summaries])
     alike = are_alike(summaries)
     sizes = [s.get("nodes") for s in summaries]
-    engine, _ = _means([s["engine"] for s in summaries])
-    return {
-        **{
-            k: v
-            for k, v in first.items()
-            if k not in (family, "drawn", "engine", "counters", "decision_latency", "live", "coordinator")
-        },
+    told = {
+        **{k: v for k, v in first.items() if k not in (family, BOTTLENECKS, "drawn", *_BY_SEED)},
         "seeds": [s["seed"] for s in summaries],
         "varied": varied(summaries),
         **({"alike": True} if alike else {}),
         **({"nodes_by_seed": sizes} if len(set(sizes)) > 1 else {}),
         family: means,
         "confidence_95": {family: {} if alike else intervals},
-        **_live_means(summaries),
-        "engine": engine,
-        "counters": _means([s["counters"] for s in summaries])[0],
     }
+    told |= _means([_numbers({name: s[name] for name in _BY_SEED if name in s}) for s in summaries])[0]
+    if "live" in told:
+        flags = ("overloaded", "saturated")
+        told["live"] |= {name: any(s["live"][name] for s in summaries) for name in flags}
+    return told | bottlenecks_of(told)
 
 
-def _live_means(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return means of what not all runs have, where all seeds have it; what any seed of ``live`` was, all are."""
-    found: dict[str, Any] = {}
-    for name in ("decision_latency", "coordinator"):
-        if all(name in s for s in summaries):
-            found[name] = _means([s[name] for s in summaries])[0]
-    if all("live" in s for s in summaries):
-        lives = [s["live"] for s in summaries]
-        spreads = [{k: v for k, v in live.items() if isinstance(v, Mapping)} for live in lives]
-        found["live"] = _means(spreads)[0] | {
-            name: any(live[name] for live in lives) for name in ("overloaded", "saturated")
-        }
-    return found
+def _numbers(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers in a part of a summary, nested as they are."""
+    return {
+        name: _numbers(value) if isinstance(value, Mapping) else value
+        for name, value in part.items()
+        if isinstance(value, Mapping) or (isinstance(value, int | float) and not isinstance(value, bool))
+    }
 
 
 def ratios(first: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
     """Return mean and 95 % half-width of other / first, seed by seed; NaN where the first is 0."""
     pairs = [b / a if a > 0 else math.nan for a, b in zip(first, other, strict=True)]
     return confidence_95(pairs)
-
-
-def share_improved(first_jct_s: Float64Array, other_jct_s: Float64Array, mask: BoolArray) -> float:
-    """Return the share of the jobs in `mask` that finished earlier than under the first scheduler."""
-    with np.errstate(invalid="ignore"):
-        return float((other_jct_s < first_jct_s)[mask].mean()) if mask.any() else math.nan
 
 
 def _means(parts: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -31,7 +31,15 @@ from emu.job_plan import load_jobs
 from emu.keys import BY_NAME, COFLOWS, JOBS
 from emu.loading import draws_workload, input_files, path_of, workload_options
 from emu.memo import Memo
-from emu.needs import ignored_notes, meaningless, refuse
+from emu.needs import (
+    effective_options,
+    effective_parameters,
+    ignored_notes,
+    ineffective_keys,
+    leftover_notes,
+    meaningless,
+    refuse,
+)
 from emu.record import record
 from emu.seeds import check_seeds, constraints_seed, drawn, of_seed, scheduler_seed, seeds_of, workload_seed
 from workloads.coflow_updates import CoflowUpdates
@@ -176,7 +184,8 @@ class Plan:
 
     def resolved(self, index: int | None = None) -> dict[str, Any]:
         """Return all keys as they hold, in base units: of the whole plan, or of one scheduler's run."""
-        values = dict(self.config.values)
+        schedulers = tuple(self.schedulers[i] for i in self._which(index))
+        values = self.config.values | ineffective_keys(self.config, schedulers)
         given = self.config["scheduler"]
         values["scheduler"] = tuple(
             text_of(self.config, given[i], self.schedulers[i]) for i in self._which(index)
@@ -187,23 +196,31 @@ class Plan:
         for name in READ_FILES:
             if values[name] is not None:
                 values[name] = Path(values[name]).resolve()
-        by_nodes = self.config["load_by"] == "nodes"
         if self.keeps_workload:
             values["workload"] = KEPT_WORKLOAD
         several = index is None and len(self.seeds) > 1
         if several:  # each seed may have a workload, and so a number of nodes, of its own
-            values["nodes"] = None if by_nodes and self.config["load"] is not None else self.cluster.num_nodes
+            values["nodes"] = self.cluster.num_nodes if self._nodes_for_load is None else None
         else:
             values |= {"nodes": self.cluster.num_nodes, "seeds": 1, **self._own_seeds()}
             if self.keeps_workload:  # it has them already
                 drawn = [name for name in BY_NAME if name.startswith(("constraints.", "resample."))]
                 values |= {name: BY_NAME[name].default for name in drawn}
-            if self.keeps_workload or by_nodes:  # what is written has the load already
+            if (
+                self.keeps_workload or self.config["load_by"] == "nodes"
+            ):  # what is written has the load already
                 values |= {"load": None, "load_by": BY_NAME["load_by"].default}
-        values["short_cutoff"] = self.short_cutoff_s if math.isfinite(self.short_cutoff_s) else None
-        values["long_partition"] = self.long_partition
-        values["timeline.period"] = self.period_s
+        if not several:  # as it holds for one workload
+            values["short_cutoff"] = self.short_cutoff_s if math.isfinite(self.short_cutoff_s) else None
+            values["long_partition"] = self.long_partition
+            values["timeline.period"] = self.period_s
         return own_keys(values, self.family)
+
+    @property
+    def _nodes_for_load(self) -> float | None:
+        """The load that picks the number of nodes, for each seed another, if one does."""
+        load: float | None = self.config["load"] if self.config["load_by"] == "nodes" else None
+        return load
 
     def _own_seeds(self) -> dict[str, int | None]:
         """Return the seeds that do not follow another one: equal runs have equal configurations."""
@@ -228,13 +245,13 @@ class Plan:
 
     def config_toml(self, index: int | None = None) -> str:
         """Return the text of ``config.toml``: of the whole plan, or of one scheduler's run."""
-        options = dict(self.options)
+        options = effective_options(self.config, self.options)
         if "seed" not in self.config.workload_options:  # it follows
             options.pop("seed", None)
         own: dict[str, Any] = {}
         variants: dict[str, Any] = {}
         for i in self._which(index):
-            own[self.schedulers[i].name] = self.parameters[i]
+            own[self.schedulers[i].name] = effective_parameters(self.schedulers[i], self.parameters[i])
             variants |= variants_of(self.config, self.config["scheduler"][i], self.schedulers[i])
         return write_config(self.resolved(index), own, options, variants)
 
@@ -248,6 +265,7 @@ class Plan:
             "versions": rd.versions(),
             "record": record(),
             "notes": list(self.notes),
+            **({} if self._nodes_for_load is None else {rd.NODES_FOR_LOAD: self._nodes_for_load}),
             **({"from_python": True} if any(map(is_object, self.config["scheduler"])) else {}),
         }
 
@@ -324,6 +342,7 @@ def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = Fal
     notes = check_seeds(config, of_workload)
     load = load_coflows if family == COFLOWS else load_jobs
     loaded = load(config, schedulers, memo)._asdict()
+    told = () if one_of_many else leftover_notes(config, schedulers, parameters)
     return Plan(
         config=config,
         schedulers=schedulers,
@@ -332,5 +351,5 @@ def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = Fal
         options=workload_options(config, memo),
         drawn=drawn(config, of_workload),
         memo=memo,
-        **{**loaded, "notes": (*loaded["notes"], *notes, *ignored_notes(config, schedulers))},
+        **{**loaded, "notes": (*loaded["notes"], *notes, *told, *ignored_notes(config, schedulers))},
     )

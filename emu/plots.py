@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,13 +17,14 @@ from emu.drawing import (
     add_legend,
     figure_style,
     line_look,
+    mark_log,
     new_figure,
     plain_label,
     share_curve,
     time_scale,
 )
 from emu.keys import COFLOWS, JOBS
-from emu.metrics import SPLIT, after_warmup, in_group, part_of
+from emu.metrics import after_warmup, in_group
 from emu.results import Result
 from emu.run_directory import safe_name
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 _TIMELINE = {
     JOBS: ("utilisation", "queued tasks", {"short": "queued_short", "long": "queued_long"}),
-    COFLOWS: ("ports that send", "flows", {"waiting": "waiting_flows", "running": "running_flows"}),
+    COFLOWS: ("flows under way\nper port", "flows", {"waiting": "waiting_flows", "running": "running_flows"}),
 }
 """By family: labels of the two axes of a timeline, and the columns that the lower one shows."""
 
@@ -89,54 +90,11 @@ def cdf_figure(results: Mapping[str, list[Result]], job_class: str, warmup_s: fl
             axes.plot(*share_curve(jct_s), label=plain_label(name), **line_look(number))
         axes.set_xscale("log")
         axes.set_xlim(left=min(np.quantile(s, LEFT_QUANTILE) for s in samples.values() if len(s)))
+        mark_log(axes.xaxis, *axes.get_xlim())
         axes.set_ylim(0.0, 1.0)
         axes.set_xlabel(f"completion time of {job_class} jobs (s)")
         axes.set_ylabel("share of jobs")
         add_legend(axes)
-        return figure
-
-
-def percentiles_figure(
-    lines: Mapping[str, Mapping[float, Mapping[str, Any]]], axis: str, log_x: bool = False
-) -> Figure | None:
-    """Return p50, p90 and p99 of completion times by group of jobs against an axis, one line a scheduler.
-
-    Groups are short and long jobs, and where a class has both, those with constraints and those without.
-
-    Parameters
-    ----------
-    lines : mapping
-        Label to {value on the axis: the ``jobs`` part of a summary}.
-    axis : str
-        What the axis is.
-    log_x : bool
-        Whether its values are spread over scales.
-
-    None when no class has jobs.
-    """
-    summaries = [jobs for points in lines.values() for jobs in points.values()]
-    classes = [name for name in ("short", "long", *SPLIT) if any(part_of(jobs, name) for jobs in summaries)]
-    if not classes:
-        return None
-    shown = ("p50", "p90", "p99")
-    with figure_style():
-        figure, axes = new_figure(9.0, 2.7 * len(classes) + 0.4, rows=len(classes), columns=len(shown))
-        for row, job_class in zip(np.atleast_2d(axes), classes, strict=True):
-            for place, statistic in zip(row, shown, strict=True):
-                for number, (label, points) in enumerate(lines.items()):
-                    at = sorted(x for x in points if statistic in part_of(points[x], job_class))
-                    y = [part_of(points[x], job_class)[statistic] for x in at]
-                    place.plot(
-                        at, y, label=plain_label(label), marker="o", markersize=3.5, **line_look(number)
-                    )
-                place.set_yscale("log")
-                place.set_title(f"{statistic}, {job_class} jobs", fontsize=10)
-                if log_x:
-                    place.set_xscale("log")
-            row[0].set_ylabel("completion time (s)")
-        for place in np.atleast_2d(axes)[-1]:
-            place.set_xlabel(axis)
-        add_legend(np.atleast_2d(axes)[0][0])
         return figure
 
 
@@ -167,7 +125,7 @@ def timeline_figure(result: Result) -> Figure | None:
         figure, (upper, lower) = new_figure(6.4, 4.4, rows=2)
         upper.fill_between(time, data["utilisation"], color=COLOURS[0], alpha=0.25, linewidth=0)
         upper.plot(time, data["utilisation"], color=COLOURS[0], linewidth=1.2)
-        upper.set_ylim(0.0, 1.05)
+        upper.set_ylim(0.0, 1.05 * max(1.0, float(data["utilisation"].max())))
         upper.set_ylabel(share)
         for number, (label, column) in enumerate(columns.items()):
             lower.plot(time, data[column], label=label, drawstyle="steps-post", **line_look(number))

@@ -7,18 +7,32 @@ from pathlib import Path
 from typing import Any
 
 from emu import run_directory as rd
-from emu.by_constraint import KindRow, WaitRow, compare_kinds, compare_waits, times
+from emu.axes import IN_HEADINGS, Group, axes_of, group_runs, value_text
+from emu.by_constraint import KindRow, WaitRow, compare_kinds, compare_waits
 from emu.coflow_report import TIMELINE_CAPTION
 from emu.coflow_report import group_section as coflow_section
 from emu.coflow_report import run_facts as coflow_facts
-from emu.job_comparison import GROUPS, Row, compare_class
-from emu.keys import COFLOWS
-from emu.metrics import STATISTICS, confidence_95
-from emu.page import CSS, figure_of, pairs, table, text
+from emu.job_comparison import GROUPS, compare_class, shares_told
+from emu.keys import COFLOWS, JOBS
+from emu.measures import DEFAULT
+from emu.metrics import STATISTICS, confidence_95, summarise_seeds
+from emu.page import CSS, figure_of, pairs, sentence, table, text
+from emu.paired import SHARES, Row, tolerance_of
+from emu.percentile_plots import Point, percentile_sheets
 from emu.plots import group_figures, timeline_figure
+from emu.report_sections import (
+    BEST_TOLD,
+    bottleneck_notes,
+    figure_cell,
+    note,
+    reasons_section,
+    run_reasons,
+    shares_of,
+    waits_section,
+)
 from emu.results import Result, read_result
-from emu.seeds import CONSTRAINTS, WORKLOAD, alike_note, head_of
-from emu.tables import TIMES, number, with_error
+from emu.seeds import alike_note, head_of
+from emu.tables import TIMES, counted_told, counter_text, job_facts, number, ratio, times_told, with_error
 from workloads.errors import InputError
 from workloads.units import format_duration
 
@@ -62,9 +76,11 @@ def write_report(path: Path, text: str) -> Path:
 
 def render_report(runs: Sequence[Result], title: str = "Emu report") -> str:
     """Return the page of any runs: those of the same jobs, nodes and seeds are compared, each is shown."""
+    groups = group_runs(runs)
     parts = [f"<h1>{text(title)}</h1>", f'<p class="sub">{text(_what(runs))}</p>']
-    parts += [f'<p class="note">{text(n)}</p>' for n in dict.fromkeys(n for r in runs for n in r.notes)]
-    for group in group_runs(runs):
+    parts += [note(words) for words in dict.fromkeys(n for r in runs for n in r.notes)]
+    parts += _axis_section(groups)
+    for group in groups:
         parts += _group_section(group)
     parts.append("<h2>Runs</h2>")
     for run in runs:
@@ -78,43 +94,23 @@ def render_report(runs: Sequence[Result], title: str = "Emu report") -> str:
     )
 
 
-def group_runs(runs: Sequence[Result]) -> list[dict[str, list[Result]]]:
-    """Return the runs that can be compared, by scheduler: the same nodes, warm-up, seeds, and jobs seed by seed."""
-    groups: dict[tuple[Any, ...], dict[str, list[Result]]] = {}
-    for run in runs:
-        groups.setdefault(_same(run), {}).setdefault(run.summary["scheduler"], []).append(run)
-    whole = []
-    for group in groups.values():
-        for own in group.values():
-            own.sort(key=lambda r: r.summary["seed"])
-        seeds = [[r.summary["seed"] for r in own] for own in group.values()]
-        equal = all(s == seeds[0] for s in seeds)
-        equal &= all(len(set(map(_jobs_of, pair))) == 1 for pair in zip(*group.values(), strict=False))
-        distinct = all(len(set(s)) == len(s) for s in seeds)
-        # Runs that do not pair up, seed by seed, are shown without ratios to each other.
-        whole += (
-            [group] if equal and distinct else [{name: [run]} for name, own in group.items() for run in own]
-        )
-    return whole
-
-
-def _same(run: Result) -> tuple[Any, ...]:
-    """Return what runs have in common that can be compared: all that their jobs come from, but for seeds."""
-    config = run.manifest.get("config", {})
-    drawn = set(run.summary.get("drawn", ())) & {WORKLOAD, CONSTRAINTS}
-    made_by = [config.get(name) for name in ("workload_options", "constraints", "resample", "load")]
-    return (
-        run.summary["workload"],
-        run.summary["nodes"],
-        repr(made_by) if drawn else _jobs_of(run),
-        config.get("short_cutoff"),
-        config.get("warmup"),
-    )
-
-
-def _jobs_of(run: Result) -> tuple[str, ...]:
-    """Return the hashes of the jobs, or coflows, of a run."""
-    return tuple(i["sha256"] for i in run.manifest.get("inputs", ()) if i.get("what") == "workload")
+def _axis_section(groups: Sequence[Group]) -> list[str]:
+    """Return percentiles against what differs between the groups; nothing where nothing does."""
+    axes = axes_of(groups)
+    points = [
+        Point(runs[0].summary["scheduler"], group.at | group.own[name], _summary(runs))
+        for group in groups
+        for name, runs in group.results.items()
+    ]
+    shown = [
+        sheet
+        for family in (JOBS, COFLOWS)
+        for sheet in percentile_sheets(axes, [p for p in points if family in p.summary])
+    ]
+    if not shown:
+        return []
+    figures = "".join(figure_of(sheet.drawn, sheet.caption) for sheet in shown)
+    return ["<h2>All runs together</h2>", f'<div class="wide">{figures}</div>']
 
 
 def _what(runs: Sequence[Result]) -> str:
@@ -131,55 +127,73 @@ def _what(runs: Sequence[Result]) -> str:
     return f"{schedulers} on {workload}, {nodes}, {seeds}; clock {runs[0].summary['clock']}"
 
 
-def _group_section(group: dict[str, list[Result]]) -> list[str]:
-    first = next(iter(group.values()))[0]
+def _group_section(group: Group) -> list[str]:
+    results = group.results
+    first = next(iter(results.values()))[0]
     warmup_s = _warmup(first)
-    of_runs = {name: [r.summary for r in runs] for name, runs in group.items()}
-    parts = [f"<h2>{text(head_of(next(iter(of_runs.values()))))}</h2>"]
+    of_runs = {name: [r.summary for r in runs] for name, runs in results.items()}
+    axes = [
+        f"{label} {value_text(label, value)}" for label, value in group.at.items() if label not in IN_HEADINGS
+    ]
+    summaries = [{**_summary(runs), "scheduler": name} for name, runs in results.items()]
+    heading = head_of(next(iter(of_runs.values())), axes)
+    parts = [f"<h2>{text(heading)}</h2>", *bottleneck_notes(summaries)]
     if alike := alike_note(of_runs).strip():
-        parts.append(f'<p class="note">{text(alike)}</p>')
-    parts += (coflow_section if first.family == COFLOWS else _job_section)(group, warmup_s)
-    if len(group) > 1:
-        parts += _counter_section(group)
-    shown = [figure_of(f.drawn, f.caption) for f in group_figures(group, warmup_s)]
+        parts.append(note(alike))
+    if len(results) > 1:
+        parts.append(f"<p>{text(BEST_TOLD[len(next(iter(of_runs.values()))) > 1])}</p>")
+    parts += (coflow_section if first.family == COFLOWS else _job_section)(results, warmup_s)
+    parts += reasons_section(summaries)
+    if len(results) > 1:
+        parts += _counter_section(results)
+    shown = [figure_of(f.drawn, f.caption) for f in group_figures(results, warmup_s)]
     return [*parts, f'<div class="figures">{"".join(shown)}</div>']
 
 
-def _job_section(group: dict[str, list[Result]], warmup_s: float) -> list[str]:
+def _summary(runs: Sequence[Result]) -> dict[str, Any]:
+    return runs[0].summary if len(runs) == 1 else summarise_seeds([r.summary for r in runs])
+
+
+def _job_section(results: dict[str, list[Result]], warmup_s: float) -> list[str]:
     """Return the tables of runs of the same jobs."""
+    first, several = next(iter(results)), len(results) > 1
     parts = [
         "<p>Job completion time in seconds"
-        + (f", and as a multiple of that under {text(next(iter(group)))}" if len(group) > 1 else "")
+        + (text(times_told(first)) if several else "")
         + (f"; jobs of the first {text(format_duration(warmup_s))} left out" if warmup_s else "")
-        + ".</p>"
+        + "."
+        + (f" {text(sentence(shares_told(first, 'jobs', tolerance_of(results))))}." if several else "")
+        + "</p>"
     ]
+    found = []
     for name in GROUPS:
-        rows = compare_class(group, name, warmup_s)
+        rows = compare_class(results, name, warmup_s)
         if rows:
             parts += [f"<h3>{name.capitalize()} jobs ({number(rows[0].count)})</h3>", _class_table(rows)]
-    return [*parts, *_wait_section(compare_waits(group)), *_kind_section(compare_kinds(group))]
+            found += rows
+    return [
+        *parts,
+        *waits_section(found, "Queueing delay and slowdown"),
+        *_wait_section(compare_waits(results)),
+        *_kind_section(compare_kinds(results)),
+    ]
 
 
 def _class_table(rows: list[Row]) -> str:
     several = len(rows) > 1
     head = ["scheduler"]
-    for s in STATISTICS:
-        head += [s, TIMES] if several else [s]
+    for measure in DEFAULT:
+        head += [measure.name, TIMES] if several else [measure.name]
     cells = []
     for row in rows:
         line = [text(row.scheduler)]
-        for s in STATISTICS:
-            best = several and row.times[s][0] == min(r.times[s][0] for r in rows)
-            line.append(f'<span class="best">{text(with_error(*row.times[s]))}</span>' if best else
-                        text(with_error(*row.times[s])))  # fmt: skip
+        for measure in DEFAULT:
+            line.append(figure_cell(row, measure, several))
             if several:
-                mean, half = row.ratios[s]
-                shown = "" if row is rows[0] else with_error(mean, half, f"{mean:.2f}")
+                shown = "" if row is rows[0] else ratio(*row.ratios[measure.name])
                 line.append(f'<span class="ratio">{text(shown)}</span>')
-        if several:
-            line.append("" if row is rows[0] else text(f"{row.improved:.1%}"))
-        cells.append(line)
-    return table([*map(text, head), *(["jobs improved"] if several else [])], cells)
+        cells.append([*line, *(shares_of(row) if several else [])])
+    return table([*map(text, head), *(SHARES if several else [])], cells)
 
 
 def _wait_section(rows: list[WaitRow]) -> list[str]:
@@ -188,7 +202,7 @@ def _wait_section(rows: list[WaitRow]) -> list[str]:
         return []
     cells = [[r.scheduler, f"{r.group} jobs", *(with_error(*r.times[s]) for s in STATISTICS)] for r in rows]
     return [
-        "<h3>Queueing delay</h3>",
+        "<h3>Queueing delay with constraints and without</h3>",
         "<p>Seconds until a job's first task starts, where a class has jobs with constraints and without.</p>",
         table(["scheduler", "jobs", *STATISTICS], [[text(cell) for cell in line] for line in cells]),
     ]
@@ -206,8 +220,8 @@ def _kind_section(rows: list[KindRow]) -> list[str]:
     for row in rows:
         line = [row.kind, number(row.count)]
         for name in row.mean:
-            ratio = [times(row.ratio[name])] if name != first else []
-            line += [with_error(*row.mean[name]), *ratio, times(row.slowdown[name])]
+            against = [ratio(*row.ratio[name])] if name != first else []
+            line += [with_error(*row.mean[name]), *against, ratio(*row.slowdown[name])]
         cells.append([text(cell) for cell in line])
     told = f", as a multiple of that under {first}" if others else ""
     return [
@@ -226,8 +240,8 @@ def _counter_section(group: Mapping[str, list[Result]]) -> list[str]:
     cells = []
     for name in names:
         found = [[r.counters[name] for r in runs if name in r.counters] for runs in group.values()]
-        shown = [with_error(*confidence_95(values)) if values else "" for values in found]
-        cells.append([text(name.replace("_", " ")), *map(text, shown)])
+        shown = [counter_text(name, *confidence_95(values)) if values else "" for values in found]
+        cells.append([text(name.removesuffix("_ns").replace("_", " ")), *map(text, shown)])
     return [
         "<h3>What the mechanisms did</h3>",
         "<p>How often each fired in a run.</p>",
@@ -243,8 +257,8 @@ def _run_section(run: Result, is_open: bool) -> list[str]:
     facts = coflow_facts(run) if of_coflows else _job_facts(s)
     parts = [f"<details{' open' if is_open else ''}><summary>{text(head)}</summary>"]
     parts.append(table(["figure", "value"], pairs(facts)))
-    if run.counters:
-        counted = {name.replace("_", " "): f"{value:,.0f}" for name, value in run.counters.items()}
+    parts += run_reasons(s)
+    if counted := counted_told(run.counters):
         parts += [
             "<p>What the scheduler's mechanisms did:</p>",
             table(["counter", "count"], pairs(counted)),
@@ -260,18 +274,15 @@ def _run_section(run: Result, is_open: bool) -> list[str]:
 
 def _job_facts(summary: Mapping[str, Any]) -> dict[str, str]:
     """Return what the table of one run of jobs says."""
-    jobs, engine = summary["jobs"], summary["engine"]
-    facts = {
-        "makespan": format_duration(jobs["makespan_s"]) if "makespan_s" in jobs else "-",
-        "Jain index of slowdown": number(jobs.get("jain_index")),
+    engine = summary["engine"]
+    unfinished = summary["jobs"].get("unfinished")
+    return job_facts(summary["jobs"]) | {
+        **({"jobs that did not finish": f"{unfinished:,}"} if unfinished else {}),
         "tasks": f"{engine['tasks']:,}",
         "events": f"{engine['events']:,}",
         "engine time": format_duration(engine["wall_s"]),
         "tasks per second of engine time": f"{engine['tasks_per_s']:,.0f}",
     }
-    if "unfinished" in jobs:
-        facts["jobs that did not finish"] = f"{jobs['unfinished']:,}"
-    return facts
 
 
 def _warmup(run: Result) -> float:

@@ -17,6 +17,7 @@ from emu.columns import CRV, LIVE_TIMELINE, TASKS, TIMELINE, make_table, null_un
 from emu.columns import JOBS as JOB_COLUMNS
 from emu.families import OwnWorkload
 from emu.keys import COFLOWS, JOBS
+from emu.records import tidy, write_csv
 from workloads.arrow import column, from_numpy, from_strings
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
@@ -83,6 +84,20 @@ class Result:
     def family(self) -> str:
         """``jobs`` or ``coflows``: the name of the table of what arrives, and of its part of the summary."""
         return JOBS if self.coflows is None else COFLOWS
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return all figures of the summary, a record each: group, metric, statistic, value."""
+        return list(tidy(self.summary))
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Return `records` as CSV text, and write it to a file if one is given."""
+        return write_csv(self.records(), path)
+
+    def to_pandas(self) -> Any:
+        """Return `records` as a frame; ``jobs.to_pandas()`` has the jobs."""
+        import pandas as pd
+
+        return pd.DataFrame(self.records())
 
     def save(self, out: str | Path) -> Path:
         """Write a run directory and return its path.

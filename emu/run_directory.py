@@ -23,6 +23,8 @@ SUMMARY = "summary.json"
 CONFIG = "config.toml"
 CHECKPOINTS = "checkpoints"
 RUNNING, FINISHED, INTERRUPTED, FAILED = "running", "finished", "interrupted", "failed"
+NODES_FOR_LOAD = "nodes_for_load"
+"""What a manifest calls the load that picked the number of nodes."""
 _PROJECTS = ("emu-scheduler", "numpy", "numba", "pyarrow", "ray")
 
 

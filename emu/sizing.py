@@ -21,7 +21,7 @@ from emu.memo import Memo
 from emu.metrics import confidence_95
 from emu.plan import Plan, prepare
 from emu.seeds import of_seed, seeds_of, seeds_text, varied
-from emu.tables import align, with_error
+from emu.tables import align
 from emu.targets import TOLERANCE, Search, Target, find_fewest, read_targets
 from workloads.arrow import column
 from workloads.errors import InputError
@@ -72,7 +72,7 @@ class SizeResult:
         """Return the probes as a table, and the answer."""
         rows = [["nodes", *map(str, self.targets), ""]]
         for probe in self.probes:
-            cells = [with_error(*value) for value in probe.values]
+            cells = [t.shown(*value) for t, value in zip(self.targets, probe.values, strict=True)]
             rows.append([f"{probe.nodes:,}", *cells, "met" if probe.holds else "not met"])
         return "\n".join([*align(rows, 0), "", self.answer]) + "\n"
 
@@ -96,7 +96,7 @@ class SizeResult:
 
 def render_probe(probe: Probe, targets: Sequence[Target]) -> str:
     """Return one probe as a line."""
-    cells = [f"{t}: {with_error(*v)} s" for t, v in zip(targets, probe.values, strict=True)]
+    cells = [f"{t}: {t.shown(*v)}" for t, v in zip(targets, probe.values, strict=True)]
     return f"{probe.nodes:,} nodes: {'met' if probe.holds else 'not met'} ({'; '.join(cells)})"
 
 
@@ -119,8 +119,10 @@ def size(
     Parameters
     ----------
     target : str or sequence of str
-        ``"short.p99 < 60s"``: class (all, short, long; ``all`` if left out), statistic (mean, p50, p90, p99) of job
-        completion times, ``<`` or ``<=``, a duration. All must hold.
+        ``"short.p99 < 60s"``: class (all, short, long; ``all`` if left out); figure of completion times (mean, p50,
+        p90, p95, p99, p99.9, max), or such a one of ``wait``, ``slowdown`` or ``bounded_slowdown``, as in
+        ``"short.wait.p99 < 5s"`` and ``"slowdown.p99 < 3"``; ``<`` or ``<=``; a duration, or of slowdowns a number.
+        All must hold.
     scheduler, workload, parameters, **settings
         As in `emu.run`; of several seeds (``seeds=3``) the mean decides.
     low, high : int, optional
@@ -311,22 +313,27 @@ def _run(
 def _probe(nodes: int, config: Config, targets: Sequence[Target], out: Path) -> Probe:
     """Return what the runs of one number of nodes come to."""
     summaries = _summaries(nodes, config, out)
-    values = []
-    for target in targets:
-        figures = [s["jobs"].get(target.job_class, {}).get(target.statistic) for s in summaries]
-        if None in figures:
-            seed = summaries[figures.index(None)]["seed"]
-            lacking = f"{summaries[0]['workload']} of seed {seed} has no {target.job_class} jobs that count"
-            raise InputError(f"--target: {target}: {lacking}")
-        values.append(confidence_95(figures))
+    values = tuple(confidence_95([_value(s, t, out) for s in summaries]) for t in targets)
     held = all(t.holds(mean) for t, (mean, _) in zip(targets, values, strict=True))
-    return Probe(nodes, tuple(values), held)
+    return Probe(nodes, values, held)
 
 
 def _summaries(nodes: int, config: Config, out: Path) -> list[dict[str, Any]]:
     """Return the summaries of the runs of one number of nodes, by seed."""
     folders = [_folder(out, nodes, seed) for seed in seeds_of(config)]
     return [rd.read_json(folder / rd.SUMMARY, "has no summary.json") for folder in folders]
+
+
+def _value(summary: Mapping[str, Any], target: Target, out: Path) -> float:
+    """Return a target's figure in the summary of a run of the directory `out`."""
+    group = summary["jobs"].get(target.job_class, {})
+    if not group.get("count"):
+        lacking = f"{summary['workload']} of seed {summary['seed']} has no {target.job_class} jobs that count"
+        raise InputError(f"--target: {target}: {lacking}")
+    value = target.measure.of(group)
+    if math.isnan(value):  # what an earlier version measured
+        raise InputError(f"--out: {out} has runs of an earlier version, without {target.measure.name}")
+    return value
 
 
 def _result(

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emu.coflow_comparison import CoflowRow, compare_coflows
+from emu.axes import Axis as PlotAxis
+from emu.coflow_comparison import compare_coflows
 from emu.coflow_tables import render_rows as render_coflow_rows
+from emu.drawing import Shown
 from emu.grid import SCHEDULER, SEED, Axis, Grid, Point
 from emu.job_comparison import compare_jobs, render_rows
 from emu.keys import COFLOWS, JOBS
+from emu.measures import read_measures
 from emu.metrics import summarise_seeds
+from emu.paired import Row, Tolerance, tolerance_of
+from emu.reasons import render_bottlenecks, render_reasons
+from emu.records import compared, tidy
 from emu.results import Result, read_result
-from emu.run_directory import safe_name
 from emu.seeds import alike_note, head_of
 
-PLOTTED = ("nodes", "load")
+REASONS = ("decision_latency", "schedulers", "coordinator", "utilisation", "bottlenecks")
+"""Parts of a summary that tell why."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +54,10 @@ class Compared:
     ----------
     summaries : dict of str to dict
         By variant: the summary of its runs, as `summarise_seeds` has it.
-    rows : list of Row, or of CoflowRow
+    rows : list of Row
         Of the seeds that all variants have; empty if there are none.
+    tolerance : Tolerance
+        Within which completion times are called equal.
     head : str
         What was run.
     notes : str
@@ -59,7 +66,8 @@ class Compared:
 
     group: Group
     summaries: dict[str, dict[str, Any]]
-    rows: list[Any]
+    rows: list[Row]
+    tolerance: Tolerance
     head: str
     notes: str
 
@@ -100,85 +108,67 @@ def compare_groups(groups: Sequence[Group], grid: Grid) -> Iterator[Compared]:
             notes += f"seeds without a run of every scheduler are left out: {', '.join(lost)}\n"
         first = next(iter(results.values()))
         head = _head(group, grid, next(iter(of_runs.values())) or [r.summary for r in first.values()])
-        yield Compared(group, summaries, rows, head, notes)
+        tolerance = tolerance_of({name: list(runs.values()) for name, runs in results.items()})
+        yield Compared(group, summaries, rows, tolerance, head, notes)
 
 
-def render_group(compared: Compared) -> str:
-    """Return a group's figures as a table."""
-    if not compared.rows:
-        return f"{compared.head}: no seed has a finished run of every scheduler\n"
-    render = render_coflow_rows if _is_of_coflows(compared.summaries) else render_rows
-    return render(compared.rows, compared.head) + compared.notes
+def render_group(part: Compared, columns: Sequence[str] | None = None, reasons: bool = False) -> str:
+    """Return a group's figures as a table; `columns` and `reasons` are as in `emu.comparison.Comparison.to_text`."""
+    if not part.rows:
+        return f"{part.head}: no seed has a finished run of every scheduler\n"
+    of_coflows = _is_of_coflows(part.summaries)
+    shown = read_measures(columns, COFLOWS if of_coflows else JOBS)
+    render = render_coflow_rows if of_coflows else render_rows
+    tables = render(part.rows, part.head, part.tolerance, shown)
+    summaries = [{**summary, "scheduler": name} for name, summary in part.summaries.items()]
+    told = render_reasons(summaries) if reasons else ""
+    return tables + told + render_bottlenecks(summaries) + part.notes
 
 
-def summary_rows(compared: Compared) -> list[dict[str, Any]]:
-    """Return one entry per variant of a group for ``summary.json``."""
+def summary_rows(part: Compared, out: Path) -> list[dict[str, Any]]:
+    """Return one entry per variant of a group for the ``summary.json`` in `out`."""
     entries = []
-    for name, summary in compared.summaries.items():
+    for name, summary in part.summaries.items():
         family = COFLOWS if COFLOWS in summary else JOBS
-        told: dict[str, Any] = {key: summary[key] for key in ("varied", "alike") if key in summary}
+        own = [row for row in part.rows if row.scheduler == name]
+        told: dict[str, Any] = {key: summary[key] for key in ("varied", "alike", *REASONS) if key in summary}
         entries.append(
             {
-                **compared.group.columns[name],
-                **compared.group.at,
-                "seeds": sorted(compared.group.variants[name]),
-                **told,
+                **part.group.columns[name],
+                **part.group.at,
+                "seeds": sorted(part.group.variants[name]),
                 family: summary[family],
                 "confidence_95": summary.get("confidence_95", {family: {}}),
-                **_compared([row for row in compared.rows if row.scheduler == name]),
+                **told,
+                **(compared(own, part.rows[0].scheduler) if own else {}),
+                "paths": [run.relative_to(out).as_posix() for run in part.group.variants[name].values()],
             }
         )
     return entries
 
 
-def _compared(rows: Sequence[Any]) -> dict[str, Any]:
-    """Return what rows of one scheduler say of it against the first."""
-    if any(isinstance(row, CoflowRow) for row in rows):
-        return {"speedup": {r.group: {s: _pair(*pair) for s, pair in r.speedup.items()} for r in rows}}
-    return {
-        "ratios": {r.job_class: {s: _pair(*pair) for s, pair in r.ratios.items()} for r in rows},
-        "improved": {r.job_class: _number(r.improved) for r in rows},
-    }
+def records_of(part: Compared) -> Iterator[dict[str, Any]]:
+    """Yield all figures of a group, a record each: its axes, and what `emu.records.tidy` tells."""
+    first = part.rows[0].scheduler if part.rows else ""
+    for name, summary in part.summaries.items():
+        place = part.group.at | {k: v for k, v in part.group.columns[name].items() if k != SCHEDULER}
+        own = [row for row in part.rows if row.scheduler == name]
+        for record in tidy(summary, own, first):
+            yield {**place, **record, SCHEDULER: part.group.columns[name][SCHEDULER]}
 
 
-def figures_of(grid: Grid, compared: Sequence[Compared]) -> Iterator[tuple[str, Any]]:
-    """Yield (stem, figure): percentiles against nodes or load, whichever has more values; none if neither varies.
+def figures_of(grid: Grid, compared: Sequence[Compared]) -> list[Shown]:
+    """Return figures of percentiles against the axes that vary (`emu.percentile_plots`)."""
+    from emu.percentile_plots import Point as Place
+    from emu.percentile_plots import percentile_sheets
 
-    Of coflows, where neither varies, against the number that does: a parameter, a speed, a delay.
-    """
-    from emu.coflow_plots import percentiles_figure as percentiles_of_coflows
-    from emu.plots import percentiles_figure
-
-    of_coflows = bool(compared) and _is_of_coflows(compared[0].summaries)
-    several = [a for a in grid.axes if len(a.values) > 1]
-    candidates = [a for a in several if a.name in PLOTTED]
-    if not candidates and of_coflows:
-        candidates = [a for a in several if a.name != SEED and all(map(_is_number, a.shown))]
-    if not candidates:
-        return
-    axis = max(candidates, key=lambda a: len(a.values))
-    sheets: dict[str, dict[str, dict[float, dict[str, Any]]]] = {}
-    varied = [a.label for a in several if a is not axis]
-    for part in compared:
-        rest = [f"{k}={v}" for k, v in part.group.at.items() if k in varied]
-        sheet = sheets.setdefault(safe_name("-".join(["percentiles", *rest])), {})
-        for name, summary in part.summaries.items():
-            at = part.group.at | part.group.columns[name]
-            # A scheduler without the parameter is the same wherever it stands.
-            places = [at[axis.label]] if axis.label in at else axis.shown
-            line = " ".join(word for word in name.split(" ") if not word.startswith(f"{axis.label}="))
-            figures = summary[COFLOWS if COFLOWS in summary else JOBS]
-            sheet.setdefault(line, {}).update(dict.fromkeys(places, figures))
-    values = [float(v) for v in axis.shown]
-    for stem, lines in sheets.items():
-        draw = percentiles_of_coflows if of_coflows else percentiles_figure
-        figure = draw(lines, axis.label, log_x=max(values) >= 8 * min(values))
-        if figure is not None:
-            yield stem, figure
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    axes = [PlotAxis(a.label, a.shown, a.is_parameter) for a in grid.axes if a.name not in (SCHEDULER, SEED)]
+    points = [
+        Place(part.group.columns[name][SCHEDULER], part.group.at | part.group.columns[name], summary)
+        for part in compared
+        for name, summary in part.summaries.items()
+    ]
+    return list(percentile_sheets(axes, points))
 
 
 def _is_of_coflows(summaries: Mapping[str, Mapping[str, Any]]) -> bool:
@@ -207,11 +197,3 @@ def _head(group: Group, grid: Grid, runs: Sequence[Mapping[str, Any]]) -> str:
     varied = [a.label for a in grid.axes if len(a.values) > 1]
     own = [f"{k}={v}" for k, v in group.at.items() if k in varied and k not in ("nodes", "workload")]
     return head_of(runs, own)
-
-
-def _pair(mean: float, half: float) -> dict[str, float | None]:
-    return {"mean": _number(mean), "half_95": _number(half)}
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None

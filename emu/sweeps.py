@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,22 @@ import pyarrow as pa
 
 from emu import run_directory as rd
 from emu.batch import Hosting, Run, open_directory, run_all
+from emu.bottlenecks import BOTTLENECKS
 from emu.config import flatten
 from emu.grid import SWEEP, Grid, Point, read_grid
 from emu.memo import Memo
 from emu.needs import meaningless, refuse
 from emu.plan import Plan, prepare
-from emu.sweep_report import compare_groups, figures_of, group_points, render_group, summary_rows
+from emu.records import COMPARISON, write_csv
+from emu.sweep_report import (
+    Compared,
+    compare_groups,
+    figures_of,
+    group_points,
+    records_of,
+    render_group,
+    summary_rows,
+)
 from workloads.errors import InputError
 
 RESULTS = "results"
@@ -169,9 +180,17 @@ def prepare_sweep(
 
 
 def run_sweep(
-    ready: Sweep, hosting: Hosting, bar: Bar | None = None, tell: Callable[[str], None] | None = None
+    ready: Sweep,
+    hosting: Hosting,
+    bar: Bar | None = None,
+    tell: Callable[[str], None] | None = None,
+    columns: Sequence[str] | None = None,
+    reasons: bool = False,
 ) -> SweepResult:
-    """Run what is missing of a sweep, and write what all of it comes to."""
+    """Run what is missing of a sweep, and write what all of it comes to.
+
+    `columns` and `reasons` say what its tables show, as in `emu.comparison.Comparison.to_text`.
+    """
     out, grid = ready.out, ready.grid
     described = grid.described()
     open_directory(out, SWEEP, described)
@@ -204,29 +223,36 @@ def run_sweep(
         done = [(point_of[id(r)], r.folder) for r in ready.runs if id(r) in rows]
         if tell is not None:
             tell("comparing")
-        return _conclude(ready, table, failed, done)
+        return _conclude(ready, table, failed, done, partial(render_group, columns=columns, reasons=reasons))
 
 
 def _conclude(
-    ready: Sweep, table: list[dict[str, Any]], failures: dict[str, str], done: list[tuple[Point, Path]]
+    ready: Sweep,
+    table: list[dict[str, Any]],
+    failures: dict[str, str],
+    done: list[tuple[Point, Path]],
+    render: Callable[[Compared], str],
 ) -> SweepResult:
     """Compare the runs point by point and write table, summary and plots; the manifest comes last."""
     out, grid = ready.out, ready.grid
     parts, texts, points = [], [], []
+    records: list[dict[str, Any]] = []
     for compared in compare_groups(group_points(grid, done), grid):
         parts.append(compared)
-        texts.append(render_group(compared))
-        points += summary_rows(compared)
+        texts.append(render(compared))
+        points += summary_rows(compared, out)
+        records += records_of(compared)
     counts = {"all": len(ready.runs), "finished": len(table), "failed": len(failures)}
     summary = {"runs": counts, "points": points, "failures": failures}
-    written = _write_rows(out, table)
+    written = [*_write_rows(out, table), COMPARISON]
+    write_csv(records, out / COMPARISON)
     rd.write_json(out / rd.SUMMARY, summary)
-    figures = list(figures_of(grid, parts))
+    figures = figures_of(grid, parts)
     if figures:
         from emu.drawing import save_figure
 
-        for stem, figure in figures:
-            written += save_figure(figure, out / stem)
+        for figure in figures:
+            written += save_figure(figure.drawn, out / figure.stem)
     written.append(rd.SUMMARY)
     manifest = {
         **rd.read_manifest(out),
@@ -255,6 +281,8 @@ def _row(grid: Grid, point: Point, run: Run, out: Path) -> dict[str, Any]:
     columns = {axis.label: own.get(axis.label) for axis in grid.axes}
     # A column for each figure of each kind is too many for a table.
     summary.get("jobs", {}).pop("by_constraint", None)
+    if BOTTLENECKS in summary:
+        summary[BOTTLENECKS] = "; ".join(summary[BOTTLENECKS])
     figures = {name: value for name, value in flatten(summary) if name not in columns}
     path = run.folder.relative_to(out).as_posix()
     return {**columns, "offered_load": run.load, **figures, "path": path}

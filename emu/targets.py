@@ -1,4 +1,4 @@
-"""What `emu size` is asked for, targets on completion times, and the search for the fewest that meet them."""
+"""What `emu size` is asked for, targets on figures of summaries, and the search for the fewest that meet them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from emu.metrics import CLASSES, STATISTICS
+from emu.keys import JOBS
+from emu.measures import Measure, all_measures
+from emu.metrics import CLASSES
+from emu.tables import number, with_error
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.units import format_duration, parse_duration
@@ -18,29 +21,36 @@ _TARGET = re.compile(r"\s*([A-Za-z0-9_.]+)\s*(<=|<)\s*(\S.*?)\s*$")
 
 
 class Target(NamedTuple):
-    """A bound on a statistic of job completion times.
+    """A bound on a figure of a class of jobs.
 
     Attributes
     ----------
-    job_class, statistic : str
-        As in ``summary.json``: ``jobs.<job_class>.<statistic>``.
+    job_class : str
+    measure : Measure
+        What is looked at: in ``summary.json`` it is in ``jobs.<job_class>``.
     strict : bool
         Whether the value must be below the bound, not at it.
-    bound_s : float
+    bound : float
+        In seconds, or of slowdowns a number.
     """
 
     job_class: str
-    statistic: str
+    measure: Measure
     strict: bool
-    bound_s: float
+    bound: float
 
-    def holds(self, value_s: float) -> bool:
+    def holds(self, value: float) -> bool:
         """Whether a value meets the target; NaN meets none."""
-        return value_s < self.bound_s if self.strict else value_s <= self.bound_s
+        return value < self.bound if self.strict else value <= self.bound
+
+    def shown(self, value: float, half: float) -> str:
+        """Return a value of the measure, and its interval, with its unit."""
+        return f"{with_error(value, half)}{' s' if self.measure.is_time else ''}"
 
     def __str__(self) -> str:
         sign = "<" if self.strict else "<="
-        return f"{self.job_class}.{self.statistic} {sign} {format_duration(self.bound_s)}"
+        bound = format_duration(self.bound) if self.measure.is_time else number(self.bound)
+        return f"{self.job_class}.{self.measure.name} {sign} {bound}"
 
 
 class Search(NamedTuple):
@@ -122,13 +132,36 @@ def _read_target(text: str) -> Target:
     match = _TARGET.match(text)
     if match is None:
         raise InputError(
-            f"--target: {text!r} is not of the form [class.]statistic < value: 'short.p99 < 60s'"
+            f"--target: {text!r} is not of the form [class.]statistic < bound: 'short.p99 < 60s', "
+            "'all.slowdown.p99 < 3'"
         )
     name, sign, value = match.groups()
-    job_class, _, statistic = name.rpartition(".")
-    job_class = job_class or "all"
-    if job_class not in CLASSES:
-        raise InputError(f"--target: unknown class {job_class!r}{did_you_mean(job_class, CLASSES)}")
-    if statistic not in STATISTICS:
-        raise InputError(f"--target: unknown statistic {statistic!r}{did_you_mean(statistic, STATISTICS)}")
-    return Target(job_class, statistic, sign == "<", parse_duration(value, "--target"))
+    job_class, measure = _read_name(name)
+    bound = parse_duration(value, "--target") if measure.is_time else _read_number(value, measure)
+    return Target(job_class, measure, sign == "<", bound)
+
+
+def _read_name(name: str) -> tuple[str, Measure]:
+    """Return class and measure of ``p99``, ``short.p99`` or ``short.wait.p99``."""
+    known = {measure.name: measure for measure in all_measures(JOBS)}
+    if name in known:
+        return "all", known[name]
+    job_class, _, figure = name.partition(".")
+    if job_class in CLASSES:
+        if figure in known:
+            return job_class, known[figure]
+        raise InputError(f"--target: unknown statistic {figure!r}{did_you_mean(figure, known)}")
+    every = [*known, *(f"{c}.{m}" for c in CLASSES for m in known)]
+    raise InputError(f"--target: unknown statistic {name!r}{did_you_mean(name, every)}")
+
+
+def _read_number(text: str, measure: Measure) -> float:
+    try:
+        bound = float(text)
+        if not 0 <= bound < math.inf:
+            raise ValueError
+    except ValueError:
+        raise InputError(
+            f"--target: {text!r} is not a number, 0 or more; {measure.metric} is a ratio, without a unit"
+        ) from None
+    return bound

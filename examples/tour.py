@@ -31,4 +31,4 @@ comparison = emu.compare(["sparrow", "eagle", LeastLoaded], **same, seeds=3, in_
 print(comparison.to_text())
 
 # %% The same as a frame, to plot or to go on with.
-print(comparison.to_pandas().query("job_class == 'short'")[["scheduler", "p50_s", "p90_ratio", "improved"]])
+print(comparison.to_pandas().query("job_class == 'short'")[["scheduler", "p50_s", "p90_ratio", "better"]])

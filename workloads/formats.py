@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from workloads.readers import (
 )
 from workloads.readers.known_tables import CLUSTER_TABLES, MAIN_TABLES, KnownTable, identify
 from workloads.readers.samples import sample_of
+from workloads.readers.shards import files_within
 from workloads.readers.source import shown
 
 PARQUET = "parquet"
@@ -66,7 +68,7 @@ def _is_called_tr(path: Path) -> bool:
 
 def _is_tr(path: Path) -> bool:
     """Return whether a file is called like a trace of this format, or begins like one."""
-    return _is_called_tr(path) or tr.begins_like_tr(sample_of(path))
+    return not os.path.isdir(path) and (_is_called_tr(path) or tr.begins_like_tr(sample_of(path)))
 
 
 # In the order in which a path is looked at: what takes a closer look comes last.
@@ -129,12 +131,17 @@ def recognise(path: Path) -> str:
     Raises
     ------
     InputError
-        None of them: what the path was found to hold, and which formats there are.
+        None of them: what the path was found to hold, and which formats there are. Or tables of two.
     """
-    for name, known in FORMATS.items():
-        if known.recognises(path):
-            return name
-    raise InputError(f"{_found(path)}; {_WAYS_ON}", file=path)
+    name = next((name for name, known in FORMATS.items() if known.recognises(path)), None)
+    if name is None:
+        raise InputError(f"{_found(path)}; {_WAYS_ON}", file=path)
+    if name in MAIN_TABLES and os.path.isdir(path):
+        for other in MAIN_TABLES:
+            if other != name and FORMATS[other].recognises(path):
+                both = " and ".join(f"{MAIN_TABLES[format]} of {format}" for format in (name, other))
+                raise InputError(f"holds {both}; put one elsewhere, or say --from", file=path)
+    return name
 
 
 _WAYS_ON = f"formats: {', '.join(FORMATS)}; --from names one that is not recognised"
@@ -144,7 +151,9 @@ def _found(path: Path) -> str:
     """Return what is in a path of no known format, in words."""
     if not os.path.isdir(path):
         return _what(path)
-    files = sorted(child for child in (*path.glob("*"), *path.glob("*/*")) if child.is_file())
+    if deeper := _format_below(path):
+        return deeper
+    files = files_within(path)
     if not files:
         return "is an empty folder"
     told: dict[object, str] = {}  # the first file of each kind
@@ -160,7 +169,17 @@ def _found(path: Path) -> str:
     return "; ".join(told.values()) or f"is a folder of no known format: it holds {names}{more}"
 
 
-_LOOKED_AT = 50  # files of a folder
+def _format_below(path: Path) -> str:
+    """Return which folder below is of a format, in words; "" where none is."""
+    folders = (Path(at, name) for at, names, _ in os.walk(path) for name in sorted(names))
+    for folder in islice(folders, _LOOKED_AT):
+        if format := next((format for format, known in FORMATS.items() if known.recognises(folder)), ""):
+            name = shown(str(folder.relative_to(path)))
+            return f"its folder {name} is of the format {format}: give that folder"
+    return ""
+
+
+_LOOKED_AT = 50  # files, or folders, of a folder
 
 
 def _what(path: Path) -> str:
@@ -173,14 +192,15 @@ def _what(path: Path) -> str:
         case "empty":
             return "is empty"
         case "bytes":
-            return "is of no known format, and is not text"
+            return f"is of no known format{f': {found.text}' if found.text else ', and is not text'}"
         case "json":
             return f"is of no known format: JSON with {', '.join(found.names[:8]) or 'no objects'}"
         case "parquet":
             return f"is of no known format: Parquet with the columns {', '.join(found.names[:8])}"
-    between = "commas" if found.form == "csv" else "blanks"
+    fields = len(found.rows[0])
+    between = f"{fields} fields with {'commas' if found.form == 'csv' else 'blanks'} between them, "
     begins = shown(found.text.lstrip().partition("\n")[0])
-    return f"is of no known format: text, {len(found.rows[0])} fields with {between} between them, {begins}"
+    return f"is of no known format: text, {between if fields > 1 else ''}{begins}"
 
 
 def _of_table(known: KnownTable) -> str:

@@ -19,7 +19,7 @@ from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, make_co
 from actors.kernel.faults import Faults
 from actors.kernel.queue import ARRIVAL, MOST_ACTORS, NONE, Network, Queue, make_queue, records, wake
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
-from actors.schedulers.policy import check_heeds_updates
+from actors.schedulers.policy import check_takes_updates
 from actors.setting import Costs, Setting
 from workloads.coflows import CoflowArrays, CoflowWorkload
 from workloads.errors import InputError
@@ -149,7 +149,7 @@ def build_world(
     work, row_of_flow = merge_parallel(setting.workload.arrays())
     updates = no_updates()
     if setting.updates is not None:
-        check_heeds_updates(setting.scheduler, setting.parameters)
+        check_takes_updates(setting.scheduler, setting.parameters)
         work, row_of_flow, updates = lay_out(work, row_of_flow, setting.updates)
     row_of_flow.flags.writeable = False
     ports = setting.cluster.num_nodes
@@ -166,7 +166,7 @@ def build_world(
         entries=make_entries(2),
         counts=np.zeros(len(COUNTERS), np.int64),
         task_records=records(TASK_RECORD, 0),
-        cost=_cost(setting.costs),
+        cost=_cost(setting.costs, int(work.arrival_ns[-1])),
         faults=no_faults(int(work.arrival_ns[0])),
         fabric=fabric,
         sending=Sending(
@@ -210,10 +210,10 @@ def _network(setting: Setting) -> Network:
     return Network(delay, delay, 0.0, np.zeros(0, np.int64), setting.seed, 0)
 
 
-def _cost(costs: Costs) -> Cost:
+def _cost(costs: Costs, last_arrival: int) -> Cost:
     """The cost model; what is `fixed` is charged by what the coordinator does (`Prices`), not by event."""
     models = {"none": NO_COST, "fixed": FIXED, "recorded": RECORDED, "measured": MEASURED}
-    return make_cost(models[costs.model], 2, recorded=costs.recorded)
+    return make_cost(models[costs.model], 2, recorded=costs.recorded, last_arrival=last_arrival)
 
 
 def _prices(costs: Costs) -> Prices:

@@ -65,6 +65,7 @@ class Share:
         counts: [len(COUNTERS)].
         servers: SERVER records of all scheduler actors, or empty; those of other partitions are zero.
         costs: COST records, measured here.
+        waits: [BUCKETS] histogram of the messages of schedulers by how long they waited (`actors.kernel.histogram`).
         delayed: messages that came late for want of a barrier: how many, by how many ns in all, and at the most.
         events: handled.
         wall_s: in the partition's loop.
@@ -86,6 +87,7 @@ class Share:
     counts: np.ndarray
     servers: np.ndarray
     costs: np.ndarray
+    waits: np.ndarray
     delayed: np.ndarray
     events: int
     wall_s: float
@@ -104,6 +106,7 @@ class Outcome:
         is_long: [J] bool: mean task duration, as the workload states it, above the cut-off.
         servers: SERVER records, by scheduler actor; empty without costs.
         costs: COST records of a measured run.
+        waits: as in `Share`.
         windows: barriers, where partitions met at any.
         delayed: as in `Share`.
         restarts: times the run was taken up again from a checkpoint.
@@ -119,6 +122,7 @@ class Outcome:
     counters: dict[str, int]
     servers: np.ndarray
     costs: np.ndarray
+    waits: np.ndarray
     delayed: np.ndarray
     events: int
     wall_s: float
@@ -158,6 +162,7 @@ def merge(
         counters={name: counters[name] for name in names[N_PROBES:] if counters[name]},
         servers=_servers(shares),
         costs=np.concatenate([share.costs for share in shares]),
+        waits=np.sum([share.waits for share in shares], axis=0),
         delayed=np.array([delayed[:, 0].sum(), delayed[:, 1].sum(), delayed[:, 2].max()]),
         events=sum(share.events for share in shares),
         wall_s=max(share.wall_s for share in shares),
@@ -206,6 +211,12 @@ def _servers(shares: list[Share]) -> np.ndarray:
         mine = share.servers["served"] > merged["served"]
         merged[mine] = share.servers[mine]
     return merged
+
+
+def busy_arriving_ns(servers: np.ndarray, last_arrival_ns: int) -> np.ndarray:
+    """[S] of SERVER records, the time that each server worked until the last job, or coflow, arrived."""
+    left_over = np.maximum(servers["free"] - last_arrival_ns, 0)
+    return np.maximum(np.where(servers["arriving"] < 0, servers["busy"] - left_over, servers["arriving"]), 0)
 
 
 def peak_rss_mb() -> float:

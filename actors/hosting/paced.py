@@ -56,7 +56,9 @@ class PacedPartition(Partition):
         super().__init__(setting, observe)
         self._pace, self._cpu_clock = pace, cpu_clock
         schedulers = self.world.queue.seq.size - self.world.nodes.size
-        self.world = self.world._replace(cost=make_cost(LIVE, schedulers, dilation=pace.dilation))
+        last = int(self.world.work.submit[-1])
+        cost = make_cost(LIVE, schedulers, dilation=pace.dilation, last_arrival=last)
+        self.world = self.world._replace(cost=cost)
         self._inbox: deque[tuple[int, bytes]] = deque()
         self._stirred = threading.Event()
         self._end: int | None = None
@@ -157,7 +159,8 @@ class PacedPartition(Partition):
         )
         share = super().share()
         servers = share.servers.copy()
-        servers["busy"] = servers["busy"] / self._pace.dilation  # emulated time, as all else
+        for name in ("busy", "arriving"):  # emulated time, as all else
+            servers[name] = np.where(servers[name] > 0, servers[name] / self._pace.dilation, servers[name])
         return replace(share, servers=servers, paced=paced)
 
     def _now(self) -> int:

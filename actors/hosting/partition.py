@@ -12,7 +12,7 @@ from actors.hosting.grouping import Cast, Grouping
 from actors.hosting.outcome import NS, TIMELINE, Observe, Outcome, Share, merge, peak_rss_mb
 from actors.hosting.snapshot import Snapshot, put_back, take_out
 from actors.kernel.compiled import direct, is_warm
-from actors.kernel.cost import MEASURED, grow_log, settle
+from actors.kernel.cost import MEASURED, grow_cost, settle
 from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue, records
 from actors.kernel.window import LEFT, NEXT, deliver, inbound, make_frame, pack, restrict
 from actors.kernel.world import (
@@ -255,7 +255,7 @@ class Partition:
         self.world = world._replace(
             entries=grow_entries(world.entries),
             queue=grow_queue(world.queue, messages),
-            cost=grow_log(world.cost),
+            cost=grow_cost(world.cost),
         )
         if self.setting.scheduler.grow is not None:
             self.state = self.setting.scheduler.grow(self.world, self.state)
@@ -289,6 +289,7 @@ class Partition:
             counts=world.counts,
             servers=np.asarray(world.cost.servers),
             costs=np.asarray(world.cost.log[:recorded]),
+            waits=world.cost.lateness[1],
             delayed=self._delayed,
             events=int(now.events),
             wall_s=self.wall_s,

@@ -45,12 +45,22 @@ SERVER = np.dtype(
         ("busy", "i8"),  # ns spent on them
         ("waited", "i8"),  # ns they waited for it
         ("longest", "i8"),  # the longest wait of one
+        ("most", "i8"),  # messages that waited for it at once, at the most
+        (
+            "arriving",
+            "i8",
+        ),  # of `busy`, ns until the last job, or coflow, arrived; NONE until a message came later
         ("next_cost", "i8"),  # place of its next recorded cost
         ("end_cost", "i8"),
     ]
 )
 COST = np.dtype([("scheduler", "i8"), ("cost", "i8")])
 LOG_CAPACITY = 1 << 16  # recorded costs, to begin with
+# Messages that wait for their server: when it begins with them, ns. In row 0 `next` is the first free row, and
+# `start` the first that was never used.
+WAITING = np.dtype([("start", "i8"), ("next", "i8")])
+LINE = np.dtype([("first", "i8"), ("last", "i8"), ("length", "i8")])  # of a server: rows of WAITING
+LINE_CAPACITY = 1 << 10  # rows, to begin with
 # The handler that runs: whose it is while it is timed (NONE: nobody's), what it is known to cost, when it began, and
 # what `settle` puts back.
 HANDLER = np.dtype(
@@ -71,15 +81,23 @@ class Cost(NamedTuple):
     handler: np.recarray  # [1] HANDLER
     origin: int  # live: the wall time of virtual time 0, ns
     dilation: float  # live: wall time over virtual time
-    lateness: np.ndarray  # live: [2, BUCKETS] events of nodes and of schedulers, by how late they are handled
+    lateness: (
+        np.ndarray
+    )  # [2, BUCKETS] events of nodes (live) and of schedulers, by how late they are handled
+    last_arrival: int  # of a job, or coflow, ns
+    lines: np.recarray  # LINE, by server
+    waiting: np.recarray  # WAITING
 
 
 @inlined
 def take(w, until):
     """Take the first event before `until` into `w.queue.now`, at the time it is handled; says why there is none."""
-    if w.cost.model >= MEASURED:
-        settle(w)
-        if w.cost.handler.recorded[0] == w.cost.log.size:
+    if w.cost.model != NO_COST:
+        if w.cost.model >= MEASURED:
+            settle(w)
+            if w.cost.handler.recorded[0] == w.cost.log.size:
+                return GROW
+        if w.cost.waiting.next[0] == NONE and w.cost.waiting.start[0] == w.cost.waiting.size:
             return GROW
     if w.faults.active == 1 and is_over(w):
         return IDLE
@@ -119,10 +137,18 @@ def begin(w):
     start = max(now.time[0], server.free[who])
     if w.faults.active == 1:
         start = take_over(w, now.dst[0], start)
+    if due > cost.last_arrival and server.arriving[who] == NONE:
+        # It works without a pause on what it has: what is left of that, it does after the last arrival.
+        server.arriving[who] = server.busy[who] - max(server.free[who] - cost.last_arrival, np.int64(0))
     if now.kind[0] < FIRST_DECISION:
         server.served[who] += 1
         server.waited[who] += start - due
         server.longest[who] = max(server.longest[who], start - due)
+        server.most[who] = max(server.most[who], stand_in_line(cost, who, due, start))
+        if (
+            cost.model != LIVE and who < server.size - 1
+        ):  # the listener's are of others: a copy in each partition
+            note_time(cost.lateness, np.int64(1), start - due)
     spent = np.int64(0)
     if cost.model == FIXED:
         spent = cost.per_message
@@ -146,6 +172,31 @@ def begin(w):
 def known_cost(w):
     """Return what the handler at hand is known to cost while it runs, ns: nothing, if its cost is, or was, measured."""
     return w.cost.handler.spent[0] if w.cost.model == FIXED else np.int64(0)
+
+
+@compiled
+def stand_in_line(cost, who, due, start):
+    """Let a message wait for its server until `start`; returns how many wait for it just after `due`."""
+    lines, rows = cost.lines, cost.waiting
+    while lines.length[who] > 0 and rows.start[lines.first[who]] <= due:
+        row = lines.first[who]
+        lines.first[who], rows.next[row], rows.next[0] = rows.next[row], rows.next[0], row
+        lines.length[who] -= 1
+    if start > due:
+        row = rows.next[0]
+        if row != NONE:
+            rows.next[0] = rows.next[row]
+        else:
+            row = rows.start[0]
+            rows.start[0] = row + 1
+        rows.start[row] = start
+        if lines.length[who] == 0:
+            lines.first[who] = row
+        else:
+            rows.next[lines.last[who]] = row
+        lines.last[who] = row
+        lines.length[who] += 1
+    return lines.length[who]
 
 
 @compiled
@@ -205,14 +256,19 @@ def make_cost(
     recorded: np.ndarray | None = None,
     origin: int = 0,
     dilation: float = 1.0,
+    last_arrival: int = 0,
 ) -> Cost:
     """A cost model for `schedulers` scheduler actors; times in ns.
 
     Args:
+        last_arrival: of a job, or coflow: until then `arriving` counts.
         recorded: [messages] COST in the order in which they were handled, for RECORDED.
         origin, dilation: of LIVE.
     """
     servers = records(SERVER, schedulers if model != NO_COST else 0)
+    servers.arriving[:] = NONE
+    waiting = records(WAITING, LINE_CAPACITY if model != NO_COST else 1)
+    waiting.start[0], waiting.next[0] = 1, NONE
     log = records(COST, LOG_CAPACITY if model == MEASURED else 1)
     if model == RECORDED:
         assert recorded is not None
@@ -234,16 +290,25 @@ def make_cost(
         int(origin),
         float(dilation),
         np.zeros((2, BUCKETS), np.int64),
+        int(last_arrival),
+        records(LINE, servers.size),
+        waiting,
     )
 
 
-def grow_log(cost: Cost) -> Cost:
-    """The same model with twice the space for recorded costs, if it is full."""
-    if cost.model < MEASURED or cost.handler.recorded[0] < cost.log.size:
-        return cost
-    wider = records(COST, 2 * cost.log.size)
-    wider[: cost.log.size] = cost.log
-    return cost._replace(log=wider)
+def grow_cost(cost: Cost) -> Cost:
+    """The same model with twice the space for recorded costs and for messages that wait, where that is full."""
+    if cost.model >= MEASURED and cost.handler.recorded[0] == cost.log.size:
+        cost = cost._replace(log=_doubled(cost.log))
+    if cost.model != NO_COST and cost.waiting.next[0] == NONE and cost.waiting.start[0] == cost.waiting.size:
+        cost = cost._replace(waiting=_doubled(cost.waiting))
+    return cost
+
+
+def _doubled(rows: np.recarray) -> np.recarray:
+    wider = records(rows.dtype, 2 * rows.size)
+    wider[: rows.size] = rows
+    return wider
 
 
 def clock_overhead() -> int:

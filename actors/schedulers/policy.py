@@ -259,7 +259,7 @@ def needs_global_view(scheduler: Scheduler, parameters: Mapping[str, Any]) -> bo
     return any(name == "always" or parameters.get(name) for name in scheduler.global_view)
 
 
-def check_heeds_updates(scheduler: Scheduler, parameters: Mapping[str, Any]) -> None:
+def check_takes_updates(scheduler: Scheduler, parameters: Mapping[str, Any]) -> None:
     """Refuse a scheduler that, so parameterised, does not take updates of coflows.
 
     Raises:

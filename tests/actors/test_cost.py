@@ -7,10 +7,14 @@ import dataclasses
 import numpy as np
 import pytest
 from emulations import OBSERVED, digest, jobs, log_of, mixed_workload, named, run_setting, setting_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from actors.hosting.outcome import busy_arriving_ns
 from actors.kernel import cost
 from actors.kernel.clock import CPU, WALL, clock_ns
 from actors.kernel.cost import COST, FIXED, RECORDED, make_cost
+from actors.kernel.histogram import quantiles
 from actors.setting import Costs, Setting
 from workloads.jobs import make_workload
 
@@ -54,6 +58,46 @@ def test_busy_time_and_waits_are_counted() -> None:
     # Arrivals wait 0, 2 and 4 s. The reports come at 5, 7 and 9 s: the first one waits until 6.
     assert server["longest"] == 4 * NS
     assert server["waited"] == 7 * NS
+    assert server["most"] == 2  # at 0 s, when the third job has arrived and the first is being placed
+    assert server["arriving"] == 0  # all jobs arrive at once
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 60), st.integers(0, 10**6), st.sampled_from([0.2, 0.8, 1.5]))
+def test_backlog_and_waits_are_those_of_a_queue_in_plain_numpy(count: int, seed: int, load: float) -> None:
+    """One server, whose cost of a job grows with its tasks; the ends of tasks come long after, and cost nothing."""
+    rng = np.random.default_rng(seed)
+    tasks = rng.integers(1, 6, count)
+    submit_s = np.cumsum(rng.integers(0, round(2e4 / load), count)) / 1e4  # of 1 s of work each, in the mean
+    workload = make_workload("queue", submit_s, tasks, np.full(tasks.sum(), 1e4))
+    setting = setting_of("random", workload, 300, network=0.001, schedulers=1)
+    outcome = run_setting(with_costs(setting, Costs("fixed", per_job_s=0.25, per_task_s=0.25)))
+    due, cost_ns = workload.arrays().submit_ns, (1 + tasks) * NS // 4
+    begin, end = [], -1
+    for at, took in zip(due.tolist(), cost_ns.tolist(), strict=True):
+        begin.append(max(at, end))
+        end = begin[-1] + took
+    start, last = np.array(begin), int(due[-1])
+    (server, *_) = outcome.servers
+    assert (server["served"], server["busy"]) == (count + tasks.sum(), cost_ns.sum())
+    assert (server["waited"], server["longest"]) == ((start - due).sum(), (start - due).max())
+    # Just after a job has arrived: it waits, and so do those before it that are not begun.
+    waiting = [int(np.sum(start[: i + 1] > at)) for i, at in enumerate(due.tolist())]
+    assert server["most"] == max(waiting)
+    within = np.clip(np.minimum(start + cost_ns, last) - np.minimum(start, last), 0, None)
+    assert busy_arriving_ns(outcome.servers, last)[0] == within.sum()
+    waits = np.concatenate([start - due, np.zeros(tasks.sum(), np.int64)])
+    assert outcome.waits.sum() == waits.size
+    for share in (0.9, 0.99, 1.0):
+        exact = np.quantile(waits, share, method="inverted_cdf")
+        assert quantiles(outcome.waits, (share,))[0] == pytest.approx(exact, rel=0.07)
+
+
+def test_room_for_a_backlog_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "LINE_CAPACITY", 4)
+    setting = setting_of("random", jobs(*((0, [1]) for _ in range(30))), 30, schedulers=1)
+    (server, *_) = run_setting(with_costs(setting, Costs("fixed", per_job_s=1.0))).servers
+    assert server["most"] == 29
 
 
 def test_a_scheduler_with_fixed_costs_is_a_server_of_theory() -> None:

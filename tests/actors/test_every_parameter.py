@@ -7,12 +7,13 @@ the mechanisms counted, the timeline. Cases are in `parameter_cases`.
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import pytest
 from emulations import OBSERVED, digest, run_setting
-from parameter_cases import VALUES, WHERE, case_of
+from parameter_cases import VALUES, WHERE, case_of, setting_for
 
-from actors.schedulers.policy import Scheduler
+from actors.schedulers.policy import Parameter, Scheduler
 from actors.schedulers.registry import BUILT_IN
 
 AWARE = {s.build: s for s in BUILT_IN if s.constrained}
@@ -55,3 +56,40 @@ def test_what_parameters_go_with_is_there() -> None:
             for name, _, values in needs:
                 if name in own and values:
                     assert set(values.split("|")) <= set(own[name].choices), parameter.name
+
+
+UNMET = [(s, p) for s in DISTINCT for p in s.parameters if p.needs]
+
+
+@pytest.mark.parametrize(("scheduler", "parameter"), UNMET, ids=lambda x: x.name)
+def test_a_parameter_changes_nothing_without_what_it_goes_with(
+    scheduler: Scheduler, parameter: Parameter
+) -> None:
+    """Nothing is refused that has an effect."""
+    case = case_of(scheduler, parameter)
+    without = unmet(scheduler, parameter)
+    if without is None:  # the scheduler always has one of what it goes with
+        return
+    settings = [
+        setting_for(scheduler, case.where, {**without, parameter.name: value}) for value in case.values
+    ]
+    found = {digest(run_setting(setting, OBSERVED)) for setting in settings}
+    assert len(found) == 1, f"{parameter.name} of {scheduler.name} has an effect with {without}"
+
+
+def unmet(scheduler: Scheduler, parameter: Parameter) -> dict[str, Any] | None:
+    """Values of the parameters that one goes with under which it means nothing; None if there are none."""
+    own = {p.name: p for p in scheduler.parameters}
+    wanted: dict[str, set[str]] = {}
+    for name, _, values in (need.partition("=") for need in parameter.needs):
+        if name in own:
+            wanted.setdefault(name, set()).update(values.split("|") if values else ())
+    without: dict[str, Any] = {}
+    for name, values in wanted.items():
+        if own[name].kind == "choice":
+            without[name] = next(choice for choice in own[name].choices if choice not in values)
+        else:
+            without[name] = False if own[name].kind == "bool" else 0
+    if without.get("pilots") == "none":
+        without["policy"] = "C"
+    return without or None

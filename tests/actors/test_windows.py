@@ -67,6 +67,7 @@ def test_with_costs_too(scheduler: str) -> None:
         # The listener hears of changes in shared state only where there are others to tell.
         schedulers = outcome.servers[:-1], whole.servers[:-1]
         assert schedulers[0].tolist() == schedulers[1].tolist()
+        assert outcome.waits.tolist() == whole.waits.tolist()
     assert digest(run_setting(small(scheduler, NETWORKS["constant"]), OBSERVED)) != digest(whole)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from actors.hosting.outcome import Outcome
+from actors.kernel.histogram import BUCKETS
 from actors.setting import Switch
 from emu.coflow_metrics import describe_coflows
 from emu.coflow_results import coflow_tables, coordinator_figures
@@ -78,6 +79,7 @@ def outcome_of(
         counters=counters,
         servers=empty,
         costs=empty,
+        waits=np.zeros(BUCKETS, np.int64),
         delayed=np.zeros(3, np.int64),
         events=40,
         wall_s=0.5,

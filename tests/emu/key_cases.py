@@ -100,6 +100,7 @@ CASES: dict[str, Case] = {
     "short_cutoff": Case(("2 s", "50%"), JOBS),
     "long_partition": Case(("40%",), JOBS),
     "warmup": Case(("20 s",), JOBS, SUMMARY),
+    "slowdown_threshold": Case(("2 s", "60 s"), JOBS, SUMMARY),
     "quantum": Case(("20 ms",), JOBS | WINDOWS),
     "network.delay": Case(("20 ms",), JOBS),
     "network.spread": Case(("20 ms",), JOBS),
@@ -165,6 +166,10 @@ HOSTED: dict[str, str] = {
 """Keys that say where a run is hosted and must not change its result, and what they say."""
 
 APART = {
+    **dict.fromkeys(
+        [f"tolerance.{name}{of}" for name in ("absolute", "relative") for of in ("", " of coflows")],
+        "of comparisons: `test_tolerances_move_what_is_equal`",
+    ),
     "seeds": "several runs: `test_seeds_are_runs`",
     "infeasible": "one choice is an error: `test_infeasible_jobs_are_refused_or_dropped`",
     "clock": "`windows` must not change a bit: `test_keys_that_say_where_a_run_is_hosted_change_nothing`; `live` goes"

@@ -141,9 +141,16 @@ def test_run_prints_a_table_and_writes_a_directory(emu: Cli, trace: Path, tmp_pa
 def test_json_is_alone_on_standard_output(emu: Cli, trace: Path) -> None:
     ended = emu(*RUN, "small", "--json", "--out", "r")
     assert ended.code == 0
-    assert json.loads(ended.out) == json.loads(Path("r/summary.json").read_text())
+    assert json.loads(ended.out) == {**json.loads(Path("r/summary.json").read_text()), "path": "r"}
     ended = emu("compare", "--schedulers", "sparrow,random", *RUN[3:], "small", "--json", "--out", "c")
     assert [s["scheduler"] for s in json.loads(ended.out)] == ["sparrow", "random"]
+    assert [s["path"] for s in json.loads(ended.out)] == [
+        "c/scheduler=sparrow/seed=1",
+        "c/scheduler=random/seed=1",
+    ]
+    assert emu("compare", "--resume", "c", "--json").out == ended.out
+    within = [s["path"] for s in json.loads(Path("c/summary.json").read_text())]
+    assert within == ["scheduler=sparrow/seed=1", "scheduler=random/seed=1"]
 
 
 def test_overload_is_said_on_standard_error(emu: Cli, trace: Path) -> None:
@@ -194,7 +201,7 @@ def test_report_of_runs(emu: Cli, trace: Path) -> None:
     assert emu("report", "a").out == "a/report.html\n"
     emu("run", "--scheduler", "random", *RUN[3:], "small", "--out", "b")
     assert emu("report", "a", "b", "--out", "both.html").out == "both.html\n"
-    assert "jobs improved" in Path("both.html").read_text()
+    assert "<th>better</th><th>equal</th><th>worse</th>" in Path("both.html").read_text()
     assert "is not a report" in emu("report", "a", "--out", "a/config.toml").line()
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from coflow_cases import four_coflows, outcome_of, result_of
 
+from emu.axes import Axis
 from emu.coflow_comparison import (
-    as_record,
     compare_coflows,
     compare_coordinators,
     compare_deadlines,
@@ -23,10 +23,10 @@ from emu.coflow_comparison import (
     job_speedups,
 )
 from emu.coflow_metrics import shuffle_shares
-from emu.coflow_plots import percentiles_figure
 from emu.coflow_tables import render_coordinators
 from emu.comparison import Comparison
 from emu.drawing import to_svg
+from emu.percentile_plots import percentiles_figure
 from emu.plots import group_figures, timeline_figure
 from emu.report import read_runs, render_report
 from emu.results import Result
@@ -51,9 +51,14 @@ def runs() -> dict[str, list[Result]]:
 
 def test_rows_by_hand(runs: dict[str, list[Result]]) -> None:
     philae, aalo, _ = compare_group(runs, "all", 0.0)
-    assert philae.times["mean"][0] == 606 / 4
+    assert philae.figures["mean"][0] == 606 / 4
     assert all(math.isnan(mean) for mean, _ in philae.speedup.values())
     assert aalo.speedup["average"][0] == 810 / 606
+    assert aalo.ratios["mean"][0] == 810 / 606
+    assert [aalo.shares[s][0] for s in ("better", "equal", "worse")] == [0.0, 0.25, 0.75]
+    # Flows begin a second after their coflows arrive; alone these take 4, 1, 200 and 200 s.
+    assert (aalo.figures["wait.p99"][0], aalo.figures["slowdown.max"][0]) == (1.0, 2.5)
+    assert aalo.figures["slowdown.mean"][0] == pytest.approx(np.mean([8 / 4, 2 / 1, 300 / 200, 500 / 200]))
     ratios = [8 / 4, 1.0, 300 / 200, 500 / 400]
     assert aalo.speedup["p50"][0] == np.median(ratios)
     assert aalo.speedup["p90"][0] == pytest.approx(np.percentile(ratios, 90))
@@ -126,9 +131,9 @@ def test_the_table_as_it_is_printed(runs: dict[str, list[Result]]) -> None:
         "its own",
         "",
         "all coflows (4)",
-        "           mean  p50  p90  p99  average    P50    P90",
+        "           mean  p50  p90  p99  average    P50    P90  better  equal  worse",
         "  philae  151.5  102  340  394",
-        "  aalo    202.5  154  440  494    1.34×  1.38×  1.85×",
+        "  aalo    202.5  154  440  494    1.34×  1.38×  1.85×    0.0%  25.0%  75.0%",
     ]
     assert "\nbin-2, width above 7, up to 100 MB (1)\n" in text
     learning = next(line for line in text.splitlines() if line.startswith("  philae        2"))
@@ -147,8 +152,19 @@ def test_a_single_run_as_it_is_printed(runs: dict[str, list[Result]]) -> None:
 
 def test_rows_as_a_frame(runs: dict[str, list[Result]]) -> None:
     frame = Comparison(runs, "", {}).to_pandas()
-    assert list(frame.columns) == [*as_record(compare_group(runs, "all", 0.0)[0])]
-    assert frame[frame.scheduler == "aalo"].speedup_average.iloc[0] == 810 / 606
+    assert list(frame.columns[:8]) == [
+        "scheduler",
+        "group",
+        "count",
+        "mean_s",
+        "p50_s",
+        "p90_s",
+        "p95_s",
+        "p99_s",
+    ]
+    aalo = frame[frame.scheduler == "aalo"].iloc[0]
+    assert (aalo.speedup_average, aalo.mean_ratio, aalo.worse) == (810 / 606, 810 / 606, 0.75)
+    assert aalo.slowdown_max == 2.5
 
 
 def test_figures_are_the_same_bytes_every_time(runs: dict[str, list[Result]]) -> None:
@@ -167,15 +183,16 @@ def test_figures_are_the_same_bytes_every_time(runs: dict[str, list[Result]]) ->
     assert one == ["cdf-cct"]
     drawn = timeline_figure(runs["fair"][0])
     assert drawn is not None
-    assert "ports that send" in to_svg(drawn)
+    assert "flows under way" in to_svg(drawn)
+    assert drawn.axes[0].get_ylim()[1] >= 1.05
 
 
 def test_percentiles_along_an_axis_have_a_row_a_group(runs: dict[str, list[Result]]) -> None:
-    summary = runs["philae"][0].summary["coflows"]
-    figure = percentiles_figure({"philae": {0.5: summary, 0.9: summary}}, "load")
+    summary, axis = runs["philae"][0].summary, Axis("load", (0.5, 0.9), False)
+    figure = percentiles_figure({"philae": {0.5: summary, 0.9: summary}}, axis, "coflows")
     assert figure is not None
     assert len(figure.axes) == 5 * 3
-    assert percentiles_figure({"philae": {0.5: {"count": 0}}}, "load") is None
+    assert percentiles_figure({"philae": {0.5: {"coflows": {"count": 0}}}}, axis, "coflows") is None
 
 
 def test_the_report_page_is_whole(runs: dict[str, list[Result]], tmp_path: Path) -> None:
@@ -190,7 +207,7 @@ def test_the_report_page_is_whole(runs: dict[str, list[Result]], tmp_path: Path)
         "<h3>Jobs</h3>",
         "<h3>What the mechanisms did</h3>",
         "Size of coflows as philae estimated it",
-        "Share of ingress ports that send",
+        "Flows that have begun and not ended per port",
         "<td>intervals missed</td><td>10.0%</td>",
     ):
         assert told in page

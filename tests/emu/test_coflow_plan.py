@@ -32,6 +32,7 @@ GIVEN = {
     "constraints.price": "2",
     "constraints.seed": "1",
     "short_cutoff": "5 s",
+    "slowdown_threshold": "1 s",
     "long_partition": "50%",
     "infeasible": "drop",
     "network.spread": "1 ms",

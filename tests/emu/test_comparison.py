@@ -15,13 +15,15 @@ import pyarrow as pa
 import pytest
 
 import emu
+from emu.axes import group_runs
 from emu.columns import JOBS, TIMELINE, make_table
 from emu.comparison import Comparison
 from emu.drawing import save_figure, to_png, to_svg
 from emu.job_comparison import compare_class, render_rows
 from emu.metrics import describe_jobs
+from emu.paired import Tolerance
 from emu.plots import cdf_figure, timeline_figure
-from emu.report import MARK, group_runs, read_runs, render_report, write_report
+from emu.report import MARK, read_runs, render_report, write_report
 from emu.results import Result
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
@@ -76,16 +78,20 @@ def two() -> dict[str, list[Result]]:
 
 def test_rows_by_hand(two: dict[str, list[Result]]) -> None:
     base, other = compare_class(two, "short", 0.0)
-    assert base.times["mean"][0] == (15 + 30) / 2
+    assert base.figures["mean"][0] == (15 + 30) / 2
     assert base.ratios["mean"] == (1.0, 0.0)
     assert math.isnan(base.improved)
     # Seed by seed: 7.5 / 15 and 45 / 30; the ratio of the means would be 1.17.
     assert other.ratios["mean"][0] == pytest.approx((0.5 + 1.5) / 2)
     assert other.ratios["mean"][1] == pytest.approx(12.7062 * np.std([0.5, 1.5], ddof=1) / math.sqrt(2))
+    # Both better with seed 1, both worse with seed 2.
+    assert [other.shares[s][0] for s in ("better", "equal", "worse")] == [0.5, 0.0, 0.5]
+    assert other.shares["better"][1] == pytest.approx(12.7062 * 0.5)
+    assert all(math.isnan(mean) for mean, _ in base.shares.values())
     assert other.improved == 0.5
     assert other.count == 2
     (_, long) = compare_class(two, "long", 0.0)
-    assert long.improved == 0.5  # one of the two long jobs in each seed; ties are no improvement
+    assert [long.shares[s][0] for s in ("better", "equal", "worse")] == [0.5, 0.5, 0.0]
 
 
 def test_a_class_that_has_no_jobs_has_no_rows(two: dict[str, list[Result]]) -> None:
@@ -93,7 +99,7 @@ def test_a_class_that_has_no_jobs_has_no_rows(two: dict[str, list[Result]]) -> N
         for run in runs:
             del run.summary["jobs"]["long"]
     assert compare_class(two, "long", 0.0) == []
-    assert "long jobs" not in render_rows(compare_class(two, "short", 0.0), "head")
+    assert "long jobs" not in render_rows(compare_class(two, "short", 0.0), "head", Tolerance())
 
 
 def test_the_table_as_printed() -> None:
@@ -101,27 +107,39 @@ def test_the_table_as_printed() -> None:
         "base": [result_of("base", [10.0, 1e5, 20.0, 2e5])],
         "other": [result_of("other", [5.0, 1e5, 8.0, 1e5])],
     }
-    text = render_rows(
-        [r for c in ("short", "long", "all") for r in compare_class(one, c, 0.0)], "w on 10 nodes"
-    )
+    rows = [r for c in ("short", "long", "all") for r in compare_class(one, c, 0.0)]
+    text = render_rows(rows, "w on 10 nodes", Tolerance())
     assert text == (
-        "w on 10 nodes: job completion time in seconds, and × that of base\n"
+        "w on 10 nodes: job completion time in seconds, and × that of base, below a tenth as 1/20×\n"
         "\n"
         "short jobs (2)\n"
-        "         mean         p50         p90          p99         improved\n"
-        "  base     15          15          19         19.9\n"
-        "  other   6.5  0.43×  6.5  0.43×  7.7  0.41×  7.97  0.40×    100.0%\n"
+        "         mean          p50          p90           p99          better  equal  worse\n"
+        "  base     15           15           19          19.9\n"
+        "  other   6.5  0.433×  6.5  0.433×  7.7  0.405×  7.97  0.401×  100.0%   0.0%   0.0%\n"
         "\n"
         "long jobs (2)\n"
-        "            mean             p50             p90             p99         improved\n"
-        "  base   150,000         150,000         190,000         199,000\n"
-        "  other  100,000  0.67×  100,000  0.67×  100,000  0.53×  100,000  0.50×     50.0%\n"
+        "            mean              p50              p90              p99          better  equal  worse\n"
+        "  base   150,000          150,000          190,000          199,000\n"
+        "  other  100,000  0.667×  100,000  0.667×  100,000  0.526×  100,000  0.503×   50.0%  50.0%   0.0%\n"
         "\n"
         "all jobs (4)\n"
-        "           mean            p50             p90             p99         improved\n"
-        "  base   75,008         50,010         170,000         197,000\n"
-        "  other  50,003  0.67×  50,004  1.00×  100,000  0.59×  100,000  0.51×     75.0%\n"
+        "           mean             p50             p90              p99          better  equal  worse\n"
+        "  base   75,008          50,010         170,000          197,000\n"
+        "  other  50,003  0.667×  50,004  1.00×  100,000  0.588×  100,000  0.508×   75.0%  25.0%   0.0%\n"
+        "\n"
+        "better, equal, worse: share of the jobs by completion time, against base; equal is within 10 ms or 0.1 %\n"
     )
+
+
+def test_the_columns_that_are_asked_for(two: dict[str, list[Result]]) -> None:
+    text = Comparison(two, "", {}).to_text(["max", "wait.p99", "bounded_slowdown.mean"])
+    head = text.splitlines()[3].split()
+    assert head == ["max", "wait.p99", "bounded_slowdown.mean", "better", "equal", "worse"]
+    assert "waits in seconds" in text.splitlines()[0]
+    with pytest.raises(InputError, match=r"columns: unknown column 'p98'; did you mean 'p99'"):
+        Comparison(two, "", {}).to_text(["p98"])
+    with pytest.raises(InputError, match="columns: 'p99' is there twice"):
+        Comparison(two, "", {}).to_text(["p99", "p99"])
 
 
 def test_several_seeds_are_printed_with_intervals(two: dict[str, list[Result]]) -> None:
@@ -129,7 +147,7 @@ def test_several_seeds_are_printed_with_intervals(two: dict[str, list[Result]]) 
     assert text.startswith(
         "w on 10 nodes, seeds 1 to 2 (scheduler's draws; the workload is the same), means ± 95 %"
     )
-    assert re.search(r"other .*1\.00±6\.4×", text)
+    assert re.search(r"other .*1±6×", text)
 
 
 def test_frames_of_a_comparison(two: dict[str, list[Result]]) -> None:
@@ -218,28 +236,37 @@ def test_a_page_needs_nothing_but_itself_and_escapes_everything(two: dict[str, l
     assert all(a.startswith("#") for a in page.addresses)
     assert "url(http" not in text
     shown = "".join(page.text)
-    for expected in (evil, "jobs improved", "probes", "1,234", "Utilisation of all slots", "1.00±6.4"):
+    for expected in (evil, "better", "equal", "worse", "probes", "1,234", "Utilisation of all slots", "1±6×"):
         assert expected in shown
     assert page.tags >= {"svg", "table", "pre", "details"}
 
 
 def test_runs_that_cannot_be_paired_are_not_compared(two: dict[str, list[Result]]) -> None:
-    assert [list(g) for g in group_runs([r for runs in two.values() for r in runs])] == [["base", "other"]]
+    together = group_runs([r for runs in two.values() for r in runs])
+    assert [list(g.results) for g in together] == [["base", "other"]]
     lone = result_of("base", [1.0, 2.0], seed=9)
-    assert [len(g) for g in group_runs([*two["base"], *two["other"][:1], lone])] == [1, 1, 1, 1]
+    apart = group_runs([*two["base"], *two["other"][:1], lone])
+    assert [{n: len(runs) for n, runs in g.results.items()} for g in apart] == [{"base": 3}, {"other": 1}]
+    twice = group_runs([*two["base"], two["base"][0]])
+    assert [len(g.results["base"]) for g in twice] == [1, 1, 1]
     assert len(group_runs([two["base"][0], result_of("other", [1.0, 2.0], nodes=11)])) == 2
 
 
 def test_compare_writes_a_directory_that_report_reads(workload: JobWorkload, tmp_path: Path) -> None:
     seen = tmp_path / "c"
     comparison = emu.compare(["random", "sparrow"], workload, 12, seeds=2, in_process=True, out=seen)
-    names = {"config.toml", "manifest.json", "summary.json", "report.html", "cdf-short.svg", "cdf-short.png"}
+    names = {"config.toml", "manifest.json", "summary.json", "comparison.csv", "report.html", "cdf-short.png"}
     assert names <= {p.name for p in seen.iterdir()}
     runs = sorted(p.relative_to(seen).as_posix() for p in seen.glob("scheduler=*/seed=*"))
     assert runs == [f"scheduler={s}/seed={k}" for s in ("random", "sparrow") for k in (1, 2)]
     summaries = json.loads((seen / "summary.json").read_text())
     assert [s["scheduler"] for s in summaries] == ["random", "sparrow"]
-    assert summaries == comparison.summaries
+    assert [s["path"] for s in comparison.summaries] == [(seen / s["path"]).as_posix() for s in summaries]
+    paths = [{k: s.pop(k) for k in ("path", "paths")} for s in summaries]
+    assert [p["path"] for p in paths] == ["scheduler=random", "scheduler=sparrow"]
+    assert paths[1]["paths"] == ["scheduler=sparrow/seed=1", "scheduler=sparrow/seed=2"]
+    here = [{k: v for k, v in s.items() if k not in paths[0]} for s in comparison.summaries]
+    assert summaries == json.loads(json.dumps(here))
     assert summaries[0]["confidence_95"]["jobs"]["all"]["mean"][0] < summaries[0]["jobs"]["all"]["mean"]
     read = read_runs([seen])
     assert [(r.summary["scheduler"], r.summary["seed"]) for r in read] == [

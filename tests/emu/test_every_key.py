@@ -29,6 +29,7 @@ from key_cases import (
     with_a_job_that_no_node_can_run,
 )
 
+from emu.comparison import Comparison
 from emu.emulation import checkpoints_of, execute
 from emu.keys import BY_NAME, KEYS
 from emu.plan import Plan
@@ -197,6 +198,19 @@ def test_keys_of_the_clock_live_reach_it(
                 told[{"live.tick": "tick_s", "live.lateness_bound": "lateness_bound_s"}.get(name, name)]
             )
         assert found[0] != found[1] == wanted
+
+
+@pytest.mark.parametrize(("base", "other"), [(JOBS, "random"), (COFLOWS, "aalo")], ids=["jobs", "coflows"])
+def test_tolerances_move_what_is_equal(base: dict[str, str], other: str, ran: Callable[..., Result]) -> None:
+    def equal(**sets: str) -> float:
+        names = (base["scheduler"], other)
+        compared = Comparison({name: [ran({**base, **sets, "scheduler": name})] for name in names}, "", {})
+        share: float = compared.summaries[1]["equal"]["all"]["mean"]
+        return share
+
+    usual = equal(**{"tolerance.absolute": "0 s", "tolerance.relative": "0%"})
+    assert usual < equal(**{"tolerance.absolute": "0 s", "tolerance.relative": "90%"})
+    assert usual < equal(**{"tolerance.absolute": "1 h", "tolerance.relative": "0%"}) == 1.0
 
 
 @pytest.mark.parametrize("base", [JOBS, COFLOWS], ids=["jobs", "coflows"])

@@ -12,11 +12,10 @@ from emu.metrics import (
     after_warmup,
     confidence_95,
     describe_jobs,
-    describe_times,
+    describe_values,
     jain_index,
     offered_load,
     ratios,
-    share_improved,
     summarise_seeds,
     t_quantile,
 )
@@ -32,6 +31,8 @@ def jobs_table(
             "submit_s": submit,
             "finish_s": finish,
             "jct_s": jct,
+            "wait_s": [None if j is None else j - i for j, i in zip(jct, ideal, strict=True)],
+            "ideal_s": ideal,
             "slowdown": slowdown,
             "job_class": ["long" if x else "short" for x in long],
             "constraint": pa.nulls(len(jct), pa.string()),
@@ -40,15 +41,18 @@ def jobs_table(
 
 
 def test_percentiles_are_linear() -> None:
-    told = describe_times(np.array([1.0, 2.0, 4.0, 8.0, 16.0]))
+    told = describe_values(np.array([1.0, 2.0, 4.0, 8.0, 16.0]))
     assert told == {
         "count": 5,
         "mean": 6.2,
         "p50": 4.0,
         "p90": pytest.approx(12.8),
+        "p95": pytest.approx(14.4),
         "p99": pytest.approx(15.68),
+        "p99.9": pytest.approx(15.968),
+        "max": 16.0,
     }
-    assert describe_times(np.array([])) == {"count": 0}
+    assert describe_values(np.array([])) == {"count": 0}
 
 
 def test_jain_index_is_one_for_equals_and_one_over_n_for_one_alone() -> None:
@@ -65,11 +69,39 @@ def test_classes_warmup_and_unfinished_jobs() -> None:
     )  # fmt: skip
     told = describe_jobs(jobs, warmup_s=1.0)
     assert told["all"]["count"] == 3  # the first is warm-up, the third never finished
-    assert told["short"] == {"count": 2, "mean": 3.0, "p50": 3.0, "p90": 3.8, "p99": 3.98}
+    times = {k: v for k, v in told["short"].items() if not isinstance(v, dict)}
+    expected = {
+        "count": 2,
+        "mean": 3.0,
+        "p50": 3.0,
+        "p90": 3.8,
+        "p95": 3.9,
+        "p99": 3.98,
+        "p99.9": 3.998,
+        "max": 4.0,
+    }
+    assert times == pytest.approx(expected)
     assert told["long"]["mean"] == 30.0
     assert told["makespan_s"] == 50.0  # warm-up or not, it is time that passed
     assert told["jain_index"] == pytest.approx((2 + 3) ** 2 / (2 * (4 + 9)))
     assert told["unfinished"] == 1
+
+
+def test_waits_and_slowdowns_by_hand() -> None:
+    # The second is a job of 5 ms that takes 5 s: slowed down a thousand times, which nobody minds.
+    jobs = jobs_table([0.0, 1.0, 2.0, 3.0], [12.0, 5.0, 40.0, None], [6.0, 0.005, 20.0, 1.0], [False] * 4)
+    told = describe_jobs(jobs)
+    assert told["all"]["wait"]["max"] == 20.0
+    assert told["all"]["slowdown"]["mean"] == pytest.approx((2 + 1000 + 2) / 3)
+    bounded = [12 / 10, 1.0, 2.0]
+    assert told["short"]["bounded_slowdown"]["mean"] == pytest.approx(sum(bounded) / 3)
+    assert told["short"]["bounded_slowdown"]["p99.9"] == pytest.approx(np.percentile(bounded, 99.9))
+    assert told["jain_index"] == pytest.approx(1004**2 / (3 * (4 + 1000**2 + 4)))  # one job decides it: 1/3
+    assert told["bounded_jain_index"] == pytest.approx(4.2**2 / (3 * (1.44 + 1 + 4)))
+    assert told["slowdown_threshold_s"] == 10.0
+    wider = describe_jobs(jobs, threshold_s=20.0)
+    assert wider["all"]["bounded_slowdown"]["mean"] == pytest.approx((1 + 1 + 2) / 3)
+    assert describe_jobs(jobs, threshold_s=0.0)["all"]["bounded_slowdown"] == told["all"]["slowdown"]
 
 
 def test_a_class_without_jobs_is_absent() -> None:
@@ -114,12 +146,6 @@ def test_ratios_are_paired_by_seed() -> None:
     assert math.isnan(ratios([0.0], [1.0])[0])
 
 
-def test_share_improved_leaves_ties_and_unfinished_out() -> None:
-    first, other = np.array([1.0, 2.0, 3.0, np.nan]), np.array([0.5, 2.0, np.nan, 1.0])
-    assert share_improved(first, other, np.ones(4, bool)) == 0.25
-    assert math.isnan(share_improved(first, other, np.zeros(4, bool)))
-
-
 def test_summary_of_seeds() -> None:
     def one(seed: int, mean: float, long: bool) -> dict[str, object]:
         classes = {"all": {"count": 2, "mean": mean}} | ({"long": {"count": 1, "mean": 1.0}} if long else {})
@@ -129,6 +155,8 @@ def test_summary_of_seeds() -> None:
             "jobs": {**classes, "makespan_s": 5.0},
             "engine": {"wall_s": mean, "events": 10},
             "counters": {"probes": seed},
+            "schedulers": {"count": 1, "busiest": seed / 10, "wait_mean_s": 2.0, "wait_max_s": 60.0 * seed},
+            "windows": {"exact": True, "windows": 10 * seed},
         }
 
     told = summarise_seeds([one(1, 1.0, True), one(2, 3.0, False)])
@@ -140,3 +168,7 @@ def test_summary_of_seeds() -> None:
     assert high - 2.0 == pytest.approx(12.7062 * math.sqrt(2) / math.sqrt(2))
     assert told["confidence_95"]["jobs"]["makespan_s"] == [5.0, 5.0]
     assert told["counters"]["probes"] == 1.5
+    # Of both seeds, not the first one's.
+    assert told["schedulers"]["busiest"] == pytest.approx(0.15)
+    assert told["schedulers"]["wait_max_s"] == 90.0
+    assert told["windows"]["windows"] == 15.0

@@ -14,6 +14,7 @@ import pytest
 import emu
 from actors.hosting.outcome import Outcome
 from actors.kernel.cost import COST, SERVER
+from actors.kernel.histogram import BUCKETS
 from actors.kernel.queue import records
 from emu import run_directory as rd
 from emu.columns import FILES, JOBS
@@ -35,6 +36,7 @@ def outcome(start: list[int], finish: list[int], long: list[bool]) -> Outcome:
         counters={},
         servers=records(SERVER, 0),
         costs=records(COST, 0),
+        waits=np.zeros(BUCKETS, np.int64),
         delayed=np.zeros(3, np.int64),
         events=0,
         wall_s=0.0,
@@ -110,7 +112,7 @@ def test_the_summary_is_of_the_jobs(result: Result) -> None:
     assert [told["p50"], told["p90"], told["p99"]] == np.percentile(jct_s, [50, 90, 99]).tolist()
     assert set(result.summary) == {
         "scheduler", "policy", "workload", "nodes", "seed", "drawn", "clock", "jobs", "decision_latency",
-        "sustained_tasks_per_s", "engine", "counters",
+        "sustained_tasks_per_s", "utilisation", "offered_load", "engine", "counters",
     }  # fmt: skip
     assert set(result.summary["engine"]) == {
         "wall_s", "load_s", "compile_s", "events", "tasks", "tasks_per_s", "peak_rss_mb",

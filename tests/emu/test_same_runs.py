@@ -13,11 +13,12 @@ from seed_cases import POISSON, SETS, jobs_of, plan_of
 from sweep_grids import SMALL, write
 
 import emu as emu_package
+from emu.axes import group_runs
 from emu.comparison import Comparison
 from emu.config import resolve
 from emu.memo import Memo
 from emu.plan import Plan, prepare
-from emu.report import group_runs, read_runs
+from emu.report import read_runs
 from emu.results import read_result
 from emu.sweeps import prepare_sweep, sweep
 from emu.tables import render_summary
@@ -202,7 +203,7 @@ def test_a_report_pairs_runs_of_equal_workloads(emu: Cli) -> None:
     )
     assert emu(*argv, *SETS, "--seeds", "2", "--out", "c").code == 0
     runs = read_runs(["c"])
-    assert [[len(own) for own in group.values()] for group in group_runs(runs)] == [[2, 2]]
+    assert [[len(own) for own in group.results.values()] for group in group_runs(runs)] == [[2, 2]]
     assert (
         "poisson on 8 nodes, seeds 1 to 2 (workload and scheduler), means"
         in Path("c/report.html").read_text()
@@ -221,7 +222,7 @@ def test_a_report_pairs_runs_of_equal_workloads(emu: Cli) -> None:
         "2",
     )
     assert emu(*argv, *SETS[:2], "--set", "workload_options.nodes=9", "--out", "d").code == 0
-    assert sorted(len(g) for g in group_runs(read_runs(["c", "d"]))) == [1, 2]
+    assert sorted(len(g.results) for g in group_runs(read_runs(["c", "d"]))) == [1, 2]
 
 
 def test_a_workload_of_another_seed_without_the_class_is_told(emu: Cli) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from conftest import small_workload
 
 from emu.plan import configure, prepare
+from tests.emu.conftest import small_workload
 from tests.workloads.google_2019_rows import write_cell
 from tests.workloads.test_recognition import TASK_EVENTS, packed
 from workloads.catalogue import convert_workload, load_workload, save_workload
@@ -51,6 +51,14 @@ def test_it_is_told_and_recorded_in_seconds_so_that_the_run_can_be_repeated(emu:
     assert emu("run", "--config", "run/config.toml", "--in-process", "--out", "again").code == 0
     assert Path("run/jobs.parquet").read_bytes() == Path("again/jobs.parquet").read_bytes()
     assert Path("run/config.toml").read_text() == Path("again/config.toml").read_text()
+
+
+def test_the_share_that_is_short_is_told_where_many_jobs_are_equal(emu: Cli) -> None:
+    lines = [f"{i} 1 {10 if i < 16 else 30} {10 if i < 16 else 30}" for i in range(20)]
+    Path("equal.tr").write_text("\n".join(lines) + "\n")
+    ended = emu(*RUN, "--workload", "equal.tr", "--short-cutoff", "50%", "--out", "run")
+    assert "duration of 10 s: 50% of the jobs, and all others of that duration: 80.0% are short" in ended.err
+    assert pq.read_table("run/jobs.parquet")["job_class"].to_pylist().count("short") == 16
 
 
 def test_it_holds_for_each_workload_of_a_sweep_and_each_share(emu: Cli, trace: Path) -> None:

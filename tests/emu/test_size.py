@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import emu
 from emu import batch
 from emu import run_directory as rd
+from emu.measures import Measure
 from emu.sizing import size
 from emu.targets import Target, find_fewest, read_targets
 from workloads.errors import InputError
@@ -30,10 +31,19 @@ SIZE = ("size", "--scheduler", "central-fifo", "--in-process", "--workload")
 @pytest.mark.parametrize(
     ("text", "target"),
     [
-        ("short.p99 < 60s", Target("short", "p99", True, 60.0)),
-        ("p50<=1.5 min", Target("all", "p50", False, 90.0)),
-        (" long.mean  <  2h ", Target("long", "mean", True, 7200.0)),
-        ("all.p90 < 8", Target("all", "p90", True, 8.0)),
+        ("short.p99 < 60s", Target("short", Measure("", "p99"), True, 60.0)),
+        ("p50<=1.5 min", Target("all", Measure("", "p50"), False, 90.0)),
+        (" long.mean  <  2h ", Target("long", Measure("", "mean"), True, 7200.0)),
+        ("all.p90 < 8", Target("all", Measure("", "p90"), True, 8.0)),
+        ("short.p99.9 < 60s", Target("short", Measure("", "p99.9"), True, 60.0)),
+        ("p99.9 < 60s", Target("all", Measure("", "p99.9"), True, 60.0)),
+        ("short.wait.p99 < 5s", Target("short", Measure("wait", "p99"), True, 5.0)),
+        ("wait.max<=1 h", Target("all", Measure("wait", "max"), False, 3600.0)),
+        ("all.slowdown.p99 < 3", Target("all", Measure("slowdown", "p99"), True, 3.0)),
+        (
+            "long.bounded_slowdown.mean <= 1.5",
+            Target("long", Measure("bounded_slowdown", "mean"), False, 1.5),
+        ),
     ],
 )
 def test_targets_are_read(text: str, target: Target) -> None:
@@ -43,10 +53,16 @@ def test_targets_are_read(text: str, target: Target) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("short.p99 > 60s", "is not of the form [class.]statistic < value"),
+        ("short.p99 > 60s", "is not of the form [class.]statistic < bound"),
         ("short.p99", "is not of the form"),
-        ("shrot.p99 < 60s", "unknown class 'shrot'; did you mean 'short'"),
+        ("shrot.p99 < 60s", "unknown statistic 'shrot.p99'; did you mean 'short.p99'"),
         ("short.p98 < 60s", "unknown statistic 'p98'; did you mean 'p99'"),
+        ("short.p999 < 60s", "unknown statistic 'p999'; did you mean 'p99.9'"),
+        ("short.wiat.p99 < 60s", "unknown statistic 'wiat.p99'; did you mean 'wait.p99'"),
+        ("shrot.wait.p99 < 60s", "unknown statistic 'shrot.wait.p99'; did you mean 'short.wait.p99'"),
+        ("bounded_slowdwon.mean < 3", "did you mean 'bounded_slowdown.mean'"),
+        ("slowdown.p99 < 60s", "'60s' is not a number, 0 or more; slowdown is a ratio, without a unit"),
+        ("slowdown.p99 < nan", "'nan' is not a number"),
         ("p99 < 60 parsecs", "--target: '60 parsecs' is not a duration"),
         ("p99 < -1", "--target: '-1' is not a duration"),
     ],
@@ -61,6 +77,13 @@ def test_wrong_targets_are_told(text: str, told: str) -> None:
 def test_at_the_bound() -> None:
     below, up_to = read_targets(["p99 < 60", "p99 <= 60"])
     assert [below.holds(60.0), up_to.holds(60.0), below.holds(float("nan"))] == [False, True, False]
+
+
+@pytest.mark.parametrize("text", ["short.p99.9 < 60 s", "all.wait.p99 <= 5 s", "all.slowdown.p99 < 3"])
+def test_a_target_reads_back(text: str) -> None:
+    (target,) = read_targets([text])
+    assert str(target) == text
+    assert read_targets([str(target)]) == (target,)
 
 
 # The search

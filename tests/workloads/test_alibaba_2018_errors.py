@@ -65,24 +65,24 @@ def test_what_is_missing_or_twice_is_named(tmp_path):
     (source / "batch_task.csv.gz").write_bytes(gzip.compress(JOB_A.encode()))
     assert "holds batch_task, and so does" in refused(source, tmp_path / "out")
     empty = folder_of(tmp_path / "empty", "")
-    assert "empty: no job of batch_task is known wholly" in refused(empty, tmp_path / "out")
+    assert "empty: batch_task is empty: it has no rows" in refused(empty, tmp_path / "out")
     (empty / "batch_task.csv").unlink()
-    assert "empty: holds no batch_task.csv" in refused(empty, tmp_path / "out")
+    assert "empty: holds no batch_task, such as batch_task.csv" in refused(empty, tmp_path / "out")
     assert "cannot be read: No such file" in refused(tmp_path / "nowhere", tmp_path / "out")
 
 
 def test_times_and_counts_that_cannot_be_are_refused(tmp_path, monkeypatch):
     source = folder_of(tmp_path / "in", JOB_A + stage("j_8", "M\x1b", end=5_000_000_000))
     assert refused(source, tmp_path / "out").startswith(
-        f"{source}: field end_time: task 'M\\x1b' of job 'j_8' has '5000000000.000000'; are the times"
+        f"{source / 'batch_task.csv'}: line 6: field end_time: '5000000000'; are the times in seconds?"
     )
     folder_of(source, stage("j_8", "M1", number=10**11))
     assert refused(source, tmp_path / "out").startswith(
         f"{source}: field instance_num: adds up to 100,000,000,000 tasks"
     )
     folder_of(source, stage("j_8", "M1", number=1.5))
-    assert "field instance_num: task 'M1' of job 'j_8' has '1.500000'; want a" in refused(
-        source, tmp_path / "out"
+    assert refused(source, tmp_path / "out").startswith(
+        f"{source / 'batch_task.csv'}: line 1: field instance_num: '1.5'; want a whole number"
     )
     monkeypatch.setattr(alibaba_2018_rules, "TASKS_LIMIT", 7)
     assert "adds up to 8 tasks" in refused(folder_of(source, JOB_A), tmp_path / "out")

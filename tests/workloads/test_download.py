@@ -141,10 +141,10 @@ def test_a_part_longer_than_the_file_is_thrown_away(site, tmp_path):
     assert asked(site) == [f"bytes={len(CONTENT) + 4}-", None]
 
 
-def test_a_server_that_does_not_heed_if_range_cannot_mix_versions(site, tmp_path):
+def test_a_server_that_ignores_if_range_cannot_mix_versions(site, tmp_path):
     begin(site, tmp_path / "t")
 
-    def heedless(request, content):
+    def ignorant(request, content):
         request.head(
             206,
             Content_Range=f"bytes 1000-{len(content) - 1}/{len(content)}",
@@ -153,7 +153,7 @@ def test_a_server_that_does_not_heed_if_range_cannot_mix_versions(site, tmp_path
         )
         request.wfile.write(content[1000:])
 
-    site.files["/trace.gz"], site.etag, site.answers = CONTENT[::-1], '"two"', [heedless]
+    site.files["/trace.gz"], site.etag, site.answers = CONTENT[::-1], '"two"', [ignorant]
     download(f"{site.url}/trace.gz", tmp_path / "t")
     assert (tmp_path / "t").read_bytes() == CONTENT[::-1]
 

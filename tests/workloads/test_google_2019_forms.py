@@ -136,3 +136,32 @@ def test_a_folder_of_another_table_alone_says_what_is_missing(tmp_path):
 def test_a_converted_cell_is_a_workload(tmp_path):
     convert_google_2019(write_cell(tmp_path / "in", "parquet.gz"), tmp_path / "out")
     assert read_parquet(tmp_path / "out").num_tasks == 3
+
+
+def test_two_forms_of_a_shard_are_not_read_both(tmp_path):
+    source = write_cell(write_cell(tmp_path / "in", "json.gz"), "parquet.gz")
+    with pytest.raises(InputError, match=r"holds collection_events-000000000000, and so does .*; keep one"):
+        load_workload(source)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text.partition("\n")[2], "line 1: want a header that names time,type,collection_id"),
+        (
+            lambda text: text.replace(",", ";"),
+            "time,type,collection_id, with commas between them, not semicolons",
+        ),
+        (lambda text: f"[{text}]", "line 1: begins an array of JSON; want an object a line"),
+    ],
+)
+def test_a_file_without_a_header_or_of_another_layout_is_named(tmp_path, change, message):
+    ending = "json" if "JSON" in message else "csv"
+    source = write_cell(tmp_path / "in", ending)
+    path = source / f"collection_events-000000000000.{ending}"
+    path.write_text(change(path.read_text()))
+    with pytest.raises(InputError) as caught:
+        load_workload(source)
+    assert str(caught.value).startswith(f"{path}: line 1: ")
+    assert message in str(caught.value)
+    assert "blanks" not in str(caught.value)

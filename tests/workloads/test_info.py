@@ -221,6 +221,15 @@ def test_metadata_and_notes_are_told(about: dict[str, object]) -> None:
     assert text.endswith("note: said\n" if "notes" in about else "\n\norigin: by hand\n")
 
 
+def test_what_notes_count_is_not_said_once_more() -> None:
+    about = {
+        "metadata": {"origin": "by hand", "read": "5 rows", "dropped": "2 jobs"},
+        "notes": ("read 5 rows",),
+    }
+    text = render(describe(make_workload("w", [0.0], [1], [1.0], **about)))  # type: ignore[arg-type]
+    assert text.endswith("\n\norigin: by hand\ndropped: 2 jobs\nnote: read 5 rows\n")
+
+
 @pytest.mark.reference
 @pytest.mark.skipif(not (TRACES / "YH1_sub.tr").exists(), reason="no traces beside the repository")
 def test_the_yahoo_excerpt_is_as_measured_before() -> None:

@@ -54,7 +54,7 @@ def test_shards_of_all_forms_add_up(tmp_path):
     told = []
     rows, found, lines = scanned(tmp_path, progress=lambda *a: told.append((*a, threading.get_ident())))
     assert rows == [(1, "x"), (2, None), (3, "y"), (4, "z"), (5, None), (6, None)]
-    assert found == {"pairs"}
+    assert found == {"pairs": 6}
     assert lines == ["read 6 rows of pairs"]
     assert {what for what, *_ in told} == {tmp_path.name}
     assert max(done for _, done, *_ in told) == {total for _, _, total, _ in told}.pop()

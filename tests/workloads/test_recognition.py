@@ -274,3 +274,77 @@ def test_the_format_that_is_named_holds(tmp_path):
     path.write_text("a,b,c\n")
     with pytest.raises(InputError, match="line 1: field submit_time: 'a,b,c' is not a number"):
         load_workload(path, format="tr")
+
+
+# What people have beside the tables, and in their place.
+
+
+def test_an_empty_table_is_named_and_an_empty_shard_passed_over(tmp_path):
+    shard = packed(tmp_path / "task_events" / "part-00000-of-00500.csv.gz", "")
+    assert refusal(tmp_path) == f"{tmp_path}: task_events is empty: it has no rows"
+    packed(shard.with_name("part-00001-of-00500.csv.gz"), TASK_EVENTS)
+    assert load_workload(tmp_path).num_jobs == 1
+    no_submission = TASK_EVENTS.partition("\n")[2]  # which users are taken from
+    packed(shard, no_submission)
+    shard.with_name("part-00001-of-00500.csv.gz").unlink()
+    assert load_workload(tmp_path).num_jobs == 1
+
+
+def test_hidden_files_are_passed_over_in_folders_and_archives(tmp_path):
+    source, junk = tmp_path / "in", "\0\5\26\7Mac OS X"
+    packed(source / "task_events" / "part-00000-of-00500.csv.gz", TASK_EVENTS)
+    packed(source / "task_events" / "._part-00000-of-00500.csv.gz", junk)
+    (source / ".DS_Store").write_text(junk)
+    assert load_workload(source).num_jobs == 1
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+        archive.writestr("__MACOSX/._batch_task.csv", junk)
+        archive.writestr("batch_task.csv", JOB_A)
+    assert load_workload(tmp_path / "t.zip").num_jobs == 1
+
+
+def test_a_link_that_leads_nowhere_is_no_reason_to_read_the_rest(tmp_path):
+    shard = packed(tmp_path / "task_events" / "part-00000-of-00500.csv.gz", TASK_EVENTS)
+    shard.with_name("part-00001-of-00500.csv.gz").symlink_to(tmp_path / "annex")
+    assert "part-00001-of-00500.csv.gz: cannot be read: No such file" in refusal(tmp_path)
+
+
+def test_the_folder_further_down_that_holds_the_tables_is_named(tmp_path):
+    packed(tmp_path / "my data" / "cell" / "task_events" / "part-00000-of-00500.csv.gz", TASK_EVENTS)
+    assert ": its folder 'my data/cell' is of the format google-2011: give that folder" in refusal(tmp_path)
+    (tmp_path / "x.tr").mkdir()  # no trace, for all its name
+    (tmp_path / "x.tr" / "a").write_text("?")
+    assert "'my data/cell'" in refusal(tmp_path)
+
+
+def test_a_folder_with_tables_of_two_traces_is_not_guessed_at(tmp_path):
+    packed(tmp_path / "task_events" / "part-00000-of-00500.csv.gz", TASK_EVENTS)
+    (tmp_path / "excerpt.csv").write_text(JOB_A)
+    assert ": holds task_events of google-2011 and batch_task of alibaba-2018; put one" in refusal(tmp_path)
+    assert load_workload(tmp_path, format="alibaba-2018").num_stages == 5
+    assert load_workload(tmp_path, format="google-2011").num_tasks == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (TASK_EVENTS.encode("utf-16"), "this is text in UTF-16; save it as UTF-8"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:a\n",
+            "this is Git LFS's pointer to a file",
+        ),
+        (b"<!DOCTYPE html>\n<html>404</html>\n", "this is a web page; was the download refused?"),
+        (TASK_EVENTS.replace(",", ";").encode(), "with commas between them, not semicolons"),
+        (TASK_EVENTS.replace(",", "\t").encode(), "with commas between them, not tabs"),
+    ],
+)
+def test_what_is_no_table_of_commas_is_named_whatever_it_is_called(tmp_path, data, message):
+    shard = packed(tmp_path / "task_events" / "part-00000-of-00500.csv.gz", "")
+    for content in (data, gzip.compress(data)):
+        shard.write_bytes(content)
+        assert f"{shard}: line 1: " in (text := refusal(tmp_path))
+        assert message in text
+    if "commas" not in message:
+        (tmp_path / "YH1.tr").write_bytes(data)
+        assert f"YH1.tr: line 1: {message}" in refusal(tmp_path / "YH1.tr")
+        (tmp_path / "any.thing").write_bytes(data)
+        assert f"any.thing: is of no known format: {message}" in refusal(tmp_path / "any.thing")

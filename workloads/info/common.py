@@ -89,9 +89,10 @@ def render_arrivals(d: Mapping[str, Any], units: Mapping[str, str]) -> list[str]
 
 
 def render_end(d: Mapping[str, Any]) -> list[str]:
-    """Return metadata and notes as text, a line each."""
-    about = [f"{key}: {value}" for key, value in d["metadata"].items()]
+    """Return metadata and notes as text, a line each; what notes count is not said once more."""
     notes = [f"note: {note}" for note in d["notes"]]
+    counted = {note.partition(" ")[0] for note in d["notes"]} & {"read", "repaired", "dropped"}
+    about = [f"{key}: {value}" for key, value in d["metadata"].items() if key not in counted]
     return [" ".join(line.splitlines()) for line in ([""] if about else []) + about + notes]
 
 

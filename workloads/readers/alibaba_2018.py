@@ -75,8 +75,9 @@ from workloads.readers.alibaba_2018_rules import (
 from workloads.readers.known_tables import ALIBABA_2018 as FORMAT
 from workloads.readers.parquet import EDGES_FILE, JOBS_FILE, STAGES_FILE, TASKS_FILE, read_dags
 from workloads.readers.report import Progress, Report
-from workloads.readers.scanning import EXACT, Table, scan
+from workloads.readers.scanning import EXACT, Table, csv_lines, need_rows, scan
 from workloads.readers.shards import holds_table
+from workloads.readers.source import shown
 from workloads.readers.tables import (
     CLUSTER_FILE,
     about_workload,
@@ -239,9 +240,8 @@ def convert_alibaba_2018(
             _create(con, table)
         plain = {t: _table(t, f"INSERT INTO {t} FROM {{scan}}") for t in ("batch_task", "machine_meta")}
         found = scan(con, source, plain, report, progress, format=FORMAT)
-        if "batch_task" not in found:
-            raise InputError("holds no batch_task.csv, plain, gzip or tar.gz", file=source)
-        check_values(con, source)
+        need_rows(found, "batch_task", source, "batch_task.csv, plain, gzip or tar.gz")
+        _check(con, source)
         resolve_stages(con, unfinished, report, source)
         resolve_edges(con, report)
         if starts == "ready":
@@ -317,6 +317,22 @@ def _create(con: duckdb.DuckDBPyConnection, name: str) -> None:
     con.execute(
         f"CREATE TABLE {name} ({', '.join(f'{column} {kind}' for column, kind in _COLUMNS[name].items())})"
     )
+
+
+def _check(con: duckdb.DuckDBPyConnection, source: Path) -> None:
+    """Refuse values that no rule repairs, and name the first line that has one."""
+    try:
+        check_values(con)
+    except InputError as error:
+        field = error.field or ""
+        for place, line, fields in csv_lines(source, "batch_task", _table("batch_task", ""), format=FORMAT):
+            text = fields.get(field, "")
+            value = float(text or 0)
+            if value > MAX_TIME_S or (field == "instance_num" and value != int(value)):
+                raise InputError(
+                    f"{shown(text)}; {error.message}", file=place, line=line, field=field
+                ) from None
+        raise InputError(error.message, file=source, field=field) from None
 
 
 def _table(name: str, insert: str) -> Table:

@@ -26,6 +26,7 @@ EXACT = "DECIMAL(18, 6)"
 
 The table's own column must be of it too: DuckDB reads CSV in the type that a value is inserted as.
 """
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
 _WHOLE, _WIDE = ("BIGINT", "INTEGER", "TINYINT"), "DECIMAL(38, 6)"
 
 
@@ -45,6 +46,8 @@ class Table(NamedTuple):
         Other names in headers, as `workloads.readers.samples.plain_name` has them, and the columns they stand for.
     nested : mapping of str to str
         Columns that are no plain values, and SQL that makes one of a text of CSV, ``{text}``.
+    headed : bool
+        Whether CSV must have a header: the table is not published as CSV, and its columns have no order.
     """
 
     columns: Mapping[str, str]
@@ -52,6 +55,7 @@ class Table(NamedTuple):
     required: tuple[str, ...] = ()
     aliases: Mapping[str, str] = {}
     nested: Mapping[str, str] = {}
+    headed: bool = False
 
     def column(self, name: str) -> str:
         """Return the column that a header means by a name, or ``""``."""
@@ -70,12 +74,15 @@ def header_of(table: Table, sample: Sample, place: str) -> Header:
     Raises
     ------
     InputError
-        A header names a column twice, or lacks one that is required.
+        A header names a column twice, or lacks one that is required, or there is none where one must be.
     """
     names = sample.rows[0] if sample.rows else ()
     header = tuple(map(table.column, names))
     there = [column for column in header if column]
     if len(there) < 2:
+        if table.headed and names:
+            wrong = f"want a header that names {','.join(table.required)}{_separated(sample.text)}"
+            raise InputError(wrong, file=place, line=1)
         return ()
     if twice := next((column for column in there if there.count(column) > 1), None):
         raise InputError("is named twice in the header", file=place, line=1, field=twice)
@@ -127,6 +134,7 @@ def refuse_rejects(
         wrong = f"{shown(fields[at - 1])} is not a number{' below 1e12' if kind == EXACT else ''}"
     elif error == "MISSING COLUMNS":
         wrong = f"the line ends after {len(fields)} of {len(names)} fields; want {','.join(table.columns)}"
+        wrong += _separated(text) if len(fields) == 1 else ""
         name = names[len(fields)] or str(len(fields) + 1)
     elif error == "TOO MANY COLUMNS":
         wrong = f"the line has {len(fields)} fields; want the {len(names)} of {','.join(table.columns)}"
@@ -154,6 +162,14 @@ def csv_rows(table: Table, header: Header, stream: io.BufferedReader) -> Iterato
         if text := line.decode("utf-8", "replace").rstrip("\r\n"):
             fields = zip(names, _fields(text, header), strict=False)
             yield number, {name: field for name, field in fields if name}
+
+
+def _separated(line: str) -> str:
+    """Return what is said of a line whose fields have something else than commas between them."""
+    line = line.lstrip().partition("\n")[0]
+    most = max(_SEPARATORS, key=line.count)
+    other = "," not in line and line.count(most) > 1
+    return f", with commas between them, not {_SEPARATORS[most]}" if other else ""
 
 
 def _fields(line: str, header: Header) -> list[str]:

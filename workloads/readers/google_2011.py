@@ -47,7 +47,7 @@ from workloads.readers.google_events import (
 from workloads.readers.known_tables import GOOGLE_2011 as FORMAT
 from workloads.readers.parquet import read_parquet
 from workloads.readers.report import Progress, Report
-from workloads.readers.scanning import Table, csv_lines, scan, whole
+from workloads.readers.scanning import Table, csv_lines, need_rows, scan, whole
 from workloads.readers.shards import holds_table
 from workloads.readers.source import shown
 from workloads.readers.tables import database, read_converted
@@ -173,10 +173,7 @@ def convert_google_2011(
         con.execute(TABLES)
         found = scan(con, source, _FIRST, report, progress, format=FORMAT)
         found |= scan(con, source, {"task_events": _EVENT_TABLE}, report, progress, format=FORMAT)
-        if "task_events" not in found:
-            raise InputError(
-                "holds no task_events, such as task_events/part-00000-of-00500.csv.gz", file=source
-            )
+        need_rows(found, "task_events", source, "task_events/part-00000-of-00500.csv.gz")
         if "job_events" not in found:
             users = {"task_events": _EVENT_TABLE._replace(insert=_USERS)}
             scan(con, source, users, Report(), progress, format=FORMAT)
@@ -184,7 +181,7 @@ def convert_google_2011(
         resolve(con, attempts, unfinished, report, source)
         more = (constraint_files(con, report) if constraints else {}) | cluster_file(con, report)
         about = about_trace("Google clusterdata-2011-2", source, attempts, unfinished, constraints, report)
-        beside = {_BESIDE[table] for table in found & _BESIDE.keys()}
+        beside = {_BESIDE[table] for table in found.keys() & _BESIDE.keys()}
         write_jobs(con, Path(to), about, beside, more, known.GOOGLE_2011)
 
 

@@ -26,7 +26,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 from workloads.readers.google_constraints import cluster_file, constraint_files
 from workloads.readers.google_events import (
@@ -45,7 +44,7 @@ from workloads.readers.google_events import (
 from workloads.readers.known_tables import GOOGLE_2019 as FORMAT
 from workloads.readers.parquet import read_parquet
 from workloads.readers.report import Progress, Report
-from workloads.readers.scanning import Table, scan
+from workloads.readers.scanning import Table, need_rows, scan
 from workloads.readers.shards import holds_table
 from workloads.readers.tables import database, number, read_converted
 
@@ -100,7 +99,7 @@ _TABLES = {
         {**_EVENT, "instance_index": "INTEGER", "missing_type": "VARCHAR", "constraint": _CONSTRAINTS},
         f"""INSERT INTO event SELECT collection_id, instance_index, time, {_KIND},
             coalesce(missing_type NOT IN ('0', 'MISSING_TYPE_NONE'), false), {_ALLOC}, "constraint" FROM {{scan}}""",
-        ("time", "type", "collection_id", "instance_index"), _OTHER_NAMES, _IN_TEXT,
+        ("time", "type", "collection_id", "instance_index"), _OTHER_NAMES, _IN_TEXT, True,
     ),
     "collection_events": Table(
         {
@@ -110,7 +109,7 @@ _TABLES = {
         f"""INSERT INTO told SELECT collection_id, time, {_KIND}, "user", {_ALLOC},
             coalesce(len(start_after_collection_ids), 0) > 0, coalesce(parent_collection_id, 0) <> 0
             FROM {{scan}}""",
-        ("time", "type", "collection_id"), _OTHER_NAMES, _IN_TEXT,
+        ("time", "type", "collection_id"), _OTHER_NAMES, _IN_TEXT, True,
     ),
     "machine_events": Table(
         {
@@ -122,7 +121,7 @@ _TABLES = {
             WHEN type IN ('2', 'REMOVE') THEN 'remove' WHEN type IN ('3', 'UPDATE') THEN 'update' END,
             coalesce(capacity['cpus'], "capacity.cpus"), coalesce(capacity['memory'], "capacity.memory"),
             platform_id, switch_id FROM {scan}""",
-        ("time", "machine_id", "type"), _OTHER_NAMES, _IN_TEXT,
+        ("time", "machine_id", "type"), _OTHER_NAMES, _IN_TEXT, True,
     ),
     "machine_attributes": Table(
         {
@@ -130,7 +129,7 @@ _TABLES = {
             "deleted": "BOOLEAN",
         },
         "INSERT INTO attribute SELECT machine_id, time, name, value, deleted FROM {scan}",
-        ("time", "machine_id", "name"),
+        ("time", "machine_id", "name"), headed=True,
     ),
 }  # fmt: skip
 
@@ -168,9 +167,7 @@ def convert_google_2019(
     with database(memory, source) as con:
         con.execute(TABLES + _MORE_COLUMNS)
         found = scan(con, source, _TABLES, report, progress, format=FORMAT)
-        if "instance_events" not in found:
-            wrong = "holds no instance_events, such as instance_events-000000000000.json.gz, or .parquet"
-            raise InputError(wrong, file=source)
+        need_rows(found, "instance_events", source, "instance_events-000000000000.json.gz, or .parquet")
         _leave_out(con, report)
         con.execute(_constraints())
         check_beside(con, source)
@@ -179,7 +176,7 @@ def convert_google_2019(
         more = (constraint_files(con, report) if constraints else {}) | cluster_file(con, report)
         about = about_trace("Google clusterdata-2019", source, attempts, unfinished, constraints, report)
         beside = {"machine_events": "machine", "machine_attributes": "attribute"}
-        kept = {"constraint_of_task", *(beside[t] for t in found & beside.keys())}
+        kept = {"constraint_of_task", *(beside[t] for t in found.keys() & beside.keys())}
         write_jobs(con, Path(to), about, kept, more)
 
 

@@ -35,7 +35,7 @@ class Sample(NamedTuple):
     rows : tuple of tuple of str
         The first rows that are there whole, at most `ROWS`: of CSV and words.
     text : str
-        How the file begins.
+        How the file begins; of ``bytes`` why it cannot be read, if so.
     """
 
     form: str
@@ -80,15 +80,15 @@ def take_sample(stream: io.BufferedReader) -> Sample:
 
 
 def sample_of(path: Path) -> Sample:
-    """Return a sample of a file, or of the first file in an archive; ``bytes`` of one that cannot be read."""
+    """Return a sample of a file, or of the first file in an archive; of one that cannot be read ``bytes`` and why."""
     try:
         if os.path.isdir(path):
             return Sample("empty")
         for _, stream in open_members(path):
             found = take_sample(stream)
             return _parquet(path) if found.form == "parquet" else found
-    except InputError:
-        pass
+    except InputError as error:
+        return Sample("bytes", text=error.message)
     return Sample("bytes")
 
 

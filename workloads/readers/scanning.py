@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import groupby
@@ -38,7 +39,7 @@ from workloads.readers.source import open_members, piped
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["EXACT", "Table", "csv_lines", "scan", "whole"]
+__all__ = ["EXACT", "Table", "csv_lines", "need_rows", "scan", "whole"]
 
 
 def scan(
@@ -49,8 +50,8 @@ def scan(
     progress: Progress | None = None,
     *,
     format: str = "",
-) -> set[str]:
-    """Read the tables of a source, all their shards; return those that are there.
+) -> dict[str, int]:
+    """Read the tables of a source, all their shards; return those that are there, with the rows that were inserted.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def scan(
     """
     wanted = Wanted(format, tables)
     places: dict[str, str] = {}
-    found = set()
+    rows: Counter[str] = Counter()
     for members in members_at_once(files_of(source, wanted), source, wanted, progress):
         laid_out = []
         for member in members:
@@ -80,13 +81,22 @@ def scan(
                 wrong = f"holds {member.shard}, and so does {places[member.shard]}; keep one"
                 raise InputError(wrong, file=member.place)
             places[member.shard] = member.place
-            found.add(member.table)
             header = _header(tables[member.table], member, format)
             laid_out.append(((member.table, member.form, header), member))
         for (name, form, header), group in groupby(laid_out, lambda pair: pair[0]):
             shards = [member for _, member in group]
-            report.read(f"rows of {name}", _insert(con, tables[name], form, header, shards))
-    return found
+            inserted = _insert(con, tables[name], form, header, shards)
+            report.read(f"rows of {name}", inserted)
+            rows[name] += inserted
+    return dict(rows)
+
+
+def need_rows(found: Mapping[str, int], table: str, source: Path, such_as: str) -> None:
+    """Refuse a source without a table, or with an empty one; `such_as` is what its files may be called."""
+    if table not in found:
+        raise InputError(f"holds no {table}, such as {such_as}", file=source)
+    if not found[table]:
+        raise InputError(f"{table} is empty: it has no rows", file=source)
 
 
 def whole(column: str) -> str:
@@ -115,6 +125,8 @@ def _header(table: Table, member: Member, format: str) -> Header:
     if known is not None and known.format != format:
         raise InputError(wrong.replace(";", ", which is not read;", not known.format), file=member.place)
     header = header_of(table, member.sample, member.place) if member.form == "csv" else ()
+    if member.form == "json" and member.sample.text.lstrip().startswith("["):
+        raise InputError("begins an array of JSON; want an object a line", file=member.place, line=1)
     if known is not None and known.table != member.table:
         raise InputError(wrong, file=member.place)
     return header

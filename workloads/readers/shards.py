@@ -23,7 +23,7 @@ from workloads.errors import InputError
 from workloads.readers.known_tables import KnownTable, identify
 from workloads.readers.report import Progress
 from workloads.readers.samples import Sample, sample_of, take_sample
-from workloads.readers.source import open_members
+from workloads.readers.source import is_hidden, open_members
 
 FORMS = {"csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
 """Endings, and the form of a file that has one."""
@@ -108,11 +108,17 @@ def holds_table(path: Path, format: str, table: str) -> bool:
         return False
 
 
+def files_within(folder: Path) -> list[Path]:
+    """Return the files of a folder and its folders in order, links that lead nowhere among them."""
+    children = sorted((*folder.glob("*"), *folder.glob("*/*")))
+    return [path for path in children if not is_hidden(path.name) and not path.is_dir()]
+
+
 def files_of(source: Path, wanted: Wanted) -> list[Path]:
     """Return what to read, in order: of a folder and its folders the files of the tables; a file may be an archive."""
     if not os.path.isdir(source):
         return [source]
-    files = [path for path in sorted((*source.glob("*"), *source.glob("*/*"))) if path.is_file()]
+    files = files_within(source)
     found = {path: wanted.named(_named(path, source)) for path in files}
     if wanted.format:
         have = {*found.values()}
@@ -153,7 +159,7 @@ def members_of(
         if table:
             place = str(path) if itself else f"{path} ({name})"
             form = form_of(label) or (sample.form if sample.form in FORMS.values() else "csv")
-            yield Member(table, form, _shard(table, label, form), place, sample, stream, path, name)
+            yield Member(table, form, _shard(table, label), place, sample, stream, path, name)
 
 
 def _named(path: Path, source: Path) -> str:
@@ -162,11 +168,10 @@ def _named(path: Path, source: Path) -> str:
     return path.relative_to(source.parent if os.path.isdir(source) else source.parent.parent).as_posix()
 
 
-def _shard(table: str, name: str, form: str) -> str:
-    """Return what a shard is called without its folders and endings but that of its form."""
+def _shard(table: str, name: str) -> str:
+    """Return what a shard is called without its folders and endings: two forms of it are copies."""
     stem = PurePosixPath(name).name.partition(".")[0]
-    full = stem if _SHARD.sub("", stem) else f"{table}/{stem}"
-    return full if form == "csv" else f"{full}.{form}"
+    return stem if _SHARD.sub("", stem) else f"{table}/{stem}"
 
 
 def _joint(progress: Progress, what: str, paths: list[Path]) -> Callable[[Path], Progress]:

@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from workloads.errors import InputError
@@ -48,6 +48,12 @@ _OTHER_PACKINGS = {
     rb"\x28\xb5\x2f\xfd": "zstd",
     rb"7z\xbc\xaf\x27\x1c": "7z",
 }
+_OTHER_CONTENT = {
+    rb"\xff\xfe|\xfe\xff": "this is text in UTF-16; save it as UTF-8",
+    rb"version https://git-lfs": "this is Git LFS's pointer to a file that was not fetched; git lfs pull fetches it",
+    rb"(?i)\s*<(!doctype )?html": "this is a web page; was the download refused?",
+}
+"""How no file of a trace begins, and what is said of one that does."""
 _UNREADABLE = (
     OSError, EOFError, ValueError, RuntimeError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile,
 )  # fmt: skip
@@ -105,8 +111,8 @@ def open_members(
     """Yield (name, stream) of the files in a folder or archive (zip, tar, tar.gz), or of one file itself.
 
     A member that is gzip is unpacked; archives inside archives are not. A stream can be read until the next
-    is asked for; what is not read of it is skipped. Names are relative, with slashes, and only labels: do not
-    open them.
+    is asked for; what is not read of it is skipped. Hidden files are passed over. Names are
+    relative, with slashes, and only labels: do not open them.
 
     Raises
     ------
@@ -213,6 +219,7 @@ class _Watched(io.RawIOBase):
 
     def __init__(self, file: _File, inner: io.BufferedIOBase, unpacks: bool, member: str) -> None:
         self._file, self._inner, self._unpacks, self._member = file, inner, unpacks, member
+        self._begins = True
 
     def readable(self) -> bool:
         return True
@@ -224,7 +231,15 @@ class _Watched(io.RawIOBase):
         except _UNREADABLE as error:
             raise _explained(error, self._file.path, self._member) from None
         self._file.note(count if self._unpacks else 0)
+        if self._begins:
+            self._begins = False
+            self._refuse_other(bytes(buffer[: min(count, 64)]))
         return count
+
+    def _refuse_other(self, head: bytes) -> None:
+        for begins, wrong in _OTHER_CONTENT.items():
+            if re.match(begins, head):
+                raise InputError(_of_member(self._member, wrong), file=self._file.path, line=1)
 
 
 @contextmanager
@@ -253,9 +268,14 @@ def _unpacked(stream: io.BufferedReader, head: bytes) -> io.BufferedIOBase:
     return gzip.GzipFile(fileobj=stream) if head.startswith(_GZIP) else stream
 
 
+def is_hidden(name: str) -> bool:
+    """Return whether a file or member is none of the trace: systems put such beside it, macOS one for each file."""
+    return PurePosixPath(name).name.startswith(".")
+
+
 def _files_below(folder: Path) -> list[str]:
     """Return the files of a folder and its subfolders by relative name, in the order of names."""
-    below = (Path(at, name) for at, _, names in os.walk(folder) for name in names)
+    below = (Path(at, name) for at, _, names in os.walk(folder) for name in names if not is_hidden(name))
     return sorted(path.relative_to(folder).as_posix() for path in below)
 
 
@@ -266,7 +286,7 @@ def _zip_members(file: _File) -> Iterator[tuple[str, io.BufferedReader]]:
         raise _explained(error, file.path) from None
     with archive:
         for member in archive.infolist():
-            if member.is_dir():
+            if member.is_dir() or is_hidden(member.filename):
                 continue
             name, kind = member.filename, stat.S_IFMT(member.external_attr >> 16)
             if kind not in (0, stat.S_IFREG):
@@ -285,7 +305,7 @@ def _tar_members(file: _File, stream: io.BufferedReader) -> Iterator[tuple[str, 
         # As a stream: nothing is sought, and what comes twice is given twice.
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as archive:
             for header in archive:
-                if header.isdir():
+                if header.isdir() or is_hidden(header.name):
                     continue
                 if not header.isreg() or header.issparse():
                     _refuse_special(file, header.name, header.issym() or header.islnk())
@@ -344,4 +364,8 @@ def _explained(error: Exception, path: str | Path, member: str = "") -> InputErr
         wrong = f"cannot be read: {error.strerror or detail}"
     else:
         wrong = f"cannot be read: {detail}"
-    return InputError(f"member {shown(member)}: {wrong}" if member else wrong, file=path)
+    return InputError(_of_member(member, wrong), file=path)
+
+
+def _of_member(member: str, wrong: str) -> str:
+    return f"member {shown(member)}: {wrong}" if member else wrong

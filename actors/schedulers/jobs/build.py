@@ -78,7 +78,7 @@ def build_world(
         jobs=jobs,
         counts=np.zeros(len(COUNTERS), np.int64),
         task_records=records(TASK_RECORD, 0),
-        cost=_cost(setting.costs, schedulers + 2),
+        cost=_cost(setting.costs, schedulers + 2, int(work.submit[-1])),
         faults=faults,
         eligible=make_eligible(setting),
         speed=read_only(setting.cluster.attribute("speed") if setting.machine_speed else np.zeros(0)),
@@ -164,7 +164,7 @@ def _network(setting: Setting) -> Network:
     )
 
 
-def _cost(costs: Costs, schedulers: int) -> Cost:
+def _cost(costs: Costs, schedulers: int, last_arrival: int) -> Cost:
     """The cost model in ns."""
     models = {"none": NO_COST, "fixed": FIXED, "recorded": RECORDED, "measured": MEASURED}
     return make_cost(
@@ -174,6 +174,7 @@ def _cost(costs: Costs, schedulers: int) -> Cost:
         per_job=round(costs.per_job_s * NS),
         per_task=round(costs.per_task_s * NS),
         recorded=costs.recorded,
+        last_arrival=last_arrival,
     )
 
 

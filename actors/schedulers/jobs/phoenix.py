@@ -339,11 +339,12 @@ PHOENIX = Scheduler(
             "choice",
             "first what has the least remaining work over CRV, or the greatest CRV",
             choices=("weighted", "crv"),
+            needs=("reorder",),
         ),
         Parameter(
             "admission", True, "bool", "probes for contended resources go where tasks should wait least"
         ),
-        Parameter("candidates", 2, "int", "nodes drawn for each such probe", 1, 100),
+        Parameter("candidates", 2, "int", "nodes drawn for each such probe", 1, 100, needs=("admission",)),
         Parameter(
             "negotiate", True, "bool", "jobs that ask for contended resources may drop soft constraints"
         ),
@@ -369,7 +370,15 @@ PHOENIX_RELEASED = Scheduler(
         *EAGLE_PARAMETERS,
         HEARTBEAT_S,
         REORDER,
-        Parameter("load_gate", 0.8, "share", "queues are reordered while more of the slots are busy", 0, 1),
+        Parameter(
+            "load_gate",
+            0.8,
+            "share",
+            "queues are reordered while more of the slots are busy",
+            0,
+            1,
+            needs=("reorder",),
+        ),
     ),
     build=partial(build, released=True),
     advance=advance,

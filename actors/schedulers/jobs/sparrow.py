@@ -23,6 +23,7 @@ References: doi 10.1145/2517349.2522716
 """
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -141,7 +142,10 @@ def build(setting):
 
 PROBE_RATIO = Parameter("probe_ratio", 2.0, "float", "probes per task", low=1.0, high=100.0)
 REPLACEMENT = Parameter(
-    "replacement", False, "bool", "draw nodes with replacement, as the authors of Eagle simulate it"
+    "replacement",
+    False,
+    "bool",
+    "draw nodes with replacement, as the authors of Eagle simulate it",
 )
 SCHEDULERS = Parameter(
     "schedulers", 10, "int", "probe schedulers that share the jobs in turn", low=1, high=10_000
@@ -160,7 +164,7 @@ SPARROW = Scheduler(
             "batch sampling with late binding, batch sampling, or per-task sampling",
             choices=("batch-late", "batch", "per-task"),
         ),
-        REPLACEMENT,
+        replace(REPLACEMENT, needs=("sampling=batch-late|batch",)),
         SCHEDULERS,
     ),
     build=build,

@@ -296,6 +296,38 @@ def test_philae_d_may_count_a_coflow_itself() -> None:
     assert log.queues == [(0, 0, -2), (4, 0, 2), (5, 1, -2), (7, 1, 1), (9, 1, -1), (12, 0, 1), (16, 0, -1)]
 
 
+def test_philae_d_decides_when_a_coflow_is_done_at_a_port_where_another_is() -> None:
+    # Pilots: 0>0 of coflow 0, from 0 to 6, and 1>3 of coflow 1, from 2 to 6. Then each meets the other at ports 0 and 1
+    # (in): 12 B and 8 B, second queue; coflow 0 came first, and has both ports.
+    #  t=9   0>4 ends, and coflow 0 is done at port 0, where coflow 1 is. That has 4 B now: first queue, and port 1 at
+    #        once. Coflow 0 has 6 B.
+    #  t=13  coflow 1 is done at port 1, and coflow 0 meets nobody: first queue.
+    of_0 = [(0, 0, 6), (0, 4, 3), (1, 1, 10)]
+    of_1 = [(0, 2, 8), (1, 3, 4), (1, 5, 4)]
+    limits: dict[str, Any] = {
+        "queues": 2,
+        "first_limit_bytes": 5,
+        "thin_limit": 1,
+        "work_conservation": False,
+    }
+    work = coflows((0, of_0), (2, of_1), ports=6)
+    log = log_of("philae", work, **limits, **AT_ONCE)
+    assert log.sending == {
+        "0 0>0": [(0, 6)],
+        "0 0>4": [(6, 9)],
+        "0 1>1": [(6, 9), (13, 20)],
+        "1 0>2": [(9, 17)],
+        "1 1>3": [(2, 6)],
+        "1 1>5": [(9, 13)],
+    }
+    assert (log.decisions, log.refills) == ([0, 2, 6, 9, 13, 17, 20], [])
+    # By size alone nobody's queue changes: coflow 1 has port 0 at 9 by a refill, and port 1 when coflow 0 ends, at 16.
+    log = log_of("philae", work, policy="A", **limits, **AT_ONCE)
+    assert log.sending["0 1>1"] == [(6, 16)]
+    assert log.sending["1 1>5"] == [(16, 20)]
+    assert (log.decisions, log.refills) == ([0, 2, 6, 16, 20], [9, 17])
+
+
 SQUARE = coflows((0, [(i, j, 2) for i in range(3) for j in range(3)]), ports=3)
 
 

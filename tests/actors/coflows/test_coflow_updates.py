@@ -400,7 +400,7 @@ def test_results_do_not_depend_on_partitions_or_checkpoints(scheduler: str) -> N
     assert moves > 0
 
 
-def test_who_does_not_heed_updates_says_so() -> None:
+def test_who_does_not_take_updates_says_so() -> None:
     rows = [Update(1.0, 0, RESTART, SENDER, 0)]
     for scheduler in scheduler_names("coflows"):
         setting = replace(setting_of(scheduler, TWO), updates=make_updates(rows, TWO))

@@ -106,7 +106,7 @@ def test_greedy_rates_in_an_order(
     assert log.sending == sending
 
 
-def test_sincronia_heeds_weights_and_what_is_left() -> None:
+def test_sincronia_goes_by_weights_and_what_is_left() -> None:
     # At 1 coflow 0 has 3 B left, and coflow 1 comes with 4 B: it waits. At 2 coflow 2 has 1 B, and is first.
     log = log_of("sincronia", coflows((0, [(0, 0, 4)]), (1, [(0, 1, 4)]), (2, [(1, 0, 1)]), ports=2))
     assert log.sending == {"0 0>0": [(0, 2), (3, 5)], "1 0>1": [(2, 3), (5, 8)], "2 1>0": [(2, 3)]}
