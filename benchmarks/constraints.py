@@ -2,9 +2,10 @@
 
 How to run: `emu sweep examples/phoenix.toml`, then `python -m benchmarks.constraints runs/sweep-phoenix [more sweeps]`
 For debugging: as in examples/phoenix.toml
-From each sweep, paired by seed: percentiles of short jobs, the rise that constraints bring, the relative slowdown by
-kind of constraint, and whether long and unconstrained jobs are harmed. `--variants` runs Phoenix with each of its
-mechanisms off in turn, with other parameters, and on other constraints and clusters, each beside eagle-c, at one load.
+From each sweep, paired by seed, each of which has a workload of its own: percentiles of short jobs, the rise that
+constraints bring, the relative slowdown by kind of constraint, and whether long and unconstrained jobs are harmed.
+`--variants` runs Phoenix with each of its mechanisms off in turn, with other parameters, and on other constraints and
+clusters, each beside eagle-c, at one load.
 `--speed` measures what constraints cost the emulation.
 """
 
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 
 import emu
 from emu.metrics import confidence_95
-from emu.tables import align
+from emu.tables import align, with_error
 from workloads.constraints import set_text
 from workloads.generators.constraints import MODELS, expected
 
@@ -92,10 +93,9 @@ def read_sweep(sweep: Path) -> tuple[str, Runs]:
     return name, runs
 
 
-def interval(values: Sequence[float], digits: int = 2) -> str:
+def interval(values: Sequence[float]) -> str:
     """Mean and 95 % confidence interval as text."""
-    mean, half = confidence_95(values)
-    return f"{mean:.{digits}f}" if np.isnan(half) else f"{mean:.{digits}f} ± {half:.{digits}f}"
+    return with_error(*confidence_95(values))
 
 
 def quantile(jobs: Jobs, q: int, which: np.ndarray | None = None) -> float:
@@ -115,7 +115,7 @@ def percentiles(runs: Runs, loads: Sequence[float], model: str) -> list[list[str
         own = of_seeds(runs, load, model, "phoenix")
         for name in SCHEDULERS:
             found = of_seeds(runs, load, model, name)
-            times = [interval([quantile(one, q) for one in found], 1) for q in QUANTILES]
+            times = [interval([quantile(one, q) for one in found]) for q in QUANTILES]
             gains = [ratios(found, own, lambda one, q=q: quantile(one, q)) for q in QUANTILES]
             rows.append([f"{load:.0%}", name, *times, *gains])
     return rows
@@ -192,7 +192,7 @@ def variants(workload: str, load: float, seeds: int) -> list[list[str]]:
             baselines[key] = run_seeds("eagle-c", workload, load, seeds, {}, others)
         base, own = baselines[key], run_seeds("phoenix", workload, load, seeds, parameters, others)
         cells = [over(own, base, "short", f"p{q}") for q in QUANTILES] + [over(own, base, "long", "p50")]
-        cells.append(interval([r.summary["jobs"]["short"]["p99"] for r in base], 0))
+        cells.append(interval([r.summary["jobs"]["short"]["p99"] for r in base]))
         for counter in ("jobs_relaxed", "reorders", "admissions"):
             cells.append(f"{np.mean([r.counters.get(counter, 0) for r in own]):,.0f}")
         rows.append([name, *cells])
@@ -222,7 +222,7 @@ def over(own: list[emu.Result], base: list[emu.Result], job_class: str, statisti
     pair = zip(
         *([r.summary["jobs"][job_class][statistic] for r in runs] for runs in (own, base)), strict=True
     )
-    return interval([a / b for a, b in pair], 3)
+    return interval([a / b for a, b in pair])
 
 
 def run_seeds(
@@ -246,7 +246,6 @@ def run_seeds(
             15_000,
             load=load,
             seed=seed,
-            workload_seed=0,
             parameters=parameters,
             in_process=True,
             **settings,

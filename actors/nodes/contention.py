@@ -25,7 +25,7 @@ from actors.kernel.world import N_REORDERS, NONE
 from actors.nodes.demand import LOAD, ROUND, expect_report, has_moved, nothing_told
 from actors.nodes.failing import is_void
 from actors.nodes.queueing import SERVED, forget_service, note_idle, note_service
-from actors.nodes.shortest import remaining_work
+from actors.nodes.shortest import pick_first, remaining_work, waits
 from actors.nodes.worker import give_slot, next_entry, take_in
 
 UNIT = np.int64(1) << 32  # of a CRV
@@ -132,8 +132,7 @@ def on_contended_node(w, c, t, kind, node):
     if (kind == PROBE or kind == PLACED) and not void:
         w.entries.level[w.nodes.tail[node]] = level
     if serves:
-        entry, before = next_contended(w, c, node)
-        give_slot(w, t, node, entry, before)
+        serve_contended(w, c, t, node)
     if c.reporting == 1 and not void and kind != FAIL and c.nodes.to_report[node] == 0:
         # What asks for a resource has come, or may have gone; or others are expected to wait longer or less.
         asks = level != NONE or c.nodes.asked[node] != 0
@@ -152,15 +151,23 @@ def forget_all(c, node, t):
 
 
 @inlined
+def serve_contended(w, c, t, node):
+    """Give idle slots to the entries whose turn it is."""
+    while w.nodes.idle[node] > 0:
+        entry, before = next_contended(w, c, node)
+        if not give_slot(w, t, node, entry, before):
+            break
+
+
+@inlined
 def next_contended(w, c, node):
-    """The entry whose turn it is and the one in front of it; NONE if the queue is empty."""
+    """The entry whose turn it is and the one in front of it; NONE if none waits."""
     entry = w.nodes.head[node]
-    if entry == NONE or w.entries.next[entry] == NONE:
-        return entry, NONE
-    if c.open[0] == 1 and c.reorder == 1 and is_contended(w, c, node):
-        return pick_by_crv(w, c, node)
-    if c.shortest_first == 0:
-        return entry, NONE
+    if entry != NONE and w.entries.next[entry] != NONE:
+        if c.open[0] == 1 and c.reorder == 1 and is_contended(w, c, node):
+            return pick_by_crv(w, c, node)
+        if c.shortest_first == 0:
+            return pick_first(w, node)
     return next_entry(w, node)
 
 
@@ -203,28 +210,31 @@ def pick_by_crv(w, c, node):
     """The entry with the greatest CRV and the one in front of it, within the bound on starvation.
 
     A long entry at the front goes first; one that is chosen from further back ends the scan, as in `pick_shortest`. By
-    fixed weights any long entry ends it.
+    fixed weights any long entry ends it. Entries that do not wait for a slot are no choice, and nobody passes them.
     """
     rows = w.entries
     entry, before = w.nodes.head[node], NONE
     chosen, in_front = NONE, NONE
     most, least, slack = NONE, math.inf, math.inf
+    some_wait = passes = False
     while entry != NONE:
-        job, is_long = rows.job[entry], rows.is_long[entry] == 1
-        if is_long and c.static == 1 and chosen != NONE:
-            break
-        estimate, crv, remaining = w.work.estimate[job], crv_of(w, c, entry), 0.0
-        if c.static == 0 and c.shortest_first == 1:
-            remaining = remaining_work(w, entry)
-        if c.weighted == 1:
-            remaining, crv = remaining / max(float(crv) / float(UNIT), 1.0), np.int64(0)
-        if (crv > most or (crv == most and remaining < least)) and estimate <= slack:
-            chosen, in_front, most, least = entry, before, crv, remaining
-            if is_long:
+        if waits(w, entry):
+            job, is_long = rows.job[entry], rows.is_long[entry] == 1
+            if is_long and c.static == 1 and chosen != NONE:
                 break
-        if not is_long:
-            slack = min(slack, w.rules.slack * estimate - rows.bypassed[entry])
+            estimate, crv, remaining = w.work.estimate[job], crv_of(w, c, entry), 0.0
+            if c.static == 0 and c.shortest_first == 1:
+                remaining = remaining_work(w, entry)
+            if c.weighted == 1:
+                remaining, crv = remaining / max(float(crv) / float(UNIT), 1.0), np.int64(0)
+            if (crv > most or (crv == most and remaining < least)) and estimate <= slack:
+                chosen, in_front, most, least, passes = entry, before, crv, remaining, some_wait
+                if is_long:
+                    break
+            if not is_long:
+                slack = min(slack, w.rules.slack * estimate - rows.bypassed[entry])
+            some_wait = True
         entry, before = rows.next[entry], entry
-    if in_front != NONE:
+    if passes:
         w.counts[N_REORDERS] += 1
     return chosen, in_front

@@ -82,6 +82,15 @@ def test_what_is_tried_with_success_holds(seed: int) -> None:
     assert outcome.counters["jobs_relaxed"] == sum(least > 0 for _, least, _ in dropped)
 
 
+def test_a_job_that_is_relaxed_from_the_start_and_further_counts_once() -> None:
+    # Nobody has 64 cores. What all do without from the start is the cheaper one; some do without their rack, too.
+    setting = crowded(0, "cores >= 64 soft 1.001 and cores >= 1 and same-rack soft 1.01 and spread-nodes")
+    outcome = run_setting(setting)
+    assert {least for _, least, _ in check_constraints_of(setting, outcome)} == {1, 2}
+    assert outcome.counters["admissions"] > 5
+    assert outcome.counters["jobs_relaxed"] == 40
+
+
 # On node 0, the only one with eight cores, a task runs from 3 to 63, and one waits behind it: from 8 on cores are
 # contended. At 20 a job of two tasks comes that may use the others, which have never had anything to do.
 EQUALS = asking((0, [60], "cores >= 8"), (1, [1], "cores >= 8"), (20, [1, 1], "cores = 4"))

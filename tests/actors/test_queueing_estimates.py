@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulations import KINDS, NS, OBSERVED, log_of, run_partition, setting_of, with_dynamics
+from emulations import KINDS, NS, OBSERVED, log_of, outages, run_partition, setting_of, with_dynamics
 from phoenix_examples import BY_CRV, asking, contended, nodes_of
 
 from actors.hosting.partition import Partition
 from actors.kernel.queue import records
 from actors.kernel.world import NEVER
 from actors.nodes.queueing import SERVED, expected_wait, note_idle, note_service
-from actors.setting import Network, Setting
+from actors.setting import Dynamics, Network, Setting
 
 NODE, BUSY = np.int64(0), np.int64(0)
 
@@ -143,13 +143,25 @@ def test_a_node_that_has_drained_is_avoided_no_longer() -> None:
     assert chosen == {0, 1}
 
 
+@pytest.mark.parametrize("report_change", [0.1, 1.0])
 @pytest.mark.parametrize("rough", [False, True])
-def test_who_has_nothing_to_do_has_told_so(rough: bool) -> None:
-    setting = with_dynamics(contended()) if rough else contended()
-    state = run_partition(setting, OBSERVED).state
+def test_who_has_nothing_to_do_has_told_so(rough: bool, report_change: float) -> None:
+    """Also where no other change is told: to fall to 0 is to change by all that there was, and by no more."""
+    setting = contended(report_change=report_change)
+    state = run_partition(with_dynamics(setting) if rough else setting, OBSERVED).state
     assert state.contention.nodes.seen.any()
     assert not state.monitor.wait.any()
     assert not state.contention.nodes.wait.any()
+
+
+def test_a_node_that_was_down_knows_nothing_from_before() -> None:
+    # It ran a task from 3 to 5, failed at 10 and was back at 12. The task of 20 got its slot at 21, 9 s after that, and
+    # ran from 23 to 27: what the node ran before, what it was idle then, and the time it was down, do not count.
+    workload = asking((0, [2], "cores >= 8"), (20, [4], "cores >= 8"))
+    down = Dynamics(outages=outages(("node 0", 10, 12)))
+    setting = setting_of("phoenix", workload, nodes_of(8), network=1.0, dynamics=down, **BY_CRV)
+    row = run_partition(setting, OBSERVED).state.contention.nodes[0]
+    assert (row.seen, row.idle, row.service) == (1, 9 * NS, 4 * NS)
 
 
 class History:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emulations import SETS, VARIANTS, constrained, jobs, log_of, mixed_cluster, setting_of, with_dynamics
-from hard_settings import EXAMPLES, JOBS, NETWORKS, columns, slots_suffice
+from hard_settings import AWARE, EXAMPLES, JOBS, NETWORKS, columns, slots_suffice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -125,7 +125,10 @@ def test_eagle_asks_once_for_a_job_that_a_node_may_run_one_task_of() -> None:
     assert log.counters["probes"] == 2
 
 
-POLICIES = ("hawk", "eagle", "ideal-eagle", "hawk-c", "eagle-c", "sparrow", "dist-lwl")
+POLICIES = (
+    *("hawk", "eagle", "ideal-eagle", "hawk-c", "eagle-c", "sparrow", "dist-lwl"),
+    *("phoenix", "phoenix-released"),
+)
 
 
 @st.composite
@@ -135,7 +138,7 @@ def settings_of(draw: st.DrawFn, scheduler: str) -> Setting:
         "random", [t for t, _ in rows], [len(d) for _, d in rows], [x for _, ds in rows for x in ds]
     )
     cluster = build_cluster("random", draw(st.lists(st.integers(1, 4), min_size=2, max_size=5)))
-    if scheduler.endswith("-c"):
+    if scheduler in AWARE:
         workload, cluster = constrained(workload, *SETS), mixed_cluster()
     setting = setting_of(
         scheduler,
