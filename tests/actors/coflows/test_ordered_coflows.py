@@ -199,7 +199,9 @@ def test_one_port_is_a_server(rates: str, work: list[tuple[int, int]]) -> None:
     # before, whether sums or differences of sizes.
     unit = 3 ** (len(work) + 1)
     sizes = [unit * size + 3**number for number, (_, size) in enumerate(work)]
-    rows = [(float(unit * arrival), [(0, 0, float(size))]) for arrival, size in zip(arrivals, sizes, strict=True)]
+    rows = [
+        (float(unit * arrival), [(0, 0, float(size))]) for arrival, size in zip(arrivals, sizes, strict=True)
+    ]
     for scheduler, key in KEYS.items():
         given = {} if scheduler == "sincronia" else {"rates": rates}
         outcome = run_setting(setting_of(scheduler, coflows(*rows, ports=1), **given))
