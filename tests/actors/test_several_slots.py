@@ -11,7 +11,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulations import SETS, VARIANTS, constrained, jobs, log_of, mixed_cluster, setting_of, with_dynamics
+from emulations import (
+    SETS,
+    VARIANTS,
+    constrained,
+    jobs,
+    log_of,
+    mixed_cluster,
+    run_partition,
+    setting_of,
+    with_dynamics,
+)
 from hard_settings import AWARE, EXAMPLES, JOBS, NETWORKS, columns, slots_suffice
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -123,6 +133,17 @@ def test_eagle_asks_once_for_a_job_that_a_node_may_run_one_task_of() -> None:
     assert log.tasks == [("0.0", 0, 3, 8), ("0.1", 1, 3, 8)]
     assert log.kinds["REQUEST"] == 3  # told that a task is left, node 0 asks for it at 3, in vain
     assert log.counters["probes"] == 2
+
+
+def test_of_two_sticky_probes_of_a_job_the_one_that_asked_in_vain_goes() -> None:
+    # One node of two slots, two probes of a job of one task. Both ask at 1; at 3 the first has the task, and hears that
+    # the job has no other; the second hears that there is none, and goes. For its slot the first asks, in vain too.
+    given: dict[str, Any] = {"least_probes": 2, "shortest_first": False, "schedulers": 1}
+    log = log_of("eagle", jobs((0, [4])), [2], **given)
+    assert [m.time_s for m in log.messages if m.kind == "REQUEST"] == [2, 2, 4]
+    assert log.tasks == [("0.0", 0, 3, 7)]
+    nodes = run_partition(setting_of("eagle", jobs((0, [4])), [2], network=1.0, **given)).world.nodes
+    assert (nodes.head.tolist(), nodes.idle.tolist()) == ([NONE], [2])
 
 
 POLICIES = (
