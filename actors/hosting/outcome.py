@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from actors.kernel.cost import LINE
 from actors.kernel.faults import Faults
 from actors.kernel.world import N_PROBES, NEVER
 
@@ -210,6 +211,8 @@ def _servers(shares: list[Share]) -> np.ndarray:
     for share in shares[1:]:
         mine = share.servers["served"] > merged["served"]
         merged[mine] = share.servers[mine]
+    for place in LINE:  # in the memory of a partition
+        merged[place] = 0
     return merged
 
 
