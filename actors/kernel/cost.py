@@ -52,8 +52,8 @@ SERVER = np.dtype(
         ),  # of `busy`, ns until the last job, or coflow, arrived; NONE until a message came later
         ("next_cost", "i8"),  # place of its next recorded cost
         ("end_cost", "i8"),
-        # Its line of messages that wait: rows of WAITING. Here and not in an array of its own: with one array more in
-        # the world the kernel of philae took 2.7 times as long, as compilers give up on so large an argument.
+        # Its line of messages that wait: rows of WAITING. Not in an array of its own: with one more in the world the
+        # compiled loop of philae took 2.7 times as long.
         ("first", "i8"),
         ("last", "i8"),
         ("length", "i8"),
