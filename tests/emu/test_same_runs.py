@@ -27,6 +27,19 @@ from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 
 Cli = Callable[..., Any]
+COMPARE = (
+    *(
+        "compare",
+        "--schedulers",
+        "random,central-fifo",
+        "--workload",
+        "poisson",
+        "--nodes",
+        "8",
+        "--in-process",
+    ),
+    *SETS,
+)
 
 
 # What a run is, and whether it is the same
@@ -98,17 +111,7 @@ def test_a_sweep_of_seeds_with_another_meaning_is_refused(emu: Cli, trace: Path)
 def test_a_comparison_over_seeds_goes_on_where_it_ended(emu: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from emu import comparison
 
-    argv = (
-        "compare",
-        "--schedulers",
-        "random,central-fifo",
-        "--in-process",
-        "--nodes",
-        "8",
-        "--workload",
-        "poisson",
-    )
-    argv = (*argv, *SETS, "--seeds", "3")
+    argv = (*COMPARE, "--seeds", "3")
     assert emu(*argv, "--out", "whole").code == 0
     execute, ran = comparison.execute, []
 
@@ -191,17 +194,7 @@ def test_an_object_that_is_resampled_goes_on_in_python(
 
 
 def test_a_report_pairs_runs_of_equal_workloads(emu: Cli) -> None:
-    argv = (
-        "compare",
-        "--schedulers",
-        "random,central-fifo",
-        "--in-process",
-        "--nodes",
-        "8",
-        "--workload",
-        "poisson",
-    )
-    assert emu(*argv, *SETS, "--seeds", "2", "--out", "c").code == 0
+    assert emu(*COMPARE, "--seeds", "2", "--out", "c").code == 0
     runs = read_runs(["c"])
     assert [[len(own) for own in group.results.values()] for group in group_runs(runs)] == [[2, 2]]
     assert (

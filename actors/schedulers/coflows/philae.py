@@ -21,10 +21,10 @@ is over. Agents report ends of flows alone. What an update of a coflow changes i
 
 **Deviations from the paper.** It says that agents keep to the last schedule until they have another, and not what
 becomes of a port whose flow ends before; left idle, a coflow that is alone would stop for good. Here the coordinator
-serves the port by the order of its last decision. `decide="flow-ends"` makes every end a decision,
-`decide="interval"` decides at the end of every interval, as the authors' simulator does. c_p counts the other coflows,
-as the paper has it; the simulator counts the coflow itself too: `count_itself=true`. It has no work conservation:
-`work_conservation=false`. Its policy C has neither pilots nor thin coflows, which the paper does not except:
+serves the port by the order of its last decision. `decide="flow-ends"` makes every end a decision, `decide="interval"`
+decides at the end of every interval, as the authors' simulator does. c_p counts the other coflows, as the paper has
+it; the simulator counts the coflow itself too: `count_itself=true`. It has no work conservation:
+`work_conservation=false`. The simulator's policy C has neither pilots nor thin coflows; the paper's has both:
 `pilots="none"`, `thin_limit=0`. C measures contention against limits in bytes; with the authors' unit of one byte
 (`contention_unit_bytes`) all coflows stay in the first queue, and C is first in, first out. What starves queues that
 have no slot there is mended: `least_intervals`. Pilots and thin coflows go before all queues, as in the paper, and a
