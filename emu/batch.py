@@ -21,6 +21,7 @@ from emu.memo import Memo
 from emu.plan import HOSTING, Plan, prepare
 from emu.record import record
 from emu.seeds import SEEDS_VERSION
+from emu.terminal import note
 from workloads.errors import InputError
 
 if TYPE_CHECKING:
@@ -214,10 +215,10 @@ def _run_on_ray(
     ended: Ended,
     tell: Callable[[str], None] | None,
 ) -> None:
+    from actors.hosting.child import address_of
     from actors.hosting.pool import Pool
-    from actors.hosting.ray_session import address_of
 
-    with Pool(hosting.parallel, hosting.retries, hosting.address) as pool:
+    with Pool(hosting.parallel, hosting.retries, hosting.address, note) as pool:
         joins = address_of(hosting.address) is not None
         _prepare_workers(pool, runs, None if joins else tell, not joins)
         shared = _Shared(pool, runs)
@@ -268,7 +269,7 @@ class _Shared:
     def release(self, run: Run) -> None:
         self._uses[run.source] -= 1
         if not self._uses[run.source]:
-            del self._references[run.source]
+            self._pool.drop(self._references.pop(run.source))
 
 
 def _task(
@@ -293,7 +294,7 @@ def _compile(setting: Setting) -> None:
 
 def _prepare_workers(pool: Any, runs: Sequence[Run], tell: Callable[[str], None] | None, here: bool) -> None:
     """Let users' classes travel, and compile here, once, what this machine's disk cache lacks: else each would."""
-    from actors.hosting.ray_session import carry
+    from actors.hosting.child import carry
     from actors.kernel.compiled import is_warm
 
     cold: dict[str, tuple[Setting, int]] = {}

@@ -87,10 +87,11 @@ class Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program with arguments (by default the process's) and return its exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
+    from actors.hosting.ending import ends_as_ctrl_c
     from emu.record import commanded
 
     try:
-        with commanded(argv):
+        with ends_as_ctrl_c(), commanded(argv):
             code = _run(argv)
         sys.stdout.flush()
         return code
@@ -350,7 +351,7 @@ def _crash(error: Exception, debug: bool) -> int:
 
 
 def _close_ray() -> None:
-    session = sys.modules.get("actors.hosting.ray_session")
-    if session is not None:
+    child = sys.modules.get("actors.hosting.child")
+    if child is not None:
         with suppress(KeyboardInterrupt):  # the run is over, and has said how
-            session.close()
+            child.close()

@@ -342,7 +342,7 @@ def _only_with_resume(options: Namespace) -> None:
 
 def _say_how(plan: Plan) -> None:
     if not plan.config["in_process"]:
-        from actors.hosting.ray_session import address_of
+        from actors.hosting.child import address_of
 
         address = address_of(plan.config["address"])
         say("starting Ray, which takes about 5 s; --in-process does without" if address is None

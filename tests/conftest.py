@@ -75,9 +75,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def ray_session() -> Iterator[None]:
-    """Ray on this machine, for all tests that want it."""
-    from actors.hosting.ray_session import close, connect
+    """Ray on this machine, in one child for all tests that want it."""
+    from actors.hosting.child import close, the_child
 
-    connect()
+    the_child()
     yield
     close()

@@ -15,17 +15,20 @@ are threads of this process, or Ray actors (`actors.hosting.ray_live`).
 import math
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from actors.hosting.child import carry, in_child
+from actors.hosting.conduct import COMPILING
 from actors.hosting.grouping import Grouping
 from actors.hosting.live_report import Pace, describe_live, live_timeline
 from actors.hosting.outcome import NS, Observe, Outcome
 from actors.hosting.paced import PacedPartition, Position
 from actors.hosting.partition import Partition, Report, Tell, merge_shares
-from actors.hosting.windows import divide
+from actors.hosting.windows import check_partitions, divide
 from actors.kernel.window import NEXT
 from actors.kernel.world import NEVER
 from actors.setting import Setting
@@ -41,8 +44,6 @@ END_S = 0.2  # from the decision to end until the end, so that all hear of it
 
 class Company(Protocol):
     """The partitions of a run, wherever they are."""
-
-    size: int
 
     def open(self) -> bool:
         """Whether their loops can be loaded from disk; the first thing to ask."""
@@ -67,7 +68,6 @@ class Threads:
     """Partitions as threads of this process: for tests and debuggers."""
 
     def __init__(self, setting: Setting, observe: Observe, pace: Pace, partitions: int):
-        self.size = partitions
         self._partitions = [
             PacedPartition(setting, observe, pace, time.thread_time_ns) for _ in range(partitions)
         ]
@@ -153,19 +153,20 @@ def emulate_live(
     if partitions is None:
         cast = Partition(setting, Observe()).cast()
         partitions = 1 + int(cast.probes) + int(cast.central)
-    company: Company
+    check_partitions(setting, partitions)
+    hosted: AbstractContextManager[Company]
     if in_process:
-        company = Threads(setting, observe, pace, partitions)
+        hosted = closing(Threads(setting, observe, pace, partitions))
     else:
         from actors.hosting.ray_live import RayActors
 
-        company = RayActors(setting, observe, pace, partitions, address)
-    try:
-        begun = _begin(company, setting, pace, tell)
+        if setting.scheduler.own is not None:
+            carry(setting.scheduler.own)
+        hosted = in_child(RayActors, setting, observe, pace, partitions, address=address)
+    with hosted as company:
+        begun = _begin(company, setting, partitions, pace, tell)
         _conduct(company, begun, setting.job_workload.num_tasks, pace, progress)
         shares = company.ask("share")
-    finally:
-        company.close()
     outcome = merge_shares(setting, shares)
     live = describe_live(shares, begun.grouping, pace, setting, outcome)
     return replace(
@@ -176,13 +177,13 @@ def emulate_live(
     )
 
 
-def _begin(company: Company, setting: Setting, pace: Pace, tell: Tell | None) -> _Begun:
+def _begin(company: Company, setting: Setting, partitions: int, pace: Pace, tell: Tell | None) -> _Begun:
     """Prepare all partitions, and let them perform."""
     if not company.open() and tell is not None:
-        tell("compiling the kernel (first run of this scheduler on this machine; later runs load it)")
+        tell(COMPILING)
     company.ask("start", only=0)  # it compiles, and the others load what it compiled
     company.ask("start")
-    grouping = divide(setting, company.ask("cast", only=0)[0], company.size)
+    grouping = divide(setting, company.ask("cast", only=0)[0], partitions)
     if tell is not None:
         hosts = "; ".join(grouping.describe(k) for k in range(grouping.size))
         tell(f"live: {hosts}; {_least_time(setting, pace)} of wall time at the least")

@@ -8,6 +8,7 @@ import numpy as np
 
 from actors.dynamics import count_dynamics, outages_of
 from actors.fabric.world import COUNTERS as COFLOW_COUNTERS
+from actors.hosting.checkpoint import Position
 from actors.hosting.grouping import Cast, Grouping
 from actors.hosting.outcome import NS, TIMELINE, Observe, Outcome, Share, merge, peak_rss_mb
 from actors.hosting.snapshot import Snapshot, put_back, take_out
@@ -48,11 +49,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a partition has come."""
+    """How far a run has come."""
 
     tasks_done: int
-    events: int
-    virtual_s: float
+    at: Position
     done: bool
     asked: Asked | None = None  # where a user's own scheduler decides
 
@@ -115,9 +115,8 @@ class Partition:
                 done = self._step(int(NEVER))
         self.wall_s += time.perf_counter() - begin
         now = self.world.queue.now[0]
-        return Progress(
-            int(self._tasks(N_FINISHED).sum()), int(now.events), now.time / NS, done, self._asked(done)
-        )
+        at = Position(now.time / NS, int(now.events))
+        return Progress(int(self._tasks(N_FINISHED).sum()), at, done, self._asked(done))
 
     def _asked(self, done: bool) -> Asked | None:
         host = self._answer

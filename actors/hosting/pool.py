@@ -1,39 +1,52 @@
-"""Many independent calls on Ray: tasks sized by what they need, never more than so many at once."""
+"""Many independent calls on Ray, never more than so many at once; they survive the loss of what drives Ray."""
 
 from collections.abc import Callable, Hashable
+from contextlib import ExitStack
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from actors.hosting.ray_session import address_of, connect, worker_environment
-from workloads.errors import InputError
+from actors.hosting.child import in_child
+from actors.hosting.ending import Lost
+from actors.hosting.recovery import MOST_RESTARTS
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Stands for a value in calls: each of them gets the value, which travels once."""
+
+    number: int
 
 
 class Pool:
-    """Ray tasks in flight; within a `with` block, those that are left at its end are stopped.
+    """Calls in flight; within a `with` block, those that are left at its end are stopped.
 
-    A task whose worker dies is tried again; an error that the call itself raises is not: it would come again.
+    A call whose worker dies is tried again, and so are all in flight when what drives Ray is lost; an error that the
+    call itself raises is not: it would come again.
+
+    Args:
+        parallel: calls at once; None: as many as the cluster has CPUs.
+        retries: times a call is tried again.
+        address: of a running Ray cluster.
+        warn: is told in one line that calls begin again.
 
     Attributes:
-        parallel: calls at once, by default the cluster's CPUs.
-        largest_bytes: memory that Ray gives to tasks on the node that has most.
+        parallel: calls at once.
     """
 
-    def __init__(self, parallel: int | None = None, retries: int = 2, address: str | None = None):
-        import ray
-
-        connect(address)
-        self._ray = ray
-        self._retries = retries
-        cpus = int(ray.cluster_resources().get("CPU", 0))
-        if cpus < 1:
-            joined = address_of(address)
-            where = "Ray on this machine" if joined is None else f"the Ray cluster at {joined}"
-            raise InputError(f"{where}: the cluster has no CPU; a run needs 1")
-        self.parallel = parallel or cpus
-        self.largest_bytes = max(
-            int(node["Resources"].get("memory", 0)) for node in ray.nodes() if node["Alive"]
-        )
-        self._keys: dict[Any, Hashable] = {}
+    def __init__(
+        self,
+        parallel: int | None = None,
+        retries: int = 2,
+        address: str | None = None,
+        warn: Callable[[str], None] | None = None,
+    ):
+        self._retries, self._address, self._warn = retries, address, warn
+        self._stored: dict[int, Any] = {}
+        self._calls: dict[Hashable, tuple[Any, ...]] = {}
+        self._losses = self._count = 0
+        self._open()
+        self.parallel: int = parallel or self._cpus
 
     def __enter__(self) -> "Pool":
         return self
@@ -41,51 +54,78 @@ class Pool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for reference in self._keys:
-            self._ray.cancel(reference, force=True)
-        self._keys.clear()
+        self._calls.clear()
+        self._hosted.close()
 
     def __len__(self) -> int:
         """Calls that have not ended."""
-        return len(self._keys)
+        return len(self._calls)
 
-    def put(self, value: Any) -> Any:
-        """A reference that can stand for the value in calls: it is stored once, and read without copies."""
-        return self._ray.put(value)
+    def put(self, value: Any) -> Stored:
+        """What can stand for the value in calls, until it is dropped."""
+        self._count += 1
+        self._stored[self._count] = value
+        self._try(lambda: self._there.put(self._count, value))
+        return Stored(self._count)
+
+    def drop(self, stored: Stored) -> None:
+        """Let a value go."""
+        del self._stored[stored.number]
+        self._try(lambda: self._there.drop(stored.number))
 
     def submit(
         self, key: Hashable, function: Callable[..., Any], *arguments: Any, memory_bytes: int, cpus: float = 1
     ) -> None:
         """Start a call as soon as the cluster has room for it; `ended` gives it back under its key."""
-        task = self._ray.remote(function).options(
-            num_cpus=cpus,
-            memory=min(memory_bytes, self.largest_bytes),  # what fits nowhere would wait for ever
-            max_retries=self._retries,
-            retry_exceptions=False,
-            runtime_env=worker_environment(),
-        )
-        self._keys[task.remote(*arguments)] = key
+        self._calls[key] = (function, arguments, memory_bytes, cpus)
+        self._try(lambda: self._there.submit(key, *self._calls[key]))
 
     def ended(self) -> tuple[Hashable, Any, Exception | None]:
         """Wait for the next call that ends: its key, what it returned, or else its error."""
-        from ray.exceptions import RayError, RayTaskError
+        while True:
+            try:
+                key, value, error = self._there.ended()
+            except Lost as loss:
+                self._again(loss)
+                continue
+            del self._calls[key]
+            self._losses = 0
+            return key, value, error
 
-        (reference,), _ = self._ray.wait(list(self._keys), num_returns=1)
-        key = self._keys.pop(reference)
+    def _open(self) -> None:
+        """Make the pool that is in the child."""
+        from actors.hosting.ray_pool import RayPool
+
+        self._hosted = ExitStack()
+        self._there = self._hosted.enter_context(in_child(RayPool, self._retries, address=self._address))
+        self._cpus = self._there.cpus()
+
+    def _try(self, tell: Callable[[], None]) -> None:
+        """Tell the pool in the child what this one knows already: if that is lost, the next one is told all of it."""
         try:
-            return key, self._ray.get(reference), None
-        except RayTaskError as error:
-            return key, None, error.cause if isinstance(error.cause, Exception) else error
-        except RayError as error:
-            return key, None, RuntimeError(_told(error, self._retries))
+            tell()
+        except Lost as loss:
+            self._again(loss)
 
+    def _again(self, loss: Lost) -> None:
+        """Begin all calls again, in another child.
 
-def _told(error: Exception, retries: int) -> str:
-    """What Ray says at length, in one line."""
-    times = f", {retries + 1} times" if retries else ""
-    name = type(error).__name__
-    if name == "WorkerCrashedError":
-        return f"its worker process died{times}"
-    if name == "OutOfMemoryError":
-        return f"its worker was stopped because memory ran out{times}"
-    return f"{name}: {str(error).strip().splitlines()[0]}"
+        Raises:
+            Lost: that was tried too often, without a call that ended in between.
+        """
+        while True:
+            self._losses += 1
+            if self._losses > MOST_RESTARTS:
+                raise Lost(f"{loss}; {self._losses} times without a run that ended in between") from None
+            if self._warn is not None:
+                self._warn(f"{loss}; {len(self._calls)} runs begin again")
+            try:
+                self._hosted.close()
+                self._open()
+                for number, value in self._stored.items():
+                    self._there.put(number, value)
+                for key, call in self._calls.items():
+                    self._there.submit(key, *call)
+                return
+            except Lost as another:
+                loss = another

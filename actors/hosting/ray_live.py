@@ -12,7 +12,7 @@ from actors.hosting.grouping import Grouping
 from actors.hosting.live_report import Pace
 from actors.hosting.outcome import Observe
 from actors.hosting.paced import PacedPartition
-from actors.hosting.ray_session import connect, get, new_hosts, opened
+from actors.hosting.ray_session import get, losses, new_hosts, opened
 from actors.setting import Setting
 
 INBOX, CONTROL = "inbox", "control"
@@ -55,9 +55,7 @@ class LiveHost:
 class RayActors:
     """The partitions of a live run in Ray actors; a `Company`."""
 
-    def __init__(self, setting: Setting, observe: Observe, pace: Pace, partitions: int, address: str | None):
-        connect(address)
-        self.size = partitions
+    def __init__(self, setting: Setting, observe: Observe, pace: Pace, partitions: int):
         self._setting, self._observe = setting, observe
         groups = {INBOX: 1, CONTROL: 1}
         self._actors = new_hosts(partitions, LiveHost, pace, concurrency_groups=groups)
@@ -92,7 +90,8 @@ class RayActors:
         """Wait for the end of all performances."""
         import ray
 
-        done, self._running = ray.wait(self._running, num_returns=len(self._running), timeout=timeout_s)
+        with losses():
+            done, self._running = ray.wait(self._running, num_returns=len(self._running), timeout=timeout_s)
         get(done)
         return not self._running
 
@@ -100,9 +99,8 @@ class RayActors:
         """Stop what is running."""
         import ray
 
-        if ray.is_initialized():
-            for actor in self._actors:
-                ray.kill(actor)
+        for actor in self._actors:
+            ray.kill(actor)
 
 
 def _offset_of(actor: Any) -> int:

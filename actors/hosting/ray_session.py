@@ -7,23 +7,22 @@ and leaves an existing cluster as it was.
 import math
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from actors.hosting.child import ROOT, address_of, carry, with_path
+from actors.hosting.ending import Lost
 from actors.hosting.memory import free_bytes_here
 from actors.hosting.outcome import Observe, Outcome, peak_rss_mb
 from actors.hosting.partition import Partition, Progress
-from actors.hosting.recovery import Lost
 from actors.hosting.snapshot import Snapshot
 from actors.setting import Setting
 from workloads.errors import InputError, UnavailableError
 
 OBJECT_STORE_BYTES = 512 << 20
 ACTOR_START_S = 120.0
-ROOT = str(Path(__file__).resolve().parents[2])
 
 # What dies Ray would print at length among the results; recovery says it in a line. Read when Ray is imported.
 os.environ.setdefault(
@@ -37,9 +36,8 @@ if "ray" not in sys.modules and (
     _TOKENS & os.environ.keys() or (Path.home() / ".ray" / "auth_token").is_file()
 ):
     os.environ.setdefault("RAY_AUTH_MODE", "token")
-LOOK_S = 2.0  # how often a call that takes long looks whether Ray is still there
 
-_started = False
+_started = _starting = False
 _joined = False  # connected by this module to a cluster that others started
 _host: Any = None  # an actor that has finished a run and waits for the next
 
@@ -49,6 +47,7 @@ class Host:
 
     def __init__(self) -> None:
         self._partition: Partition | None = None
+        self._entered = self._left = 0  # windows
 
     def open(self, setting: Setting, observe: Observe) -> bool:
         """Build a partition; whether its loop can be loaded from this machine's disk cache."""
@@ -62,7 +61,14 @@ class Host:
     def window(self, told: bytes) -> bytes:
         """`Partition.window`, as a compiled graph binds it."""
         assert self._partition is not None
-        return self._partition.window(told)
+        self._entered += 1
+        frame = self._partition.window(told)
+        self._left += 1
+        return frame
+
+    def handled(self) -> tuple[int, int]:
+        """Windows that the partition has entered and left: equal when it waits for the next one."""
+        return self._entered, self._left
 
     def memory_mb(self) -> float:
         """The most memory this process has held, MiB."""
@@ -73,20 +79,20 @@ class Host:
         self._partition = None
 
 
-def address_of(address: str | None) -> str | None:
-    """Where the Ray cluster is that is to be joined: `address`, else what RAY_ADDRESS says, as Ray has it."""
-    named = address or os.environ.get("RAY_ADDRESS") or "local"
-    return None if named == "local" else named
-
-
-def connect(address: str | None = None) -> None:
+def connect(
+    address: str | None = None, folder: str | None = None, environment: dict[str, Any] | None = None
+) -> None:
     """Start Ray on this machine, or join the cluster at `address_of(address)`; nothing if that is done.
+
+    Args:
+        folder: for what Ray writes, if it is started; None: where it has it.
+        environment: the runtime environment of what is started in a cluster.
 
     Raises:
         UnavailableError: nothing answers there.
         InputError: it is no address.
     """
-    global _started, _joined
+    global _started, _starting, _joined
     import logging
 
     import ray
@@ -99,21 +105,23 @@ def connect(address: str | None = None) -> None:
     address = address_of(address)
     if address is None:
         # Workers inherit this, and find these packages also when they are not installed but run from a checkout.
-        os.environ["PYTHONPATH"] = _with_path(ROOT)
+        os.environ["PYTHONPATH"] = with_path(ROOT)
+        _starting = True
         # "local": without an address Ray would join a cluster that someone has started here.
         ray.init(
             "local",
             include_dashboard=False,
             object_store_memory=OBJECT_STORE_BYTES,
             configure_logging=True,
+            _temp_dir=folder,
             **quiet,
         )
-        _started = True
+        _started, _starting = True, False
         return
     hint = "`ray start --head` prints the address of the one it starts"
     try:
         _check_answers(address)
-        ray.init(address=address, **quiet)
+        ray.init(address=address, runtime_env=environment, **quiet)
         _joined = True
     except ValueError as error:
         raise InputError(f"{given} {address}: {error}; {hint}") from None
@@ -142,46 +150,36 @@ def _check_answers(address: str) -> None:
 
 
 def close() -> None:
-    """End the actor that waits, and the Ray instance that this process started, if it did."""
-    global _started, _host
-    if _host is not None:
-        import ray
+    """End the actor that waits, and the Ray instance that this process started, or leave the cluster that it joined."""
+    global _started, _joined, _host
+    if not (_started or _joined):
+        return
+    import ray
 
-        if ray.is_initialized() and not is_dead():
-            ray.kill(_host)
-        _host = None
-    if _started:
-        import ray
-
-        ray.shutdown()
-        _started = False
+    if _host is not None and not is_dead():
+        ray.kill(_host)
+    ray.shutdown()
+    _started, _joined, _host = False, False, None
 
 
 def is_dead() -> bool:
-    """Whether the Ray instance that this process started has lost the processes it stands on.
+    """Whether the Ray instance that this process started, or is starting, has lost a process that it stands on.
 
     There is no public way to ask, and calls to what is gone would wait for minutes.
     """
-    if not _started:
+    if not (_started or _starting):
         return False
     from ray._private import worker
 
     node = worker._global_node
-    return node is None or any(name in ("raylet", "gcs_server") for name, _ in node.dead_processes())
+    if node is None:
+        return not _starting
+    return any(name in ("raylet", "gcs_server") for name, _ in node.dead_processes())
 
 
-def revive() -> None:
-    """After a loss: leave a Ray instance that is dead, and a cluster that was joined, for `connect` to begin anew.
-
-    What others started, or connected this process to, stays as it is.
-    """
-    global _started, _joined, _host
-    import ray
-
-    _host = None
-    if _joined or is_dead():
-        ray.shutdown()
-        _started = _joined = False
+def has_joined() -> bool:
+    """Whether this process is connected to a cluster that others started."""
+    return _joined
 
 
 @contextmanager
@@ -203,7 +201,7 @@ def worker_environment() -> dict[str, Any] | None:
 
     On a cluster that others started they must be told; that costs the start of a fresh process.
     """
-    return None if _started else {"env_vars": {"PYTHONPATH": _with_path(ROOT)}}
+    return None if _started else {"env_vars": {"PYTHONPATH": with_path(ROOT)}}
 
 
 def new_hosts(count: int = 1, kind: type = Host, *arguments: Any, **options: Any) -> list[Any]:
@@ -241,20 +239,13 @@ def free_bytes() -> int:
 def get(reference: Any, timeout_s: float | None = None) -> Any:
     """A call's result, or those of a list of calls; an error of a partition is raised as it was there."""
     import ray
-    from ray.exceptions import GetTimeoutError, RayTaskError
+    from ray.exceptions import RayTaskError
 
-    end = time.monotonic() + (timeout_s or math.inf)
     with losses():
-        while True:
-            try:
-                return ray.get(reference, timeout=min(LOOK_S, max(end - time.monotonic(), 0)))
-            except RayTaskError as error:
-                raise error.cause from None
-            except GetTimeoutError:
-                if is_dead():
-                    raise Lost("the Ray instance of this run is gone") from None
-                if time.monotonic() >= end:
-                    raise
+        try:
+            return ray.get(reference, timeout=timeout_s)
+        except RayTaskError as error:
+            raise error.cause from None
 
 
 def opened(actors: list[Any], setting: Setting, observe: Observe) -> list[bool]:
@@ -285,11 +276,10 @@ def opened(actors: list[Any], setting: Setting, observe: Observe) -> list[bool]:
 class RemotePartition:
     """A partition in a Ray actor; the same face as `Partition`."""
 
-    def __init__(self, setting: Setting, observe: Observe, address: str | None = None):
+    def __init__(self, setting: Setting, observe: Observe):
         global _host
         import ray
 
-        connect(address)
         self._ray = ray
         self._actor, _host = _host or new_hosts()[0], None
         self._done = False
@@ -334,20 +324,3 @@ class RemotePartition:
             _host = self._actor
         elif not is_dead():
             self._ray.kill(self._actor)
-
-
-def _with_path(root: str) -> str:
-    """PYTHONPATH with `root` in front."""
-    inherited = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
-    return os.pathsep.join([root, *(folder for folder in inherited if folder != root)])
-
-
-def carry(own: Any) -> None:
-    """Let a user's class travel itself: workers cannot import a module that only this process can find."""
-    import inspect
-
-    from ray import cloudpickle
-
-    module = inspect.getmodule(own if isinstance(own, type) else type(own))
-    if module is not None and module.__name__ != "__main__":
-        cloudpickle.register_pickle_by_value(module)

@@ -5,7 +5,6 @@ takes 0.3 ms where calls take 2.4 ms. Where there is none to be had, barriers ar
 """
 
 import logging
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,32 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from actors.hosting.checkpoint import Checkpoint, Checkpoints, Position
+from actors.hosting.checkpoint import Checkpoint, Checkpoints
+from actors.hosting.child import carry, in_child
+from actors.hosting.conduct import COMPILING, conduct
+from actors.hosting.ending import Lost
 from actors.hosting.grouping import Grouping
 from actors.hosting.memory import refuse_too_large
 from actors.hosting.outcome import Observe, Outcome
-from actors.hosting.partition import Report, Tell, merge_shares
-from actors.hosting.ray_session import (
-    connect,
-    free_bytes,
-    get,
-    is_dead,
-    losses,
-    new_hosts,
-    opened,
-    revive,
-)
-from actors.hosting.recovery import interrupts_deferred, pause, recover
+from actors.hosting.partition import Progress, Report, Tell, merge_shares
+from actors.hosting.ray_session import free_bytes, get, losses, new_hosts, opened
+from actors.hosting.recovery import recover
 from actors.hosting.snapshot import Snapshot
-from actors.hosting.windows import (
-    BEGINNING,
-    Barrier,
-    Rhythm,
-    divide,
-    drive,
-    expected_windows,
-    rhythm_of,
-)
+from actors.hosting.windows import BEGINNING, Windows, check_partitions, divide, expected_windows, rhythm_of
 from actors.hosting.windows import tell as tell_all
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -46,7 +31,9 @@ from workloads.units import format_duration
 
 TRANSPORTS = ("auto", "graph", "calls")
 BUFFER_BYTES = 4 << 20
-TEARDOWN_S, BARRIER_S = 5.0, 3600.0
+BARRIER_S = 7 * 86400.0  # as good as no limit: a scheduler in Python may take long
+GRAPH_S = 60.0  # to build a graph
+STALL_S = 20.0  # a barrier that nobody is at work on
 WARM_UP = 50  # barriers without work, to say how long one takes
 
 
@@ -76,137 +63,197 @@ def emulate_windows(
         Lost: what Ray runs of this emulation has died too often.
         InputError: messages take no time, there are more partitions than actors, or memory is short.
     """
-    rhythm = rhythm_of(setting, quantum_s)
+    rhythm_of(setting, quantum_s)  # what is wrong is told before anything is started
+    check_partitions(setting, partitions)
+    name = setting.scheduler.name
 
     def attempt(start: Checkpoint | None) -> Outcome:
-        with losses():
-            connect(address)
-            refuse_too_large(setting, partitions, free_bytes())
-            session = WindowSession(setting, observe, partitions, transport)
-            try:
-                session.open(tell)
-                if announce is not None:
-                    announce(session.plan(rhythm))
-                if start is not None:
-                    session.restore(start)
-                with interrupts_deferred() as interrupted:
+        with in_child(
+            WindowSession, setting, observe, partitions, quantum_s, transport, address=address
+        ) as session:
+            if tell is not None and not session.is_warm():
+                tell(COMPILING)
+            session.start()
+            if transport != "calls":
+                session.compile_graph(within_s=GRAPH_S)
+            if announce is not None:
+                announce(session.plan())
+            if start is not None:
+                session.restore(start)
+            return conduct(session, session.snapshots, name, checkpoints, progress, tell)
 
-                    def rest(at: Position) -> None:
-                        pause(checkpoints, interrupted(), session.snapshots, at)
-
-                    at = None if start is None else start.at
-                    end = drive(session.barrier, session.frames, rhythm, progress, rest, at)
-                outcome = merge_shares(setting, session.shares())
-            finally:
-                session.close()
-        return replace(outcome, windows=end.windows, wall_s=end.wall_s)
-
-    return recover(attempt, checkpoints, revive)
+    if setting.scheduler.own is not None:
+        carry(setting.scheduler.own)
+    return recover(attempt, checkpoints)
 
 
 class WindowSession:
     """The Ray actors of one run, from the first to the last barrier."""
 
-    def __init__(self, setting: Setting, observe: Observe, partitions: int, transport: str):
+    def __init__(
+        self,
+        setting: Setting,
+        observe: Observe,
+        partitions: int,
+        quantum_s: float | None = None,
+        transport: str = "auto",
+    ):
         import ray
         from ray.exceptions import RayTaskError
 
         self._ray, self._task_error = ray, RayTaskError
-        self.setting, self.observe = setting, observe
-        self.actors = new_hosts(partitions)
-        self.frames: Sequence[bytes] = []
-        self._transport = transport
+        self._setting, self._rhythm, self._transport = setting, rhythm_of(setting, quantum_s), transport
+        refuse_too_large(setting, partitions, free_bytes())
+        self._actors = new_hosts(partitions)
         self._graph: Any = None
         self._no_graph = ""  # why barriers are calls, where a graph was wanted
-        self.barrier: Barrier = self._by_calls
+        self._watch = Watch(self._actors)
+        self._warm = opened(self._actors, setting, observe)
 
-    def open(self, tell: Tell | None) -> None:
-        """Build the partitions, and compile their loop, in one of them first: the others then load it."""
-        warm = opened(self.actors, self.setting, self.observe)
-        if tell is not None and not all(warm):
-            tell("compiling the kernel (first run of this scheduler on this machine; later runs load it)")
-        first, *others = self.actors
+    def is_warm(self) -> bool:
+        """Whether all partitions can load their loop from disk."""
+        return all(self._warm)
+
+    def start(self) -> None:
+        """Compile the loop in one partition, load it in the others, and let them join."""
+        first, *others = self._actors
         get(first.call.remote("start"))
         get([actor.call.remote("start") for actor in others])
-        self.grouping: Grouping = divide(self.setting, get(first.call.remote("cast")), len(self.actors))
-        joining = [actor.call.remote("join", self.grouping, k) for k, actor in enumerate(self.actors)]
-        self.frames = get(joining)
-        self.memory_mb = get([actor.memory_mb.remote() for actor in self.actors])
-        if self._transport != "calls":
-            self._compile_graph(must=self._transport == "graph")
+        self._grouping: Grouping = divide(self._setting, get(first.call.remote("cast")), len(self._actors))
+        frames = get([actor.call.remote("join", self._grouping, k) for k, actor in enumerate(self._actors)])
+        self._memory_mb = get([actor.memory_mb.remote() for actor in self._actors])
+        self.windows = Windows(self._by_calls, frames, self._rhythm)
 
-    def _compile_graph(self, must: bool) -> None:
-        """Make barriers pass through a compiled graph."""
+    def compile_graph(self) -> None:
+        """Make barriers pass through a compiled graph, if there is one to be had.
+
+        Raises:
+            InputError: there is none, and "graph" was asked for.
+        """
         from ray.dag import InputNode, MultiOutputNode
 
         # When an actor dies its graph logs pages about it; the user is told in a line.
         logging.getLogger("ray.dag").setLevel(logging.CRITICAL)
         try:
             with InputNode() as told:
-                outputs = MultiOutputNode([actor.window.bind(told) for actor in self.actors])
+                outputs = MultiOutputNode([actor.window.bind(told) for actor in self._actors])
             self._graph = outputs.experimental_compile(
                 _buffer_size_bytes=BUFFER_BYTES, _submit_timeout=BARRIER_S
             )
-            self.barrier = self._by_graph
+            self.windows.barrier = self._by_graph
         except (ImportError, RuntimeError, ValueError, NotImplementedError) as error:
-            if must:
+            if self._transport == "graph":
                 raise InputError(f"windows.transport: no compiled graph is to be had here: {error}") from None
             self._no_graph = f" (no compiled graph: {' '.join(str(error).split())[:200]})"
 
     def _by_graph(self, told: bytes) -> Sequence[bytes]:
-        # An answer of a graph can be asked for only once, so the time given is for barriers that never end.
+        # An answer of a graph can be asked for only once: who waits in vain is ended by the watch.
+        self._watch.waits = True
         try:
             return self._ray.get(self._graph.execute(told), timeout=BARRIER_S)
         except self._task_error as error:
             raise error.cause from None
+        finally:
+            self._watch.waits = False
 
     def _by_calls(self, told: bytes) -> Sequence[bytes]:
-        return get([actor.window.remote(told) for actor in self.actors])
+        return get([actor.window.remote(told) for actor in self._actors])
 
-    def plan(self, rhythm: Rhythm) -> str:
+    def plan(self) -> str:
         """What is about to run, and how long it may take: several lines."""
-        empty = tell_all(BEGINNING, self.frames)
+        empty = tell_all(BEGINNING, self.windows.frames)
         ends = [time.perf_counter()]
         for _ in range(WARM_UP):
-            self.barrier(empty)
+            self.windows.barrier(empty)
             ends.append(time.perf_counter())
         barrier_s = float(np.median(np.diff(ends)))  # the first ones take longer
-        windows = expected_windows(self.setting, rhythm)
+        windows = expected_windows(self._setting, self._rhythm)
         means = "a compiled graph" if self._graph is not None else f"calls{self._no_graph}"
         parts = [
-            f"  actor {k}: {self.grouping.describe(k)} ({used:.0f} MiB)"
-            for k, used in enumerate(self.memory_mb)
+            f"  actor {k}: {self._grouping.describe(k)} ({used:.0f} MiB)"
+            for k, used in enumerate(self._memory_mb)
         ]
         return "\n".join(
             [
-                f"windows: {len(self.actors)} partitions, one in each of as many Ray actors,"
-                f" {sum(self.memory_mb) / 1024:.1f} GiB now",
+                f"windows: {len(self._actors)} partitions, one in each of as many Ray actors,"
+                f" {sum(self._memory_mb) / 1024:.1f} GiB now",
                 *parts,
                 f"  about {windows:,} barriers of {1000 * barrier_s:.2f} ms over {means}:"
                 f" about {format_duration(windows * barrier_s)}",
             ]
         )
 
+    def check(self) -> None:
+        """Raise `Lost` when an actor is gone, or a barrier has come to nothing; other threads may be at work here."""
+        self._watch.look()
+
+    def run(self, most_s: float) -> Progress:
+        """Go on for about `most_s` seconds, or to the end."""
+        with losses():
+            return self.windows.run(most_s)
+
     def snapshots(self) -> list[Snapshot]:
         """What the partitions hold, between two barriers."""
-        return get([actor.call.remote("snapshot") for actor in self.actors])
+        return get([actor.call.remote("snapshot") for actor in self._actors])
 
     def restore(self, start: Checkpoint) -> None:
         """Go back to a checkpoint."""
-        pairs = zip(self.actors, start.snapshots, strict=True)
-        self.frames = get([actor.call.remote("restore", saved) for actor, saved in pairs])
+        pairs = zip(self._actors, start.snapshots, strict=True)
+        frames = get([actor.call.remote("restore", saved) for actor, saved in pairs])
+        self.windows.go_back(frames, start.at)
 
-    def shares(self) -> list[Any]:
-        """What the partitions have at the end."""
-        return get([actor.call.remote("share") for actor in self.actors])
+    def outcome(self) -> Outcome:
+        """The result."""
+        shares = get([actor.call.remote("share") for actor in self._actors])
+        end = self.windows.at
+        return replace(merge_shares(self._setting, shares), windows=end.windows, wall_s=end.wall_s)
 
     def close(self) -> None:
-        """End the graph, if it can be ended, and the actors."""
-        if is_dead():
-            return
+        """End the graph and the actors."""
+        self._watch.ends = True
         if self._graph is not None:
-            ending = threading.Thread(target=self._graph.teardown, daemon=True)
-            ending.start()
-            ending.join(TEARDOWN_S)
-        for actor in self.actors:
+            self._graph.teardown()
+        for actor in self._actors:
             self._ray.kill(actor)
+
+
+class Watch:
+    """Whether the actors of a session are alive, and answer its barriers.
+
+    Attributes:
+        waits: whether the session waits for the answers to a barrier.
+        ends: whether it ends its actors.
+    """
+
+    def __init__(self, actors: list[Any]):
+        self.waits, self.ends = False, False
+        self._actors = actors
+        self._asked: list[Any] = []  # what each actor was asked last, and has not answered
+        self._at_rest: list[int] = []
+        self._since = time.monotonic()
+
+    def look(self) -> None:
+        """Look at what the actors have answered, and ask them again.
+
+        Raises:
+            Lost: one is gone, or all have been at rest for STALL_S while the session waits for them.
+        """
+        import ray
+
+        if self.ends:
+            return
+        if not self._asked:
+            self._asked = [actor.handled.remote() for actor in self._actors]
+        with losses():
+            done, _ = ray.wait(self._asked, num_returns=len(self._asked), timeout=0.1)
+            handled = ray.get(done)  # raises of an actor that is gone
+        if len(done) < len(self._asked):
+            return
+        self._asked = []
+        entered, left = zip(*handled, strict=True)
+        at_rest = [*left] if entered == left and self.waits else []
+        now = time.monotonic()
+        if not at_rest or at_rest != self._at_rest:
+            self._at_rest, self._since = at_rest, now
+        elif now - self._since > STALL_S:
+            raise Lost(f"no actor has handled a barrier for {STALL_S:.0f} s")

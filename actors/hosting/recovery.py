@@ -1,35 +1,26 @@
 """What a run survives: processes that die under it, and Ctrl-C."""
 
 import dataclasses
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
 
 from actors.hosting.checkpoint import Checkpoint, Checkpoints, Position
+from actors.hosting.ending import Lost
 from actors.hosting.outcome import Outcome
 from actors.hosting.snapshot import Snapshot
 
 MOST_RESTARTS = 3  # in a row, without a checkpoint in between
-PAUSE_S = 1.0  # for Ray to notice who else is gone
-PATIENCE_S = 5.0  # after Ctrl-C, for a last checkpoint
+PAUSE_S = 1.0  # for a cluster to notice who else is gone
 
 Attempt = Callable[[Checkpoint | None], Outcome]
 
 
-class Lost(RuntimeError):
-    """A process that a run needs is gone: an actor, its node, or Ray as a whole."""
-
-
-def recover(attempt: Attempt, checkpoints: Checkpoints | None, revive: Callable[[], None]) -> Outcome:
+def recover(attempt: Attempt, checkpoints: Checkpoints | None) -> Outcome:
     """Run to the end, from the newest checkpoint each time that something dies.
 
     Args:
         attempt: runs from a checkpoint, or from the beginning; `Lost` says that something died.
         checkpoints: of the run; None: the first loss ends it.
-        revive: makes ready for another attempt.
 
     Raises:
         Lost: once more than MOST_RESTARTS times without a checkpoint in between.
@@ -49,7 +40,6 @@ def recover(attempt: Attempt, checkpoints: Checkpoints | None, revive: Callable[
             saved = checkpoints.saved
             if losses > MOST_RESTARTS:
                 raise Lost(f"{loss}; {losses} times without a checkpoint in between") from None
-            revive()
             time.sleep(PAUSE_S)
             checkpoints.restarts += 1
             start = checkpoints.load()
@@ -79,32 +69,3 @@ def pause(
         except Exception as error:  # the user wants an end, and gets it
             checkpoints.warn(f"no last checkpoint: {error}")
     raise KeyboardInterrupt
-
-
-@contextmanager
-def interrupts_deferred() -> Iterator[Callable[[], bool]]:
-    """Within, Ctrl-C does not break in upon what is under way; yields what says whether it was pressed.
-
-    Pressed again, or when PATIENCE_S have passed, it raises KeyboardInterrupt wherever the program is.
-    """
-    in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield lambda: False  # somebody else's to handle
-        return
-    pressed = False
-    again = threading.Timer(PATIENCE_S, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
-    again.daemon = True
-
-    def note(*_: Any) -> None:
-        nonlocal pressed
-        if pressed:
-            raise KeyboardInterrupt
-        pressed = True
-        again.start()
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield lambda: pressed
-    finally:
-        again.cancel()
-        signal.signal(signal.SIGINT, signal.default_int_handler)

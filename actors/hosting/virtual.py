@@ -3,19 +3,16 @@
 The partition is hosted in one Ray actor, or in this process.
 """
 
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
-from actors.hosting.checkpoint import Checkpoint, Checkpoints, Position
+from actors.hosting.checkpoint import Checkpoint, Checkpoints
+from actors.hosting.child import carry, in_child
+from actors.hosting.conduct import COMPILING, conduct
 from actors.hosting.outcome import Observe, Outcome
 from actors.hosting.partition import Partition, Report, Tell
-from actors.hosting.patience import Patience
-from actors.hosting.recovery import interrupts_deferred, pause, recover
+from actors.hosting.recovery import recover
 from actors.setting import Setting
-
-if TYPE_CHECKING:
-    from actors.hosting.ray_session import RemotePartition
-
-SLICE_S = 0.25  # how long a partition runs between two looks at it
 
 
 def emulate(
@@ -44,50 +41,24 @@ def emulate(
         Lost: what Ray runs of this emulation has died too often.
         KeyboardInterrupt: the user interrupted; what Ray runs of this emulation is stopped.
     """
-    name = setting.scheduler.name
-    if in_process:
 
-        def here(start: Checkpoint | None) -> Outcome:
-            return _drive(Partition(setting, observe), name, start, checkpoints, progress, tell)
+    def attempt(start: Checkpoint | None) -> Outcome:
+        with hosted() as partition:
+            if tell is not None and not partition.is_warm():
+                tell(COMPILING)
+            partition.start()
+            if start is not None:
+                partition.restore(start.snapshots[0])
+            name = setting.scheduler.name
+            return conduct(partition, lambda: [partition.snapshot()], name, checkpoints, progress, tell)
 
-        return recover(here, checkpoints, lambda: None)
-    from actors.hosting.ray_session import RemotePartition, revive
+    def hosted() -> AbstractContextManager[Any]:
+        if in_process:
+            return nullcontext(Partition(setting, observe))
+        from actors.hosting.ray_session import RemotePartition
 
-    def in_an_actor(start: Checkpoint | None) -> Outcome:
-        partition = RemotePartition(setting, observe, address)
-        try:
-            return _drive(partition, name, start, checkpoints, progress, tell)
-        finally:
-            partition.close()
+        return in_child(RemotePartition, setting, observe, address=address)
 
-    return recover(in_an_actor, checkpoints, revive)
-
-
-def _drive(
-    partition: "Partition | RemotePartition",
-    scheduler: str,
-    start: Checkpoint | None,
-    checkpoints: Checkpoints | None,
-    progress: Report | None,
-    tell: Tell | None,
-) -> Outcome:
-    """Compile, run in slices, and fetch the result."""
-    if tell is not None and not partition.is_warm():
-        tell("compiling the kernel (first run of this scheduler on this machine; later runs load it)")
-    partition.start()
-    if start is not None:
-        partition.restore(start.snapshots[0])
-    slice_s = SLICE_S if checkpoints is None else min(SLICE_S, checkpoints.period_s)
-    patience = Patience(scheduler, tell)
-    with interrupts_deferred() as interrupted:
-        while True:
-            state = partition.run(slice_s)
-            patience.look(state.asked)
-            if progress is not None:
-                if state.asked is not None and hasattr(progress, "share_done"):
-                    progress.share_done(state.asked.share_done)
-                progress(state.tasks_done, state.events, state.virtual_s)
-            at = Position(state.virtual_s, state.events)
-            pause(checkpoints, interrupted(), lambda: [partition.snapshot()], at)
-            if state.done:
-                return partition.outcome()
+    if not in_process and setting.scheduler.own is not None:
+        carry(setting.scheduler.own)
+    return recover(attempt, checkpoints)

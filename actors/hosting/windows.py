@@ -15,20 +15,22 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from actors.hosting.checkpoint import Checkpoint, Checkpoints, Position
+from actors.hosting.conduct import conduct
 from actors.hosting.grouping import Cast, Grouping, group_actors
 from actors.hosting.outcome import NS, Observe, Outcome
-from actors.hosting.partition import Partition, Report, merge_shares, too_late
-from actors.hosting.recovery import interrupts_deferred, pause, recover
+from actors.hosting.partition import Partition, Progress, Report, merge_shares, too_late
+from actors.hosting.recovery import recover
+from actors.hosting.snapshot import Snapshot
 from actors.kernel.window import EVENTS, FINISHED, HEADER, LEFT, NEXT, TASKS, WORK
 from actors.kernel.world import NEVER
 from actors.setting import Setting
 from workloads.coflows import CoflowArrays
 from workloads.errors import InputError
 
-LOOK_S, REPORT_S = 0.05, 0.25
 Barrier = Callable[[bytes], Sequence[bytes]]
-Rest = Callable[[Position], None]
 BEGINNING = -1  # a barrier before all events
 _HEADER = struct.Struct(f"={HEADER}q")
 
@@ -81,6 +83,17 @@ def rhythm_of(setting: Setting, quantum_s: float | None) -> Rhythm:
     return Rhythm(lookahead, quantum)
 
 
+def check_partitions(setting: Setting, partitions: int) -> None:
+    """Refuse more partitions than there are actors, before anything is started.
+
+    Raises:
+        InputError: there are; the message has the number.
+    """
+    racks = setting.cluster.racks()
+    if partitions > (setting.cluster.num_nodes if racks is None else np.unique(racks).size):
+        divide(setting, Partition(setting, Observe()).cast(), partitions)
+
+
 def divide(setting: Setting, cast: Cast, partitions: int) -> Grouping:
     """The grouping of a setting's actors; racks are kept whole where that makes the lookahead longer."""
     network = setting.network
@@ -88,56 +101,56 @@ def divide(setting: Setting, cast: Cast, partitions: int) -> Grouping:
     return group_actors(cast, partitions, setting.cluster.racks() if whole else None)
 
 
-def drive(
-    barrier: Barrier,
-    frames: Sequence[bytes],
-    rhythm: Rhythm,
-    progress: Report | None = None,
-    rest: Rest | None = None,
-    at: Position | None = None,
-) -> Position:
-    """Go from barrier to barrier until nothing is left to do; returns where that is.
+class Windows:
+    """Partitions that go from barrier to barrier.
 
     Args:
         barrier: takes what is told to all partitions, gives the frames they answer with.
-        frames: the partitions' last ones.
-        rest: is told now and then where all partitions are, while they wait.
-        at: where the partitions are; None: at the beginning.
-    """
-    count, until, spent_s = (0, BEGINNING, 0.0) if at is None else (at.windows, at.until_ns, at.wall_s)
-    begun = looked = reported = time.perf_counter()
-    unpack = _HEADER.unpack_from
+        frames: the partitions' first ones.
 
-    while True:
-        # The driver's time is part of every window: one pass over the headers.
-        earliest, finished, events, left, work, tasks = int(NEVER), 0, 0, 0, 0, 0
-        for frame in frames:
-            head = unpack(frame)
-            earliest = min(earliest, head[NEXT])
-            finished += head[FINISHED]
-            events += head[EVENTS]
-            left += head[LEFT]
-            work += head[WORK]
-            tasks = head[TASKS]
-        now = time.perf_counter()
-        # Failures and repairs go on for ever; they are no work.
-        done = left == 0 and (earliest >= NEVER or (finished == tasks and work == 0))
-        if done or now - looked > LOOK_S:
-            looked = now
-            here = Position(max(until, 0) / NS, events, until, count, spent_s + now - begun)
-            if done:
-                return here
-            if rest is not None:
-                rest(here)
-            if progress is not None and now - reported > REPORT_S:
-                reported = now
-                progress(finished, events, here.virtual_s)
-        if left == 0:
-            until = rhythm.next_barrier(earliest)
-            if until >= NEVER:
-                raise too_late("the scheduler")
-        frames = barrier(tell(until, frames))
-        count += 1
+    Attributes:
+        at: how far they are.
+    """
+
+    def __init__(self, barrier: Barrier, frames: Sequence[bytes], rhythm: Rhythm):
+        self.barrier, self.frames, self._rhythm = barrier, frames, rhythm
+        self.at = Position(0.0, 0, BEGINNING)
+
+    def go_back(self, frames: Sequence[bytes], at: Position) -> None:
+        """Go on from where the partitions were put, with the frames they had there."""
+        self.frames, self.at = frames, at
+
+    def run(self, most_s: float) -> Progress:
+        """Go on for about `most_s` seconds, or until nothing is left to do."""
+        count, until, frames = self.at.windows, self.at.until_ns, self.frames
+        rhythm, barrier, unpack = self._rhythm, self.barrier, _HEADER.unpack_from
+        begun = time.perf_counter()
+        end = begun + most_s
+
+        while True:
+            # The driver's time is part of every window: one pass over the headers.
+            earliest, finished, events, left, work, tasks = int(NEVER), 0, 0, 0, 0, 0
+            for frame in frames:
+                head = unpack(frame)
+                earliest = min(earliest, head[NEXT])
+                finished += head[FINISHED]
+                events += head[EVENTS]
+                left += head[LEFT]
+                work += head[WORK]
+                tasks = head[TASKS]
+            now = time.perf_counter()
+            # Failures and repairs go on for ever; they are no work.
+            done = bool(left == 0 and (earliest >= NEVER or (finished == tasks and work == 0)))
+            if done or (now > end and count > self.at.windows):
+                wall_s = self.at.wall_s + now - begun
+                self.frames, self.at = frames, Position(max(until, 0) / NS, events, until, count, wall_s)
+                return Progress(finished, self.at, done)
+            if left == 0:
+                until = rhythm.next_barrier(earliest)
+                if until >= NEVER:
+                    raise too_late("the scheduler")
+            frames = barrier(tell(until, frames))
+            count += 1
 
 
 def tell(until: int, frames: Sequence[bytes]) -> bytes:
@@ -161,6 +174,34 @@ def expected_windows(setting: Setting, rhythm: Rhythm) -> int:
     return round(instants / (1 + instants * max(rhythm.lookahead, rhythm.quantum) / span))
 
 
+class WindowsHere:
+    """All partitions in this process, one after the other between barriers: for tests and debuggers."""
+
+    def __init__(self, setting: Setting, observe: Observe, partitions: int, rhythm: Rhythm):
+        self._setting = setting
+        self._hosts = [Partition(setting, observe) for _ in range(partitions)]
+        grouping = divide(setting, self._hosts[0].cast(), partitions)
+        for host in self._hosts:
+            host.start()
+        frames = [host.join(grouping, k) for k, host in enumerate(self._hosts)]
+        self._windows = Windows(lambda told: [host.window(told) for host in self._hosts], frames, rhythm)
+        self.run = self._windows.run
+
+    def snapshots(self) -> list[Snapshot]:
+        """What the partitions hold."""
+        return [host.snapshot() for host in self._hosts]
+
+    def restore(self, start: Checkpoint) -> None:
+        """Go back to a checkpoint."""
+        pairs = zip(self._hosts, start.snapshots, strict=True)
+        self._windows.go_back([host.restore(saved) for host, saved in pairs], start.at)
+
+    def outcome(self) -> Outcome:
+        """The result."""
+        outcome = merge_shares(self._setting, [host.share() for host in self._hosts])
+        return replace(outcome, windows=self._windows.at.windows)
+
+
 def emulate_here(
     setting: Setting,
     observe: Observe,
@@ -169,27 +210,13 @@ def emulate_here(
     progress: Report | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> Outcome:
-    """Run all partitions in this process, one after the other between barriers: for tests and debuggers."""
+    """Run all partitions in this process."""
     rhythm = rhythm_of(setting, quantum_s)
 
     def attempt(start: Checkpoint | None) -> Outcome:
-        hosts = [Partition(setting, observe) for _ in range(partitions)]
-        grouping = divide(setting, hosts[0].cast(), partitions)
-        for host in hosts:
-            host.start()
-        frames = [host.join(grouping, k) for k, host in enumerate(hosts)]
+        here = WindowsHere(setting, observe, partitions, rhythm)
         if start is not None:
-            frames = [host.restore(saved) for host, saved in zip(hosts, start.snapshots, strict=True)]
-        with interrupts_deferred() as interrupted:
+            here.restore(start)
+        return conduct(here, here.snapshots, setting.scheduler.name, checkpoints, progress, None)
 
-            def rest(at: Position) -> None:
-                pause(checkpoints, interrupted(), lambda: [host.snapshot() for host in hosts], at)
-
-            at = None if start is None else start.at
-            end = drive(
-                lambda told: [host.window(told) for host in hosts], frames, rhythm, progress, rest, at
-            )
-        outcome = merge_shares(setting, [host.share() for host in hosts])
-        return replace(outcome, windows=end.windows)
-
-    return recover(attempt, checkpoints, lambda: None)
+    return recover(attempt, checkpoints)

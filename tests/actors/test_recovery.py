@@ -15,7 +15,8 @@ from checkpointing import Mortal, checkpoints, names, started
 from emulations import OBSERVED, digest, mixed_workload, named, run_python, run_setting, setting_of
 
 from actors.hosting.checkpoint import Checkpoint, Position
-from actors.hosting.recovery import MOST_RESTARTS, Lost, interrupts_deferred, recover
+from actors.hosting.ending import Lost, interrupts_deferred
+from actors.hosting.recovery import MOST_RESTARTS, recover
 from actors.hosting.virtual import emulate
 
 
@@ -38,7 +39,7 @@ def test_a_run_is_taken_up_until_it_no_longer_comes_forward(tmp_path: Path) -> N
             raise Lost("the actor is gone")
         return outcome
 
-    recovered = recover(attempt, disk, lambda: None)
+    recovered = recover(attempt, disk)
     assert recovered.restarts == 5
     assert starts == [None, 1.0, 1.0, 1.0, 4.0, 4.0]
     assert told[0] == "the actor is gone; the run goes on from virtual time 1 s"
@@ -46,7 +47,7 @@ def test_a_run_is_taken_up_until_it_no_longer_comes_forward(tmp_path: Path) -> N
     with pytest.raises(
         Lost, match=f"the actor is gone; {MOST_RESTARTS + 1} times without a checkpoint in between"
     ):
-        recover(lambda start: (_ for _ in ()).throw(Lost("the actor is gone")), disk, lambda: None)
+        recover(lambda start: (_ for _ in ()).throw(Lost("the actor is gone")), disk)
 
 
 def test_restarts_are_counted_over_processes(tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ def test_ctrl_c_is_noted_once_and_breaks_in_the_second_time() -> None:
 
 
 def test_ctrl_c_breaks_in_when_nothing_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actors.hosting.recovery.PATIENCE_S", 0.05)
+    monkeypatch.setattr("actors.hosting.ending.PATIENCE_S", 0.05)
     with interrupts_deferred():
         signal.raise_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
@@ -125,7 +126,7 @@ from pathlib import Path
 sys.path.append("tests/actors")
 from checkpointing import Mortal, checkpoints
 from emulations import OBSERVED, digest, mixed_workload, named, run_setting, setting_of
-from actors.hosting.ray_session import close
+from actors.hosting.child import close
 from actors.hosting.virtual import emulate
 
 folder, address, told = Path(os.environ["FOLDER"]), None, []
@@ -146,8 +147,6 @@ whole = run_setting(setting_of(named("own"), workload, 4), OBSERVED)
 print(outcome.restarts >= 1, digest(outcome) == digest(whole), told)
 close()
 if address is not None:
-    import ray
-    ray.shutdown()
     cluster.shutdown()
 """
 

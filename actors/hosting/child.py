@@ -1,0 +1,252 @@
+"""Ray's driver as a child process of this one, and objects that live in it.
+
+Ray ends the process that drives it when the raylet beside that dies, and some of its calls hang when an actor dies in
+the middle of them. So this process never is that driver: it starts a child (`actors.hosting.ray_driver`), calls it
+through a pipe, and begins again with another child when one is gone or does not answer. The child also ends what it
+started when this process is gone.
+"""
+
+import atexit
+import itertools
+import os
+import pickle
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as TooLong
+from contextlib import contextmanager, suppress
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from actors.hosting.ending import Lost
+from actors.hosting.leftovers import end_session, remove_orphans, temporary_folder
+
+ROOT = str(Path(__file__).resolve().parents[2])
+CONNECT_S = 90.0  # to start Ray here, or to join a cluster
+MAKE_S = 240.0  # to start actors and build partitions in them
+END_S = 10.0  # to end what an object has running
+NUMBER = struct.Struct("=q")  # of a call, in front of what is asked and answered
+LAST_WORDS = -1  # in its place: why the child ends
+_SIGNALS = {6: "aborted", 9: "killed", 11: "crashed", 15: "terminated"}
+
+_child: "Child | None" = None
+_making = threading.Lock()
+
+
+class Child:
+    """A process that drives Ray, connected to one cluster.
+
+    Args:
+        address: of a cluster; None: it starts Ray on this machine.
+        environment: the runtime environment of what it starts there.
+    """
+
+    def __init__(self, address: str | None, environment: dict[str, Any] | None = None):
+        self.address = address
+        self._answers: dict[int, Future[bytes]] = {}
+        self._calls = itertools.count()
+        self._writing = threading.Lock()
+        self._reason = ""
+        self._folder = temporary_folder("ray", short=True)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "actors.hosting.ray_driver", str(theirs.fileno()), str(self._folder)],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for this process alone
+                env={**os.environ, "PYTHONPATH": with_path(ROOT)},
+            )
+        self._pipe = Connection(ours.detach())
+        threading.Thread(target=self._read, daemon=True).start()
+        try:
+            self.call(None, "connect", address, environment, within_s=CONNECT_S)
+        except BaseException:
+            self.close()
+            raise
+
+    def call(
+        self, place: int | None, method: str, *arguments: Any, within_s: float | None = None, **named: Any
+    ) -> Any:
+        """What a method of an object there returns, or raises.
+
+        Args:
+            place: of the object, as `make` gave it; None: the child itself.
+            within_s: the child is killed if it has not answered by then.
+
+        Raises:
+            Lost: the child is gone, or was killed.
+        """
+        number, answer = next(self._calls), Future[bytes]()
+        asked = NUMBER.pack(number) + dumps((place, method, arguments, named))
+        self._answers[number] = answer
+        try:
+            with self._writing:
+                self._pipe.send_bytes(asked)
+        except OSError:
+            self._is_lost()
+        try:
+            value, error = pickle.loads(answer.result(within_s))
+        except TooLong:
+            self._reason = f"the process that drives Ray did not answer for {within_s:.0f} s ({method})"
+            self._process.kill()
+            raise Lost(self._reason) from None
+        finally:
+            self._answers.pop(number, None)
+        if error is not None:
+            raise error
+        return value
+
+    def is_gone(self) -> bool:
+        """Whether it cannot be called any more."""
+        return bool(self._reason) or self._process.poll() is not None
+
+    def close(self) -> None:
+        """End it, what it started, and what that leaves on this machine."""
+        if self.address is not None and not self.is_gone():
+            with suppress(Lost):  # others' cluster is to see that it leaves
+                self.call(None, "leave", within_s=END_S)
+        self._process.kill()
+        self._process.wait()
+        end_session(self._process.pid)
+        with suppress(OSError):
+            self._pipe.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_orphans()
+
+    def _read(self) -> None:
+        """Hand answers to those who wait for them, until there are no more."""
+        try:
+            while True:
+                told = self._pipe.recv_bytes()
+                (number,) = NUMBER.unpack_from(told)
+                if number == LAST_WORDS:
+                    self._reason = told[NUMBER.size :].decode()
+                elif answer := self._answers.get(number):
+                    answer.set_result(told[NUMBER.size :])
+        except (OSError, EOFError, TypeError):  # a TypeError if the pipe is closed meanwhile
+            self._is_lost()
+
+    def _is_lost(self) -> None:
+        if not self._reason:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(END_S)
+            code = self._process.returncode
+            how = _SIGNALS.get(-code, f"signal {-code}") if code is not None and code < 0 else f"code {code}"
+            self._reason = f"the process that drives Ray is gone ({how})"
+        for answer in list(self._answers.values()):
+            if not answer.done():
+                with suppress(Exception):
+                    answer.set_exception(Lost(self._reason))
+
+
+class Remote:
+    """An object that lives in the child: its methods are called there."""
+
+    def __init__(self, child: Child, place: int):
+        self._child, self._place = child, place
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        return partial(self._child.call, self._place, method)
+
+
+@contextmanager
+def in_child(kind: Callable[..., Any], *arguments: Any, address: str | None = None) -> Iterator[Any]:
+    """Within, an object that is made by `kind(*arguments)` in the child, connected to a cluster, and at the end closed.
+
+    Raises:
+        Lost: the child is gone: the next one is another.
+        UnavailableError: nothing answers at the address.
+        InputError: it is no address.
+    """
+    child = the_child(address)
+    place = child.call(None, "make", kind, *arguments, within_s=MAKE_S)
+    try:
+        yield Remote(child, place)
+    finally:
+        try:
+            child.call(None, "end", place, within_s=END_S)
+        except Lost:
+            discard(child)
+
+
+def the_child(address: str | None = None) -> Child:
+    """The child of this process that is connected to a cluster; made if there is none."""
+    global _child
+    address, environment = _where(address)
+    with _making:
+        if _child is not None and (_child.is_gone() or _child.address != address):
+            _child.close()
+            _child = None
+        if _child is None:
+            remove_orphans()
+            _child = Child(address, environment)
+        return _child
+
+
+def discard(child: Child) -> None:
+    """End a child whose state is not known."""
+    global _child
+    with _making:
+        child.close()
+        if _child is child:
+            _child = None
+
+
+def close() -> None:
+    """End the child of this process, if there is one."""
+    if _child is not None:
+        discard(_child)
+
+
+atexit.register(close)
+
+
+def _where(address: str | None) -> tuple[str | None, dict[str, Any] | None]:
+    """The address of the cluster that is meant, and what workers there need.
+
+    A program that has connected itself to Ray, or that is a Ray worker, means that cluster.
+    """
+    ray = sys.modules.get("ray")
+    if ray is not None and hasattr(ray, "is_initialized") and ray.is_initialized():
+        context = ray.get_runtime_context()
+        return context.gcs_address, dict(context.runtime_env) or None
+    return address_of(address), None
+
+
+def address_of(address: str | None) -> str | None:
+    """Where the Ray cluster is that is to be joined: `address`, else what RAY_ADDRESS says, as Ray has it."""
+    named = address or os.environ.get("RAY_ADDRESS") or "local"
+    return None if named == "local" else named
+
+
+def with_path(root: str) -> str:
+    """PYTHONPATH with `root` in front."""
+    inherited = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    return os.pathsep.join([root, *(folder for folder in inherited if folder != root)])
+
+
+def carry(own: Any) -> None:
+    """Let a user's class travel itself: other processes cannot import a module that only this one can find."""
+    import inspect
+
+    from ray import cloudpickle
+
+    module = inspect.getmodule(own if isinstance(own, type) else type(own))
+    if module is not None and module.__name__ != "__main__":
+        cloudpickle.register_pickle_by_value(module)
+
+
+def dumps(value: Any) -> bytes:
+    """Pickle a value; classes that travel themselves (`carry`) have brought what can pickle them."""
+    travels = sys.modules.get("ray.cloudpickle", pickle)
+    return bytes(travels.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))

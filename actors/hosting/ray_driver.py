@@ -1,0 +1,122 @@
+"""The child process that drives Ray (`actors.hosting.child`): it makes objects, and calls their methods, as it is told.
+
+    python -m actors.hosting.ray_driver FD FOLDER
+
+Every call has a thread of its own, so that what hangs does not hinder others. A watch ends the process when its parent
+is gone, when the Ray instance it started has lost a process, and when an object here has lost what it stands on.
+"""  # fmt: skip
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from actors.hosting import ray_session
+from actors.hosting.child import LAST_WORDS, NUMBER, dumps
+from actors.hosting.ending import Lost
+from actors.hosting.leftovers import end_session, remove_orphans
+
+THREADS = 256
+WATCH_S = 0.5
+LEAVE_S = 5.0
+
+
+class Driver:
+    """What the parent calls where it names no object."""
+
+    def __init__(self, pipe: Connection, folder: Path):
+        self._pipe, self._folder = pipe, folder
+        self._parent = os.getppid()
+        self._writing = threading.Lock()
+        self._objects: dict[int, Any] = {}
+
+    def connect(self, address: str | None, environment: dict[str, Any] | None) -> None:
+        """Start Ray on this machine, in the folder of this process, or join a cluster."""
+        ray_session.connect(address, str(self._folder), environment)
+
+    def make(self, kind: Callable[..., Any], *arguments: Any) -> int:
+        """Make an object; returns its place."""
+        made = kind(*arguments)
+        self._objects[id(made)] = made
+        return id(made)
+
+    def end(self, place: int) -> None:
+        """Close an object and forget it."""
+        self._objects.pop(place).close()
+
+    def leave(self) -> None:
+        """Leave the cluster."""
+        ray_session.close()
+
+    def serve(self) -> None:
+        """Answer calls until the parent has no more."""
+        threading.Thread(target=self._watch, daemon=True).start()
+        with ThreadPoolExecutor(THREADS) as threads:
+            with suppress(OSError, EOFError):
+                while True:
+                    threads.submit(self._answer, self._pipe.recv_bytes())
+            self._finish()
+
+    def _answer(self, asked: bytes) -> None:
+        from ray import cloudpickle
+
+        head, value, error = asked[: NUMBER.size], None, None
+        try:
+            place, method, arguments, named = cloudpickle.loads(asked[NUMBER.size :])
+            called = self if place is None else self._objects[place]
+            value = getattr(called, method)(*arguments, **named)
+        except BaseException as raised:
+            error = raised
+        try:
+            answer = dumps((value, error))
+        except Exception as raised:
+            told = f"{type(error or value).__name__} cannot be pickled: {raised}"
+            answer = dumps((None, RuntimeError(told if error is None else f"{error} ({told})")))
+        with suppress(OSError), self._writing:
+            self._pipe.send_bytes(head + answer)
+
+    def _watch(self) -> None:
+        """End the process when it is of no use any more."""
+        while True:
+            time.sleep(WATCH_S)
+            if os.getppid() != self._parent:
+                self._finish()
+            try:
+                if ray_session.is_dead():
+                    raise Lost("the Ray instance of this run is gone")
+                for living in list(self._objects.values()):
+                    if hasattr(living, "check"):
+                        living.check()
+            except Lost as loss:
+                with suppress(OSError), self._writing:
+                    self._pipe.send_bytes(NUMBER.pack(LAST_WORDS) + str(loss).encode())
+                os._exit(1)
+            except Exception:  # what is wrong with it its own calls will tell
+                continue
+
+    def _finish(self) -> None:
+        """Leave nothing behind: the parent is gone, or wants no more."""
+        leaving = threading.Thread(target=ray_session.close, daemon=True)
+        if ray_session.has_joined():
+            leaving.start()
+            leaving.join(LEAVE_S)
+        end_session(os.getpid())
+        rmtree(self._folder, ignore_errors=True)
+        remove_orphans()
+        os._exit(0)
+
+
+def main() -> None:
+    """Serve the parent at the other end of a socket."""
+    Driver(Connection(int(sys.argv[1])), Path(sys.argv[2])).serve()
+
+
+if __name__ == "__main__":
+    main()
