@@ -71,7 +71,8 @@ class Driver:
         try:
             place, method, arguments, named = cloudpickle.loads(asked[NUMBER.size :])
             called = self if place is None else self._objects[place]
-            value = getattr(called, method)(*arguments, **named)
+            with ray_session.losses():
+                value = getattr(called, method)(*arguments, **named)
         except BaseException as raised:
             error = raised
         try:
@@ -91,9 +92,10 @@ class Driver:
             try:
                 if ray_session.is_dead():
                     raise Lost("the Ray instance of this run is gone")
-                for living in list(self._objects.values()):
-                    if hasattr(living, "check"):
-                        living.check()
+                with ray_session.losses():
+                    for living in list(self._objects.values()):
+                        if hasattr(living, "check"):
+                            living.check()
             except Lost as loss:
                 with suppress(OSError), self._writing:
                     self._pipe.send_bytes(NUMBER.pack(LAST_WORDS) + str(loss).encode())

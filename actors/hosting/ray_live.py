@@ -12,7 +12,7 @@ from actors.hosting.grouping import Grouping
 from actors.hosting.live_report import Pace
 from actors.hosting.outcome import Observe
 from actors.hosting.paced import PacedPartition
-from actors.hosting.ray_session import get, losses, new_hosts, opened
+from actors.hosting.ray_session import get, new_hosts, opened
 from actors.setting import Setting
 
 INBOX, CONTROL = "inbox", "control"
@@ -90,8 +90,7 @@ class RayActors:
         """Wait for the end of all performances."""
         import ray
 
-        with losses():
-            done, self._running = ray.wait(self._running, num_returns=len(self._running), timeout=timeout_s)
+        done, self._running = ray.wait(self._running, num_returns=len(self._running), timeout=timeout_s)
         get(done)
         return not self._running
 

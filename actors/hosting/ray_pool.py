@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from actors.hosting.pool import Stored
-from actors.hosting.ray_session import losses, worker_environment
+from actors.hosting.ray_session import worker_environment
 from workloads.errors import InputError
 
 
@@ -64,8 +64,7 @@ class RayPool:
         """Wait for the next call that ends: its key, what it returned, or else its error."""
         from ray.exceptions import RayError, RayTaskError
 
-        with losses():
-            (reference,), _ = self._ray.wait(list(self._keys), num_returns=1)
+        (reference,), _ = self._ray.wait(list(self._keys), num_returns=1)
         key = self._keys.pop(reference)
         try:
             return key, self._ray.get(reference), None

@@ -241,11 +241,10 @@ def get(reference: Any, timeout_s: float | None = None) -> Any:
     import ray
     from ray.exceptions import RayTaskError
 
-    with losses():
-        try:
-            return ray.get(reference, timeout=timeout_s)
-        except RayTaskError as error:
-            raise error.cause from None
+    try:
+        return ray.get(reference, timeout=timeout_s)
+    except RayTaskError as error:
+        raise error.cause from None
 
 
 def opened(actors: list[Any], setting: Setting, observe: Observe) -> list[bool]:
@@ -284,8 +283,7 @@ class RemotePartition:
         self._actor, _host = _host or new_hosts()[0], None
         self._done = False
         try:
-            with losses():
-                (self._warm,) = opened([self._actor], setting, observe)
+            (self._warm,) = opened([self._actor], setting, observe)
         except BaseException:
             self.close()
             raise

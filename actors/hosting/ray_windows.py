@@ -20,7 +20,7 @@ from actors.hosting.grouping import Grouping
 from actors.hosting.memory import refuse_too_large
 from actors.hosting.outcome import Observe, Outcome
 from actors.hosting.partition import Progress, Report, Tell, merge_shares
-from actors.hosting.ray_session import free_bytes, get, losses, new_hosts, opened
+from actors.hosting.ray_session import free_bytes, get, new_hosts, opened
 from actors.hosting.recovery import recover
 from actors.hosting.snapshot import Snapshot
 from actors.hosting.windows import BEGINNING, Windows, check_partitions, divide, expected_windows, rhythm_of
@@ -142,6 +142,7 @@ class WindowSession:
             )
             self.windows.barrier = self._by_graph
         except (ImportError, RuntimeError, ValueError, NotImplementedError) as error:
+            get([actor.handled.remote() for actor in self._actors])  # the reason may be that one is gone
             if self._transport == "graph":
                 raise InputError(f"windows.transport: no compiled graph is to be had here: {error}") from None
             self._no_graph = f" (no compiled graph: {' '.join(str(error).split())[:200]})"
@@ -184,13 +185,12 @@ class WindowSession:
         )
 
     def check(self) -> None:
-        """Raise `Lost` when an actor is gone, or a barrier has come to nothing; other threads may be at work here."""
+        """Raise an error when an actor is gone, or a barrier has come to nothing; other threads may be at work here."""
         self._watch.look()
 
     def run(self, most_s: float) -> Progress:
         """Go on for about `most_s` seconds, or to the end."""
-        with losses():
-            return self.windows.run(most_s)
+        return self.windows.run(most_s)
 
     def snapshots(self) -> list[Snapshot]:
         """What the partitions hold, between two barriers."""
@@ -236,7 +236,8 @@ class Watch:
         """Look at what the actors have answered, and ask them again.
 
         Raises:
-            Lost: one is gone, or all have been at rest for STALL_S while the session waits for them.
+            RayError: one is gone.
+            Lost: all have been at rest for STALL_S while the session waits for them.
         """
         import ray
 
@@ -244,9 +245,8 @@ class Watch:
             return
         if not self._asked:
             self._asked = [actor.handled.remote() for actor in self._actors]
-        with losses():
-            done, _ = ray.wait(self._asked, num_returns=len(self._asked), timeout=0.1)
-            handled = ray.get(done)  # raises of an actor that is gone
+        done, _ = ray.wait(self._asked, num_returns=len(self._asked), timeout=0.1)
+        handled = ray.get(done)  # raises that an actor is gone
         if len(done) < len(self._asked):
             return
         self._asked = []
