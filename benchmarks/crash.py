@@ -1,18 +1,23 @@
 """Kills at random moments, and how many of the finished results were those of an undisturbed run.
 
-    python benchmarks/crash.py                      50 kills, about 20 minutes on 2 cores
-    python benchmarks/crash.py --kills 8 --seed 3
-    python benchmarks/crash.py --clock windows --partitions 3
+    python -m benchmarks.crash                             20 kills of each kind, about half an hour on 2 cores
+    python -m benchmarks.crash --kills 200 --seed 3        some hours
+    python -m benchmarks.crash --kinds gcs,driver --clocks windows --phases start-up
 
-Four kinds in turn: the actor of a run, the raylet under it (of a local cluster of several raylets, made with Ray's test
-utility), the driver, and Ctrl-C. After the first two the run must end by itself, after the others by `emu run
---resume`. Only what this program started is killed: processes below its own.
+What is killed (`--kinds`): the actor of a partition; the raylet beside the process that drives Ray; another raylet, of
+a local cluster of several; the GCS; the process that drives Ray; the driver, that is the program itself; with `term` it
+gets SIGTERM. In turn with each clock, `virtual`, `windows`, and in a sweep of four runs; and in each phase, during
+start-up, while it runs, and while it writes results; once, or several times in quick succession.
+
+After kills of what Ray runs the program must end by itself; after those of the driver by `emu run --resume`, or the
+same sweep again. Then all files of the run must be there, and be those of an undisturbed run but for wall times; no
+process, semaphore, temporary folder or file may be left; nobody may wait longer than LIMIT_S after a kill; and whatever
+happened must be told in a line. Only processes that this program started are killed.
 """  # fmt: skip
 
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import shutil
 import signal
@@ -21,100 +26,191 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Any
+
+from benchmarks.crash_checks import differences, leftovers
+from benchmarks.crash_processes import LocalCluster, kill, victims
 
 ROOT = Path(__file__).resolve().parents[1]
-KINDS = ("actor", "raylet", "driver", "ctrl-c")
+KINDS = ("actor", "raylet", "other-raylet", "gcs", "ray-driver", "driver", "term")
+PHASES = ("start-up", "running", "writing")
 # Some seconds of work, most of them in the scheduler.
-RUN = ("run", "--scheduler", "dist-lwl", "--workload", "yahoo", "--set", "workload_seed=0", "--json")
-SIZES = {
-    "virtual": ("--nodes", "15000"),
-    # A barrier for every two or three events: a small part of the same workload takes as long.
-    "windows": (
-        "--nodes",
-        "1000",
-        "--set",
-        "workload_options.nodes=1000",
-        "--set",
-        "workload_options.jobs=60",
-    ),
-}
+RUN = (
+    "run",
+    "--scheduler",
+    "dist-lwl",
+    "--workload",
+    "yahoo",
+    "--set",
+    "workload_seed=0",
+    "--json",
+    "--out",
+    "run",
+)
 OFTEN = ("--set", "checkpoint.period=0.2 s")
-RESULTS = ("jobs.parquet", "timeline.parquet")
-LONGEST_S = 6.0  # from the actor's start to the kill; later the run is over
-LIMIT_S = 300.0
+# A barrier for every two or three events: a small part of the same workload takes as long.
+SMALL = ("--nodes", "1000", "--set", "workload_options.nodes=1000", "--set", "workload_options.jobs=40")
+COMMANDS = {
+    "virtual": (*RUN, *OFTEN, "--nodes", "15000"),
+    "windows": (*RUN, *OFTEN, *SMALL, "--clock", "windows", "--partitions", "2"),
+    "sweep": ("sweep", "grid.toml", "--out", "run"),
+}
+SWEEP = """
+workload = "yahoo"
+nodes = 4000
+[workload_options]
+nodes = 4000
+[sweep]
+scheduler = ["sparrow", "dist-lwl"]
+seed = [1, 2]
+"""
+LIMIT_S = 120.0
+MOST_AT_ONCE = 3
+GRACE_S = 8.0  # for what is left behind to be gone
+
+
+@dataclass(frozen=True)
+class Times:
+    """Of an undisturbed run, in s since its start."""
+
+    hosts: float  # its first actor is there
+    end: float
 
 
 def main() -> None:
-    """Kill, compare, and print a line a kill and what they come to."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--kills", type=int, default=50)
+    """Kill, compare, and print a line a run and what they come to."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kills", type=int, default=20, help="of each kind")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--clock", default="virtual", choices=["virtual", "windows"])
-    parser.add_argument("--partitions", type=int, default=3, help="of the clock 'windows'")
+    for name, values in (("kinds", KINDS), ("clocks", tuple(COMMANDS)), ("phases", PHASES)):
+        parser.add_argument(f"--{name}", default=",".join(values))
     options = parser.parse_args()
-    whole = [*RUN, *SIZES[options.clock]]
-    run = [*whole, "--clock", options.clock]
-    if options.clock == "windows":
-        run += ["--partitions", str(options.partitions)]
-    kinds, chance = options.kinds.split(","), random.Random(options.seed)
-    folder = Path(tempfile.mkdtemp(prefix="emu-crash-"))
-    nodes = max(options.partitions if options.clock == "windows" else 1, 1)
-    cluster = LocalCluster(nodes)
+    clocks, phases = options.clocks.split(","), options.phases.split(",")
+    folder = Path(tempfile.mkdtemp(prefix="crash-"))
+    (folder / "grid.toml").write_text(SWEEP)
+    kills: Counter[str] = Counter()
+    runs: Counter[str] = Counter()
+    cluster = LocalCluster(3) if "other-raylet" in options.kinds else None
     try:
-        finish(start([*whole, "--in-process", "--out", "whole"], folder))
-        counts: Counter[str] = Counter()
-        while sum(counts.values()) < options.kills:
-            kind = kinds[sum(counts.values()) % len(kinds)]
-            said = one_kill(kind, run, folder, cluster, chance)
-            if said is None:
-                continue  # the run was over before
-            counts[said] += 1
-            print(f"{sum(counts.values()):3d} {kind:8s}{said}", flush=True)
+        times = {clock: undisturbed(clock, folder) for clock in clocks}
+        for kind in options.kinds.split(","):
+            turns = 0
+            for turn, (clock, phase) in enumerate(_for_ever(clocks, phases)):
+                if kills[kind] >= options.kills or turn > 4 * options.kills:
+                    break
+                chance = random.Random(f"{options.seed} {kind} {turn}")
+                done, told = one_run(kind, clock, phase, folder, cluster, times[clock], chance)
+                if not done:
+                    continue
+                turns, kills[kind], runs[told] = turns + 1, kills[kind] + done, runs[told] + 1
+                print(f"{kills[kind]:4d} {kind:13s}{clock:9s}{phase:10s}{done} killed: {told}", flush=True)
     finally:
-        cluster.close()
+        if cluster is not None:
+            cluster.close()
         shutil.rmtree(folder, ignore_errors=True)
-    print(f"{sum(counts.values())} kills: {counts['identical']} results identical")
-    sys.exit(counts["identical"] != sum(counts.values()))
+    print(f"kills: {', '.join(f'{kind} {number}' for kind, number in kills.items())}")
+    print(f"{sum(runs.values())} runs: {runs['identical']} identical")
+    sys.exit(runs["identical"] != sum(runs.values()))
 
 
-def one_kill(
-    kind: str, run: list[str], folder: Path, cluster: LocalCluster, chance: random.Random
-) -> str | None:
-    """Run once with a kill at a random moment; what came of it, or None if the run was over before."""
+def _for_ever(clocks: list[str], phases: list[str]) -> Callable[..., None]:
+    while True:
+        yield from product(clocks, phases)
+
+
+def undisturbed(clock: str, folder: Path) -> Times:
+    """Run a clock's command twice, the second time with all compiled; keeps its files in `whole-CLOCK`."""
+    for _ in range(2):
+        shutil.rmtree(folder / "run", ignore_errors=True)
+        begin, driver = time.monotonic(), start(COMMANDS[clock], folder)
+        while not victims("actor", driver.pid) and driver.poll() is None:
+            time.sleep(0.02)
+        hosts = time.monotonic() - begin
+        code, error = finish(driver)
+        assert code == 0, error
+        times = Times(hosts, time.monotonic() - begin)
+    shutil.rmtree(folder / f"whole-{clock}", ignore_errors=True)
+    (folder / "run").rename(folder / f"whole-{clock}")
+    print(f"{clock}: the first actor after {times.hosts:.1f} s, the end after {times.end:.1f} s", flush=True)
+    return times
+
+
+def one_run(
+    kind: str,
+    clock: str,
+    phase: str,
+    folder: Path,
+    cluster: LocalCluster | None,
+    times: Times,
+    chance: random.Random,
+) -> tuple[int, str]:
+    """Run once, with kills of one kind; how many there were, and what came of it."""
     shutil.rmtree(folder / "run", ignore_errors=True)
-    driver = start([*run, *OFTEN, "--address", cluster.address, "--out", "run"], folder)
-    end = time.monotonic() + LIMIT_S
-    while not cluster.hosts() and driver.poll() is None and time.monotonic() < end:
-        time.sleep(0.02)
-    time.sleep(chance.uniform(0, LONGEST_S))
-    hosts = cluster.hosts()
-    if driver.poll() is not None or not hosts:
-        finish(driver)
-        return None
-    if kind in ("actor", "raylet"):
-        victim = chance.choice(hosts)
-        if kind == "raylet":
-            cluster.kill_raylet_of(victim)
-        else:
-            os.kill(victim, signal.SIGKILL)
+    command = list(COMMANDS[clock])
+    joined = cluster if kind == "other-raylet" else None
+    if joined is not None:
+        command += ["--address", joined.address]
+    wanted = chance.choice([1, 1, 1, 2, MOST_AT_ONCE])
+    done, sessions, again = 0, set(), command
+    while True:
+        driver = start(again, folder)
+        while done < wanted and _moment(phase if not done else "", driver, folder, times, chance):
+            killed = kill(kind, driver.pid, joined, chance, sessions)
+            if not killed:
+                break
+            done += 1
+            if kind in ("driver", "term"):
+                break
+        code, error = finish(driver)
+        if joined is not None:
+            joined.heal()
+        if code in (-signal.SIGKILL, 130) and kind in ("driver", "term"):
+            again = _again(clock, folder)
+            continue
+        if code == "hangs" or code != 0:
+            return max(done, 1), f"ended with {code}: {error}"
+        if not done:
+            return 0, ""
+        return done, differences(folder / "run", folder / f"whole-{clock}", error) or leftovers(
+            sessions, folder / "run", GRACE_S
+        ) or "identical"
+
+
+def _moment(
+    phase: str, driver: subprocess.Popen[str], folder: Path, times: Times, chance: random.Random
+) -> bool:
+    """Wait for a moment in a phase, or soon after a kill; whether the program still runs."""
+    run = folder / "run"
+    if phase == "start-up":
+        time.sleep(chance.uniform(0, times.hosts))
+    elif phase == "running":
+        while not victims("actor", driver.pid) and driver.poll() is None:
+            time.sleep(0.02)
+        time.sleep(chance.uniform(0, times.end - times.hosts))
+    elif phase == "writing":
+        while driver.poll() is None and not any(run.glob("**/*jobs.parquet*")):
+            time.sleep(0.001)
+        time.sleep(chance.choice([0.0, chance.uniform(0, 0.05)]))
     else:
-        driver.send_signal(signal.SIGKILL if kind == "driver" else signal.SIGINT)
-    code, error = finish(driver)
-    cluster.heal()
-    if kind in ("driver", "ctrl-c"):
-        if code not in (-signal.SIGKILL, 130):
-            return None if code == 0 else f"ended with {code}: {error}"
-        code, error = finish(start(["run", "--resume", "run", "--address", cluster.address], folder))
-    if code != 0:
-        return f"ended with {code}: {error}"
-    same = all((folder / "run" / n).read_bytes() == (folder / "whole" / n).read_bytes() for n in RESULTS)
-    return "identical" if same else "DIFFERENT"
+        time.sleep(chance.uniform(0, 3.0))
+    return driver.poll() is None
 
 
-def start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
+def _again(clock: str, folder: Path) -> list[str]:
+    """The command that goes on with what a driver left."""
+    if clock == "sweep" or not (folder / "run" / "manifest.json").exists():
+        if not (folder / "run" / "manifest.json").exists():
+            shutil.rmtree(folder / "run", ignore_errors=True)
+        return list(COMMANDS[clock])
+    return ["run", "--resume", "run"]
+
+
+def start(arguments: list[str] | tuple[str, ...], folder: Path) -> subprocess.Popen[str]:
     """Start the program in a folder."""
     return subprocess.Popen(
         [sys.executable, str(ROOT / "run.py"), *arguments],
@@ -125,60 +221,15 @@ def start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Wait for the program's end: exit code and what it said last."""
-    _, error = process.communicate(timeout=LIMIT_S)
-    return process.returncode, error.strip().rpartition("\n")[2]
-
-
-class LocalCluster:
-    """A Ray cluster of several raylets on this machine: a head without CPUs, and nodes with one each, one to spare."""
-
-    def __init__(self, nodes: int):
-        from ray.cluster_utils import Cluster
-
-        quick = {"initial_delay_ms": 0, "period_ms": 500, "failure_threshold": 4}
-        system = {f"health_check_{name}": value for name, value in quick.items()}
-        self._cluster: Any = Cluster(
-            initialize_head=True, head_node_args={"num_cpus": 0, "_system_config": system}
-        )
-        self._nodes = [self._cluster.add_node(num_cpus=1) for _ in range(nodes + 1)]
-        self.address: str = self._cluster.address
-
-    def hosts(self) -> list[int]:
-        """Process ids of the actors that host partitions here."""
-        rows = [line.split(None, 2) for line in _ps()]
-        parents = {int(pid): int(parent) for pid, parent, *_ in rows}
-        raylets = {self._raylet(node) for node in self._nodes}
-        named = [int(row[0]) for row in rows if len(row) > 2 and row[2].startswith("ray::Host")]
-        return [pid for pid in named if parents.get(pid) in raylets]
-
-    def kill_raylet_of(self, pid: int) -> None:
-        """Kill the raylet under which an actor runs."""
-        parents = {int(row[0]): int(row[1]) for row in (line.split(None, 2) for line in _ps())}
-        for node in self._nodes:
-            if self._raylet(node) == parents.get(pid):
-                os.kill(self._raylet(node), signal.SIGKILL)
-
-    def heal(self) -> None:
-        """Put a new node in the place of each that is dead."""
-        for i, node in enumerate(self._nodes):
-            if node.dead_processes():
-                self._cluster.remove_node(node, allow_graceful=False)
-                self._nodes[i] = self._cluster.add_node(num_cpus=1)
-
-    def close(self) -> None:
-        """Stop it."""
-        self._cluster.shutdown()
-
-    @staticmethod
-    def _raylet(node: Any) -> int:
-        return int(node.all_processes["raylet"][0].process.pid)
-
-
-def _ps() -> list[str]:
-    told = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
-    return told.stdout.splitlines()
+def finish(process: subprocess.Popen[str]) -> tuple[int | str, str]:
+    """Wait for the program's end: exit code, or "hangs", and what it said."""
+    try:
+        _, error = process.communicate(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        _, error = process.communicate()
+        return "hangs", error.strip()
+    return process.returncode, error.strip()
 
 
 if __name__ == "__main__":

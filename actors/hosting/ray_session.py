@@ -37,6 +37,9 @@ if "ray" not in sys.modules and (
 ):
     os.environ.setdefault("RAY_AUTH_MODE", "token")
 
+GREETING_S = 5.0
+_PREFACE, _SETTINGS = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # RFC 9113, 3.4 and 6.5
+
 _started = _starting = False
 _joined = False  # connected by this module to a cluster that others started
 _host: Any = None  # an actor that has finished a run and waits for the next
@@ -133,10 +136,10 @@ def connect(
 
 
 def _check_answers(address: str) -> None:
-    """Open and close a connection: Ray itself would retry for minutes.
+    """Greet what listens there as HTTP/2, which Ray speaks, and go: Ray itself would try again for minutes.
 
     Raises:
-        OSError: nothing answers.
+        OSError: nothing answers, or something that is not Ray.
         ValueError: the address is not HOST:PORT.
     """
     import socket
@@ -146,7 +149,17 @@ def _check_answers(address: str) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         raise ValueError("an address is HOST:PORT, ray://HOST:PORT or auto")
-    socket.create_connection((host, int(port)), timeout=5).close()
+    with socket.create_connection((host.strip("[]"), int(port)), timeout=GREETING_S) as connection:
+        if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
+            return
+        connection.sendall(_PREFACE + _SETTINGS)
+        try:
+            answer = connection.recv(9)
+        except TimeoutError:
+            answer = b""
+    # A frame: three bytes of length, its kind, its flags, four bytes of a stream's number.
+    if answer[3:4] != _SETTINGS[3:4]:
+        raise OSError("what listens there is not Ray")
 
 
 def close() -> None:
