@@ -38,7 +38,10 @@ if "ray" not in sys.modules and (
     os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 GREETING_S = 5.0
-_PREFACE, _SETTINGS = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # RFC 9113, 3.4 and 6.5
+_PREFACE, _SETTINGS = (
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]),
+)  # RFC 9113, 3.4 and 6.5
 
 _started = _starting = False
 _joined = False  # connected by this module to a cluster that others started
