@@ -20,7 +20,6 @@ from actors.hosting.outcome import Observe
 from actors.hosting.ray_session import close, connect
 from actors.hosting.ray_windows import WindowSession
 from actors.hosting.virtual import emulate
-from actors.hosting.windows import drive, rhythm_of
 from actors.schedulers.policy import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Setting
@@ -85,26 +84,29 @@ def main() -> None:
     )
     connect()
     whole = emulate(setting, Observe(), in_process=True)
-    session = WindowSession(setting, Observe(), options.partitions, "graph")
+    session = WindowSession(setting, Observe(), options.partitions, None, "graph")
     sizes = [0, 0, 0]
     try:
-        session.open(print)
-        print(session.plan(rhythm_of(setting, None)))
+        session.start()
+        session.compile_graph()
+        print(session.plan())
+        through = session.windows.barrier
 
         def barrier(told: bytes) -> Any:
-            frames = session.barrier(told)
+            frames = through(told)
             sizes[0] += 1
             sizes[1] += len(told)
             sizes[2] += sum(map(len, frames))
             return frames
 
-        end = drive(barrier, session.frames, rhythm_of(setting, None))
-        windows, wall_s = end.windows, end.wall_s
-        shares = session.shares()
+        session.windows.barrier = barrier
+        while not session.run(0.25).done:
+            pass
+        outcome = session.outcome()
+        windows, wall_s = outcome.windows, outcome.wall_s
     finally:
         session.close()
-    finish = {int(j): int(f) for s in shares for j, f in zip(s.jobs, s.finish_ns, strict=True)}
-    same = all(finish[j] == f for j, f in enumerate(whole.finish_ns.tolist()))
+    same = (outcome.finish_ns == whole.finish_ns).all()
     told, answered = sizes[1] // sizes[0], sizes[2] // sizes[0] // options.partitions
     bare = barrier_s(options.partitions, told, answered)
     each = wall_s / windows

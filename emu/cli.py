@@ -87,7 +87,7 @@ class Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program with arguments (by default the process's) and return its exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    from actors.hosting.ending import ends_as_ctrl_c
+    from actors.hosting.ending import Lost, ends_as_ctrl_c
     from emu.record import commanded
 
     try:
@@ -101,6 +101,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         _complain(f"interrupted; {error}" if str(error) else "interrupted")
         return INTERRUPTED
+    except Lost as error:
+        _complain(str(error))
+        return FAILED
     except BrokenPipeError:
         # Who read our output has seen enough. What is still buffered must not fail once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -174,15 +174,13 @@ def checkpoints_of(plan: Plan, index: int, out: Path | None) -> Iterator[Checkpo
     if plan.config["clock"] == "live" or (in_process and out is None):
         yield None
         return
-    import tempfile
-
     import emu
     from actors.hosting.checkpoint import Checkpoints
+    from actors.hosting.leftovers import temporary
 
-    place = tempfile.TemporaryDirectory(prefix="emu-checkpoints-") if out is None else nullcontext(out)
-    with place as folder:
+    with temporary("checkpoints") if out is None else nullcontext(out) as folder:
         yield Checkpoints(
-            Path(folder) / rd.CHECKPOINTS,
+            folder / rd.CHECKPOINTS,
             math.inf if period_s in ("never", 0) else period_s,
             plan.config["checkpoint.keep"],
             {"emu": emu.__version__, "configuration": plan.identity(index)},

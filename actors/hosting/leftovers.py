@@ -11,7 +11,8 @@ import shutil
 import signal
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -29,6 +30,16 @@ def temporary_folder(what: str, short: bool = False) -> Path:
     """
     place = "/tmp" if short and os.access("/tmp", os.W_OK) else tempfile.gettempdir()
     return Path(tempfile.mkdtemp(prefix=f"emu-{what}-{os.getpid()}-", dir=place))
+
+
+@contextmanager
+def temporary(what: str) -> Iterator[Path]:
+    """Within, a temporary folder that is removed at the end."""
+    folder = temporary_folder(what)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_orphans() -> None:
