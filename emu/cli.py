@@ -9,7 +9,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, NoReturn
 
 from emu.keys import BY_NAME, KEYS
@@ -89,9 +89,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     from actors.hosting.ending import Lost, ends_as_ctrl_c
     from emu.record import commanded
+    from emu.terminal import results_alone
 
     try:
-        with ends_as_ctrl_c(), commanded(argv):
+        with ends_as_ctrl_c(), commanded(argv), results_alone() if "--json" in argv else nullcontext():
             code = _run(argv)
         sys.stdout.flush()
         return code

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from typing import TextIO
 
 from emu.tables import to_ascii
 
+_results: TextIO | None = None  # standard output, where it is for results alone
+
 
 def put(text: str) -> None:
-    """Print to standard output; signs that its encoding lacks are replaced."""
+    """Print results to standard output; signs that its encoding lacks are replaced."""
+    stream = _results or sys.stdout
     try:
-        text.encode(sys.stdout.encoding or "ascii")
+        text.encode(stream.encoding or "ascii")
     except UnicodeEncodeError:
         text = to_ascii(text)
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    stream.write(text if text.endswith("\n") else text + "\n")
+
+
+@contextmanager
+def results_alone() -> Iterator[None]:
+    """Within, standard output is for results; what a user's scheduler prints goes to standard error."""
+    global _results
+    _results, before = sys.stdout, _results
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _results = before
 
 
 def warn(notes: Iterable[str]) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,11 +28,43 @@ def closed_port() -> int:
         return server.getsockname()[1]
 
 
+SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # the first frame of a server that speaks HTTP/2
+HTTP_1 = b"HTTP/1.1 400 Bad Request\r\n\r\n"
+
+
+def listener(answer: bytes) -> Iterator[int]:
+    """A port that somebody listens on, who answers so."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    connection.sendall(answer)
+                    kept.append(connection)
+
+        kept: list[socket.socket] = []
+        threading.Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1]
+
+
 @pytest.fixture
 def open_port() -> Iterator[int]:
-    """One that somebody listens on."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        yield server.getsockname()[1]
+    """One where Ray could be."""
+    yield from listener(SETTINGS)
+
+
+@pytest.mark.parametrize("answer", [b"", HTTP_1])
+def test_who_listens_and_is_not_ray_is_told(
+    answer: bytes, joined: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_session, "GREETING_S", 0.2)
+    for port in listener(answer):
+        with pytest.raises(
+            UnavailableError, match=rf"^--address 127.0.0.1:{port}: .*what listens there is not Ray"
+        ):
+            ray_session.connect(f"127.0.0.1:{port}")
+    assert joined == []
 
 
 @pytest.fixture
