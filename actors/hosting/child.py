@@ -16,6 +16,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLong
@@ -40,6 +41,14 @@ _child: "Child | None" = None
 _making = threading.Lock()
 
 
+class Answer(Future[bytes]):
+    """To a call, pickled."""
+
+    def __init__(self, number: int):
+        super().__init__()
+        self.number = number
+
+
 class Child:
     """A process that drives Ray, connected to one cluster.
 
@@ -50,7 +59,7 @@ class Child:
 
     def __init__(self, address: str | None, environment: dict[str, Any] | None = None):
         self.address = address
-        self._answers: dict[int, Future[bytes]] = {}
+        self._answers: dict[int, Answer] = {}
         self._calls = itertools.count()
         self._writing = threading.Lock()
         self._reason = ""
@@ -67,9 +76,21 @@ class Child:
                 env={**os.environ, "PYTHONPATH": with_path(ROOT)},
             )
         self._pipe = Connection(ours.detach())
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self._connecting = self._ask(None, "connect", address, environment)
+        self._bound = time.monotonic() + CONNECT_S
+
+    def connected(self) -> None:
+        """Wait until Ray is there.
+
+        Raises:
+            Lost: the child is gone, or was killed.
+            UnavailableError: nothing answers at the address.
+            InputError: it is no address.
+        """
         try:
-            self.call(None, "connect", address, environment, within_s=CONNECT_S)
+            self._answer_of(self._connecting, "connect", max(self._bound - time.monotonic(), 0.0), CONNECT_S)
         except BaseException:
             self.close()
             raise
@@ -86,22 +107,30 @@ class Child:
         Raises:
             Lost: the child is gone, or was killed.
         """
-        number, answer = next(self._calls), Future[bytes]()
-        asked = NUMBER.pack(number) + dumps((place, method, arguments, named))
-        self._answers[number] = answer
+        answer = self._ask(place, method, *arguments, **named)
+        try:
+            return self._answer_of(answer, method, within_s, within_s)
+        finally:
+            self._answers.pop(answer.number, None)
+
+    def _ask(self, place: int | None, method: str, *arguments: Any, **named: Any) -> Answer:
+        answer = Answer(next(self._calls))
+        asked = NUMBER.pack(answer.number) + dumps((place, method, arguments, named))
+        self._answers[answer.number] = answer
         try:
             with self._writing:
                 self._pipe.send_bytes(asked)
         except OSError:
             self._is_lost()
+        return answer
+
+    def _answer_of(self, answer: Answer, method: str, left_s: float | None, bound_s: float | None) -> Any:
         try:
-            value, error = pickle.loads(answer.result(within_s))
+            value, error = pickle.loads(answer.result(left_s))
         except TooLong:
-            self._reason = f"the process that drives Ray did not answer for {within_s:.0f} s ({method})"
+            self._reason = f"the process that drives Ray did not answer for {bound_s:.0f} s ({method})"
             self._process.kill()
             raise Lost(self._reason) from None
-        finally:
-            self._answers.pop(number, None)
         if error is not None:
             raise error
         return value
@@ -118,8 +147,8 @@ class Child:
         self._process.kill()
         self._process.wait()
         end_session(self._process.pid)
-        with suppress(OSError):
-            self._pipe.close()
+        self._reader.join(END_S)  # it meets the end of the pipe
+        self._pipe.close()
         shutil.rmtree(self._folder, ignore_errors=True)
         remove_orphans()
 
@@ -133,7 +162,7 @@ class Child:
                     self._reason = told[NUMBER.size :].decode()
                 elif answer := self._answers.get(number):
                     answer.set_result(told[NUMBER.size :])
-        except (OSError, EOFError, TypeError):  # a TypeError if the pipe is closed meanwhile
+        except (OSError, EOFError):
             self._is_lost()
 
     def _is_lost(self) -> None:
@@ -180,7 +209,20 @@ def in_child(kind: Callable[..., Any], *arguments: Any, address: str | None = No
 
 
 def the_child(address: str | None = None) -> Child:
-    """The child of this process that is connected to a cluster; made if there is none."""
+    """The child of this process that is connected to a cluster; made if there is none.
+
+    Raises:
+        Lost: it is gone: the next one is another.
+        UnavailableError: nothing answers at the address.
+        InputError: it is no address.
+    """
+    child = begin(address)
+    child.connected()
+    return child
+
+
+def begin(address: str | None = None) -> Child:
+    """Let a child be started, which takes seconds in which other things can be done."""
     global _child
     address, environment = _where(address)
     with _making:

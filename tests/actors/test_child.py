@@ -105,13 +105,20 @@ from actors.hosting import ray_windows
 from actors.hosting.child import close
 from checkpointing import checkpoints
 from emulations import OBSERVED, digest, mixed_workload, run_setting, setting_of
+from workloads.errors import InputError
 
 ray_windows.GRAPH_S = float(os.environ["BOUND"])
 ray_windows.WindowSession = getattr(doomed, os.environ["KIND"])
 setting, told = setting_of("sparrow", mixed_workload(6, 1), 4), []
 disk = checkpoints(Path(os.environ["FOLDER"]) / "c", 3600.0, told=told)
-outcome = ray_windows.emulate_windows(setting, OBSERVED, partitions=2, checkpoints=disk)
+outcome = ray_windows.emulate_windows(
+    setting, OBSERVED, partitions=2, checkpoints=disk, announce=lambda plan: print(plan.splitlines()[-1])
+)
 print(digest(outcome) == digest(run_setting(setting, OBSERVED)), outcome.restarts, told)
+try:
+    ray_windows.emulate_windows(setting, OBSERVED, partitions=2, transport="graph")
+except InputError as error:
+    print(error)
 close()
 """
 
@@ -128,9 +135,20 @@ close()
 def test_every_wait_of_the_clock_windows_ends_in_another_try(
     kind: str, bound: str, restarts: int, told: str, tmp_path: Path
 ) -> None:
-    said = run_python(DOOMED, FOLDER=str(tmp_path), KIND=kind, BOUND=bound).splitlines()[-1]
+    lines = run_python(DOOMED, FOLDER=str(tmp_path), KIND=kind, BOUND=bound).splitlines()
+    said = next(line for line in lines if line.startswith(("True", "False")))
     assert said.startswith(f"True {restarts} "), said
     assert said.count(told) == restarts, said
+
+
+@pytest.mark.ray
+def test_without_a_compiled_graph_barriers_are_calls(tmp_path: Path) -> None:
+    plan, result, error = run_python(
+        DOOMED, FOLDER=str(tmp_path), KIND="WithoutChannels", BOUND="60"
+    ).splitlines()
+    assert "calls (no compiled graph: no channels)" in plan
+    assert result == "True 0 []"
+    assert error == "windows.transport: no compiled graph is to be had here: no channels"
 
 
 ENDLESS = """

@@ -196,26 +196,3 @@ def test_in_ray_actors(ray_session: None, transport: str) -> None:
     assert "actor 0: 24 nodes" in plan
     assert "actor 1: 10 probe schedulers" in plan
     assert "actor 2: the central scheduler" in plan
-
-
-@pytest.mark.ray
-def test_without_a_compiled_graph_barriers_are_calls(
-    ray_session: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from ray.dag import DAGNode
-
-    from actors.hosting.ray_windows import emulate_windows
-
-    def none_here(*_: object, **__: object) -> None:
-        raise RuntimeError("no channels")
-
-    monkeypatch.setattr(DAGNode, "experimental_compile", none_here)
-    setting = small("random", NETWORKS["varies"])
-    plans: list[str] = []
-    outcome = emulate_windows(setting, OBSERVED, partitions=2, announce=plans.append)
-    assert digest(outcome) == digest(run_setting(setting, OBSERVED))
-    assert "calls (no compiled graph: no channels)" in plans[0]
-    with pytest.raises(
-        InputError, match=r"^windows.transport: no compiled graph is to be had here: no channels"
-    ):
-        emulate_windows(setting, OBSERVED, partitions=2, transport="graph")
