@@ -213,7 +213,6 @@ class Plan:
         if not several:  # as it holds for one workload
             values["short_cutoff"] = self.short_cutoff_s if math.isfinite(self.short_cutoff_s) else None
             values["long_partition"] = self.long_partition
-            values["timeline.period"] = self.period_s
         return own_keys(values, self.family)
 
     @property

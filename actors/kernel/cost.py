@@ -27,8 +27,10 @@ from actors.kernel.queue import (
     FIRST_DECISION,
     GROW,
     IDLE,
+    NEVER,
     NONE,
     RUNNING,
+    WHOLE,
     is_background,
     push,
     records,
@@ -43,7 +45,8 @@ SERVER = np.dtype(
         ("free", "i8"),  # when it is done with all that has arrived, ns
         ("served", "i8"),  # messages handled
         ("busy", "i8"),  # ns spent on them
-        ("waited", "i8"),  # ns they waited for it
+        ("waited", "i8"),  # ns they waited for it,
+        ("waited_wholes", "i8"),  # and so many times `WHOLE` ns besides
         ("longest", "i8"),  # the longest wait of one
         ("most", "i8"),  # messages that waited for it at once, at the most
         (
@@ -138,7 +141,8 @@ def begin(w):
     if who < 0:
         return
     server = cost.servers
-    start = max(now.time[0], server.free[who])
+    # Nothing happens from NEVER on. A server that has work beyond it must not come round to the past.
+    start = min(max(now.time[0], server.free[who]), NEVER)
     if w.faults.active == 1:
         start = take_over(w, now.dst[0], start)
     if due > cost.last_arrival and server.arriving[who] == NONE:
@@ -147,6 +151,9 @@ def begin(w):
     if now.kind[0] < FIRST_DECISION:
         server.served[who] += 1
         server.waited[who] += start - due
+        while server.waited[who] >= WHOLE:
+            server.waited[who] -= WHOLE
+            server.waited_wholes[who] += 1
         server.longest[who] = max(server.longest[who], start - due)
         server.most[who] = max(server.most[who], stand_in_line(cost, who, due, start))
         if (

@@ -12,6 +12,7 @@ from actors.kernel.compiled import inlined
 from actors.kernel.cost import Cost
 from actors.kernel.eligible import Eligible
 from actors.kernel.faults import Faults
+from actors.kernel.queue import NEVER as NEVER
 from actors.kernel.queue import NONE, Network, Queue, records
 
 # One row per actor, 64 bytes: a node uses all of it, a scheduler only `seq`.
@@ -69,8 +70,6 @@ JOB = np.dtype(
     ]
 )
 
-NEVER = np.int64(1) << 62
-
 # What is counted over the run: tasks by report class (short, long), then what the mechanisms did.
 COUNTERS = (
     "arrived_short",
@@ -90,7 +89,8 @@ COUNTERS = (
     "bypasses",  # entries taken out of their turn
     "load_reports",  # heartbeats in which a node had something to report
     "tasks_lost",  # running tasks that a node's failure ended
-    "lost_work_ns",  # time that they had run
+    "lost_work_ns",  # time that they had run, less what follows
+    "lost_work_wholes",  # so many times `WHOLE` ns besides
     "placements_lost",  # tasks lost on their way to a slot: queued, or sent to a node that is down
     "probes_lost",  # probes likewise
     "sent_again",  # probes and tasks sent in place of what was lost
@@ -116,6 +116,7 @@ N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
     N_REPORTS,
     N_TASKS_LOST,
     N_LOST_NS,
+    N_LOST_WHOLES,
     N_PLACEMENTS_LOST,
     N_PROBES_LOST,
     N_SENT_AGAIN,

@@ -28,11 +28,13 @@ from actors.kernel.queue import (
     REPAIR,
     TASK,
     TASK_END,
+    WHOLE,
     send,
     wake_idly,
 )
 from actors.kernel.world import (
     N_LOST_NS,
+    N_LOST_WHOLES,
     N_PLACEMENTS_LOST,
     N_PROBES_LOST,
     N_STARTED,
@@ -119,6 +121,9 @@ def fail(w, t, node):
         counts[N_STARTED + w.work.report_class[w.faults.tasks.job[task]]] -= 1
         counts[N_TASKS_LOST] += 1
         counts[N_LOST_NS] += t - w.faults.tasks.start[task]
+        while counts[N_LOST_NS] >= WHOLE:
+            counts[N_LOST_NS] -= WHOLE
+            counts[N_LOST_WHOLES] += 1
         task = w.faults.tasks.next[task]
     entry = nodes.head[node]
     while entry != NONE:
