@@ -55,7 +55,11 @@ KEPT_WORKLOAD = "./workload"
 """How a run directory names the workload that it keeps itself."""
 HOSTING = ("in_process", "address", "checkpoint")
 """Tables and keys that say how a run is hosted; its result is the same."""
-READ_FILES = {"dynamics.failures": "failures file", "fabric.updates": "updates file"}
+READ_FILES = {
+    "cost.file": "costs file",
+    "dynamics.failures": "failures file",
+    "fabric.updates": "updates file",
+}
 """Keys whose files are read besides workload and cluster, and what they are called."""
 
 

@@ -36,6 +36,7 @@ from actors.kernel.queue import (
     records,
     take_first,
 )
+from workloads.errors import InputError
 
 # The models. From MEASURED on, the clock is read around every handler.
 NO_COST, FIXED, RECORDED, MEASURED, LIVE = range(5)
@@ -64,6 +65,7 @@ SERVER = np.dtype(
 )
 LINE = ("first", "last", "length")  # of SERVER, its messages that wait: rows of WAITING
 COST = np.dtype([("scheduler", "i8"), ("cost", "i8")])
+MOST_COST_NS = int(WHOLE)  # of what one scheduler does at once, and of all that is recorded of it
 LOG_CAPACITY = 1 << 16  # recorded costs, to begin with
 # Messages that wait for their server: when it begins with them, ns. In row 0 `next` is the first free row, and
 # `start` the first that was never used.
@@ -283,6 +285,7 @@ def make_cost(
     log = records(COST, LOG_CAPACITY if model == MEASURED else 1)
     if model == RECORDED:
         assert recorded is not None
+        _check_recorded(recorded, schedulers)
         order = np.argsort(recorded["scheduler"], kind="stable")
         log = recorded[order].view(np.recarray)
         places = np.searchsorted(log.scheduler, np.arange(schedulers + 1))
@@ -304,6 +307,33 @@ def make_cost(
         int(last_arrival),
         waiting,
     )
+
+
+def _check_recorded(recorded: np.ndarray, schedulers: int) -> None:
+    """Refuse costs of schedulers that there are not."""
+    wrong = (recorded["scheduler"] < 0) | (recorded["scheduler"] >= schedulers)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InputError(
+            f"there is no scheduler {recorded['scheduler'][row]}; this run has 0 to {schedulers - 1}: probe schedulers,"
+            " the central one, and the listener. Want costs that were measured with the same scheduler",
+            line=row + 1,
+            field="scheduler",
+        )
+
+
+def check_prices(*prices: tuple[str, int, int]) -> None:
+    """Refuse given costs of more than `MOST_COST_NS` at a time; of each its key, ns, and how often it may come at once.
+
+    Raises:
+        InputError: it names the key.
+    """
+    for key, price, times in prices:
+        if price * times > MOST_COST_NS // len(prices):
+            raise InputError(
+                f"{key}: {price / 1e9:g} s, up to {times:,} at once, would keep a scheduler busy for decades; want at"
+                f" most {MOST_COST_NS // len(prices) // times / 1e9:.3g} s"
+            )
 
 
 def grow_cost(cost: Cost) -> Cost:
