@@ -226,7 +226,7 @@ def read_costs(path: Any) -> npt.NDArray[Any]:
     Raises
     ------
     InputError
-        The file cannot be read, has other columns or none, or a value cannot be: it names the row, as line, and the column.
+        The file cannot be read or has other columns, or a value is out of range: it names row, as line, and column.
     """
     import pyarrow.parquet as pq
 
