@@ -36,7 +36,10 @@ LONG_RUNS = np.int64(1) << 32  # in a node's `longs`, for each long task that ru
 ASKED_SHIFT = 32
 ASKED = np.int64(1) << ASKED_SHIFT  # in an entry's `left`, for each task that a sticky probe waits for
 
-# A place in a node's queue: a probe (task is NONE) or a task bound to the node.
+# A place in a node's queue: a probe (task is NONE) or a task bound to the node. Entries of a job that stand side by
+# side and differ in nothing but their tasks are a run. The first stands for all of them in the queue, and the others
+# hang on it by `more`: of a job of a million tasks a node has thousands, and who goes through the queue takes one step
+# for a run. Of the others `task` and `more` count; the first of them has in `next` the last, in `left` their number.
 ENTRY = np.dtype(
     [
         ("next", "i8"),
@@ -53,6 +56,7 @@ ENTRY = np.dtype(
             "level",
             "i8",
         ),  # of a job with constraints, as its probe told, see actors/kernel/eligible.py; else NONE
+        ("more", "i8"),  # the next entry of its run, or NONE
     ]
 )
 
@@ -157,6 +161,9 @@ class Rules(NamedTuple):
     bound_all: int  # 1: the bound holds for long entries too, and every choice is charged
     report_start: int  # 1: tell the scheduler when a bound task starts
     by_tasks: int = 0  # 1: what is left of a job is counted in tasks, whatever they take
+    runs: int = (
+        1  # 1: entries that differ in their tasks alone are kept as runs, 0: each entry has marks of its own
+    )
 
 
 class World(NamedTuple):
