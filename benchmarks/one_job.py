@@ -2,9 +2,9 @@
 
 How to run: `python -m benchmarks.one_job [SCHEDULER...] [--nodes 100 1000 15000] [--tasks 1000000] [--timeout 240]`
 For debugging: `python -m benchmarks.one_job eagle --nodes 100 --tasks 40000`
-A job of a quarter, half and all of the tasks, with a small one behind it. For schedulers of coflows it is a coflow, each
-task a flow between two of the nodes. Engine time is without loading, set-up and compiling. The last column is what the
-whole job takes over what its half takes: 2 is linear. Limits: 30 s, and a ratio of 3.
+A job of a quarter, half and all of the tasks, with a small one behind it. For schedulers of coflows it is a coflow, and
+its tasks are flows between two of the nodes. Engine time is without loading, set-up and compiling. The last column is
+what the whole job takes over what its half takes: 2 is linear. Limits: 30 s, and a ratio of 3.
 """
 
 import argparse
