@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.hosting.snapshot import Refused as Refused
 from actors.hosting.snapshot import Snapshot
 from actors.kernel.compiled import SOURCE_HASH
 
@@ -51,10 +52,6 @@ class Checkpoint(NamedTuple):
 
     snapshots: list[Snapshot]  # by partition
     at: Position
-
-
-class Refused(Exception):
-    """A checkpoint that cannot be used, and why."""
 
 
 class Checkpoints:

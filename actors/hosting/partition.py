@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,17 @@ class Progress:
     asked: Asked | None = None  # where a user's own scheduler decides
 
 
+def build_partition(setting: Setting, observe: Observe) -> tuple[Any, Any]:
+    """The world and the scheduler's state at time 0."""
+    world, state = setting.scheduler.build(setting)
+    if observe.tasks:
+        # Of coflows there may be more: flows that moves bring about.
+        task_records = records(TASK_RECORD, max(setting.num_tasks, int(world.work.end_task[-1])))
+        task_records.node[:] = NONE
+        world = world._replace(task_records=task_records)
+    return world, state
+
+
 class Partition:
     """A world and the loop that drives it.
 
@@ -69,14 +81,9 @@ class Partition:
     def __init__(self, setting: Setting, observe: Observe):
         self.setting = setting
         self.observe = observe
-        self.world, self.state = setting.scheduler.build(setting)
+        self.world, self.state = build_partition(setting, observe)
         self._loop = setting.scheduler.advance
         self._answer = setting.scheduler.host(setting) if setting.scheduler.host else None
-        if observe.tasks:
-            # Of coflows there may be more: flows that moves bring about.
-            task_records = records(TASK_RECORD, max(setting.num_tasks, int(self.world.work.end_task[-1])))
-            task_records.node[:] = NONE
-            self.world = self.world._replace(task_records=task_records)
         self.wall_s = 0.0
         self.compile_s = 0.0
         self._asks, self._asks_s = 0, 0.0

@@ -29,6 +29,7 @@ from actors.kernel.queue import (
     IDLE,
     NEVER,
     NONE,
+    PUBLISHED,
     RUNNING,
     WHOLE,
     is_background,
@@ -140,7 +141,7 @@ def begin(w):
         start = np.int64((clock_ns(WALL) - cost.origin) / cost.dilation)
         note_time(cost.lateness, np.int64(who >= 0), start - due)
         now.time[0] = max(start, due)
-    if who < 0:
+    if who < 0 or now.kind[0] == PUBLISHED:  # what is published is read by other partitions, and no message
         return
     server = cost.servers
     # Nothing happens from NEVER on. A server that has work beyond it must not come round to the past.

@@ -9,7 +9,7 @@ from actors.constraints import make_eligible
 from actors.dynamics import durations_ns, expect_failures, make_faults
 from actors.kernel.compiled import entry
 from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
-from actors.kernel.queue import ARRIVAL, MOST_ACTORS, Network, grow_queue, make_queue, records, wake
+from actors.kernel.queue import ARRIVAL, MOST_ACTORS, WHOLE, Network, grow_queue, make_queue, records, wake
 from actors.kernel.world import (
     ACTOR,
     COUNTERS,
@@ -104,7 +104,7 @@ def expect_arrivals(w, homes, first_jobs):
 
 
 def estimated_ns(mean_ns: np.ndarray, estimates: Estimates, seed: int) -> np.ndarray:
-    """[J] estimated task durations, ns (Hawk, ATC'15, section 4.8, for the random error)."""
+    """[J] estimated task durations, ns, of 36 years at the most (Hawk, ATC'15, section 4.8, for the random error)."""
     factor: float | np.ndarray = 1.0
     if estimates.error == "constant":
         factor = 1.0 + estimates.size
@@ -113,7 +113,7 @@ def estimated_ns(mean_ns: np.ndarray, estimates: Estimates, seed: int) -> np.nda
             mean_ns.size
         )
         factor = 1.0 + estimates.size * (2.0 * draws - 1.0)
-    return np.maximum(np.rint(mean_ns * factor), 0).astype(np.int64)
+    return np.clip(np.rint(mean_ns * factor), 0, float(WHOLE)).astype(np.int64)
 
 
 def long_jobs(setting: Setting) -> np.ndarray:
