@@ -65,6 +65,11 @@ def emulate_setting(
     )
 
 
+def partitions_of(values: Mapping[str, Any] | Config) -> int:
+    """Return how many partitions a run has whose clock waits for nobody."""
+    return int(values["partitions"] or WINDOWS_PARTITIONS) if values["clock"] == "windows" else 1
+
+
 def _emulate_windows(
     setting: Setting,
     observe: Observe,
@@ -73,7 +78,7 @@ def _emulate_windows(
     tell: Callable[[str], None] | None,
     checkpoints: Checkpoints | None,
 ) -> Outcome:
-    partitions = values["partitions"] or WINDOWS_PARTITIONS
+    partitions = partitions_of(values)
     if values["in_process"]:
         from actors.hosting.windows import emulate_here
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from emu import run_directory as rd
 from emu.bottlenecks import bottlenecks_of
-from emu.clocks import costs_table, describe_clock, emulate_setting
+from emu.clocks import costs_table, describe_clock, emulate_setting, partitions_of
 from emu.keys import COFLOWS, JOBS
 from emu.loading import AUTO_ROWS
 from emu.metrics import describe_jobs, describe_utilisation
@@ -192,6 +192,7 @@ def checkpoints_of(plan: Plan, index: int, out: Path | None) -> Iterator[Checkpo
 
     import emu
     from actors.hosting.checkpoint import Checkpoints
+    from actors.hosting.structures import check_snapshots
 
     place = tempfile.TemporaryDirectory(prefix="emu-checkpoints-") if out is None else nullcontext(out)
     with place as folder:
@@ -201,6 +202,9 @@ def checkpoints_of(plan: Plan, index: int, out: Path | None) -> Iterator[Checkpo
             plan.config["checkpoint.keep"],
             {"emu": emu.__version__, "configuration": plan.identity(index)},
             note,
+            lambda snapshots: check_snapshots(
+                plan.setting(index), observe(plan), snapshots, partitions_of(plan.config)
+            ),
         )
 
 

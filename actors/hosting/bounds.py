@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.hosting.snapshot import Refused, Snapshot, leaves
+from actors.hosting.snapshot import MEASURED_HERE, Refused, Snapshot, leaves
 from actors.kernel.queue import MOST_ACTORS, NEVER, NONE, SOURCE_SHIFT
 
 FIXED, SCRATCH = "fixed", "scratch"
@@ -293,9 +293,8 @@ def check_bounds(
     """
     for path, built in leaves(tree, root):
         if not isinstance(built, np.ndarray):
+            _check_scalar(path, built, saved[path])
             continue
-        if path not in saved:
-            raise Refused(f"it has no {path}")
         check_shape(path, built, saved[path])
         mine = dict(columns(path, built))
         for name, values in columns(path, saved[path]):
@@ -305,6 +304,14 @@ def check_bounds(
                     raise Refused(f"{name} is another one than is built here")
             elif bound != SCRATCH and values.size:
                 _check_range(name, values, bound, sizes)
+
+
+def _check_scalar(path: str, built: Any, kept: np.ndarray) -> None:
+    """Numbers that never change, but for what this machine measured."""
+    if kept.shape != () or kept.dtype.kind not in "biuf" or not np.isfinite(kept):
+        raise Refused(f"{path} is no number")
+    if path not in MEASURED_HERE and kept != built:
+        raise Refused(f"{path} is {built} here and {kept} there")
 
 
 def check_shape(path: str, built: np.ndarray, kept: np.ndarray) -> None:

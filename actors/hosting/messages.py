@@ -9,6 +9,7 @@ from actors.fabric import messages as fabric
 from actors.hosting.snapshot import Refused, Snapshot
 from actors.kernel import queue
 from actors.kernel.queue import NEVER, NONE
+from actors.kernel.window import FIELDS, HEADER
 from actors.setting import Setting
 
 NODE, HOME, SCHEDULER, LISTENER, LAST = "node", "home", "scheduler", "listener", "last"
@@ -66,8 +67,10 @@ COFLOWS: dict[int, tuple[str, Columns]] = {
 }
 
 
-def check_messages(setting: Setting, world: Any, saved: Snapshot, sizes: Mapping[str, int]) -> None:
-    """Look at the messages that wait: in the lane, the heap, and the outbox.
+def check_messages(
+    setting: Setting, world: Any, saved: Snapshot, sizes: Mapping[str, int], partitions: int
+) -> None:
+    """Look at the messages that wait: in the lane, the heap, the outbox, and the frame of the last barrier.
 
     Raises:
         Refused: one is of no kind that there is, for nobody, or about what there is not.
@@ -78,6 +81,7 @@ def check_messages(setting: Setting, world: Any, saved: Snapshot, sizes: Mapping
         "lane": lane[saved["world.queue.order"][places & (lane.size - 1)] & (lane.size - 1)],
         "pool": pool[saved["world.queue.heap"]["slot"][: int(now["heap_size"])]],
         "outbox": saved["world.queue.outbox"][: int(now["outbox_size"])],
+        "frame": _frame(saved["frame"], partitions),
     }
     table = COFLOWS if setting.scheduler.family == "coflows" else JOBS
     for name, rows in waiting.items():
@@ -89,13 +93,26 @@ def check_messages(setting: Setting, world: Any, saved: Snapshot, sizes: Mapping
                 raise Refused(f"world.queue.{name} has a message of no kind: {kind}")
             own = rows[rows["kind"] == kind]
             who, columns = table[kind]
-            if not _is_for(who, own, now, world, name == "outbox", sizes).all():
+            if not _is_for(who, own, now, world, name in ("outbox", "frame"), sizes).all():
                 raise Refused(f"world.queue.{name} has a message of kind {kind:#x} for another actor")
             for column, what in columns.items():
                 if not _fits(what, own[column], own, setting, world, sizes).all():
                     raise Refused(
                         f"world.queue.{name}: {column} of a message of kind {kind:#x} is no {what.rstrip('?s')}"
                     )
+
+
+def _frame(frame: np.ndarray, partitions: int) -> np.ndarray:
+    """The messages of a frame, which is empty where there is one partition."""
+    if not frame.size:
+        return np.zeros(0, queue.MESSAGE)
+    if frame.size % 8 or frame.size < 8 * (HEADER + partitions):
+        raise Refused("frame is none")
+    numbers = np.frombuffer(frame.tobytes(), np.int64)
+    counts, begin = numbers[HEADER : HEADER + partitions], HEADER + partitions
+    if (counts < 0).any() or (counts > numbers.size).any() or begin + FIELDS * counts.sum() != numbers.size:
+        raise Refused("frame has another length than it says")
+    return numbers[begin:].view(queue.MESSAGE)
 
 
 def _is_for(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.hosting.bounds import COST, FAULTS, JOBS, QUEUE, check_bounds
+from actors.hosting.bounds import COST, FAULTS, JOBS, LAST, QUEUE, check_bounds
 from actors.hosting.coflow_bounds import COFLOWS
 from actors.hosting.messages import check_messages
 from actors.hosting.outcome import Observe
@@ -24,23 +24,25 @@ OTHERS = {"own", "samples", "barrier", "delayed", "frame", "wall_s"}  # besides 
 Sizes = dict[str, int]
 
 
-def check_snapshots(setting: Setting, observe: Observe, snapshots: list[Snapshot]) -> None:
+def check_snapshots(setting: Setting, observe: Observe, snapshots: list[Snapshot], partitions: int) -> None:
     """Refuse snapshots, one of each partition, that no run of the setting can have written.
 
     Raises:
         Refused: in one line, what is wrong.
     """
+    if len(snapshots) != partitions:
+        raise Refused(f"it is of {len(snapshots)} partitions, and the run has {partitions}")
     world, state = build_partition(setting, observe)
     for k, saved in enumerate(snapshots):
         try:
-            check_snapshot(setting, world, state, saved)
+            check_snapshot(setting, world, state, saved, partitions)
         except Refused as why:
             raise Refused(f"{k}.npz: {why}") from None
         except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
             raise Refused(f"{k}.npz is no state of this run: {error}") from None
 
 
-def check_snapshot(setting: Setting, world: Any, state: Any, saved: Snapshot) -> None:
+def check_snapshot(setting: Setting, world: Any, state: Any, saved: Snapshot, partitions: int = 1) -> None:
     """Refuse a snapshot of one partition; `world` and `state` as they are at time 0.
 
     Raises:
@@ -59,7 +61,7 @@ def check_snapshot(setting: Setting, world: Any, state: Any, saved: Snapshot) ->
         check_bounds(tree, root, saved, table, sizes)
     _check_others(saved)
     check_queue(saved, sizes)
-    check_messages(setting, world, saved, sizes)
+    check_messages(setting, world, saved, sizes, partitions)
     if saved["world.cost.servers"].size:
         _check_waiting(saved)
     if coflows:
@@ -142,7 +144,7 @@ def _check_others(saved: Snapshot) -> None:
     for name, (shape, kind) in wanted.items():
         if saved[name].shape != shape or saved[name].dtype.kind != kind or saved[name].dtype.itemsize != 8:
             raise Refused(f"{name} has another type or shape")
-    if not -1 <= saved["barrier"] <= 2 * NEVER - 1 or not 0 <= saved["wall_s"] < 1e12:
+    if not -1 <= saved["barrier"] <= LAST or not 0 <= saved["wall_s"] < 1e12:
         raise Refused("barrier or wall_s is out of range")
     for name in ("own", "frame"):
         if saved[name].dtype != np.uint8 or saved[name].ndim != 1:
