@@ -194,7 +194,7 @@ def test_lines_of_ports_are_those_of_the_workload(scheduler: str) -> None:
     setting = setting_of(scheduler, 0)
     saved = snapshot_of(setting, 3)
     for path, value in (
-        ("word", 1),
+        ("word", 0),
         ("first", 3),
         ("mask", np.uint64(1) << np.uint64(60)),
         ("flow", 1 << 40),
