@@ -199,7 +199,7 @@ def test_lines_of_ports_are_those_of_the_workload(scheduler: str) -> None:
         ("mask", np.uint64(1) << np.uint64(60)),
         ("flow", 1 << 40),
     ):
-        with pytest.raises(Refused, match=r"world\.fabric\.lines\."):
+        with pytest.raises(Refused, match=r"world\.fabric\.lines"):
             check_snapshots(setting, OBSERVED, [with_value(f"world.fabric.lines.{path}", 0, value)(saved)], 1)
 
 
