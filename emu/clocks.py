@@ -269,7 +269,7 @@ def read_costs(path: Any) -> npt.NDArray[Any]:
 def _checked(table: pa.Table, name: str, most: int, path: Any) -> npt.NDArray[np.int64]:
     """Return a column of whole numbers from 0 to `most`."""
     kind = table.schema.field(name).type
-    if not pa.types.is_integer(kind):
+    if kind != pa.int64():
         raise InputError(f"is of type {kind}; want whole numbers, int64", file=path, field=name)
     values = numbers(table, name)
     wrong = ~((values >= 0) & (values <= most))
