@@ -138,7 +138,13 @@ def _check_others(saved: Snapshot) -> None:
     if samples.dtype != np.int64 or samples.ndim != 1 or rows <= 0 or rows % len(TIMELINE):
         raise Refused("samples are no rows of a timeline")
     first = samples[len(STATE) :: len(TIMELINE)]
-    if samples[0] < 1 or not 1 <= samples[1] <= 1 << 40 or first[0] != 0 or (np.diff(first) <= 0).any():
+    if (
+        min(samples[:2]) < 1
+        or samples[1] > 1 << 40
+        or samples[2] < 0
+        or first[0] != 0
+        or (np.diff(first) <= 0).any()
+    ):
         raise Refused("samples are not in order")
     wanted = {"barrier": ((), "i"), "delayed": ((3,), "i"), "wall_s": ((), "f")}
     for name, (shape, kind) in wanted.items():

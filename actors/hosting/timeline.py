@@ -15,7 +15,7 @@ from actors.kernel.queue import NEVER
 NS = 1_000_000_000
 MOST_ROWS = 1_000_000
 TIMELINE = ("time_s", "utilisation", "queued_short", "queued_long", "running_short", "running_long")
-STATE = ("next", "every")  # of `Samples.save`, in front of the rows
+STATE = ("next", "every", "taken")  # of `Samples.save`, in front of the rows
 
 
 class Samples:
@@ -33,7 +33,7 @@ class Samples:
         self._every = 1
         # After how many periods, and the counts from then on.
         self._rows: list[tuple[int, ...]] = [(0,) * len(TIMELINE)]
-        self._next = 1
+        self._next, self._taken = 1, 0
 
     @property
     def next_ns(self) -> int:
@@ -43,10 +43,13 @@ class Samples:
     def note(self, queued: Sequence[int], running: Sequence[int], next_event_ns: int) -> None:
         """Take the sample that is due; the one after it is due when something has happened."""
         counts = (sum(running), *queued, *running)
+        if self._rows[-1][0] >= self._next:
+            self._rows.pop()  # it was moved here from before, by `_thin`
         if counts != self._rows[-1][1:]:
             self._rows.append((self._next, *counts))
-            if len(self._rows) > self._most:
-                self._thin()
+        self._taken = self._next
+        while len(self._rows) > self._most:
+            self._thin()
         self._next = self._after(next_event_ns)
 
     def expect(self, event_ns: int) -> None:
@@ -55,9 +58,9 @@ class Samples:
             self._next = min(self._next, self._after(event_ns))
 
     def _after(self, event_ns: int) -> int:
-        """The number of the first sample after an event that is later than the last row."""
+        """The number of the first sample after an event that is later than the last one."""
         step = self.period_ns * self._every
-        least = self._rows[-1][0] // self._every + 1
+        least = self._taken // self._every + 1
         return max((event_ns - self.first_ns) // step + 1, least) * self._every
 
     def _thin(self) -> None:
@@ -73,11 +76,11 @@ class Samples:
 
     def save(self) -> np.ndarray:
         """All that is needed to go on, [len(STATE) + K · len(TIMELINE)] int64."""
-        return np.concatenate([[self._next, self._every], self.rows().ravel()])
+        return np.concatenate([[self._next, self._every, self._taken], self.rows().ravel()])
 
     def load(self, saved: np.ndarray) -> None:
         """Go on from what `save` gave."""
-        self._next, self._every = saved[: len(STATE)].tolist()
+        self._next, self._every, self._taken = saved[: len(STATE)].tolist()
         rows = saved[len(STATE) :].reshape(-1, len(TIMELINE)).tolist()
         self._rows = [tuple(row) for row in rows]
 
