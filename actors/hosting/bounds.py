@@ -179,6 +179,7 @@ JOBS: dict[str, Bound | str] = {
     "state.cursor": COUNT,
     "state.free": (0, "slots + 1"),
     "state.again": of_or_none("tasks"),
+    "state.tasks": SIGNED,
     "state.load": SIGNED,
     "state.to_report": BIT,
     "state.newest": NUMBER,
@@ -271,6 +272,14 @@ def bound_of(path: str, bounds: Mapping[str, Bound | str]) -> Bound | str:
     raise KeyError(path)
 
 
+def _bound_or_none(path: str, bounds: Mapping[str, Bound | str]) -> Bound | str | None:
+    """The same; None of the state of a scheduler that is not built in, of which types and sizes are compared alone."""
+    try:
+        return bound_of(path, bounds)
+    except KeyError:
+        return None
+
+
 def columns(path: str, array: np.ndarray) -> list[tuple[str, np.ndarray]]:
     """The fields of records, or the array itself, each with its path."""
     if array.dtype.names is None:
@@ -298,11 +307,11 @@ def check_bounds(
         check_shape(path, built, saved[path])
         mine = dict(columns(path, built))
         for name, values in columns(path, saved[path]):
-            bound = bound_of(name, bounds)
+            bound = _bound_or_none(name, bounds)
             if bound == FIXED:
                 if not np.array_equal(values, mine[name]):
                     raise Refused(f"{name} is another one than is built here")
-            elif bound != SCRATCH and values.size:
+            elif bound not in (SCRATCH, None) and values.size:
                 _check_range(name, values, bound, sizes)
 
 
