@@ -15,14 +15,13 @@ from actors.kernel.faults import (
     Faults,
     count_outages,
 )
-from actors.kernel.queue import NONE, records
+from actors.kernel.queue import NEVER, NONE, records
 from actors.nodes.failing import expect_failure
 from actors.setting import Dynamics, Setting
 from clusters.failures import CENTRAL, NODE, SCHEDULER
 from workloads.errors import InputError
 
 NS = 1_000_000_000
-MOST_NS = 1 << 60
 
 
 def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:
@@ -121,13 +120,14 @@ def durations_ns(setting: Setting) -> np.ndarray:
     """[T] durations of the tasks as they run, ns: those of stragglers are longer.
 
     A task that straggles does so wherever and whenever it runs, and under every scheduler: they are compared on the
-    same tasks.
+    same tasks. One that would take longer than a run can (`NEVER`) takes so long, and the run is refused for it.
     """
     own = setting.job_workload.arrays().duration_ns
     factors = straggler_factors(setting.dynamics, own.size, setting.seed)
     if factors is None:
         return own
-    return np.minimum(np.rint(own * factors), MOST_NS).astype(np.int64)
+    longer = np.rint(np.minimum(own * factors, float(NEVER))).astype(np.int64)
+    return np.where(factors > 1.0, np.maximum(longer, own), own)
 
 
 def straggler_factors(dynamics: Dynamics, tasks: int, seed: int) -> np.ndarray | None:
@@ -162,11 +162,12 @@ def count_dynamics(setting: Setting, faults: Faults | None, last_ns: int) -> dic
     """
     counters: dict[str, int] = {}
     if faults is not None:
-        nodes, found = np.int64(setting.cluster.num_nodes), np.zeros(2, np.int64)
+        nodes = np.int64(setting.cluster.num_nodes)
+        found = np.zeros((2, nodes), np.int64)
         with np.errstate(over="ignore"):
             count_outages(faults, setting.seed, nodes, np.int64(last_ns), found)
         first = int(faults.actors.end_outage[:nodes].max())  # schedulers come after the nodes
-        counters["node_failures"], counters["node_downtime_ns"] = found.tolist()
+        counters["node_failures"], counters["node_downtime_ns"] = (sum(row) for row in found.tolist())
         counters["scheduler_failures"] = int((faults.schedule.start[first:] <= last_ns).sum())
     if faults is not None and setting.dynamics.outages is not None:
         counters["outages_left_out"] = setting.dynamics.outages.kind.size - faults.schedule.size

@@ -65,6 +65,11 @@ def emulate_setting(
     )
 
 
+def partitions_of(values: Mapping[str, Any] | Config) -> int:
+    """Return how many partitions a run has whose clock waits for nobody."""
+    return int(values["partitions"] or WINDOWS_PARTITIONS) if values["clock"] == "windows" else 1
+
+
 def _emulate_windows(
     setting: Setting,
     observe: Observe,
@@ -73,7 +78,7 @@ def _emulate_windows(
     tell: Callable[[str], None] | None,
     checkpoints: Checkpoints | None,
 ) -> Outcome:
-    partitions = values["partitions"] or WINDOWS_PARTITIONS
+    partitions = partitions_of(values)
     if values["in_process"]:
         from actors.hosting.windows import emulate_here
 
@@ -220,24 +225,61 @@ def costs_table(costs: np.ndarray) -> pa.Table:
     return make_table(COSTS, {"scheduler": costs["scheduler"].copy(), "cost_ns": costs["cost"].copy()})
 
 
-def read_costs(path: Any) -> np.ndarray:
+def read_costs(path: Any) -> npt.NDArray[Any]:
     """Return recorded costs, in the order in which they were measured.
 
     Raises
     ------
     InputError
-        The file cannot be read or has other columns.
+        The file cannot be read or has other columns, or a value is out of range: it names row, as line, and column.
     """
     import pyarrow.parquet as pq
 
-    from actors.kernel.cost import COST
+    from actors.kernel.cost import COST, MOST_COST_NS
+    from actors.kernel.queue import MOST_ACTORS
 
     try:
         table = pq.read_table(path, columns=[c.name for c in COSTS])
-        costs = np.zeros(table.num_rows, COST)
-        costs["scheduler"], costs["cost"] = (numbers(table, c.name) for c in COSTS)
+        missing = [c.name for c in COSTS if c.name not in table.column_names]
+        if missing:
+            raise KeyError(f"it has no column {missing[0]}")
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         raise InputError(
             f"is not a table of recorded costs (costs.parquet of a measured run): {error}", file=path
         ) from None
+    if not table.num_rows:
+        raise InputError(
+            "has no rows; want the cost of each message, as costs.parquet of a measured run", file=path
+        )
+    costs = np.zeros(table.num_rows, COST)
+    for c, name, most in zip(COSTS, COST.names or (), (MOST_ACTORS, MOST_COST_NS), strict=True):
+        costs[name] = _checked(table, c.name, most, path)
+    total_ns = np.bincount(costs["scheduler"], costs["cost"].astype(np.float64))
+    if total_ns.max() > MOST_COST_NS:
+        who = int(total_ns.argmax())
+        raise InputError(
+            f"the costs of scheduler {who} add up to {total_ns[who] / NS:.4g} s; at most {MOST_COST_NS / NS:.4g} s,"
+            " 36 years, can be emulated",
+            file=path,
+            field="cost_ns",
+        )
     return costs
+
+
+def _checked(table: pa.Table, name: str, most: int, path: Any) -> npt.NDArray[np.int64]:
+    """Return a column of whole numbers from 0 to `most`."""
+    kind = table.schema.field(name).type
+    if kind != pa.int64():
+        raise InputError(f"is of type {kind}; want whole numbers, int64", file=path, field=name)
+    values = numbers(table, name)
+    wrong = ~((values >= 0) & (values <= most))
+    if wrong.any():
+        row = int(wrong.argmax())
+        found = table[name][row].as_py()
+        raise InputError(
+            f"is {'null' if found is None else found}; want a whole number from 0 to {most}",
+            file=path,
+            line=row + 1,
+            field=name,
+        )
+    return values.astype(np.int64)

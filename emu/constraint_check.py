@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SLACK_S = 1e-6
 """Times in tables are rounded: two equal ones may differ by less than this."""
-LONGEST_S = 2**60 / 1e9
+LONGEST_S = 2**62 / 1e9
 """No task takes longer, whatever it does without."""
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,

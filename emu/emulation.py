@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from emu import run_directory as rd
 from emu.bottlenecks import bottlenecks_of
-from emu.clocks import costs_table, describe_clock, emulate_setting
+from emu.clocks import costs_table, describe_clock, emulate_setting, partitions_of
 from emu.keys import COFLOWS, JOBS
+from emu.loading import AUTO_ROWS
 from emu.metrics import describe_jobs, describe_utilisation
 from emu.plan import KEPT_WORKLOAD, Plan, configure, prepare
 from emu.results import Result, crv_table, jobs_table, tasks_table, timeline_table
@@ -162,9 +163,22 @@ def execute(
         )
     if tell is not None and outcome.compile_s > LONG_COMPILE_S:
         tell(f"compiling {plan.schedulers[index].name} took {outcome.compile_s:.0f} s")
-    for text in outcome.live["notes"] if outcome.live else ():
+    for text in notes_of(plan, outcome):
         note(text)
     return result_of(plan, index, outcome)
+
+
+def notes_of(plan: Plan, outcome: Outcome) -> tuple[str, ...]:
+    """Return what the user must be told of a run when it is done."""
+    notes = tuple(outcome.live["notes"]) if outcome.live else ()
+    if plan.config["timeline.period"] == "auto" or outcome.timeline_step == 1:
+        return notes
+    step, period_s = outcome.timeline_step, plan.period_s
+    rows = outcome.timeline["time_s"].size * step
+    return (
+        *notes,
+        f"timeline.period: {period_s:g} s would be {rows:,} rows; every {step}th is kept, {step * period_s:g} s apart",
+    )
 
 
 @contextmanager
@@ -177,6 +191,7 @@ def checkpoints_of(plan: Plan, index: int, out: Path | None) -> Iterator[Checkpo
     import emu
     from actors.hosting.checkpoint import Checkpoints
     from actors.hosting.leftovers import temporary
+    from actors.hosting.structures import check_snapshots
 
     with temporary("checkpoints") if out is None else nullcontext(out) as folder:
         yield Checkpoints(
@@ -185,6 +200,9 @@ def checkpoints_of(plan: Plan, index: int, out: Path | None) -> Iterator[Checkpo
             plan.config["checkpoint.keep"],
             {"emu": emu.__version__, "configuration": plan.identity(index)},
             note,
+            lambda snapshots: check_snapshots(
+                plan.setting(index), observe(plan), snapshots, partitions_of(plan.config)
+            ),
         )
 
 
@@ -198,12 +216,13 @@ def keep_workload(plan: Plan, out: Path) -> None:
 
 def observe(plan: Plan) -> Observe:
     """Return what a plan wants recorded."""
-    from actors.hosting.outcome import Observe
+    from actors.hosting.outcome import MOST_ROWS, Observe
 
     # Decision latency of jobs is read off the tasks.
     measured = plan.config["clock"] == "live" or plan.config["cost.model"] != "none"
     tasks = plan.config["output.tasks"] or (measured and plan.family == JOBS)
-    return Observe(timeline_period_s=plan.period_s, tasks=tasks)
+    given = plan.config["timeline.period"] != "auto"
+    return Observe(plan.period_s, MOST_ROWS if given else AUTO_ROWS, tasks)
 
 
 def result_of(plan: Plan, index: int, outcome: Outcome) -> Result:
@@ -232,7 +251,7 @@ def result_of(plan: Plan, index: int, outcome: Outcome) -> Result:
         counters=dict(outcome.counters),
         config=plan.config_toml(index),
         manifest=plan.manifest(index),
-        notes=plan.notes + (tuple(outcome.live["notes"]) if outcome.live else ()),
+        notes=plan.notes + notes_of(plan, outcome),
         workload=plan.workload if plan.keeps_workload else None,
     )
 

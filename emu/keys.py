@@ -452,7 +452,8 @@ KEYS = (
         "timeline.period",
         "duration",
         "auto",
-        "Time between two rows of `timeline.parquet`; `auto` is 1/200 of the shortest time the run can take.",
+        "Time between two rows of `timeline.parquet`; `auto` is 1/200 of the shortest time the run can take. Where "
+        "that makes more than 2,000 rows, or a given one more than 1,000,000, every second, fourth, eighth … is kept.",
         words=("auto",),
     ),
     Key(

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 TIMELINE_ROWS = 200
 """Rows of a timeline over the shortest time that a run can take, where no period is given."""
 _CONSTRAINTS = ("model", "combined", "jobs", "soft", "price", "seed")
+AUTO_ROWS = 10 * TIMELINE_ROWS
+"""The most rows of such a timeline, however long the run takes."""
 W = TypeVar("W", bound=OwnWorkload)
 
 

@@ -55,7 +55,11 @@ KEPT_WORKLOAD = "./workload"
 """How a run directory names the workload that it keeps itself."""
 HOSTING = ("in_process", "address", "checkpoint")
 """Tables and keys that say how a run is hosted; its result is the same."""
-READ_FILES = {"dynamics.failures": "failures file", "fabric.updates": "updates file"}
+READ_FILES = {
+    "cost.file": "costs file",
+    "dynamics.failures": "failures file",
+    "fabric.updates": "updates file",
+}
 """Keys whose files are read besides workload and cluster, and what they are called."""
 
 
@@ -213,7 +217,6 @@ class Plan:
         if not several:  # as it holds for one workload
             values["short_cutoff"] = self.short_cutoff_s if math.isfinite(self.short_cutoff_s) else None
             values["long_partition"] = self.long_partition
-            values["timeline.period"] = self.period_s
         return own_keys(values, self.family)
 
     @property

@@ -15,7 +15,7 @@ from actors.fabric.intervals import Intervals, make_intervals
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
 from actors.fabric.updates import Updates, expect_updates, follow_moves, lay_out, no_updates
 from actors.kernel.compiled import entry, inlined
-from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, make_cost
+from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
 from actors.kernel.faults import Faults
 from actors.kernel.queue import ARRIVAL, MOST_ACTORS, NONE, Network, Queue, make_queue, records, wake
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
@@ -173,7 +173,7 @@ def build_world(
             fabric.flows.size.copy(), np.zeros(flows), np.full(flows, NONE), np.full(flows, NEVER)
         ),
         intervals=make_intervals(int(work.arrival_ns[0]), round(interval_s * NS), ports),
-        prices=_prices(setting.costs),
+        prices=_prices(setting.costs, flows, work.arrival_ns.size, ports),
         updates=updates,
         row_of_flow=row_of_flow,
         seed=setting.seed,
@@ -216,7 +216,10 @@ def _cost(costs: Costs, last_arrival: int) -> Cost:
     return make_cost(models[costs.model], 2, recorded=costs.recorded, last_arrival=last_arrival)
 
 
-def _prices(costs: Costs) -> Prices:
+def _prices(costs: Costs, flows: int, coflows: int, agents: int) -> Prices:
     """Fixed costs in ns."""
-    names = ("message", "update", "flow", "coflow", "schedule")
-    return Prices(*(round(getattr(costs, f"per_{name}_s") * NS) for name in names))
+    most = {"message": flows, "update": flows, "flow": flows, "coflow": coflows, "schedule": agents}
+    prices = Prices(*(round(getattr(costs, f"per_{name}_s") * NS) for name in most))
+    names = zip(most, prices, most.values(), strict=True)
+    check_prices(*((f"cost.per_{name}", price, times) for name, price, times in names))
+    return prices

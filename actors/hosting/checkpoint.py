@@ -7,23 +7,28 @@ The driver writes them: partitions may live on machines that share no disk.
 """  # fmt: skip
 
 import hashlib
+import io
 import json
+import math
 import os
 import re
 import shutil
 import time
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.hosting.snapshot import Refused as Refused
 from actors.hosting.snapshot import Snapshot
 from actors.kernel.compiled import SOURCE_HASH
 
-FORMAT = 1
+FORMAT = 2
 META = "meta.json"
+MOST_META_BYTES = 1 << 24
 _NUMBER = re.compile(r"\d{6,}")
 
 
@@ -53,10 +58,6 @@ class Checkpoint(NamedTuple):
     at: Position
 
 
-class Refused(Exception):
-    """A checkpoint that cannot be used, and why."""
-
-
 class Checkpoints:
     """The checkpoints of one run.
 
@@ -66,6 +67,8 @@ class Checkpoints:
         keep: the most that are kept, the newest ones.
         identity: what they must have been written with to be used: name to value.
         warn: is told in one line what the user must know, such as that a checkpoint is damaged.
+        check: raises `Refused` about snapshots that no such run can have written (`actors.hosting.structures`). A
+            checkpoint of this process is not checked.
     """
 
     def __init__(
@@ -75,7 +78,10 @@ class Checkpoints:
         keep: int,
         identity: Mapping[str, str],
         warn: Callable[[str], None],
+        check: Callable[[list[Snapshot]], None] | None = None,
     ):
+        self._check = check
+        self._own: set[int] = set()
         self.folder, self.period_s, self.keep, self.warn = folder, period_s, keep, warn
         self.restarts = 0
         self.saved = 0
@@ -111,7 +117,10 @@ class Checkpoints:
         numbers = self._numbers()
         for number in reversed(numbers):
             try:
-                return self._read(self._path(number))
+                found = self._read(self._path(number))
+                if self._check is not None and number not in self._own:
+                    self._check(found.snapshots)
+                return found
             except (Refused, OSError) as why:
                 self.warn(f"checkpoint {self._path(number)} is not used: {why}")
                 self._refused.add(number)
@@ -148,6 +157,7 @@ class Checkpoints:
                 json.dump({**meta, "sha256": _sha256_of_meta(meta)}, file, indent=2)
                 _flush(file)
             beside.rename(self._path(number))
+            self._own.add(number)
             _flush_folder(self.folder)
         except BaseException:
             shutil.rmtree(beside, ignore_errors=True)
@@ -166,27 +176,104 @@ class Checkpoints:
             Refused: they are not.
             OSError: a file cannot be read.
         """
-        try:
-            meta = json.loads((path / META).read_text(encoding="utf-8"))
-            ours, files = self._written_with(), meta["files"]
-            if meta.pop("sha256") != _sha256_of_meta(meta):
-                raise Refused(f"{META} is damaged")
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise Refused(f"{META} is damaged") from None
-        except FileNotFoundError:
-            raise Refused(f"it has no {META}") from None
-        for name, value in ours.items():
+        meta = _read_meta(path / META)
+        for name, value in self._written_with().items():
             if meta.get(name) != value:
                 raise Refused(f"it was written with another {name} ({meta.get(name)}, here {value})")
-        snapshots = []
-        for name, expected in files.items():
+        at, snapshots = _position(meta), []
+        for name, expected in _files_of(meta).items():
             if not (path / name).is_file():
                 raise Refused(f"it has no {name}")
             if _sha256(path / name) != expected:
                 raise Refused(f"{name} is damaged")
-            with np.load(path / name, allow_pickle=False) as arrays:
-                snapshots.append(dict(arrays))
-        return Checkpoint(snapshots, Position(**meta["at"]))
+            snapshots.append(read_arrays(path / name))
+        return Checkpoint(snapshots, at)
+
+
+def _read_meta(path: Path) -> dict[str, Any]:
+    """What a checkpoint says of itself.
+
+    Raises:
+        Refused: it is not there, or damaged.
+    """
+    try:
+        if path.stat().st_size > MOST_META_BYTES:
+            raise Refused(f"{META} is damaged")
+        meta = json.loads(path.read_text(encoding="utf-8"))
+        if meta.pop("sha256") != _sha256_of_meta(meta):
+            raise Refused(f"{META} is damaged")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise Refused(f"{META} is damaged") from None
+    except FileNotFoundError:
+        raise Refused(f"it has no {META}") from None
+    return dict(meta)
+
+
+def _position(meta: Mapping[str, Any]) -> Position:
+    """How far the run was: numbers that can be."""
+    at, most = meta.get("at"), 1 << 63
+    names = {field.name: field.type for field in fields(Position)}
+    if not isinstance(at, dict) or set(at) != set(names):
+        raise Refused(f"{META} does not say how far the run was")
+    for name, value in at.items():
+        kinds = (int, float) if names[name] is float else (int,)
+        if isinstance(value, bool) or not isinstance(value, kinds) or not -1 <= value < most:
+            raise Refused(f"{META} has no possible {name}: {str(value)[:40]}")
+    return Position(**at)
+
+
+def _files_of(meta: Mapping[str, Any]) -> dict[str, str]:
+    """The files of the partitions, in order, with their sha256."""
+    files, count = meta.get("files"), meta.get("partitions")
+    if not isinstance(count, int) or not isinstance(files, dict) or not 0 < len(files) == count:
+        raise Refused(f"{META} has no file for each partition")
+    names = [f"{k}.npz" for k in range(count)]
+    if set(files) != set(names):
+        raise Refused(f"{META} names other files than {names[0]} to {names[-1]}")
+    return {name: files[name] for name in names}
+
+
+def read_arrays(path: Path) -> Snapshot:
+    """The arrays of a file as `numpy.savez` writes it. Nothing is unpacked: they take the memory that the file takes.
+
+    Raises:
+        Refused: it is no such file, or what its headers say cannot be.
+    """
+    found: Snapshot = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            room = path.stat().st_size
+            for member in archive.infolist():
+                name = member.filename.removesuffix(".npy")
+                stored = (
+                    member.compress_type == zipfile.ZIP_STORED and member.file_size == member.compress_size
+                )
+                room -= member.file_size
+                if name == member.filename or name in found or not stored or room < 0:
+                    raise Refused(f"{path.name} has a member that is packed, twice there or no array")
+                found[name] = _read_array(archive.read(member))
+    except (zipfile.BadZipFile, ValueError, ArithmeticError, EOFError, RuntimeError) as error:
+        raise Refused(f"{path.name} is no file of arrays: {error}") from None
+    return found
+
+
+def _read_array(content: bytes) -> np.ndarray:
+    """One array: its header must say as many bytes as there are, before room is made for them.
+
+    Raises:
+        ValueError: it is none.
+    """
+    file = io.BytesIO(content)
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("an array's header is of another version")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    if dtype.hasobject:
+        raise ValueError(f"an array of type {dtype}")
+    if math.prod(shape) * dtype.itemsize != len(content) - file.tell() or min(shape, default=0) < 0:
+        raise ValueError(f"an array of shape {shape} in {len(content)} bytes")
+    return (
+        np.frombuffer(content, dtype, offset=file.tell()).reshape(shape, order="F" if fortran else "C").copy()
+    )
 
 
 def _sha256(path: Path) -> str:

@@ -172,7 +172,7 @@ def emulate_live(
     return replace(
         outcome,
         live=live,
-        timeline=live_timeline(outcome.timeline, shares, begun.grouping),
+        timeline=live_timeline(outcome.timeline, shares, begun.grouping, outcome.timeline_step),
         wall_s=(int(outcome.finish_ns.max()) - begun.first) * dilation / NS,
     )
 

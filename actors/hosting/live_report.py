@@ -40,13 +40,16 @@ class Pace:
 
 
 def live_timeline(
-    timeline: Mapping[str, np.ndarray], shares: Sequence[Share], grouping: Grouping
+    timeline: Mapping[str, np.ndarray], shares: Sequence[Share], grouping: Grouping, step: int
 ) -> dict[str, np.ndarray]:
-    """A timeline with the columns of `LIVE_TIMELINE`: the most events due and not handled, since the row before."""
+    """A timeline with the columns of `LIVE_TIMELINE`: the most events due and not handled, since the row before.
+
+    Args:
+        step: periods between two rows.
+    """
     rows = timeline["time_s"].size
-    backlogs = np.array([_paced(share).backlogs[:rows] for share in shares], np.int64).reshape(
-        len(shares), rows
-    )
+    backlogs = np.array([_paced(share).backlogs[: rows * step] for share in shares], np.int64)
+    backlogs = backlogs.reshape(len(shares), rows, step).max(axis=2)
     of_schedulers = backlogs[grouping.schedulers :]
     return {**timeline, "backlog": backlogs.sum(axis=0), "scheduler_backlog": of_schedulers.sum(axis=0)}
 

@@ -7,19 +7,27 @@ from typing import Any
 
 import numpy as np
 
+from actors.hosting.timeline import MOST_ROWS, merge_samples
 from actors.kernel.cost import LINE
 from actors.kernel.faults import Faults
-from actors.kernel.world import N_PROBES, NEVER
+from actors.kernel.queue import NEVER, WHOLE
+from actors.kernel.world import N_PROBES
 
 NS = 1_000_000_000
-TIMELINE = ("time_s", "utilisation", "queued_short", "queued_long", "running_short", "running_long")
 
 
 @dataclass(frozen=True)
 class Observe:
-    """What to record besides the jobs: the timeline at a period (None: not at all), and every task."""
+    """What to record besides the jobs: the timeline at a period (None: not at all), and every task.
+
+    Attributes:
+        timeline_period_s: of virtual time.
+        most_rows: of the timeline. Where there would be more, every second, fourth, eighth … is given.
+        tasks: node, start and end of each.
+    """
 
     timeline_period_s: float | None = None
+    most_rows: int = MOST_ROWS
     tasks: bool = False
 
 
@@ -61,7 +69,9 @@ class Share:
     Attributes:
         jobs: ids of the jobs whose scheduler is here.
         start_ns, finish_ns, unfinished: of those jobs.
-        samples: the timeline, [periods, len(TIMELINE)]; rows of counts to be added up.
+        samples: rows of the timeline (`actors.hosting.timeline`).
+        first_ns, period_ns: when the timeline begins, and the time between two rows; 0: there is none.
+        most_rows: of the timeline, as `Observe` has it.
         tasks: ids, nodes, starts and finishes of the tasks that ended here, or None.
         counts: [len(COUNTERS)].
         servers: SERVER records of all scheduler actors, or empty; those of other partitions are zero.
@@ -84,6 +94,9 @@ class Share:
     finish_ns: np.ndarray
     unfinished: np.ndarray
     samples: np.ndarray
+    first_ns: int
+    period_ns: int
+    most_rows: int
     tasks: tuple[np.ndarray, ...] | None
     counts: np.ndarray
     servers: np.ndarray
@@ -110,6 +123,7 @@ class Outcome:
         waits: as in `Share`.
         windows: barriers, where partitions met at any.
         delayed: as in `Share`.
+        timeline_step: periods between two rows of the timeline: more than 1 where there would have been too many.
         restarts: times the run was taken up again from a checkpoint.
         live: what a live run measured (`actors.hosting.live_report`), None of another.
         series: as in `Share`.
@@ -129,6 +143,7 @@ class Outcome:
     wall_s: float
     compile_s: float
     peak_rss_mb: float
+    timeline_step: int = 1
     partitions: int = 1
     windows: int = 0
     restarts: int = 0
@@ -151,14 +166,26 @@ def merge(
         unfinished[share.jobs] = share.unfinished
     if unfinished.any():
         raise RuntimeError(f"nothing left to do, but {unfinished.sum()} tasks have not finished")
+    timeline, step = merge_samples(
+        [share.samples for share in shares],
+        shares[0].first_ns,
+        shares[0].period_ns,
+        int(finish.max()),
+        total_slots,
+        shares[0].most_rows,
+    )
     counts = np.sum([share.counts for share in shares], axis=0)
     counters = dict(zip(names, counts.tolist(), strict=True))
+    if "lost_work_ns" in counters:
+        counters["lost_work_ns"] += int(WHOLE) * counters["lost_work_wholes"]
+        counters["lost_work_wholes"] = 0
     delayed = np.array([share.delayed for share in shares])
     return Outcome(
         start_ns=start,
         finish_ns=finish,
         is_long=is_long,
-        timeline=_timeline(shares, int(finish.max()), total_slots),
+        timeline=timeline,
+        timeline_step=step,
         tasks=_tasks(shares, num_tasks),
         counters={name: counters[name] for name in names[N_PROBES:] if counters[name]},
         servers=_servers(shares),
@@ -177,19 +204,6 @@ def merge(
 def _length_of_series(share: Share) -> tuple[int, int]:
     """How long a partition's series is; of equal ones, how many jobs are at home there."""
     return (len(next(iter(share.series.values()))) if share.series else 0, share.jobs.size)
-
-
-def _timeline(shares: list[Share], last_ns: int, total_slots: int) -> dict[str, np.ndarray]:
-    """The timeline up to the end of the last task."""
-    samples = np.array(shares[0].samples, np.float64)
-    for share in shares[1:]:
-        samples[:, 1:] += share.samples[:, 1:]
-    columns = samples[samples[:, 0] <= last_ns / NS].T
-    columns[1] /= total_slots
-    return {
-        name: column if i < 2 else column.astype(np.int64)
-        for i, (name, column) in enumerate(zip(TIMELINE, columns, strict=True))
-    }
 
 
 def _tasks(shares: list[Share], num_tasks: int) -> dict[str, np.ndarray] | None:

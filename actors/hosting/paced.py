@@ -17,6 +17,7 @@ import numpy as np
 from actors.hosting.live_report import Pace
 from actors.hosting.outcome import NS, Observe, Paced, Share
 from actors.hosting.partition import SLICE_EVENTS, Partition
+from actors.hosting.timeline import Samples
 from actors.kernel.cost import LIVE, make_cost
 from actors.kernel.histogram import BUCKETS, note_time
 from actors.kernel.queue import GROW
@@ -55,6 +56,11 @@ class PacedPartition(Partition):
     def __init__(self, setting: Setting, observe: Observe, pace: Pace, cpu_clock: Callable[[], int]):
         super().__init__(setting, observe)
         self._pace, self._cpu_clock = pace, cpu_clock
+        # A row has a backlog of its own, so that all are kept; no more than one a tick of wall time.
+        period_ns, tick_ns = self._samples.period_ns, round(pace.tick_s / pace.dilation * NS)
+        self._samples = Samples(
+            self._samples.first_ns, period_ns and max(period_ns, tick_ns), most_rows=1 << 40
+        )
         schedulers = self.world.queue.seq.size - self.world.nodes.size
         last = int(self.world.work.submit[-1])
         cost = make_cost(LIVE, schedulers, dilation=pace.dilation, last_arrival=last)
@@ -142,7 +148,6 @@ class PacedPartition(Partition):
         assert self._end is not None
         # All partitions have the rows before the end; what one had taken by then of later ones, the others have not.
         rows = sum(at < self._end for at, _ in self._backlogs)
-        del self._samples[rows:]
         paced = Paced(
             lateness=self.world.cost.lateness,
             latency=self._latency,
@@ -220,9 +225,12 @@ class PacedPartition(Partition):
         return int(np.sum(lane < until) + np.sum(queue.heap.time[: now.heap_size] < until))
 
     def _sample(self) -> None:
-        self._backlogs.append((self._next_sample, self._backlog_since))
+        """Take every sample: each has a backlog."""
+        due = self._samples.next_ns
+        self._backlogs.append((due, self._backlog_since))
         self._backlog_since = 0
         super()._sample()
+        self._samples.expect(due)
 
     def _open_batch(self, received: int, batch: bytes) -> bytes:
         """Note how long a batch took, and how much is in it; its frames."""

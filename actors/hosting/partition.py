@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -10,8 +11,9 @@ from actors.dynamics import count_dynamics, outages_of
 from actors.fabric.world import COUNTERS as COFLOW_COUNTERS
 from actors.hosting.checkpoint import Position
 from actors.hosting.grouping import Cast, Grouping
-from actors.hosting.outcome import NS, TIMELINE, Observe, Outcome, Share, merge, peak_rss_mb
+from actors.hosting.outcome import NS, Observe, Outcome, Share, merge, peak_rss_mb
 from actors.hosting.snapshot import Snapshot, put_back, take_out
+from actors.hosting.timeline import Samples
 from actors.kernel.compiled import direct, is_warm
 from actors.kernel.cost import MEASURED, grow_cost, settle
 from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue, records
@@ -57,6 +59,17 @@ class Progress:
     asked: Asked | None = None  # where a user's own scheduler decides
 
 
+def build_partition(setting: Setting, observe: Observe) -> tuple[Any, Any]:
+    """The world and the scheduler's state at time 0."""
+    world, state = setting.scheduler.build(setting)
+    if observe.tasks:
+        # Of coflows there may be more: flows that moves bring about.
+        task_records = records(TASK_RECORD, max(setting.num_tasks, int(world.work.end_task[-1])))
+        task_records.node[:] = NONE
+        world = world._replace(task_records=task_records)
+    return world, state
+
+
 class Partition:
     """A world and the loop that drives it.
 
@@ -68,22 +81,14 @@ class Partition:
     def __init__(self, setting: Setting, observe: Observe):
         self.setting = setting
         self.observe = observe
-        self.world, self.state = setting.scheduler.build(setting)
+        self.world, self.state = build_partition(setting, observe)
         self._loop = setting.scheduler.advance
         self._answer = setting.scheduler.host(setting) if setting.scheduler.host else None
-        if observe.tasks:
-            # Of coflows there may be more: flows that moves bring about.
-            task_records = records(TASK_RECORD, max(setting.num_tasks, int(self.world.work.end_task[-1])))
-            task_records.node[:] = NONE
-            self.world = self.world._replace(task_records=task_records)
         self.wall_s = 0.0
         self.compile_s = 0.0
         self._asks, self._asks_s = 0, 0.0
-        self._samples: list[tuple[float, ...]] = []
-        self._period_ns = round((observe.timeline_period_s or 0.0) * NS)
-        first = int(self.world.work.submit[0])
-        # A sample is taken when all before it is done, and nothing at or after it.
-        self._next_sample = first + self._period_ns if self._period_ns else int(NEVER)
+        period_ns = max(round(observe.timeline_period_s * NS), 1) if observe.timeline_period_s else 0
+        self._samples = Samples(int(self.world.work.submit[0]), period_ns, observe.most_rows)
         self._grouping: Grouping | None = None
         self._barrier = np.int64(-1)
         self._delayed = np.zeros(3, np.int64)
@@ -165,6 +170,7 @@ class Partition:
         with np.errstate(over="ignore"):
             while self._enter(self.world, frames, *self._deliver, self._barrier, self._delayed) == GROW:
                 self._grow(frames.size // 8)
+            self._samples.expect(self._next_event())
             while not self._step(until):
                 pass
             self._barrier = until
@@ -176,7 +182,7 @@ class Partition:
         self._last_frame = self._frame[: self._leave(self.world, *self._pack)].tobytes()
         self._quiet_frame = self._quiet.tobytes()
         # Up to here there is nothing to do, unless messages come.
-        self._awake = -1 if self._frame[LEFT] else min(int(self._quiet[NEXT]), self._next_sample - 1)
+        self._awake = -1 if self._frame[LEFT] else min(int(self._quiet[NEXT]), self._samples.next_ns - 1)
         return self._last_frame
 
     def snapshot(self) -> Snapshot:
@@ -192,8 +198,7 @@ class Partition:
             **take_out(self.world, "world"),
             **take_out(self.state, "state"),
             "own": np.frombuffer(own, np.uint8),
-            "samples": np.array(self._samples, np.float64).reshape(-1, len(TIMELINE)),
-            "next_sample": np.array(self._next_sample),
+            "samples": self._samples.save(),
             "barrier": np.array(self._barrier),
             "delayed": self._delayed.copy(),
             "frame": np.frombuffer(self._last_frame, np.uint8),
@@ -210,8 +215,7 @@ class Partition:
         self.state = put_back(self.state, "state", saved)
         if self._answer is not None:
             self._answer.load(saved["own"].tobytes())
-        self._samples = [tuple(row) for row in saved["samples"]]
-        self._next_sample = int(saved["next_sample"])
+        self._samples.load(saved["samples"])
         self._barrier = np.int64(saved["barrier"])
         self._delayed[:] = saved["delayed"]
         self._last_frame = saved["frame"].tobytes()
@@ -226,7 +230,7 @@ class Partition:
     def _step(self, until: int, most: np.int64 = SLICE_EVENTS) -> bool:
         """One call of the loop, and what it asked for; True when all before `until` is done."""
         scheduler = self.setting.scheduler
-        stop = min(until, self._next_sample)
+        stop = min(until, self._samples.next_ns)
         why = self._loop(self.world, self.state, np.int64(stop), most)
         if why == RUNNING:
             if self.world.cost.model >= MEASURED:
@@ -245,7 +249,6 @@ class Partition:
             return True
         else:
             self._sample()
-            self._next_sample += self._period_ns
         return False
 
     def _grow(self, messages: int = 0) -> None:
@@ -263,7 +266,15 @@ class Partition:
         """Note how many tasks are queued and running now."""
         queued = self._tasks(N_ARRIVED) - self._tasks(N_STARTED)
         running = self._tasks(N_STARTED) - self._tasks(N_FINISHED)
-        self._samples.append((self._next_sample / NS, running.sum(), *queued.tolist(), *running.tolist()))
+        self._samples.note(queued.tolist(), running.tolist(), self._next_event())
+
+    def _next_event(self) -> int:
+        """When the next event here is due, NEVER if there is none."""
+        queue, now = self.world.queue, self.world.queue.now[0]
+        due = int(queue.heap.time[0]) if now.heap_size > 0 else int(NEVER)
+        if now.lane_tail > now.lane_head:
+            due = min(due, int(queue.lane.time[now.lane_head & (queue.lane.size - 1)]))
+        return due
 
     def share(self) -> Share:
         """What this partition knows when all is done."""
@@ -283,7 +294,10 @@ class Partition:
             start_ns=world.jobs.start[mine],
             finish_ns=world.jobs.finish[mine],
             unfinished=world.jobs.unfinished[mine],
-            samples=np.array(self._samples, np.float64).reshape(-1, len(TIMELINE)),
+            samples=self._samples.rows(),
+            first_ns=self._samples.first_ns,
+            period_ns=self._samples.period_ns,
+            most_rows=self.observe.most_rows,
             tasks=tasks,
             counts=world.counts,
             servers=np.asarray(world.cost.servers),

@@ -12,6 +12,11 @@ import numpy as np
 
 Snapshot = dict[str, np.ndarray]
 
+
+class Refused(Exception):
+    """A checkpoint that cannot be used, and why."""
+
+
 MEASURED_HERE = ("world.cost.overhead",)  # scalars that are this machine's, not the run's
 
 

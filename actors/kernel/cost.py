@@ -27,13 +27,17 @@ from actors.kernel.queue import (
     FIRST_DECISION,
     GROW,
     IDLE,
+    NEVER,
     NONE,
+    PUBLISHED,
     RUNNING,
+    WHOLE,
     is_background,
     push,
     records,
     take_first,
 )
+from workloads.errors import InputError
 
 # The models. From MEASURED on, the clock is read around every handler.
 NO_COST, FIXED, RECORDED, MEASURED, LIVE = range(5)
@@ -43,7 +47,8 @@ SERVER = np.dtype(
         ("free", "i8"),  # when it is done with all that has arrived, ns
         ("served", "i8"),  # messages handled
         ("busy", "i8"),  # ns spent on them
-        ("waited", "i8"),  # ns they waited for it
+        ("waited", "i8"),  # ns they waited for it,
+        ("waited_wholes", "i8"),  # and so many times `WHOLE` ns besides
         ("longest", "i8"),  # the longest wait of one
         ("most", "i8"),  # messages that waited for it at once, at the most
         (
@@ -61,6 +66,7 @@ SERVER = np.dtype(
 )
 LINE = ("first", "last", "length")  # of SERVER, its messages that wait: rows of WAITING
 COST = np.dtype([("scheduler", "i8"), ("cost", "i8")])
+MOST_COST_NS = int(WHOLE)  # of what one scheduler does at once, and of all that is recorded of it
 LOG_CAPACITY = 1 << 16  # recorded costs, to begin with
 # Messages that wait for their server: when it begins with them, ns. In row 0 `next` is the first free row, and
 # `start` the first that was never used.
@@ -135,10 +141,11 @@ def begin(w):
         start = np.int64((clock_ns(WALL) - cost.origin) / cost.dilation)
         note_time(cost.lateness, np.int64(who >= 0), start - due)
         now.time[0] = max(start, due)
-    if who < 0:
+    if who < 0 or now.kind[0] == PUBLISHED:  # what is published is read by other partitions, and no message
         return
     server = cost.servers
-    start = max(now.time[0], server.free[who])
+    # Nothing happens from NEVER on. A server that has work beyond it must not come round to the past.
+    start = min(max(now.time[0], server.free[who]), NEVER)
     if w.faults.active == 1:
         start = take_over(w, now.dst[0], start)
     if due > cost.last_arrival and server.arriving[who] == NONE:
@@ -147,6 +154,9 @@ def begin(w):
     if now.kind[0] < FIRST_DECISION:
         server.served[who] += 1
         server.waited[who] += start - due
+        while server.waited[who] >= WHOLE:
+            server.waited[who] -= WHOLE
+            server.waited_wholes[who] += 1
         server.longest[who] = max(server.longest[who], start - due)
         server.most[who] = max(server.most[who], stand_in_line(cost, who, due, start))
         if (
@@ -276,6 +286,7 @@ def make_cost(
     log = records(COST, LOG_CAPACITY if model == MEASURED else 1)
     if model == RECORDED:
         assert recorded is not None
+        _check_recorded(recorded, schedulers)
         order = np.argsort(recorded["scheduler"], kind="stable")
         log = recorded[order].view(np.recarray)
         places = np.searchsorted(log.scheduler, np.arange(schedulers + 1))
@@ -297,6 +308,33 @@ def make_cost(
         int(last_arrival),
         waiting,
     )
+
+
+def _check_recorded(recorded: np.ndarray, schedulers: int) -> None:
+    """Refuse costs of schedulers that there are not."""
+    wrong = (recorded["scheduler"] < 0) | (recorded["scheduler"] >= schedulers)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InputError(
+            f"there is no scheduler {recorded['scheduler'][row]}; this run has 0 to {schedulers - 1}: probe schedulers,"
+            " the central one, and the listener. Want costs that were measured with the same scheduler",
+            line=row + 1,
+            field="scheduler",
+        )
+
+
+def check_prices(*prices: tuple[str, int, int]) -> None:
+    """Refuse given costs of more than `MOST_COST_NS` at a time; of each its key, ns, and how often it may come at once.
+
+    Raises:
+        InputError: it names the key.
+    """
+    for key, price, times in prices:
+        if price * times > MOST_COST_NS // len(prices):
+            raise InputError(
+                f"{key}: {price / 1e9:g} s, up to {times:,} at once, would keep a scheduler busy for decades; want at"
+                f" most {MOST_COST_NS // len(prices) // times / 1e9:.3g} s"
+            )
 
 
 def grow_cost(cost: Cost) -> Cost:

@@ -18,7 +18,7 @@ from actors.kernel.queue import NONE
 from clusters.matching import SAME_RACK, SPREAD_NODES, SPREAD_RACKS
 
 LEVEL_SHIFT = 32  # in the column of a task: one more than the level, 0 for a job without constraints
-MOST_NS = 2.0**60  # a task takes no longer, whatever slows it down
+MOST_NS = 2.0**62  # a task takes no longer, whatever slows it down: a run does not either (`NEVER`)
 IN_RACK, OVER_RACKS, OVER_NODES = np.int64(SAME_RACK), np.int64(SPREAD_RACKS), np.int64(SPREAD_NODES)
 
 # What a job's scheduler knows of the nodes that the job may use.

@@ -94,13 +94,16 @@ def find_outage(faults, seed, node, k, up_since):
 
 @compiled
 def count_outages(faults, seed, nodes, until, found):
-    """Failures of nodes up to `until`, and the time their outages take up to then, into `found` [2]."""
+    """Failures of each node up to `until`, and the time its outages take up to then, into `found` [2, nodes].
+
+    By node: of all nodes that time can be more than an int64 holds.
+    """
     for node in range(nodes):
         k, up_since = np.int64(0), np.int64(faults.origin)
         start, end = find_outage(faults, seed, node, k, up_since)
         while start <= until and start < NEVER_AGAIN:
-            found[0] += 1
-            found[1] += min(end, until) - start
+            found[0, node] += 1
+            found[1, node] += min(end, until) - start
             k += 1
             start, end = find_outage(faults, seed, node, k, end)
             if end >= NEVER_AGAIN:

@@ -23,6 +23,8 @@ from actors.kernel.random import DELAYS, random_bits, unit
 MESSAGE = np.dtype([(name, "i8") for name in ("time", "key", "kind", "dst", "a", "b", "c", "d")])
 RANK_SHIFT, SOURCE_SHIFT = 59, 35  # rank: 4 bits, source actor: 24 bits, sequence number: 35 bits
 MOST_ACTORS = 1 << 24
+NEVER = np.int64(1) << 62  # a time, ns: nothing happens from here on, 146 years
+WHOLE = np.int64(1) << 60  # ns: what many actors add up to is kept as so many of these, and the rest
 
 # Kinds of messages. They are int64, since numba compiles a callee anew for every plain number. The upper
 # hexadecimal digit is the rank: at equal times completions come before messages, those before heartbeats,

@@ -12,6 +12,7 @@ from actors.kernel.compiled import inlined
 from actors.kernel.cost import Cost
 from actors.kernel.eligible import Eligible
 from actors.kernel.faults import Faults
+from actors.kernel.queue import NEVER as NEVER
 from actors.kernel.queue import NONE, Network, Queue, records
 
 # One row per actor, 64 bytes: a node uses all of it, a scheduler only `seq`.
@@ -35,7 +36,10 @@ LONG_RUNS = np.int64(1) << 32  # in a node's `longs`, for each long task that ru
 ASKED_SHIFT = 32
 ASKED = np.int64(1) << ASKED_SHIFT  # in an entry's `left`, for each task that a sticky probe waits for
 
-# A place in a node's queue: a probe (task is NONE) or a task bound to the node.
+# A place in a node's queue: a probe (task is NONE) or a task bound to the node. Entries of a job that stand side by
+# side and differ in nothing but their tasks are a run. The first stands for all of them in the queue, and the others
+# hang on it by `more`: of a job of a million tasks a node has thousands, and who goes through the queue takes one step
+# for a run. Of the others `task` and `more` count; the first of them has in `next` the last, in `left` their number.
 ENTRY = np.dtype(
     [
         ("next", "i8"),
@@ -52,6 +56,7 @@ ENTRY = np.dtype(
             "level",
             "i8",
         ),  # of a job with constraints, as its probe told, see actors/kernel/eligible.py; else NONE
+        ("more", "i8"),  # the next entry of its run, or NONE
     ]
 )
 
@@ -68,8 +73,6 @@ JOB = np.dtype(
         ("draws", "i8"),  # random nodes drawn for probes sent again
     ]
 )
-
-NEVER = np.int64(1) << 62
 
 # What is counted over the run: tasks by report class (short, long), then what the mechanisms did.
 COUNTERS = (
@@ -90,7 +93,8 @@ COUNTERS = (
     "bypasses",  # entries taken out of their turn
     "load_reports",  # heartbeats in which a node had something to report
     "tasks_lost",  # running tasks that a node's failure ended
-    "lost_work_ns",  # time that they had run
+    "lost_work_ns",  # time that they had run, less what follows
+    "lost_work_wholes",  # so many times `WHOLE` ns besides
     "placements_lost",  # tasks lost on their way to a slot: queued, or sent to a node that is down
     "probes_lost",  # probes likewise
     "sent_again",  # probes and tasks sent in place of what was lost
@@ -116,6 +120,7 @@ N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
     N_REPORTS,
     N_TASKS_LOST,
     N_LOST_NS,
+    N_LOST_WHOLES,
     N_PLACEMENTS_LOST,
     N_PROBES_LOST,
     N_SENT_AGAIN,
@@ -156,6 +161,9 @@ class Rules(NamedTuple):
     bound_all: int  # 1: the bound holds for long entries too, and every choice is charged
     report_start: int  # 1: tell the scheduler when a bound task starts
     by_tasks: int = 0  # 1: what is left of a job is counted in tasks, whatever they take
+    runs: int = (
+        1  # 1: entries that differ in their tasks alone are kept as runs, 0: each entry has marks of its own
+    )
 
 
 class World(NamedTuple):

@@ -24,6 +24,7 @@ from actors.kernel.queue import (
 from actors.kernel.world import N_REPORTS, NONE
 from actors.nodes.queueing import expected_wait
 from actors.nodes.reporting import NODE_BITS, reporter
+from actors.nodes.waiting import length_of
 
 MOST_WAIT = 2.0**60
 # Busy slots share a report's column with the node and its incarnation, which has what is left of 63 bits.
@@ -177,12 +178,12 @@ def count_queue(w, c, node):
     while entry != NONE:
         level = w.entries.level[entry]
         if level != NONE:
-            asks, r = c.asks[level], 0
+            asks, r, count = c.asks[level], 0, length_of(w.entries, entry)
             found |= asks
             while asks != 0:
                 if asks & 1 == 1:
-                    c.counts[r] += 1
-                    c.total[r] += c.scarcity[level, r]
+                    c.counts[r] += count
+                    c.total[r] += count * c.scarcity[level, r]
                 asks, r = asks >> 1, r + 1
         entry = w.entries.next[entry]
     return found

@@ -28,18 +28,20 @@ from actors.kernel.queue import (
     REPAIR,
     TASK,
     TASK_END,
+    WHOLE,
     send,
     wake_idly,
 )
 from actors.kernel.world import (
     N_LOST_NS,
+    N_LOST_WHOLES,
     N_PLACEMENTS_LOST,
     N_PROBES_LOST,
     N_STARTED,
     N_TASKS_LOST,
     NONE,
 )
-from actors.nodes.waiting import enqueue, remove
+from actors.nodes.waiting import enqueue, length_of, remove
 
 
 @compiled
@@ -119,10 +121,13 @@ def fail(w, t, node):
         counts[N_STARTED + w.work.report_class[w.faults.tasks.job[task]]] -= 1
         counts[N_TASKS_LOST] += 1
         counts[N_LOST_NS] += t - w.faults.tasks.start[task]
+        while counts[N_LOST_NS] >= WHOLE:
+            counts[N_LOST_NS] -= WHOLE
+            counts[N_LOST_WHOLES] += 1
         task = w.faults.tasks.next[task]
     entry = nodes.head[node]
     while entry != NONE:
-        count_lost(w, w.entries.task[entry])
+        count_lost(w, w.entries.task[entry], length_of(w.entries, entry))
         entry = w.entries.next[entry]
     expect_detection(w, row.detect[node], node)
 
@@ -200,19 +205,19 @@ def tell(w, t, node, kind):
 @inlined
 def lose(w, t, node, job, task):
     """What has come is lost: told at once, or with the queue when the failure is detected."""
-    count_lost(w, task)
+    count_lost(w, task, 1)
     if w.faults.actors.down[node] == 1 and w.faults.actors.detected[node] == 0:
         if not has_losses(w, node):
             w.queue.now.background[0] -= 1
-        enqueue(w, node, job, task, NO_EPOCH, NO_EPOCH)
+        enqueue(w, node, job, task, NO_EPOCH, NO_EPOCH, NONE)
     else:
         send(w, t, node, w.work.home[job], LOST, job, task_of(w, task), node, NONE)
 
 
 @inlined
-def count_lost(w, task):
-    """Count a probe or a task that is lost before it runs."""
+def count_lost(w, task, count):
+    """Count probes, or tasks, that are lost before they run."""
     if task == NONE:
-        w.counts[N_PROBES_LOST] += 1
+        w.counts[N_PROBES_LOST] += count
     else:
-        w.counts[N_PLACEMENTS_LOST] += 1
+        w.counts[N_PLACEMENTS_LOST] += count

@@ -14,7 +14,7 @@ import math
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import is_spread
 from actors.kernel.world import ASKED, ASKED_SHIFT, NONE
-from actors.nodes.waiting import remove
+from actors.nodes.waiting import length_of, remove, remove_run
 
 
 @inlined
@@ -92,8 +92,8 @@ def drop_exhausted(w, node):
         if w.faults.active == 1:
             exhausted = exhausted and w.faults.jobs.lost[job] == 0
         if rows.task[entry] == NONE and exhausted:
-            w.nodes.longs[node] -= rows.is_long[entry]
-            remove(w, node, entry, before)
+            w.nodes.longs[node] -= rows.is_long[entry] * length_of(rows, entry)
+            remove_run(w, node, entry, before)
         else:
             before = entry
         entry = after
@@ -147,8 +147,8 @@ def hear_answer(w, node, job, left, epoch):
                     bypass(w, node, entry)
                 rows.left[entry] += left - (rows.left[entry] & (ASKED - 1))
                 if left == 0 and w.rules.shortest_first == 1:
-                    w.nodes.longs[node] -= rows.is_long[entry]
-                    remove(w, node, entry, before)
+                    w.nodes.longs[node] -= rows.is_long[entry] * length_of(rows, entry)
+                    remove_run(w, node, entry, before)
                     entry = before
         entry, before = after, entry
 

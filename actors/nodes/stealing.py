@@ -22,7 +22,7 @@ from actors.kernel.faults import is_down
 from actors.kernel.queue import PROBE, STEAL, send
 from actors.kernel.random import LOOT, VICTIMS, below, next_bits, random_bits
 from actors.kernel.world import LONG_RUNS, N_STEAL_ATTEMPTS, N_STEALS, N_STOLEN, NONE, free_entry
-from actors.nodes.waiting import append, unlink
+from actors.nodes.waiting import append, copy_entry, length_of, shorten, unlink
 
 
 class Stealing(NamedTuple):
@@ -114,15 +114,21 @@ def suits(w, entry, thief):
 
 @inlined
 def give(w, t, victim, thief, entry, before, instant):
-    """Move one probe to the thief: by message, or at once."""
+    """Move one probe of a run to the thief: by message, or at once. True if it was the last one."""
     rows = w.entries
-    unlink(w, victim, entry, before)
-    if instant == 1:
-        rows.next[entry], rows.bypassed[entry] = NONE, 0
-        append(w, thief, entry)
+    taken, is_last = entry, rows.more[entry] == NONE
+    if is_last:
+        unlink(w, victim, entry, before)
     else:
-        send(w, t, victim, thief, PROBE, rows.job[entry], rows.left[entry], NONE, NONE)
-        free_entry(w.entries, entry)
+        taken = shorten(rows, entry)
+        copy_entry(rows, taken, entry)
+    if instant == 1:
+        rows.next[taken], rows.bypassed[taken], rows.task[taken], rows.more[taken] = NONE, 0, NONE, NONE
+        append(w, thief, taken)
+    else:
+        send(w, t, victim, thief, PROBE, rows.job[taken], rows.left[taken], NONE, NONE)
+        free_entry(w.entries, taken)
+    return is_last
 
 
 @inlined
@@ -143,12 +149,12 @@ def search(w, p, t, victim, thief, draws):
         entry, before = first_behind_long(w, victim)
         while given < p.limit and is_loot(w, entry):
             after = w.entries.next[entry]
-            if suits(w, entry, thief):
-                give(w, t, victim, thief, entry, before, p.instant)
-                given += 1
-            else:
-                before = entry
-            entry = after
+            if not suits(w, entry, thief):
+                entry, before = after, entry
+                continue
+            given += 1
+            if give(w, t, victim, thief, entry, before, p.instant):
+                entry = after
     else:
         given = loot_at_random(w, p, t, victim, thief, draws)
     if given > 0:
@@ -163,18 +169,20 @@ def loot_at_random(w, p, t, victim, thief, draws):
     count = 0
     entry, before = w.nodes.head[victim], NONE
     while entry != NONE:
-        count += 1 if is_loot(w, entry) and suits(w, entry, thief) else 0
+        count += length_of(w.entries, entry) if is_loot(w, entry) and suits(w, entry, thief) else 0
         entry = w.entries.next[entry]
     wanted = min(count, p.limit)
     given, entry = 0, w.nodes.head[victim]
     while entry != NONE:
-        after = w.entries.next[entry]
+        after, left = w.entries.next[entry], 0
         if is_loot(w, entry) and suits(w, entry, thief):
+            left = length_of(w.entries, entry)
+        for _ in range(left):
             bits = random_bits(w.seed, LOOT, draws, count)
             if below(bits, count) < wanted - given:
-                give(w, t, victim, thief, entry, before, p.instant)
                 given += 1
-                entry = before
+                if give(w, t, victim, thief, entry, before, p.instant):
+                    entry = before
             count -= 1
         entry, before = after, entry
     return given

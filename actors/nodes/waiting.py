@@ -1,20 +1,40 @@
-"""A node's queue: a linked list of entries in the partition's pool."""
+"""A node's queue: a linked list of entries in the partition's pool, alike ones as one run (see `ENTRY`)."""
 
-from actors.kernel.compiled import inlined
+from actors.kernel.compiled import compiled, inlined
 from actors.kernel.world import NONE, free_entry, new_entry
 
 
 @inlined
-def enqueue(w, node, job, task, left, epoch):
+def enqueue(w, node, job, task, left, epoch, level):
     """Append a probe (`task` is NONE) or a task bound to the node; `left`: tasks the job has left."""
     rows, nodes = w.entries, w.nodes
     entry = new_entry(w.entries)
     is_long = w.work.is_long[job]
-    rows.next[entry], rows.job[entry], rows.task[entry] = NONE, job, task
-    rows.left[entry], rows.bypassed[entry], rows.is_long[entry] = left, 0, is_long
-    rows.epoch[entry], rows.level[entry] = epoch, NONE
-    append(w, node, entry)
+    rows.more[entry], rows.task[entry] = NONE, task
     nodes.longs[node] += is_long
+    if joins_run(w, nodes.tail[node], job, task, left, epoch, level):
+        lengthen(rows, nodes.tail[node], entry)
+        return
+    rows.next[entry], rows.job[entry] = NONE, job
+    rows.left[entry], rows.bypassed[entry], rows.is_long[entry] = left, 0, is_long
+    rows.epoch[entry], rows.level[entry] = epoch, level
+    append(w, node, entry)
+
+
+@inlined
+def joins_run(w, tail, job, task, left, epoch, level):
+    """Whether an entry that comes is like the last one of a queue, `tail` or NONE, but for its task."""
+    rows = w.entries
+    return (
+        tail != NONE
+        and rows.job[tail] == job
+        and rows.left[tail] == left
+        and rows.bypassed[tail] == 0
+        and rows.epoch[tail] == epoch
+        and rows.level[tail] == level
+        and (rows.task[tail] == NONE) == (task == NONE)
+        and w.rules.runs == 1
+    )
 
 
 @inlined
@@ -28,15 +48,92 @@ def append(w, node, entry):
 
 
 @inlined
+def lengthen(rows, head, entry):
+    """Put an entry at the end of the run of `head`."""
+    first = rows.more[head]
+    if first == NONE:
+        first = entry
+        rows.more[head], rows.left[entry] = entry, 0
+    else:
+        rows.more[rows.next[first]] = entry
+    rows.next[first] = entry
+    rows.left[first] += 1
+
+
+@inlined
+def length_of(rows, entry):
+    """How many entries the run of `entry` has."""
+    return 1 if rows.more[entry] == NONE else 1 + rows.left[rows.more[entry]]
+
+
+@inlined
+def shorten(rows, entry):
+    """Take the second entry out of the run of `entry`, and return it."""
+    taken = rows.more[entry]
+    after = rows.more[taken]
+    rows.more[entry] = after
+    if after != NONE:
+        rows.next[after], rows.left[after] = rows.next[taken], rows.left[taken] - 1
+    return taken
+
+
+@inlined
 def remove(w, node, entry, before):
-    """Take an entry out and free it; `before` is the one in front of it, or NONE."""
-    unlink(w, node, entry, before)
-    free_entry(w.entries, entry)
+    """Take an entry out and free it; `before` is the one in front of it, or NONE. Of a run the others stay."""
+    rows = w.entries
+    if rows.more[entry] == NONE:
+        unlink(w, node, entry, before)
+        free_entry(rows, entry)
+    else:
+        taken = shorten(rows, entry)
+        rows.task[entry] = rows.task[taken]
+        free_entry(rows, taken)
+
+
+@compiled
+def remove_run(w, node, entry, before):
+    """Take an entry out and free it, and all others of its run."""
+    rows = w.entries
+    while rows.more[entry] != NONE:
+        free_entry(rows, shorten(rows, entry))
+    remove(w, node, entry, before)
+
+
+@inlined
+def copy_entry(rows, to, source):
+    """Give an entry what those of the run of `source` have in common."""
+    rows.job[to], rows.left[to], rows.bypassed[to] = (
+        rows.job[source],
+        rows.left[source],
+        rows.bypassed[source],
+    )
+    rows.is_long[to], rows.epoch[to], rows.level[to] = (
+        rows.is_long[source],
+        rows.epoch[source],
+        rows.level[source],
+    )
+
+
+@inlined
+def part(w, node, entry):
+    """Leave `entry` alone in its run; the others are a run behind it."""
+    rows = w.entries
+    behind = rows.more[entry]
+    if behind == NONE:
+        return
+    after = rows.more[behind]
+    if after != NONE:
+        rows.next[after], rows.left[after] = rows.next[behind], rows.left[behind] - 1
+    copy_entry(rows, behind, entry)
+    rows.next[behind] = rows.next[entry]
+    rows.next[entry], rows.more[entry] = behind, NONE
+    if w.nodes.tail[node] == entry:
+        w.nodes.tail[node] = behind
 
 
 @inlined
 def unlink(w, node, entry, before):
-    """Take an entry out of the queue without freeing it."""
+    """Take an entry out of the queue, with its run, without freeing it."""
     rows, nodes = w.entries, w.nodes
     after = rows.next[entry]
     if before == NONE:

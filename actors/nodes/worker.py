@@ -17,7 +17,7 @@ from actors.kernel.queue import DONE, NO_TASK, PLACED, PROBE, REQUEST, STARTED, 
 from actors.kernel.world import ASKED, LONG_RUNS, N_BYPASSES, N_FINISHED, N_STARTED, NONE
 from actors.nodes.failing import link_running, meet
 from actors.nodes.shortest import bypass, drop_probe, hear_answer, passes_any, pick_first, pick_shortest
-from actors.nodes.waiting import enqueue, remove
+from actors.nodes.waiting import enqueue, part, remove
 
 
 @inlined
@@ -52,10 +52,10 @@ def take_in(w, node):
     elif kind == PROBE or kind == PLACED:
         w.nodes.version[node] = max(w.nodes.version[node], message.d[0])
         if kind == PLACED:
-            enqueue(w, node, job, message.b[0], message.c[0], NO_EPOCH)
+            enqueue(w, node, job, message.b[0], message.c[0], NO_EPOCH, NONE)
         else:
-            enqueue(w, node, job, NONE, task_of(w, message.b[0]), message.c[0] >> EPOCH_SHIFT)
-            w.entries.level[w.nodes.tail[node]] = level_in(w, message.b[0])
+            level, epoch = level_in(w, message.b[0]), message.c[0] >> EPOCH_SHIFT
+            enqueue(w, node, job, NONE, task_of(w, message.b[0]), epoch, level)
         serves = w.nodes.idle[node] > 0
     if task != NONE:
         start_task(w, t, node, job, task)
@@ -117,6 +117,7 @@ def leave_queue(w, node, entry, before):
     if not stays:
         remove(w, node, entry, before)
     else:
+        part(w, node, entry)
         rows.left[entry] += ASKED
     return job, task
 

@@ -29,6 +29,7 @@ from actors.hosting.windows import emulate_here
 from actors.kernel.faults import NEVER_AGAIN, find_outage
 from actors.kernel.queue import LOAD_REPORT, MOST_ACTORS
 from actors.kernel.world import N_ARRIVED, N_FINISHED, N_STARTED, NEVER, NONE
+from actors.nodes.waiting import length_of
 from actors.schedulers.jobs.least_work import DOWN, Placer
 from actors.schedulers.policy import needs_global_view
 from actors.schedulers.registry import scheduler_names
@@ -121,7 +122,7 @@ def nothing_is_left(setting: Setting, partition: Partition) -> None:
     used, free = 0, 0
     for entry in world.nodes.head:
         while entry != NONE:
-            used, entry = used + 1, world.entries.next[entry]
+            used, entry = used + length_of(world.entries, entry), world.entries.next[entry]
     entry = int(world.entries.next[0])
     while entry != NONE:
         free, entry = free + 1, int(world.entries.next[entry])

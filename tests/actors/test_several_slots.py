@@ -30,6 +30,7 @@ from actors.hosting.partition import Observe, Partition
 from actors.hosting.virtual import emulate
 from actors.kernel.queue import TASK_END
 from actors.kernel.world import ASKED, LONG_RUNS, NEVER, NONE
+from actors.nodes.waiting import length_of
 from actors.setting import Setting
 from clusters.cluster import build_cluster
 from workloads.jobs import JobWorkload, make_workload
@@ -202,7 +203,7 @@ def nodes_are_in_order(partition: Partition) -> None:
         entry = int(state.head)
         while entry != NONE:
             row = world.entries[entry]
-            queued += int(row.is_long)
+            queued += int(row.is_long) * length_of(world.entries, entry)
             asked, told = divmod(int(row.left), int(ASKED))
             wait += asked == 0 or (told > asked and row.level == NONE)
             entry = int(row.next)

@@ -8,8 +8,8 @@ import numpy as np
 from actors.constraints import make_eligible
 from actors.dynamics import durations_ns, expect_failures, make_faults
 from actors.kernel.compiled import entry
-from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, make_cost
-from actors.kernel.queue import ARRIVAL, MOST_ACTORS, Network, grow_queue, make_queue, records, wake
+from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
+from actors.kernel.queue import ARRIVAL, MOST_ACTORS, WHOLE, Network, grow_queue, make_queue, records, wake
 from actors.kernel.world import (
     ACTOR,
     COUNTERS,
@@ -22,7 +22,7 @@ from actors.kernel.world import (
     World,
     make_entries,
 )
-from actors.setting import Costs, Estimates, Setting
+from actors.setting import Estimates, Setting
 from workloads.errors import InputError
 
 NS = 1_000_000_000
@@ -78,7 +78,7 @@ def build_world(
         jobs=jobs,
         counts=np.zeros(len(COUNTERS), np.int64),
         task_records=records(TASK_RECORD, 0),
-        cost=_cost(setting.costs, schedulers + 2, int(work.submit[-1])),
+        cost=_cost(setting, schedulers + 2, int(work.submit[-1])),
         faults=faults,
         eligible=make_eligible(setting),
         speed=read_only(setting.cluster.attribute("speed") if setting.machine_speed else np.zeros(0)),
@@ -104,7 +104,7 @@ def expect_arrivals(w, homes, first_jobs):
 
 
 def estimated_ns(mean_ns: np.ndarray, estimates: Estimates, seed: int) -> np.ndarray:
-    """[J] estimated task durations, ns (Hawk, ATC'15, section 4.8, for the random error)."""
+    """[J] estimated task durations, ns, of 36 years at the most (Hawk, ATC'15, section 4.8, for the random error)."""
     factor: float | np.ndarray = 1.0
     if estimates.error == "constant":
         factor = 1.0 + estimates.size
@@ -113,7 +113,7 @@ def estimated_ns(mean_ns: np.ndarray, estimates: Estimates, seed: int) -> np.nda
             mean_ns.size
         )
         factor = 1.0 + estimates.size * (2.0 * draws - 1.0)
-    return np.maximum(np.rint(mean_ns * factor), 0).astype(np.int64)
+    return np.clip(np.rint(mean_ns * factor), 0, float(WHOLE)).astype(np.int64)
 
 
 def long_jobs(setting: Setting) -> np.ndarray:
@@ -164,15 +164,24 @@ def _network(setting: Setting) -> Network:
     )
 
 
-def _cost(costs: Costs, schedulers: int, last_arrival: int) -> Cost:
+def _cost(setting: Setting, schedulers: int, last_arrival: int) -> Cost:
     """The cost model in ns."""
+    costs = setting.costs
+    per_message, per_job, per_task = (
+        round(each * NS) for each in (costs.per_message_s, costs.per_job_s, costs.per_task_s)
+    )
+    check_prices(
+        ("cost.per_message", per_message, 1),
+        ("cost.per_job", per_job, 1),
+        ("cost.per_task", per_task, most_tasks(setting)),
+    )
     models = {"none": NO_COST, "fixed": FIXED, "recorded": RECORDED, "measured": MEASURED}
     return make_cost(
         models[costs.model],
         schedulers,
-        per_message=round(costs.per_message_s * NS),
-        per_job=round(costs.per_job_s * NS),
-        per_task=round(costs.per_task_s * NS),
+        per_message=per_message,
+        per_job=per_job,
+        per_task=per_task,
         recorded=costs.recorded,
         last_arrival=last_arrival,
     )

@@ -271,7 +271,7 @@ def on_scheduler(w, p, t, kind, me, job):
 @inlined
 def lacks_room(w, p):
     """Whether the log of changes is too short for those of one event."""
-    return w.faults.active == 1 and p.shared.previous.size - p.shared.length[0] < w.queue.room
+    return p.shared.previous.size - p.shared.length[0] < w.queue.room
 
 
 @entry

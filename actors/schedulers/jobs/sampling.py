@@ -21,6 +21,7 @@ from actors.kernel.faults import is_down, look_again
 from actors.kernel.queue import ASK_LENGTH, LENGTH, PLACED, records, send, wake
 from actors.kernel.random import PROBES, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, NONE
+from actors.nodes.waiting import length_of
 from actors.schedulers.jobs.least_work import CHOICE, sink_worse
 from actors.schedulers.jobs.spreading import NODE_0, draw_node, hold, may_run, must_spread
 
@@ -67,7 +68,7 @@ def answer_length(w, t, node, job, i):
         length = LONGEST
     entry = w.nodes.head[node]
     while entry != NONE:
-        length += 1
+        length += length_of(w.entries, entry)
         entry = w.entries.next[entry]
     send(w, t, node, w.work.home[job], LENGTH, job, i, node, length)
 

@@ -318,6 +318,7 @@ def build(setting):
         bound_all=1,
         report_start=0,
         by_tasks=int(p["order"] == LRTF),
+        runs=0,  # an entry's epoch says whether its task may be given back
     )
     world = build_world(setting, rules, most_sends=lambda tasks: tasks, schedulers=p["schedulers"])
     by_work, slots = p["bound"] == WAIT, slots.astype(np.int64)

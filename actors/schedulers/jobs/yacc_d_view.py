@@ -11,7 +11,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_before, eligible_count, eligible_node, is_eligible
-from actors.kernel.queue import records
+from actors.kernel.queue import WHOLE, records
 from actors.kernel.random import PLACEMENT, below, random_bits
 from actors.kernel.world import NONE
 from actors.schedulers.jobs.spreading import may_run
@@ -29,7 +29,8 @@ REPORTED = np.dtype(
 )
 # What a scheduler has sent to a node, as of that report.
 SENT = np.dtype([("report", "i8"), ("work", "i8"), ("room", "i8")])
-TOTALS = np.dtype([("open", "i8"), ("rest", "i8")])  # nodes with room; work of all nodes
+# Nodes with room; work of all nodes: so many times `WHOLE` ns, and the rest.
+TOTALS = np.dtype([("open", "i8"), ("rest", "i8"), ("rest_wholes", "i8")])
 
 
 class View(NamedTuple):
@@ -64,6 +65,9 @@ def note_node(view, node, rest, busy_until, room):
     """All schedulers have a report of a node, or news of it."""
     rows, totals = view.nodes, view.totals
     totals.rest[0] += rest - rows.rest[node]
+    wholes = totals.rest[0] // WHOLE
+    totals.rest[0] -= wholes * WHOLE
+    totals.rest_wholes[0] += wholes
     rows.rest[node], rows.busy_until[node], rows.room[node] = rest, busy_until, room
     rows.report[node] += 1
     place = rows.place[node]
@@ -80,7 +84,8 @@ def note_node(view, node, rest, busy_until, room):
 @inlined
 def mean_rest(view):
     """The estimated work for a slot over all nodes, ns."""
-    return view.totals.rest[0] // view.all_slots
+    wholes, slots = view.totals.rest_wholes[0], view.all_slots
+    return wholes * (WHOLE // slots) + (wholes * (WHOLE % slots) + view.totals.rest[0]) // slots
 
 
 @inlined

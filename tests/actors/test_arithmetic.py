@@ -1,0 +1,133 @@
+"""Sums over many actors, and times near the end of what can be emulated, do not wrap around."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from emulations import jobs, run_setting, setting_of
+
+from actors.dynamics import count_dynamics, durations_ns, make_faults, straggler_factors
+from actors.hosting.outcome import Observe
+from actors.kernel.queue import WHOLE
+from actors.schedulers.jobs.build import estimated_ns
+from actors.schedulers.jobs.yacc_d_view import make_view, mean_rest, note_node
+from actors.setting import Costs, Dynamics, Estimates
+from clusters.cluster import build_cluster
+from tests.actors.coflows.coflow_emulations import coflows
+from tests.actors.coflows.coflow_emulations import setting_of as coflow_setting
+from workloads.errors import InputError
+from workloads.jobs import make_workload
+
+NS = 1_000_000_000
+DAY_S = 86_400.0
+YEARS_5 = 5.5 * 365 * DAY_S
+
+
+def test_the_time_that_nodes_are_down_is_summed_by_node() -> None:
+    """200 nodes that are down nine days of ten for 5.5 years: 990 years, and an int64 holds 292."""
+    dynamics = Dynamics(mtbf_s=DAY_S, mttr_s=9 * DAY_S)
+    setting = setting_of("sparrow", jobs((0.0, [1.0])), 200, dynamics=dynamics)
+    last_ns = round(YEARS_5 * NS)
+    faults = make_faults(setting, 1, False)
+    with np.errstate(over="ignore"):
+        counters = count_dynamics(setting, faults, last_ns)
+    down_share = counters["node_downtime_ns"] / (200 * last_ns)
+    assert down_share == pytest.approx(0.9, abs=0.02)
+    assert counters["node_failures"] == pytest.approx(200 * YEARS_5 / (10 * DAY_S), rel=0.05)
+
+
+def test_lost_work_is_more_than_an_int64_of_nanoseconds() -> None:
+    """Every node fails once, after two years of work on a task that it then begins anew."""
+    nodes, years_2 = 200, 2 * 365 * DAY_S
+    from clusters.failures import NODE, Outages
+
+    outages = Outages(
+        np.full(nodes, NODE), np.arange(nodes), np.full(nodes, years_2), np.full(nodes, years_2 + 1.0)
+    )
+    tasks = [1.2 * years_2] * nodes
+    dynamics = Dynamics(outages=outages)
+    setting = setting_of("central-fifo", jobs((0.0, tasks)), nodes, dynamics=dynamics, cutoff_s=math.inf)
+    counters = run_setting(setting, Observe()).counters
+    assert counters["tasks_lost"] == nodes
+    assert counters["lost_work_ns"] == pytest.approx(nodes * years_2 * NS, rel=1e-9)
+    assert counters["lost_work_ns"] > 2**63
+    assert "lost_work_wholes" not in counters
+
+
+def test_stragglers_leave_the_tasks_of_others_as_they_are() -> None:
+    """Tasks above 2**60 ns, 36 years, were cut wherever there were stragglers."""
+    own = [2.0**60 / 1e9 * 1.5, 40 * 365 * DAY_S, 1.0] * 20
+    workload = make_workload("long", [0.0], [len(own)], own)
+    dynamics = Dynamics(straggler_share=0.3, straggler_slowdown=1.5)
+    setting = setting_of("central-fifo", workload, 5, dynamics=dynamics)
+    given, slow = workload.arrays().duration_ns, durations_ns(setting)
+    factors = straggler_factors(dynamics, given.size, setting.seed)
+    assert factors is not None
+    assert 0 < (factors > 1).sum() < given.size
+    assert np.array_equal(slow[factors == 1], given[factors == 1])
+    assert (slow[factors > 1] > given[factors > 1]).all()
+    assert slow == pytest.approx(given * factors)
+
+
+def test_estimates_do_not_wrap() -> None:
+    wild = estimated_ns(np.array([10**18, 7]), Estimates("constant", 1e6), 0)
+    assert (wild > 0).all()
+
+
+def test_the_work_of_all_nodes_is_more_than_an_int64_of_nanoseconds() -> None:
+    """15,000 nodes with a week of work each."""
+    slots = np.ones(15_000, np.int64)
+    view = make_view(slots, slots, False, 1)
+    week_ns = round(7 * DAY_S * NS)
+    with np.errstate(over="ignore"):
+        for node in range(slots.size):
+            note_node(view, node, np.int64(2 * week_ns if node % 2 else week_ns), np.int64(0), np.int64(0))
+        assert int(mean_rest(view)) == 3 * week_ns // 2
+        for node in range(slots.size):
+            note_node(view, node, np.int64(node), np.int64(0), np.int64(1))
+        assert int(mean_rest(view)) == sum(range(15_000)) // 15_000
+
+
+def test_waiting_for_schedulers_is_more_than_an_int64_of_nanoseconds() -> None:
+    """Thousands of messages that wait for years each."""
+    workload = make_workload("many", np.zeros(3000), np.ones(3000, int), np.ones(3000))
+    costs = Costs("fixed", per_message_s=1e5)
+    outcome = run_setting(setting_of("central-fifo", workload, 5, costs=costs), Observe())
+    server = outcome.servers[outcome.servers["served"] > 0][0]
+    waited_ns = int(server["waited_wholes"]) * int(WHOLE) + int(server["waited"])
+    served = int(server["served"])
+    assert served >= 6000
+    assert waited_ns > 2**63
+    # The arrivals alone, all at the same time, wait for 0, 1, 2 … costs.
+    assert waited_ns >= 3000 * 2999 // 2 * 100_000 * NS
+    assert outcome.waits.sum() == served
+
+
+@pytest.mark.parametrize(
+    ("costs", "key"),
+    [
+        (Costs("fixed", per_message_s=1e10), "cost.per_message"),
+        (Costs("fixed", per_job_s=1e10), "cost.per_job"),
+        (Costs("fixed", per_task_s=1e8), "cost.per_task"),
+    ],
+)
+def test_costs_that_keep_a_scheduler_busy_for_ever_are_refused(costs: Costs, key: str) -> None:
+    with pytest.raises(InputError, match=rf"^{key}: .* want at most"):
+        run_setting(setting_of("central-fifo", jobs((0.0, [1.0] * 50)), 5, costs=costs), Observe())
+
+
+def test_so_are_those_of_a_coordinator() -> None:
+    setting = coflow_setting(
+        "fifo", coflows((0.0, [(0, 1, 1.0)]), ports=2), costs=Costs("fixed", per_flow_s=1e10)
+    )
+    with pytest.raises(InputError, match=r"^cost\.per_flow: "):
+        run_setting(setting, Observe())
+
+
+def test_a_server_that_has_work_beyond_the_end_of_time_is_told() -> None:
+    costs = Costs("fixed", per_message_s=3e8)
+    workload = make_workload("many", np.zeros(200), np.ones(200, int), np.ones(200))
+    with pytest.raises(InputError, match="virtual time has reached"):
+        run_setting(setting_of("central-fifo", workload, build_cluster("c", [1] * 4), costs=costs), Observe())
