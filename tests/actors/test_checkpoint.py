@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -129,7 +130,7 @@ def test_several_partitions_go_on_from_a_barrier(scheduler: str, partitions: int
 
     while True:
         try:
-            windows.drive(barrier, frames, rhythm)
+            windows.Windows(barrier, frames, rhythm).run(math.inf)
             break
         except Stop:
             saved = [host.snapshot() for host in hosts]

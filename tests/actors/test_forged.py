@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -73,7 +74,7 @@ def test_so_is_that_of_several_partitions() -> None:
                 )
         return found
 
-    windows.drive(barrier, frames, windows.rhythm_of(setting, None))
+    windows.Windows(barrier, frames, windows.rhythm_of(setting, None)).run(math.inf)
     assert with_messages > 10
 
 
