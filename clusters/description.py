@@ -104,16 +104,14 @@ def columns_from_toml(path: Path, nodes: int | None, slots: int | None, seed: in
 
 def load_table(path: Path) -> pa.Table:
     """Return the Parquet table of nodes."""
-    import pyarrow.parquet as pq
+    from workloads.readers.parquet_tables import parquet_file, read_columns
 
-    try:
-        with pq.ParquetFile(path) as file:
-            table = file.read()
-            table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-        wrong = f"is not a Parquet file that can be read ({ascii(str(error))[1:-1]})"
-        raise InputError(wrong, file=path) from None
-    return table
+    with parquet_file(path) as file:
+        names = file.schema_arrow.names
+        if len({*names}) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError("the column is there twice", file=path, field=twice)
+        return read_columns(file, names, path)
 
 
 def columns_from_table(table: pa.Table, path: Path, nodes: int | None, slots: int | None) -> dict[str, Any]:

@@ -21,22 +21,16 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean, names_beside
+from workloads.limits import most_bytes, most_line_bytes, unpacks_to_more
 from workloads.readers.report import Progress, Report
 
-RATIO_LIMIT = 1000
-"""A file that unpacks to more than this many times its size was made to fill the disk: CSV gives 3 to 50."""
-RATIO_FREE_BYTES = 64 << 20
-"""Up to here any ratio is taken: a small file of zeros is harmless."""
-SIZE_LIMIT = 1 << 40
-"""No archive may unpack to more: the largest public table, Alibaba's batch_instance, is a fifth of it."""
-LINE_LIMIT = 256 << 20
-"""No line may be longer: it is held in memory."""
+BLANK_LINES = 1_000_000
+"""More of them than this are no trace: a few bytes of gzip hold a thousand."""
 
 _BUFFER = 1 << 20
 _HEADER_LIMIT = 1 << 20  # of a tar's extended headers, which tarfile holds in memory
@@ -77,7 +71,7 @@ def open_text(
     ------
     InputError
         On opening and, from the stream, on reading: no such file, not a file, not readable, truncated or
-        corrupt gzip, another packing, an archive, or more bytes than can be meant (see `RATIO_LIMIT`).
+        corrupt gzip, another packing, an archive, or more bytes than can be meant (see `workloads.limits`).
     """
     with _open(path, progress) as file:
         if file.head.startswith(_ZIP):
@@ -93,16 +87,32 @@ def read_lines(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (1-based number, line with its end) of a file, plain or gzip; errors name file and line."""
     with open_text(path, report, progress) as stream:
-        number = 0
-        try:
-            for number, line in enumerate(iter(partial(stream.readline, LINE_LIMIT), b""), start=1):
-                if len(line) < LINE_LIMIT:
-                    yield number, line
-                else:
-                    number -= 1
-                    raise InputError(f"is longer than {LINE_LIMIT >> 20} MiB; is this a text file?")
-        except InputError as error:
-            raise InputError(error.message, file=path, line=number + 1) from None
+        yield from lines_of(stream, path)
+
+
+def lines_of(stream: io.BufferedReader, place: object) -> Iterator[tuple[int, bytes]]:
+    """Yield (1-based number, line with its end) of a stream; errors name `place` and the line."""
+    most, number, blank = most_line_bytes(), 0, 0
+    try:
+        while line := stream.readline(most):
+            number += 1
+            if len(line) == most:
+                raise InputError(
+                    f"is longer than {most >> 20} MiB; is this a text file? "
+                    "--set workload_options.max_bytes='1 GiB' allows such a line",
+                    file=place,
+                    line=number,
+                )
+            if line.isspace():
+                blank += 1
+                if blank > BLANK_LINES:
+                    wrong = f"the {blank:,}st blank line; is this a trace?"
+                    raise InputError(wrong, file=place, line=number)
+            yield number, line
+    except InputError as error:
+        if error.line is not None:
+            raise
+        raise InputError(error.message, file=place, line=number + 1) from None
 
 
 def open_members(
@@ -192,6 +202,7 @@ class _File:
         self.size = os.fstat(raw.fileno()).st_size
         self.head = raw.peek(16)[:16]
         self.given = 0
+        self._most = most_bytes(self.size)  # here: other threads, which may read it, know no limits
         self._progress = progress
 
     def stream(self) -> io.BufferedReader:
@@ -204,12 +215,8 @@ class _File:
     def note(self, unpacked: int) -> None:
         """Count bytes that were unpacked, refuse too many, and tell how far the file is read."""
         self.given += unpacked
-        if self.given > min(max(RATIO_FREE_BYTES, RATIO_LIMIT * self.size), SIZE_LIMIT):
-            raise InputError(
-                f"unpacks to more than {self.given >> 20:,} MiB from {self.size:,} bytes; "
-                "looks like an archive made to fill the disk",
-                file=self.path,
-            )
+        if self.given > self._most:
+            raise InputError(unpacks_to_more(self._most, self.size), file=self.path)
         if self._progress is not None:
             self._progress(self.path.name, min(self.raw.tell(), self.size), self.size)
 

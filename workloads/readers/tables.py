@@ -23,6 +23,7 @@ from workloads.arrow import from_numpy, to_numpy
 from workloads.dags import JobsOrDags
 from workloads.errors import InputError
 from workloads.jobs import SCHEMA_VERSION
+from workloads.limits import size_of
 from workloads.readers.parquet import ALL_FILES, JOBS_FILE
 from workloads.readers.report import Report
 from workloads.readers.shards import form_of
@@ -67,7 +68,7 @@ def database(memory: str, source: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": limit,
             "temp_directory": f"{folder}/spill",
-            "max_temp_directory_size": f"{max(_SPILL_BYTES, _SPILL_TIMES * _size(source)) >> 20}MiB",
+            "max_temp_directory_size": f"{max(_SPILL_BYTES, _SPILL_TIMES * size_of(source)) >> 20}MiB",
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "preserve_insertion_order": False,
@@ -176,13 +177,6 @@ def read_converted(
         convert(source, to, report=report, **options)
         workload = read(to)
     return replace(workload, notes=(*workload.notes, *report.notes()))
-
-
-def _size(source: Path) -> int:
-    """Return the bytes of a file, or of all files below a folder."""
-    if not os.path.isdir(source):
-        return source.stat().st_size if os.path.exists(source) else 0
-    return sum(path.stat().st_size for path in source.rglob("*") if path.is_file())
 
 
 def _write_batches(rows: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path) -> None:
