@@ -30,7 +30,6 @@ nodes for short jobs: ``racks`` puts whole racks, and ``shuffled`` single nodes,
 from __future__ import annotations
 
 import math
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +55,7 @@ from workloads.apportion import apportion
 from workloads.arrow import from_numpy, to_numpy
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
+from workloads.small_files import parse_toml, read_small_text
 from workloads.units import parse_share
 
 ORDERS = ("blocks", "racks", "shuffled")
@@ -69,13 +69,7 @@ _MACHINE_KEYS = ("count", "share", *_BY_KEY)
 
 def load_toml(path: Path) -> dict[str, Any]:
     """Return the parsed TOML file, its top-level keys checked."""
-    try:
-        with open(path, "rb") as file:
-            description = tomllib.load(file)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"is not TOML: {error}", file=path) from None
+    description = parse_toml(read_small_text(path), path)
     _known_keys(description, _TOP_KEYS, path, "")
     machines = description.get("machines")
     if not isinstance(machines, list) or not machines or not all(isinstance(m, dict) for m in machines):

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from emu.keys import BY_NAME, KEYS
 from emu.kinds import Key
 from emu.workload_parser import add_actions, add_transformations
-from workloads.errors import InputError, UnavailableError
+from workloads.errors import InputError, UnavailableError, printable
 from workloads.hints import did_you_mean
 
 DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -323,7 +323,7 @@ def _unknown(parser: Parser, argv: list[str], text: str) -> str:
 
 
 def _complain(text: str) -> None:
-    line = f"emu: {text}"
+    line = printable(f"emu: {text}")
     try:
         print(line, file=sys.stderr, flush=True)
     except (OSError, ValueError, AttributeError):  # nobody reads standard error; the exit code still tells

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from emu.tables import to_ascii
+from workloads.errors import printable
 
 
 def put(text: str) -> None:
-    """Print to standard output; signs that its encoding lacks are replaced."""
+    """Print to standard output; signs that its encoding lacks are replaced, and what acts on a terminal is escaped."""
+    text = printable(text, keep="\n\t")
     try:
         text.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
@@ -28,12 +30,12 @@ def say(text: str, stream: TextIO | None = None) -> None:
     """Say what is being done; like all progress, only to a terminal, but for what begins with ``note:``."""
     stream = stream or sys.stderr
     if text.startswith("note: ") or is_terminal(stream):
-        print(f"emu: {text}", file=stream, flush=True)
+        print(printable(f"emu: {text}", keep="\n"), file=stream, flush=True)
 
 
 def note(text: str) -> None:
     """Say what the user must know, on standard error, wherever that goes."""
-    print(f"emu: note: {text}", file=sys.stderr, flush=True)
+    print(printable(f"emu: note: {text}"), file=sys.stderr, flush=True)
 
 
 def is_terminal(stream: TextIO) -> bool:
