@@ -228,10 +228,10 @@ def pack(path: Path, rng: random.Random) -> str:
     )
     if kind == "bomb":
         unit = rng.choice(
-            (b"\n", b"\0", b"0", b",", data[: 1 << 16] or b"a", data[-200:] or b"a", b"0 1 1 1\n")
+            (b"\n", b"\0", b"0", b",", data[: 1 << 14] or b"a", data[-200:] or b"a", b"0 1 1 1\n")
         )
         data, kind = (
-            unit * ((rng.choice((4, 32, 200)) << 20) // len(unit)),
+            unit * ((rng.choice((4, 32, 100)) << 20) // len(unit)),
             rng.choice(("gzip", "zip", "tgz")),
         )
         done = f"bomb {kind}"

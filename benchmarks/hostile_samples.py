@@ -31,6 +31,7 @@ slots = 2
 seed = 3
 seeds = 2
 load = "80%"
+infeasible = "drop"
 short_cutoff = "90 s"
 long_partition = "90%"
 workload_options.jobs = 30
@@ -105,6 +106,8 @@ def _parquet(place: Path) -> None:
 def _coflow_benchmark(place: Path) -> None:
     (place / "a.txt").write_text(COFLOWS)
     _head(SHARED / "FB2010-1Hr-150-0.txt", place / "FB2010.txt", 8)
+    if (real := place / "FB2010.txt").exists():
+        real.write_bytes(b"150 7\n" + real.read_bytes().partition(b"\n")[2])
 
 
 def _coflowlib(place: Path) -> None:
@@ -173,8 +176,14 @@ def _google_2011(place: Path) -> None:
     (folder / "task_constraints" / "part-00000-of-00001.csv").write_text(
         "600000001,1,0,0,rs,2\n600000002,2,1,3,disk,1\n"
     )
-    _head(SHARED / "real/google-2011/task_events/part-00000-of-00500.csv.gz",
-          place / "real" / "task_events" / "part-00000-of-00500.csv", 200)  # fmt: skip
+    real = SHARED / "real/google-2011/task_events/part-00000-of-00500.csv.gz"
+    if real.exists():
+        found = [line.split(b",") for line in gzip.decompress(real.read_bytes()).splitlines(keepends=True)]
+        submitted = {row[2] for row in found if row[5] == b"0" and int(row[0]) > 600_000_000}
+        finished = {*sorted(submitted & {row[2] for row in found if row[5] == b"4"})[-8:]}
+        of_these = [b",".join(row) for row in found if row[2] in finished][:2000]
+        (place / "real" / "task_events").mkdir(parents=True)
+        (place / "real" / "task_events" / real.with_suffix("").name).write_bytes(b"".join(of_these))
 
 
 def _google_2019(place: Path) -> None:
@@ -260,7 +269,7 @@ def _beside(place: Path) -> None:
     failures = "target,fail_s,repair_s\nnode 1,2,3\n2,5,\nscheduler 0,1,4\n"
     updates = (
         "time_s,coflow_id,update,side,port,to\n"
-        "0.001,1,restart,receiver,2,\n0.002,1,move,sender,0,3\n0.01,3,deregister,,,\n"
+        "0.001,1,restart,receiver,2,\n0.002,1,move,sender,0,3\n0.03,3,deregister,,,\n"
     )
     for name, text, files in (
         ("failures", f'{jobs}{options}[dynamics]\nfailures = "./f.csv"\n', {"f.csv": failures}),
@@ -287,8 +296,8 @@ def _beside(place: Path) -> None:
 def _config(place: Path) -> None:
     (place / "run.toml").write_text(RUN_TOML)
     (place / "coflows.toml").write_text(
-        'scheduler = ["philae", "aalo"]\nworkload = "synthetic-coflows"\n[workload_options]\ncoflows = 5\nports = 6\n'
-        '[fabric]\nport = "1 Gbps"\n'
+        'scheduler = ["philae", "aalo"]\nworkload = "synthetic-coflows"\nseed = 2\n[workload_options]\ncoflows = 5\n'
+        "ports = 6\n"
     )
 
 

@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 
 from workloads.errors import InputError
-from workloads.small_files import read_small_json
 
 MANIFEST = "manifest.json"
 SUMMARY = "summary.json"
@@ -177,14 +176,16 @@ def read_manifest(out: Path) -> dict[str, Any]:
 def read_json(path: Path, absent: str) -> Any:
     """Return the content of a JSON file of a run directory; `absent` says what is wrong if there is none."""
     try:
-        path.stat()
+        content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(absent, file=path.parent) from None
     except NotADirectoryError:
         raise InputError("is a file; want a run directory", file=path.parent) from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"is not JSON: {error.msg}", file=path, line=error.lineno) from None
     except (OSError, ValueError) as error:
         raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=path) from None
-    return read_small_json(path)
+    return content
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -1,12 +1,11 @@
-"""Files that are read whole: configurations, descriptions, manifests; and checks of what a path leads to.
+"""Files that are read whole, configurations and descriptions; and what a path leads to.
 
-A path may be anything: a device without an end, a pipe that nobody writes to, a file larger than memory, JSON nested a
+A path may be anything: a device without an end, a pipe that nobody writes to, a file larger than memory, TOML nested a
 million deep. All of that is an `InputError` here.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -18,8 +17,6 @@ from workloads.errors import InputError
 from workloads.hints import did_you_mean, names_beside
 
 TOML_BYTES = 4 << 20
-JSON_BYTES = 256 << 20
-"""Of a manifest or a summary; a sweep of thousands of runs has some megabytes."""
 DEPTH = 100
 _AT_LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
 
@@ -89,25 +86,6 @@ def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
         raise InputError(_TOO_DEEP, file=path) from None
     _check_depth(table, path)
     return table
-
-
-def read_small_json(path: str | Path) -> Any:
-    """Return what a JSON file holds.
-
-    Raises
-    ------
-    InputError
-        As `read_small_text`; or it is not JSON, or nested too deep.
-    """
-    text = read_small_text(path, JSON_BYTES)
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"is not JSON: {error.msg}", file=path, line=error.lineno) from None
-    except ValueError as error:  # a number of thousands of digits
-        raise InputError(f"is not JSON that can be read: {error}", file=path) from None
-    except RecursionError:
-        raise InputError(_TOO_DEEP, file=path) from None
 
 
 _TOO_DEEP = f"tables or arrays are nested too deep; want {DEPTH} levels at most"

@@ -1,13 +1,12 @@
 """Files that are no files, or hold what no parser was made for: one line, never a traceback and never a wait."""
 
 import os
-from pathlib import Path
 
 import pytest
 
 from emu.cli import main
 from workloads.errors import InputError
-from workloads.small_files import parse_toml, read_small_json
+from workloads.small_files import parse_toml
 
 DEEP = 100_000
 
@@ -74,18 +73,6 @@ def test_toml_that_no_parser_was_made_for(tmp_path, capsys, text, says):
     with pytest.raises(InputError, match=says):
         parse_toml(text, path)
     assert says in told(capsys, "cluster", "info", path)
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [("[" * DEEP, "nested too deep"), ('{"a": ' + "9" * 5000 + "}", "4300 digits"), ("{", "not JSON")],
-)
-def test_json_that_no_parser_was_made_for(tmp_path, capsys, text, says):
-    Path(tmp_path / "manifest.json").write_text(text)
-    assert says in told(capsys, "report", tmp_path)
-    assert says in told(capsys, "run", "--resume", tmp_path)
-    with pytest.raises(InputError, match=says):
-        read_small_json(tmp_path / "manifest.json")
 
 
 def test_a_configuration_larger_than_any_is(tmp_path, capsys):

@@ -178,7 +178,10 @@ def _insert_parquet(con: duckdb.DuckDBPyConnection, table: Table, member: Member
             done = con.execute(table.insert.replace("{scan}", text), {"path": path}).fetchall()
         except (duckdb.OutOfMemoryException, duckdb.InterruptException):
             raise
-        except duckdb.Error as error:  # of damaged files also the plain class
+        # Of damaged files also the plain class, and what Python makes of a footer's text and numbers.
+        except (duckdb.Error, RuntimeError, ValueError, OverflowError, MemoryError) as error:
+            if "Query interrupted" in str(error):
+                raise
             wrong = f"is not a Parquet file of this table ({_first_line(error)})"
             raise InputError(wrong, file=member.place) from None
     return int(done[0][0])

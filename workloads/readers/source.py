@@ -31,6 +31,8 @@ from workloads.readers.report import Progress, Report
 
 BLANK_LINES = 1_000_000
 """More of them than this are no trace: a few bytes of gzip hold a thousand."""
+PIPED_LINE_BYTES = 2 << 20
+"""Of lines of tables; a line of JSON with all of a task's constraints has some kilobytes."""
 
 _BUFFER = 1 << 20
 _HEADER_LIMIT = 1 << 20  # of a tar's extended headers, which tarfile holds in memory
@@ -166,7 +168,10 @@ def piped(stream: IO[bytes]) -> Iterator[str]:
         room.register(writer, select.POLLOUT)
         try:
             with open(writer, "wb", buffering=0) as sink:
-                while (block := memoryview(stream.read(_BUFFER))) and not done.is_set():
+                for read in _with_short_lines(stream):
+                    if done.is_set():
+                        break
+                    block = memoryview(read)
                     while block and not done.is_set():
                         if room.poll(100):
                             block = block[sink.write(block) or 0 :]
@@ -185,6 +190,17 @@ def piped(stream: IO[bytes]) -> Iterator[str]:
         thread.join()
         if failed:  # the cause of whatever the library made of the early end
             raise failed[0]
+
+
+def _with_short_lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield what a stream gives; DuckDB takes minutes to say that a line is too long for it."""
+    open_bytes = 0  # of the line that has not ended
+    while block := stream.read(_BUFFER):
+        first = block.find(b"\n")
+        if open_bytes + (len(block) if first < 0 else first) > PIPED_LINE_BYTES:
+            raise InputError(f"a line is longer than {PIPED_LINE_BYTES >> 20} MiB; is this a table?")
+        open_bytes = open_bytes + len(block) if first < 0 else len(block) - 1 - block.rfind(b"\n")
+        yield block
 
 
 def shown(text: bytes | str) -> str:

@@ -76,6 +76,7 @@ def database(memory: str, source: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             with duckdb.connect(f"{folder}/tables.duckdb", config=settings) as con:
                 con.execute("PRAGMA disable_checkpoint_on_shutdown")  # nobody opens it again
+                con.execute("SET enable_progress_bar = false")  # it would print to standard output
                 con.execute("SET allowed_directories = ['/dev/fd/']")
                 con.execute("SET allowed_paths = $paths", {"paths": paths})
                 con.execute("SET enable_external_access = false")
@@ -90,6 +91,9 @@ def database(memory: str, source: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             if "Query interrupted" not in str(error):
                 raise
             raise KeyboardInterrupt from None  # which DuckDB reports in this way
+        except duckdb.DataError as error:  # of rules, on values that no check has named
+            wrong = f"holds a value that is out of range ({shown(str(error))})"
+            raise InputError(wrong, file=source) from None
         except duckdb.IOException as error:
             raise InputError(
                 f"the temporary folder cannot be used: {shown(str(error))}", file=folder
