@@ -313,23 +313,24 @@ def _run_directory(place: Path) -> None:
 def _checkpoint(place: Path) -> None:
     """A run that was interrupted after a few thousand events."""
     from actors.hosting.partition import Partition, Progress
-    from actors.kernel.world import NEVER
 
-    run, calls = Partition.run, []
+    run, step, calls = Partition.run, Partition._step, []
 
     def interrupted(self: Partition, _: float) -> Progress:
         calls.append(1)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        self._step(int(NEVER), np.int64(500))
-        return run(self, -1.0)
+        return run(self, 0.0)
 
-    Partition.run = interrupted  # type: ignore[method-assign]
-    often = ("--set", "workload_options.jobs=400", "--set", "checkpoint.period=1 ms")
+    def short(self: Partition, until: int, *_: object) -> bool:
+        return step(self, until, np.int64(500))
+
+    Partition.run, Partition._step = interrupted, short  # type: ignore[method-assign, assignment]
+    often = ("--set", "workload_options.jobs=400", "--set", "checkpoint.period=0.001 ms")
     try:
         emu(["run", "--scheduler", "sparrow", *_RUN, *often, "--out", str(place / "run")])
     finally:
-        Partition.run = run  # type: ignore[method-assign]
+        Partition.run, Partition._step = run, step  # type: ignore[method-assign]
     if not [*place.rglob("*.npz")]:
         raise RuntimeError("no checkpoint was written")
 

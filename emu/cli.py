@@ -164,6 +164,12 @@ def build_parser(transformations: bool = False) -> Parser:
         several.add_argument("--retries", metavar="N", help="tries more when a worker process dies (2)")
     validate = command("validate", "check a configuration file and print it fully resolved")
     validate.add_argument("file", metavar="FILE.toml")
+    for reading in (sweep, validate):
+        reading.add_argument(
+            "--no-code",
+            action="store_true",
+            help="refuse a file that names a scheduler by FILE.py:CLASS or MODULE:CLASS, which is code and is run",
+        )
     _add_set(validate)
     workload = command("workload", "list, describe, convert, make, transform and fetch workloads")
     _add_workload(workload, transformations)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from emu.config import Given, Layer, Place, flatten
+from emu.config import Given, Layer, Place, flatten, layer_from_set
 from emu.keys import BY_NAME, GROUPS, PARAMETERS, TABLES, VARIANTS, WORKLOAD_OPTIONS
 from workloads.hints import did_you_mean
 from workloads.small_files import parse_toml, read_small_text
@@ -53,6 +53,17 @@ def read_toml(path: str | Path) -> list[tuple[str, Given]]:
     return [
         (name, Given(value, Place(name, str(path), _line_of(name, lines)))) for name, value in flatten(table)
     ]
+
+
+def code_of(path: str | Path, sets: Iterable[str] = ()) -> list[tuple[str, Place]]:
+    """Return the schedulers of a file, and of ``--set``, that are code (``FILE.py:CLASS``, ``MODULE:CLASS``), and where."""
+    given = [*read_toml(path), *layer_from_set(sets).items()]
+    found = []
+    for name, (value, place) in given:
+        if name == "scheduler" or name.endswith(".scheduler"):
+            texts = value if isinstance(value, list) else str(value).split(",")
+            found += [(text.strip(), place) for text in map(str, texts) if ":" in text]
+    return found
 
 
 def check_name(name: str, place: Place) -> None:

@@ -79,3 +79,31 @@ def test_a_configuration_larger_than_any_is(tmp_path, capsys):
     with open(tmp_path / "c.toml", "wb") as file:
         file.truncate(100 << 30)
     assert "larger than 4 MiB" in told(capsys, "validate", tmp_path / "c.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ('scheduler = "./own.py:Own"\nworkload = "poisson"\nnodes = 3\n', ("validate",)),
+        (
+            'scheduler = "v"\nworkload = "poisson"\nnodes = 3\n[variants.v]\nscheduler = "./own.py:Own"\n',
+            ("validate",),
+        ),
+        (
+            'workload = "poisson"\nnodes = 3\n[sweep]\nscheduler = ["sparrow", "./own.py:Own"]\n',
+            ("sweep", "--dry-run"),
+        ),
+    ],
+)
+def test_code_is_told_of_and_can_be_refused(tmp_path, capsys, text, command, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c.toml").write_text(text)
+    ran = tmp_path / "ran"
+    (tmp_path / "own.py").write_text(
+        f"open({str(ran)!r}, 'w').close()\nclass Own:\n    def place(self, job, nodes):\n        return []\n"
+    )
+    assert "own.py:Own' is code, and --no-code was given" in told(capsys, *command, "c.toml", "--no-code")
+    assert not ran.exists()
+    assert main([*command, "c.toml"]) == 0
+    assert "own.py:Own is code: it is loaded, and so run" in capsys.readouterr().err
+    assert ran.exists()

@@ -34,7 +34,7 @@ from workloads.readers.csv_tables import (
 from workloads.readers.known_tables import identify
 from workloads.readers.report import Progress, Report
 from workloads.readers.shards import Member, Wanted, files_of, members_at_once, members_of
-from workloads.readers.source import open_members, piped
+from workloads.readers.source import open_members, piped, shown
 
 if TYPE_CHECKING:
     import duckdb
@@ -124,6 +124,9 @@ def _header(table: Table, member: Member, format: str) -> Header:
     wrong = f"this is {known}; want {member.table} of the format {format}"
     if known is not None and known.format != format:
         raise InputError(wrong.replace(";", ", which is not read;", not known.format), file=member.place)
+    if member.form != "parquet" and member.sample.form == "bytes":
+        begins = shown(member.stream.peek(16)[:16])
+        raise InputError(f"is not text in UTF-8: it begins with {begins}", file=member.place, line=1)
     header = header_of(table, member.sample, member.place) if member.form == "csv" else ()
     if member.form == "json" and member.sample.text.lstrip().startswith("["):
         raise InputError("begins an array of JSON; want an object a line", file=member.place, line=1)
