@@ -56,7 +56,7 @@ def read_toml(path: str | Path) -> list[tuple[str, Given]]:
 
 
 def code_of(path: str | Path, sets: Iterable[str] = ()) -> list[tuple[str, Place]]:
-    """Return the schedulers of a file, and of ``--set``, that are code (``FILE.py:CLASS``, ``MODULE:CLASS``), and where."""
+    """Return the schedulers of a file and of ``--set`` that are code, ``FILE.py:CLASS`` or ``MODULE:CLASS``."""
     given = [*read_toml(path), *layer_from_set(sets).items()]
     found = []
     for name, (value, place) in given:

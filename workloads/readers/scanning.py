@@ -124,9 +124,11 @@ def _header(table: Table, member: Member, format: str) -> Header:
     wrong = f"this is {known}; want {member.table} of the format {format}"
     if known is not None and known.format != format:
         raise InputError(wrong.replace(";", ", which is not read;", not known.format), file=member.place)
-    if member.form != "parquet" and member.sample.form == "bytes":
-        begins = shown(member.stream.peek(16)[:16])
-        raise InputError(f"is not text in UTF-8: it begins with {begins}", file=member.place, line=1)
+    begins = member.stream.peek(64)[:64]
+    if member.form != "parquet" and b"\0" in begins:
+        raise InputError(
+            f"is not text in UTF-8: it begins with {shown(begins[:16])}", file=member.place, line=1
+        )
     header = header_of(table, member.sample, member.place) if member.form == "csv" else ()
     if member.form == "json" and member.sample.text.lstrip().startswith("["):
         raise InputError("begins an array of JSON; want an object a line", file=member.place, line=1)
@@ -146,7 +148,10 @@ def _insert(
     text = csv_scan(table, header) if form == "csv" else _json(table)
     skipped = {member.place: skip_header(member.stream) if header else 0 for member in members}
     with ExitStack() as stack:
-        pipes = {stack.enter_context(piped(member.stream)): member for member in members}
+        pipes = {
+            stack.enter_context(piped(member.stream, member.place, skipped[member.place])): member
+            for member in members
+        }
         try:
             done = con.execute(table.insert.replace("{scan}", text), {"path": [*pipes]}).fetchall()
         except (duckdb.OutOfMemoryException, duckdb.InterruptException):

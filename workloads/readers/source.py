@@ -150,8 +150,10 @@ def open_members(
 
 
 @contextmanager
-def piped(stream: IO[bytes]) -> Iterator[str]:
+def piped(stream: IO[bytes], place: object = None, lines_before: int = 0) -> Iterator[str]:
     """Give a stream a path, ``/dev/fd/N``, for a library that opens files by name; it can be read once.
+
+    A line that is longer than `PIPED_LINE_BYTES` is an error about `place`; `lines_before` were read already.
 
     A thread feeds it. Errors of the stream are raised at the end of the block, in which the library sees the
     file end early. A library that stops reading is not waited for.
@@ -168,7 +170,7 @@ def piped(stream: IO[bytes]) -> Iterator[str]:
         room.register(writer, select.POLLOUT)
         try:
             with open(writer, "wb", buffering=0) as sink:
-                for read in _with_short_lines(stream):
+                for read in _with_short_lines(stream, place, lines_before):
                     if done.is_set():
                         break
                     block = memoryview(read)
@@ -192,13 +194,15 @@ def piped(stream: IO[bytes]) -> Iterator[str]:
             raise failed[0]
 
 
-def _with_short_lines(stream: IO[bytes]) -> Iterator[bytes]:
+def _with_short_lines(stream: IO[bytes], place: object, lines: int) -> Iterator[bytes]:
     """Yield what a stream gives; DuckDB takes minutes to say that a line is too long for it."""
     open_bytes = 0  # of the line that has not ended
     while block := stream.read(_BUFFER):
         first = block.find(b"\n")
         if open_bytes + (len(block) if first < 0 else first) > PIPED_LINE_BYTES:
-            raise InputError(f"a line is longer than {PIPED_LINE_BYTES >> 20} MiB; is this a table?")
+            wrong = f"is longer than {PIPED_LINE_BYTES >> 20} MiB; is this a table?"
+            raise InputError(wrong, file=place, line=lines + 1)
+        lines += block.count(b"\n")
         open_bytes = open_bytes + len(block) if first < 0 else len(block) - 1 - block.rfind(b"\n")
         yield block
 
