@@ -67,6 +67,14 @@ def test_rows_of_parquet(tmp_path, monkeypatch):
     assert load_workload(source, options={"max_tasks": "200,000"}).num_tasks == 200_000
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000, "{"])
+def test_metadata_that_no_parser_was_made_for(tmp_path, text):
+    source = parquet_folder(tmp_path / "w", 3)
+    table = pq.read_table(source / "jobs.parquet").replace_schema_metadata({"metadata": text})
+    pq.write_table(table, source / "jobs.parquet")
+    assert "jobs.parquet: field metadata: " in refused(source)
+
+
 def test_text_of_parquet_that_a_dictionary_repeats(tmp_path, monkeypatch):
     """Ten thousand rows of one long name are a few bytes on disk."""
     monkeypatch.setattr(limits, "ROW_BYTES", 1)

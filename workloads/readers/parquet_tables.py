@@ -170,7 +170,7 @@ def read_about(table: pa.Table, path: Path, numbers: Iterable[str] = ()) -> dict
             continue
         try:
             value = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InputError("is not JSON", file=path, field=key) from None
         if key == "metadata":
             right = isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
