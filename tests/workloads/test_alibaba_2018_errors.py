@@ -34,7 +34,7 @@ def test_what_is_broken_is_named_by_file_line_and_field(tmp_path, row, message):
     [
         (b"M1,1,j_1,1,Term\xff,1,2,1,1", "line 2: field status: cannot be read (invalid encoding)"),
         (b"M1,1,j_1,1,\xff,\xff,2,1,1", "line 2: field "),
-        (b"M1,1,j_1,1," + b"x" * 3_000_000 + b",1,2,1,1", "line 2: is longer than 2 MiB; is this a table?"),
+        (b"M1,1,j_1,1," + b"x" * 3_000_000 + b",1,2,1,1", "line 2: is longer than 256 KiB; is this a table?"),
         (b"#", "line 2: field instance_num: the line ends after 1 of 9 fields"),
         (b"M1,1,j_1,1,Terminated,1,2,1,1\r", "cannot be read as CSV; do all lines end alike?"),
     ],

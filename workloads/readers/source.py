@@ -31,7 +31,7 @@ from workloads.readers.report import Progress, Report
 
 BLANK_LINES = 1_000_000
 """More of them than this are no trace: a few bytes of gzip hold a thousand."""
-PIPED_LINE_BYTES = 2 << 20
+PIPED_LINE_BYTES = 256 << 10
 """Of lines of tables; a line of JSON with all of a task's constraints has some kilobytes."""
 
 _BUFFER = 1 << 20
@@ -197,10 +197,10 @@ def piped(stream: IO[bytes], place: object = None, lines_before: int = 0) -> Ite
 def _with_short_lines(stream: IO[bytes], place: object, lines: int) -> Iterator[bytes]:
     """Yield what a stream gives; DuckDB takes minutes to say that a line is too long for it."""
     open_bytes = 0  # of the line that has not ended
-    while block := stream.read(_BUFFER):
+    while block := stream.read(PIPED_LINE_BYTES):
         first = block.find(b"\n")
         if open_bytes + (len(block) if first < 0 else first) > PIPED_LINE_BYTES:
-            wrong = f"is longer than {PIPED_LINE_BYTES >> 20} MiB; is this a table?"
+            wrong = f"is longer than {PIPED_LINE_BYTES >> 10} KiB; is this a table?"
             raise InputError(wrong, file=place, line=lines + 1)
         lines += block.count(b"\n")
         open_bytes = open_bytes + len(block) if first < 0 else len(block) - 1 - block.rfind(b"\n")
