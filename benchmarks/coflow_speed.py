@@ -93,7 +93,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.scale:
         names = registered(options.schedulers or SCALE_SCHEDULERS)
-        large = load_workload("synthetic-coflows", seed=0, options=SCALE)
+        large = load_workload("synthetic-coflows", seed=0, options={**SCALE, "max_tasks": 20_000_000})
         assert isinstance(large, CoflowWorkload)
         return not measure(names, large, dict.fromkeys(names, LIMIT_SCALE_S), options.repeats)
     if not TRACE.exists():

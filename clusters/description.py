@@ -30,7 +30,6 @@ nodes for short jobs: ``racks`` puts whole racks, and ``shuffled`` single nodes,
 from __future__ import annotations
 
 import math
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +55,7 @@ from workloads.apportion import apportion
 from workloads.arrow import from_numpy, to_numpy
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
+from workloads.small_files import parse_toml, read_small_text
 from workloads.units import parse_share
 
 ORDERS = ("blocks", "racks", "shuffled")
@@ -69,13 +69,7 @@ _MACHINE_KEYS = ("count", "share", *_BY_KEY)
 
 def load_toml(path: Path) -> dict[str, Any]:
     """Return the parsed TOML file, its top-level keys checked."""
-    try:
-        with open(path, "rb") as file:
-            description = tomllib.load(file)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"is not TOML: {error}", file=path) from None
+    description = parse_toml(read_small_text(path), path)
     _known_keys(description, _TOP_KEYS, path, "")
     machines = description.get("machines")
     if not isinstance(machines, list) or not machines or not all(isinstance(m, dict) for m in machines):
@@ -104,16 +98,14 @@ def columns_from_toml(path: Path, nodes: int | None, slots: int | None, seed: in
 
 def load_table(path: Path) -> pa.Table:
     """Return the Parquet table of nodes."""
-    import pyarrow.parquet as pq
+    from workloads.readers.parquet_tables import parquet_file, read_columns
 
-    try:
-        with pq.ParquetFile(path) as file:
-            table = file.read()
-            table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-        wrong = f"is not a Parquet file that can be read ({ascii(str(error))[1:-1]})"
-        raise InputError(wrong, file=path) from None
-    return table
+    with parquet_file(path) as file:
+        names = file.schema_arrow.names
+        if len({*names}) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError("the column is there twice", file=path, field=twice)
+        return read_columns(file, names, path)
 
 
 def columns_from_table(table: pa.Table, path: Path, nodes: int | None, slots: int | None) -> dict[str, Any]:

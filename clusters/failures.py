@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 
 from workloads.errors import InputError
-from workloads.hints import did_you_mean, names_beside
+from workloads.hints import did_you_mean
+from workloads.small_files import check_is_file
 
 COLUMNS = ("target", "fail_s", "repair_s")
 NODE, SCHEDULER, CENTRAL = range(3)
@@ -90,6 +91,7 @@ def load_outages(path: str | Path, num_nodes: int) -> Outages:
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line and values by column; in a table, lines are rows from 1 on."""
+    check_is_file(path)
     try:
         if path.suffix == ".parquet":
             yield from _parquet_rows(path)
@@ -106,22 +108,17 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                         f"has {len(values)} values, want {len(header)}", file=path, line=reader.line_num
                     )
                 yield reader.line_num, dict(zip(header, values, strict=True))
-    except FileNotFoundError:
-        raise InputError(f"no such file{did_you_mean(path.name, names_beside(path))}", file=path) from None
     except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
         raise InputError(f"cannot be read: {error}", file=path) from None
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from workloads.readers.parquet_tables import parquet_file, read_columns
 
-    try:
-        table = pq.read_table(path)
-        table.validate(full=True)
-    except (pa.ArrowException, MemoryError) as error:
-        raise InputError(f"is not a Parquet file that can be read ({error})", file=path) from None
-    _check_header(table.column_names, path)
+    with parquet_file(path) as file:
+        names = file.schema_arrow.names
+        _check_header(names, path)
+        table = read_columns(file, names, path)
     yield from enumerate(table.to_pylist(), start=1)
 
 

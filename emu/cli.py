@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from emu.keys import BY_NAME, KEYS
 from emu.kinds import Key
 from emu.workload_parser import add_actions, add_transformations
-from workloads.errors import InputError, UnavailableError
+from workloads.errors import InputError, UnavailableError, printable
 from workloads.hints import did_you_mean
 
 DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -169,6 +169,12 @@ def build_parser(transformations: bool = False) -> Parser:
         several.add_argument("--retries", metavar="N", help="tries more when a worker process dies (2)")
     validate = command("validate", "check a configuration file and print it fully resolved")
     validate.add_argument("file", metavar="FILE.toml")
+    for reading in (sweep, validate):
+        reading.add_argument(
+            "--no-code",
+            action="store_true",
+            help="refuse a file that names a scheduler by FILE.py:CLASS or MODULE:CLASS, which is code and is run",
+        )
     _add_set(validate)
     workload = command("workload", "list, describe, convert, make, transform and fetch workloads")
     _add_workload(workload, transformations)
@@ -328,7 +334,7 @@ def _unknown(parser: Parser, argv: list[str], text: str) -> str:
 
 
 def _complain(text: str) -> None:
-    line = f"emu: {text}"
+    line = printable(f"emu: {text}")
     try:
         print(line, file=sys.stderr, flush=True)
     except (OSError, ValueError, AttributeError):  # nobody reads standard error; the exit code still tells

@@ -93,6 +93,7 @@ def sweep(options: Namespace) -> int:
     from emu.progress import runs_bar
     from emu.sweeps import prepare_sweep, run_sweep
 
+    _tell_of_code(options)
     ready = prepare_sweep(options.file, options.out, options.set)
     columns = _columns(options, ready.runs[0].plan.family)
     warn(ready.notes)
@@ -142,10 +143,21 @@ def size(options: Namespace) -> int:
 
 def validate(options: Namespace) -> int:
     """Print the fully resolved configuration of a file, or say what is wrong with it."""
+    _tell_of_code(options)
     plan = prepare(resolve([layer_from_file(options.file), layer_from_set(options.set)]))
     warn(plan.notes)
     put(plan.config_toml())
     return 0
+
+
+def _tell_of_code(options: Namespace) -> None:
+    """Say which schedulers of a file are code, which is run to know their parameters; ``--no-code`` refuses them."""
+    from emu.config_file import code_of
+
+    for text, place in code_of(options.file, options.set):
+        if options.no_code:
+            raise place.error(f"{text!r} is code, and --no-code was given; read it, then leave that out")
+        note(f"{text} is code: it is loaded, and so run, to know its parameters; --no-code refuses it")
 
 
 def report(options: Namespace) -> int:

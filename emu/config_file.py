@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from emu.config import Given, Layer, Place, flatten
+from emu.config import Given, Layer, Place, flatten, layer_from_set
 from emu.keys import BY_NAME, GROUPS, PARAMETERS, TABLES, VARIANTS, WORKLOAD_OPTIONS
-from workloads.errors import InputError
 from workloads.hints import did_you_mean
+from workloads.small_files import parse_toml, read_small_text
 from workloads.units import parse_bandwidth
 
 _HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(
     r"""\s*((?:[A-Za-z0-9_\-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_\-]+|"[^"]*"|'[^']*'))*)\s*="""
 )
-_AT_LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
 
 
 def layer_from_file(path: str | Path) -> Layer:
@@ -49,15 +47,23 @@ def read_toml(path: str | Path) -> list[tuple[str, Given]]:
     InputError
         The file cannot be read or is not TOML.
     """
-    text = _read(path)
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise _syntax_error(path, text, str(error)) from None
+    text = read_small_text(path)
+    table = parse_toml(text, path)
     lines = key_lines(text)
     return [
         (name, Given(value, Place(name, str(path), _line_of(name, lines)))) for name, value in flatten(table)
     ]
+
+
+def code_of(path: str | Path, sets: Iterable[str] = ()) -> list[tuple[str, Place]]:
+    """Return the schedulers of a file and of ``--set`` that are code, ``FILE.py:CLASS`` or ``MODULE:CLASS``."""
+    given = [*read_toml(path), *layer_from_set(sets).items()]
+    found = []
+    for name, (value, place) in given:
+        if name == "scheduler" or name.endswith(".scheduler"):
+            texts = value if isinstance(value, list) else str(value).split(",")
+            found += [(text.strip(), place) for text in map(str, texts) if ":" in text]
+    return found
 
 
 def check_name(name: str, place: Place) -> None:
@@ -141,21 +147,6 @@ def as_toml(name: str, value: Any) -> Any:
         names = [str(v) for v in value]
         return names if len(names) > 1 or "," in names[0] else names[0]  # text is divided at commas
     return str(value) if kind in ("path", "workload") else value
-
-
-def _read(path: str | Path) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text (byte {error.start})", file=path) from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=path) from None
-
-
-def _syntax_error(path: str | Path, text: str, message: str) -> InputError:
-    match = _AT_LINE.search(message)
-    line = int(match[1]) if match else (len(text.splitlines()) or 1)
-    return InputError(f"is not TOML: {_AT_LINE.sub('', message).strip()}", file=path, line=line)
 
 
 def _unknown(name: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emu.tables import number
-from workloads.errors import InputError
+from workloads.errors import InputError, printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -230,7 +230,7 @@ def to_svg(figure: Figure) -> str:
     with figure_style():
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     text = out.getvalue()
-    return text[text.index("<svg") :]
+    return printable(text[text.index("<svg") :], keep="\n\t")
 
 
 def to_pdf(figure: Figure) -> bytes:

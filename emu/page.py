@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from emu.drawing import to_svg
+from workloads.errors import printable
 
 CSS = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; }
@@ -52,4 +53,4 @@ def sentence(words: str) -> str:
 
 def text(value: object) -> str:
     """Return a value as HTML."""
-    return html.escape(str(value))
+    return html.escape(printable(str(value), keep="\n\t"))

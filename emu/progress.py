@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from emu.terminal import is_terminal
+from workloads.errors import printable
 from workloads.units import format_duration
 
 
@@ -35,7 +36,7 @@ class _RunBar:
     """The bar of a run: by tasks, or by the share of the run that is done where tasks do not tell it."""
 
     def __init__(self, label: str, total: int, unit: str, stream: TextIO) -> None:
-        self._look = {"desc": label, "total": total, "unit": f" {unit}", "file": stream}
+        self._look = {"desc": printable(label), "total": total, "unit": f" {unit}", "file": stream}
         self._started = time.perf_counter()
         self._share: float | None = None
         self._bar: Any = None
@@ -74,10 +75,17 @@ def runs_bar(
     from tqdm import tqdm
 
     with tqdm(
-        total=total, initial=done, desc=label, unit=" runs", file=stream, leave=False, dynamic_ncols=True
+        total=total,
+        initial=done,
+        desc=printable(label),
+        unit=" runs",
+        file=stream,
+        leave=False,
+        dynamic_ncols=True,
     ) as bar:
 
         def show(done: int, failed: int, current: str) -> None:
+            current = printable(current)
             bar.set_postfix_str(f"{failed} failed, {current}" if failed else current, refresh=False)
             bar.n = done
             bar.refresh()
@@ -99,6 +107,7 @@ def bytes_bar(stream: TextIO | None = None) -> Iterator[Callable[[str, int, int]
 
     def show(what: str, done: int, total: int) -> None:
         nonlocal bar
+        what = printable(what)
         if bar is None or bar.desc.removesuffix(": ") != what:
             if bar is not None:
                 bar.close()

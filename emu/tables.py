@@ -11,6 +11,7 @@ from emu.keys import COFLOWS
 from emu.measures import DEFAULT, Measure
 from emu.metrics import CLASSES, SPLIT, STATISTICS, part_of
 from emu.seeds import summary_alike, summary_head
+from workloads.errors import printable
 from workloads.units import format_duration
 
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -121,6 +122,7 @@ def _rounded(value: float, place: int) -> str:
 
 def align(rows: Sequence[Sequence[str]], right_from: int = 1) -> list[str]:
     """Return rows of cells as lines; columns from `right_from` on are flush right."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(max(map(len, rows)))]
     lines = []
     for row in rows:

@@ -8,13 +8,15 @@ from contextlib import contextmanager, redirect_stdout
 from typing import TextIO
 
 from emu.tables import to_ascii
+from workloads.errors import printable
 
 _results: TextIO | None = None  # standard output, where it is for results alone
 
 
 def put(text: str) -> None:
-    """Print results to standard output; signs that its encoding lacks are replaced."""
+    """Print results to standard output; signs that its encoding lacks are replaced, others escaped (`printable`)."""
     stream = _results or sys.stdout
+    text = printable(text, keep="\n\t")
     try:
         text.encode(stream.encoding or "ascii")
     except UnicodeEncodeError:
@@ -44,12 +46,12 @@ def say(text: str, stream: TextIO | None = None) -> None:
     """Say what is being done; like all progress, only to a terminal, but for what begins with ``note:``."""
     stream = stream or sys.stderr
     if text.startswith("note: ") or is_terminal(stream):
-        print(f"emu: {text}", file=stream, flush=True)
+        print(printable(f"emu: {text}", keep="\n"), file=stream, flush=True)
 
 
 def note(text: str) -> None:
     """Say what the user must know, on standard error, wherever that goes."""
-    print(f"emu: note: {text}", file=sys.stderr, flush=True)
+    print(printable(f"emu: note: {text}"), file=sys.stderr, flush=True)
 
 
 def is_terminal(stream: TextIO) -> bool:

@@ -39,6 +39,7 @@ def run_action(options: Namespace) -> int:
 def _list(options: Namespace) -> int:
     from workloads.catalogue import generators
     from workloads.formats import FORMATS
+    from workloads.limits import FREE_BYTES, FREE_TASKS
     from workloads.options import options_line
 
     lines = ["generators"]
@@ -49,6 +50,10 @@ def _list(options: Namespace) -> int:
     for name, known in FORMATS.items():
         what = f"{known.about}; {known.family}; {'read and written' if known.write else 'read'}"
         lines += _entry(name, what, options_line(known.convert or known.read))
+    lines += [
+        "",
+        f"limits, of all of them: max_tasks={FREE_TASKS}, max_bytes={FREE_BYTES} or more, by the source's size",
+    ]
     put("\n".join(lines))
     return 0
 
@@ -192,6 +197,7 @@ def _fetch(options: Namespace) -> int:
 
 def _transform(options: Namespace) -> int:
     from workloads.catalogue import load_workload
+    from workloads.limits import LIMIT_NAMES, limited, take_limits
     from workloads.transform import TRANSFORMATIONS, describe_frequencies, frequencies
 
     step = TRANSFORMATIONS[options.action]
@@ -201,10 +207,14 @@ def _transform(options: Namespace) -> int:
         if (text := getattr(options, f"step_{option.name}")) is not None
     }
     arguments = step.parse(given)
+    limits, other = take_limits(_given(options))
+    for name in other:
+        raise InputError(f"--set: {name!r} is no limit{did_you_mean(name, LIMIT_NAMES)}")
     with bytes_bar() as progress:
         paths = options.workload if step.many_in else [options.workload]
-        loaded = [load_workload(path, progress=progress) for path in paths]
-    made = step.function(loaded if step.many_in else loaded[0], **arguments)
+        loaded = [load_workload(path, options=vars(limits), progress=progress) for path in paths]
+    with limited(limits):
+        made = step.function(loaded if step.many_in else loaded[0], **arguments)
     if step.many_out:
         for part in made.values():
             _save(part, str(Path(options.to) / part.name), options)

@@ -47,6 +47,7 @@ def add_transformations(action: Action) -> None:
     for name, step in TRANSFORMATIONS.items():
         parser = action(name, step.help)
         parser.add_argument("workload", metavar="FROM", nargs="+" if step.many_in else None)
+        _add_options(parser, "max_tasks=N or max_bytes=SIZE, in place of the limits on what is read and made")
         _add_target(parser)
         for option in step.options:
             default = f" ({option.default})" if option.default else ""

@@ -20,6 +20,7 @@ from workloads.generators.yahoo import yahoo
 from workloads.hints import did_you_mean, names_beside
 from workloads.jobs import JobWorkload
 from workloads.known import known_trace
+from workloads.limits import limited, take_limits
 from workloads.options import option_defaults, options_line, read_options, without_meaning
 from workloads.readers.parquet import FAMILIES, JOBS_FILE
 from workloads.readers.report import Progress, Report
@@ -63,7 +64,7 @@ def options_without_meaning(name: Any, given: Mapping[str, Any]) -> dict[str, st
     make = _GENERATORS.get(name) if isinstance(name, str) else None
     if make is None:
         return {}
-    return without_meaning(make, read_options(f"the generator {name}", make, given))
+    return without_meaning(make, read_options(f"the generator {name}", make, take_limits(given)[1]))
 
 
 def load_workload(
@@ -85,7 +86,8 @@ def load_workload(
     seed : int
         Seed of a generator; a file has none.
     options : mapping, optional
-        Options of the generator or the format's reader, as values or as text (``{"jobs": "1000", "load": "90%"}``).
+        Options of the generator or the format's reader, as values or as text (``{"jobs": "1000", "load": "90%"}``);
+        and ``max_tasks`` and ``max_bytes``, which take the place of the limits of `workloads.limits`.
     format : str, optional
         Of a path, where it is not to be recognised by what it holds.
     report, progress : optional
@@ -94,23 +96,26 @@ def load_workload(
     Raises
     ------
     InputError
-        Neither a name nor a path that exists, an option that does not exist, or a file that is wrong.
+        Neither a name nor a path that exists, an option that does not exist, a file that is wrong, or a workload
+        that is larger than its source gives reason for.
     """
     from workloads.formats import find_format
 
-    if _is_generator(name_or_path, format):
-        return _GENERATORS[str(name_or_path)](
-            **({"seed": seed} | _generator_options(str(name_or_path), options))
-        )
-    path = _existing(name_or_path)
-    name = format or _recognised(path)
-    known = find_format(name)
-    face = _face(name)
-    given = _reader_options(name, face, options, path)
-    told = {"report": report, "progress": progress}
-    takes = inspect.signature(face).parameters
-    loaded: Workload = known.read(path, **given, **{key: told[key] for key in told if key in takes})
-    return loaded
+    limits, options = take_limits(options)
+    with limited(limits):
+        if _is_generator(name_or_path, format):
+            return _GENERATORS[str(name_or_path)](
+                **({"seed": seed} | _generator_options(str(name_or_path), options))
+            )
+        path = _existing(name_or_path)
+        name = format or _recognised(path)
+        known = find_format(name)
+        face = _face(name)
+        given = _reader_options(name, face, options, path)
+        told = {"report": report, "progress": progress}
+        takes = inspect.signature(face).parameters
+        loaded: Workload = known.read(path, **given, **{key: told[key] for key in told if key in takes})
+        return loaded
 
 
 def options_of(name_or_path: str | Path, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -121,12 +126,15 @@ def options_of(name_or_path: str | Path, given: Mapping[str, Any] | None = None)
     InputError
         As `load_workload`.
     """
-    if _is_generator(name_or_path, None):
-        make = _GENERATORS[str(name_or_path)]
-        return option_defaults(make) | _generator_options(str(name_or_path), given)
-    path = _existing(name_or_path)
-    name = _recognised(path)
-    return option_defaults(_face(name)) | _reader_options(name, _face(name), given, path)
+    limits, given = take_limits(given)
+    stated = {name: value for name, value in vars(limits).items() if value is not None}
+    with limited(limits):
+        if _is_generator(name_or_path, None):
+            make = _GENERATORS[str(name_or_path)]
+            return option_defaults(make) | _generator_options(str(name_or_path), given) | stated
+        path = _existing(name_or_path)
+        name = _recognised(path)
+        return option_defaults(_face(name)) | _reader_options(name, _face(name), given, path) | stated
 
 
 def convert_workload(
@@ -155,15 +163,17 @@ def convert_workload(
     from workloads.formats import PARQUET, find_format, format_by_ending
 
     report = Report() if report is None else report
+    limits, own = take_limits(options)
     if isinstance(name_or_path, Path) or format is not None or name_or_path not in _GENERATORS:
-        path = _existing(name_or_path)
-        name = format or _recognised(path)
-        straight = find_format(name).convert
-        if straight is not None and (to_format or format_by_ending(Path(to))) == PARQUET:
-            given = _reader_options(name, straight, options, path)
-            _refuse_existing(Path(to), PARQUET, overwrite)
-            straight(path, Path(to), report=report, progress=progress, **given)
-            return report.notes()
+        with limited(limits):
+            path = _existing(name_or_path)
+            name = format or _recognised(path)
+            straight = find_format(name).convert
+            if straight is not None and (to_format or format_by_ending(Path(to))) == PARQUET:
+                given = _reader_options(name, straight, own, path)
+                _refuse_existing(Path(to), PARQUET, overwrite)
+                straight(path, Path(to), report=report, progress=progress, **given)
+                return report.notes()
     workload = load_workload(name_or_path, options=options, format=format, report=report, progress=progress)
     if not report.lines():  # a generator, or Emu's own form
         for table in (family(workload).name, family(workload).parts[-1]):

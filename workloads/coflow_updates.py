@@ -31,8 +31,9 @@ import numpy as np
 from workloads.arrow import column
 from workloads.coflows import CoflowArrays, CoflowWorkload
 from workloads.errors import InputError
-from workloads.hints import did_you_mean, names_beside
+from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S
+from workloads.small_files import check_is_file
 
 COLUMNS = ("time_s", "coflow_id", "update", "side", "port", "to")
 KINDS = ("restart", "move", "deregister")
@@ -203,6 +204,7 @@ def _moved(row: Row, pair: Pair) -> Pair:
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line and values by column."""
+    check_is_file(path)
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file, strict=True)
@@ -216,8 +218,6 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
                         f"has {len(values)} values, want {len(header)}", file=path, line=reader.line_num
                     )
                 yield reader.line_num, {n: v.strip() for n, v in zip(header, values, strict=True)}
-    except FileNotFoundError:
-        raise InputError(f"no such file{did_you_mean(path.name, names_beside(path))}", file=path) from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"cannot be read: {error}", file=path) from None
 

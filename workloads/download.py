@@ -24,6 +24,8 @@ from workloads.errors import InputError, UnavailableError
 if TYPE_CHECKING:
     from requests import Response, Session
 
+MOST_BYTES = 4 << 30
+"""Of a file of which nothing is known."""
 _CHUNK_BYTES = 1 << 18
 _PAUSES_S = (1.0, 2.0, 4.0, 8.0)
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
@@ -51,6 +53,7 @@ def download(
     *,
     sha256: str | None = None,
     size_bytes: int | None = None,
+    most_bytes: int = MOST_BYTES,
     session: Session | None = None,
     progress: Callable[[int, int], None] | None = None,
     timeout_s: float = 30.0,
@@ -67,6 +70,8 @@ def download(
         Appears when the file is whole and right; its folder must exist.
     sha256, size_bytes : optional
         What the file must have.
+    most_bytes : int
+        Where the size is not known: a server that sends more is not sending this file.
     session : optional
         As of `new_session`, to keep connections open over several files.
     progress : callable, optional
@@ -97,7 +102,7 @@ def download(
         while True:
             before = furthest
             try:
-                got = _transfer(own, url, part, size_bytes, timeout_s, count)
+                got = _transfer(own, url, part, size_bytes, most_bytes, timeout_s, count)
                 break
             except _Broken as error:
                 fruitless = 0 if furthest > before else fruitless + 1
@@ -135,6 +140,7 @@ def _transfer(
     url: str,
     part: Path,
     size_bytes: int | None,
+    most_bytes: int,
     timeout_s: float,
     count: Callable[[int, int, int], None],
 ) -> str:
@@ -162,6 +168,8 @@ def _transfer(
             have, digest = 0, hashlib.sha256()
         total = _length(response, have) or whole
         _refuse_size(url, part, total, size_bytes)
+        most = most_bytes if size_bytes is None else size_bytes
+        _refuse_more(url, part, total or 0, most)
         total = total or size_bytes or 0
         refuse_no_room(part.parent, total - have)
         if have == 0 and (named := _version(response)):
@@ -169,6 +177,7 @@ def _transfer(
         with part.open("ab") as file:
             count(have, total, 0)
             for chunk in _chunks(response):
+                _refuse_more(url, part, have + len(chunk), most)  # before it is on the disk
                 file.write(chunk)
                 digest.update(chunk)
                 have += len(chunk)
@@ -257,6 +266,16 @@ def _refuse_size(url: str, part: Path, total: int | None, size_bytes: int | None
     if None not in (total, size_bytes) and total != size_bytes:
         _forget(part)
         raise InputError(f"wrong size: want {size_bytes} bytes, the server sends {total}", file=url)
+
+
+def _refuse_more(url: str, part: Path, have: int, most: int) -> None:
+    """Refuse more bytes than the file can have: a server need not say how much it sends, or send what it says."""
+    if have > most:
+        _forget(part)
+        raise InputError(
+            f"the server sends more than {most:,} bytes, the most this file can have; what was downloaded is removed",
+            file=url,
+        )
 
 
 def _is_out_of_reach(error: BaseException) -> bool:

@@ -2,6 +2,29 @@
 
 from __future__ import annotations
 
+import re
+
+_LONGEST = 2000  # characters of an error: names of columns in it may be of any length
+# C0 and C1 controls; what is invisible or turns the direction of text; halves of surrogate pairs, as in names of
+# files that are not UTF-8.
+_NOT_PRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Return text as a terminal or a page can show it: what acts on them, or hides, is escaped as ``\\u001b``.
+
+    Names and values in files, of columns and jobs, and what servers say are anybody's; they must not move a cursor,
+    set a title, or turn a line round. Strings of JSON and TOML mean the same with these escapes.
+
+    Parameters
+    ----------
+    keep : str
+        Characters that may stay: ``"\\n\\t"`` for a text of several lines.
+    """
+    return _NOT_PRINTABLE.sub(lambda m: m[0] if m[0] in keep else f"\\u{ord(m[0]):04x}", text)
+
 
 class InputError(Exception):
     """The user's input is wrong.
@@ -30,7 +53,8 @@ class InputError(Exception):
         if field is not None:
             parts.append(f"field {field}")
         # One line whatever a file's name holds; the single argument is also what makes the error pickle.
-        super().__init__(" ".join(": ".join([*parts, self.message]).splitlines()))
+        text = printable(" ".join(": ".join([*parts, self.message]).splitlines()))
+        super().__init__(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
 
 
 class UnavailableError(InputError):

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from workloads.download import UnavailableError, download, new_session, part_of, refuse_no_room
+from workloads.download import MOST_BYTES, UnavailableError, download, new_session, part_of, refuse_no_room
 from workloads.errors import InputError
 from workloads.public_traces import PublicFile, PublicTrace, public_trace
 from workloads.readers.report import Progress
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from requests import Session
 
 Tell = Callable[[str], None]
+_CHECKSUMS_BYTES = 16 << 20
 
 
 def data_folder() -> Path:
@@ -189,7 +190,7 @@ def _fetch_files(
             label = trace.name if len(missing) == 1 else f"{trace.name}, file {at} of {len(missing)}"
             shown = None if progress is None else partial(_show, progress, label, done, in_all)
             try:
-                received += _download(file, place, session, shown, timeout_s)
+                received += _download(file, place, session, shown, timeout_s, _most_bytes(trace))
             except UnavailableError as error:
                 raise UnavailableError(
                     f"{error.message}; {by_hand(trace, place, file)}", file=error.file
@@ -207,6 +208,7 @@ def _download(
     session: Session,
     progress: Callable[[int, int], None] | None,
     timeout_s: float,
+    most_bytes: int,
 ) -> int:
     target = place / file.path
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -215,10 +217,16 @@ def _download(
         target,
         sha256=file.sha256,
         size_bytes=file.size_bytes,
+        most_bytes=most_bytes,
         session=session,
         progress=progress,
         timeout_s=timeout_s,
     )
+
+
+def _most_bytes(trace: PublicTrace) -> int:
+    """Return how large a file of a trace can be, where its size is not known: twice what all are said to be."""
+    return MOST_BYTES if trace.size_bytes is None else 2 * trace.size_bytes
 
 
 def _show(progress: Progress, label: str, done: int, in_all: int, have: int, total: int) -> None:
@@ -268,7 +276,9 @@ def _published_checksums(
     path = place / trace.checksums.path
     if not path.exists():
         try:
-            download(trace.checksums.url, path, session=session, timeout_s=timeout_s)
+            download(
+                trace.checksums.url, path, most_bytes=_CHECKSUMS_BYTES, session=session, timeout_s=timeout_s
+            )
         except UnavailableError as error:
             tell(f"its published checksums cannot be had: {error}")
             return {}

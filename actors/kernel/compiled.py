@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import importlib.metadata
 import os
+import pickle
 import platform
 import tempfile
 import types
@@ -23,6 +24,8 @@ import numba
 from numba.core import config as _config
 from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
+
+from workloads.errors import UnavailableError
 
 config: Any = _config  # numba sets its configuration at run time
 
@@ -51,7 +54,8 @@ def _cache_folder() -> Path:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError:
             continue
-        if os.access(folder, os.W_OK):
+        # What is in it is run: in a folder that all can write to, another user may have made one of this name.
+        if os.access(folder, os.W_OK) and (base is not private or base.lstat().st_uid == os.getuid()):
             return folder
     return Path(tempfile.mkdtemp(prefix="emu-cache-"))
 
@@ -93,9 +97,21 @@ class _OneWriter(FunctionCache):
     """
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        with (CACHE_FOLDER / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
-            super().save_overload(sig, data)
+        try:
+            with (CACHE_FOLDER / "lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
+                super().save_overload(sig, data)
+        except OSError as error:
+            wrong = f"compiled code cannot be kept here: {error.strerror or error}"
+            raise UnavailableError(
+                f"{wrong}; EMU_CACHE_DIR names another folder", file=CACHE_FOLDER
+            ) from None
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError):  # damaged, as by a disk that was full
+            return None
 
 
 def _njit(function: Any, **options: Any) -> Any:

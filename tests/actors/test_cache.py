@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from emulations import ROOT, run_python
 
 from actors.kernel import compiled
 from actors.kernel.compiled import config
+from workloads.errors import UnavailableError
 
 RUN = """
 import json, sys
@@ -108,3 +112,42 @@ def test_the_folder_is_the_one_named_and_another_if_that_cannot_be_written(
     folder = compiled._cache_folder()
     assert folder.is_dir()
     assert folder.is_relative_to(tmp_path)
+
+
+def _twice(x):
+    return x * 2
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
+def test_a_full_cache_folder_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(compiled.FunctionCache, "save_overload", full)
+    with pytest.raises(
+        UnavailableError, match="No space left on device; EMU_CACHE_DIR names another"
+    ) as told:
+        compiled.entry(_twice)(np.int64(3))
+    assert str(compiled.CACHE_FOLDER) in str(told.value)
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
+def test_a_damaged_cache_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(*_: object) -> None:
+        raise EOFError("Ran out of input")
+
+    monkeypatch.setattr(compiled.FunctionCache, "load_overload", damaged)
+    monkeypatch.setattr(compiled.FunctionCache, "save_overload", lambda *_: None)
+    assert compiled.entry(_twice)(np.int64(3)) == 6
+
+
+def test_a_folder_that_another_user_made_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Compiled code is loaded from there, and a folder for temporary files is everybody's."""
+    monkeypatch.setattr(compiled.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("EMU_CACHE_DIR", "/proc/nowhere")
+    private = tmp_path / f"emu-cache-{os.getuid()}"
+    assert compiled._cache_folder().is_relative_to(private)
+    before = os.getuid()
+    monkeypatch.setattr(compiled.os, "getuid", lambda: before + 1)
+    (tmp_path / f"emu-cache-{before + 1}").mkdir()
+    assert not compiled._cache_folder().is_relative_to(tmp_path / f"emu-cache-{before + 1}")

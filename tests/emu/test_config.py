@@ -142,7 +142,11 @@ def test_a_wrong_file_is_named_with_its_line(tmp_path: Path, text: str, line: in
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     binary = tmp_path / "b.toml"
     binary.write_bytes(b"\xff\xfe\x00")
-    for path, told in ((tmp_path / "none.toml", "No such file"), (tmp_path, "directory"), (binary, "UTF-8")):
+    for path, told in (
+        (tmp_path / "none.toml", "no such file"),
+        (tmp_path, "is a folder"),
+        (binary, "UTF-8"),
+    ):
         with pytest.raises(InputError, match=told):
             layer_from_file(path)
 

@@ -5,7 +5,8 @@ import tempfile
 import pytest
 
 from tests.workloads.alibaba_files import INSTANCES_A, JOB_A, archive, folder_of, refused, stage, tables
-from workloads.readers import alibaba_2018, alibaba_2018_rules
+from workloads import limits
+from workloads.readers import alibaba_2018
 from workloads.readers.alibaba_2018 import convert_alibaba_2018
 
 
@@ -33,7 +34,7 @@ def test_what_is_broken_is_named_by_file_line_and_field(tmp_path, row, message):
     [
         (b"M1,1,j_1,1,Term\xff,1,2,1,1", "line 2: field status: cannot be read (invalid encoding)"),
         (b"M1,1,j_1,1,\xff,\xff,2,1,1", "line 2: field "),
-        (b"M1,1,j_1,1," + b"x" * 3_000_000 + b",1,2,1,1", "line 2: cannot be read (line size over maximum)"),
+        (b"M1,1,j_1,1," + b"x" * 3_000_000 + b",1,2,1,1", "line 2: is longer than 256 KiB; is this a table?"),
         (b"#", "line 2: field instance_num: the line ends after 1 of 9 fields"),
         (b"M1,1,j_1,1,Terminated,1,2,1,1\r", "cannot be read as CSV; do all lines end alike?"),
     ],
@@ -78,14 +79,15 @@ def test_times_and_counts_that_cannot_be_are_refused(tmp_path, monkeypatch):
     )
     folder_of(source, stage("j_8", "M1", number=10**11))
     assert refused(source, tmp_path / "out").startswith(
-        f"{source}: field instance_num: adds up to 100,000,000,000 tasks"
+        f"{source}: field instance_num: makes 100,000,000,000 tasks"
     )
     folder_of(source, stage("j_8", "M1", number=1.5))
     assert refused(source, tmp_path / "out").startswith(
         f"{source / 'batch_task.csv'}: line 1: field instance_num: '1.5'; want a whole number"
     )
-    monkeypatch.setattr(alibaba_2018_rules, "TASKS_LIMIT", 7)
-    assert "adds up to 8 tasks" in refused(folder_of(source, JOB_A), tmp_path / "out")
+    monkeypatch.setattr(limits, "FREE_TASKS", 7)
+    monkeypatch.setattr(limits, "size_of", lambda source: 0)
+    assert "makes 8 tasks" in refused(folder_of(source, JOB_A), tmp_path / "out")
 
 
 def test_an_interrupt_leaves_nothing(tmp_path, monkeypatch):

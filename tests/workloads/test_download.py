@@ -8,6 +8,7 @@ import hashlib
 import shutil
 import socket
 from collections import namedtuple
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -209,8 +210,32 @@ def test_a_known_size_shows_that_a_transfer_without_length_broke(site, tmp_path)
 
 def test_what_is_sent_beyond_the_known_size_is_refused(site, tmp_path):
     site.answers = [unmeasured(None)]
-    with pytest.raises(InputError, match="want 100 bytes, the server sends 10240"):
+    with pytest.raises(InputError, match="sends more than 100 bytes"):
         download(f"{site.url}/trace.gz", tmp_path / "t", size_bytes=100)
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.parametrize("known", [{"size_bytes": 1 << 20}, {"most_bytes": 1 << 20}])
+def test_a_server_that_never_ends_is_left_before_the_disk_is_full(site, tmp_path, known):
+    sent = []
+
+    def endless(request, content):
+        request.head(200)
+        with suppress(OSError):  # the client goes
+            for _ in range(400):
+                request.wfile.write(bytes(1 << 18))
+                sent.append(1 << 18)
+
+    site.answers = [endless]
+    with pytest.raises(InputError, match="sends more than 1,048,576 bytes, the most this file can have"):
+        download(f"{site.url}/trace.gz", tmp_path / "t", **known)
+    assert left_behind(tmp_path) == []
+    assert sum(sent) < 80 << 20
+
+
+def test_a_length_that_no_such_file_has_is_refused_before_the_body(site, tmp_path):
+    with pytest.raises(InputError, match="sends more than 5,000 bytes"):
+        download(f"{site.url}/trace.gz", tmp_path / "t", most_bytes=5000)
     assert left_behind(tmp_path) == []
 
 

@@ -59,6 +59,7 @@ from workloads.generators.arrivals import Arrivals
 from workloads.generators.draws import check_load, generator, offered_load
 from workloads.hints import did_you_mean
 from workloads.jobs import Float64Array, Int64Array, JobWorkload, make_workload
+from workloads.limits import check_tasks
 
 LEVELS = np.array([0, 1, 5, 10, 25, 50, 75, 90, 95, 99, 100]) / 100
 """The levels of all quantile tables."""
@@ -208,6 +209,7 @@ def generate(
             drawn = drawn._replace(gave=f"task-seconds are {of_published:.3g} times those of the clusters")
         gave.append(f"{'long' if is_long else 'short'} jobs: {drawn.gave}")
         cv[rows] = np.interp(rng.random(len(rows)), LEVELS, shape.cv)
+    check_tasks(int(num_tasks.sum()), field="jobs")
     duration_s = _spread(rng, task_s / num_tasks, num_tasks, cv)
     total_s = float(duration_s.sum())
     submit_s = np.round(arrivals.times(rng, jobs, total_s / (load * nodes * jobs)), _DIGITS)

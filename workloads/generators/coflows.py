@@ -39,9 +39,9 @@ from workloads.generators.arrivals import Arrivals
 from workloads.generators.draws import DEFAULT_SEED, check_positive, check_whole, generator, offered_load
 from workloads.groups import first_rows, rows_of_groups
 from workloads.jobs import Float64Array, Int64Array
+from workloads.limits import check_tasks
 
 MAX_COFLOWS = 10_000_000
-MAX_FLOWS = 100_000_000
 """More flows than this are refused: they are held in memory."""
 MAX_SKEW = 10.0
 MEGABYTE = 1 << 20
@@ -263,11 +263,7 @@ def _of_width(drawn: _Coflows, ports: int, mean_width: float | None) -> _Coflows
             least, most = (power, most) if to_the(power)[2] < mean_width else (least, power)
         power = most
     senders, receivers, width = to_the(power)
-    if width * len(senders) > MAX_FLOWS:
-        raise InputError(
-            f"{width * len(senders):,.0f} flows; more than {MAX_FLOWS:,} are refused, as they are held in memory",
-            field="coflows" if mean_width is None else "mean_width",
-        )
+    check_tasks(width * len(senders), "flows", field="coflows" if mean_width is None else "mean_width")
     return drawn._replace(senders=senders, receivers=receivers)
 
 

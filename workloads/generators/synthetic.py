@@ -24,6 +24,7 @@ from workloads.generators.draws import (
 )
 from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array, JobWorkload, make_workload
+from workloads.limits import check_tasks
 
 SERVICES = ("exponential", "deterministic", "lognormal", "bimodal", "pareto")
 TASK_COUNTS = ("fixed", "geometric", "uniform")
@@ -181,6 +182,7 @@ def synthetic(
     if num_long:
         rng.shuffle(is_long)
     num_tasks = _count(rng, np.where(is_long, long_tasks_per_job, tasks_per_job), task_counts)
+    check_tasks(int(num_tasks.sum()), field="tasks_per_job")
     unit = durations.times(rng, int(num_tasks.sum()))
     unit *= np.repeat(np.where(is_long, long_mean_task_s, mean_task_s), num_tasks)
     duration_s = np.maximum(np.round(unit, _DIGITS), _SHORTEST_S)
@@ -225,7 +227,7 @@ def _check_classes(jobs: int, long_jobs: float, short: tuple[int, float], long: 
             f"{long[1]!r} s is no longer than mean_task_s, {short[1]!r} s", field="long_mean_task_s"
         )
     expected = (jobs - num_long) * short[0] + num_long * long[0]
-    check_whole("jobs * tasks_per_job", expected, 1, 1_000_000_000)
+    check_tasks(expected, "tasks in expectation", field="tasks_per_job")
     return num_long
 
 

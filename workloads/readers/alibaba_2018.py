@@ -168,7 +168,7 @@ SELECT row_number() OVER (ORDER BY length(machine_id), machine_id) - 1 AS node_i
     count(DISTINCT cpu_num) > 1 OR count(DISTINCT mem_size) > 1 AS changes
 FROM (
     SELECT machine_id, coalesce(time_stamp, 0) AS time, failure_domain_1, failure_domain_2,
-        CASE WHEN cpu_num >= 1 AND isfinite(cpu_num) THEN cpu_num END AS cpu_num,
+        CASE WHEN cpu_num BETWEEN 1 AND 1000000 THEN cpu_num END AS cpu_num,
         CASE WHEN mem_size > 0 AND mem_size <= 100 THEN mem_size END AS mem_size
     FROM machine_meta WHERE machine_id IS NOT NULL)
 GROUP BY machine_id;

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING
 
 from workloads.errors import InputError
 from workloads.jobs import MAX_TIME_S
+from workloads.limits import check_tasks
 from workloads.readers.report import Report
 from workloads.readers.tables import count_dropped, number
 
 if TYPE_CHECKING:
     import duckdb
-
-TASKS_LIMIT = 4_000_000_000
-"""More tasks than this are refused: the trace has 1.35e9, and a short file may claim any number."""
 
 NAME_LIMIT = 50
 """Characters at which the trace cuts names of tasks off."""
@@ -292,10 +290,7 @@ def size_stages(
         )
     _count_starts(con, starts, report)
     tasks = number(con, "SELECT sum(num_tasks) FROM size")
-    if tasks > TASKS_LIMIT:
-        raise InputError(
-            f"adds up to {tasks:,} tasks; the most is {TASKS_LIMIT:,}", file=source, field="instance_num"
-        )
+    check_tasks(tasks, file=source, field="instance_num")
     report.read("tasks kept", tasks)
 
 

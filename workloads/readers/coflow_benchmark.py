@@ -18,6 +18,7 @@ References
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -29,14 +30,13 @@ from workloads.coflows import MAX_BYTES, MAX_PORTS, CoflowWorkload, make_coflow_
 from workloads.errors import InputError
 from workloads.groups import Int64Array
 from workloads.jobs import MAX_TIME_S, Float64Array
+from workloads.limits import check_tasks, most_tasks
 from workloads.readers.report import Progress, Report
 from workloads.readers.source import open_text, read_lines
 from workloads.readers.text import Fields, number_text, write_text
 
 LINE_FORMAT = "id arrival_ms mappers rack... reducers rack:MB..."
 MEGABYTE = 1 << 20
-FLOWS_LIMIT = 100_000_000
-"""More flows than this are refused: they are held in memory, and the published trace has a 140th of it."""
 
 _HEAD_FORMAT = "ports coflows"
 _MS = Fraction(1, 1000)
@@ -77,6 +77,7 @@ def read_coflow_benchmark(
     arrival: list[float] = []
     flows: list[tuple[Int64Array, Int64Array, Float64Array]] = []
     num_flows = empty = 0
+    most, _ = most_tasks(path)
     for number, texts in lines:
         line = Fields(path, number, texts, LINE_FORMAT)
         if len(seen) == num_coflows:
@@ -93,8 +94,8 @@ def read_coflow_benchmark(
             line.refuse("reducers", "no reducer gets any bytes, so that the coflow has no flow")
         empty += int(np.count_nonzero(~some))
         num_flows += len(mappers) * int(np.count_nonzero(some))
-        if num_flows > FLOWS_LIMIT:
-            line.refuse("reducers", f"more than {FLOWS_LIMIT:,} flows up to here; they are held in memory")
+        if num_flows > most:
+            check_tasks(num_flows, "flows", file=path, line=number, field="reducers")
         flows.append((mappers, reducers[some], sizes[some]))
     if len(seen) < num_coflows:
         wrong = f"the file ends after {len(seen)} of the {num_coflows} coflows that the first line says"
@@ -194,7 +195,7 @@ def _read_shuffle(
         sizes.append(float(exact * megabyte_bytes / len(mappers)))
     for what, racks in (("mapper", mappers), ("reducer", reducers)):
         if len(set(racks)) < len(racks):
-            twice = next(r for i, r in enumerate(racks) if r in racks[:i])
+            twice = next(rack for rack, count in Counter(racks).items() if count > 1)
             line.refuse(f"{what}s", f"rack {twice} is there twice; want one {what} for a rack")
     return np.array(mappers, np.int64), np.array(reducers, np.int64), np.array(sizes)
 

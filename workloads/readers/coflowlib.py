@@ -17,6 +17,8 @@ References
 
 from __future__ import annotations
 
+import io
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,12 +29,10 @@ from workloads.coflows import MAX_BYTES, MAX_PORTS, CoflowWorkload, make_coflow_
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S
+from workloads.limits import check_tasks, most_tasks
 from workloads.readers.report import Progress, Report
-from workloads.readers.source import open_members
+from workloads.readers.source import lines_of, open_members
 from workloads.readers.text import Fields, write_text
-
-INSTANCE_LIMIT_BYTES = 1 << 30
-"""Of one instance, which is held in memory; the largest published one has 220 kB."""
 
 _COFLOW = "id weight arrival deadline flows"
 _FLOW = "flow_id volume 2 ingress egress"
@@ -80,10 +80,7 @@ def read_coflowlib(
     for name, stream in open_members(path, progress=progress):
         if name == chosen:
             file = path if Path(path).name.removesuffix(".gz") == name else f"{path}/{_printable(name)}"
-            text = stream.read(INSTANCE_LIMIT_BYTES + 1)
-            if len(text) > INSTANCE_LIMIT_BYTES:
-                raise InputError(f"is larger than {INSTANCE_LIMIT_BYTES >> 20:,} MiB", file=file)
-            return _parse(text, file, _stem(name), Report() if report is None else report)
+            return _parse(stream, file, path, _stem(name), Report() if report is None else report)
     raise InputError(f"{_printable(chosen)} is no longer there", file=path)
 
 
@@ -159,14 +156,17 @@ def _choose(names: list[str], instance: int | str | None, path: str | Path) -> s
     )
 
 
-def _parse(text: bytes, file: object, name: str, report: Report) -> CoflowWorkload:
-    """Return the instance in a text; each part is read in the order in which it stands."""
-    lines = _Lines(text, file)
+def _parse(
+    stream: io.BufferedReader, file: object, source: str | Path, name: str, report: Report
+) -> CoflowWorkload:
+    """Return the instance in a stream; each part is read in the order in which it stands."""
+    lines = _Lines(stream, file)
+    most, _ = most_tasks(source)
     kind, _ = lines.one("type", 0, 2**31)
     num_coflows, _ = lines.one("coflows", 1, 2**40)
     ids: dict[int, int] = {}
     weight, arrival, deadline, width = [], [], [], []
-    flows: list[tuple[int, int, float, Fields]] = []
+    ingress, egress, line_of, volume = array("q"), array("q"), array("q"), array("d")
     for _ in range(num_coflows):
         line = lines.next(_COFLOW)
         coflow = line.whole("id", 0, 2**63 - 1)
@@ -183,28 +183,32 @@ def _parse(text: bytes, file: object, name: str, report: Report) -> CoflowWorklo
         for _ in range(width[-1]):
             line = lines.next(_FLOW)
             line.whole("flow_id", 0, 10**30)
-            volume = _positive(line, "volume")
+            volume.append(_positive(line, "volume"))
             line.whole("path", 2, 2)
-            flows.append(
-                (line.whole("ingress", 1, MAX_PORTS), line.whole("egress", 2, 2 * MAX_PORTS), volume, line)
-            )
+            ingress.append(line.whole("ingress", 1, MAX_PORTS))
+            egress.append(line.whole("egress", 2, 2 * MAX_PORTS))
+            line_of.append(line.line)
             line.end()
+        if len(volume) > most:
+            check_tasks(len(volume), "flows", file=source, line=line.line)
     capacity = _read_ports(lines)
     machines = len(capacity) // 2
-    for ingress, egress, _, line in flows:
-        if ingress > machines:
-            line.refuse("ingress", f"port {ingress} is not an ingress port, 1..{machines}")
-        if not machines < egress <= 2 * machines:
-            line.refuse("egress", f"port {egress} is not an egress port, {machines + 1}..{2 * machines}")
+    froms, tos = (np.frombuffer(ports, np.int64) for ports in (ingress, egress))
+    for side, ports, first in (("ingress", froms, 1), ("egress", tos, machines + 1)):
+        off = (ports < first) | (ports >= first + machines)
+        if off.any():
+            at = int(np.argmax(off))
+            wrong = f"port {ports[at]} is not an {side} port, {first}..{first + machines - 1}"
+            raise InputError(wrong, file=file, line=line_of[at], field=side)
     report.read("coflows", num_coflows)
-    report.read("flows", len(flows))
+    report.read("flows", len(volume))
     return make_coflow_workload(
         name,
         arrival,
         width,
-        np.array([ingress - 1 for ingress, _, _, _ in flows]),
-        np.array([egress - machines - 1 for _, egress, _, _ in flows]),
-        [volume for _, _, volume, _ in flows],
+        froms - 1,
+        tos - machines - 1,
+        np.frombuffer(volume),
         machines,
         coflow_id=[*ids],
         weight=weight,
@@ -239,11 +243,11 @@ def _read_ports(lines: _Lines) -> list[float]:
 
 
 class _Lines:
-    """The lines of a text that are not blank, one after the other."""
+    """The lines of a stream that are not blank, one after the other."""
 
-    def __init__(self, text: bytes, file: object) -> None:
+    def __init__(self, stream: io.BufferedReader, file: object) -> None:
         self._file = file
-        self._lines = ((n, f) for n, line in enumerate(text.split(b"\n"), start=1) if (f := line.split()))
+        self._lines = ((number, f) for number, line in lines_of(stream, file) if (f := line.split()))
         self._last = 0
 
     def next(self, form: str) -> Fields:

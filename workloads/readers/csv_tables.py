@@ -127,12 +127,12 @@ def refuse_rejects(
         return
     pipe, line, at, error, text = rejected
     names = header or tuple(table.columns)
-    fields = _fields(text, header)
+    fields = _fields(text or "", header)
     name = names[at - 1] if at is not None and at <= len(names) else ""
-    if error == "CAST":
+    if error == "CAST" and name and at <= len(fields):
         kind = _kind_as_text(table, name) if header else table.columns[name]
         wrong = f"{shown(fields[at - 1])} is not a number{' below 1e12' if kind == EXACT else ''}"
-    elif error == "MISSING COLUMNS":
+    elif error == "MISSING COLUMNS" and len(fields) < len(names):
         wrong = f"the line ends after {len(fields)} of {len(names)} fields; want {','.join(table.columns)}"
         wrong += _separated(text) if len(fields) == 1 else ""
         name = names[len(fields)] or str(len(fields) + 1)
@@ -173,7 +173,12 @@ def _separated(line: str) -> str:
 
 
 def _fields(line: str, header: Header) -> list[str]:
-    return next(csv.reader([line.strip("\r\n")]), []) if header else line.split(",")
+    if not header:
+        return line.split(",")
+    try:
+        return next(csv.reader([line.strip("\r\n")]), [])
+    except csv.Error:  # a field of more than 128 KiB, or a carriage return in the middle
+        return line.split(",")
 
 
 def _value(table: Table, column: str, header: Header) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,10 @@ import pyarrow as pa
 from workloads.errors import InputError
 from workloads.hints import did_you_mean, names_beside
 from workloads.jobs import SCHEMA_VERSION
+from workloads.limits import check_tasks, most_parquet_bytes, unpacks_to_more
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _ROWS_PER_GROUP = 1 << 20
 _DICTIONARIES = ["constraint", "tenant", "job_id", "name", "stage", "coflow_id"]
@@ -36,32 +41,91 @@ def read_table(
     InputError
         Names the file, the row (as line) and the column that is wrong.
     """
-    import pyarrow.parquet as pq
-
     if not os.path.isfile(path):  # which raises nothing, whatever the path
         others = set(names_beside(path)) - set(siblings)
         hint = did_you_mean(path.name, (n for n in others if n.endswith(".parquet")))
         *first, last = siblings
         holds = f"{', '.join(first)} and {last}"
         raise InputError(f"no such file; a workload folder holds {holds}{hint}", file=path)
+    with parquet_file(path) as file:
+        names = file.schema_arrow.names
+        missing = [n for n in schema.names if n not in names and n not in optional]
+        if missing:
+            raise InputError(f"no such column{did_you_mean(missing[0], names)}", file=path, field=missing[0])
+        for field in schema:
+            if names.count(field.name) > 1:
+                raise InputError("the column is there twice", file=path, field=field.name)
+            if field.name in names and not _same_kind(
+                have := file.schema_arrow.field(field.name).type, field
+            ):
+                kind = have.value_type if pa.types.is_dictionary(have) else have
+                raise InputError(f"has type {kind}, want {field.type}", file=path, field=field.name)
+        table = read_columns(file, [n for n in schema.names if n in names], path)
+        arrays = [_read_column(table, f, path) for f in schema]
+        extra = [n for n in names if n not in schema.names]
+        table = pa.Table.from_arrays(arrays, schema=schema.with_metadata(table.schema.metadata))
+    return table, extra
+
+
+@contextmanager
+def parquet_file(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file; what is wrong with it within is the user's input.
+
+    Columns of text are read with their dictionaries, in which what is repeated is there once.
+
+    Raises
+    ------
+    InputError
+        It is not a Parquet file, or a damaged one.
+    """
+    import pyarrow.parquet as pq
+
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            names = file.schema_arrow.names
-            missing = [n for n in schema.names if n not in names and n not in optional]
-            if missing:
-                raise InputError(
-                    f"no such column{did_you_mean(missing[0], names)}", file=path, field=missing[0]
-                )
-            table = file.read([n for n in schema.names if n in names])
-            table.validate(full=True)
-            arrays = [_read_column(table, f, path) for f in schema]
-            extra = [n for n in names if n not in schema.names]
-            table = pa.Table.from_arrays(arrays, schema=schema.with_metadata(table.schema.metadata))
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        with pq.ParquetFile(path) as plain:
+            about, kinds = plain.metadata, plain.schema_arrow
+        text = [f.name for f in kinds if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
+        with pq.ParquetFile(
+            path, metadata=about, page_checksum_verification=True, read_dictionary=text
+        ) as file:
+            yield file
+    except (pa.ArrowException, OSError, ValueError, MemoryError, OverflowError) as error:
         raise InputError(
             f"is not a Parquet file that can be read ({_first_line(error)})", file=path
         ) from None
-    return table, extra
+
+
+def read_columns(file: pq.ParquetFile, names: Collection[str], path: Path) -> pa.Table:
+    """Return columns of an open Parquet file, when its footer does not say that they are too much.
+
+    Raises
+    ------
+    InputError
+        More rows, or bytes, than a file of this size may hold (`workloads.limits`).
+    """
+    about = file.metadata
+    check_tasks(about.num_rows, "rows", file=path)
+    groups = [about.row_group(i) for i in range(about.num_row_groups)]
+    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+    wanted = [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names]
+    check_tasks(sum(group.num_rows for group in groups), "rows", file=path)
+    check_tasks(max((chunk.num_values for chunk in wanted), default=0), "values", file=path)
+    size = os.path.getsize(path)
+    if sum(chunk.total_uncompressed_size for chunk in wanted) > (most := most_parquet_bytes(size)):
+        raise InputError(unpacks_to_more(most, size), file=path)
+    table = file.read([*names])
+    table.validate(full=True)
+    for name in table.column_names:
+        if pa.types.is_dictionary(table[name].type) and _spelt_out_bytes(table[name]) > most:
+            raise InputError(unpacks_to_more(most, size), file=path, field=name)
+    return table
+
+
+def _spelt_out_bytes(column: pa.ChunkedArray) -> int:
+    """Return the bytes of a column of text without its dictionary."""
+    import pyarrow.compute as pc
+
+    lengths = (pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
+    return sum(pc.sum(pc.cast(length, pa.int64())).as_py() or 0 for length in lengths)
 
 
 def write_tables(folder: Path, tables: Mapping[str, pa.Table], about: Mapping[str, Any]) -> None:
@@ -106,7 +170,7 @@ def read_about(table: pa.Table, path: Path, numbers: Iterable[str] = ()) -> dict
             continue
         try:
             value = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InputError("is not JSON", file=path, field=key) from None
         if key == "metadata":
             right = isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
@@ -123,14 +187,10 @@ def _read_column(table: pa.Table, field: pa.Field, path: Path) -> pa.Array:
     """Return a column in the schema's type; other widths of the same kind are taken where they fit."""
     if field.name not in table.column_names:
         return pa.nulls(table.num_rows, field.type)
-    if table.column_names.count(field.name) > 1:
-        raise InputError("the column is there twice", file=path, field=field.name)
     values = table[field.name]
     if values.null_count and not field.nullable:
         row = int(np.argmax(np.asarray(values.is_null())))
         raise InputError("is null; every row needs a value", file=path, line=row + 1, field=field.name)
-    if not _same_kind(values.type, field):
-        raise InputError(f"has type {values.type}, want {field.type}", file=path, field=field.name)
     try:
         return values.cast(field.type).combine_chunks()
     except pa.ArrowInvalid as error:

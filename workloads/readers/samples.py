@@ -112,6 +112,6 @@ def _parquet(path: Path) -> Sample:
     try:
         with open(path, "rb") as file:
             names = pq.read_schema(file).names
-    except (OSError, ValueError, pa.ArrowException):
+    except (OSError, ValueError, OverflowError, MemoryError, pa.ArrowException):
         names = []
     return Sample("parquet", tuple(map(plain_name, names)))

@@ -34,7 +34,7 @@ from workloads.readers.csv_tables import (
 from workloads.readers.known_tables import identify
 from workloads.readers.report import Progress, Report
 from workloads.readers.shards import Member, Wanted, files_of, members_at_once, members_of
-from workloads.readers.source import open_members, piped
+from workloads.readers.source import open_members, piped, shown
 
 if TYPE_CHECKING:
     import duckdb
@@ -124,6 +124,11 @@ def _header(table: Table, member: Member, format: str) -> Header:
     wrong = f"this is {known}; want {member.table} of the format {format}"
     if known is not None and known.format != format:
         raise InputError(wrong.replace(";", ", which is not read;", not known.format), file=member.place)
+    begins = member.stream.peek(64)[:64]
+    if member.form != "parquet" and b"\0" in begins:
+        raise InputError(
+            f"is not text in UTF-8: it begins with {shown(begins[:16])}", file=member.place, line=1
+        )
     header = header_of(table, member.sample, member.place) if member.form == "csv" else ()
     if member.form == "json" and member.sample.text.lstrip().startswith("["):
         raise InputError("begins an array of JSON; want an object a line", file=member.place, line=1)
@@ -143,7 +148,10 @@ def _insert(
     text = csv_scan(table, header) if form == "csv" else _json(table)
     skipped = {member.place: skip_header(member.stream) if header else 0 for member in members}
     with ExitStack() as stack:
-        pipes = {stack.enter_context(piped(member.stream)): member for member in members}
+        pipes = {
+            stack.enter_context(piped(member.stream, member.place, skipped[member.place])): member
+            for member in members
+        }
         try:
             done = con.execute(table.insert.replace("{scan}", text), {"path": [*pipes]}).fetchall()
         except (duckdb.OutOfMemoryException, duckdb.InterruptException):
@@ -178,7 +186,10 @@ def _insert_parquet(con: duckdb.DuckDBPyConnection, table: Table, member: Member
             done = con.execute(table.insert.replace("{scan}", text), {"path": path}).fetchall()
         except (duckdb.OutOfMemoryException, duckdb.InterruptException):
             raise
-        except duckdb.Error as error:  # of damaged files also the plain class
+        # Of damaged files also the plain class, and what Python makes of a footer's text and numbers.
+        except (duckdb.Error, RuntimeError, ValueError, OverflowError, MemoryError) as error:
+            if "Query interrupted" in str(error):
+                raise
             wrong = f"is not a Parquet file of this table ({_first_line(error)})"
             raise InputError(wrong, file=member.place) from None
     return int(done[0][0])

@@ -21,22 +21,18 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean, names_beside
+from workloads.limits import most_bytes, most_line_bytes, unpacks_to_more
 from workloads.readers.report import Progress, Report
 
-RATIO_LIMIT = 1000
-"""A file that unpacks to more than this many times its size was made to fill the disk: CSV gives 3 to 50."""
-RATIO_FREE_BYTES = 64 << 20
-"""Up to here any ratio is taken: a small file of zeros is harmless."""
-SIZE_LIMIT = 1 << 40
-"""No archive may unpack to more: the largest public table, Alibaba's batch_instance, is a fifth of it."""
-LINE_LIMIT = 256 << 20
-"""No line may be longer: it is held in memory."""
+BLANK_LINES = 1_000_000
+"""More of them than this are no trace: a few bytes of gzip hold a thousand."""
+PIPED_LINE_BYTES = 256 << 10
+"""Of lines of tables; a line of JSON with all of a task's constraints has some kilobytes."""
 
 _BUFFER = 1 << 20
 _HEADER_LIMIT = 1 << 20  # of a tar's extended headers, which tarfile holds in memory
@@ -77,7 +73,7 @@ def open_text(
     ------
     InputError
         On opening and, from the stream, on reading: no such file, not a file, not readable, truncated or
-        corrupt gzip, another packing, an archive, or more bytes than can be meant (see `RATIO_LIMIT`).
+        corrupt gzip, another packing, an archive, or more bytes than can be meant (see `workloads.limits`).
     """
     with _open(path, progress) as file:
         if file.head.startswith(_ZIP):
@@ -93,16 +89,32 @@ def read_lines(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (1-based number, line with its end) of a file, plain or gzip; errors name file and line."""
     with open_text(path, report, progress) as stream:
-        number = 0
-        try:
-            for number, line in enumerate(iter(partial(stream.readline, LINE_LIMIT), b""), start=1):
-                if len(line) < LINE_LIMIT:
-                    yield number, line
-                else:
-                    number -= 1
-                    raise InputError(f"is longer than {LINE_LIMIT >> 20} MiB; is this a text file?")
-        except InputError as error:
-            raise InputError(error.message, file=path, line=number + 1) from None
+        yield from lines_of(stream, path)
+
+
+def lines_of(stream: io.BufferedReader, place: object) -> Iterator[tuple[int, bytes]]:
+    """Yield (1-based number, line with its end) of a stream; errors name `place` and the line."""
+    most, number, blank = most_line_bytes(), 0, 0
+    try:
+        while line := stream.readline(most):
+            number += 1
+            if len(line) == most:
+                raise InputError(
+                    f"is longer than {most >> 20} MiB; is this a text file? "
+                    "--set workload_options.max_bytes='1 GiB' allows such a line",
+                    file=place,
+                    line=number,
+                )
+            if line.isspace():
+                blank += 1
+                if blank > BLANK_LINES:
+                    wrong = f"the {blank:,}st blank line; is this a trace?"
+                    raise InputError(wrong, file=place, line=number)
+            yield number, line
+    except InputError as error:
+        if error.line is not None:
+            raise
+        raise InputError(error.message, file=place, line=number + 1) from None
 
 
 def open_members(
@@ -138,8 +150,10 @@ def open_members(
 
 
 @contextmanager
-def piped(stream: IO[bytes]) -> Iterator[str]:
+def piped(stream: IO[bytes], place: object = None, lines_before: int = 0) -> Iterator[str]:
     """Give a stream a path, ``/dev/fd/N``, for a library that opens files by name; it can be read once.
+
+    A line that is longer than `PIPED_LINE_BYTES` is an error about `place`; `lines_before` were read already.
 
     A thread feeds it. Errors of the stream are raised at the end of the block, in which the library sees the
     file end early. A library that stops reading is not waited for.
@@ -156,7 +170,10 @@ def piped(stream: IO[bytes]) -> Iterator[str]:
         room.register(writer, select.POLLOUT)
         try:
             with open(writer, "wb", buffering=0) as sink:
-                while (block := memoryview(stream.read(_BUFFER))) and not done.is_set():
+                for read in _with_short_lines(stream, place, lines_before):
+                    if done.is_set():
+                        break
+                    block = memoryview(read)
                     while block and not done.is_set():
                         if room.poll(100):
                             block = block[sink.write(block) or 0 :]
@@ -177,6 +194,19 @@ def piped(stream: IO[bytes]) -> Iterator[str]:
             raise failed[0]
 
 
+def _with_short_lines(stream: IO[bytes], place: object, lines: int) -> Iterator[bytes]:
+    """Yield what a stream gives; DuckDB takes minutes to say that a line is too long for it."""
+    open_bytes = 0  # of the line that has not ended
+    while block := stream.read(PIPED_LINE_BYTES):
+        first = block.find(b"\n")
+        if open_bytes + (len(block) if first < 0 else first) > PIPED_LINE_BYTES:
+            wrong = f"is longer than {PIPED_LINE_BYTES >> 10} KiB; is this a table?"
+            raise InputError(wrong, file=place, line=lines + 1)
+        lines += block.count(b"\n")
+        open_bytes = open_bytes + len(block) if first < 0 else len(block) - 1 - block.rfind(b"\n")
+        yield block
+
+
 def shown(text: bytes | str) -> str:
     """Return what was read as it can be printed in an error: short, and without control characters."""
     text = ascii(text if isinstance(text, str) else text.decode("utf-8", "backslashreplace"))
@@ -192,6 +222,7 @@ class _File:
         self.size = os.fstat(raw.fileno()).st_size
         self.head = raw.peek(16)[:16]
         self.given = 0
+        self._most = most_bytes(self.size)  # here: other threads, which may read it, know no limits
         self._progress = progress
 
     def stream(self) -> io.BufferedReader:
@@ -204,12 +235,8 @@ class _File:
     def note(self, unpacked: int) -> None:
         """Count bytes that were unpacked, refuse too many, and tell how far the file is read."""
         self.given += unpacked
-        if self.given > min(max(RATIO_FREE_BYTES, RATIO_LIMIT * self.size), SIZE_LIMIT):
-            raise InputError(
-                f"unpacks to more than {self.given >> 20:,} MiB from {self.size:,} bytes; "
-                "looks like an archive made to fill the disk",
-                file=self.path,
-            )
+        if self.given > self._most:
+            raise InputError(unpacks_to_more(self._most, self.size), file=self.path)
         if self._progress is not None:
             self._progress(self.path.name, min(self.raw.tell(), self.size), self.size)
 

@@ -35,12 +35,11 @@ import numpy as np
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.errors import InputError
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array, JobWorkload, check_times, make_workload
+from workloads.limits import check_tasks
 from workloads.readers.report import Progress, Report
 from workloads.readers.source import open_text, read_lines, shown
 
 LINE_FORMAT = "job_id submit_s gap_s map_input_bytes shuffle_bytes reduce_output_bytes"
-TASKS_LIMIT = 100_000_000
-"""More tasks than this are refused: all are held in memory."""
 
 _FIELDS = LINE_FORMAT.split()
 _MACHINES = {"fb-2009": 600, "fb-2010": 3000}
@@ -274,14 +273,7 @@ def _check_bytes(size: Float64Array, field: str, path: str | Path, line_of: Int6
 
 def _check_total(tasks: Float64Array, line_of: Int64Array, path: str | Path) -> None:
     """Refuse more tasks than fit in memory, at the line that makes the most."""
-    if tasks.sum() > TASKS_LIMIT:
-        at = int(np.argmax(tasks))
-        raise InputError(
-            f"the job makes {tasks[at]:,.0f} of {tasks.sum():,.0f} tasks, more than {TASKS_LIMIT:,} in all; "
-            "take a larger block_bytes",
-            file=path,
-            line=int(line_of[at]),
-        )
+    check_tasks(float(tasks.sum()), file=path, line=int(line_of[np.argmax(tasks)]))
 
 
 def _explain(path: str | Path, number: int, fields: list[bytes]) -> NoReturn:

@@ -23,6 +23,7 @@ from workloads.arrow import from_numpy, to_numpy
 from workloads.dags import JobsOrDags
 from workloads.errors import InputError
 from workloads.jobs import SCHEMA_VERSION
+from workloads.limits import size_of
 from workloads.readers.parquet import ALL_FILES, JOBS_FILE
 from workloads.readers.report import Report
 from workloads.readers.shards import form_of
@@ -67,7 +68,7 @@ def database(memory: str, source: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": limit,
             "temp_directory": f"{folder}/spill",
-            "max_temp_directory_size": f"{max(_SPILL_BYTES, _SPILL_TIMES * _size(source)) >> 20}MiB",
+            "max_temp_directory_size": f"{max(_SPILL_BYTES, _SPILL_TIMES * size_of(source)) >> 20}MiB",
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "preserve_insertion_order": False,
@@ -75,6 +76,7 @@ def database(memory: str, source: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             with duckdb.connect(f"{folder}/tables.duckdb", config=settings) as con:
                 con.execute("PRAGMA disable_checkpoint_on_shutdown")  # nobody opens it again
+                con.execute("SET enable_progress_bar = false")  # it would print to standard output
                 con.execute("SET allowed_directories = ['/dev/fd/']")
                 con.execute("SET allowed_paths = $paths", {"paths": paths})
                 con.execute("SET enable_external_access = false")
@@ -89,6 +91,9 @@ def database(memory: str, source: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             if "Query interrupted" not in str(error):
                 raise
             raise KeyboardInterrupt from None  # which DuckDB reports in this way
+        except duckdb.DataError as error:  # of rules, on values that no check has named
+            wrong = f"holds a value that is out of range ({shown(str(error))})"
+            raise InputError(wrong, file=source) from None
         except duckdb.IOException as error:
             raise InputError(
                 f"the temporary folder cannot be used: {shown(str(error))}", file=folder
@@ -176,13 +181,6 @@ def read_converted(
         convert(source, to, report=report, **options)
         workload = read(to)
     return replace(workload, notes=(*workload.notes, *report.notes()))
-
-
-def _size(source: Path) -> int:
-    """Return the bytes of a file, or of all files below a folder."""
-    if not os.path.isdir(source):
-        return source.stat().st_size if os.path.exists(source) else 0
-    return sum(path.stat().st_size for path in source.rglob("*") if path.is_file())
 
 
 def _write_batches(rows: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path) -> None:

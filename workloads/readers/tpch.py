@@ -42,14 +42,13 @@ from workloads.generators.arrivals import Arrivals
 from workloads.generators.draws import DEFAULT_SEED, MAX_JOBS, check_positive, check_whole, generator
 from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array
+from workloads.limits import check_tasks
 from workloads.precedence import check_edges
 from workloads.readers.report import Progress, Report
 from workloads.readers.restricted_pickle import read_npy
 
 WARM_UP_S = 1.0
 """What a new executor takes longer where it was not measured: Decima's ``warmup_delay``."""
-TASKS_LIMIT = 100_000_000
-"""More tasks than this are refused: they are held in memory."""
 
 _WAVES = ("first_wave", "rest_wave", "fresh_durations")
 _MATRIX = re.compile(r"adj_mat_([0-9]{1,6})\.npy")
@@ -306,8 +305,7 @@ def _durations(
 ) -> list[Float64Array]:
     """Return the durations of the tasks of each stage of the queries that were drawn."""
     num_tasks = {q.name: sum(_num_tasks(_run(runs, executors)) for runs in q.runs) for q in known}
-    if (total := sum(num_tasks[query.name] for query in drawn)) > TASKS_LIMIT:
-        raise InputError(f"makes {total:,} tasks, more than {TASKS_LIMIT:,}", field="jobs")
+    check_tasks(sum(num_tasks[query.name] for query in drawn), field="jobs")
     if not sampled:
         return [_recorded(_run(runs, executors)) for query in drawn for runs in query.runs]
     pools = {query.name: _pools(query, executors) for query in known}

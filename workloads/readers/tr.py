@@ -19,6 +19,7 @@ from workloads.arrow import column
 from workloads.errors import InputError
 from workloads.jobs import MAX_TIME_S, Int64Array, JobWorkload, check_times, make_workload
 from workloads.known import known_trace
+from workloads.limits import check_tasks, most_tasks
 from workloads.readers.report import Progress, Report
 from workloads.readers.samples import Sample
 from workloads.readers.source import read_lines, shown
@@ -45,6 +46,7 @@ def read_tr(
     counts, lines = array("q"), array("q")
     if os.path.isdir(path):
         raise InputError("is not a file; want a .tr file, or a folder with jobs.parquet", file=path)
+    most, _ = most_tasks(path)
     for number, line in read_lines(path, progress=progress):
         fields = line.split()
         if not fields:
@@ -62,6 +64,8 @@ def read_tr(
         counts.append(len(values) - 3)
         lines.append(number)
         durations.extend(values[3:])
+        if len(durations) > most:
+            check_tasks(len(durations), file=path, line=number)
     if not submit:
         raise InputError(f"the file holds no job; want lines of {LINE_FORMAT!r}", file=path)
 

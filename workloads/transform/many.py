@@ -15,6 +15,7 @@ from workloads.coflows import MAX_PORTS, CoflowWorkload
 from workloads.errors import InputError
 from workloads.generators.draws import DEFAULT_SEED, check_whole, generator
 from workloads.jobs import Float64Array
+from workloads.limits import check_tasks
 from workloads.transform.families import (
     JobsOrDags,
     W,
@@ -29,8 +30,6 @@ from workloads.transform.families import (
 )
 from workloads.transform.history import recorded
 
-MAX_ROWS = 1_000_000_000
-"""Replicating makes no more tasks or flows than this: they are held in memory."""
 NO_TENANT = "none"
 _PORT_SPEEDS = ("ingress_bytes_per_s", "egress_bytes_per_s")
 
@@ -60,6 +59,9 @@ def replicate(workload: W, copies: int, jitter_s: float | None = None, seed: int
         An option is out of range.
     """
     check_whole("copies", copies, 1, _most_copies(workload))
+    tasks, what = _rows_of(workload)
+    if copies > 1:
+        check_tasks(copies * tasks, what, field="copies")
     times_s = arrivals_s(workload)
     span_s = float(times_s[-1] - times_s[0])
     if jitter_s is None:
@@ -176,8 +178,15 @@ def split(workload: JobsOrDags) -> dict[str, JobsOrDags]:
 
 def _most_copies(workload: Workload) -> int:
     if isinstance(workload, CoflowWorkload):
-        return max(min(MAX_ROWS // workload.num_flows, MAX_PORTS // workload.num_ports), 1)
-    return max(MAX_ROWS // workload.num_tasks, 1)
+        return max(MAX_PORTS // workload.num_ports, 1)
+    return 10**12
+
+
+def _rows_of(workload: Workload) -> tuple[int, str]:
+    """Return how many tasks, or flows, a workload has, and which they are."""
+    if isinstance(workload, CoflowWorkload):
+        return workload.num_flows, "flows"
+    return workload.num_tasks, "tasks"
 
 
 def _reflected(times_s: Float64Array, shift_s: Float64Array) -> Float64Array:

@@ -1,0 +1,170 @@
+"""Small sources that state large workloads: refused before the memory is taken, and let in by an option."""
+
+import gzip
+import tracemalloc
+import zipfile
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from workloads import limits
+from workloads.catalogue import convert_workload, load_workload
+from workloads.errors import InputError
+from workloads.limits import Limits, check_tasks, limited, most_tasks, take_limits
+from workloads.transform import replicate
+
+MANY = 20_000_000
+
+
+def refused(source, **options) -> str:
+    with pytest.raises(InputError) as caught:
+        load_workload(source, options=options)
+    return str(caught.value)
+
+
+def alibaba(folder, instances: int):
+    folder.mkdir()
+    (folder / "batch_task.csv").write_text(f"M1,{instances},j_1,1,Terminated,100,200,100,1\n")
+    return folder
+
+
+def parquet_folder(folder, tasks: int, tenant: str = "a"):
+    folder.mkdir()
+    jobs = {"job_id": [0], "submit_s": [0.0], "num_tasks": [tasks], "mean_task_s": [1.0], "tenant": [tenant]}
+    pq.write_table(pa.table(jobs), folder / "jobs.parquet")
+    own = pa.table({"job_id": pa.array([0] * tasks, pa.int64()), "duration_s": pa.array([1.0] * tasks)})
+    pq.write_table(own, folder / "tasks.parquet", compression="zstd")
+    return folder
+
+
+def test_instances_that_a_trace_only_states(tmp_path):
+    source = alibaba(tmp_path / "a", MANY)
+    told = refused(source)
+    assert "makes 20,000,000 tasks, more than 5,000,000 for a source of this size" in told
+    assert told.endswith("--set workload_options.max_tasks=20000000 allows them")
+    with pytest.raises(InputError, match="max_tasks"):
+        convert_workload(str(source), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_line_of_swim(tmp_path):
+    (tmp_path / "one.tsv").write_text(f"job0\t0\t0\t{MANY << 26}\t0\t0\n")
+    assert "line 1: makes 20,000,001 tasks" in refused(tmp_path / "one.tsv")
+
+
+def test_a_shuffle_of_many_by_many(tmp_path):
+    racks = range(4500)
+    line = f"1 0 4500 {' '.join(map(str, racks))} 4500 {' '.join(f'{r}:1' for r in racks)}"
+    (tmp_path / "one.txt").write_text(f"4500 1\n{line}\n")
+    assert "line 2: field reducers: makes 20,250,000 flows" in refused(tmp_path / "one.txt")
+
+
+def test_rows_of_parquet(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "FREE_TASKS", 100_000)
+    source = parquet_folder(tmp_path / "w", 200_000)
+    assert "tasks.parquet: makes 200,000 rows, more than 100,000" in refused(source)
+    assert load_workload(source, options={"max_tasks": "200,000"}).num_tasks == 200_000
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000, "{"])
+def test_metadata_that_no_parser_was_made_for(tmp_path, text):
+    source = parquet_folder(tmp_path / "w", 3)
+    table = pq.read_table(source / "jobs.parquet").replace_schema_metadata({"metadata": text})
+    pq.write_table(table, source / "jobs.parquet")
+    assert "jobs.parquet: field metadata: " in refused(source)
+
+
+def test_text_of_parquet_that_a_dictionary_repeats(tmp_path, monkeypatch):
+    """Ten thousand rows of one long name are a few bytes on disk."""
+    monkeypatch.setattr(limits, "ROW_BYTES", 1)
+    folder = tmp_path / "w"
+    folder.mkdir()
+    rows = 10_000
+    jobs = pa.table(
+        {
+            "job_id": pa.array(range(rows), pa.int64()),
+            "submit_s": [0.0] * rows,
+            "num_tasks": [1] * rows,
+            "mean_task_s": [1.0] * rows,
+            "tenant": pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), ["x" * 100_000]),
+        }
+    )
+    pq.write_table(jobs, folder / "jobs.parquet", store_schema=False, compression="zstd")
+    tasks = {"job_id": pa.array(range(rows), pa.int64()), "duration_s": [1.0] * rows}
+    pq.write_table(pa.table(tasks), folder / "tasks.parquet")
+    tracemalloc.start()
+    try:
+        assert "field tenant: unpacks to more than" in refused(folder)
+        assert pa.total_allocated_bytes() < 64 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("yahoo", {"jobs": 300_000}),
+        ("google", {"jobs": 500_000}),
+        ("synthetic", {"jobs": 1_000_000, "tasks_per_job": 20}),
+        ("synthetic", {"jobs": 1_000_000, "tasks_per_job": 20, "task_counts": "uniform"}),
+        ("poisson", {"jobs": 10**12}),
+        ("synthetic-coflows", {"coflows": 1000, "ports": 10_000, "mean_width": 50_000.0}),
+    ],
+)
+def test_what_generators_make(name, options):
+    told = refused(name, **options)
+    assert "max_tasks" in told or "is not a whole number from 1 to 10000000" in told
+
+
+def test_copies(tmp_path):
+    made = load_workload("poisson", options={"jobs": 1000})
+    with pytest.raises(InputError, match=r"makes 1,000,000,000,000 tasks.*max_tasks"):
+        replicate(made, copies=10**9)
+    with limited(Limits(max_tasks=1500)), pytest.raises(InputError, match="more than 1,500"):
+        replicate(made, copies=2)
+
+
+def test_gzip_that_unpacks_to_far_more(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "FREE_BYTES", 2 << 20)
+    (tmp_path / "a.tr.gz").write_bytes(gzip.compress(b"0 1 1 1\n" * (1 << 20)))
+    assert "unpacks to more than 2 MiB" in refused(tmp_path / "a.tr.gz")
+    told = refused(tmp_path / "a.tr.gz", max_bytes="1 MiB")
+    assert "unpacks to more than 1 MiB" in told
+    assert "max_bytes" in told
+
+
+def test_blank_lines_are_no_trace(tmp_path):
+    (tmp_path / "a.tr").write_bytes(b"0 1 1 1\n" + b"\n" * 1_100_000)
+    assert "line 1000002: the 1,000,001st blank line" in refused(tmp_path / "a.tr")
+
+
+def test_a_zip_of_zeros_is_not_held_in_memory(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.txt", bytes(200 << 20))
+    with pytest.raises(InputError, match="unpacks to more than"):
+        load_workload(tmp_path / "a.zip", format="coflowlib")
+
+
+def test_a_large_source_may_make_as_many_tasks_as_it_has_bytes(tmp_path):
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(30_000_000)
+    assert most_tasks(tmp_path / "large")[0] == 30_000_000
+    check_tasks(30_000_000, file=tmp_path / "large")
+    (tmp_path / "small").write_bytes(b"1")
+    with pytest.raises(InputError, match="makes 30,000,000 tasks"):
+        check_tasks(30_000_000, file=tmp_path / "small")
+    with limited(Limits(max_tasks=30_000_000)):
+        check_tasks(30_000_000, file=tmp_path / "small")
+
+
+@pytest.mark.parametrize("given", [{"max_tasks": "many"}, {"max_tasks": 0}, {"max_bytes": "1 parsec"}])
+def test_limits_that_are_none(given):
+    with pytest.raises(InputError, match=next(iter(given))):
+        take_limits(given)
+
+
+def test_limits_are_taken_out_of_the_options():
+    taken, rest = take_limits({"max_tasks": "30,000,000", "max_bytes": "1 GiB", "jobs": "5"})
+    assert taken == Limits(30_000_000, 1 << 30)
+    assert rest == {"jobs": "5"}

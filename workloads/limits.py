@@ -1,0 +1,151 @@
+"""How large a workload may become: tasks or flows, and bytes that a file unpacks to.
+
+A small file can state a large workload: 46 bytes of a trace name ten million instances, a kilobyte of gzip holds a
+megabyte of text. So what a source makes is bounded by how large it is: a task or flow a byte on disk, but always
+`FREE_TASKS`, and `RATIO` bytes a byte on disk, but always `FREE_BYTES`. No public trace comes near either: the
+largest, Alibaba's batch_instance, has 15 bytes on disk a task and unpacks to 6 times its size. (Its batch_task alone
+only states how many instances there are, ten a byte: all of it needs `max_tasks`, an excerpt does not.) Generators and
+transformations have no source, and make `GENERATED_TASKS` at most. `max_tasks` and `max_bytes` are options of every
+reader and generator that take the place of these limits.
+
+Limits are checked before the memory is taken; bytes are counted as they are unpacked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+from typing import Any
+
+from workloads.errors import InputError
+
+FREE_TASKS = 5_000_000
+GENERATED_TASKS = 10_000_000
+FREE_BYTES = 16 << 20
+RATIO = 100
+ROW_BYTES = 32
+"""Of a row of Parquet, where compression leaves nearly nothing of what repeats."""
+LINE_BYTES = 32 << 20
+"""No line may be longer, for it is held in memory; `max_bytes` takes the place of this, too."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a user set in place of the limits that follow from the size of the source; None: those hold.
+
+    Attributes
+    ----------
+    max_tasks : int, optional
+        Tasks of a workload of jobs or DAGs, flows of one of coflows, rows of a table of a trace.
+    max_bytes : int, optional
+        Bytes that one file unpacks to.
+    """
+
+    max_tasks: int | None = None
+    max_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise InputError(f"{value!r} is not a whole number above 0", field=name)
+
+
+LIMIT_NAMES = tuple(field.name for field in fields(Limits))
+_NONE = Limits()
+_now: ContextVar[Limits] = ContextVar("limits", default=_NONE)
+
+
+@contextmanager
+def limited(limits: Limits) -> Iterator[None]:
+    """Within, these limits hold."""
+    before = _now.set(limits)
+    try:
+        yield
+    finally:
+        _now.reset(before)
+
+
+def take_limits(options: Mapping[str, Any] | None) -> tuple[Limits, dict[str, Any]]:
+    """Return the limits among options, as values or as text, and the other options.
+
+    Raises
+    ------
+    InputError
+        A limit is not a whole number above 0, or not a size.
+    """
+    from workloads.options import read_options
+
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    own = {name: given.pop(name) for name in LIMIT_NAMES if name in given}
+    return Limits(**read_options("", Limits, own)), given
+
+
+def check_tasks(
+    count: float, what: str = "tasks", *, file: Any = None, line: int | None = None, field: str | None = None
+) -> None:
+    """Refuse more tasks, flows or rows than may be; `file` is the source, whose size they are compared with.
+
+    Raises
+    ------
+    InputError
+        There are more; names the limit and the option that lifts it.
+    """
+    most, why = most_tasks(file)
+    if not count <= most:
+        option = f"--set workload_options.max_tasks={_round_up(count)} allows them"
+        wrong = f"makes {count:,.0f} {what}, more than {most:,}{why}; {option}"
+        raise InputError(wrong, file=file, line=line, field=field)
+
+
+def most_tasks(source: Any = None) -> tuple[int, str]:
+    """Return how many tasks or flows a source may make, and in words why so many."""
+    if (limit := _now.get().max_tasks) is not None:
+        return limit, ", the limit that was given"
+    if source is None:
+        return GENERATED_TASKS, ""
+    if (size := size_of(source)) > FREE_TASKS:
+        return size, ", one for each byte of the source"
+    return FREE_TASKS, " for a source of this size"
+
+
+def most_bytes(packed_bytes: int) -> int:
+    """Return how many bytes a file of a size may unpack to."""
+    limit = _now.get().max_bytes
+    return max(FREE_BYTES, RATIO * packed_bytes) if limit is None else limit
+
+
+def most_parquet_bytes(packed_bytes: int) -> int:
+    """Return how many bytes the columns of a Parquet file of a size may unpack to: `FREE_TASKS` rows at least."""
+    limit = _now.get().max_bytes
+    return max(ROW_BYTES * FREE_TASKS, RATIO * packed_bytes) if limit is None else limit
+
+
+def most_line_bytes() -> int:
+    """Return how long a line may be."""
+    limit = _now.get().max_bytes
+    return LINE_BYTES if limit is None else limit
+
+
+def unpacks_to_more(given_bytes: int, packed_bytes: int) -> str:
+    """Return what is said of a file that unpacks to more than it may."""
+    return (
+        f"unpacks to more than {given_bytes >> 20:,} MiB from {packed_bytes:,} bytes, as no trace does; "
+        "--set workload_options.max_bytes='10 GiB' allows so many"
+    )
+
+
+def size_of(source: str | os.PathLike[str]) -> int:
+    """Return the bytes of a file, or of all files below a folder; 0 of what is not there."""
+    if not os.path.isdir(source):
+        return os.path.getsize(source) if os.path.isfile(source) else 0
+    paths = (os.path.join(at, name) for at, _, names in os.walk(source) for name in names)
+    return sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
+
+
+def _round_up(count: float) -> int:
+    """Return a number with two digits that is not below `count`."""
+    step = 10 ** max(len(str(int(count))) - 2, 0)
+    return -int(-count // step) * step
