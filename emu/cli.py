@@ -139,6 +139,7 @@ def build_parser(transformations: bool = False) -> Parser:
             {"action": "store_const", "const": True} if key.kind == "flag" else {"metavar": _METAVARS[name]}
         )
         sweep.add_argument(f"--{name.replace('_', '-')}", help=_help(key), **kind)
+    _add_overwrite(sweep)
     _add_set(sweep)
     _add_view(sweep)
     sweep.add_argument("--json", action="store_true", help="print the summary alone, as JSON")
@@ -222,6 +223,7 @@ def _add_emulation(parser: Parser, *, several: bool) -> None:
     _add_set(parser)
     parser.add_argument("--config", metavar="FILE.toml", help="configuration file; options and --set beat it")
     parser.add_argument("--out", metavar="DIR", help="run directory; by default a new one below runs/")
+    _add_overwrite(parser)
     parser.add_argument(
         "--resume", metavar="DIR", help="go on with a run that ended early; show a finished one"
     )
@@ -242,6 +244,12 @@ _METAVARS = {
 def _add_set(parser: Parser) -> None:
     text = "set a configuration key or a scheduler's parameter; can be given several times"
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help=text)
+
+
+def _add_overwrite(parser: Parser) -> None:
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace what an earlier command left in DIR"
+    )
 
 
 def _add_view(parser: Parser) -> None:

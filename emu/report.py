@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from emu import disk
 from emu import run_directory as rd
 from emu.axes import IN_HEADINGS, Group, axes_of, group_runs, value_text
 from emu.by_constraint import KindRow, WaitRow, compare_kinds, compare_waits
@@ -16,7 +17,7 @@ from emu.job_comparison import GROUPS, compare_class, shares_told
 from emu.keys import COFLOWS, JOBS
 from emu.measures import DEFAULT
 from emu.metrics import STATISTICS, confidence_95, summarise_seeds
-from emu.page import CSS, figure_of, pairs, sentence, table, text
+from emu.page import CSS, MARK, figure_of, is_report, pairs, sentence, table, text
 from emu.paired import SHARES, Row, tolerance_of
 from emu.percentile_plots import Point, percentile_sheets
 from emu.plots import group_figures, timeline_figure
@@ -35,8 +36,6 @@ from emu.seeds import alike_note, head_of
 from emu.tables import TIMES, counted_told, counter_text, job_facts, number, ratio, times_told, with_error
 from workloads.errors import InputError
 from workloads.units import format_duration
-
-MARK = "<!-- made by emu report -->"
 
 
 def read_runs(folders: Iterable[str | Path]) -> list[Result]:
@@ -65,20 +64,20 @@ def read_runs(folders: Iterable[str | Path]) -> list[Result]:
 
 def write_report(path: Path, text: str) -> Path:
     """Write a page; a file that is there is replaced only if it is a report."""
-    try:
-        if path.exists() and MARK not in path.read_text(encoding="utf-8", errors="replace")[:200]:
-            raise InputError("exists and is not a report; give another file with --out", file=path)
-        rd.write_text(path, text)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=path) from None
+    if path.exists() and not is_report(path):
+        raise InputError("exists and is not a report; give another file with --out", file=path)
+    disk.write_text(path, text)
     return path
 
 
-def render_report(runs: Sequence[Result], title: str = "Emu report") -> str:
-    """Return the page of any runs: those of the same jobs, nodes and seeds are compared, each is shown."""
+def render_report(runs: Sequence[Result], title: str = "Emu report", notes: Sequence[str] = ()) -> str:
+    """Return the page of any runs: those of the same jobs, nodes and seeds are compared, each is shown.
+
+    `notes` are what the reader must know besides, such as runs that failed.
+    """
     groups = group_runs(runs)
     parts = [f"<h1>{text(title)}</h1>", f'<p class="sub">{text(_what(runs))}</p>']
-    parts += [note(words) for words in dict.fromkeys(n for r in runs for n in r.notes)]
+    parts += [note(words) for words in dict.fromkeys([*notes, *(n for r in runs for n in r.notes)])]
     parts += _axis_section(groups)
     for group in groups:
         parts += _group_section(group)
