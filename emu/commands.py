@@ -148,11 +148,13 @@ def validate(options: Namespace) -> int:
 
 def report(options: Namespace) -> int:
     """Write one page about run directories."""
-    from emu.report import read_runs, render_report, write_report
+    from emu.page import REPORT
+    from emu.report import read_runs, render_report, sections_of, write_report
 
-    runs = read_runs(options.folders)
-    single = Path(options.folders[0]) if len(options.folders) == 1 else Path()
-    put(str(write_report(Path(options.out) if options.out else single / "report.html", render_report(runs))))
+    folders = options.folders
+    page = render_report(read_runs(folders), sections=sections_of(folders))
+    single = Path(folders[0]) if len(folders) == 1 else Path()
+    put(str(write_report(Path(options.out) if options.out else single / REPORT, page)))
     return 0
 
 

@@ -370,11 +370,15 @@ def save_comparison(comparison: Comparison, out: Path) -> None:
         from emu.drawing import save_figure
         from emu.plots import group_figures
         from emu.report import render_report, write_report
+        from emu.report_sections import note as shown
 
-        failed = comparison.failed_text().splitlines()
+        failed = [shown(line) for line in comparison.failed_text().splitlines()]
+
         for figure in group_figures(comparison.results, comparison.warmup_s):
             written += save_figure(figure.drawn, out / figure.stem)
-        write_report(out / REPORT, render_report([r for runs in comparison.runs for r in runs], notes=failed))
+        write_report(
+            out / REPORT, render_report([r for runs in comparison.runs for r in runs], sections=failed)
+        )
         written.append(REPORT)
     runs = [
         r.path.relative_to(out).as_posix() for runs in comparison.runs for r in runs if r.path is not None

@@ -49,17 +49,40 @@ def read_runs(folders: Iterable[str | Path]) -> list[Result]:
     found: list[Result] = []
     for folder in map(Path, folders):
         manifest = rd.read_manifest(folder)
-        if manifest.get("status") != rd.FINISHED:
-            raise InputError(f"the run is {manifest.get('status')!r}, not finished", file=folder)
-        inner = manifest.get("runs")
-        found += (
-            [read_result(folder / name) for name in inner] if inner is not None else [read_result(folder)]
-        )
+        rd.check_results(folder, manifest)
+        if is_size(manifest):
+            from emu.size_report import runs_of
+
+            found += map(read_result, runs_of(folder))
+        elif "runs" in manifest:
+            found += [read_result(folder / name) for name in manifest["runs"]]
+        else:
+            found.append(read_result(folder))
     paths = [r.path.resolve() for r in found if r.path is not None]
     twice = next((p for i, p in enumerate(paths) if p in paths[:i]), None)
     if twice is not None:
         raise InputError("is given twice", file=twice)
     return found
+
+
+def sections_of(folders: Iterable[str | Path]) -> list[str]:
+    """Return what a page says of directories besides their runs: what a search found, and which runs failed."""
+    parts = []
+    for folder in map(Path, folders):
+        manifest = rd.read_manifest(folder)
+        parts += [
+            note(f"failed: {folder / run}: {error}") for run, error in manifest.get("failures", {}).items()
+        ]
+        if is_size(manifest):
+            from emu.size_report import size_sections
+
+            parts += size_sections(folder)
+    return parts
+
+
+def is_size(manifest: Mapping[str, Any]) -> bool:
+    """Return whether a manifest is of a search for a size."""
+    return manifest.get("what") == "size"
 
 
 def write_report(path: Path, text: str) -> Path:
@@ -70,14 +93,15 @@ def write_report(path: Path, text: str) -> Path:
     return path
 
 
-def render_report(runs: Sequence[Result], title: str = "Emu report", notes: Sequence[str] = ()) -> str:
+def render_report(runs: Sequence[Result], title: str = "Emu report", sections: Sequence[str] = ()) -> str:
     """Return the page of any runs: those of the same jobs, nodes and seeds are compared, each is shown.
 
-    `notes` are what the reader must know besides, such as runs that failed.
+    `sections` come first, such as `sections_of` the directories.
     """
     groups = group_runs(runs)
     parts = [f"<h1>{text(title)}</h1>", f'<p class="sub">{text(_what(runs))}</p>']
-    parts += [note(words) for words in dict.fromkeys([*notes, *(n for r in runs for n in r.notes)])]
+    parts += [note(words) for words in dict.fromkeys(n for r in runs for n in r.notes)]
+    parts += sections
     parts += _axis_section(groups)
     for group in groups:
         parts += _group_section(group)

@@ -81,8 +81,7 @@ class SizeResult:
     @property
     def answer(self) -> str:
         """The answer in a line."""
-        found = "no number of nodes was found" if self.nodes is None else f"{self.nodes:,} nodes"
-        return f"{found}: {self.note}"
+        return answer_of(self.nodes, self.note)
 
     def to_pandas(self) -> Any:
         """Return one frame row per probe: nodes, whether it holds, and each target's mean and half-width."""
@@ -94,6 +93,11 @@ class SizeResult:
             | {f"{t} ±": half for t, (_, half) in zip(self.targets, p.values, strict=True)}
             for p in self.probes
         )
+
+
+def answer_of(nodes: int | None, note: str) -> str:
+    """Return the answer of a search in a line."""
+    return f"{'no number of nodes was found' if nodes is None else f'{nodes:,} nodes'}: {note}"
 
 
 def render_probe(probe: Probe, targets: Sequence[Target]) -> str:
@@ -185,7 +189,7 @@ def find_size(
     def measure(*counts: int) -> None:
         new = [n for n in dict.fromkeys(counts) if n not in probes]
         runs = [
-            Run.of(_plan(config, n, seed, memo), _folder(place, n, seed))
+            Run.of(_plan(config, n, seed, memo), folder_of(place, n, seed))
             for n in new
             for seed in seeds_of(config)
         ]
@@ -214,7 +218,7 @@ def find_size(
         result = _result(search, made, targets, low, high, place, _summaries(made[0].nodes, config, place))
         disk.write_json(place / rd.SUMMARY, result.summary)
         runs = [
-            _folder(place, p.nodes, s).relative_to(place).as_posix() for p in made for s in seeds_of(config)
+            folder_of(place, p.nodes, s).relative_to(place).as_posix() for p in made for s in seeds_of(config)
         ]
         rd.conclude(place, {**rd.read_manifest(place), "runs": runs}, [rd.CONFIG, rd.SUMMARY])
     return result
@@ -270,7 +274,8 @@ def _plan(config: Config, nodes: int, seed: int, memo: Memo) -> Plan:
     return prepare(replace(of_seed(config, seed).but(nodes=nodes), places=places), memo)
 
 
-def _folder(out: Path, nodes: int, seed: int) -> Path:
+def folder_of(out: Path, nodes: int, seed: int) -> Path:
+    """Return where a run of a search lies in its directory."""
     return out / f"nodes={nodes}" / f"seed={seed}"
 
 
@@ -328,7 +333,7 @@ def _probe(nodes: int, config: Config, targets: Sequence[Target], out: Path) -> 
 
 def _summaries(nodes: int, config: Config, out: Path) -> list[dict[str, Any]]:
     """Return the summaries of the runs of one number of nodes, by seed."""
-    folders = [_folder(out, nodes, seed) for seed in seeds_of(config)]
+    folders = [folder_of(out, nodes, seed) for seed in seeds_of(config)]
     return [disk.read_json(folder / rd.SUMMARY, "has no summary.json") for folder in folders]
 
 

@@ -305,8 +305,9 @@ def test_a_run_that_fails_ends_the_search(emu: Cli, trace: Path, monkeypatch: py
 def test_a_directory_that_a_process_writes_is_left_alone(emu: Cli, trace: Path) -> None:
     command = (*SIZE, "small", "--target", "p90 < 60s", "--out", "s", "--low", "3")
     assert emu(*command).code == 0
-    rd.take_up(Path("s"))
-    ended = emu(*command)
+    with rd.taken_up(Path("s")) as manifest:
+        rd.begin(Path("s"), manifest)
+        ended = emu(*command)
     assert (ended.code, ended.line().partition(" on ")[0]) == (
         2,
         f"emu: --out: s is being run by process {os.getpid()}",
