@@ -31,12 +31,12 @@ class NotWritten(UnavailableError):
 
     wrong: str | None = None
 
-    def with_advice(self, advice: str) -> NotWritten:
-        """Return the error with what can be done, in place of what it said of that."""
-        wrong = self.wrong or self.message
-        told = NotWritten(f"{wrong}; {advice}", file=self.file, line=self.line, field=self.field)
-        told.wrong = wrong
-        return told
+    def with_advice(self, advice: str, stays: bool = False) -> NotWritten:
+        """Return the error with what can be done, in place of advice that does not stay."""
+        told = f"{self.wrong or self.message}; {advice}"
+        error = NotWritten(told, file=self.file, line=self.line, field=self.field)
+        error.wrong = told if stays else self.wrong or self.message
+        return error
 
 
 def not_written(error: OSError | ValueError, path: Path) -> InputError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ _SHAPES: dict[str, type] = {
     "notes": list,
     "runs": list,
     "results": dict,
+    "bytes": dict,
     "failures": dict,
     "process": dict,
     "error": str,
@@ -97,13 +99,25 @@ def _seal(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
+def results_of(out: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return the part of a manifest that tells files of a directory again: their sha256 and their size."""
+    names = list(names)
+    return {
+        "results": {name: sha256_of(out / name) for name in names},
+        "bytes": {name: os.stat(out / name).st_size for name in names},
+    }
+
+
 def damaged(out: Path, manifest: Mapping[str, Any], optional: Iterable[str] = ()) -> str | None:
     """Return the first file that is not as the run wrote it, and how; None if all are. `optional` ones may be gone."""
     if "results" not in manifest:
         return f"{MANIFEST} names no results"
+    sizes = manifest.get("bytes", {})
     for name, expected in manifest["results"].items():
         try:
-            if sha256_of(out / name) != expected:
+            size = os.stat(out / name).st_size
+            # Of a file that has grown to terabytes the size tells sooner.
+            if size != sizes.get(name, size) or sha256_of(out / name) != expected:
                 return f"{name} is not as it was written"
         except (FileNotFoundError, NotADirectoryError):
             if name not in optional:

@@ -27,6 +27,9 @@ TABLES = ("jobs", "coflows", "timeline", "crv", "tasks", "flows", "costs")
 OPTIONAL = tuple(f"{name}.parquet" for name in ("crv", "tasks", "flows", "costs"))
 """Files that may be removed from a run directory, to save room."""
 
+LONG_S = 60.0
+"""From what wall time on a run is worth keeping in a temporary folder."""
+
 if TYPE_CHECKING:
     from actors.hosting.outcome import Outcome
 
@@ -119,7 +122,34 @@ class Result:
             return self.write(folder)
 
     def write(self, out: Path) -> Path:
-        """Write the results into a claimed directory; the manifest, which calls it finished, comes last."""
+        """Write the results into a claimed directory; the manifest, which calls it finished, comes last.
+
+        Raises
+        ------
+        NotWritten
+            The disk is full. Checkpoints are there still; without any, hours of work are saved in a temporary folder,
+            which is named.
+        """
+        try:
+            return self._write(out)
+        except disk.NotWritten as error:
+            long = self.summary["engine"]["wall_s"] >= LONG_S
+            if not long or (out / rd.CHECKPOINTS).exists() or (kept := self._keep_elsewhere(out)) is None:
+                raise
+            raise error.with_advice(f"what was computed is in {kept}", stays=True) from None
+
+    def _keep_elsewhere(self, out: Path) -> Path | None:
+        import tempfile
+
+        try:
+            place = Path(tempfile.mkdtemp(prefix="emu-results-")) / out.name
+            place.mkdir()
+            rd.begin(place, self.manifest)
+            return self._write(place)
+        except (OSError, InputError):
+            return None
+
+    def _write(self, out: Path) -> Path:
         tables = {name: getattr(self, name) for name in TABLES}
         written = [f"{name}.parquet" for name, table in tables.items() if table is not None]
         for name in written:

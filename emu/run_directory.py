@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from emu import locks
-from emu.disk import BEGUN, NotWritten, flush, not_written, remove_begun, sha256_of, write_text
+from emu.disk import BEGUN, NotWritten, flush, not_written, remove_begun, write_text
 from emu.locks import LOCK, Found
 from emu.manifest import (
     FAILED,
@@ -33,6 +33,7 @@ from emu.manifest import (
     RUNNING,
     damaged,
     read_manifest,
+    results_of,
     write_manifest,
 )
 from workloads.errors import InputError
@@ -235,7 +236,7 @@ def _command(manifest: Mapping[str, Any]) -> str:
 
 def begin(out: Path, manifest: Mapping[str, Any]) -> None:
     """Say that this process runs a directory which it has locked."""
-    lost = ("results", "error", "failures")  # of an earlier attempt
+    lost = ("results", "bytes", "error", "failures")  # of an earlier attempt
     kept = {name: value for name, value in manifest.items() if name not in lost}
     write_manifest(out, {**kept, "status": RUNNING, "process": _this_process()})
 
@@ -339,8 +340,7 @@ def conclude(
     for name in names:
         flush(out / name)
     flush(out)
-    results = {name: sha256_of(out / name) for name in names}
-    done = {**manifest, "results": results, "status": status}
+    done = {**manifest, **results_of(out, names), "status": status}
     if (out / CHECKPOINTS).exists():
         write_manifest(out, {**done, "status": RUNNING, "process": _this_process()})
     return _finish(out, done)

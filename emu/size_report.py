@@ -10,7 +10,7 @@ import numpy as np
 
 from emu import disk
 from emu import run_directory as rd
-from emu.drawing import COLOURS, add_legend_above, figure_style, fit_places, fit_times, new_figure
+from emu.drawing import COLOURS, add_legend_above, figure_style, fit_places, fit_times, mark_log, new_figure
 from emu.page import figure_of, table, text
 from emu.sizing import answer_of, folder_of
 from emu.targets import Target, read_targets
@@ -75,6 +75,8 @@ def targets_figure(tried: Mapping[Target, Sequence[Tried]], answer: int | None) 
 
 def _draw(place: Any, target: Target, points: Sequence[Tried], answer: int | None) -> None:
     fit_places(place, [p.nodes for p in points], True)
+    if place.get_xscale() == "log":
+        mark_log(place.xaxis, points[0].nodes, points[-1].nodes)
     known = [p for p in points if np.isfinite(p.mean)]
     place.plot([p.nodes for p in known], [p.mean for p in known], color="#999999", linewidth=1.0, zorder=1)
     for word, look in _LOOK.items():

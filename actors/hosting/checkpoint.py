@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -24,6 +25,7 @@ from actors.kernel.compiled import SOURCE_HASH
 
 FORMAT = 1
 META = "meta.json"
+MOST_META_BYTES = 1 << 24
 _NUMBER = re.compile(r"\d{6,}")
 
 
@@ -136,14 +138,16 @@ class Checkpoints:
         beside = self.folder / f".{number:06d}"
         beside.mkdir()
         try:
-            files = {}
+            files, sizes = {}, {}
             for k, snapshot in enumerate(snapshots):
                 with open(beside / f"{k}.npz", "wb") as file:
                     # NumPy's stub takes any keyword for its own `allow_pickle`.
                     np.savez(file, **snapshot)  # type: ignore[arg-type]
                     _flush(file)
                 files[f"{k}.npz"] = _sha256(beside / f"{k}.npz")
-            meta = {**self._written_with(), "partitions": len(snapshots), "at": asdict(at), "files": files}
+                sizes[f"{k}.npz"] = (beside / f"{k}.npz").stat().st_size
+            parts = {"partitions": len(snapshots), "files": files, "bytes": sizes}
+            meta = {**self._written_with(), **parts, "at": asdict(at)}
             with open(beside / META, "w", encoding="utf-8") as file:
                 json.dump({**meta, "sha256": _sha256_of_meta(meta)}, file, indent=2)
                 _flush(file)
@@ -167,11 +171,14 @@ class Checkpoints:
             OSError: a file cannot be read.
         """
         try:
+            state = (path / META).stat()
+            if not stat.S_ISREG(state.st_mode) or state.st_size > MOST_META_BYTES:
+                raise Refused(f"{META} is damaged")
             meta = json.loads((path / META).read_text(encoding="utf-8"))
             ours, files = self._written_with(), meta["files"]
             if meta.pop("sha256") != _sha256_of_meta(meta):
                 raise Refused(f"{META} is damaged")
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Refused(f"{META} is damaged") from None
         except FileNotFoundError:
             raise Refused(f"it has no {META}") from None
@@ -182,7 +189,8 @@ class Checkpoints:
         for name, expected in files.items():
             if not (path / name).is_file():
                 raise Refused(f"it has no {name}")
-            if _sha256(path / name) != expected:
+            size = (path / name).stat().st_size  # of a file that has grown to terabytes it tells sooner
+            if size != meta.get("bytes", {}).get(name, size) or _sha256(path / name) != expected:
                 raise Refused(f"{name} is damaged")
             with np.load(path / name, allow_pickle=False) as arrays:
                 snapshots.append(dict(arrays))
