@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from emu.disk import FULL
 from emu.keys import BY_NAME, KEYS
 from emu.kinds import Key
 from emu.workload_parser import add_actions, add_transformations
@@ -105,6 +106,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in FULL and "--debug" not in argv:
+            place = f"{error.filename}: " if error.filename else ""
+            _complain(f"{place}cannot be written: {error.strerror}")
+            return FAILED
         return _crash(error, "--debug" in argv)
     finally:
         _close_ray()

@@ -12,10 +12,11 @@ import hashlib
 import importlib.metadata
 import os
 import platform
+import sys
 import tempfile
 import types
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -85,6 +86,11 @@ class _CalledByCompiled(CPUDispatcher):
         return _njit(copy)
 
 
+@cache
+def _tell_once(text: str) -> None:
+    print(f"emu: note: {text}", file=sys.stderr, flush=True)
+
+
 class _OneWriter(FunctionCache):
     """numba's disk cache, to which one process at a time adds.
 
@@ -93,9 +99,12 @@ class _OneWriter(FunctionCache):
     """
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        with (CACHE_FOLDER / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
-            super().save_overload(sig, data)
+        try:
+            with (CACHE_FOLDER / "lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
+                super().save_overload(sig, data)
+        except OSError as error:  # a disk that is full: the next process compiles again
+            _tell_once(f"compiled code is not kept: {CACHE_FOLDER}: {error.strerror or error}")
 
 
 def _njit(function: Any, **options: Any) -> Any:

@@ -39,8 +39,8 @@ class Fault(NamedTuple):
     fault: str
 
 
-def make(place: Path, workload: Path) -> dict[str, Path]:
-    """Make a small directory of each kind in a folder, of a workload of jobs; returns them by kind."""
+def make(place: Path, workload: Path, kinds: tuple[str, ...] = KINDS) -> dict[str, Path]:
+    """Make a small directory of each kind, and a finished one, of a workload of jobs; returns them by kind."""
     run = ("run", "--scheduler", "random", "--workload", workload, "--nodes", "20", "--in-process", "--out")
     (place / "grid.toml").write_text(_SWEEP.format(workload))
     commands = {
@@ -50,9 +50,12 @@ def make(place: Path, workload: Path) -> dict[str, Path]:
         "size": _size(workload, place / "size"),
     }
     for name, command in commands.items():
+        if name not in kinds and name != "finished":
+            continue
         code, told = _call(*command)
         assert code == 0, f"{name}: {told}"
-    _interrupted(place, workload)
+    if "interrupted" in kinds:
+        _interrupted(place, workload)
     return {kind: place / kind for kind in KINDS}
 
 
@@ -102,7 +105,7 @@ def attempt(kind: str, folder: Path, whole: Path, workload: Path) -> str | None:
 
 def fuzz(place: Path, workload: Path, seeds: range, kinds: tuple[str, ...] = KINDS) -> Iterator[Fault]:
     """Yield what goes wrong with directories that are changed as seeds have it; nothing, if all is well."""
-    masters = make(place, workload)
+    masters = make(place, workload, kinds)
     for seed in seeds:
         kind = kinds[seed % len(kinds)]
         folder = place / "changed"
