@@ -11,6 +11,7 @@ At whatever moment a process dies, its directory is finished and whole, or can b
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -171,17 +172,23 @@ def hold(out: Path, option: str) -> None:
         found = locks.acquire(out)
     except OSError as error:
         raise _cannot_claim(out, error, option) from None
-    if found is Found.FREE:
-        return
     process = None
     with suppress(InputError):  # one that is damaged, or not there yet, names nobody
         manifest = read_manifest(out)
         process = manifest.get("process") if manifest.get("status") == RUNNING else None
     if found is Found.HELD:
-        raise InputError(f"{option}: {out} is being run by {_told(process) or 'another process'}")
-    if who := _may_be_alive(process, found):
+        raise InputError(f"{option}: {out} is being run by {_holder(out, process)}")
+    if found is not Found.FREE and (who := _may_be_alive(process, found)):
         locks.release(out, remove=False)
         raise InputError(f"{option}: {out} is being run by {who}; if that is gone, remove {out / LOCK}")
+    locks.sign(out, json.dumps(_this_process()))
+
+
+def _holder(out: Path, process: Any) -> str:
+    """Return in words who holds a directory: by the lock file, or before that is written by the manifest."""
+    with suppress(ValueError, RecursionError):
+        process = json.loads(locks.signed(out))
+    return _told(process) or "another process"
 
 
 def _names(out: Path) -> set[str]:
@@ -384,7 +391,7 @@ def check_results(out: Path, manifest: Mapping[str, Any], optional: Iterable[str
     concluded = manifest.get("failures") and "results" in manifest  # of many runs, some of which failed
     if manifest.get("status") != FINISHED and not concluded:
         if locks.is_held(out):
-            who = _told(manifest.get("process")) or "another process"
+            who = _holder(out, manifest.get("process"))
             raise InputError(f"is being run by {who}: not finished", file=out)
         raise InputError(f"holds {not_finished(out, manifest)}", file=out)
     if (wrong := damaged(out, manifest, optional)) is None:
