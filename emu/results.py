@@ -135,7 +135,7 @@ class Result:
         try:
             return self._write(out)
         except disk.NotWritten as error:
-            long = self.summary["engine"]["wall_s"] >= LONG_S
+            long = self.summary.get("engine", {}).get("wall_s", 0.0) >= LONG_S
             if not long or (out / rd.CHECKPOINTS).exists() or (kept := self._keep_elsewhere(out)) is None:
                 raise
             raise error.with_advice(f"what was computed is in {kept}", stays=True) from None
