@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from emu import run_directory as rd
 from emu.config import Given, Place, flatten, read_value
 from emu.keys import BY_NAME, PARAMETERS
+from emu.manifest import NODES_FOR_LOAD
 from emu.results import Result
 from emu.tables import number
 from workloads.units import format_duration
@@ -119,8 +119,8 @@ def axes_of(groups: Sequence[Group]) -> list[Axis]:
 def _config_of(run: Result) -> dict[str, Any]:
     """Return the keys of a run; of nodes that a load picked, which differ from seed to seed, the load."""
     config = dict(flatten(run.manifest.get("config", {})))
-    if rd.NODES_FOR_LOAD in run.manifest:
-        config |= {"nodes": None, "load": run.manifest[rd.NODES_FOR_LOAD]}
+    if NODES_FOR_LOAD in run.manifest:
+        config |= {"nodes": None, "load": run.manifest[NODES_FOR_LOAD]}
     return config
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from emu import locks
 from emu import run_directory as rd
 from emu.clocks import WINDOWS_PARTITIONS, emulate_setting
 from emu.config import Config
@@ -17,12 +17,11 @@ from emu.emulation import execute, keep_workload, observe, result_of
 from emu.families import OwnWorkload
 from emu.keys import COFLOWS
 from emu.loading import brought_to
+from emu.many_runs import lacking, tell_again
 from emu.memo import Memo
-from emu.plan import HOSTING, Plan, prepare
-from emu.record import record
-from emu.seeds import SEEDS_VERSION
+from emu.plan import Plan, prepare
 from emu.terminal import note
-from workloads.errors import InputError
+from workloads.errors import UnavailableError
 
 if TYPE_CHECKING:
     from actors.hosting.outcome import Observe, Outcome
@@ -94,15 +93,8 @@ class Run:
         return prepare(self.config, self.memo, one_of_many=True)  # it was checked when this was made
 
     def is_done(self) -> bool:
-        """Whether the directory holds this very run, finished and with all its files."""
-        try:
-            found = rd.read_manifest(self.folder)
-            files = [self.folder / name for name in found["results"]]
-            same = computed(found["config"]) == computed(self.begins["config"])
-            inputs = [i["sha256"] for i in found["inputs"]] == [i["sha256"] for i in self.begins["inputs"]]
-        except (InputError, KeyError, TypeError):
-            return False
-        return found.get("status") == rd.FINISHED and same and inputs and all(f.is_file() for f in files)
+        """Whether the directory holds this very run, finished and with all its files as they were written."""
+        return not lacking(self.folder, self.begins)
 
 
 class RunFailed(RuntimeError):
@@ -139,13 +131,17 @@ def run_all(
     for run in runs:
         by_workload.setdefault(run.source, []).append(run)
     ordered = [run for of_it in by_workload.values() for run in of_it]
-    if hosting.in_process:
+    try:
+        if hosting.in_process:
+            for run in ordered:
+                plan = _claim(run)
+                started(run)
+                _finish(run, partial(execute, _here(plan), 0, None, tell), ended)
+        else:
+            _run_on_ray(ordered, hosting, started, ended, tell)
+    finally:
         for run in ordered:
-            plan = _claim(run)
-            started(run)
-            _finish(run, partial(execute, _here(plan), 0, None, tell), ended)
-    else:
-        _run_on_ray(ordered, hosting, started, ended, tell)
+            locks.release(run.folder)
 
 
 def memory_bytes(plan: Plan) -> int:
@@ -153,59 +149,6 @@ def memory_bytes(plan: Plan) -> int:
     from actors.hosting.memory import needed_bytes
 
     return needed_bytes(plan.setting(0))
-
-
-def computed(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a run's configuration that its result depends on."""
-    return {name: value for name, value in config.items() if name not in HOSTING}
-
-
-def open_directory(out: Path, what: str, config: Mapping[str, Any]) -> None:
-    """Claim the directory of many runs, or take up again the one that is there.
-
-    Parameters
-    ----------
-    out : Path
-    what : str
-        ``sweep`` or ``size``.
-    config : mapping
-        What must be equal for the directory to be the same one: dotted key to value. Nested, it is its
-        ``config.toml``.
-
-    Raises
-    ------
-    InputError
-        It holds something else; the key that differs is named.
-    """
-    config = {name: value for name, value in config.items() if name.partition(".")[0] not in HOSTING}
-    manifest = {
-        "what": what,
-        "seeds_version": SEEDS_VERSION,
-        "config": config,
-        "versions": rd.versions(),
-        "record": record(),
-    }
-    if not (out / rd.MANIFEST).exists():
-        rd.claim(out, manifest, _to_toml(config))
-        return
-    found = rd.read_manifest(out)
-    if found.get("what") != what:
-        raise InputError(f"--out: {out} holds a run, not a {what}; choose another directory")
-    if found.get("seeds_version", 1) != SEEDS_VERSION:
-        raise InputError(
-            f"--out: {out} holds a {what} of another version of Emu, whose seeds did not vary the workload; choose "
-            "another directory"
-        )
-    theirs = found.get("config", {})
-    for name in [*config, *theirs]:
-        if config.get(name) != theirs.get(name):
-            ours, was = (_shown(part.get(name)) for part in (config, theirs))
-            raise InputError(
-                f"--out: {out} holds another {what}: {name} is {ours} here and {was} there; choose another directory"
-            )
-    rd.check_not_running(out, found, "--out")
-    rd.write_manifest(out, {**found, **manifest, "record": found.get("record", manifest["record"])})
-    rd.take_up(out)
 
 
 def _run_on_ray(
@@ -347,44 +290,28 @@ def _unpack(plan: Plan, outcome: Outcome, error: Exception | None) -> Any:
 def _claim(run: Run) -> Plan:
     """Make the run's directory anew, and return its plan."""
     folder, plan = run.folder, run.plan
-    if folder.is_dir() and any((folder / name).exists() for name in (rd.MANIFEST, rd.CONFIG)):
-        shutil.rmtree(folder)
-    rd.claim(folder, plan.manifest(0), plan.config_toml(0))
+    tell_again(folder, lacking(folder, run.begins))
+    rd.claim(folder, plan.manifest(0), plan.config_toml(0), rd.empty)
     keep_workload(plan, folder)
     return plan
 
 
 def _finish(run: Run, result: Callable[[], Any], ended: Ended) -> None:
-    """Write the result of a claimed run, or why there is none."""
+    """Write the result of a claimed run, or why there is none.
+
+    Raises
+    ------
+    UnavailableError
+        The disk is full, or the like: other runs would end so too.
+    """
     error = None
     try:
-        result().write(run.folder)
-    except KeyboardInterrupt:
-        rd.mark(run.folder, rd.INTERRUPTED)
+        with rd.running(run.folder):
+            result().write(run.folder)
+    except UnavailableError:
         raise
     except Exception as failure:  # whatever a run raises is its own end, not that of the others
-        error = _one_line(failure)
-        rd.write_manifest(run.folder, {**run.begins, "status": rd.FAILED, "error": error})
+        error = rd.one_line(failure)
+    finally:
+        locks.release(run.folder)
     ended(run, error)
-
-
-def _one_line(error: Exception) -> str:
-    kind = "" if isinstance(error, InputError | RuntimeError) else f"{type(error).__name__}: "
-    return " ".join(f"{kind}{error}".split()) or type(error).__name__
-
-
-def _to_toml(config: Mapping[str, Any]) -> str:
-    import tomli_w
-
-    document: dict[str, Any] = {}
-    for name, value in config.items():
-        *tables, last = name.split(".")
-        table = document
-        for inner in tables:
-            table = table.setdefault(inner, {})
-        table[last] = value
-    return tomli_w.dumps(document)
-
-
-def _shown(value: Any) -> str:
-    return "not given" if value is None else repr(value)

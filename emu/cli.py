@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from typing import Any, NoReturn
 
+from emu.disk import FULL
 from emu.keys import BY_NAME, KEYS
 from emu.kinds import Key
 from emu.workload_parser import add_actions, add_transformations
@@ -110,6 +111,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in FULL and "--debug" not in argv:
+            place = f"{error.filename}: " if error.filename else ""
+            _complain(f"{place}cannot be written: {error.strerror}")
+            return FAILED
         return _crash(error, "--debug" in argv)
     finally:
         _close_ray()
@@ -144,6 +149,7 @@ def build_parser(transformations: bool = False) -> Parser:
             {"action": "store_const", "const": True} if key.kind == "flag" else {"metavar": _METAVARS[name]}
         )
         sweep.add_argument(f"--{name.replace('_', '-')}", help=_help(key), **kind)
+    _add_overwrite(sweep)
     _add_set(sweep)
     _add_view(sweep)
     sweep.add_argument("--json", action="store_true", help="print the summary alone, as JSON")
@@ -233,6 +239,7 @@ def _add_emulation(parser: Parser, *, several: bool) -> None:
     _add_set(parser)
     parser.add_argument("--config", metavar="FILE.toml", help="configuration file; options and --set beat it")
     parser.add_argument("--out", metavar="DIR", help="run directory; by default a new one below runs/")
+    _add_overwrite(parser)
     parser.add_argument(
         "--resume", metavar="DIR", help="go on with a run that ended early; show a finished one"
     )
@@ -253,6 +260,12 @@ _METAVARS = {
 def _add_set(parser: Parser) -> None:
     text = "set a configuration key or a scheduler's parameter; can be given several times"
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help=text)
+
+
+def _add_overwrite(parser: Parser) -> None:
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace what an earlier command left in DIR"
+    )
 
 
 def _add_view(parser: Parser) -> None:

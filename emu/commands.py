@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from emu import disk
 from emu import run_directory as rd
 from emu.config import Config, Given, Layer, Place, layer_from_options, layer_from_set, read_value, resolve
 from emu.config_file import layer_from_file
@@ -54,16 +57,9 @@ def run(options: Namespace) -> int:
     scheduler, seeds = plan.schedulers[0].name, plan.seeds
     name = f"{_short(scheduler)}-{plan.workload.name}-{plan.cluster.num_nodes}"
     if len(seeds) > 1:
-        return _run_together(
-            plan, _claim_together(plan, options, f"{name}-seeds-{seeds[0]}-to-{seeds[-1]}"), options
-        )
-    manifest, config = plan.manifest(0), plan.config_toml(0)
-    out = (
-        rd.claim(options.out, manifest, config)
-        if options.out
-        else rd.claim_new(f"{name}-{plan.seed}", manifest, config)
-    )
-    return _run_one(plan, out, options)
+        return _run_new_together(plan, options, f"{name}-seeds-{seeds[0]}-to-{seeds[-1]}")
+    with _claimed(options, f"{name}-{plan.seed}", plan.manifest(0), plan.config_toml(0)) as out:
+        return _run_one(plan, out, options)
 
 
 def compare(options: Namespace) -> int:
@@ -74,7 +70,7 @@ def compare(options: Namespace) -> int:
     _columns(options, plan.family)
     warn(plan.notes)
     name = f"compare-{plan.workload.name}-{plan.cluster.num_nodes}-{plan.seed}"
-    return _run_together(plan, _claim_together(plan, options, name), options)
+    return _run_new_together(plan, options, name)
 
 
 def main_job(options: Namespace) -> int:
@@ -85,7 +81,7 @@ def main_job(options: Namespace) -> int:
     say(f"comparing {names} on the workload {plan.workload.name} over {plan.cluster.num_nodes:,} nodes")
     warn(plan.notes)
     name = f"compare-{plan.workload.name}-{plan.cluster.num_nodes}-{plan.seed}"
-    return _run_together(plan, _claim_together(plan, options, name), options)
+    return _run_new_together(plan, options, name)
 
 
 def sweep(options: Namespace) -> int:
@@ -98,11 +94,12 @@ def sweep(options: Namespace) -> int:
     columns = _columns(options, ready.runs[0].plan.family)
     warn(ready.notes)
     if options.dry_run:
-        put(rd.to_json(ready.described()) if options.json else ready.to_text())
+        put(disk.to_json(ready.described()) if options.json else ready.to_text())
         return 0
-    result = run_sweep(ready, _hosting(options, ready.grid.base), runs_bar, say, columns, options.reasons)
+    hosting = _hosting(options, ready.grid.base)
+    result = run_sweep(ready, hosting, runs_bar, say, columns, options.reasons, bool(options.overwrite))
     if options.json:
-        put(rd.to_json(result.summary))
+        put(disk.to_json(result.summary))
         warn(f"failed: {path}: {error}" for path, error in result.failures.items())
     else:
         put(f"{result.to_text()}\nresults in {result.path}")
@@ -130,6 +127,7 @@ def size(options: Namespace) -> int:
             high=_bound(options, "high", "integer"),
             tolerance=TOLERANCE if given is None else given,
             out=options.out,
+            overwrite=bool(options.overwrite),
             tell=say,
             show=None if options.json else lambda probe: put(render_probe(probe, targets)),
             bar=runs_bar,
@@ -137,7 +135,7 @@ def size(options: Namespace) -> int:
     except RunFailed as error:
         note(str(error))
         return 1
-    put(rd.to_json(result.summary) if options.json else f"\n{result.answer}\nresults in {result.path}")
+    put(disk.to_json(result.summary) if options.json else f"\n{result.answer}\nresults in {result.path}")
     return 0 if result.nodes is not None else 1
 
 
@@ -162,11 +160,13 @@ def _tell_of_code(options: Namespace) -> None:
 
 def report(options: Namespace) -> int:
     """Write one page about run directories."""
-    from emu.report import read_runs, render_report, write_report
+    from emu.page import REPORT
+    from emu.report import read_runs, render_report, sections_of, write_report
 
-    runs = read_runs(options.folders)
-    single = Path(options.folders[0]) if len(options.folders) == 1 else Path()
-    put(str(write_report(Path(options.out) if options.out else single / "report.html", render_report(runs))))
+    folders = options.folders
+    page = render_report(read_runs(folders), sections=sections_of(folders))
+    single = Path(folders[0]) if len(folders) == 1 else Path()
+    put(str(write_report(Path(options.out) if options.out else single / REPORT, page)))
     return 0
 
 
@@ -216,7 +216,7 @@ def cluster_info(options: Namespace) -> int:
     config = resolve([layer_from_set(options.set), layer_from_options(given)])
     cluster = load_cluster_of(config, config["nodes"], Memo())
     warn(cluster.notes)
-    put(rd.to_json(cluster_figures(cluster)) if options.json else describe_cluster(cluster))
+    put(disk.to_json(cluster_figures(cluster)) if options.json else describe_cluster(cluster))
     return 0
 
 
@@ -274,22 +274,35 @@ def _run_one(plan: Plan, out: Path, options: Namespace) -> int:
     """Run the only scheduler and seed of a plan in its directory, and print what it comes to."""
     _say_how(plan)
     total, unit = plan.work
-    with rd.running(out), progress_bar(plan.schedulers[0].name, total, unit=unit) as progress:
+    with progress_bar(plan.schedulers[0].name, total, unit=unit) as progress:
         result = execute(plan, 0, progress, say, out)
-        result.write(out)
+    result.write(out)
     if options.json:
-        put(rd.to_json(placed(result.summary, out)))
+        put(disk.to_json(placed(result.summary, out)))
     else:
         put(f"{_told(result.summary, options)}results in {out}")
     return 0
 
 
-def _claim_together(plan: Plan, options: Namespace, name: str) -> Path:
-    """Return the directory for all schedulers and seeds of a plan."""
+@contextmanager
+def _claimed(options: Namespace, name: str, manifest: Mapping[str, Any], config: str) -> Iterator[Path]:
+    """Within, the directory that the options ask for is this process's; by default a new one with this name."""
+    overwrite = bool(options.overwrite)
+    if options.out or overwrite:
+        out = options.out or Path("runs") / rd.safe_name(name)
+        claimed = rd.claimed(out, manifest, config, overwrite=overwrite)
+    else:
+        claimed = rd.claimed_new(name, manifest, config)
+    with claimed as folder:
+        yield folder
+
+
+def _run_new_together(plan: Plan, options: Namespace, name: str) -> int:
+    """Run all schedulers and seeds of a plan in a new directory, and print what they come to."""
     from emu.comparison import manifest_together
 
-    manifest, config = manifest_together(plan), plan.config_toml()
-    return rd.claim(options.out, manifest, config) if options.out else rd.claim_new(name, manifest, config)
+    with _claimed(options, name, manifest_together(plan), plan.config_toml()) as out:
+        return _run_together(plan, out, options)
 
 
 def _run_together(plan: Plan, out: Path, options: Namespace) -> int:
@@ -297,45 +310,46 @@ def _run_together(plan: Plan, out: Path, options: Namespace) -> int:
     from emu.comparison import run_plan, save_comparison
 
     _say_how(plan)
-    with rd.running(out):
-        comparison = run_plan(plan, out, partial(progress_bar, unit=plan.work[1]), say)
-        say("writing the report")
-        save_comparison(comparison, out)
+    comparison = run_plan(plan, out, partial(progress_bar, unit=plan.work[1]), say)
+    say("writing the report")
+    save_comparison(comparison, out)
     warn(comparison.notes[len(plan.notes) :])
     summaries = comparison.summaries
     if options.json:
-        put(rd.to_json(summaries if len(summaries) > 1 else summaries[0]))
+        put(disk.to_json(summaries if len(summaries) > 1 else summaries[0]))
     elif len(summaries) > 1:
         text = comparison.to_text(_columns(options, plan.family), options.reasons)
         put(f"{text}\nresults in {out}, report in {out / 'report.html'}")
     else:
-        put(f"{_told(summaries[0], options)}results in {out}")
-    return 0
+        put(f"{_told(summaries[0], options)}{comparison.failed_text()}results in {out}")
+    if options.json:
+        warn(f"failed: {path}: {error}" for path, error in comparison.failures.items())
+    return 1 if comparison.failures else 0
 
 
 def _resume(options: Namespace) -> int:
     """Go on with a run, or with several, that ended early; show what is finished."""
-    from emu.resuming import holds_several, reopen
+    from emu.comparison import Comparison
+    from emu.resuming import holds_several, read_finished, reopened
 
     _only_with_resume(options)
     out = Path(options.resume)
-    if not rd.is_finished(out):
+    if (found := read_finished(out)) is None:
         hosting = {name: getattr(options, name) for name in RESUME_OPTIONS}
-        plan = reopen(out, layer_from_options(hosting))
-        warn(plan.notes)
-        return (_run_together if holds_several(out) else _run_one)(plan, out, options)
-    summary: Any = rd.read_json(out / rd.SUMMARY, "has no summary.json")
+        with reopened(out, layer_from_options(hosting)) as plan:
+            if plan is not None:
+                warn(plan.notes)
+                return (_run_together if holds_several(out) else _run_one)(plan, out, options)
+        found = read_finished(out)
+    summary: Any = disk.read_json(out / rd.SUMMARY, f"has no {rd.SUMMARY}")
     if options.json:
         put(
-            rd.to_json(
+            disk.to_json(
                 [placed(s, out) for s in summary] if isinstance(summary, list) else placed(summary, out)
             )
         )
-    elif isinstance(summary, list):
-        from emu.comparison import read_comparison
-
-        comparison = read_comparison(out)
-        put(comparison.to_text(_columns(options, comparison.family), options.reasons))
+    elif isinstance(summary, list) and isinstance(found, Comparison):
+        put(found.to_text(_columns(options, found.family), options.reasons))
     else:
         put(_told(summary, options))
     return 0

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from emu import disk, locks
 from emu import run_directory as rd
 from emu.coflow_comparison import compare_coflows
 from emu.coflow_tables import render_comparison
@@ -17,17 +17,20 @@ from emu.emulation import execute, keep_workload
 from emu.families import OwnWorkload
 from emu.job_comparison import compare_jobs, render_constraints, render_rows
 from emu.keys import COFLOWS
+from emu.many_runs import lacking, tell_again
 from emu.measures import read_measures
 from emu.metrics import summarise_seeds
+from emu.page import REPORT
 from emu.paired import Row, tolerance_of
 from emu.plan import Plan, configure, prepare
 from emu.reasons import render_bottlenecks, render_reasons
 from emu.records import COMPARISON, compared, tidy, wide, write_csv
 from emu.results import Result, read_result
 from emu.seeds import alike_note, head_of
+from emu.terminal import note
+from workloads.errors import InputError, UnavailableError
 from workloads.units import parse_duration
 
-REPORT = "report.html"
 Watch = Callable[[str, int], AbstractContextManager[Any]]
 """Makes, from a label and a number of tasks or flows, the context that yields a `progress` (see `emu.progress`)."""
 
@@ -46,6 +49,9 @@ class Comparison:
     notes : tuple of str
     path : Path | None
         The directory it was written to.
+    failures : dict of str to str
+        Each run that failed, as its folder in the directory is called, to its error. Its scheduler is not compared, or
+        its seed is not.
     """
 
     results: dict[str, list[Result]]
@@ -54,6 +60,7 @@ class Comparison:
     warmup_s: float = 0.0
     notes: tuple[str, ...] = ()
     path: Path | None = None
+    failures: dict[str, str] = field(default_factory=dict)
 
     @property
     def summaries(self) -> list[dict[str, Any]]:
@@ -105,7 +112,11 @@ class Comparison:
             tables += render_constraints(self.results)
         summaries = self.summaries
         told = render_reasons(summaries) if reasons else ""
-        return tables + told + render_bottlenecks(summaries) + alike_note(of_runs)
+        return tables + told + render_bottlenecks(summaries) + alike_note(of_runs) + self.failed_text()
+
+    def failed_text(self) -> str:
+        """Return the runs that failed, a line each."""
+        return "".join(f"failed: {path}: {error}\n" for path, error in self.failures.items())
 
     def records(self) -> list[dict[str, Any]]:
         """Return all figures, a record each, as ``comparison.csv`` has them."""
@@ -131,16 +142,23 @@ class Comparison:
 
 
 def read_comparison(folder: str | Path) -> Comparison:
-    """Return the comparison that a finished directory holds."""
+    """Return the comparison that a finished directory holds.
+
+    Raises
+    ------
+    InputError
+        It did not finish, or a file of it or of one of its runs is not as it was written.
+    """
     folder = Path(folder)
     manifest = rd.read_manifest(folder)
+    rd.check_results(folder, manifest)
     results: dict[str, list[Result]] = {}
     for run in manifest["runs"]:
         result = read_result(folder / run)
         results.setdefault(result.summary["scheduler"], []).append(result)
     warmup_s = parse_duration(manifest["config"].get("warmup", 0.0), "warmup")
     notes = tuple(manifest.get("notes", ()))
-    return Comparison(results, (folder / rd.CONFIG).read_text("utf-8"), manifest, warmup_s, notes, folder)
+    return Comparison(results, disk.read_text(folder / rd.CONFIG), manifest, warmup_s, notes, folder)
 
 
 def compare(
@@ -151,6 +169,7 @@ def compare(
     parameters: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
     out: str | Path | None = None,
+    overwrite: bool = False,
     **settings: Any,
 ) -> Comparison:
     """Emulate several schedulers on the same workload, cluster and seeds.
@@ -162,12 +181,13 @@ def compare(
         as variants: ``emu.variant("eagle", slack=2)``, or objects of a class of one's own with other parameters.
     parameters : mapping, optional
         ``{"probe_ratio": 3}`` for every scheduler that has it, ``{"eagle": {"slack": 4}}`` for one.
-    workload, nodes, config, out, **settings
+    workload, nodes, config, out, overwrite, **settings
         As in `emu.run`; ``seeds=5`` runs five seeds each.
 
     Returns
     -------
     Comparison
+        Of the runs that did not fail; those that did are in its `failures`. If all do, the first error is raised.
     """
     arguments = {
         "scheduler": list(schedulers),
@@ -175,14 +195,17 @@ def compare(
         "nodes": nodes,
         "parameters": parameters,
     }
-    return run_together(prepare(configure({**arguments, **settings}, config)), out)
+    return run_together(prepare(configure({**arguments, **settings}, config)), out, overwrite=overwrite)
 
 
-def run_together(plan: Plan, out: str | Path | None, watch: Watch | None = None) -> Comparison:
+def run_together(
+    plan: Plan, out: str | Path | None, watch: Watch | None = None, overwrite: bool = False
+) -> Comparison:
     """Run every scheduler and seed of a plan, and write what they come to where `out` says, if it does."""
     if out is None:
         return run_plan(plan, watch=watch)
-    with rd.running(claim_together(plan, out)) as folder:
+    with rd.claimed(out, manifest_together(plan), plan.config_toml(), overwrite=overwrite) as folder:
+        keep_workload(plan, folder)
         comparison = run_plan(plan, folder, watch)
         save_comparison(comparison, folder)
     return comparison
@@ -197,54 +220,111 @@ def run_plan(
     """Run every scheduler and seed of a plan; each is written below `out` as soon as it is done.
 
     Seed by seed, as each may have a workload of its own. What an earlier attempt has finished there is read, and what
-    it has begun goes on.
+    it has begun goes on. A run that fails does not stop the others.
+
+    Raises
+    ------
+    Exception
+        That of the first run, if no run is left to be compared.
     """
-    results: dict[str, list[Result]] = {s.name: [] for s in plan.schedulers}
+    results: dict[str, dict[int, Result]] = {s.name: {} for s in plan.schedulers}
+    failures: dict[str, Exception] = {}
     notes = list(plan.notes)
     for seed in plan.seeds:
-        folders = [None if out is None else out / run_folder(plan, s.name, seed) for s in plan.schedulers]
-        done = [folder is not None and rd.is_finished(folder) for folder in folders]
-        own = plan if all(done) else plan.of_seed(seed)
+        own = plan.of_seed(seed)
         notes += [f"seed {seed}: {text}" for text in own.notes if text not in plan.notes]
-        for index, (scheduler, folder) in enumerate(zip(plan.schedulers, folders, strict=True)):
-            if done[index] and folder is not None:
-                result = read_result(folder)
-            else:
-                label = scheduler.name if len(plan.seeds) == 1 else f"{scheduler.name} seed {seed}"
-                with watch(label, own.work[0]) if watch else nullcontext() as progress:
-                    result = _run_one(own, index, progress, tell, folder)
-            if folder is not None:  # on disk; a comparison has no use for them; they are large
+        for index, scheduler in enumerate(plan.schedulers):
+            place = run_folder(plan, scheduler.name, seed)
+            label = scheduler.name if len(plan.seeds) == 1 else f"{scheduler.name} seed {seed}"
+            try:
+                result = _result(own, index, label, watch, tell, None if out is None else out / place)
+            except UnavailableError:  # a full disk, no Ray: others would fail alike
+                raise
+            except Exception as error:
+                if len(plan.schedulers) * len(plan.seeds) == 1:
+                    raise
+                failures[place.as_posix()] = error
+                note(f"{label} failed: {rd.one_line(error)}")
+                continue
+            if out is not None:  # on disk; a comparison has no use for them; they are large
                 result.tasks = result.flows = None
-            results[scheduler.name].append(result)
-    return Comparison(results, plan.config_toml(), plan.manifest(), plan.config["warmup"], tuple(notes))
+            results[scheduler.name][seed] = result
+    compared, left_out = _in_pairs(results)
+    if not compared:
+        raise next(iter(failures.values()))
+    told = {place: rd.one_line(error) for place, error in failures.items()}
+    comparison = Comparison(compared, plan.config_toml(), plan.manifest(), plan.config["warmup"])
+    comparison.notes, comparison.failures = (*notes, *left_out), told
+    return comparison
 
 
-def _run_one(
+def _in_pairs(results: Mapping[str, Mapping[int, Result]]) -> tuple[dict[str, list[Result]], list[str]]:
+    """Return results of the seeds that all schedulers have, and what is left out of the comparison.
+
+    A scheduler without a result is left out; where those that remain have no seed in common, so are those with the
+    fewest results, until they have.
+    """
+    there = {name: runs for name, runs in results.items() if runs}
+    while there and not set.intersection(*(set(runs) for runs in there.values())):
+        fewest = min(there, key=lambda name: len(there[name]))
+        there = {name: runs for name, runs in there.items() if name != fewest}
+    seeds = sorted(set.intersection(*(set(runs) for runs in there.values()))) if there else []
+    told = [f"{name} is not compared, as it failed" for name in results if name not in there]
+    lost = sorted({seed for runs in results.values() for seed in runs} - {*seeds})
+    if lost:
+        told.append(f"seeds without a run of every scheduler are left out: {', '.join(map(str, lost))}")
+    return {name: [runs[seed] for seed in seeds] for name, runs in there.items()}, told
+
+
+def _result(
     plan: Plan,
     index: int,
-    progress: Any,
+    label: str,
+    watch: Watch | None,
     tell: Callable[[str], None] | None,
     folder: Path | None,
 ) -> Result:
-    """Run one scheduler of a plan of one seed, or go on with it, in its directory if it has one."""
+    """Return the result of one scheduler of a plan of one seed: read from its folder, gone on with there, or run."""
     if folder is None:
-        return execute(plan, index, progress, tell)
-    if (folder / rd.MANIFEST).exists():
-        rd.take_up(folder)
-    else:
-        shutil.rmtree(folder, ignore_errors=True)  # claimed by a process that was killed while it did
-        rd.claim(folder, plan.manifest(index), plan.config_toml(index))
-    with rd.running(folder):
+        with watch(label, plan.work[0]) if watch else nullcontext() as progress:
+            return execute(plan, index, progress, tell)
+    begins = plan.manifest(index)
+    why = lacking(folder, begins)
+    if not why:
+        return read_result(folder)
+    tell_again(folder, why)
+    with (
+        _held(folder, begins, plan.config_toml(index)),
+        watch(label, plan.work[0]) if watch else nullcontext() as progress,
+    ):
+        if rd.is_finished(folder):
+            return read_result(folder)
         result = execute(plan, index, progress, tell, folder)
         result.write(folder)
     return result
 
 
-def claim_together(plan: Plan, out: str | Path) -> Path:
-    """Claim the directory of all runs of a plan."""
-    folder = rd.claim(out, manifest_together(plan), plan.config_toml())
-    keep_workload(plan, folder)
-    return folder
+@contextmanager
+def _held(folder: Path, begins: Mapping[str, Any], config: str) -> Iterator[None]:
+    """Within, the folder of one run is this process's: taken up where the same run was begun there, else made anew."""
+    try:
+        found = rd.read_manifest(folder)
+        same = found.get("status") != rd.FINISHED and found.get("config") == begins["config"]
+    except InputError:
+        same = False
+    if not same:
+        rd.claim(folder, begins, config, rd.empty)
+        try:
+            with rd.running(folder):
+                yield
+        finally:
+            locks.release(folder)
+        return
+    with rd.taken_up(folder, "--out") as found:
+        if rd.settle(folder, found)["status"] != rd.FINISHED:
+            rd.begin(folder, found)
+        with rd.running(folder):
+            yield
 
 
 def manifest_together(plan: Plan) -> dict[str, Any]:
@@ -283,17 +363,22 @@ def save_comparison(comparison: Comparison, out: Path) -> None:
     summaries = comparison.summaries
     many = len(summaries) > 1
     told = [_within(summary, out) for summary in summaries]
-    rd.write_json(out / rd.SUMMARY, told if many else told[0])
+    disk.write_json(out / rd.SUMMARY, told if many else told[0])
     comparison.to_csv(out / COMPARISON)
     written = [rd.CONFIG, rd.SUMMARY, COMPARISON]
     if many:
         from emu.drawing import save_figure
         from emu.plots import group_figures
         from emu.report import render_report, write_report
+        from emu.report_sections import note as shown
+
+        failed = [shown(line) for line in comparison.failed_text().splitlines()]
 
         for figure in group_figures(comparison.results, comparison.warmup_s):
             written += save_figure(figure.drawn, out / figure.stem)
-        write_report(out / REPORT, render_report([r for runs in comparison.runs for r in runs]))
+        write_report(
+            out / REPORT, render_report([r for runs in comparison.runs for r in runs], sections=failed)
+        )
         written.append(REPORT)
     runs = [
         r.path.relative_to(out).as_posix() for runs in comparison.runs for r in runs if r.path is not None
@@ -302,8 +387,8 @@ def save_comparison(comparison: Comparison, out: Path) -> None:
         **comparison.manifest,
         "record": rd.read_manifest(out).get("record", comparison.manifest.get("record")),
         "runs": runs,
-        "results": {name: rd.sha256_of(out / name) for name in written},
+        **({"failures": comparison.failures} if comparison.failures else {}),
     }
-    comparison.manifest = {**manifest, "status": rd.FINISHED}
-    rd.write_manifest(out, comparison.manifest)
+    status = rd.FAILED if comparison.failures else rd.FINISHED
+    comparison.manifest = rd.conclude(out, manifest, written, status)
     comparison.path = out

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from emu.disk import write_bytes, write_text
 from emu.tables import number
 from workloads.errors import InputError, printable
 
@@ -37,6 +38,10 @@ _STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "legend.frameon": False,
 }
+
+
+FIGURES = ("cdf-", "wait-", "crv-", "learning", "speedup", "estimates-", "percentiles", "targets")
+"""How the names of all figures begin that run directories hold."""
 
 
 class Shown(NamedTuple):
@@ -188,9 +193,10 @@ def time_scale(seconds: float) -> tuple[float, str]:
 
 def save_figure(figure: Figure, stem: Path) -> list[str]:
     """Write ``stem.svg`` and ``stem.png`` and return the two names."""
+    assert stem.name.startswith(FIGURES), stem
     svg, png = stem.with_name(stem.name + ".svg"), stem.with_name(stem.name + ".png")
-    svg.write_text(to_svg(figure), encoding="utf-8")
-    png.write_bytes(to_png(figure))
+    write_text(svg, to_svg(figure))
+    write_bytes(png, to_png(figure))
     return [svg.name, png.name]
 
 

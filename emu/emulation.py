@@ -44,6 +44,7 @@ def run(
     parameters: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
     out: str | Path | None = None,
+    overwrite: bool = False,
     progress: Progress | None = None,
     **settings: Any,
 ) -> Result: ...
@@ -59,6 +60,7 @@ def run(
     parameters: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
     out: str | Path | None = None,
+    overwrite: bool = False,
     progress: Progress | None = None,
     **settings: Any,
 ) -> Comparison: ...
@@ -73,6 +75,7 @@ def run(
     parameters: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
     out: str | Path | None = None,
+    overwrite: bool = False,
     progress: Progress | None = None,
     **settings: Any,
 ) -> Result | Comparison:
@@ -95,6 +98,8 @@ def run(
         A TOML file; the arguments beat it.
     out : path, optional
         Run directory to write; by default nothing is written (see `Result.save`).
+    overwrite : bool
+        Replace the run that is there. What Emu did not write is never removed, nor a run that a process is at.
     progress : callable, optional
         Is told tasks done, events and virtual time in seconds, now and then.
     **settings
@@ -132,14 +137,14 @@ def run(
         from emu.comparison import run_together
 
         return run_together(
-            prepare(given), out, None if progress is None else lambda *_: nullcontext(progress)
+            prepare(given), out, None if progress is None else lambda *_: nullcontext(progress), overwrite
         )
     if given["seeds"] > 1:
         raise given.error("seeds", f"give seeds={given['seeds']} to emu.run, which then returns a Comparison")
     plan = prepare(given)
     if out is None:
         return execute(plan, 0, progress)
-    with rd.running(rd.claim(out, plan.manifest(0), plan.config_toml(0))) as folder:
+    with rd.claimed(out, plan.manifest(0), plan.config_toml(0), overwrite=overwrite) as folder:
         keep_workload(plan, folder)
         result = execute(plan, 0, progress, out=folder)
         result.write(folder)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from emu.drawing import to_svg
 from workloads.errors import printable
 
+MARK = "<!-- made by emu report -->"
+REPORT = "report.html"
+"""The page that a comparison writes into its directory, and `emu report` into one that it is given."""
 CSS = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; }
 body { max-width: 80rem; margin: 2rem auto; padding: 0 1rem; }
@@ -54,3 +58,11 @@ def sentence(words: str) -> str:
 def text(value: object) -> str:
     """Return a value as HTML."""
     return html.escape(printable(str(value), keep="\n\t"))
+
+
+def is_report(path: Path) -> bool:
+    """Return whether a file is a page of ours."""
+    try:
+        return path.is_file() and MARK.encode() in path.open("rb").read(200)
+    except OSError:
+        return False

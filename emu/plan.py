@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from emu import disk
 from emu import run_directory as rd
 from emu.chosen import (
     find_schedulers,
@@ -30,6 +31,7 @@ from emu.families import OwnWorkload, family_of, for_family, own_keys
 from emu.job_plan import load_jobs
 from emu.keys import BY_NAME, COFLOWS, JOBS
 from emu.loading import draws_workload, input_files, path_of, workload_options
+from emu.manifest import NODES_FOR_LOAD, versions
 from emu.memo import Memo
 from emu.needs import (
     effective_options,
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from actors.setting import Costs, Dynamics, Setting, Switch
     from clusters.cluster import Cluster
 
-KEPT_WORKLOAD = "./workload"
+KEPT_WORKLOAD = f"./{rd.WORKLOAD}"
 """How a run directory names the workload that it keeps itself."""
 HOSTING = ("in_process", "address", "checkpoint")
 """Tables and keys that say how a run is hosted; its result is the same."""
@@ -265,10 +267,10 @@ class Plan:
             "status": rd.RUNNING,
             "config": tomllib.loads(self.config_toml(index)),
             "inputs": self.inputs,
-            "versions": rd.versions(),
+            "versions": versions(),
             "record": record(),
             "notes": list(self.notes),
-            **({} if self._nodes_for_load is None else {rd.NODES_FOR_LOAD: self._nodes_for_load}),
+            **({} if self._nodes_for_load is None else {NODES_FOR_LOAD: self._nodes_for_load}),
             **({"from_python": True} if any(map(is_object, self.config["scheduler"])) else {}),
         }
 
@@ -302,7 +304,7 @@ class Plan:
         """Return a file that was read; its hash is made once, for all plans that share a memo."""
         state = file.stat()
         key = ("sha256", str(file), state.st_mtime_ns, state.st_size)
-        return {"what": what, "name": str(name), "sha256": self.memo.once(key, lambda: rd.sha256_of(file))}
+        return {"what": what, "name": str(name), "sha256": self.memo.once(key, lambda: disk.sha256_of(file))}
 
 
 def configure(arguments: Mapping[str, Any], config: str | Path | None = None) -> Config:

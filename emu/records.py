@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from emu import run_directory as rd
+from emu import disk
 from emu.keys import COFLOWS, JOBS
 from emu.measures import METRICS, TIMES, Measure, all_measures
 from emu.metrics import CLASSES, EVERY_STATISTIC, SIDES
@@ -113,7 +113,7 @@ def write_csv(records: Iterable[Mapping[str, Any]], path: str | Path | None = No
     writer.writeheader()
     writer.writerows(found)
     if path is not None:
-        rd.write_text(Path(path), text.getvalue())
+        disk.write_text(Path(path), text.getvalue())
     return text.getvalue()
 
 

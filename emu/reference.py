@@ -77,8 +77,10 @@ _RESULTS = """\
 
 A run directory holds `config.toml` (all that is needed to run it again: every key, parameter and option of a
 generator as it held, so that no later default changes a rerun), `manifest.json` (resolved configuration, versions,
-sha256 of inputs and results, a status: `running`, `finished`, `interrupted` or `failed`, and the record),
-`summary.json`, and the tables below as Parquet files. Units and meanings are in the files' schema metadata too.
+sha256 of inputs, of results with their `bytes`, and of its own content; a status: `running`, `finished`,
+`interrupted` or `failed`, then with the `error`; and the record), `summary.json`, and the tables below as Parquet
+files. Units and meanings are in the files' schema metadata too. While a process runs it, there is a `.lock`, and
+what else it needs ([run directories](../run-directories.md)).
 
 The `record` of the manifest is for citing a run: the `date` on which it was begun (UTC), the `host`, the words of
 the `command` (in Python there is none), and where Emu runs from a git checkout its `source`: the `commit`, and

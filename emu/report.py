@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from emu import disk
 from emu import run_directory as rd
 from emu.axes import IN_HEADINGS, Group, axes_of, group_runs, value_text
 from emu.by_constraint import KindRow, WaitRow, compare_kinds, compare_waits
@@ -16,7 +17,7 @@ from emu.job_comparison import GROUPS, compare_class, shares_told
 from emu.keys import COFLOWS, JOBS
 from emu.measures import DEFAULT
 from emu.metrics import STATISTICS, confidence_95, summarise_seeds
-from emu.page import CSS, figure_of, pairs, sentence, table, text
+from emu.page import CSS, MARK, figure_of, is_report, pairs, sentence, table, text
 from emu.paired import SHARES, Row, tolerance_of
 from emu.percentile_plots import Point, percentile_sheets
 from emu.plots import group_figures, timeline_figure
@@ -36,8 +37,6 @@ from emu.tables import TIMES, counted_told, counter_text, job_facts, number, rat
 from workloads.errors import InputError
 from workloads.units import format_duration
 
-MARK = "<!-- made by emu report -->"
-
 
 def read_runs(folders: Iterable[str | Path]) -> list[Result]:
     """Return the results in run directories; one of a comparison or of several seeds stands for its runs.
@@ -50,12 +49,15 @@ def read_runs(folders: Iterable[str | Path]) -> list[Result]:
     found: list[Result] = []
     for folder in map(Path, folders):
         manifest = rd.read_manifest(folder)
-        if manifest.get("status") != rd.FINISHED:
-            raise InputError(f"the run is {manifest.get('status')!r}, not finished", file=folder)
-        inner = manifest.get("runs")
-        found += (
-            [read_result(folder / name) for name in inner] if inner is not None else [read_result(folder)]
-        )
+        rd.check_results(folder, manifest)
+        if is_size(manifest):
+            from emu.size_report import runs_of
+
+            found += map(read_result, runs_of(folder))
+        elif "runs" in manifest:
+            found += [read_result(folder / name) for name in manifest["runs"]]
+        else:
+            found.append(read_result(folder))
     paths = [r.path.resolve() for r in found if r.path is not None]
     twice = next((p for i, p in enumerate(paths) if p in paths[:i]), None)
     if twice is not None:
@@ -63,22 +65,43 @@ def read_runs(folders: Iterable[str | Path]) -> list[Result]:
     return found
 
 
+def sections_of(folders: Iterable[str | Path]) -> list[str]:
+    """Return what a page says of directories besides their runs: what a search found, and which runs failed."""
+    parts = []
+    for folder in map(Path, folders):
+        manifest = rd.read_manifest(folder)
+        parts += [
+            note(f"failed: {folder / run}: {error}") for run, error in manifest.get("failures", {}).items()
+        ]
+        if is_size(manifest):
+            from emu.size_report import size_sections
+
+            parts += size_sections(folder)
+    return parts
+
+
+def is_size(manifest: Mapping[str, Any]) -> bool:
+    """Return whether a manifest is of a search for a size."""
+    return manifest.get("what") == "size"
+
+
 def write_report(path: Path, text: str) -> Path:
     """Write a page; a file that is there is replaced only if it is a report."""
-    try:
-        if path.exists() and MARK not in path.read_text(encoding="utf-8", errors="replace")[:200]:
-            raise InputError("exists and is not a report; give another file with --out", file=path)
-        rd.write_text(path, text)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=path) from None
+    if path.exists() and not is_report(path):
+        raise InputError("exists and is not a report; give another file with --out", file=path)
+    disk.write_text(path, text)
     return path
 
 
-def render_report(runs: Sequence[Result], title: str = "Emu report") -> str:
-    """Return the page of any runs: those of the same jobs, nodes and seeds are compared, each is shown."""
+def render_report(runs: Sequence[Result], title: str = "Emu report", sections: Sequence[str] = ()) -> str:
+    """Return the page of any runs: those of the same jobs, nodes and seeds are compared, each is shown.
+
+    `sections` come first, such as `sections_of` the directories.
+    """
     groups = group_runs(runs)
     parts = [f"<h1>{text(title)}</h1>", f'<p class="sub">{text(_what(runs))}</p>']
     parts += [note(words) for words in dict.fromkeys(n for r in runs for n in r.notes)]
+    parts += sections
     parts += _axis_section(groups)
     for group in groups:
         parts += _group_section(group)

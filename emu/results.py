@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from emu import disk
 from emu import run_directory as rd
 from emu.columns import CRV, LIVE_TIMELINE, TASKS, TIMELINE, make_table, null_unless
 from emu.columns import JOBS as JOB_COLUMNS
@@ -24,6 +24,13 @@ from workloads.jobs import JobWorkload
 
 TABLES = ("jobs", "coflows", "timeline", "crv", "tasks", "flows", "costs")
 """Of a result, and with ``.parquet`` the files of a run directory; each run has some of them."""
+OPTIONAL = tuple(f"{name}.parquet" for name in ("crv", "tasks", "flows", "costs"))
+"""Files that may be removed from a run directory, to save room."""
+
+MOST_UNPACKED, MOST_UNASKED_BYTES = 100, 256 << 20
+"""How many times its own size a table may take in memory, and what any may; those of runs take 2 to 10 times."""
+LONG_S = 60.0
+"""From what wall time on a run is worth keeping in a temporary folder."""
 
 if TYPE_CHECKING:
     from actors.hosting.outcome import Outcome
@@ -99,32 +106,63 @@ class Result:
 
         return pd.DataFrame(self.records())
 
-    def save(self, out: str | Path) -> Path:
+    def save(self, out: str | Path, *, overwrite: bool = False) -> Path:
         """Write a run directory and return its path.
+
+        Parameters
+        ----------
+        out : path
+        overwrite : bool
+            Replace the run that is there.
 
         Raises
         ------
         InputError
-            The directory is there and not empty.
+            The directory holds something, or cannot be written.
         """
-        return self.write(rd.claim(out, self.manifest, self.config))
+        with rd.claimed(out, self.manifest, self.config, overwrite=overwrite) as folder:
+            return self.write(folder)
 
     def write(self, out: Path) -> Path:
-        """Write the results into a claimed directory; the manifest, which calls it finished, comes last."""
+        """Write the results into a claimed directory; the manifest, which calls it finished, comes last.
+
+        Raises
+        ------
+        NotWritten
+            The disk is full. Checkpoints are there still; without any, hours of work are saved in a temporary folder,
+            which is named.
+        """
+        try:
+            return self._write(out)
+        except disk.NotWritten as error:
+            long = self.summary.get("engine", {}).get("wall_s", 0.0) >= LONG_S
+            if not long or (out / rd.CHECKPOINTS).exists() or (kept := self._keep_elsewhere(out)) is None:
+                raise
+            raise error.with_advice(f"what was computed is in {kept}", stays=True) from None
+
+    def _keep_elsewhere(self, out: Path) -> Path | None:
+        import tempfile
+
+        try:
+            place = Path(tempfile.mkdtemp(prefix="emu-results-")) / out.name
+            place.mkdir()
+            rd.begin(place, self.manifest)
+            return self._write(place)
+        except (OSError, InputError):
+            return None
+
+    def _write(self, out: Path) -> Path:
         tables = {name: getattr(self, name) for name in TABLES}
         written = [f"{name}.parquet" for name, table in tables.items() if table is not None]
         for name in written:
-            rd.write_table(out / name, tables[name.removesuffix(".parquet")])
+            disk.write_table(out / name, tables[name.removesuffix(".parquet")])
         if self.workload is not None:
             self._write_workload(out)
-        rd.write_text(out / rd.CONFIG, self.config)
-        rd.write_json(out / rd.SUMMARY, self.summary)
-        hashes = {name: rd.sha256_of(out / name) for name in [rd.CONFIG, rd.SUMMARY, *written]}
+        disk.write_text(out / rd.CONFIG, self.config)
+        disk.write_json(out / rd.SUMMARY, self.summary)
         begun = {name: value for name, value in rd.read_manifest(out).items() if name == "record"}
-        self.manifest = {**self.manifest, **begun, "results": hashes, "status": rd.FINISHED}
-        rd.write_manifest(out, self.manifest)
+        self.manifest = rd.conclude(out, {**self.manifest, **begun}, [rd.CONFIG, rd.SUMMARY, *written])
         self.path = out
-        shutil.rmtree(out / rd.CHECKPOINTS, ignore_errors=True)  # not before the results are there
         return out
 
     def _write_workload(self, out: Path) -> None:
@@ -132,7 +170,7 @@ class Result:
         from workloads.catalogue import save_workload
 
         assert self.workload is not None
-        save_workload(self.workload, out / "workload", overwrite=True)
+        save_workload(self.workload, out / rd.WORKLOAD, overwrite=True)
 
 
 def read_result(folder: str | Path) -> Result:
@@ -141,19 +179,21 @@ def read_result(folder: str | Path) -> Result:
     Raises
     ------
     InputError
-        It is not a run directory, the run did not finish, or a file is missing or damaged.
+        It is not a run directory, the run did not finish, or a file is missing or not as the run wrote it.
     """
     folder = Path(folder)
     manifest = rd.read_manifest(folder)
-    if manifest.get("status") != rd.FINISHED:
-        raise InputError(f"the run is {manifest.get('status')!r}, not finished", file=folder)
-    summary = rd.read_json(folder / rd.SUMMARY, "has no summary.json")
-    wanted = (COFLOWS if COFLOWS in summary else JOBS, "timeline")
-    tables = {name: _read_table(folder / f"{name}.parquet", name in wanted) for name in TABLES}
-    try:
-        config = (folder / rd.CONFIG).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {error}", file=folder / rd.CONFIG) from None
+    if (held := manifest.get("what", "runs" if "runs" in manifest else None)) is not None:
+        reads = "emu.resume(folder) reads them" if held == "runs" else "each run lies in a folder of its own"
+        raise InputError(f"holds {'several runs' if held == 'runs' else f'a {held}'}: {reads}", file=folder)
+    rd.check_results(folder, manifest, OPTIONAL)
+    summary = disk.read_json(folder / rd.SUMMARY, f"has no {rd.SUMMARY}")
+    there = [name for name in TABLES if _is_there(folder, f"{name}.parquet", manifest)]
+    for name in (COFLOWS if COFLOWS in summary else JOBS, "timeline"):
+        if name not in there:
+            raise InputError(f"has no {name}.parquet", file=folder)
+    tables = {name: _read_table(folder / f"{name}.parquet") if name in there else None for name in TABLES}
+    config = disk.read_text(folder / rd.CONFIG)
     return Result(
         **tables,
         summary=summary,
@@ -242,14 +282,21 @@ def tasks_table(workload: JobWorkload, tasks: Mapping[str, npt.NDArray[np.int64]
     )
 
 
-def _read_table(path: Path, required: bool) -> pa.Table:
+def _is_there(folder: Path, name: str, manifest: Mapping[str, Any]) -> bool:
+    return name in manifest["results"] and (folder / name).exists()
+
+
+def _read_table(path: Path) -> pa.Table:
     import pyarrow.parquet as pq
 
-    if not path.exists() and not required:
-        return None
     try:
-        return pq.read_table(path, partitioning=None)
-    except FileNotFoundError:
-        raise InputError(f"has no {path.name}", file=path.parent) from None
+        with pq.ParquetFile(path) as file:
+            about = file.metadata
+            unpacked = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+            unpacked = max(unpacked, 8 * about.num_rows * about.num_columns)
+            if unpacked > max(MOST_UNASKED_BYTES, MOST_UNPACKED * path.stat().st_size):
+                told = f"would take {unpacked / (1 << 30):,.1f} GiB of memory; no run writes such a file"
+                raise InputError(told, file=path)
+            return file.read()
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"is not a Parquet file that can be read: {error}", file=path) from None

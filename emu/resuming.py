@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import tomli_w
+
+from emu import disk
 from emu import run_directory as rd
-from emu.config import Given, Layer, Place, resolve
+from emu.config import Given, Layer, Place, flatten, resolve
 from emu.config_file import layer_from_file
+from emu.many_runs import computed
 from emu.plan import KEPT_WORKLOAD, Plan, prepare
 from emu.results import Result, read_result
 from emu.terminal import note
@@ -43,25 +50,55 @@ def resume(
     Raises
     ------
     InputError
-        It is not a run directory, an input has changed since, or a process that is alive runs it.
+        It is not a run directory; its configuration or an input has changed since; a file of a finished run is not as
+        it was written; a process that is alive runs it.
     """
     out = Path(folder)
-    if rd.is_finished(out) and not holds_several(out):
-        return read_result(out)
-    plan = reopen(out, scheduler=scheduler)
-    if holds_several(out):
-        from emu.comparison import run_plan, save_comparison
+    if (found := read_finished(out)) is not None:
+        return found
+    with reopened(out, scheduler=scheduler) as plan:
+        if plan is None:
+            pass
+        elif holds_several(out):
+            from emu.comparison import run_plan, save_comparison
 
-        with rd.running(out):
             comparison = run_plan(plan, out)
             save_comparison(comparison, out)
-        return comparison
-    from emu.emulation import execute
+            return comparison
+        else:
+            from emu.emulation import execute
 
-    with rd.running(out):
-        result = execute(plan, 0, progress, out=out)
-        result.write(out)
-    return result
+            result = execute(plan, 0, progress, out=out)
+            result.write(out)
+            return result
+    return resume(out)
+
+
+def read_finished(out: Path) -> Result | Comparison | None:
+    """Return what a finished directory holds; None if it must be gone on with.
+
+    Several runs of which a file is not as it was written are gone on with, and the user is told: what is whole is kept.
+
+    Raises
+    ------
+    InputError
+        It is no run directory, or that of a single run of which a file is not as it was written.
+    """
+    manifest = rd.read_manifest(out)
+    if manifest.get("status") != rd.FINISHED or "what" in manifest:
+        return None
+    if (out / rd.LOCK).exists() or (out / rd.CHECKPOINTS).exists():  # a process was killed at its very end
+        with suppress(InputError), rd.taken_up(out) as found:
+            rd.settle(out, found)
+    if not holds_several(out):
+        return read_result(out)
+    from emu.comparison import read_comparison
+
+    try:
+        return read_comparison(out)
+    except InputError as error:
+        note(f"{error}; it is made again")
+        return None
 
 
 def holds_several(out: Path) -> bool:
@@ -69,8 +106,11 @@ def holds_several(out: Path) -> bool:
     return "runs" in rd.read_manifest(out)
 
 
-def reopen(out: Path, given: Layer | None = None, scheduler: Any = None) -> Plan:
-    """Claim the directory of a run that ended early, and return the plan that it was begun with.
+@contextmanager
+def reopened(out: Path, given: Layer | None = None, scheduler: Any = None) -> Iterator[Plan | None]:
+    """Within, the directory of a run that ended early is this process's; yields the plan that it was begun with.
+
+    None where nothing is left to be done: a process was killed when all its results were written.
 
     Parameters
     ----------
@@ -83,9 +123,23 @@ def reopen(out: Path, given: Layer | None = None, scheduler: Any = None) -> Plan
     Raises
     ------
     InputError
-        It is not a run's, it is being run, or an input has changed.
+        It is not a run's, it is being run, or its configuration or an input has changed.
     """
-    manifest = rd.read_manifest(out)
+    with rd.taken_up(out) as found:
+        manifest = rd.settle(out, found)
+        if manifest["status"] == rd.FINISHED and "runs" not in manifest:
+            yield None
+            return
+        plan = _plan(out, manifest, given, scheduler)
+        if "runs" not in manifest and not (out / rd.CHECKPOINTS).is_dir():
+            note(f"{out} has no checkpoint: the run starts anew")
+        rd.begin(out, manifest)
+        with rd.running(out):
+            yield plan
+
+
+def _plan(out: Path, manifest: Mapping[str, Any], given: Layer | None, scheduler: Any) -> Plan:
+    """Return the plan that a run was begun with."""
     if "what" in manifest:
         raise InputError(
             f"--resume: {out} holds a {manifest['what']}; `emu {manifest['what']}` goes on with it"
@@ -95,18 +149,37 @@ def reopen(out: Path, given: Layer | None = None, scheduler: Any = None) -> Plan
             f"--resume: the scheduler of {out} was an object of a Python program; go on with it there, by"
             " emu.resume(folder, scheduler=…)"
         )
-    rd.check_not_running(out, manifest, "--resume")
+    _check_config(out, manifest)
     layer = layer_from_file(out / rd.CONFIG)
-    if manifest.get("config", {}).get("workload") == KEPT_WORKLOAD:
+    if manifest["config"].get("workload") == KEPT_WORKLOAD:
         layer["workload"] = Given(_kept_workload(out, manifest), Place("workload"))
     if scheduler is not None:
         layer["scheduler"] = Given(scheduler, Place("scheduler"))
     plan = prepare(resolve([layer, given or {}]))
     _check_inputs(out, manifest, plan)
-    rd.take_up(out)
-    if "runs" not in manifest and not (out / rd.CHECKPOINTS).is_dir():
-        note(f"{out} has no checkpoint: the run starts anew")
     return plan
+
+
+def _check_config(out: Path, manifest: Mapping[str, Any]) -> None:
+    """Refuse a configuration that is not the one the run was begun with; one that is gone is written again."""
+    file, was = out / rd.CONFIG, manifest.get("config", {})
+    anew = f"put it back as it was, or remove {file}, which is then written again from {rd.MANIFEST}"
+    if not os.path.lexists(file):
+        disk.write_text(file, tomli_w.dumps(was))
+        return
+    try:
+        now = tomllib.loads(disk.read_text(file))
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is one
+        raise InputError(
+            f"--resume: {file} is not as it was written: {error or 'not TOML'}; {anew}"
+        ) from None
+    ours, theirs = (dict(flatten(computed(of))) for of in (now, was))  # where it is hosted may be changed
+    for name in [*theirs, *ours]:
+        if ours.get(name) != theirs.get(name):
+            shown = ["not given" if of.get(name) is None else repr(of[name]) for of in (ours, theirs)]
+            raise InputError(
+                f"--resume: {file} is not as the run began: {name} is {shown[0]} there, and was {shown[1]}; {anew}"
+            )
 
 
 def _kept_workload(out: Path, manifest: Mapping[str, Any]) -> Any:

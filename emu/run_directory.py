@@ -1,114 +1,283 @@
-"""Run directories: claimed before a run starts, written file by file, called finished last."""
+"""Run directories: locked by the process that writes them, and called finished when all they hold is on the disk.
+
+At whatever moment a process dies, its directory is finished and whole, or can be gone on with:
+
+1. ``manifest.json`` says ``running``; ``config.toml`` follows.
+2. Results are written, a file at a time, under another name first. Checkpoints stay.
+3. Results are flushed to the disk, and the manifest gets their sha256. From here on the run is done.
+4. Checkpoints are removed.
+5. The manifest says ``finished``.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import shlex
+import shutil
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
+from emu import locks
+from emu.disk import BEGUN, NotWritten, flush, not_written, remove_begun, write_text
+from emu.locks import LOCK, Found
+from emu.manifest import (
+    FAILED,
+    FINISHED,
+    INTERRUPTED,
+    MANIFEST,
+    RUNNING,
+    damaged,
+    read_manifest,
+    results_of,
+    write_manifest,
+)
 from workloads.errors import InputError
 
-MANIFEST = "manifest.json"
 SUMMARY = "summary.json"
 CONFIG = "config.toml"
 CHECKPOINTS = "checkpoints"
-RUNNING, FINISHED, INTERRUPTED, FAILED = "running", "finished", "interrupted", "failed"
-NODES_FOR_LOAD = "nodes_for_load"
-"""What a manifest calls the load that picked the number of nodes."""
-_PROJECTS = ("emu-scheduler", "numpy", "numba", "pyarrow", "ray")
+WORKLOAD = "workload"
+"""Folder of a workload that came from neither a name nor a path."""
 
 
-def claim(out: str | Path, manifest: Mapping[str, Any], config: str) -> Path:
-    """Create a run directory with its configuration and a manifest that says it is running.
+# Claiming.
+
+
+@contextmanager
+def claimed(
+    out: str | Path, manifest: Mapping[str, Any], config: str, *, overwrite: bool = False
+) -> Iterator[Path]:
+    """Within, a new run directory is this process's, has its configuration, and is `running`.
+
+    Parameters
+    ----------
+    out : path
+    manifest, config
+        Of the run, before it.
+    overwrite : bool
+        Whether an earlier run that is there is removed.
 
     Raises
     ------
     InputError
-        The directory is there and not empty, or cannot be made; names ``--out``.
+        The directory holds something, a process that is alive runs it, or it cannot be written; names ``--out``.
     """
     out = Path(out)
+    if overwrite:
+        from emu.overwriting import clear
+
+        claim(out, manifest, config, clear)
+    else:
+        claim(out, manifest, config)
     try:
-        if out.is_dir() and any(out.iterdir()):
-            status = read_manifest(out).get("status") if (out / MANIFEST).exists() else None
-            what = f"holds a run that is {status}" if status else "is not empty"
-            raise InputError(f"--out: {out} {what}; choose another directory or remove this one")
-        out.mkdir(parents=True, exist_ok=True)
-        write_text(out / CONFIG, config)
-        write_manifest(out, {**manifest, "status": RUNNING, "process": _this_process()})
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"--out: {out} cannot be written: {getattr(error, 'strerror', None) or error}"
-        ) from None
-    return out
+        with running(out):
+            yield out
+    finally:
+        locks.release(out)
 
 
-def claim_new(name: str, manifest: Mapping[str, Any], config: str, root: str | Path = "runs") -> Path:
-    """Claim ``root/name``, or ``root/name-2``, … where that is taken."""
+@contextmanager
+def claimed_new(
+    name: str, manifest: Mapping[str, Any], config: str, root: str | Path = "runs"
+) -> Iterator[Path]:
+    """Claim ``root/name`` as `claimed` does, or ``root/name-2``, … where that is taken."""
     name = safe_name(name)
     number = 1
     while True:
         out = Path(root) / (name if number == 1 else f"{name}-{number}")
         try:
             out.mkdir(parents=True)
-            return claim(out, manifest, config)
+            break
         except FileExistsError:
             if not Path(root).is_dir():
                 raise InputError(f"--out: {root} is not a directory; give another place with --out") from None
             number += 1
         except OSError as error:
-            raise InputError(
-                f"--out: {out} cannot be made: {error.strerror}; give a place with --out"
-            ) from None
+            raise _cannot_claim(out, error) from None
+    with claimed(out, manifest, config):
+        yield out
 
 
-def check_not_running(out: Path, manifest: Mapping[str, Any], option: str) -> None:
-    """Refuse a directory that a process which is alive writes; `option` is what named it.
+@contextmanager
+def taken_up(out: Path, option: str = "--resume") -> Iterator[dict[str, Any]]:
+    """Within, the directory of a run that has begun is this process's; yields its manifest, and changes nothing.
 
     Raises
     ------
     InputError
-        It does.
+        A process that is alive runs it, or it cannot be written; names `option`.
     """
-    if manifest.get("status") == RUNNING and (who := _alive(manifest.get("process"))):
-        raise InputError(f"{option}: {out} is being run by {who}")
+    read_manifest(out)  # nothing is written into what is no run directory
+    hold(out, option)
+    try:
+        remove_begun(out)
+        yield read_manifest(out)
+    finally:
+        locks.release(out)
 
 
-def take_up(out: Path) -> None:
-    """Claim a run directory whose run ended early."""
-    write_manifest(out, {**read_manifest(out), "status": RUNNING, "process": _this_process()})
+def check_empty(out: Path) -> None:
+    """Refuse a directory that holds something, and say what can be done with that."""
+    there = _names(out)
+    if not there:
+        return
+    if MANIFEST not in there:
+        raise InputError(f"--out: {out} is not empty; choose another directory")
+    raise InputError(f"--out: {out} {_what_to_do(out)}")
+
+
+def claim(
+    out: Path, manifest: Mapping[str, Any], config: str, make_room: Callable[[Path], None] = check_empty
+) -> None:
+    """Lock a new run directory and say that it is running, as `claimed` does; `locks.release` must follow.
+
+    `make_room` is called when it is locked.
+    """
+    try:
+        if make_room is check_empty and out.is_dir():  # before anything is written there
+            check_empty(out)
+        out.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise _cannot_claim(out, error) from None
+    hold(out, "--out")
+    try:
+        remove_begun(out)
+        make_room(out)
+        begin(out, manifest)
+        write_text(out / CONFIG, config)
+    except BaseException as error:
+        locks.release(out)
+        if isinstance(error, OSError | NotWritten):
+            raise _cannot_claim(out, error) from None
+        raise
+
+
+def empty(out: Path) -> None:
+    """Remove what one of many runs has in its own folder."""
+    for name in os.listdir(out):
+        if name != LOCK:
+            path = out / name
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def hold(out: Path, option: str) -> None:
+    """Lock a directory, or refuse it because a process that is alive runs it; `option` is what named it."""
+    try:
+        found = locks.acquire(out)
+    except OSError as error:
+        raise _cannot_claim(out, error, option) from None
+    process = None
+    with suppress(InputError):  # one that is damaged, or not there yet, names nobody
+        manifest = read_manifest(out)
+        process = manifest.get("process") if manifest.get("status") == RUNNING else None
+    if found is Found.HELD:
+        raise InputError(f"{option}: {out} is being run by {_holder(out, process)}")
+    if found is not Found.FREE and (who := _may_be_alive(process, found)):
+        locks.release(out, remove=False)
+        raise InputError(f"{option}: {out} is being run by {who}; if that is gone, remove {out / LOCK}")
+    locks.sign(out, json.dumps(_this_process()))
+
+
+def _holder(out: Path, process: Any) -> str:
+    """Return in words who holds a directory: by the lock file, or before that is written by the manifest."""
+    with suppress(ValueError, RecursionError):
+        process = json.loads(locks.signed(out))
+    return _told(process) or "another process"
+
+
+def _names(out: Path) -> set[str]:
+    """Return what a directory holds, but for what a process that was killed while it claimed it leaves."""
+    return {name for name in os.listdir(out) if name != LOCK and not BEGUN.fullmatch(name)}
+
+
+def _cannot_claim(out: Path, error: Exception, option: str = "--out") -> InputError:
+    if isinstance(error, OSError | ValueError):
+        error = not_written(error, out)
+    kind = NotWritten if isinstance(error, NotWritten) else InputError
+    return kind(f"{option}: {out} {getattr(error, 'message', error)}")
+
+
+def _what_to_do(out: Path) -> str:
+    """Return what a directory with a manifest holds, and what can be done with it."""
+    otherwise = "choose another directory, or give --overwrite"
+    try:
+        manifest = read_manifest(out)
+    except InputError:
+        return f"holds a run whose {MANIFEST} is damaged; {otherwise}"
+    if manifest.get("status") == FINISHED:
+        return f"holds a {manifest.get('what', 'run')} that is finished; {otherwise}"
+    if locks.is_held(out):
+        return (
+            f"is being run by {_told(manifest.get('process')) or 'another process'}; choose another directory"
+        )
+    return f"holds {not_finished(out, manifest)}; else {otherwise}"
+
+
+def not_finished(out: Path, manifest: Mapping[str, Any]) -> str:
+    """Return in words what became of a run that did not finish, and what goes on with it."""
+    what = manifest.get("what", "run")
+    became = {INTERRUPTED: "was interrupted", FAILED: "failed"}.get(str(manifest.get("status")), "was killed")
+    return f"a {what} that {became}; {goes_on(out, manifest)}"
+
+
+def goes_on(out: Path, manifest: Mapping[str, Any]) -> str:
+    """Return in words how one goes on with a directory."""
+    if "what" in manifest:  # a sweep or a search is gone on with by the same command
+        return f"the same command goes on with {out}"
+    return f"emu {_command(manifest)} --resume {shlex.quote(str(out))} goes on with it"
+
+
+def _command(manifest: Mapping[str, Any]) -> str:
+    """Return the command that makes what a manifest is of."""
+    return "compare" if any(run.startswith("scheduler=") for run in manifest.get("runs", ())) else "run"
+
+
+# The process that runs it.
+
+
+def begin(out: Path, manifest: Mapping[str, Any]) -> None:
+    """Say that this process runs a directory which it has locked."""
+    lost = ("results", "bytes", "error", "failures")  # of an earlier attempt
+    kept = {name: value for name, value in manifest.items() if name not in lost}
+    write_manifest(out, {**kept, "status": RUNNING, "process": _this_process()})
 
 
 def _this_process() -> dict[str, Any]:
     return {"pid": os.getpid(), "host": socket.gethostname(), "since": round(time.time(), 3)}
 
 
-def _alive(process: Any) -> str | None:
-    """Return in words the process that claimed a directory, if it may be there still."""
+def _told(process: Any) -> str | None:
+    """Return in words the process that a manifest names."""
     try:
         pid, host, since = int(process["pid"]), str(process["host"]), float(process["since"])
-    except (KeyError, TypeError, ValueError):
+        return f"process {pid} on {host} since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(since))}"
+    except (KeyError, TypeError, ValueError, OverflowError, OSError):
         return None
-    shown = f"process {pid} on {host} since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(since))}"
-    if host != socket.gethostname():
-        return f'{shown}; if that is gone, put "interrupted" for the status in its {MANIFEST}'
+
+
+def _may_be_alive(process: Any, found: Found) -> str | None:
+    """Return in words the process that had a directory, if it may run still although no lock of it is seen."""
+    if (shown := _told(process)) is None:
+        return None
+    if process["host"] != socket.gethostname():
+        return shown
+    if found is Found.LEFT:  # of this machine, and the lock would be seen
+        return None
+    pid = int(process["pid"])
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return None
     except OSError:  # there, and another user's
         pass
     began = _began_at(pid)
-    return None if began is not None and began > since + 1 else shown  # a later process with the same id
+    return None if began is not None and began > process["since"] + 1 else shown  # a later one with that id
 
 
 def _began_at(pid: int) -> float | None:
@@ -121,9 +290,7 @@ def _began_at(pid: int) -> float | None:
     return int(boot[1]) + ticks / os.sysconf("SC_CLK_TCK") if boot else None
 
 
-def safe_name(text: str) -> str:
-    """Return a name as it can be part of a path."""
-    return re.sub(r"[^A-Za-z0-9._=+-]+", "-", text).strip("-.") or "run"
+# How it ends.
 
 
 @contextmanager
@@ -132,108 +299,115 @@ def running(out: Path) -> Iterator[Path]:
     try:
         yield out
     except KeyboardInterrupt:
-        mark(out, INTERRUPTED)
-        # A sweep or a search is gone on with by the same command; only runs have nothing else to say.
-        again = f"the same command goes on with {out}"
-        if "what" not in read_manifest(out):
-            again = f"emu run --resume {shlex.quote(str(out))} goes on with it"
-        raise KeyboardInterrupt(again) from None
-    except BaseException:
-        mark(out, FAILED)
+        manifest = mark(out, INTERRUPTED)
+        raise KeyboardInterrupt(goes_on(out, manifest) if manifest else "") from None
+    except NotWritten as error:
+        manifest = mark(out, FAILED, str(error))
+        if manifest is None:
+            raise
+        raise error.with_advice(f"when there is room, {goes_on(out, manifest)}") from None
+    except BaseException as error:
+        mark(out, FAILED, one_line(error))
         raise
 
 
-def write_manifest(out: Path, manifest: Mapping[str, Any]) -> None:
-    """Write ``manifest.json`` at once: it is whole or as it was."""
-    write_json(out / MANIFEST, manifest)
+def mark(out: Path, status: str, error: str | None = None) -> dict[str, Any] | None:
+    """Say that a directory's run has ended early, unless it had ended; return its manifest, if it can be read.
+
+    Where the manifest cannot be written it says `running`, and nobody holds the lock: that is gone on with alike.
+    """
+    try:
+        found = read_manifest(out)
+        if found.get("status") != RUNNING:
+            return found
+        manifest = {name: value for name, value in found.items() if name != "process"}
+        told = {} if error is None else {"error": error}
+        write_manifest(out, {**manifest, "status": status, **told})
+    except InputError:
+        with suppress(InputError):
+            return read_manifest(out)
+        return None
+    return manifest
+
+
+def one_line(error: BaseException) -> str:
+    """Return an error in one line."""
+    kind = "" if isinstance(error, InputError | RuntimeError) else f"{type(error).__name__}: "
+    return " ".join(f"{kind}{error}".split()) or type(error).__name__
+
+
+def conclude(
+    out: Path, manifest: Mapping[str, Any], names: Iterable[str], status: str = FINISHED
+) -> dict[str, Any]:
+    """Say that a directory's run is done, and return its manifest; `names` are the files that it came to.
+
+    They are on the disk before the manifest tells so, and checkpoints are there until then.
+    """
+    names = list(names)
+    for name in names:
+        flush(out / name)
+    flush(out)
+    done = {**manifest, **results_of(out, names), "status": status}
+    if (out / CHECKPOINTS).exists():
+        write_manifest(out, {**done, "status": RUNNING, "process": _this_process()})
+    return _finish(out, done)
+
+
+def settle(out: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Finish what a process was killed at after its results were on the disk; return the manifest as it is then."""
+    if manifest.get("status") == FINISHED:
+        if (out / CHECKPOINTS).exists():  # of an earlier version
+            shutil.rmtree(out / CHECKPOINTS, ignore_errors=True)
+        return dict(manifest)
+    if "results" not in manifest or "failures" in manifest or damaged(out, manifest) is not None:
+        return dict(manifest)
+    return _finish(out, {**manifest, "status": FINISHED})
+
+
+def _finish(out: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    shutil.rmtree(out / CHECKPOINTS, ignore_errors=True)
+    remove_begun(out)
+    done = {name: value for name, value in manifest.items() if name not in ("process", "error")}
+    write_manifest(out, done)
+    return done
+
+
+# What it holds.
 
 
 def is_finished(out: Path) -> bool:
-    """Return whether a directory holds a finished run."""
+    """Return whether a directory holds a finished run, by its manifest."""
     return (out / MANIFEST).exists() and read_manifest(out).get("status") == FINISHED
 
 
-def mark(out: Path, status: str) -> None:
-    """Change the status of a run directory whose run has ended."""
-    manifest = {name: value for name, value in read_manifest(out).items() if name != "process"}
-    write_manifest(out, {**manifest, "status": status})
-
-
-def read_manifest(out: Path) -> dict[str, Any]:
-    """Return the manifest of a run directory.
+def check_results(out: Path, manifest: Mapping[str, Any], optional: Iterable[str] = ()) -> None:
+    """Refuse a directory whose run did not finish, or of which a file is not as the run wrote it.
 
     Raises
     ------
     InputError
-        There is none, or it is not one.
+        The file, and what can be done.
     """
-    manifest = read_json(out / MANIFEST, "is not a run directory: it has no manifest.json")
-    if not isinstance(manifest, dict):
-        raise InputError("is not a JSON object", file=out / MANIFEST)
-    return manifest
+    concluded = manifest.get("failures") and "results" in manifest  # of many runs, some of which failed
+    if manifest.get("status") != FINISHED and not concluded:
+        if locks.is_held(out):
+            who = _holder(out, manifest.get("process"))
+            raise InputError(f"is being run by {who}: not finished", file=out)
+        raise InputError(f"holds {not_finished(out, manifest)}", file=out)
+    if (wrong := damaged(out, manifest, optional)) is None:
+        return
+    place = shlex.quote(str(out))
+    if "what" in manifest:
+        again = "the same command makes it again"
+    elif "runs" in manifest:
+        again = f"emu {_command(manifest)} --resume {place} makes it again"
+    elif wrong.startswith(CONFIG):
+        again = "run it again in another directory"
+    else:
+        again = f"emu run --config {shlex.quote(str(out / CONFIG))} --out {place} --overwrite runs it again"
+    raise InputError(f"{wrong} (its sha256 is in {MANIFEST}); restore it, or {again}", file=out)
 
 
-def read_json(path: Path, absent: str) -> Any:
-    """Return the content of a JSON file of a run directory; `absent` says what is wrong if there is none."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(absent, file=path.parent) from None
-    except NotADirectoryError:
-        raise InputError("is a file; want a run directory", file=path.parent) from None
-    except json.JSONDecodeError as error:
-        raise InputError(f"is not JSON: {error.msg}", file=path, line=error.lineno) from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=path) from None
-    return content
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write JSON for people and programs."""
-    write_text(path, to_json(content) + "\n")
-
-
-def to_json(content: Any) -> str:
-    """Return JSON text; a number that JSON has no word for is an error of ours."""
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file at once."""
-    _replace(path, lambda beside: beside.write_text(text, encoding="utf-8"))
-
-
-def write_table(path: Path, table: pa.Table) -> None:
-    """Write a Parquet file whose bytes depend on nothing but the table and pyarrow's version."""
-    import pyarrow.parquet as pq
-
-    _replace(path, lambda beside: pq.write_table(table, beside, compression="zstd", row_group_size=1 << 20))
-
-
-def sha256_of(path: str | Path) -> str:
-    """Return the sha256 (hex) of a file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of what a result can depend on."""
-    import platform
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {"python": platform.python_version()}
-    for project in _PROJECTS:
-        try:
-            found[project] = version(project)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def _replace(path: Path, write: Callable[[Path], Any]) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write(beside)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+def safe_name(text: str) -> str:
+    """Return a name as it can be part of a path."""
+    return re.sub(r"[^A-Za-z0-9._=+-]+", "-", text).strip("-.") or "run"

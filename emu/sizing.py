@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from emu import disk
 from emu import run_directory as rd
-from emu.batch import Hosting, Run, RunFailed, open_directory, run_all
+from emu.batch import Hosting, Run, RunFailed, run_all
 from emu.chosen import find_schedulers
 from emu.config import Config, Place, layer_from_arguments, resolve
 from emu.keys import COFLOWS
 from emu.loading import nodes_for_load
+from emu.many_runs import opened
 from emu.memo import Memo
 from emu.metrics import confidence_95
 from emu.plan import Plan, prepare
@@ -79,8 +81,7 @@ class SizeResult:
     @property
     def answer(self) -> str:
         """The answer in a line."""
-        found = "no number of nodes was found" if self.nodes is None else f"{self.nodes:,} nodes"
-        return f"{found}: {self.note}"
+        return answer_of(self.nodes, self.note)
 
     def to_pandas(self) -> Any:
         """Return one frame row per probe: nodes, whether it holds, and each target's mean and half-width."""
@@ -92,6 +93,11 @@ class SizeResult:
             | {f"{t} ±": half for t, (_, half) in zip(self.targets, p.values, strict=True)}
             for p in self.probes
         )
+
+
+def answer_of(nodes: int | None, note: str) -> str:
+    """Return the answer of a search in a line."""
+    return f"{'no number of nodes was found' if nodes is None else f'{nodes:,} nodes'}: {note}"
 
 
 def render_probe(probe: Probe, targets: Sequence[Target]) -> str:
@@ -111,6 +117,7 @@ def size(
     out: str | Path | None = None,
     parallel: int | None = None,
     retries: int = 2,
+    overwrite: bool = False,
     parameters: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> SizeResult:
@@ -132,7 +139,7 @@ def size(
         not; 0 looks for neighbours.
     out : path, optional
         Its directory; by default ``runs/size-SCHEDULER-WORKLOAD``. Runs that are there are not repeated.
-    parallel, retries
+    parallel, retries, overwrite
         As in `emu.sweep`.
 
     Returns
@@ -150,7 +157,9 @@ def size(
     config = resolve([layer_from_arguments(given)])
     targets = read_targets([target] if isinstance(target, str) else target)
     hosting = Hosting(parallel, retries, config["in_process"], config["address"])
-    return find_size(config, targets, hosting, low=low, high=high, tolerance=tolerance, out=out)
+    return find_size(
+        config, targets, hosting, low=low, high=high, tolerance=tolerance, out=out, overwrite=overwrite
+    )
 
 
 def find_size(
@@ -162,6 +171,7 @@ def find_size(
     high: int | None = None,
     tolerance: float = TOLERANCE,
     out: str | Path | None = None,
+    overwrite: bool = False,
     tell: Callable[[str], None] | None = None,
     show: Callable[[Probe], None] | None = None,
     bar: Callable[[str, int, int], AbstractContextManager[Any]] | None = None,
@@ -174,13 +184,12 @@ def find_size(
     _check_classes(first, targets)
     name = f"{SIZE}-{rd.safe_name(first.schedulers[0].name)}-{rd.safe_name(first.workload.name)}"
     place = Path(out) if out is not None else Path("runs") / name
-    open_directory(place, SIZE, _described(config))
     probes: dict[int, Probe] = {}
 
     def measure(*counts: int) -> None:
         new = [n for n in dict.fromkeys(counts) if n not in probes]
         runs = [
-            Run.of(_plan(config, n, seed, memo), _folder(place, n, seed))
+            Run.of(_plan(config, n, seed, memo), folder_of(place, n, seed))
             for n in new
             for seed in seeds_of(config)
         ]
@@ -200,15 +209,18 @@ def find_size(
         measure(nodes)
         return probes[nodes].holds
 
-    with rd.running(place):
+    with opened(place, SIZE, _described(config), overwrite):
         if low is not None and high is not None and low < high:
             measure(low, high)  # both at once, where there is room
         start = _start(config, first, memo)
         search = find_fewest(holds, start, low=low, high=high, tolerance=tolerance, most=_most(first))
         made = tuple(probes[n] for n in sorted(probes))
         result = _result(search, made, targets, low, high, place, _summaries(made[0].nodes, config, place))
-        rd.write_json(place / rd.SUMMARY, result.summary)
-        rd.write_manifest(place, {**rd.read_manifest(place), "status": rd.FINISHED})
+        disk.write_json(place / rd.SUMMARY, result.summary)
+        runs = [
+            folder_of(place, p.nodes, s).relative_to(place).as_posix() for p in made for s in seeds_of(config)
+        ]
+        rd.conclude(place, {**rd.read_manifest(place), "runs": runs}, [rd.CONFIG, rd.SUMMARY])
     return result
 
 
@@ -262,7 +274,8 @@ def _plan(config: Config, nodes: int, seed: int, memo: Memo) -> Plan:
     return prepare(replace(of_seed(config, seed).but(nodes=nodes), places=places), memo)
 
 
-def _folder(out: Path, nodes: int, seed: int) -> Path:
+def folder_of(out: Path, nodes: int, seed: int) -> Path:
+    """Return where a run of a search lies in its directory."""
     return out / f"nodes={nodes}" / f"seed={seed}"
 
 
@@ -320,8 +333,8 @@ def _probe(nodes: int, config: Config, targets: Sequence[Target], out: Path) -> 
 
 def _summaries(nodes: int, config: Config, out: Path) -> list[dict[str, Any]]:
     """Return the summaries of the runs of one number of nodes, by seed."""
-    folders = [_folder(out, nodes, seed) for seed in seeds_of(config)]
-    return [rd.read_json(folder / rd.SUMMARY, "has no summary.json") for folder in folders]
+    folders = [folder_of(out, nodes, seed) for seed in seeds_of(config)]
+    return [disk.read_json(folder / rd.SUMMARY, "has no summary.json") for folder in folders]
 
 
 def _value(summary: Mapping[str, Any], target: Target, out: Path) -> float:

@@ -13,11 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from emu import disk
 from emu import run_directory as rd
-from emu.batch import Hosting, Run, open_directory, run_all
+from emu.batch import Hosting, Run, run_all
 from emu.bottlenecks import BOTTLENECKS
 from emu.config import flatten
 from emu.grid import SWEEP, Grid, Point, read_grid
+from emu.many_runs import opened
 from emu.memo import Memo
 from emu.needs import meaningless, refuse
 from emu.plan import Plan, prepare
@@ -126,6 +128,7 @@ def sweep(
     in_process: bool = False,
     address: str | None = None,
     sets: Sequence[str] = (),
+    overwrite: bool = False,
 ) -> SweepResult:
     """Run a grid of emulations, those that are missing in its directory.
 
@@ -145,6 +148,8 @@ def sweep(
         Of a running Ray cluster.
     sets : sequence of str
         ``NAME=VALUE``, as ``--set``.
+    overwrite : bool
+        Remove what the directory holds, whatever sweep that is, and run all.
 
     Returns
     -------
@@ -159,7 +164,7 @@ def sweep(
     ready = prepare_sweep(source, out, sets)
     base = ready.grid.base
     hosting = Hosting(parallel, retries, in_process or base["in_process"], address or base["address"])
-    return run_sweep(ready, hosting)
+    return run_sweep(ready, hosting, overwrite=overwrite)
 
 
 def prepare_sweep(
@@ -186,20 +191,23 @@ def run_sweep(
     tell: Callable[[str], None] | None = None,
     columns: Sequence[str] | None = None,
     reasons: bool = False,
+    overwrite: bool = False,
 ) -> SweepResult:
     """Run what is missing of a sweep, and write what all of it comes to.
 
-    `columns` and `reasons` say what its tables show, as in `emu.comparison.Comparison.to_text`.
+    `columns` and `reasons` say what its tables show, as in `emu.comparison.Comparison.to_text`; with `overwrite` all
+    is run anew.
     """
     out, grid = ready.out, ready.grid
-    described = grid.described()
-    open_directory(out, SWEEP, described)
     point_of = {id(run): point for run, point in zip(ready.runs, grid.points, strict=True)}
-    missing = {id(run) for run in ready.missing}
-    rows = {id(run): _row(grid, point_of[id(run)], run, out) for run in ready.runs if id(run) not in missing}
-    failures: dict[int, str] = {}
 
-    with rd.running(out):
+    with opened(out, SWEEP, grid.described(), overwrite):
+        todo = [run for run in (ready.runs if overwrite else ready.missing) if not run.is_done()]
+        missing = {id(run) for run in todo}
+        rows = {
+            id(run): _row(grid, point_of[id(run)], run, out) for run in ready.runs if id(run) not in missing
+        }
+        failures: dict[int, str] = {}
         total = len(ready.runs)
         with bar(out.name, total, len(rows)) if bar else nullcontext() as show:
 
@@ -215,7 +223,7 @@ def run_sweep(
                     failures[id(run)] = error
                 started(run)
 
-            run_all(ready.missing, hosting, started, ended, tell)
+            run_all(todo, hosting, started, ended, tell)
         table = [rows[id(r)] for r in ready.runs if id(r) in rows]
         failed = {
             r.folder.relative_to(out).as_posix(): failures[id(r)] for r in ready.runs if id(r) in failures
@@ -246,7 +254,7 @@ def _conclude(
     summary = {"runs": counts, "points": points, "failures": failures}
     written = [*_write_rows(out, table), COMPARISON]
     write_csv(records, out / COMPARISON)
-    rd.write_json(out / rd.SUMMARY, summary)
+    disk.write_json(out / rd.SUMMARY, summary)
     figures = figures_of(grid, parts)
     if figures:
         from emu.drawing import save_figure
@@ -256,12 +264,10 @@ def _conclude(
     written.append(rd.SUMMARY)
     manifest = {
         **rd.read_manifest(out),
-        "status": rd.FAILED if failures else rd.FINISHED,
         "runs": [row["path"] for row in table],
         "failures": failures,
-        "results": {name: rd.sha256_of(out / name) for name in written},
     }
-    rd.write_manifest(out, manifest)
+    rd.conclude(out, manifest, [rd.CONFIG, *written], rd.FAILED if failures else rd.FINISHED)
     return SweepResult(table, summary, failures, out, "\n".join(texts))
 
 
@@ -276,7 +282,7 @@ def _plan(point: Point, memo: Memo, source: str | Path | Mapping[str, Any]) -> P
 
 def _row(grid: Grid, point: Point, run: Run, out: Path) -> dict[str, Any]:
     """Return a finished run as a row of the results table."""
-    summary = rd.read_json(run.folder / rd.SUMMARY, "has no summary.json")
+    summary = disk.read_json(run.folder / rd.SUMMARY, "has no summary.json")
     own = grid.columns(point)
     columns = {axis.label: own.get(axis.label) for axis in grid.axes}
     # A column for each figure of each kind is too many for a table.
@@ -303,6 +309,6 @@ def _write_rows(out: Path, rows: list[dict[str, Any]]) -> list[str]:
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    rd.write_table(out / f"{RESULTS}.parquet", pa.table(columns))
-    rd.write_text(out / f"{RESULTS}.csv", text.getvalue())
+    disk.write_table(out / f"{RESULTS}.parquet", pa.table(columns))
+    disk.write_text(out / f"{RESULTS}.csv", text.getvalue())
     return [f"{RESULTS}.parquet", f"{RESULTS}.csv"]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from emu import run_directory as rd
+from emu import disk
 from emu.config import Given, Place, read_value
 from emu.keys import BY_NAME
 from emu.kinds import KINDS
@@ -81,7 +81,7 @@ def _info(options: Namespace) -> int:
         description["closeness"] = close
     if options.json:
         warn(workload.notes)
-        put(rd.to_json(description))
+        put(disk.to_json(description))
     else:
         parts = [render(description)]
         parts += [] if constraints is None else [constraints.text]

@@ -13,6 +13,7 @@ import math
 import os
 import re
 import shutil
+import stat
 import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -145,14 +146,16 @@ class Checkpoints:
         beside = self.folder / f".{number:06d}"
         beside.mkdir()
         try:
-            files = {}
+            files, sizes = {}, {}
             for k, snapshot in enumerate(snapshots):
                 with open(beside / f"{k}.npz", "wb") as file:
                     # NumPy's stub takes any keyword for its own `allow_pickle`.
                     np.savez(file, **snapshot)  # type: ignore[arg-type]
                     _flush(file)
                 files[f"{k}.npz"] = _sha256(beside / f"{k}.npz")
-            meta = {**self._written_with(), "partitions": len(snapshots), "at": asdict(at), "files": files}
+                sizes[f"{k}.npz"] = (beside / f"{k}.npz").stat().st_size
+            parts = {"partitions": len(snapshots), "files": files, "bytes": sizes}
+            meta = {**self._written_with(), **parts, "at": asdict(at)}
             with open(beside / META, "w", encoding="utf-8") as file:
                 json.dump({**meta, "sha256": _sha256_of_meta(meta)}, file, indent=2)
                 _flush(file)
@@ -184,7 +187,8 @@ class Checkpoints:
         for name, expected in _files_of(meta).items():
             if not (path / name).is_file():
                 raise Refused(f"it has no {name}")
-            if _sha256(path / name) != expected:
+            size = (path / name).stat().st_size  # of a file that has grown to terabytes it tells sooner
+            if size != meta.get("bytes", {}).get(name, size) or _sha256(path / name) != expected:
                 raise Refused(f"{name} is damaged")
             snapshots.append(read_arrays(path / name))
         return Checkpoint(snapshots, at)
@@ -197,7 +201,8 @@ def _read_meta(path: Path) -> dict[str, Any]:
         Refused: it is not there, or damaged.
     """
     try:
-        if path.stat().st_size > MOST_META_BYTES:
+        state = path.stat()
+        if not stat.S_ISREG(state.st_mode) or state.st_size > MOST_META_BYTES:
             raise Refused(f"{META} is damaged")
         meta = json.loads(path.read_text(encoding="utf-8"))
         if meta.pop("sha256") != _sha256_of_meta(meta):

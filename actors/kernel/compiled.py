@@ -13,10 +13,11 @@ import importlib.metadata
 import os
 import pickle
 import platform
+import sys
 import tempfile
 import types
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,8 +25,6 @@ import numba
 from numba.core import config as _config
 from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
-
-from workloads.errors import UnavailableError
 
 config: Any = _config  # numba sets its configuration at run time
 
@@ -89,6 +88,11 @@ class _CalledByCompiled(CPUDispatcher):
         return _njit(copy)
 
 
+@cache
+def _tell_once(text: str) -> None:
+    print(f"emu: note: {text}", file=sys.stderr, flush=True)
+
+
 class _OneWriter(FunctionCache):
     """numba's disk cache, to which one process at a time adds.
 
@@ -101,11 +105,8 @@ class _OneWriter(FunctionCache):
             with (CACHE_FOLDER / "lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
                 super().save_overload(sig, data)
-        except OSError as error:
-            wrong = f"compiled code cannot be kept here: {error.strerror or error}"
-            raise UnavailableError(
-                f"{wrong}; EMU_CACHE_DIR names another folder", file=CACHE_FOLDER
-            ) from None
+        except OSError as error:  # a disk that is full: the next process compiles again
+            _tell_once(f"compiled code is not kept: {CACHE_FOLDER}: {error.strerror or error}")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:

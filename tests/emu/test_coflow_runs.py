@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import emu
+from emu import run_directory as rd
 from emu.columns import numbers
 from emu.results import read_result
 from workloads.catalogue import load_workload
@@ -95,10 +96,8 @@ def test_a_comparison_with_its_report(folder: Path, emu: Cli) -> None:
         assert Path("c", name).is_file()
     one = Path("c/scheduler=aalo/seed=2/coflows.parquet")
     was = one.read_bytes()
-    manifest = one.with_name("manifest.json")
-    manifest.write_text(manifest.read_text().replace('"finished"', '"interrupted"'))
-    top = Path("c/manifest.json")
-    top.write_text(top.read_text().replace('"finished"', '"interrupted"'))
+    for folder in (one.parent, Path("c")):
+        rd.write_manifest(folder, {**rd.read_manifest(folder), "status": "interrupted"})
     again = emu("compare", "--resume", "c")
     assert again.code == 0, again.err
     assert one.read_bytes() == was

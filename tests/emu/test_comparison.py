@@ -162,8 +162,8 @@ def test_figures_are_the_same_bytes_each_time(two: dict[str, list[Result]], tmp_
     assert second is not None
     assert to_svg(first) == to_svg(second)
     assert to_png(first) == to_png(second)
-    assert save_figure(first, tmp_path / "a=b.c") == ["a=b.c.svg", "a=b.c.png"]
-    assert (tmp_path / "a=b.c.png").read_bytes().startswith(b"\x89PNG")
+    assert save_figure(first, tmp_path / "cdf-a=b.c") == ["cdf-a=b.c.svg", "cdf-a=b.c.png"]
+    assert (tmp_path / "cdf-a=b.c.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_cdf_goes_from_the_least_to_the_greatest_time(two: dict[str, list[Result]]) -> None:

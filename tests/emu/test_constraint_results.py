@@ -21,6 +21,7 @@ from emu.by_constraint import compare_kinds, compare_waits, render_kinds, render
 from emu.columns import CRV, FILES, JOBS, TIMELINE, make_table, null_unless
 from emu.comparison import Comparison, compare
 from emu.constraint_plots import BINS, crv_figure, wait_figure, wait_over_time_figure
+from emu.disk import sha256_of
 from emu.drawing import to_svg
 from emu.job_comparison import compare_class
 from emu.metrics import MOST_KINDS, OTHER_KINDS, SPLIT, describe_jobs
@@ -254,7 +255,7 @@ def test_the_crv_table_by_hand(tmp_path: Path) -> None:
     assert crv_table(None) is None
     result = run_of("p", jobs_of([1, 1], ["cores", None]), crv=table)
     out = result.save(tmp_path / "r")
-    assert rd.read_manifest(out)["results"]["crv.parquet"] == rd.sha256_of(out / "crv.parquet")
+    assert rd.read_manifest(out)["results"]["crv.parquet"] == sha256_of(out / "crv.parquet")
     assert pq.read_schema(out / "crv.parquet").field("time_s").metadata[b"unit"] == b"s"
     again = read_result(out).crv
     assert again is not None

@@ -13,6 +13,7 @@ from seed_cases import POISSON, SETS, jobs_of, plan_of
 from sweep_grids import SMALL, write
 
 import emu as emu_package
+from emu import run_directory as rd
 from emu.axes import group_runs
 from emu.comparison import Comparison
 from emu.config import resolve
@@ -99,10 +100,10 @@ def test_more_seeds_go_on_with_what_is_there(emu: Cli, counted: list[str]) -> No
 
 def test_a_sweep_of_seeds_with_another_meaning_is_refused(emu: Cli, trace: Path) -> None:
     sweep(write(SMALL), in_process=True)
-    manifest = Path("runs/sweep-grid/manifest.json")
-    found = json.loads(manifest.read_text())
+    folder = Path("runs/sweep-grid")
+    found = rd.read_manifest(folder)
     del found["seeds_version"]
-    manifest.write_text(json.dumps(found))
+    rd.write_manifest(folder, found)
     ended = emu("sweep", "grid.toml", "--in-process")
     assert ended.code == 2
     assert "holds a sweep of another version of Emu, whose seeds did not vary the workload" in ended.line()

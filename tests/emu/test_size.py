@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -305,12 +307,60 @@ def test_a_run_that_fails_ends_the_search(emu: Cli, trace: Path, monkeypatch: py
 def test_a_directory_that_a_process_writes_is_left_alone(emu: Cli, trace: Path) -> None:
     command = (*SIZE, "small", "--target", "p90 < 60s", "--out", "s", "--low", "3")
     assert emu(*command).code == 0
-    rd.take_up(Path("s"))
-    ended = emu(*command)
+    with rd.taken_up(Path("s")) as manifest:
+        rd.begin(Path("s"), manifest)
+        ended = emu(*command)
     assert (ended.code, ended.line().partition(" on ")[0]) == (
         2,
         f"emu: --out: s is being run by process {os.getpid()}",
     )
+
+
+def test_its_report_shows_what_was_tried_and_the_bounds(emu: Cli, trace: Path) -> None:
+    targets = ("--target", "p90 < 60s", "--target", "short.slowdown.p99 <= 40")
+    assert emu(*SIZE, "small", *targets, "--seeds", "2", "--out", "s").code == 0
+    ended = emu("report", "s")
+    assert (ended.code, ended.out) == (0, "s/report.html\n")
+    page = Path("s/report.html").read_text()
+    summary = json.loads(Path("s/summary.json").read_text())
+    assert f"<strong>{summary['nodes']:,} nodes: {html.escape(summary['note'])}</strong>" in page
+    rows = re.findall(r"<tr><td>([\d,]+)</td>.*<td>(met|not met)</td></tr>", page)
+    assert rows == [(f"{p['nodes']:,}", "met" if p["holds"] else "not met") for p in summary["probes"]]
+    for text in (
+        "bound",
+        "answer",
+        "met",
+        "not met",
+        "nodes",
+        "all.p90 &lt; 60 s",
+        "short.slowdown.p99 &lt;= 40",
+    ):
+        assert f">{text}</text>" in page
+    assert page.count("<details") == 2  # the runs of the answer
+    os.truncate("s/summary.json", 40)
+    assert "s: summary.json is not as it was written" in emu("report", "s").line()
+    assert emu(*SIZE, "small", *targets, "--seeds", "2", "--out", "s").code == 0
+    assert emu("report", "s").code == 0
+
+
+def test_the_figure_has_each_target_with_its_bound() -> None:
+    from emu.size_report import Tried, targets_figure
+    from emu.targets import read_targets
+
+    target, other = read_targets(["short.p99 < 60s", "mean <= 10s"])
+    points = [Tried(10, 90.0, 5.0, False), Tried(20, 50.0, 0.0, True), Tried(200, 4.0, 9.0, True)]
+    figure = targets_figure({target: points, other: points[:1]}, 20)
+    panels = figure.axes
+    assert [panel.get_title() for panel in panels] == ["short.p99 < 60 s", "all.mean <= 10 s"]
+    lines = {line.get_label(): line.get_xydata().tolist() for line in panels[0].lines}
+    assert lines["bound"] == [[0.0, 60.0], [1.0, 60.0]]
+    assert lines["answer"] == [[20.0, 0.0], [20.0, 1.0]]
+    marked = [c for c in panels[0].containers if c.get_label() in ("met", "not met")]
+    assert {c.get_label(): c.lines[0].get_xydata().tolist() for c in marked} == {
+        "met": [[20.0, 50.0], [200.0, 4.0]],
+        "not met": [[10.0, 90.0]],
+    }
+    assert panels[1].get_ylim()[0] < 10.0 < panels[1].get_ylim()[1]
 
 
 @pytest.mark.ray

@@ -1,0 +1,177 @@
+"""Files of run directories: each is written whole or left as it was, and read with a bound on what that takes."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from workloads.errors import InputError, UnavailableError
+
+MOST_TEXT_BYTES = 32 << 20
+"""Of a JSON or TOML file of a run directory that is read."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What the system says when a disk takes no more: full, a quota used up, a limit on a file's size, a fault."""
+BEGUN = re.compile(r"\.(.+\.(?:json|toml|parquet|csv|svg|png|html))\.\d+")
+"""Names of files that are being written; one of a process that was killed stays."""
+
+
+class NotWritten(UnavailableError):
+    """The disk does not take a file; what was asked for is not wrong, and can be done when it does."""
+
+    wrong: str | None = None
+
+    def with_advice(self, advice: str, stays: bool = False) -> NotWritten:
+        """Return the error with what can be done, in place of advice that does not stay."""
+        told = f"{self.wrong or self.message}; {advice}"
+        error = NotWritten(told, file=self.file, line=self.line, field=self.field)
+        error.wrong = told if stays else self.wrong or self.message
+        return error
+
+
+def not_written(error: OSError | ValueError, path: Path) -> InputError:
+    """Return the error about a file or folder that cannot be written."""
+    why = f"cannot be written: {getattr(error, 'strerror', None) or error}"
+    return (NotWritten if getattr(error, "errno", None) in FULL else InputError)(why, file=path)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON for people and programs."""
+    write_text(path, to_json(content) + "\n")
+
+
+def to_json(content: Any) -> str:
+    """Return JSON text; a number that JSON has no word for is an error of ours."""
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file.
+
+    Raises
+    ------
+    InputError
+        It cannot be written, as every function here that writes; `NotWritten` where that may change.
+    """
+    _replace(path, lambda file: file.write(content))
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write a Parquet file whose bytes depend on nothing but the table and pyarrow's version."""
+    import pyarrow.parquet as pq
+
+    _replace(path, lambda file: pq.write_table(table, file, compression="zstd", row_group_size=1 << 20))
+
+
+def flush(path: Path) -> None:
+    """Return when a file's content, or a folder's names, are on the disk itself."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # file systems that cannot
+            raise not_written(error, path) from None
+
+
+def remove_begun(folder: Path) -> None:
+    """Remove files that a process which is gone had begun to write."""
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if BEGUN.fullmatch(name):
+                os.unlink(folder / name)
+
+
+def read_json(path: Path, absent: str) -> Any:
+    """Return the content of a JSON file; `absent` says what is wrong with its folder if there is none.
+
+    Raises
+    ------
+    InputError
+        There is none, or it cannot be read, as for every function here that reads.
+    """
+    try:
+        return json.loads(_read(path))
+    except FileNotFoundError:
+        raise InputError(absent, file=path.parent) from None
+    except NotADirectoryError:
+        raise InputError("is a file; want a run directory", file=path.parent) from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"is not JSON: {error.msg}", file=path, line=error.lineno) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text (byte {error.start})", file=path) from None
+    except RecursionError:
+        raise InputError("is nested too deeply", file=path) from None
+    except (OSError, ValueError) as error:  # ValueError: a number of too many digits
+        raise _not_read(error, path) from None
+
+
+def read_text(path: Path) -> str:
+    """Return the content of a text file."""
+    try:
+        return _read(path)
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text (byte {error.start})", file=path) from None
+    except (OSError, ValueError) as error:
+        raise _not_read(error, path) from None
+
+
+def sha256_of(path: str | Path) -> str:
+    """Return the sha256 (hex) of a file; OSError where it cannot be read."""
+    with _plain(Path(path)) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read(path: Path) -> str:
+    with _plain(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > MOST_TEXT_BYTES:
+            raise InputError(f"has {size:,} bytes; Emu reads at most {MOST_TEXT_BYTES:,}", file=path)
+        return file.read(MOST_TEXT_BYTES).decode()
+
+
+@contextmanager
+def _plain(path: Path) -> Iterator[BufferedReader]:
+    """Open a file to read, but nothing that may never end or wait for ever, such as a pipe or a device."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise InputError("is not a plain file", file=path)
+        yield file
+
+
+def _not_read(error: OSError | ValueError, path: Path) -> InputError:
+    return InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=path)
+
+
+def _replace(path: Path, write: Callable[[BinaryIO], Any]) -> None:
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(beside, "wb") as file:
+            write(file)
+        os.replace(beside, path)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        with suppress(OSError, ValueError):
+            os.unlink(beside)
+        raise not_written(error, path) from None
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside)
+        raise
