@@ -241,7 +241,12 @@ def _bound(options: Namespace, name: str, kind: str, least: int = 1) -> Any:
 
 def _plan(options: Namespace, schedulers: str, defaults: dict[str, Any] | None = None) -> Plan:
     """Return the plan of the options of ``run`` or ``compare``; `schedulers` is the option that has those."""
-    return prepare(_config(options, schedulers, defaults))
+    config = _config(options, schedulers, defaults)
+    if not config["in_process"]:
+        from actors.hosting.child import begin
+
+        begin(config["address"])  # it takes seconds, in which the workload is made
+    return prepare(config)
 
 
 def _config(options: Namespace, schedulers: str, defaults: dict[str, Any] | None = None) -> Config:

@@ -23,6 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from actors.hosting.ending import Lost
 from emu import locks
 from emu.disk import BEGUN, NotWritten, flush, not_written, remove_begun, write_text
 from emu.locks import LOCK, Found
@@ -230,7 +231,10 @@ def goes_on(out: Path, manifest: Mapping[str, Any]) -> str:
     """Return in words how one goes on with a directory."""
     if "what" in manifest:  # a sweep or a search is gone on with by the same command
         return f"the same command goes on with {out}"
-    return f"emu {_command(manifest)} --resume {shlex.quote(str(out))} goes on with it"
+    does = "goes on with it"
+    if manifest.get("config", {}).get("clock") == "live":
+        does = "begins it anew, as the clock live cannot go on"
+    return f"emu {_command(manifest)} --resume {shlex.quote(str(out))} {does}"
 
 
 def _command(manifest: Mapping[str, Any]) -> str:
@@ -306,6 +310,9 @@ def running(out: Path) -> Iterator[Path]:
         if manifest is None:
             raise
         raise error.with_advice(f"when there is room, {goes_on(out, manifest)}") from None
+    except Lost as error:
+        manifest = mark(out, FAILED, str(error))
+        raise Lost(f"{error}; {goes_on(out, manifest)}" if manifest else str(error)) from None
     except BaseException as error:
         mark(out, FAILED, one_line(error))
         raise
