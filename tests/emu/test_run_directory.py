@@ -21,6 +21,7 @@ from sweep_grids import SMALL, write
 
 import emu as package
 from actors.hosting.checkpoint import Checkpoints
+from actors.hosting.ending import Lost
 from emu import disk, locks
 from emu import run_directory as rd
 from emu.results import read_result
@@ -492,3 +493,19 @@ def test_changes_are_noticed_only_because_files_are_compared(
     monkeypatch.setattr(rd, "damaged", lambda *_: None)
     faults = list(fuzz(tmp_path / "m", trace, range(0, 50, 5), ("finished",)))
     assert any(fault.fault.startswith("other values") for fault in faults)
+
+
+@pytest.mark.parametrize(
+    ("clock", "advice"),
+    [("windows", "goes on with it"), ("live", "begins it anew, as the clock live cannot go on")],
+)
+@pytest.mark.parametrize("ends", [Lost, KeyboardInterrupt])
+def test_what_ends_early_names_what_can_be_done(
+    clock: str, advice: str, ends: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    manifest = {"config": {"clock": clock}}
+    with pytest.raises(ends) as told, rd.claimed("r", manifest, ""):
+        raise ends("the cluster is gone")
+    assert str(told.value).endswith(f"emu run --resume r {advice}")
+    assert rd.read_manifest(Path("r"))["status"] == ("failed" if ends is Lost else "interrupted")

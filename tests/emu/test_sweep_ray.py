@@ -59,6 +59,36 @@ def test_a_worker_that_dies_is_tried_again(trace: Path, ray_session: None, times
         assert Path("attempts").stat().st_size == 2
 
 
+KILLS = """\
+import os
+import signal
+class Kills:
+    def place(self, job, nodes):
+        if not os.path.exists("{place}/killed"):
+            open("{place}/killed", "w").close()
+            os.kill(os.getsid(0), signal.SIGKILL)
+        return [0] * job.num_tasks
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc"), reason="sessions are looked up in /proc")
+def test_a_sweep_survives_what_drives_ray(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from actors.hosting.child import close
+
+    Path("kills.py").write_text(KILLS.format(place=Path.cwd()))
+    write(SMALL.replace('"random"', '"kills.py:Kills"'))
+    there = sweep("grid.toml", out="there", parallel=2)
+    close()
+    here = sweep("grid.toml", out="here", in_process=True)
+    assert there.failures == {}
+    assert len(there.rows) == 4
+    told = capsys.readouterr().err.splitlines()
+    assert len([line for line in told if line.endswith("runs begin again")]) == 1, told
+    for row in here.rows:
+        ours, theirs = (Path(where) / row["path"] / "jobs.parquet" for where in ("here", "there"))
+        assert ours.read_bytes() == theirs.read_bytes()
+
+
 def test_a_run_s_own_error_is_not_tried_again(trace: Path, ray_session: None) -> None:
     Path("fails.py").write_text(FAILS.replace('"fail"', repr(str(Path.cwd() / "fail"))))
     Path("fail").touch()
