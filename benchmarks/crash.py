@@ -54,15 +54,16 @@ OFTEN = ("--set", "checkpoint.period=0.2 s")
 # A barrier for every two or three events: a small part of the same workload takes as long.
 SMALL = ("--nodes", "1000", "--set", "workload_options.nodes=1000", "--set", "workload_options.jobs=40")
 COMMANDS = {
-    "virtual": (*RUN, *OFTEN, "--nodes", "15000"),
+    "virtual": (*RUN, *OFTEN, "--nodes", "15000", "--set", "workload_options.jobs=12000"),
     "windows": (*RUN, *OFTEN, *SMALL, "--clock", "windows", "--partitions", "2"),
     "sweep": ("sweep", "grid.toml", "--out", "run"),
 }
 SWEEP = """
 workload = "yahoo"
-nodes = 4000
+nodes = 2000
 [workload_options]
-nodes = 4000
+nodes = 2000
+jobs = 4000
 [sweep]
 scheduler = ["sparrow", "dist-lwl"]
 seed = [1, 2]
@@ -155,7 +156,7 @@ def one_run(
     joined = cluster if kind == "other-raylet" else None
     if joined is not None:
         command += ["--address", joined.address]
-    wanted = chance.choice([1, 1, 1, 2, MOST_AT_ONCE])
+    wanted = chance.choice([1, 1, 2, MOST_AT_ONCE])
     done, sessions, again = 0, set(), command
     while True:
         driver = start(again, folder)
