@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -100,7 +100,6 @@ def main() -> None:
     try:
         times = {clock: undisturbed(clock, folder) for clock in clocks}
         for kind in options.kinds.split(","):
-            turns = 0
             for turn, (clock, phase) in enumerate(_for_ever(clocks, phases)):
                 if kills[kind] >= options.kills or turn > 4 * options.kills:
                     break
@@ -108,7 +107,7 @@ def main() -> None:
                 done, told = one_run(kind, clock, phase, folder, cluster, times[clock], chance)
                 if not done:
                     continue
-                turns, kills[kind], runs[told] = turns + 1, kills[kind] + done, runs[told] + 1
+                kills[kind], runs[told] = kills[kind] + done, runs[told] + 1
                 print(f"{kills[kind]:4d} {kind:13s}{clock:9s}{phase:10s}{done} killed: {told}", flush=True)
     finally:
         if cluster is not None:
@@ -119,7 +118,7 @@ def main() -> None:
     sys.exit(runs["identical"] != sum(runs.values()))
 
 
-def _for_ever(clocks: list[str], phases: list[str]) -> Callable[..., None]:
+def _for_ever(clocks: list[str], phases: list[str]) -> Iterator[tuple[str, ...]]:
     while True:
         yield from product(clocks, phases)
 

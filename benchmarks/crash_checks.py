@@ -14,7 +14,14 @@ from benchmarks.crash_processes import processes
 
 # The only parts of a run directory that may differ: when it was run, how long that took, and how often it was taken up.
 WALL = {"wall_s", "load_s", "compile_s", "tasks_per_s", "peak_rss_mb", "restarts"}
-LATER = {"process", "record", "results", "at", "sha256"}  # of a manifest: hashes of what has wall times in it
+LATER = {
+    "process",
+    "record",
+    "results",
+    "bytes",
+    "at",
+    "sha256",
+}  # of a manifest: hashes of what has wall times in it
 SKIPPED = {"results.csv", "results.parquet", "report.html"}  # of a sweep: rows with wall times
 
 
