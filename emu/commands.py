@@ -155,7 +155,8 @@ def _tell_of_code(options: Namespace) -> None:
     for text, place in code_of(options.file, options.set):
         if options.no_code:
             raise place.error(f"{text!r} is code, and --no-code was given; read it, then leave that out")
-        note(f"{text} is code: it is loaded, and so run, to know its parameters; --no-code refuses it")
+        if getattr(options, "dry_run", True):  # who runs a sweep wants it run
+            note(f"{text} is code: it is loaded, and so run, to know its parameters; --no-code refuses it")
 
 
 def report(options: Namespace) -> int:

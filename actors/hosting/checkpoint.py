@@ -184,11 +184,11 @@ class Checkpoints:
             if meta.get(name) != value:
                 raise Refused(f"it was written with another {name} ({meta.get(name)}, here {value})")
         at, snapshots = _position(meta), []
-        for name, expected in _files_of(meta).items():
+        for name, (expected, size) in _files_of(meta).items():
             if not (path / name).is_file():
                 raise Refused(f"it has no {name}")
-            size = (path / name).stat().st_size  # of a file that has grown to terabytes it tells sooner
-            if size != meta.get("bytes", {}).get(name, size) or _sha256(path / name) != expected:
+            # Of a file that has grown to terabytes its size tells sooner.
+            if (path / name).stat().st_size != size or _sha256(path / name) != expected:
                 raise Refused(f"{name} is damaged")
             snapshots.append(read_arrays(path / name))
         return Checkpoint(snapshots, at)
@@ -227,15 +227,17 @@ def _position(meta: Mapping[str, Any]) -> Position:
     return Position(**at)
 
 
-def _files_of(meta: Mapping[str, Any]) -> dict[str, str]:
-    """The files of the partitions, in order, with their sha256."""
-    files, count = meta.get("files"), meta.get("partitions")
+def _files_of(meta: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
+    """The files of the partitions, in order, with their sha256 and sizes in bytes."""
+    files, sizes, count = meta.get("files"), meta.get("bytes"), meta.get("partitions")
     if not isinstance(count, int) or not isinstance(files, dict) or not 0 < len(files) == count:
         raise Refused(f"{META} has no file for each partition")
+    if not isinstance(sizes, dict) or set(sizes) != set(files):
+        raise Refused(f"{META} has no size for each file")
     names = [f"{k}.npz" for k in range(count)]
     if set(files) != set(names):
         raise Refused(f"{META} names other files than {names[0]} to {names[-1]}")
-    return {name: files[name] for name in names}
+    return {name: (files[name], sizes[name]) for name in names}
 
 
 def read_arrays(path: Path) -> Snapshot:

@@ -137,6 +137,8 @@ def forge(folder: Path, change: Callable[[Path, dict[str, Any]], None]) -> str:
     for name in meta["files"] if isinstance(meta.get("files"), dict) else ():
         if (path / name).is_file():
             meta["files"][name] = hashlib.sha256((path / name).read_bytes()).hexdigest()
+            if "bytes" in meta:
+                meta["bytes"][name] = (path / name).stat().st_size
     meta.pop("sha256", None)
     meta["sha256"] = hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
     (path / META).write_text(json.dumps(meta))
@@ -174,9 +176,10 @@ FILES: dict[str, tuple[Callable[[Path, Any], None], str]] = {
     "no zip": (lambda path, _: (path / "0.npz").write_bytes(b"PK\x03\x04"), "0.npz is no file of arrays"),
     "partitions": (lambda _, meta: meta.update(partitions=7), "meta.json has no file for each partition"),
     "no files": (lambda _, meta: meta.update(files={}), "meta.json has no file for each partition"),
+    "no sizes": (lambda _, meta: meta.pop("bytes"), "meta.json has no size for each file"),
     "files a list": (lambda _, meta: meta.update(files=[1]), "meta.json has no file for each partition"),
     "elsewhere": (
-        lambda _, meta: meta.update(files={"0.npz": "", "../../x.npz": ""}), "meta.json names other files than"
+        lambda _, meta: meta.update(files={"0.npz": "", "../x": ""}, bytes={"0.npz": 0, "../x": 0}), "names other files"
     ),
     "no position": (lambda _, meta: meta.update(at=[1]), "meta.json does not say how far"),
     "more position": (lambda _, meta: meta["at"].update(x=1), "meta.json does not say how far"),

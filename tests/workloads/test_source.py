@@ -314,10 +314,10 @@ def test_a_stream_gets_a_path():
 
 
 def test_a_path_that_is_not_read_to_its_end_does_not_block():
-    stream = io.BytesIO(bytes(10 << 20))
+    stream = io.BytesIO(b"0\n" * (5 << 20))
     with piped(stream) as path:
         pipe = open(path, "rb")  # noqa: SIM115  (left open on purpose)
-        assert pipe.read(10) == bytes(10)
+        assert pipe.read(10) == b"0\n" * 5
     with piped(stream):
         pass  # not even opened
     pipe.close()

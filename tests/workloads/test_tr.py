@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from tests.workloads.strategies import workloads
-from workloads.errors import InputError
+from workloads.errors import InputError, printable
 from workloads.jobs import make_workload
 from workloads.readers.tr import read_tr, write_tr
 
@@ -111,7 +111,7 @@ def test_what_is_no_file_is_named(tmp_path):
     for path in (tmp_path, tmp_path / "none.tr", tmp_path / ("x" * 300), tmp_path / "a\0b"):
         with pytest.raises(InputError) as caught:
             read_tr(path)
-        assert str(caught.value).startswith(f"{path}: ")
+        assert str(caught.value).startswith(f"{printable(str(path))}: ")
 
 
 def test_a_truncated_gzip_is_named(tmp_path):

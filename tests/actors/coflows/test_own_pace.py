@@ -100,11 +100,11 @@ def test_a_long_run_is_told_of_and_once_more_when_it_gets_longer() -> None:
 
 
 def test_a_run_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from actors.hosting import patience, virtual
+    from actors.hosting import conduct, patience
 
     monkeypatch.setattr(patience, "FIRST_S", 0.0)
     monkeypatch.setattr(patience, "LONG_S", 0.0)
-    monkeypatch.setattr(virtual, "SLICE_S", 1e-5)
+    monkeypatch.setattr(conduct, "SLICE_S", 1e-5)
     told: list[str] = []
     shares: list[float] = []
 
