@@ -45,7 +45,8 @@ class Pool:
         self._stored: dict[int, Any] = {}
         self._calls: dict[Hashable, tuple[Any, ...]] = {}
         self._losses = self._count = 0
-        self._open()
+        self._hosted = ExitStack()
+        self._try(self._open)
         self.parallel: int = parallel or self._cpus
 
     def __enter__(self) -> "Pool":

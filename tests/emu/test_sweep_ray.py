@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,33 @@ def test_a_sweep_survives_what_drives_ray(trace: Path, capsys: pytest.CaptureFix
     for row in here.rows:
         ours, theirs = (Path(where) / row["path"] / "jobs.parquet" for where in ("here", "there"))
         assert ours.read_bytes() == theirs.read_bytes()
+
+
+def test_a_pool_that_is_lost_while_it_is_made_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    from contextlib import contextmanager
+
+    from actors.hosting import pool
+    from actors.hosting.ending import Lost
+
+    class There:
+        def cpus(self) -> int:
+            return 3
+
+    @contextmanager
+    def in_child(*_: object, **__: object) -> Iterator[There]:
+        left.pop()
+        if left:
+            raise Lost("what drives Ray is gone")
+        yield There()
+
+    monkeypatch.setattr(pool, "in_child", in_child)
+    told: list[str] = []
+    left = [1, 2, 3]
+    assert pool.Pool(warn=told.append).parallel == 3
+    assert told == ["what drives Ray is gone; 0 runs begin again"] * 2
+    left = [*range(9)]
+    with pytest.raises(Lost, match="what drives Ray is gone; 4 times without a run that ended in between"):
+        pool.Pool()
 
 
 def test_a_run_s_own_error_is_not_tried_again(trace: Path, ray_session: None) -> None:
