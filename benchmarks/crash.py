@@ -176,6 +176,8 @@ def one_run(
             return max(done, 1), f"ended with {code}: {error}"
         if not done:
             return 0, ""
+        if kind in ("driver", "term"):
+            error = "note: who gives --resume knows"
         return done, differences(folder / "run", folder / f"whole-{clock}", error) or leftovers(
             sessions, folder / "run", GRACE_S
         ) or "identical"

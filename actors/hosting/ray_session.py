@@ -95,6 +95,7 @@ def connect(
         environment: the runtime environment of what is started in a cluster.
 
     Raises:
+        Lost: it cannot be started.
         UnavailableError: nothing answers there.
         InputError: it is no address.
     """
@@ -114,15 +115,21 @@ def connect(
         os.environ["PYTHONPATH"] = with_path(ROOT)
         _starting = True
         # "local": without an address Ray would join a cluster that someone has started here.
-        ray.init(
-            "local",
-            include_dashboard=False,
-            object_store_memory=OBJECT_STORE_BYTES,
-            configure_logging=True,
-            _temp_dir=folder,
-            **quiet,
-        )
-        _started, _starting = True, False
+        try:
+            ray.init(
+                "local",
+                include_dashboard=False,
+                object_store_memory=OBJECT_STORE_BYTES,
+                configure_logging=True,
+                _temp_dir=folder,
+                **quiet,
+            )
+        except Exception as error:  # of many kinds, by which of its processes died meanwhile
+            told = " ".join(str(error).split())[:200]
+            raise Lost(f"Ray cannot be started here: {type(error).__name__}: {told}") from None
+        finally:
+            _starting = False
+        _started = True
         return
     hint = "`ray start --head` prints the address of the one it starts"
     try:

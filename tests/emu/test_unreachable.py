@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from actors.hosting import ray_session
+from actors.hosting.ending import Lost
 from workloads import download
 from workloads.errors import InputError, UnavailableError
 
@@ -151,3 +152,18 @@ def test_a_trace_that_cannot_be_had_is_not_wrong_input(
     assert "127.0.0.1 cannot be reached (Connection refused); by hand: get this file" in ended.line()
     wrong = emu("workload", "fetch", "coflow-benchmark", "--folder", "data", "--mirror", "ftp://x")
     assert wrong.code == 2
+
+
+def test_a_process_of_ray_that_dies_while_it_starts_is_a_loss(
+    joined: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And so there is another try; what Ray then raises is of many kinds."""
+
+    def init(*_: object, **__: object) -> None:
+        raise RuntimeError("Timed out waiting for file\ngcs_server_port")
+
+    monkeypatch.setattr(sys.modules["ray"], "init", init)
+    with pytest.raises(
+        Lost, match=r"^Ray cannot be started here: RuntimeError: Timed out waiting for file gcs_server"
+    ):
+        ray_session.connect()
