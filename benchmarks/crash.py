@@ -199,7 +199,8 @@ def _moment(
             time.sleep(0.02)
         time.sleep(chance.uniform(0, times.end - times.hosts))
     elif phase == "writing":
-        while driver.poll() is None and not any(run.glob("**/*jobs.parquet*")):
+        places = ("*jobs.parquet*", ".jobs.parquet*", "*/*/*jobs.parquet*")
+        while driver.poll() is None and not any(any(run.glob(place)) for place in places):
             time.sleep(0.001)
         time.sleep(chance.choice([0.0, chance.uniform(0, 0.05)]))
     else:
