@@ -20,8 +20,10 @@ LATER = {
     "results",
     "bytes",
     "at",
+    "address",
     "sha256",
 }  # of a manifest: hashes of what has wall times in it
+BUT = {"comparison.csv": ",engine,", "config.toml": "address ="}  # lines of wall times; where it ran
 SKIPPED = {"results.csv", "results.parquet", "report.html"}  # of a sweep: rows with wall times
 
 
@@ -35,8 +37,8 @@ def differences(run: Path, whole: Path, said: str) -> str:
             continue
         if name.suffix == ".json":
             same = _plain(run / name) == _plain(whole / name)
-        elif name.name == "comparison.csv":
-            same = _but_engine(run / name) == _but_engine(whole / name)
+        elif name.name in BUT:
+            same = _but(run / name, BUT[name.name]) == _but(whole / name, BUT[name.name])
         else:
             same = (run / name).read_bytes() == (whole / name).read_bytes()
         if not same:
@@ -45,9 +47,9 @@ def differences(run: Path, whole: Path, said: str) -> str:
     return "SILENT: taken up again without a word" if restarts and "note:" not in said else ""
 
 
-def _but_engine(path: Path) -> list[str]:
-    """The rows of a comparison without those on the engine, which are wall times."""
-    return [line for line in path.read_text().splitlines() if ",engine," not in line]
+def _but(path: Path, what: str) -> list[str]:
+    """The lines of a file without those that have a word in them."""
+    return [line for line in path.read_text().splitlines() if what not in line]
 
 
 def _plain(path: Path) -> Any:
