@@ -54,10 +54,11 @@ class Child:
 
     Args:
         address: of a cluster; None: it starts Ray on this machine.
+        named: that address as the user gave it; None: by RAY_ADDRESS, or not at all.
         environment: the runtime environment of what it starts there.
     """
 
-    def __init__(self, address: str | None, environment: dict[str, Any] | None = None):
+    def __init__(self, address: str | None, named: str | None, environment: dict[str, Any] | None = None):
         self.address = address
         self._answers: dict[int, Answer] = {}
         self._calls = itertools.count()
@@ -78,7 +79,7 @@ class Child:
         self._pipe = Connection(ours.detach())
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        self._connecting = self._ask(None, "connect", address, environment)
+        self._connecting = self._ask(None, "connect", named, environment)
         self._bound = time.monotonic() + CONNECT_S
 
     def connected(self) -> None:
@@ -224,14 +225,14 @@ def the_child(address: str | None = None) -> Child:
 def begin(address: str | None = None) -> Child:
     """Let a child be started, which takes seconds in which other things can be done."""
     global _child
-    address, environment = _where(address)
+    place, named, environment = _where(address)
     with _making:
-        if _child is not None and (_child.is_gone() or _child.address != address):
+        if _child is not None and (_child.is_gone() or _child.address != place):
             _child.close()
             _child = None
         if _child is None:
             remove_orphans()
-            _child = Child(address, environment)
+            _child = Child(place, named, environment)
         return _child
 
 
@@ -253,16 +254,16 @@ def close() -> None:
 atexit.register(close)
 
 
-def _where(address: str | None) -> tuple[str | None, dict[str, Any] | None]:
-    """The address of the cluster that is meant, and what workers there need.
+def _where(address: str | None) -> tuple[str | None, str | None, dict[str, Any] | None]:
+    """The address of the cluster that is meant, what the child is told of it, and what workers there need.
 
     A program that has connected itself to Ray, or that is a Ray worker, means that cluster.
     """
     ray = sys.modules.get("ray")
     if ray is not None and hasattr(ray, "is_initialized") and ray.is_initialized():
         context = ray.get_runtime_context()
-        return context.gcs_address, dict(context.runtime_env) or None
-    return address_of(address), None
+        return context.gcs_address, context.gcs_address, dict(context.runtime_env) or None
+    return address_of(address), address, None
 
 
 def address_of(address: str | None) -> str | None:

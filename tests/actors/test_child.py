@@ -20,6 +20,7 @@ from actors.hosting import child as hosting
 from actors.hosting import leftovers
 from actors.hosting.child import in_child, the_child
 from actors.hosting.ending import Lost
+from workloads.errors import UnavailableError
 
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="what is left is looked for in /proc")
 
@@ -55,6 +56,18 @@ def test_calls_do_not_hinder_each_other(ray_session: None) -> None:
     child.call(event, "set")
     waits.join(PATIENCE_S)
     assert not waits.is_alive()
+
+
+@pytest.mark.ray
+def test_the_child_is_told_where_as_the_user_said_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosting.close()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        closed = f"127.0.0.1:{server.getsockname()[1]}"
+    monkeypatch.setenv("RAY_ADDRESS", closed)
+    with pytest.raises(UnavailableError, match=f"^RAY_ADDRESS {closed}: no Ray cluster answers there"):
+        the_child()
+    assert the_child("local").address is None  # the option beats the variable
+    hosting.close()
 
 
 @pytest.mark.ray

@@ -32,6 +32,18 @@ Cli = Callable[..., Any]
 RUN = ("run", "--scheduler", "random", "--workload", "small", "--nodes", "20", "--in-process")
 COMPARE = ("compare", "--schedulers", "random,central-fifo", *RUN[3:])
 TABLES = ("jobs.parquet", "timeline.parquet")
+SIZE = (
+    "size",
+    "--target",
+    "p50 < 1h",
+    "--scheduler",
+    "random",
+    "--workload",
+    "small",
+    "--in-process",
+    "--low",
+    "9",
+)
 
 
 def same_bytes(one: Path, other: Path) -> bool:
@@ -267,20 +279,8 @@ def test_sweeps_and_searches_are_overwritten_if_asked(emu: Cli, trace: Path) -> 
     assert emu("sweep", "grid.toml", "--in-process", "--out", "s").line().endswith("or give --overwrite")
     assert emu("sweep", "grid.toml", "--in-process", "--out", "s", "--overwrite").code == 0
     assert [p.name for p in sorted(Path("s").rglob("seed=*"))] == ["seed=3", "seed=3"]
-    size = (
-        "size",
-        "--target",
-        "p50 < 1h",
-        "--scheduler",
-        "random",
-        "--workload",
-        "small",
-        "--in-process",
-        "--low",
-        "9",
-    )
-    assert "holds a sweep, not a size" in emu(*size, "--out", "s").line()
-    assert emu(*size, "--out", "s", "--overwrite").code == 0
+    assert "holds a sweep, not a size" in emu(*SIZE, "--out", "s").line()
+    assert emu(*SIZE, "--out", "s", "--overwrite").code == 0
     assert {p.name for p in Path("s").iterdir() if "=" not in p.name} == {rd.MANIFEST, rd.CONFIG, rd.SUMMARY}
 
 
@@ -381,22 +381,10 @@ def test_runs_of_a_sweep_that_are_damaged_are_computed_again(
 
 
 def test_a_search_computes_damaged_runs_again(emu: Cli, trace: Path, counted: list[str]) -> None:
-    size = (
-        "size",
-        "--target",
-        "p50 < 1h",
-        "--scheduler",
-        "random",
-        "--workload",
-        "small",
-        "--in-process",
-        "--low",
-        "9",
-    )
-    assert emu(*size, "--out", "s").code == 0
+    assert emu(*SIZE, "--out", "s").code == 0
     os.truncate("s/nodes=9/seed=1/summary.json", 50)
     counted.clear()
-    ended = emu(*size, "--out", "s")
+    ended = emu(*SIZE, "--out", "s")
     assert (ended.code, counted) == (0, ["random 1"])
     assert "s/nodes=9/seed=1 is computed again: summary.json is not as it was written" in ended.err
 
