@@ -7,12 +7,13 @@
 What is killed (`--kinds`): the actor of a partition; the raylet beside the process that drives Ray; another raylet, of
 a local cluster of several; the GCS; the process that drives Ray; the driver, that is the program itself; with `term` it
 gets SIGTERM. In turn with each clock, `virtual`, `windows`, and in a sweep of four runs; and in each phase, during
-start-up, while it runs, and while it writes results; once, or several times in quick succession.
+start-up, while it runs, and while it writes results; once, or up to six times in quick succession.
 
-After kills of what Ray runs the program must end by itself; after those of the driver by `emu run --resume`, or the
-same sweep again. Then all files of the run must be there, and be those of an undisturbed run but for wall times; no
-process, semaphore, temporary folder or file may be left; nobody may wait longer than LIMIT_S after a kill; and whatever
-happened must be told in a line. Only processes that this program started are killed.
+After kills of what Ray runs the program must end by itself; after those of the driver, or more losses in a row than it
+takes, by `emu run --resume`, or the same sweep again. Then all files of the run must be there, and be those of an
+undisturbed run but for wall times; no process, semaphore, temporary folder or file may be left; nobody may wait longer
+than LIMIT_S after a kill; and whatever happened must be told in a line. Only processes that this program started are
+killed.
 """  # fmt: skip
 
 from __future__ import annotations
@@ -70,7 +71,10 @@ scheduler = ["sparrow", "dist-lwl"]
 seed = [1, 2]
 """
 LIMIT_S = 120.0
-MOST_AT_ONCE = 3
+AT_ONCE = (1, 1, 2, 3, 6)
+GIVEN_UP = (
+    "times without a checkpoint in between"  # what a program says that ends after more losses than it takes
+)
 GRACE_S = 8.0  # for what is left behind to be gone
 
 
@@ -159,8 +163,8 @@ def one_run(
     joined = cluster if kind == "other-raylet" else None
     if joined is not None:
         command += ["--address", joined.address]
-    wanted = chance.choice([1, 1, 2, MOST_AT_ONCE])
-    done, sessions, again = 0, set(), command
+    wanted = chance.choice(AT_ONCE)
+    done, sessions, again, anew = 0, set(), command, False
     while True:
         driver = start(again, folder)
         while done < wanted and _moment(phase if not done else "", driver, folder, times, chance):
@@ -173,14 +177,16 @@ def one_run(
         code, error = finish(driver)
         if joined is not None:
             joined.heal()
-        if code in (-signal.SIGKILL, 130) and kind in ("driver", "term"):
-            again = _again(clock, folder)
+        if (code in (-signal.SIGKILL, 130) and kind in ("driver", "term")) or (
+            code == 1 and GIVEN_UP in error
+        ):
+            again, anew = _again(clock, folder, command), True
             continue
         if code == "hangs" or code != 0:
             return max(done, 1), f"ended with {code}: {error}"
         if not done:
             return 0, ""
-        if kind in ("driver", "term"):
+        if anew:
             error = "note: who gives --resume knows"
         return done, differences(folder / "run", folder / f"whole-{clock}", error) or leftovers(
             sessions, folder / "run", GRACE_S
@@ -199,8 +205,7 @@ def _moment(
             time.sleep(0.02)
         time.sleep(chance.uniform(0, times.end - times.hosts))
     elif phase == "writing":
-        places = ("*jobs.parquet*", ".jobs.parquet*", "*/*/*jobs.parquet*")
-        while driver.poll() is None and not any(any(run.glob(place)) for place in places):
+        while driver.poll() is None and not _writes(run):
             time.sleep(0.001)
         time.sleep(chance.choice([0.0, chance.uniform(0, 0.05)]))
     else:
@@ -208,13 +213,21 @@ def _moment(
     return driver.poll() is None
 
 
-def _again(clock: str, folder: Path) -> list[str]:
+def _writes(run: Path) -> bool:
+    """Whether a run, or one of a sweep, has begun to write its results."""
+    places = ("*jobs.parquet*", ".jobs.parquet*", "*/*/*jobs.parquet*")
+    try:
+        return any(any(run.glob(place)) for place in places)
+    except FileNotFoundError:  # a folder that was there is gone
+        return False
+
+
+def _again(clock: str, folder: Path, command: list[str]) -> list[str]:
     """The command that goes on with what a driver left."""
-    if clock == "sweep" or not (folder / "run" / "manifest.json").exists():
-        if not (folder / "run" / "manifest.json").exists():
-            shutil.rmtree(folder / "run", ignore_errors=True)
-        return list(COMMANDS[clock])
-    return ["run", "--resume", "run"]
+    if not (folder / "run" / "manifest.json").exists():
+        shutil.rmtree(folder / "run", ignore_errors=True)
+        return command
+    return command if clock == "sweep" else ["run", "--resume", "run"]
 
 
 def start(arguments: list[str] | tuple[str, ...], folder: Path) -> subprocess.Popen[str]:

@@ -101,6 +101,8 @@ def test_archives_are_read_shard_by_shard(tmp_path):
         ("1\n", "line 1: field b: the line ends after 1 of 2 fields; want a,b"),
         ("1,x,y\n", "line 1: field 3: the line has 3 fields; want the 2 of a,b"),
         ("1,\xff\n", "line 1: field b: cannot be read (invalid encoding)"),
+        ("1,x\n" * 100_000 + "2," + "y" * 2_100_000, "line 100001: the line is longer than 2,000,000 bytes"),
+        ("," * 50_000 + "x", "line 1: field 3: the line has 50001 fields; want the 2"),
     ],
 )
 def test_the_shard_and_line_that_is_wrong_is_named(tmp_path, text, message):
@@ -110,6 +112,27 @@ def test_the_shard_and_line_that_is_wrong_is_named(tmp_path, text, message):
     with pytest.raises(InputError) as caught:
         scanned(tmp_path)
     assert str(caught.value).startswith(f"{tmp_path / 'pairs_3.csv'}: {message}")
+
+
+def test_with_a_header_lines_are_counted_from_its_own(tmp_path):
+    for text, message in (
+        ('b,a\nx,1\n"y\nz",2\nx,q\n', "line 4: field a: 'q' is not a number"),
+        ('b,a\nx,1\n"x,1\n', "line 3: a quote is not closed"),
+        ("b,a\n\nx\n", "line 3: field a: the line ends after 1 of 2 fields; want a,b"),
+    ):
+        (tmp_path / "pairs.csv").write_text(text)
+        with pytest.raises(InputError) as caught:
+            scanned(tmp_path)
+        assert str(caught.value) == f"{tmp_path / 'pairs.csv'}: {message}"
+
+
+def test_reading_stops_at_the_first_line_that_is_wrong(tmp_path):
+    (tmp_path / "pairs.csv").write_bytes(b"1\n" + b"1,x\n" * (40 << 20))
+    done = []
+    with pytest.raises(InputError, match="line 1: field b: the line ends after 1 of 2 fields"):
+        scanned(tmp_path, progress=lambda *told: done.append(told[1:3]))
+    assert done
+    assert all(read < total / 2 for read, total in done)
 
 
 def test_exact_numbers_say_their_range(tmp_path):

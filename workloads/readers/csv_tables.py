@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
+import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.readers.samples import Sample, plain_name
 from workloads.readers.source import shown
-
-if TYPE_CHECKING:
-    import duckdb
 
 EXACT = "DECIMAL(18, 6)"
 """For numbers that must be whole: DuckDB rounds 1.5 to a BIGINT without a word, and takes nan for a DOUBLE.
@@ -27,6 +26,13 @@ EXACT = "DECIMAL(18, 6)"
 The table's own column must be of it too: DuckDB reads CSV in the type that a value is inserted as.
 """
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
+_TOLD = re.compile(
+    r"CSV Error on Line: (?P<line>\d+)\nOriginal Line: (?P<text>.*?)\n+(?:Error when converting column "
+    r'"(?P<column>[^"]*)"|(?P<other>Expected Number of Columns|Value with unterminated quote|Invalid unicode)|'
+    "Maximum line size of (?P<longest>[0-9]+) bytes)",
+    re.DOTALL,
+)
+"""What DuckDB says of the first line that does not fit the columns."""
 _WHOLE, _WIDE = ("BIGINT", "INTEGER", "TINYINT"), "DECIMAL(38, 6)"
 
 
@@ -115,43 +121,52 @@ def csv_scan(table: Table, header: Header) -> str:
     return f"(SELECT {fields} FROM {_read_csv(kinds, chr(34))})"
 
 
-def refuse_rejects(
-    con: duckdb.DuckDBPyConnection, table: Table, header: Header, places: Mapping[str, tuple[str, int]]
-) -> None:
-    """Raise the error for the first line that did not fit the columns; `places` are those of the pipes."""
-    rejected = con.execute(
-        "SELECT file_path, line, column_idx, error_type, csv_line FROM reject_errors "
-        "JOIN reject_scans USING (scan_id, file_id) ORDER BY file_path, line, column_idx"
-    ).fetchone()
-    if rejected is None:
-        return
-    pipe, line, at, error, text = rejected
-    names = header or tuple(table.columns)
-    fields = _fields(text or "", header)
-    name = names[at - 1] if at is not None and at <= len(names) else ""
-    if error == "CAST" and name and at <= len(fields):
-        kind = _kind_as_text(table, name) if header else table.columns[name]
-        wrong = f"{shown(fields[at - 1])} is not a number{' below 1e12' if kind == EXACT else ''}"
-    elif error == "MISSING COLUMNS" and len(fields) < len(names):
-        wrong = f"the line ends after {len(fields)} of {len(names)} fields; want {','.join(table.columns)}"
-        wrong += _separated(text) if len(fields) == 1 else ""
-        name = names[len(fields)] or str(len(fields) + 1)
-    elif error == "TOO MANY COLUMNS":
-        wrong = f"the line has {len(fields)} fields; want the {len(names)} of {','.join(table.columns)}"
-        name = str(len(names) + 1)
-    else:
-        wrong = f"cannot be read ({error.lower()})"
-    place, skipped = places[pipe]
-    raise InputError(wrong, file=place, line=line + skipped, field=name or None)
-
-
 def explain(said: str, table: Table, header: Header, place: str, stream: io.BufferedReader) -> InputError:
-    """Return the error for a shard whose values DuckDB does not put among the rejects."""
+    """Return the error for a shard at whose first wrong line DuckDB stopped, from what it said; `stream` is all of it.
+
+    It is not asked to pass wrong lines over and list them: it would go on to the end of what may be no table at all,
+    and takes the square of the fields of a line for each.
+    """
+    if (told := _TOLD.search(said)) is not None:
+        line = int(told["line"]) + (skip_header(stream) if header else 0)
+        name, wrong = _wrong_line(told, table, header, stream)
+        return InputError(wrong, file=place, line=line, field=name or None)
     for line, fields in csv_rows(table, header, stream):
         for column, text in fields.items():
             if header and table.columns[column] in _WHOLE and text and not _is_whole(text):
                 return InputError(f"{shown(text)} is not a whole number", file=place, line=line, field=column)
     return InputError(f"cannot be read as CSV; do all lines end alike? ({shown(said)})", file=place)
+
+
+def _wrong_line(
+    told: re.Match[str], table: Table, header: Header, rows: io.BufferedReader
+) -> tuple[str, str]:
+    """Return the field that is wrong in a line and what is wrong; `rows` begin behind the header."""
+    names = header or tuple(table.columns)
+    fields = _fields(told["text"].lstrip("\r\n"), header)
+    if told["column"] is not None:
+        read = tuple(f"c{place}" for place in range(len(header))) or names
+        at = read.index(told["column"])
+        kind = _kind_as_text(table, names[at]) if header else table.columns[names[at]]
+        return names[at], f"{shown(fields[at])} is not a number{' below 1e12' if kind == EXACT else ''}"
+    if told["other"] == "Value with unterminated quote":
+        return "", "a quote is not closed"
+    if told["longest"] is not None:
+        return "", f"the line is longer than {int(told['longest']):,} bytes"
+    if told["other"] == "Invalid unicode":
+        raw = next(itertools.islice(rows, int(told["line"]) - 1, None), b"").split(b",")
+        wrong = (at for at, field in enumerate(raw[: len(names)]) if not _is_utf8(field))
+        return names[next(wrong, 0)], "cannot be read (invalid encoding)"
+    if len(fields) < len(names):
+        wrong_end = (
+            f"the line ends after {len(fields)} of {len(names)} fields; want {','.join(table.columns)}"
+        )
+        wrong_end += _separated(told["text"]) if len(fields) == 1 else ""
+        return names[len(fields)] or str(len(fields) + 1), wrong_end
+    return (
+        str(len(names) + 1),
+        f"the line has {len(fields)} fields; want the {len(names)} of {','.join(table.columns)}",
+    )
 
 
 def csv_rows(table: Table, header: Header, stream: io.BufferedReader) -> Iterator[tuple[int, dict[str, str]]]:
@@ -203,12 +218,20 @@ def _read_csv(kinds: Mapping[str, str], quote: str) -> str:
     types = ", ".join(f"'{name}': '{kind}'" for name, kind in kinds.items())
     return (
         f"read_csv($path, columns = {{{types}}}, auto_detect = false, header = false, delim = ',', "
-        f"quote = '{quote}', escape = '{quote}', compression = 'none', store_rejects = true, rejects_limit = 100)"
+        f"quote = '{quote}', escape = '{quote}', compression = 'none')"
     )
 
 
 def _quoted(name: str) -> str:
     return f'"{name}"'
+
+
+def _is_utf8(field: bytes) -> bool:
+    try:
+        field.decode()
+        return True
+    except UnicodeDecodeError:
+        return False
 
 
 def _is_whole(text: str) -> bool:

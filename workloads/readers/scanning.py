@@ -28,7 +28,6 @@ from workloads.readers.csv_tables import (
     csv_scan,
     explain,
     header_of,
-    refuse_rejects,
     skip_header,
 )
 from workloads.readers.known_tables import identify
@@ -159,15 +158,14 @@ def _insert(
         except duckdb.Error as error:
             said = str(error)
             stack.close()  # an error of the stream is the cause
-            named = [member for pipe, member in pipes.items() if f'"{pipe}"' in said]
+            named = [
+                member for pipe, member in pipes.items() if f'"{pipe}"' in said or f"file = {pipe}\n" in said
+            ]
             for member in named or members:
                 wrong = _explained(said, table, form, header, member)
                 if wrong.line is not None or len(named or members) == 1:
                     raise wrong from None
             raise
-    if form == "csv":
-        places = {pipe: (member.place, skipped[member.place]) for pipe, member in pipes.items()}
-        refuse_rejects(con, table, header, places)
     return int(done[0][0])
 
 
