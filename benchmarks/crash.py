@@ -172,11 +172,11 @@ def one_run(
             if not killed:
                 break
             done += 1
+            if joined is not None:
+                joined.heal()
             if kind in ("driver", "term"):
                 break
         code, error = finish(driver)
-        if joined is not None:
-            joined.heal()
         if (code in (-signal.SIGKILL, 130) and kind in ("driver", "term")) or (
             code == 1 and GIVEN_UP in error
         ):
@@ -231,12 +231,12 @@ def _again(clock: str, folder: Path, command: list[str]) -> list[str]:
 
 
 def start(arguments: list[str] | tuple[str, ...], folder: Path) -> subprocess.Popen[str]:
-    """Start the program in a folder."""
+    """Start the program in a folder; what it says and what it prints come in one."""
     return subprocess.Popen(
         [sys.executable, str(ROOT / "run.py"), *arguments],
         cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
     )
 
@@ -244,10 +244,10 @@ def start(arguments: list[str] | tuple[str, ...], folder: Path) -> subprocess.Po
 def finish(process: subprocess.Popen[str]) -> tuple[int | str, str]:
     """Wait for the program's end: exit code, or "hangs", and what it said."""
     try:
-        _, error = process.communicate(timeout=LIMIT_S)
+        error, _ = process.communicate(timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
         process.kill()
-        _, error = process.communicate()
+        error, _ = process.communicate()
         return "hangs", error.strip()
     return process.returncode, error.strip()
 
