@@ -7,6 +7,7 @@ is gone, when the Ray instance it started has lost a process, and when an object
 """  # fmt: skip
 
 import os
+import pickle
 import sys
 import threading
 import time
@@ -65,11 +66,9 @@ class Driver:
             self._finish()
 
     def _answer(self, asked: bytes) -> None:
-        from ray import cloudpickle
-
         head, value, error = asked[: NUMBER.size], None, None
         try:
-            place, method, arguments, named = cloudpickle.loads(asked[NUMBER.size :])
+            place, method, arguments, named = pickle.loads(asked[NUMBER.size :])
             called = self if place is None else self._objects[place]
             with ray_session.losses():
                 value = getattr(called, method)(*arguments, **named)

@@ -4,6 +4,7 @@ Only what this process started is ever stopped: `close` ends a Ray instance that
 and leaves an existing cluster as it was.
 """
 
+import logging
 import math
 import os
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 
 from actors.hosting.child import ROOT, address_of, carry, with_path
 from actors.hosting.ending import Lost
+from actors.hosting.greeting import asks_for_token
 from actors.hosting.memory import free_bytes_here
 from actors.hosting.outcome import Observe, Outcome, peak_rss_mb
 from actors.hosting.partition import Partition, Progress
@@ -28,20 +30,9 @@ ACTOR_START_S = 120.0
 os.environ.setdefault(
     "RAY_DEDUP_LOGS_SKIP_REGEX", "A worker died or was killed|Raylet is terminated|has been marked dead"
 )
-# `ray start --head` asks for a token as soon as this machine has one, and any `ray.init` makes one; yet a process that
-# joins offers it only when told. A cluster that wants none ignores it. Ray reads this once, when it is imported: set
-# later it would reach only the processes that Ray starts, and those would refuse this one.
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 _TOKENS = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"}
-if "ray" not in sys.modules and (
-    _TOKENS & os.environ.keys() or (Path.home() / ".ray" / "auth_token").is_file()
-):
-    os.environ.setdefault("RAY_AUTH_MODE", "token")
-
-GREETING_S = 5.0
-_PREFACE, _SETTINGS = (
-    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]),
-)  # RFC 9113, 3.4 and 6.5
+_QUIET: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
 
 _started = _starting = False
 _joined = False  # connected by this module to a cluster that others started
@@ -99,77 +90,87 @@ def connect(
         UnavailableError: nothing answers there.
         InputError: it is no address.
     """
-    global _started, _starting, _joined
-    import logging
+    named = "RAY_ADDRESS" if address is None else "--address"
+    address = address_of(address)
+    hint = "`ray start --head` prints the address of the one it starts"
+    try:
+        _agree_on_token(address)
+        if address is None:
+            _start(folder)
+        else:
+            _join(address, environment)
+    except ValueError as error:
+        raise InputError(f"{named} {address}: {error}; {hint}") from None
+    except PermissionError as error:
+        raise UnavailableError(f"{named} {address}: {error}") from None
+    except OSError as error:
+        raise UnavailableError(f"{named} {address}: no Ray cluster answers there ({error}); {hint}") from None
 
+
+def _start(folder: str | None) -> None:
+    """Start Ray on this machine; nothing if this process is connected."""
+    global _started, _starting
     import ray
 
     if ray.is_initialized():
         return
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
-    given = "RAY_ADDRESS" if address is None else "--address"
-    address = address_of(address)
-    if address is None:
-        # Workers inherit this, and find these packages also when they are not installed but run from a checkout.
-        os.environ["PYTHONPATH"] = with_path(ROOT)
-        _starting = True
-        # "local": without an address Ray would join a cluster that someone has started here.
-        try:
-            ray.init(
-                "local",
-                include_dashboard=False,
-                object_store_memory=OBJECT_STORE_BYTES,
-                configure_logging=True,
-                _temp_dir=folder,
-                **quiet,
-            )
-        except Exception as error:  # of many kinds, by which of its processes died meanwhile
-            told = " ".join(str(error).split())[:200]
-            raise Lost(f"Ray cannot be started here: {type(error).__name__}: {told}") from None
-        finally:
-            _starting = False
-        _started = True
-        return
-    hint = "`ray start --head` prints the address of the one it starts"
+    # Workers inherit this, and find these packages also when they are not installed but run from a checkout.
+    os.environ["PYTHONPATH"] = with_path(ROOT)
+    _starting = True
+    # "local": without an address Ray would join a cluster that someone has started here.
     try:
-        _check_answers(address)
-        ray.init(address=address, runtime_env=environment, **quiet)
-        _joined = True
-    except ValueError as error:
-        raise InputError(f"{given} {address}: {error}; {hint}") from None
-    except OSError as error:
-        raise UnavailableError(
-            f"{given} {address}: no Ray cluster answers there ({error}); {hint}, and a cluster with a token wants that"
-            " here too (docs/sweeps.md)"
-        ) from None
+        ray.init(
+            "local",
+            include_dashboard=False,
+            object_store_memory=OBJECT_STORE_BYTES,
+            configure_logging=True,
+            _temp_dir=folder,
+            **_QUIET,
+        )
+    except Exception as error:  # of many kinds, by which of its processes died meanwhile
+        told = " ".join(str(error).split())[:200]
+        raise Lost(f"Ray cannot be started here: {type(error).__name__}: {told}") from None
+    finally:
+        _starting = False
+    _started = True
 
 
-def _check_answers(address: str) -> None:
-    """Greet what listens there as HTTP/2, which Ray speaks, and go: Ray itself would try again for minutes.
+def _join(address: str, environment: dict[str, Any] | None) -> None:
+    """Join a cluster; nothing if this process is connected."""
+    global _joined
+    import ray
+
+    if ray.is_initialized():
+        return
+    ray.init(address=address, runtime_env=environment, **_QUIET)
+    _joined = True
+
+
+def _agree_on_token(address: str | None) -> None:
+    """Let Ray offer this machine's token where one is asked for, and only there.
+
+    Ray reads that once, when it is imported: set later it would reach only the processes that Ray starts, and those
+    would refuse this one. `ray start --head` asks for a token as soon as its machine has one, and any `ray.init` makes
+    one; a session on this machine is of those that `ray.init` starts.
 
     Raises:
-        OSError: nothing answers, or something that is not Ray.
-        ValueError: the address is not HOST:PORT.
+        OSError: nothing answers there, or something that is not Ray.
+        PermissionError: it asks for a token and there is none here.
+        ValueError: it is no address.
     """
-    import socket
-
-    if address == "auto":
+    asks = None if address is None else asks_for_token(address)
+    if "ray" in sys.modules or "RAY_AUTH_MODE" in os.environ:
         return
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdigit():
-        raise ValueError("an address is HOST:PORT, ray://HOST:PORT or auto")
-    with socket.create_connection((host.strip("[]"), int(port)), timeout=GREETING_S) as connection:
-        if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
-            return
-        connection.sendall(_PREFACE + _SETTINGS)
-        try:
-            answer = connection.recv(9)
-        except TimeoutError:
-            answer = b""
-    # A frame: three bytes of length, its kind, its flags, four bytes of a stream's number.
-    if answer[3:4] != _SETTINGS[3:4]:
-        raise OSError("what listens there is not Ray")
+    has = bool(_TOKENS & os.environ.keys()) or (Path.home() / ".ray" / "auth_token").is_file()
+    if asks and not has:
+        raise PermissionError(
+            "the cluster there asks for a token, and this machine has none: copy ~/.ray/auth_token of its head here"
+            " (docs/sweeps.md)"
+        )
+    if asks or (asks is None and has):
+        os.environ["RAY_AUTH_MODE"] = "token"
+    elif asks is False:
+        os.environ["RAY_AUTH_MODE"] = "disabled"
 
 
 def close() -> None:
@@ -208,13 +209,15 @@ def has_joined() -> bool:
 @contextmanager
 def losses() -> Iterator[None]:
     """Within, what Ray raises when an actor, a node or all of it is gone becomes `Lost`."""
-    from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
-
     try:
         yield
-    except (RayTaskError, GetTimeoutError):
-        raise
-    except RayError as error:
+    except Exception as error:
+        if "ray" not in sys.modules:
+            raise
+        from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+
+        if not isinstance(error, RayError) or isinstance(error, RayTaskError | GetTimeoutError):
+            raise
         what = "the actor of a partition" if isinstance(error, RayActorError) else "a part of Ray"
         raise Lost(f"{what} is gone ({type(error).__name__})") from None
 

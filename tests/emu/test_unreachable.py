@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from actors.hosting import ray_session
+from actors.hosting import greeting, ray_session
 from actors.hosting.ending import Lost
 from workloads import download
 from workloads.errors import InputError, UnavailableError
@@ -59,13 +59,49 @@ def open_port() -> Iterator[int]:
 def test_who_listens_and_is_not_ray_is_told(
     answer: bytes, joined: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_session, "GREETING_S", 0.2)
+    monkeypatch.setattr(greeting, "PATIENCE_S", 0.2)
     for port in listener(answer):
         with pytest.raises(
             UnavailableError, match=rf"^--address 127.0.0.1:{port}: .*what listens there is not Ray"
         ):
             ray_session.connect(f"127.0.0.1:{port}")
     assert joined == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "has", "mode"),
+    [
+        (b"@\x0bgrpc-status\x010", True, "disabled"),
+        (b"@\x0bgrpc-status\x010", False, "disabled"),
+        (b"\x00\x0bgrpc-status\x0216\x00\x0cgrpc-message", True, "token"),
+        (b"\x00\x0bgrpc-status\x0216", False, "refused"),
+        (b"\x00\x0bgrpc-status", True, "token"),
+        (b"", True, "token"),
+        (b"", False, None),
+    ],
+)
+def test_a_token_is_offered_where_it_is_asked_for(
+    answer: bytes, has: bool, mode: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And where that is not known: in the first three as clusters of Ray have answered."""
+    monkeypatch.setattr(greeting, "PATIENCE_S", 0.2)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_USE_TLS"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
+    if has:
+        (tmp_path / ".ray").mkdir()
+        (tmp_path / ".ray" / "auth_token").touch()
+    for port in listener(SETTINGS + answer):
+        if mode == "refused":
+            with pytest.raises(
+                UnavailableError, match=r"the cluster there asks for a token, and this machine"
+            ):
+                ray_session.connect(f"127.0.0.1:{port}")
+        else:
+            ray_session._agree_on_token(f"127.0.0.1:{port}")
+            assert os.environ.get("RAY_AUTH_MODE") == mode
 
 
 @pytest.fixture
