@@ -178,7 +178,7 @@ def one_run(
                 break
         code, error = finish(driver)
         if (code in (-signal.SIGKILL, 130) and kind in ("driver", "term")) or (
-            code == 1 and GIVEN_UP in error
+            code == 1 and any(words in error for words in GIVEN_UP)
         ):
             again, anew = _again(clock, folder, command), True
             continue

@@ -32,6 +32,13 @@ os.environ.setdefault(
 )
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 _TOKENS = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"}
+_SYSTEM = {
+    # Else Ray starts a worker for each core, of which a run may want one, and waits for all of them before it lets its
+    # driver in: for ever, if one dies meanwhile.
+    "prestart_worker_first_driver": False,
+    # A worker that dies before it has told that it is there is waited for so long.
+    "worker_register_timeout_seconds": 30,
+}
 _QUIET: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
 
 _started = _starting = False
@@ -125,6 +132,7 @@ def _start(folder: str | None) -> None:
             object_store_memory=OBJECT_STORE_BYTES,
             configure_logging=True,
             _temp_dir=folder,
+            _system_config=_SYSTEM,
             **_QUIET,
         )
     except Exception as error:  # of many kinds, by which of its processes died meanwhile

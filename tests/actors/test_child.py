@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,16 @@ def becomes(true: Callable[[], bool]) -> bool:
     while not true() and time.monotonic() < end:
         time.sleep(0.02)
     return true()
+
+
+def workers(session: int) -> list[str]:
+    """The processes of a session in which actors live or could live, by their number."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (place / "cmdline").read_bytes().startswith((b"ray::IDLE", b"ray::Host")):
+                found.append(place.name)
+    return [name for name in found if os.getsid(int(name)) == session]
 
 
 @pytest.mark.ray
@@ -75,6 +86,7 @@ def test_the_child_is_told_where_as_the_user_said_it(monkeypatch: pytest.MonkeyP
 def test_what_does_not_answer_is_killed_and_the_next_one_is_another() -> None:
     hosting.close()
     child = the_child()
+    assert workers(child._process.pid) == []  # Ray would wait for them for ever if one died meanwhile
     event = child.call(None, "make", threading.Event)
     with pytest.raises(Lost, match=r"^the process that drives Ray did not answer for 1 s \(wait\)$"):
         child.call(event, "wait", within_s=0.6)
