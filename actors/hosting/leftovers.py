@@ -78,6 +78,18 @@ def is_gone(pid: int) -> bool:
     return _state(pid)[0] == "Z"  # it has ended, and its parent has not asked how
 
 
+def has_dead_child(*names: str) -> bool:
+    """Whether a child of this process has ended that has one of these names; where the system does not tell: no."""
+    if not PROCESSES.is_dir():
+        return False
+    dead = [pid for pid in _pids() if _state(pid)[:2] == ["Z", str(os.getpid())]]
+    for pid in dead:
+        with suppress(OSError):
+            if (PROCESSES / str(pid) / "comm").read_text().strip() in names:
+                return True
+    return False
+
+
 def end_session(leader: int) -> None:
     """Kill all other processes of the session that a process leads, or led; return when they are gone.
 

@@ -19,6 +19,7 @@ from emulations import PATIENCE_S, ROOT, run_python
 
 from actors.hosting import child as hosting
 from actors.hosting import leftovers
+from actors.hosting import ray_session as session
 from actors.hosting.child import in_child, the_child
 from actors.hosting.ending import Lost
 from workloads.errors import UnavailableError
@@ -102,6 +103,23 @@ def test_what_does_not_answer_is_killed_and_the_next_one_is_another() -> None:
     with pytest.raises(Lost, match=r"^the process that drives Ray is gone \(killed\)$"):
         another.call(event, "wait")
     hosting.close()
+
+
+@needs_proc
+def test_a_server_that_dies_while_ray_starts_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray itself would wait for it for 30 or 60 s."""
+    monkeypatch.setattr(session, "_starting", True)
+    server = tmp_path / "gcs_server"
+    server.write_text("#!/bin/sh\nread line\n")
+    server.chmod(0o755)
+    with subprocess.Popen([server], stdin=subprocess.PIPE) as process:
+        assert not session.is_dead()
+        process.kill()
+        assert becomes(session.is_dead)
+        process.wait()
+        assert not session.is_dead()
 
 
 def test_what_is_left_by_who_is_gone_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
