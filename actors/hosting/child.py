@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as TooLong
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -27,9 +27,11 @@ from pathlib import Path
 from typing import Any
 
 from actors.hosting.ending import Lost
-from actors.hosting.leftovers import end_session, remove_orphans, temporary_folder
+from actors.hosting.leftovers import end_session, has_dead_child, remove_orphans, temporary_folder
 
 ROOT = str(Path(__file__).resolve().parents[2])
+SERVERS = ("raylet", "gcs_server")  # names of processes that Ray stands on
+WATCH_S = 0.5
 CONNECT_S = 90.0  # to start Ray here, or to join a cluster
 MAKE_S = 240.0  # to start actors and build partitions in them
 END_S = 10.0  # to end what an object has running
@@ -91,6 +93,12 @@ class Child:
             InputError: it is no address.
         """
         try:
+            while not wait([self._connecting], WATCH_S).done and time.monotonic() < self._bound:
+                if has_dead_child(
+                    self._process.pid, SERVERS
+                ):  # which it cannot see itself: it waits with Python locked
+                    self._reason = "a process of Ray died while it started"
+                    raise Lost(self._reason)
             self._answer_of(self._connecting, "connect", max(self._bound - time.monotonic(), 0.0), CONNECT_S)
         except BaseException:
             self.close()

@@ -78,11 +78,11 @@ def is_gone(pid: int) -> bool:
     return _state(pid)[0] == "Z"  # it has ended, and its parent has not asked how
 
 
-def has_dead_child(*names: str) -> bool:
-    """Whether a child of this process has ended that has one of these names; where the system does not tell: no."""
+def has_dead_child(parent: int, names: tuple[str, ...]) -> bool:
+    """Whether a child of a process has ended that has one of these names; where the system does not tell: no."""
     if not PROCESSES.is_dir():
         return False
-    dead = [pid for pid in _pids() if _state(pid)[:2] == ["Z", str(os.getpid())]]
+    dead = [pid for pid in _pids() if _state(pid)[:2] == ["Z", str(parent)]]
     for pid in dead:
         with suppress(OSError):
             if (PROCESSES / str(pid) / "comm").read_text().strip() in names:

@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from actors.hosting.child import ROOT, address_of, carry, with_path
+from actors.hosting.child import ROOT, SERVERS, address_of, carry, with_path
 from actors.hosting.ending import Lost
 from actors.hosting.greeting import asks_for_token
-from actors.hosting.leftovers import has_dead_child
 from actors.hosting.memory import free_bytes_here
 from actors.hosting.outcome import Observe, Outcome, peak_rss_mb
 from actors.hosting.partition import Partition, Progress
@@ -40,7 +39,6 @@ _SYSTEM = {
     # A worker that dies before it has told that it is there is waited for so long.
     "worker_register_timeout_seconds": 30,
 }
-_STANDS_ON = ("raylet", "gcs_server")  # names of processes
 _QUIET: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
 
 _started = _starting = False
@@ -199,16 +197,16 @@ def close() -> None:
 def is_dead() -> bool:
     """Whether the Ray instance that this process started, or is starting, has lost a process that it stands on.
 
-    There is no public way to ask, and calls to what is gone would wait for minutes, as `ray.init` does.
+    There is no public way to ask, and calls to what is gone would wait for minutes.
     """
     if not (_started or _starting):
         return False
-    if _starting:
-        return has_dead_child(*_STANDS_ON)
     from ray._private import worker
 
     node = worker._global_node
-    return node is None or any(name in _STANDS_ON for name, _ in node.dead_processes())
+    if node is None:
+        return not _starting
+    return any(name in SERVERS for name, _ in node.dead_processes())
 
 
 def has_joined() -> bool:

@@ -19,7 +19,6 @@ from emulations import PATIENCE_S, ROOT, run_python
 
 from actors.hosting import child as hosting
 from actors.hosting import leftovers
-from actors.hosting import ray_session as session
 from actors.hosting.child import in_child, the_child
 from actors.hosting.ending import Lost
 from workloads.errors import UnavailableError
@@ -34,14 +33,15 @@ def becomes(true: Callable[[], bool]) -> bool:
     return true()
 
 
-def workers(session: int) -> list[str]:
-    """The processes of a session in which actors live or could live, by their number."""
+def processes(session: int, *names: bytes) -> list[int]:
+    """The processes of a session whose command has one of these in it."""
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if (place / "cmdline").read_bytes().startswith((b"ray::IDLE", b"ray::Host")):
-                found.append(place.name)
-    return [name for name in found if os.getsid(int(name)) == session]
+            command = (place / "cmdline").read_bytes()
+            if any(name in command for name in names) and os.getsid(int(place.name)) == session:
+                found.append(int(place.name))
+    return found
 
 
 @pytest.mark.ray
@@ -87,7 +87,9 @@ def test_the_child_is_told_where_as_the_user_said_it(monkeypatch: pytest.MonkeyP
 def test_what_does_not_answer_is_killed_and_the_next_one_is_another() -> None:
     hosting.close()
     child = the_child()
-    assert workers(child._process.pid) == []  # Ray would wait for them for ever if one died meanwhile
+    assert (
+        processes(child._process.pid, b"ray::IDLE", b"ray::Host") == []
+    )  # Ray would wait for them for ever if one died meanwhile
     event = child.call(None, "make", threading.Event)
     with pytest.raises(Lost, match=r"^the process that drives Ray did not answer for 1 s \(wait\)$"):
         child.call(event, "wait", within_s=0.6)
@@ -105,21 +107,19 @@ def test_what_does_not_answer_is_killed_and_the_next_one_is_another() -> None:
     hosting.close()
 
 
+@pytest.mark.ray
 @needs_proc
-def test_a_server_that_dies_while_ray_starts_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_dies_while_ray_starts_is_noticed() -> None:
     """Ray itself would wait for it for 30 or 60 s."""
-    monkeypatch.setattr(session, "_starting", True)
-    server = tmp_path / "gcs_server"
-    server.write_text("#!/bin/sh\nread line\n")
-    server.chmod(0o755)
-    with subprocess.Popen([server], stdin=subprocess.PIPE) as process:
-        assert not session.is_dead()
-        process.kill()
-        assert becomes(session.is_dead)
-        process.wait()
-        assert not session.is_dead()
+    hosting.close()
+    child = hosting.begin()
+    try:
+        assert becomes(lambda: bool(processes(child._process.pid, b"gcs_server")))
+        os.kill(processes(child._process.pid, b"gcs_server")[0], signal.SIGKILL)
+        with pytest.raises(Lost, match=r"^a process of Ray died while it started$"):
+            child.connected()
+    finally:
+        hosting.close()
 
 
 def test_what_is_left_by_who_is_gone_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
