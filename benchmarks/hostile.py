@@ -7,7 +7,7 @@ bits, spans, numbers, encodings, ends of lines, nesting, packings, bombs, cells 
 pipes and devices in place of files) and given to the command that reads them. Each input has a seed and a kind, which
 give it again: `--seed N --inputs 1 --only KIND --keep DIR`. An input is at fault if its command
 
-- raises, or ends with another code than 0 (done) and 2 (wrong input);
+- raises, or ends with another code than 0 (done), 2 (wrong input) and, of several runs of which one fails, 1;
 - says "unexpected", more than one line of error, or a character that acts on a terminal;
 - takes more than 5 s of wall and of processor time, or its process more than 1 GiB at its peak;
 - leaves a temporary file;
@@ -56,11 +56,18 @@ class Kind(NamedTuple):
         Its share of the inputs.
     mutated : str
         Pattern of the names of the files that are mutated.
+    fits : bool
+        Whether the hashes of manifests are made to fit afterwards. A comparison may then end with 1: it tells which of
+        its runs cannot be read, and goes on with the others.
+    samples : str
+        The kind whose samples they are, if not its own.
     """
 
     commands: Callable[[Path, Path, random.Random], list[Argv]]
     weight: float = 1.0
     mutated: str = "*"
+    fits: bool = False
+    samples: str = ""
 
 
 def _read_workload(path: Path, out: Path, rng: random.Random) -> list[Argv]:
@@ -110,6 +117,7 @@ KINDS: dict[str, Kind] = {
     "config": Kind(_validate, 1.5),
     "sweep": Kind(_sweep),
     "run-directory": Kind(_report_and_resume, 1.5),
+    "forged-directory": Kind(_report_and_resume, fits=True, samples="run-directory"),
     "checkpoint": Kind(_resume),
 }
 """By the name of the kind's samples; a new one is one entry here and one in `benchmarks.hostile_samples.SAMPLES`."""
@@ -125,14 +133,14 @@ def inputs(first_seed: int, count: int, only: list[str]) -> Iterator[tuple[str, 
 
 def try_input(kind: str, seed: int, samples: Path, keep: Path | None = None) -> dict[str, Any]:
     """Make an input, give it to its command, and return what came of it."""
-    from benchmarks.hostile_mutations import copy_sample, files_of, mutate
+    from benchmarks.hostile_mutations import copy_sample, files_of, fit_hashes, mutate
 
     rng = random.Random(f"{kind} {seed}")
     with tempfile.TemporaryDirectory(prefix="hostile-", dir=keep) as folder:
         work, out, scratch = (Path(folder) / name for name in (kind, "out", "tmp"))
         for place in (work, out, scratch):
             place.mkdir()
-        sample = rng.choice(sorted((samples / kind).iterdir()))
+        sample = rng.choice(sorted((samples / (KINDS[kind].samples or kind)).iterdir()))
         path = copy_sample(sample, work)
         done = []
         for _ in range(rng.choice((1, 1, 1, 2))):
@@ -140,12 +148,15 @@ def try_input(kind: str, seed: int, samples: Path, keep: Path | None = None) -> 
                 file = rng.choice(there)
                 with suppress(Exception):  # what the first mutation left may be nothing to be mutated
                     done.append(f"{file.name}: {mutate(file, rng)}")
+        if KINDS[kind].fits:
+            with suppress(Exception):  # what cannot be read is refused as it stands
+                fit_hashes(path)
         told = {"kind": kind, "seed": seed, "sample": sample.name, "done": done}
         with tempfile.TemporaryDirectory() as _:
             tempfile.tempdir = str(scratch)
             try:
                 for argv in KINDS[kind].commands(path, out, rng):
-                    told |= _outcome(argv)
+                    told |= _outcome(argv, (0, 1, 2) if KINDS[kind].fits else (0, 2))
             finally:
                 tempfile.tempdir = None
         left = sorted(p.name for p in scratch.iterdir())
@@ -166,7 +177,7 @@ def _no_pipes(folder: str, names: list[str]) -> list[str]:
     ]
 
 
-def _outcome(argv: Argv) -> dict[str, Any]:
+def _outcome(argv: Argv, codes: tuple[int, ...] = (0, 2)) -> dict[str, Any]:
     """Return what a command line did: its code, what it said, how long it took, and the fault if it is one."""
     from emu.cli import main
 
@@ -183,7 +194,7 @@ def _outcome(argv: Argv) -> dict[str, Any]:
     wrong = [
         line for line in said.splitlines() if line.startswith("emu: ") and not line.startswith("emu: note: ")
     ]
-    if not fault and code not in (0, 2):
+    if not fault and code not in codes:
         fault = f"code {code}: {said[-3000:]}"
     elif code == 2 and len(wrong) != 1:
         fault = f"{len(wrong)} lines of error: {said[-500:]}"
@@ -312,7 +323,7 @@ def run(first_seed: int, count: int, only: list[str], workers: int) -> list[dict
 def _check_samples(samples: Path) -> None:
     """Refuse samples that are refused: what is made of them would test one error alone."""
     for kind in KINDS:
-        for sample in sorted((samples / kind).iterdir()):
+        for sample in sorted((samples / (KINDS[kind].samples or kind)).iterdir()):
             with tempfile.TemporaryDirectory() as out:
                 for argv in KINDS[kind].commands(sample, Path(out), random.Random(1)):
                     told = _outcome(argv) if kind != "checkpoint" else {}  # that would use it up

@@ -15,6 +15,7 @@ import numpy as np
 
 from emu.measures import Measure
 from emu.metrics import BoolArray, Float64Array, confidence_95, ratios
+from workloads.errors import InputError
 from workloads.units import format_duration, parse_duration, parse_share
 
 if TYPE_CHECKING:
@@ -153,7 +154,17 @@ def _judge(
     counted: Callable[[Result], BoolArray],
     tolerance: Tolerance,
 ) -> dict[str, float]:
-    """Return `shares_of` of a seed, and what has improved by however little."""
+    """Return `shares_of` of a seed, and what has improved by however little.
+
+    Raises
+    ------
+    InputError
+        The two have not the same jobs, or coflows: a file of one of them is not as it was written.
+    """
+    own, want = other.heads.num_rows, first.heads.num_rows
+    if own != want:
+        wrong = f"has {own:,} {other.family}, and {first.path} has {want:,}; they cannot be compared"
+        raise InputError(wrong, file=other.path)
     mask, times = counted(first), (times_of(first), times_of(other))
     with np.errstate(invalid="ignore"):
         improved = float((times[1] < times[0])[mask].mean()) if mask.any() else math.nan

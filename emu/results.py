@@ -18,6 +18,7 @@ from emu.columns import JOBS as JOB_COLUMNS
 from emu.families import OwnWorkload
 from emu.keys import COFLOWS, JOBS
 from emu.records import tidy, write_csv
+from emu.shapes import check_table, checked_summary
 from workloads.arrow import column, from_numpy, from_strings
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
@@ -187,12 +188,15 @@ def read_result(folder: str | Path) -> Result:
         reads = "emu.resume(folder) reads them" if held == "runs" else "each run lies in a folder of its own"
         raise InputError(f"holds {'several runs' if held == 'runs' else f'a {held}'}: {reads}", file=folder)
     rd.check_results(folder, manifest, OPTIONAL)
-    summary = disk.read_json(folder / rd.SUMMARY, f"has no {rd.SUMMARY}")
+    summary = checked_summary(
+        disk.read_json(folder / rd.SUMMARY, f"has no {rd.SUMMARY}"), folder / rd.SUMMARY
+    )
+    family = COFLOWS if COFLOWS in summary else JOBS
     there = [name for name in TABLES if _is_there(folder, f"{name}.parquet", manifest)]
-    for name in (COFLOWS if COFLOWS in summary else JOBS, "timeline"):
+    for name in (family, "timeline"):
         if name not in there:
             raise InputError(f"has no {name}.parquet", file=folder)
-    tables = {name: _read_table(folder / f"{name}.parquet") if name in there else None for name in TABLES}
+    tables = {name: _read_table(name, folder, family) if name in there else None for name in TABLES}
     config = disk.read_text(folder / rd.CONFIG)
     return Result(
         **tables,
@@ -286,9 +290,10 @@ def _is_there(folder: Path, name: str, manifest: Mapping[str, Any]) -> bool:
     return name in manifest["results"] and (folder / name).exists()
 
 
-def _read_table(path: Path) -> pa.Table:
+def _read_table(name: str, folder: Path, family: str) -> pa.Table:
     import pyarrow.parquet as pq
 
+    path = folder / f"{name}.parquet"
     try:
         with pq.ParquetFile(path) as file:
             about = file.metadata
@@ -297,6 +302,8 @@ def _read_table(path: Path) -> pa.Table:
             if unpacked > max(MOST_UNASKED_BYTES, MOST_UNPACKED * path.stat().st_size):
                 told = f"would take {unpacked / (1 << 30):,.1f} GiB of memory; no run writes such a file"
                 raise InputError(told, file=path)
-            return file.read()
+            table = file.read()
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"is not a Parquet file that can be read: {error}", file=path) from None
+    check_table(name, table, family, path)
+    return table
