@@ -141,6 +141,19 @@ def test_exact_numbers_say_their_range(tmp_path):
         scanned(tmp_path, PAIRS._replace(columns={"a": EXACT, "b": "VARCHAR"}))
 
 
+def test_what_is_no_parquet_is_refused_by_its_beginning(tmp_path):
+    """And not copied first, as packed Parquet is; this one has 8 GiB, and no disk need hold them."""
+    with open(tmp_path / "pairs.parquet", "wb") as file:
+        file.truncate(8 << 30)
+    with pytest.raises(
+        InputError, match=r"pairs.parquet: is not a Parquet file: it does not begin with PAR1$"
+    ):
+        scanned(tmp_path)
+    (tmp_path / "pairs.parquet").write_bytes(b"")
+    with pytest.raises(InputError, match=r"pairs.parquet: is not a Parquet file"):
+        scanned(tmp_path)
+
+
 def test_a_shard_that_is_there_twice_is_refused(tmp_path):
     (tmp_path / "pairs.csv").write_text("1,x\n")
     (tmp_path / "pairs.csv.gz").write_bytes(gzip.compress(b"1,x\n"))

@@ -201,6 +201,8 @@ def _seekable(member: Member) -> Iterator[str]:
     if plain:
         yield os.path.realpath(member.path)
         return
+    if member.stream.peek(4)[:4] != b"PAR1":
+        raise InputError("is not a Parquet file: it does not begin with PAR1", file=member.place)
     with tempfile.TemporaryFile() as unpacked:
         try:
             shutil.copyfileobj(member.stream, unpacked, 1 << 20)
