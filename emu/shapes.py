@@ -13,26 +13,41 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from emu.coflow_metrics import BINS
 from emu.columns import COFLOW_FILES, FILES, LIVE_TIMELINE, Column
 from emu.keys import COFLOWS, JOBS
+from emu.metrics import CLASSES, SIDES
 from workloads.errors import InputError
 
 TEXTS = frozenset({"scheduler", "policy", "workload", "clock", "live.verdict"})
-LISTS = frozenset({"bottlenecks", "notes"})
+LISTS = frozenset({"bottlenecks", "live.notes"})
 """Of texts."""
-PARTS = frozenset(
-    {
-        JOBS, COFLOWS, "drawn", "engine", "counters", "utilisation", "decision_latency", "schedulers", "windows",
-        "live", "coordinator", "all", "short", "long", "wait", "slowdown", "bounded_slowdown", "constrained",
-        "unconstrained", "by_constraint", "bins", "bin-1", "bin-2", "bin-3", "bin-4", "learning", "latency",
-        "cct_share", "bytes", "bytes_share", "estimates", "lateness", "message_latency", "scheduler_cpu", "backlog",
-    }
-)  # fmt: skip
-"""Of a summary; what has none of these names is a number, or true or false."""
 MOST = 2.0**64
 """Numbers are smaller."""
-_BY_COUNTER, _BY_KIND = "counters", "by_constraint"
-"""Parts whose names are those of a scheduler, and of a workload."""
+
+Form = Mapping[str, Any]
+_ANY = "*"
+_FLAT: Form = {}  # numbers alone
+_METRICS: Form = dict.fromkeys(("wait", "slowdown", "bounded_slowdown"), _FLAT)
+_CLASSES: Form = dict.fromkeys(CLASSES, _METRICS)
+FORM: Form = {
+    JOBS: {**_CLASSES, **dict.fromkeys(SIDES, _CLASSES), "by_constraint": {_ANY: _CLASSES}},
+    COFLOWS: {
+        **_METRICS,
+        "bins": dict.fromkeys(BINS, _METRICS),
+        "learning": dict.fromkeys(("latency", "cct_share", "bytes", "bytes_share"), _FLAT),
+        "estimates": _FLAT,
+    },
+    **dict.fromkeys(
+        ("drawn", "engine", "counters", "utilisation", "schedulers", "windows", "coordinator"), _FLAT
+    ),
+    "decision_latency": dict.fromkeys(CLASSES, _FLAT),
+    "live": {
+        **dict.fromkeys(("message_latency", "scheduler_cpu", "backlog"), _FLAT),
+        "lateness": dict.fromkeys(("nodes", "schedulers"), _FLAT),
+    },
+}
+"""The parts of a summary, and their parts; what else is in them is a number, true or false."""
 _WANTED = {"scheduler", "workload", "nodes", "seed", "clock", "engine", "counters"}
 
 
@@ -55,7 +70,7 @@ def checked_summary(summary: Any, file: Path) -> dict[str, Any]:
     InputError
         Names what has not the form in which a run writes it.
     """
-    checked = _part(summary, file, "")
+    checked = _part(summary, FORM, file, "")
     for name in sorted(_WANTED):
         checked[name]
     family = COFLOWS if COFLOWS in checked else JOBS
@@ -99,19 +114,18 @@ def check_table(name: str, table: pa.Table, family: str, file: Path) -> None:
             raise InputError("is not finite in some rows", file=file, field=column.name)
 
 
-def _part(values: Any, file: Path, name: str) -> Part:
+def _part(values: Any, form: Form, file: Path, name: str) -> Part:
     """Return a part of a summary, checked."""
     if not isinstance(values, dict):
         raise InputError(f"want names and values, not {_told(values)}", file=file, field=name or None)
-    kind = name.rpartition(".")[2]
     checked: dict[str, Any] = {}
     for key, value in values.items():
         place = f"{name}.{key}".lstrip(".")
-        if kind != _BY_COUNTER and (key in PARTS or kind == _BY_KIND):
-            checked[key] = _part(value, file, place)
-        elif key in LISTS:
+        if (inner := form.get(key, form.get(_ANY))) is not None:
+            checked[key] = _part(value, inner, file, place)
+        elif place in LISTS:
             checked[key] = _all(str, value, "a list of texts", file, place)
-        elif name == "live" and key == "partitions":
+        elif place == "live.partitions":
             checked[key] = _all(dict, value, "a list of partitions", file, place)
         elif place in TEXTS:
             (checked[key],) = _all(str, [value], "a text", file, place)

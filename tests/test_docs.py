@@ -97,7 +97,7 @@ def test_imports_point_one_way() -> None:
 
 def test_ray_is_imported_in_one_place() -> None:
     places = {file.relative_to(ROOT).as_posix() for _, file, tree in sources() if "ray" in imported(tree)}
-    names = ("child", "ray_driver", "ray_live", "ray_pool", "ray_session", "ray_windows")
+    names = ("child", "ray_live", "ray_pool", "ray_session", "ray_windows")
     assert places == {f"actors/hosting/{name}.py" for name in names}
 
 

@@ -19,6 +19,7 @@ from emulations import PATIENCE_S
 import emu as package
 from emu.columns import LIVE_TIMELINE, TIMELINE
 from emu.metrics import summarise_seeds
+from emu.results import read_result
 from emu.tables import render_summary
 from workloads.catalogue import save_workload
 from workloads.errors import InputError
@@ -47,7 +48,7 @@ def test_a_run_directory(emu: Callable, folder: Path) -> None:
     ended = emu(*LIVE, "--in-process", "--out", "r", "--json")
     assert ended.code == 0
     summary = json.loads(ended.out)
-    assert summary == {**json.loads((folder / "r" / "summary.json").read_text()), "path": "r"}
+    assert summary == {**read_result(folder / "r").summary, "path": "r"}
     assert summary["clock"] == "live"
     assert summary["jobs"]["all"]["count"] == 20
     live, latency = summary["live"], summary["decision_latency"]

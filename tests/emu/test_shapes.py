@@ -72,6 +72,27 @@ def test_a_summary_of_another_form_is_refused(
     assert str(caught.value).startswith(f"{run / 'summary.json'}: {told}")
 
 
+def test_what_runs_write_has_their_form(tmp_path: Path, emu: Cli) -> None:
+    """Also where messages cost something, with a quantum, and of coflows; `test_live_runs` reads a live run back."""
+    save_workload(small_workload(), "small")
+    jobs = ("--scheduler", "central-fifo", "--workload", "small", "--nodes", 20)
+    costs = ("--set", "cost.model=fixed", "--set", "cost.per_message=5 ms", "--set", "output.tasks=true")
+    coflows = (
+        "--scheduler",
+        "philae",
+        "--workload",
+        "synthetic-coflows",
+        "--set",
+        "workload_options.coflows=20",
+    )
+    windows = (*jobs, "--clock", "windows", "--quantum", "1 ms")
+    for command, part in (((*jobs, *costs), "schedulers"), (windows, "windows"), (coflows, "coordinator")):
+        assert emu("run", *command, "--in-process", "--out", "r", "--overwrite").code == 0
+        summary = read_result("r").summary
+        assert summary == json.loads(Path("r/summary.json").read_text())
+        assert summary[part]
+
+
 def test_what_is_asked_for_and_not_there_is_the_fault_of_the_file(run: Path) -> None:
     summary = read_result(run).summary
     assert summary["jobs"].get("learning") is None
