@@ -6,7 +6,7 @@ which are told by their names. What is absent where it is asked for is named as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from emu.coflow_metrics import BINS
-from emu.columns import COFLOW_FILES, FILES, LIVE_TIMELINE, Column
+from emu.columns import COFLOW_FILES, FILES, LIVE_TIMELINE, numbers
 from emu.keys import COFLOWS, JOBS
 from emu.metrics import CLASSES, SIDES
 from workloads.errors import InputError
+from workloads.readers.source import shown
 
 TEXTS = frozenset({"scheduler", "policy", "workload", "clock", "live.verdict"})
 LISTS = frozenset({"bottlenecks", "live.notes"})
@@ -96,7 +97,10 @@ def check_table(name: str, table: pa.Table, family: str, file: Path) -> None:
     InputError
         Names the column that is not there, of another type, or null.
     """
-    columns: Sequence[Column] = (FILES | (COFLOW_FILES if family == COFLOWS else {}))[f"{name}.parquet"]
+    files = FILES | COFLOW_FILES if family == COFLOWS else FILES
+    if f"{name}.parquet" not in files:
+        raise InputError(f"is of no run of {family}", file=file)
+    columns = files[f"{name}.parquet"]
     if name == "timeline" and LIVE_TIMELINE[0].name in table.column_names:
         columns = (*columns, *LIVE_TIMELINE)
     if name in (JOBS, COFLOWS) and not table.num_rows:
@@ -110,39 +114,40 @@ def check_table(name: str, table: pa.Table, family: str, file: Path) -> None:
             raise InputError(f"is of {found[0].type}; want {column.type}", file=file, field=column.name)
         if not column.nullable and table[column.name].null_count:
             raise InputError("is null in some rows", file=file, field=column.name)
-        if pa.types.is_floating(column.type) and not np.isfinite(table[column.name].drop_null()).all():
-            raise InputError("is not finite in some rows", file=file, field=column.name)
+        if pa.types.is_floating(column.type):
+            finite = np.count_nonzero(np.isfinite(numbers(table, column.name)))
+            if finite + table[column.name].null_count < table.num_rows:
+                raise InputError("is not finite in some rows", file=file, field=column.name)
 
 
 def _part(values: Any, form: Form, file: Path, name: str) -> Part:
     """Return a part of a summary, checked."""
     if not isinstance(values, dict):
-        raise InputError(f"want names and values, not {_told(values)}", file=file, field=name or None)
-    checked: dict[str, Any] = {}
+        raise _another("names and values", values, file, name)
+    checked = {}
     for key, value in values.items():
         place = f"{name}.{key}".lstrip(".")
-        if (inner := form.get(key, form.get(_ANY))) is not None:
-            checked[key] = _part(value, inner, file, place)
-        elif place in LISTS:
-            checked[key] = _all(str, value, "a list of texts", file, place)
-        elif place == "live.partitions":
-            checked[key] = _all(dict, value, "a list of partitions", file, place)
-        elif place in TEXTS:
-            (checked[key],) = _all(str, [value], "a text", file, place)
-        else:
-            (checked[key],) = _all(int | float, [value], "a number", file, place)
-            if not abs(value) < MOST:
-                raise InputError("is out of range", file=file, field=place)
+        inner = form.get(key, form.get(_ANY))
+        if inner is None and (wanted := _lacks(place, value)):
+            raise _another(wanted, value, file, place)
+        checked[key] = value if inner is None else _part(value, inner, file, place)
     return Part(checked, file, name)
 
 
-def _all(kind: Any, values: Any, want: str, file: Path, place: str) -> list[Any]:
-    if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
-        raise InputError(f"want {want}, not {_told(values)}", file=file, field=place)
-    return values
+def _lacks(place: str, value: Any) -> str:
+    """Return what is wanted at a place in a summary that is no part, empty if the value is that."""
+    if place in TEXTS:
+        return "" if isinstance(value, str) else "a text"
+    if place in LISTS:
+        return "" if isinstance(value, list) and all(isinstance(v, str) for v in value) else "a list of texts"
+    if place == "live.partitions":
+        return (
+            "" if isinstance(value, list) and all(isinstance(v, dict) for v in value) else "a list of parts"
+        )
+    if not isinstance(value, int | float):
+        return "a number"
+    return "" if abs(value) < MOST else f"a number below {MOST:g}"
 
 
-def _told(value: Any) -> str:
-    from workloads.readers.source import shown
-
-    return shown(repr(value[0] if isinstance(value, list) and len(value) == 1 else value))
+def _another(wanted: str, value: Any, file: Path, place: str) -> InputError:
+    return InputError(f"want {wanted}, not {shown(str(value))}", file=file, field=place or None)
