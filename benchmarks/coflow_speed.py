@@ -50,7 +50,7 @@ def engine_times(scheduler: str, workload: CoflowWorkload) -> Times:
     began_s = time.process_time()
     while not (status := partition.run(60.0)).done:
         pass
-    return Times(partition.wall_s, time.process_time() - began_s, status.events)
+    return Times(partition.wall_s, time.process_time() - began_s, status.at.events)
 
 
 def measure(schedulers: list[str], workload: CoflowWorkload, limits_s: dict[str, int], repeats: int) -> bool:
