@@ -31,7 +31,7 @@ from actors.hosting.leftovers import end_session, has_dead_child, remove_orphans
 
 ROOT = str(Path(__file__).resolve().parents[2])
 SERVERS = ("raylet", "gcs_server")  # names of processes that Ray stands on
-WATCH_S = 0.5
+WATCH_S = 0.5  # between two looks at what must live
 CONNECT_S = 90.0  # to start Ray here, or to join a cluster
 MAKE_S = 240.0  # to start actors and build partitions in them
 END_S = 10.0  # to end what an object has running
@@ -94,9 +94,8 @@ class Child:
         """
         try:
             while not wait([self._connecting], WATCH_S).done and time.monotonic() < self._bound:
-                if has_dead_child(
-                    self._process.pid, SERVERS
-                ):  # which it cannot see itself: it waits with Python locked
+                # It cannot see that itself: it waits with Python locked.
+                if has_dead_child(self._process.pid, SERVERS):
                     self._reason = "a process of Ray died while it started"
                     raise Lost(self._reason)
             self._answer_of(self._connecting, "connect", max(self._bound - time.monotonic(), 0.0), CONNECT_S)

@@ -20,12 +20,11 @@ from shutil import rmtree
 from typing import Any
 
 from actors.hosting import ray_session
-from actors.hosting.child import LAST_WORDS, NUMBER, dumps
+from actors.hosting.child import LAST_WORDS, NUMBER, WATCH_S, dumps
 from actors.hosting.ending import Lost
 from actors.hosting.leftovers import end_session, remove_orphans
 
 THREADS = 256
-WATCH_S = 0.5
 LEAVE_S = 5.0
 
 

@@ -5,10 +5,12 @@ made from the setting and is left out. Contents go back into the arrays that are
 some are known by two names, and compiled code must see the same types as before.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+
+from actors.kernel.queue import NONE
 
 Snapshot = dict[str, np.ndarray]
 
@@ -74,3 +76,18 @@ def _fill(array: np.ndarray, path: str, kept: np.ndarray, grown: dict[int, np.nd
         array = grown.setdefault(id(array), np.zeros(kept.shape, array.dtype).view(type(array)))
     array[...] = kept
     return array
+
+
+def walk(name: str, heads: Iterable[int], following: np.ndarray, seen: np.ndarray) -> None:
+    """Follow lists from their heads; `seen` [rows] has what was met, and gets the rest.
+
+    Raises:
+        Refused: one comes round, or meets another.
+    """
+    for head in heads:
+        at = int(head)
+        while at != NONE:
+            if seen[at]:
+                raise Refused(f"{name} has lists that meet or come round")
+            seen[at] = True
+            at = int(following[at])

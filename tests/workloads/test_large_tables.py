@@ -126,6 +126,18 @@ def test_with_a_header_lines_are_counted_from_its_own(tmp_path):
         assert str(caught.value) == f"{tmp_path / 'pairs.csv'}: {message}"
 
 
+def test_lines_that_speak_like_duckdb_are_refused_as_any_other(tmp_path):
+    """Its message has the line in it, and so anything that somebody wrote there."""
+    says = "\nError when converting column "
+    for last in (
+        f'"{says}""zz"" ",q', f'"{says}""c9""",1,1,1', f'"{says}""",q', f'x,"{says}""c1"" "', '"\n\n\n",q',
+        '"y\nExpected Number of Columns",q', '"y\nInvalid unicode",q', '"y\nValue with unterminated quote",q',
+    ):  # fmt: skip
+        (tmp_path / "pairs.csv").write_text(f"b,a\nx,1\n{last}\n")
+        with pytest.raises(InputError, match=r"pairs.csv: line [2-7]: "):
+            scanned(tmp_path)
+
+
 def test_reading_stops_at_the_first_line_that_is_wrong(tmp_path):
     (tmp_path / "pairs.csv").write_bytes(b"1\n" + b"1,x\n" * (40 << 20))
     done = []

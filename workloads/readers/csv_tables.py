@@ -142,14 +142,13 @@ def explain(said: str, table: Table, header: Header, place: str, stream: io.Buff
 def _wrong_line(
     told: re.Match[str], table: Table, header: Header, rows: io.BufferedReader
 ) -> tuple[str, str]:
-    """Return the field that is wrong in a line and what is wrong; `rows` begin behind the header."""
+    """Return the field that is wrong in a line and what is wrong; `rows` begin behind the header.
+
+    What is told has the line in it, which may say anything: that it is told what it seems to be is not relied on.
+    """
     names = header or tuple(table.columns)
     fields = _fields(told["text"].lstrip("\r\n"), header)
-    if told["column"] is not None:
-        read = tuple(f"c{place}" for place in range(len(header))) or names
-        at = read.index(told["column"])
-        kind = _kind_as_text(table, names[at]) if header else table.columns[names[at]]
-        return names[at], f"{shown(fields[at])} is not a number{' below 1e12' if kind == EXACT else ''}"
+    want = ",".join(table.columns)
     if told["other"] == "Value with unterminated quote":
         return "", "a quote is not closed"
     if told["other"] == "Invalid unicode":
@@ -157,15 +156,18 @@ def _wrong_line(
         wrong = (at for at, field in enumerate(raw[: len(names)]) if not _is_utf8(field))
         return names[next(wrong, 0)], "cannot be read (invalid encoding)"
     if len(fields) < len(names):
-        wrong_end = (
-            f"the line ends after {len(fields)} of {len(names)} fields; want {','.join(table.columns)}"
-        )
-        wrong_end += _separated(told["text"]) if len(fields) == 1 else ""
-        return names[len(fields)] or str(len(fields) + 1), wrong_end
-    count = f"over {_MOST_TOLD}" if len(fields) > _MOST_TOLD else str(len(fields))
-    return str(
-        len(names) + 1
-    ), f"the line has {count} fields; want the {len(names)} of {','.join(table.columns)}"
+        name = names[len(fields)] or str(len(fields) + 1)
+        commas = _separated(told["text"]) if len(fields) == 1 else ""
+        return name, f"the line ends after {len(fields)} of {len(names)} fields; want {want}{commas}"
+    if len(fields) > len(names):
+        count = f"over {_MOST_TOLD}" if len(fields) > _MOST_TOLD else str(len(fields))
+        return str(len(names) + 1), f"the line has {count} fields; want the {len(names)} of {want}"
+    read = tuple(f"c{place}" for place in range(len(header))) or names
+    for name, column, field in zip(names, read, fields, strict=True):
+        if name and column == told["column"]:
+            kind = _kind_as_text(table, name) if header else table.columns[name]
+            return name, f"{shown(field)} is not a number{' below 1e12' if kind == EXACT else ''}"
+    return "", "cannot be read"
 
 
 def csv_rows(table: Table, header: Header, stream: io.BufferedReader) -> Iterator[tuple[int, dict[str, str]]]:
