@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
+from run_commands import RUN
 
 from emu.cli import main
 from workloads.jobs import JobWorkload, make_workload
@@ -101,3 +102,16 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(batch, "execute", counting)
     return ran
+
+
+@pytest.fixture
+def finished(emu: Callable[..., Ended], trace: Path) -> Path:
+    assert emu(*RUN, "--out", "r").code == 0
+    return Path("r")
+
+
+@pytest.fixture
+def compared(emu: Callable[..., Ended], trace: Path) -> Path:
+    """Of two seeds, which draws no figures."""
+    assert emu(*RUN, "--seeds", "2", "--out", "c").code == 0
+    return Path("c")

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.hostile_mutations import fit_hashes, mutate_json, mutate_table
+from benchmarks.hostile_mutations import fit_hashes
+from benchmarks.hostile_values import mutate_json, mutate_table
 from emu.results import read_result
 from tests.emu.conftest import small_workload
 from workloads.catalogue import save_workload
