@@ -2,8 +2,8 @@
 
 Ray ends the process that drives it when the raylet beside that dies, and some of its calls hang when an actor dies in
 the middle of them. So this process never is that driver: it starts a child (`actors.hosting.ray_driver`), calls it
-through a pipe, and begins again with another child when one is gone or does not answer. The child also ends what it
-started when this process is gone.
+through a pipe, and begins again with another child when one is gone or does not answer. When this process is gone, a
+guard (`actors.hosting.guard`) ends the child and all that it started.
 """
 
 import atexit
@@ -27,14 +27,15 @@ from pathlib import Path
 from typing import Any
 
 from actors.hosting.ending import Lost
+from actors.hosting.guard import WATCH_S, Guard
 from actors.hosting.leftovers import end_session, has_dead_child, remove_orphans, temporary_folder
 
 ROOT = str(Path(__file__).resolve().parents[2])
 SERVERS = ("raylet", "gcs_server")  # names of processes that Ray stands on
-WATCH_S = 0.5  # between two looks at what must live
 CONNECT_S = 90.0  # to start Ray here, or to join a cluster
 MAKE_S = 240.0  # to start actors and build partitions in them
 END_S = 10.0  # to end what an object has running
+LEAVE_S = 5.0  # to leave a cluster, when this process is gone
 NUMBER = struct.Struct("=q")  # of a call, in front of what is asked and answered
 LAST_WORDS = -1  # in its place: why the child ends
 _SIGNALS = {6: "aborted", 9: "killed", 11: "crashed", 15: "terminated"}
@@ -66,6 +67,8 @@ class Child:
         self._calls = itertools.count()
         self._writing = threading.Lock()
         self._reason = ""
+        environment_here = {**os.environ, "PYTHONPATH": with_path(ROOT)}
+        self._guard = Guard(0.0 if address is None else LEAVE_S + 2 * WATCH_S, environment_here)
         self._folder = temporary_folder("ray", short=True)
         ours, theirs = socket.socketpair()
         with theirs:
@@ -76,8 +79,9 @@ class Child:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C is for this process alone
-                env={**os.environ, "PYTHONPATH": with_path(ROOT)},
+                env=environment_here,
             )
+        self._guard.watch(self._process.pid)
         self._pipe = Connection(ours.detach())
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -159,6 +163,7 @@ class Child:
         self._pipe.close()
         shutil.rmtree(self._folder, ignore_errors=True)
         remove_orphans()
+        self._guard.close()
 
     def _read(self) -> None:
         """Hand answers to those who wait for them, until there are no more."""

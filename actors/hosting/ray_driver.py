@@ -16,16 +16,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 from actors.hosting import ray_session
-from actors.hosting.child import LAST_WORDS, NUMBER, WATCH_S, dumps
+from actors.hosting.child import LAST_WORDS, LEAVE_S, NUMBER, dumps
 from actors.hosting.ending import Lost
-from actors.hosting.leftovers import end_session, remove_orphans
+from actors.hosting.guard import WATCH_S
 
 THREADS = 256
-LEAVE_S = 5.0
 
 
 class Driver:
@@ -102,14 +100,11 @@ class Driver:
                 continue
 
     def _finish(self) -> None:
-        """Leave nothing behind: the parent is gone, or wants no more."""
+        """Leave the cluster, if it is others', and end: the parent is gone, or wants no more."""
         leaving = threading.Thread(target=ray_session.close, daemon=True)
         if ray_session.has_joined():
             leaving.start()
             leaving.join(LEAVE_S)
-        end_session(os.getpid())
-        rmtree(self._folder, ignore_errors=True)
-        remove_orphans()
         os._exit(0)
 
 

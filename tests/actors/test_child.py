@@ -190,8 +190,9 @@ def test_without_a_compiled_graph_barriers_are_calls(tmp_path: Path) -> None:
 
 
 ENDLESS = """
-import sys
+import os, signal, sys
 sys.path.append("tests")
+from actors.hosting import child as hosting
 from actors.hosting.child import the_child
 from actors.hosting.ray_windows import WindowSession
 from emulations import OBSERVED, mixed_workload, setting_of
@@ -202,6 +203,10 @@ child.call(place, "start")
 child.call(place, "compile_graph")
 print(child._process.pid, child._folder, flush=True)
 child.call(place, "plan")
+sys.stdin.readline()
+if sys.argv[1] == "ending":
+    hosting.end_session = lambda session: os.kill(os.getpid(), signal.SIGKILL)
+    hosting.close()
 sys.stdin.read()
 """
 
@@ -209,10 +214,14 @@ sys.stdin.read()
 @pytest.mark.ray
 @needs_proc
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="semaphores are looked for in /dev/shm")
-def test_nothing_is_left_when_this_process_is_killed() -> None:
+@pytest.mark.parametrize("killed", ["working", "ending"])
+def test_nothing_is_left_when_this_process_is_killed(killed: str) -> None:
+    """Also when it has killed the child, and no more."""
     process = subprocess.Popen(
-        [sys.executable, "-c", ENDLESS], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+        [sys.executable, "-c", ENDLESS, killed],
+        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdin is not None
     assert process.stdout is not None
     leader, folder = process.stdout.readline().split()
 
@@ -226,8 +235,12 @@ def test_nothing_is_left_when_this_process_is_killed() -> None:
     raylets = members()
     assert len(raylets) > 4
     assert semaphores()
-    process.kill()
-    process.wait()
+    if killed == "working":
+        process.kill()
+    else:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    assert process.wait() == -signal.SIGKILL
     assert becomes(lambda: all(leftovers.is_gone(pid) for pid in raylets))
     assert becomes(lambda: not semaphores())
     assert becomes(lambda: not Path(folder).exists())
