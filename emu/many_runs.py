@@ -79,6 +79,7 @@ def opened(out: Path, what: str, config: Mapping[str, Any], overwrite: bool = Fa
         return
     with rd.taken_up(out, "--out") as found:
         _check_same(out, found, manifest)
+        rd.tidy(out)
         rd.begin(out, {**found, **manifest, "record": found.get("record", manifest["record"])})
         disk.write_text(out / rd.CONFIG, _to_toml(config))
         with rd.running(out):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,9 +87,7 @@ def read_finished(out: Path) -> Result | Comparison | None:
     manifest = rd.read_manifest(out)
     if manifest.get("status") != rd.FINISHED or "what" in manifest:
         return None
-    if (out / rd.LOCK).exists() or (out / rd.CHECKPOINTS).exists():  # a process was killed at its very end
-        with suppress(InputError), rd.taken_up(out) as found:
-            rd.settle(out, found)
+    rd.tidy(out)
     if not holds_several(out):
         return read_result(out)
     from emu.comparison import read_comparison
@@ -133,6 +131,7 @@ def reopened(out: Path, given: Layer | None = None, scheduler: Any = None) -> It
         plan = _plan(out, manifest, given, scheduler)
         if "runs" not in manifest and not (out / rd.CHECKPOINTS).is_dir():
             note(f"{out} has no checkpoint: the run starts anew")
+        rd.tidy(out)
         rd.begin(out, manifest)
         with rd.running(out):
             yield plan

@@ -16,15 +16,13 @@ import os
 import re
 import shlex
 import shutil
-import socket
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from actors.hosting.ending import Lost
-from emu import locks
+from emu import locks, writers
 from emu.disk import BEGUN, NotWritten, flush, not_written, remove_begun, write_text
 from emu.locks import LOCK, Found
 from emu.manifest import (
@@ -179,17 +177,17 @@ def hold(out: Path, option: str) -> None:
         process = manifest.get("process") if manifest.get("status") == RUNNING else None
     if found is Found.HELD:
         raise InputError(f"{option}: {out} is being run by {_holder(out, process)}")
-    if found is not Found.FREE and (who := _may_be_alive(process, found)):
+    if found is not Found.FREE and (who := writers.may_be_alive(process, found)):
         locks.release(out, remove=False)
         raise InputError(f"{option}: {out} is being run by {who}; if that is gone, remove {out / LOCK}")
-    locks.sign(out, json.dumps(_this_process()))
+    locks.sign(out, json.dumps(writers.this_process()))
 
 
 def _holder(out: Path, process: Any) -> str:
     """Return in words who holds a directory: by the lock file, or before that is written by the manifest."""
     with suppress(ValueError, RecursionError):
         process = json.loads(locks.signed(out))
-    return _told(process) or "another process"
+    return writers.told(process) or "another process"
 
 
 def _names(out: Path) -> set[str]:
@@ -214,9 +212,7 @@ def _what_to_do(out: Path) -> str:
     if manifest.get("status") == FINISHED:
         return f"holds a {manifest.get('what', 'run')} that is finished; {otherwise}"
     if locks.is_held(out):
-        return (
-            f"is being run by {_told(manifest.get('process')) or 'another process'}; choose another directory"
-        )
+        return f"is being run by {writers.told(manifest.get('process')) or 'another process'}; choose another directory"
     return f"holds {not_finished(out, manifest)}; else {otherwise}"
 
 
@@ -242,56 +238,11 @@ def _command(manifest: Mapping[str, Any]) -> str:
     return "compare" if any(run.startswith("scheduler=") for run in manifest.get("runs", ())) else "run"
 
 
-# The process that runs it.
-
-
 def begin(out: Path, manifest: Mapping[str, Any]) -> None:
     """Say that this process runs a directory which it has locked."""
     lost = ("results", "bytes", "error", "failures")  # of an earlier attempt
     kept = {name: value for name, value in manifest.items() if name not in lost}
-    write_manifest(out, {**kept, "status": RUNNING, "process": _this_process()})
-
-
-def _this_process() -> dict[str, Any]:
-    return {"pid": os.getpid(), "host": socket.gethostname(), "since": round(time.time(), 3)}
-
-
-def _told(process: Any) -> str | None:
-    """Return in words the process that a manifest names."""
-    try:
-        pid, host, since = int(process["pid"]), str(process["host"]), float(process["since"])
-        return f"process {pid} on {host} since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(since))}"
-    except (KeyError, TypeError, ValueError, OverflowError, OSError):
-        return None
-
-
-def _may_be_alive(process: Any, found: Found) -> str | None:
-    """Return in words the process that had a directory, if it may run still although no lock of it is seen."""
-    if (shown := _told(process)) is None:
-        return None
-    if process["host"] != socket.gethostname():
-        return shown
-    if found is Found.LEFT:  # of this machine, and the lock would be seen
-        return None
-    pid = int(process["pid"])
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return None
-    except OSError:  # there, and another user's
-        pass
-    began = _began_at(pid)
-    return None if began is not None and began > process["since"] + 1 else shown  # a later one with that id
-
-
-def _began_at(pid: int) -> float | None:
-    """Return when a process began, in seconds of the epoch; None where the system does not tell."""
-    try:
-        boot = re.search(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
-        ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
-    except (OSError, IndexError, ValueError):
-        return None
-    return int(boot[1]) + ticks / os.sysconf("SC_CLK_TCK") if boot else None
+    write_manifest(out, {**kept, "status": RUNNING, "process": writers.this_process()})
 
 
 # How it ends.
@@ -356,7 +307,7 @@ def conclude(
     flush(out)
     done = {**manifest, **results_of(out, names), "status": status}
     if (out / CHECKPOINTS).exists():
-        write_manifest(out, {**done, "status": RUNNING, "process": _this_process()})
+        write_manifest(out, {**done, "status": RUNNING, "process": writers.this_process()})
     return _finish(out, done)
 
 
@@ -369,6 +320,15 @@ def settle(out: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     if "results" not in manifest or "failures" in manifest or damaged(out, manifest) is not None:
         return dict(manifest)
     return _finish(out, {**manifest, "status": FINISHED})
+
+
+def tidy(out: Path) -> None:
+    """Remove what processes left that were killed at their very end, in a directory of finished runs and below it."""
+    for place in {path.parent for name in (LOCK, CHECKPOINTS) for path in out.rglob(name)}:
+        with suppress(InputError):  # it is being run, or cannot be written
+            if is_finished(place):
+                with taken_up(place) as found:
+                    settle(place, found)
 
 
 def _finish(out: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -125,6 +125,21 @@ def test_a_sweep_that_was_killed_leaves_nothing(emu: Cli, trace: Path) -> None:
         assert same_bytes(Path("s/scheduler=random/seed=1"), Path("whole/scheduler=random/seed=1"))
 
 
+@pytest.mark.parametrize("left", [locks.LOCK, rd.CHECKPOINTS])
+def test_what_a_process_leaves_at_its_very_end_the_next_one_removes(
+    left: str, compared: Path, emu: Cli
+) -> None:
+    source = write(SMALL)
+    for command in (("sweep", source, "--in-process"), SIZE):
+        assert emu(*command, "--out", command[0]).code == 0
+    for run in (compared / "seed=2", Path("sweep/scheduler=random/seed=1"), Path("size/nodes=9/seed=1")):
+        (run / left).touch() if left == locks.LOCK else (run / left).mkdir()
+    assert emu("run", "--resume", "c").code == 0
+    for command in (("sweep", source, "--in-process"), SIZE):
+        assert emu(*command, "--out", command[0]).code == 0
+    assert [*Path().rglob(left)] == []
+
+
 # Claims.
 
 
