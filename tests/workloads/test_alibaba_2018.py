@@ -373,3 +373,9 @@ def test_any_table_is_resolved_by_the_rules(tmp_path_factory, rows, unfinished, 
         if line.startswith("dropped") and "jobs without" not in line
     )
     assert kept + dropped == len(rows)  # nothing is lost without a word
+
+
+def test_a_machine_of_more_cores_than_there_are_is_one_of_unknown_cores(tmp_path):
+    machines = "m_1,0,1,7,1e30,100,USING\nm_2,0,1,7,96,100,USING\n"
+    got = tables(folder_of(tmp_path / "in", JOB_A, INSTANCES_A, machines), tmp_path / "out")
+    assert (got["cluster"]["slots"], got["cluster"]["cpu_cores"]) == ([1, 96], [1.0, 96.0])

@@ -8,6 +8,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from emulations import run_python
 
 from workloads.errors import InputError
 from workloads.readers.report import Report
@@ -243,3 +244,17 @@ def test_rows_are_expanded_in_pieces(tmp_path):
         rows = batches(con, "SELECT i AS a, i AS n FROM range(5) r(i) ORDER BY i")
         pieces = [batch["a"].to_pylist() for batch in expanded(rows, 4)]
     assert pieces == [[1, 2, 2, 3], [3, 3, 4, 4], [4, 4]]
+
+
+SETTING = """
+import os
+from pathlib import Path
+from workloads.readers.tables import database
+with database("64MB", Path(os.environ["FOLDER"])) as con:
+    print(con.execute("SELECT current_setting('enable_progress_bar')").fetchone())
+"""
+
+
+def test_the_database_prints_no_progress(tmp_path):
+    """It would go to standard output, where `--json` is alone; under pytest it is off by itself."""
+    assert run_python(SETTING, FOLDER=str(tmp_path)) == "(False,)\n"
