@@ -14,12 +14,12 @@ A target is a node (``node 17``, or the plain number), a probe scheduler, or the
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ import numpy as np
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
-from workloads.small_files import check_is_file
+from workloads.small_files import check_is_file, read_csv
 
 COLUMNS = ("target", "fail_s", "repair_s")
 NODE, SCHEDULER, CENTRAL = range(3)
@@ -91,38 +91,27 @@ def load_outages(path: str | Path, num_nodes: int) -> Outages:
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line and values by column; in a table, lines are rows from 1 on."""
-    check_is_file(path)
-    try:
-        if path.suffix == ".parquet":
-            yield from _parquet_rows(path)
-            return
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, strict=True)
-            header = [name.strip() for name in next(reader, [])]
-            _check_header(header, path)
-            for values in reader:
-                if not any(value.strip() for value in values):
-                    continue
-                if len(values) != len(header):
-                    raise InputError(
-                        f"has {len(values)} values, want {len(header)}", file=path, line=reader.line_num
-                    )
-                yield reader.line_num, dict(zip(header, values, strict=True))
-    except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
-        raise InputError(f"cannot be read: {error}", file=path) from None
+    if path.suffix == ".parquet":
+        return _parquet_rows(path)
+    return read_csv(path, partial(_check_header, path))
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     from workloads.readers.parquet_tables import parquet_file, read_columns
 
+    check_is_file(path)
     with parquet_file(path) as file:
         names = file.schema_arrow.names
-        _check_header(names, path)
+        _check_header(path, names)
         table = read_columns(file, names, path)
-    yield from enumerate(table.to_pylist(), start=1)
+    try:
+        rows = table.to_pylist()
+    except (ValueError, OverflowError) as error:  # dates that Python has no word for
+        raise InputError(f"cannot be read: {error}", file=path) from None
+    yield from enumerate(rows, start=1)
 
 
-def _check_header(names: list[str], path: Path) -> None:
+def _check_header(path: Path, names: list[str]) -> None:
     for name in names:
         if name not in COLUMNS:
             raise InputError(

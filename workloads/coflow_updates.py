@@ -19,10 +19,10 @@ larger. Times are those of the run; updates of one instant are made in the order
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ from workloads.coflows import CoflowArrays, CoflowWorkload
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S
-from workloads.small_files import check_is_file
+from workloads.small_files import read_csv
 
 COLUMNS = ("time_s", "coflow_id", "update", "side", "port", "to")
 KINDS = ("restart", "move", "deregister")
@@ -93,7 +93,7 @@ def load_updates(path: str | Path, workload: CoflowWorkload) -> CoflowUpdates:
         A row is wrong: file, line and field are named.
     """
     path = Path(path)
-    rows = [_read_row(line, values, path) for line, values in _lines(path)]
+    rows = [_read_row(line, values, path) for line, values in read_csv(path, partial(_check_header, path))]
     if not rows:
         raise InputError(f"no updates; want rows of {','.join(COLUMNS)}", file=path)
     return make_updates(rows, workload, path)
@@ -202,27 +202,7 @@ def _moved(row: Row, pair: Pair) -> Pair:
     return (row.to, pair[1]) if row.side == SENDER else (pair[0], row.to)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line and values by column."""
-    check_is_file(path)
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, strict=True)
-            header = [name.strip() for name in next(reader, [])]
-            _check_header(header, path)
-            for values in reader:
-                if not any(value.strip() for value in values):
-                    continue
-                if len(values) != len(header):
-                    raise InputError(
-                        f"has {len(values)} values, want {len(header)}", file=path, line=reader.line_num
-                    )
-                yield reader.line_num, {n: v.strip() for n, v in zip(header, values, strict=True)}
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"cannot be read: {error}", file=path) from None
-
-
-def _check_header(names: list[str], path: Path) -> None:
+def _check_header(path: Path, names: list[str]) -> None:
     for name in names:
         if name not in COLUMNS:
             raise InputError(

@@ -6,17 +6,21 @@ million deep. All of that is an `InputError` here.
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import stat
 import tomllib
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean, names_beside
 
 TOML_BYTES = 4 << 20
+CSV_LINE = 1 << 17
+"""Characters of a line, at most: as long as a field may be."""
 DEPTH = 100
 _AT_LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
 
@@ -62,6 +66,50 @@ def read_small_text(path: str | Path, most_bytes: int = TOML_BYTES) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"is not UTF-8 text (byte {error.start})", file=path) from None
+
+
+def read_csv(
+    path: str | Path, check_header: Callable[[list[str]], None]
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield line and values by column of a CSV file with a header; blank lines are passed over.
+
+    Parameters
+    ----------
+    path : str or Path
+    check_header : callable
+        Is given the names of the columns, and raises what is wrong with them.
+
+    Raises
+    ------
+    InputError
+        As `check_is_file`; or a line is no CSV, too long, or has another number of values.
+    """
+    check_is_file(path)
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(_short_lines(file, path), strict=True)
+            header = [name.strip() for name in next(reader, [])]
+            check_header(header)
+            for values in reader:
+                if not any(value.strip() for value in values):
+                    continue
+                if len(values) != len(header):
+                    wrong = f"has {len(values)} values, want {len(header)}"
+                    raise InputError(wrong, file=path, line=reader.line_num)
+                yield reader.line_num, dict(zip(header, (value.strip() for value in values), strict=True))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"cannot be read: {error}", file=path) from None
+
+
+def _short_lines(file: TextIO, path: str | Path) -> Iterator[str]:
+    number = 0
+    while line := file.readline(CSV_LINE):
+        number += 1
+        if len(line) == CSV_LINE:
+            raise InputError(
+                f"has {CSV_LINE:,} characters or more; is it a CSV file?", file=path, line=number
+            )
+        yield line
 
 
 def parse_toml(text: str, path: str | Path) -> dict[str, Any]:

@@ -109,6 +109,15 @@ def test_files_that_are_no_schedules(tmp_path: Path) -> None:
         load(tmp_path)  # a folder
 
 
+def test_a_file_larger_than_memory_is_not_read_to_its_end(tmp_path: Path) -> None:
+    """Sparse: it takes no room on the disk; a line of it would take 16 TiB of memory."""
+    with open(tmp_path / "f.csv", "wb") as file:
+        file.write(b"target,fail_s,repair_s\n1,0,9\n")
+        file.truncate(4 << 40)
+    with pytest.raises(InputError, match=r"f.csv: line 3: has 131,072 characters or more; is it a CSV file\?"):
+        load(tmp_path / "f.csv")
+
+
 def test_outages_that_touch_do_not_overlap(tmp_path: Path) -> None:
     path = tmp_path / "failures.csv"
     path.write_text(HEADER + "3,1,2\n3,2,3\n")
