@@ -20,6 +20,7 @@ from workloads.errors import InputError, UnavailableError
 
 MOST_TEXT_BYTES = 32 << 20
 """Of a JSON or TOML file of a run directory that is read."""
+_TABLE_END = b"PAR1"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What the system says when a disk takes no more: full, a quota used up, a limit on a file's size, a fault."""
 BEGUN = re.compile(r"\.(.+\.(?:json|toml|parquet|csv|svg|png|html))\.\d+")
@@ -139,11 +140,34 @@ def sha256_of(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read(path: Path) -> str:
+def check_may_be_written(path: Path) -> None:
+    """Refuse, before it is read whole, a file that no run has written: a text that is too long, a table without an end.
+
+    Raises
+    ------
+    InputError
+        It is such a file.
+    OSError
+        It cannot be read.
+    """
     with _plain(path) as file:
         size = os.fstat(file.fileno()).st_size
-        if size > MOST_TEXT_BYTES:
-            raise InputError(f"has {size:,} bytes; Emu reads at most {MOST_TEXT_BYTES:,}", file=path)
+        if path.suffix in (".json", ".toml"):
+            _check_text_size(size, path)
+        elif path.suffix == ".parquet" and size > MOST_TEXT_BYTES:
+            file.seek(-len(_TABLE_END), os.SEEK_END)
+            if file.read() != _TABLE_END:
+                raise InputError("is no Parquet file", file=path)
+
+
+def _check_text_size(size: int, path: Path) -> None:
+    if size > MOST_TEXT_BYTES:
+        raise InputError(f"has {size:,} bytes; Emu reads at most {MOST_TEXT_BYTES:,}", file=path)
+
+
+def _read(path: Path) -> str:
+    with _plain(path) as file:
+        _check_text_size(os.fstat(file.fileno()).st_size, path)
         return file.read(MOST_TEXT_BYTES).decode()
 
 

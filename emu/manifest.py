@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from emu.disk import flush, read_json, sha256_of, write_json
+from emu.disk import check_may_be_written, flush, read_json, sha256_of, write_json
 from workloads.errors import InputError
 
 MANIFEST = "manifest.json"
@@ -117,7 +117,10 @@ def damaged(out: Path, manifest: Mapping[str, Any], optional: Iterable[str] = ()
         try:
             size = os.stat(out / name).st_size
             # Of a file that has grown to terabytes the size tells sooner.
-            if size != sizes.get(name, size) or sha256_of(out / name) != expected:
+            if size != sizes.get(name, size):
+                return f"{name} is not as it was written"
+            check_may_be_written(out / name)
+            if sha256_of(out / name) != expected:
                 return f"{name} is not as it was written"
         except (FileNotFoundError, NotADirectoryError):
             if name not in optional:

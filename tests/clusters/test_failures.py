@@ -114,7 +114,9 @@ def test_a_file_larger_than_memory_is_not_read_to_its_end(tmp_path: Path) -> Non
     with open(tmp_path / "f.csv", "wb") as file:
         file.write(b"target,fail_s,repair_s\n1,0,9\n")
         file.truncate(4 << 40)
-    with pytest.raises(InputError, match=r"f.csv: line 3: has 131,072 characters or more; is it a CSV file\?"):
+    with pytest.raises(
+        InputError, match=r"f.csv: line 3: has 131,072 characters or more; is it a CSV file\?"
+    ):
         load(tmp_path / "f.csv")
 
 

@@ -177,6 +177,27 @@ def test_a_table_that_unpacks_to_gigabytes_is_refused(finished: Path) -> None:
         read_result(finished)
 
 
+@pytest.mark.parametrize(
+    ("name", "told"), [("config.toml", "has 8,796,0"), ("jobs.parquet", "is no Parquet file")]
+)
+def test_a_file_without_an_end_is_not_hashed(
+    name: str, told: str, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sparse, with a manifest that fits: its sha256 would take minutes."""
+    manifest = rd.read_manifest(finished)
+    manifest["bytes"][name] = 8 << 40
+    rd.write_manifest(finished, manifest)
+    os.truncate(finished / name, 8 << 40)
+
+    def hashed(path: Path) -> str:
+        assert path.stat().st_size < 1 << 40
+        return disk.sha256_of(path)
+
+    monkeypatch.setattr("emu.manifest.sha256_of", hashed)
+    with pytest.raises(InputError, match=rf"r: {name} {told}"):
+        read_result(finished)
+
+
 def test_directories_changed_in_every_way(tmp_path: Path, trace: Path) -> None:
     """A few of the changes that `python -m tests.emu.directory_mutations` tries by the thousand."""
     (tmp_path / "m").mkdir()

@@ -75,6 +75,23 @@ def test_toml_that_no_parser_was_made_for(tmp_path, capsys, text, says):
     assert says in told(capsys, "cluster", "info", path)
 
 
+@pytest.mark.parametrize(
+    "key", ["a" + ".a" * 200_000, '"a" . ' * 200_000 + "b", "[" + "'a'." * 200_000 + "b"]
+)
+def test_keys_of_many_parts_are_not_parsed(tmp_path, monkeypatch, key):
+    """tomllib takes the square of their number: 16 s."""
+    monkeypatch.setattr("workloads.small_files.tomllib.loads", lambda text: pytest.fail("it is parsed"))
+    with pytest.raises(InputError, match=r"c.toml: line 2: tables or arrays are nested too deep"):
+        parse_toml(f"b = 1\n{key} = 1", tmp_path / "c.toml")
+
+
+@pytest.mark.parametrize("part", ["a", "a ", '"', "'a' ", '"a".\n', "b.c = 1\n# ", "...."])
+def test_what_only_looks_like_such_a_key_is_parsed(tmp_path, monkeypatch, part):
+    monkeypatch.setattr("workloads.small_files.tomllib.loads", lambda text: {"text": len(text)})
+    text = part * 500_000
+    assert parse_toml(text, tmp_path / "c.toml") == {"text": len(text)}
+
+
 def test_a_configuration_larger_than_any_is(tmp_path, capsys):
     with open(tmp_path / "c.toml", "wb") as file:
         file.truncate(100 << 30)

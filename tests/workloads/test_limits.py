@@ -11,6 +11,7 @@ import pytest
 from workloads import limits
 from workloads.catalogue import convert_workload, load_workload
 from workloads.errors import InputError
+from workloads.generators import clustered
 from workloads.limits import Limits, check_tasks, limited, most_tasks, take_limits
 from workloads.transform import replicate
 
@@ -115,6 +116,20 @@ def test_text_of_parquet_that_a_dictionary_repeats(tmp_path, monkeypatch):
 def test_what_generators_make(name, options):
     told = refused(name, **options)
     assert "max_tasks" in told or "is not a whole number from 1 to 10000000" in told
+
+
+def test_tasks_are_estimated_before_all_are_drawn(monkeypatch):
+    draw, drawn = clustered._draw, []
+
+    def noted(rng, trace, published, jobs):
+        drawn.append(jobs)
+        return draw(rng, trace, published, jobs)
+
+    monkeypatch.setattr(clustered, "_draw", noted)
+    for name in ("yahoo", "google", "cloudera-c"):
+        assert "tasks in expectation, more than 10,000,000" in refused(name, jobs=10_000_000)
+    assert drawn == [clustered._SAMPLE] * 3
+    assert load_workload("yahoo", options={"jobs": 30_000}).num_jobs == 30_000
 
 
 def test_copies(tmp_path):

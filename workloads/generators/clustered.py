@@ -59,12 +59,13 @@ from workloads.generators.arrivals import Arrivals
 from workloads.generators.draws import check_load, generator, offered_load
 from workloads.hints import did_you_mean
 from workloads.jobs import Float64Array, Int64Array, JobWorkload, make_workload
-from workloads.limits import check_tasks
+from workloads.limits import check_tasks, most_tasks
 
 LEVELS = np.array([0, 1, 5, 10, 25, 50, 75, 90, 95, 99, 100]) / 100
 """The levels of all quantile tables."""
 
 _SHORTEST_S = 0.1
+_SAMPLE = 10_000  # jobs that are drawn to estimate how many tasks they would have
 _DIGITS = 6
 
 
@@ -160,6 +161,16 @@ class _Drawn(NamedTuple):
     gave: str
 
 
+class _Jobs(NamedTuple):
+    """All jobs: cluster, tasks, task-seconds, variation inside the job; and what gave."""
+
+    cluster: Int64Array
+    num_tasks: Int64Array
+    task_s: Float64Array
+    cv: Float64Array
+    gave: list[str]
+
+
 def generate(
     trace: ClusteredTrace,
     *,
@@ -188,27 +199,12 @@ def generate(
         raise InputError(f"{durations!r} is neither 'work' nor 'trace'{hint}", field="durations")
     published, trace = trace, as_measured(trace) if durations == "trace" else trace
     arrivals = arrivals or Arrivals()
+    if jobs > 2 * _SAMPLE:  # to draw the tasks of ten million jobs takes seconds and a gigabyte
+        expected = jobs * float(_draw(generator(seed), trace, published, _SAMPLE).num_tasks.mean())
+        if expected > 2 * most_tasks()[0]:
+            check_tasks(expected, "tasks in expectation", field="jobs")
     rng = generator(seed)
-    cluster = np.repeat(np.arange(len(trace.clusters)), apportion(jobs, [c.jobs for c in trace.clusters]))
-    rng.shuffle(cluster)
-    num_tasks = np.empty(jobs, np.int64)
-    task_s = np.zeros(jobs)
-    cv = np.empty(jobs)
-    gave = []
-    for is_long, shape in ((False, trace.short), (True, trace.long)):
-        rows = np.flatnonzero((cluster > 0) == is_long)
-        if len(rows) == 0:
-            continue
-        if trace.has_centroids:
-            drawn = _around_centroids(rng, trace, cluster[rows], is_long)
-        else:
-            drawn = _by_quantiles(rng, trace, len(rows), is_long, short_task_s=float(task_s.sum()))
-        num_tasks[rows], task_s[rows] = drawn.num_tasks, drawn.task_s
-        if trace is not published:
-            of_published = float(drawn.task_s.mean()) / published.mean_work(is_long)
-            drawn = drawn._replace(gave=f"task-seconds are {of_published:.3g} times those of the clusters")
-        gave.append(f"{'long' if is_long else 'short'} jobs: {drawn.gave}")
-        cv[rows] = np.interp(rng.random(len(rows)), LEVELS, shape.cv)
+    cluster, num_tasks, task_s, cv, gave = _draw(rng, trace, published, jobs)
     check_tasks(int(num_tasks.sum()), field="jobs")
     duration_s = _spread(rng, task_s / num_tasks, num_tasks, cv)
     total_s = float(duration_s.sum())
@@ -234,6 +230,31 @@ def generate(
             "offered_load": f"{offered_load(total_s, float(submit_s[-1]), nodes)} on {nodes} one-slot nodes",
         },
     )
+
+
+def _draw(rng: np.random.Generator, trace: ClusteredTrace, published: ClusteredTrace, jobs: int) -> _Jobs:
+    """Draw clusters, tasks and task-seconds of jobs."""
+    cluster = np.repeat(np.arange(len(trace.clusters)), apportion(jobs, [c.jobs for c in trace.clusters]))
+    rng.shuffle(cluster)
+    num_tasks = np.empty(jobs, np.int64)
+    task_s = np.zeros(jobs)
+    cv = np.empty(jobs)
+    gave = []
+    for is_long, shape in ((False, trace.short), (True, trace.long)):
+        rows = np.flatnonzero((cluster > 0) == is_long)
+        if len(rows) == 0:
+            continue
+        if trace.has_centroids:
+            drawn = _around_centroids(rng, trace, cluster[rows], is_long)
+        else:
+            drawn = _by_quantiles(rng, trace, len(rows), is_long, short_task_s=float(task_s.sum()))
+        num_tasks[rows], task_s[rows] = drawn.num_tasks, drawn.task_s
+        if trace is not published:
+            of_published = float(drawn.task_s.mean()) / published.mean_work(is_long)
+            drawn = drawn._replace(gave=f"task-seconds are {of_published:.3g} times those of the clusters")
+        gave.append(f"{'long' if is_long else 'short'} jobs: {drawn.gave}")
+        cv[rows] = np.interp(rng.random(len(rows)), LEVELS, shape.cv)
+    return _Jobs(cluster, num_tasks, task_s, cv, gave)
 
 
 def as_measured(trace: ClusteredTrace) -> ClusteredTrace:
