@@ -22,9 +22,10 @@ TOML_BYTES = 4 << 20
 CSV_LINE = 1 << 17
 """Characters of a line, at most: as long as a field may be."""
 DEPTH = 100
-_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
-_LONG_KEY = re.compile(rf"(?<![\w-])(?:{_PART}[ \t]*+\.[ \t]*+){{{DEPTH}}}")
-"""A key of more parts than tables may be nested deep; tomllib takes the square of their number."""
+_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
+_DOTTED = re.compile(rf"(?<![\w-])(?:{_PART}){{5,}}+")
+_TOO_DOTTED = re.compile(rf"(?:{_PART}){{{DEPTH}}}")
+"""Keys with dots; tomllib takes the square of the number of their parts. More of them nest tables too deep anyway."""
 _AT_LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
 
 
@@ -123,8 +124,9 @@ def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
     InputError
         It is not TOML, or tables or arrays are nested more than `DEPTH` deep.
     """
-    if found := _LONG_KEY.search(text):
-        raise InputError(_TOO_DEEP, file=path, line=text.count("\n", 0, found.start()) + 1)
+    for found in _DOTTED.finditer(text):
+        if _TOO_DOTTED.match(found[0]):
+            raise InputError(_TOO_DEEP, file=path, line=text.count("\n", 0, found.start()) + 1)
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
