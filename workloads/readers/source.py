@@ -36,6 +36,7 @@ PIPED_LINE_BYTES = 256 << 10
 
 _BUFFER = 1 << 20
 _HEADER_LIMIT = 1 << 20  # of a tar's extended headers, which tarfile holds in memory
+_PADDING = 64 << 10
 _GZIP = b"\x1f\x8b"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _OTHER_PACKINGS = {
@@ -292,7 +293,25 @@ def _open(path: str | Path, progress: Progress | None) -> Iterator[_File]:
 
 
 def _unpacked(stream: io.BufferedReader, head: bytes) -> io.BufferedIOBase:
-    return gzip.GzipFile(fileobj=stream) if head.startswith(_GZIP) else stream
+    if not head.startswith(_GZIP):
+        return stream
+    packed: Any = _LittlePadded(stream)  # it is read, and no more
+    return gzip.GzipFile(fileobj=packed)
+
+
+class _LittlePadded:
+    """A stream of gzip behind which there may be zeros, but not gigabytes: Python reads them one by one."""
+
+    def __init__(self, stream: io.BufferedReader) -> None:
+        self._stream, self._zeros = stream, 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        if data == b"\0":
+            self._zeros += 1
+            if self._zeros > _PADDING:
+                raise gzip.BadGzipFile(f"more than {_PADDING >> 10} KiB of zeros follow it")
+        return data
 
 
 def is_hidden(name: str) -> bool:
