@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 NOT_ACTORS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent", "ray::DAGDriverProxyActor")
 APPEARS_S = 30.0  # for a victim that is not there
+DIES_S = 5.0  # for one that was killed to be gone
 
 
 class Process(NamedTuple):
@@ -100,7 +101,13 @@ class LocalCluster:
         return sorted(raylets & parents)
 
     def heal(self) -> None:
-        """Put a new node in the place of each that is dead."""
+        """Put a new node in the place of one that was killed, as soon as it is dead.
+
+        Its workers end when it is no process any more: until then, as a zombie, it lives for them.
+        """
+        end = time.monotonic() + DIES_S
+        while not any(node.dead_processes() for node in self._nodes) and time.monotonic() < end:
+            time.sleep(0.01)
         for i, node in enumerate(self._nodes):
             if node.dead_processes():
                 self._cluster.remove_node(node, allow_graceful=False)
