@@ -167,7 +167,7 @@ def one_run(
     done, sessions, again, anew = 0, set(), command, False
     while True:
         driver = start(again, folder)
-        while done < wanted and _moment(phase if not done else "", driver, folder, times, chance):
+        while done < wanted and _moment(phase if not done else "", driver, folder, times, chance, joined):
             killed = kill(kind, driver.pid, joined, chance, sessions)
             if not killed:
                 break
@@ -194,14 +194,19 @@ def one_run(
 
 
 def _moment(
-    phase: str, driver: subprocess.Popen[str], folder: Path, times: Times, chance: random.Random
+    phase: str,
+    driver: subprocess.Popen[str],
+    folder: Path,
+    times: Times,
+    chance: random.Random,
+    cluster: LocalCluster | None,
 ) -> bool:
     """Wait for a moment in a phase, or soon after a kill; whether the program still runs."""
     run = folder / "run"
     if phase == "start-up":
         time.sleep(chance.uniform(0, times.hosts))
     elif phase == "running":
-        while not victims("actor", driver.pid) and driver.poll() is None:
+        while not victims("actor", driver.pid, cluster) and driver.poll() is None:
             time.sleep(0.02)
         time.sleep(chance.uniform(0, times.end - times.hosts))
     elif phase == "writing":
