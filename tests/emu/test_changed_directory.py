@@ -52,7 +52,7 @@ def test_a_manifest_is_checked_by_itself(finished: Path, emu: Cli) -> None:
     del manifest["sha256"]
     (finished / rd.MANIFEST).write_text(json.dumps(manifest))
     assert read_result(finished).summary["nodes"] == 20
-    for change in ({"shaXXX": "0"}, {"results": []}, {"runs": ["../x"]}, {"inputs": [1]}, {"status": 1}):
+    for change in ({"sha": "0"}, {"results": []}, {"runs": ["../x"]}, {"inputs": [1]}, {"status": 1}):
         (finished / rd.MANIFEST).write_text(json.dumps({**manifest, **change}))
         assert "r/manifest.json: field " in emu("report", "r").line()
 

@@ -129,7 +129,9 @@ def test_tasks_are_estimated_before_all_are_drawn(monkeypatch):
     for name in ("yahoo", "google", "cloudera-c"):
         assert "tasks in expectation, more than 10,000,000" in refused(name, jobs=10_000_000)
     assert drawn == [clustered._SAMPLE] * 3
+    drawn.clear()
     assert load_workload("yahoo", options={"jobs": 30_000}).num_jobs == 30_000
+    assert drawn == [30_000]
 
 
 def test_copies(tmp_path):

@@ -199,7 +199,7 @@ def generate(
         raise InputError(f"{durations!r} is neither 'work' nor 'trace'{hint}", field="durations")
     published, trace = trace, as_measured(trace) if durations == "trace" else trace
     arrivals = arrivals or Arrivals()
-    if jobs > 2 * _SAMPLE:  # to draw the tasks of ten million jobs takes seconds and a gigabyte
+    if jobs > 20 * _SAMPLE:  # to draw the tasks of ten million jobs takes seconds and a gigabyte
         expected = jobs * float(_draw(generator(seed), trace, published, _SAMPLE).num_tasks.mean())
         if expected > 2 * most_tasks()[0]:
             check_tasks(expected, "tasks in expectation", field="jobs")

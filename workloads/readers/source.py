@@ -36,7 +36,7 @@ PIPED_LINE_BYTES = 256 << 10
 
 _BUFFER = 1 << 20
 _HEADER_LIMIT = 1 << 20  # of a tar's extended headers, which tarfile holds in memory
-_PADDING = 64 << 10
+_PADDING = 64 << 10  # zeros behind gzip
 _GZIP = b"\x1f\x8b"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _OTHER_PACKINGS = {
