@@ -20,6 +20,8 @@ from workloads.errors import InputError, UnavailableError
 
 MOST_TEXT_BYTES = 32 << 20
 """Of a JSON or TOML file of a run directory that is read."""
+MOST_OTHER_BYTES = 1 << 30
+"""Of a picture or a CSV file of a run directory; tables in Parquet may be larger."""
 _TABLE_END = b"PAR1"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What the system says when a disk takes no more: full, a quota used up, a limit on a file's size, a fault."""
@@ -158,6 +160,8 @@ def check_may_be_written(path: Path) -> None:
             file.seek(-len(_TABLE_END), os.SEEK_END)
             if file.read() != _TABLE_END:
                 raise InputError("is no Parquet file", file=path)
+        elif size > MOST_OTHER_BYTES:
+            raise InputError(f"has {size:,} bytes; Emu writes at most {MOST_OTHER_BYTES:,}", file=path)
 
 
 def _check_text_size(size: int, path: Path) -> None:
