@@ -1,0 +1,218 @@
+"""Whether two commits compute the same: the bytes of what runs of many settings write.
+
+How to run: `python -m benchmarks.same_bytes --before ../checkout-of-the-other-commit [--after .] [--schedulers a,b]`
+
+Every scheduler runs with its defaults, with other parameters, on a hard network, with failures and stragglers, with
+schedulers that take time, under `virtual` and `windows`, on small workloads. Compared are the sha256 of each result
+table and of the summary without its wall times. The runs go through the command line, so that the two commits need
+nothing else in common.
+
+Prints a line for each setting that differs, and the counts; the exit code is 1 if one differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+WALL = ("wall_s", "load_s", "compile_s", "tasks_per_s", "peak_rss_mb")
+"""Of a summary: what differs from run to run."""
+TABLES = ("jobs", "coflows", "tasks", "flows", "timeline")
+JOBS = {"workload": "yahoo", "workload_options.jobs": "120", "workload_options.nodes": "60", "nodes": "60"}
+COFLOWS = {"workload": "synthetic-coflows", "workload_options.coflows": "40", "workload_options.ports": "12"}
+ON_JOBS: dict[str, Mapping[str, str]] = {
+    "default": {},
+    "network": {
+        "network.delay": "5 ms", "network.spread": "20 ms", "network.cross_rack_delay": "50 ms", "slots": "3",
+        "estimates.error": "random", "estimates.size": "0.5", "workload_options.arrivals": "bursty",
+    },
+    "dynamics": {
+        "dynamics.mtbf": "1 h", "dynamics.mttr": "5 min", "dynamics.straggler_share": "20%",
+        "dynamics.straggler_distribution": "pareto", "seed": "2",
+    },
+    "costs": {"cost.model": "fixed", "cost.per_message": "200 us", "cost.per_job": "1 ms", "cost.per_task": "1 ms"},
+    "machines": {"cluster": "phoenix", "machine_speed": "true", "seed": "3"},
+    "constraints": {"cluster": "phoenix", "constraints.model": "phoenix", "infeasible": "drop", "seed": "4"},
+    "windows": {"clock": "windows", "partitions": "3", "quantum": "20 ms", "seed": "5"},
+}  # fmt: skip
+ON_COFLOWS: dict[str, Mapping[str, str]] = {
+    "default": {},
+    "network": {"network.delay": "2 ms", "fabric.local": "free", "workload_options.skew": "2", "seed": "2"},
+    "updates": {"fabric.updates": "UPDATES", "seed": "3"},
+    "costs": {
+        "cost.model": "fixed", "cost.per_message": "20 us", "cost.per_update": "5 us", "cost.per_flow": "1 us",
+        "cost.per_coflow": "10 us", "cost.per_schedule": "50 us",
+    },
+    "windows": {"clock": "windows", "partitions": "3", "quantum": "20 ms", "network.delay": "1 ms", "seed": "5"},
+}  # fmt: skip
+"""Settings by name, for all schedulers of a family."""
+_PROBES = {"probe_ratio": "3", "replacement": "true", "schedulers": "3", "late_binding": "true"}
+_QUEUES = {"queues": "4", "first_limit_bytes": "2000000", "factor": "4", "interval_s": "20 ms"}
+_HAWK = (_PROBES, {"steal_choice": "random", "steal_limit": "3"}, {"instant_stealing": "true"})
+_EAGLE = (
+    _PROBES | {"reprobe_rounds": "3"}, {"sticky": "false", "slack": "1", "live_progress": "true"},
+    {"shortest_first": "false"},
+)  # fmt: skip
+_SPARROW = ({"sampling": "batch", "replacement": "true"}, {"sampling": "per-task", "schedulers": "2"})
+PARAMETERS: dict[str, tuple[Mapping[str, str], ...]] = {
+    "random": ({"schedulers": "3"},),
+    "sparrow": _SPARROW,
+    "sparrow-c": _SPARROW,
+    "hawk": _HAWK,
+    "hawk-c": _HAWK,
+    "eagle": _EAGLE,
+    "eagle-c": _EAGLE,
+    "ideal-eagle": ({"least_probes": "2", "sticky": "false"}, {"live_progress": "true", "late_binding": "true"}),
+    "central-lwl": ({"late_binding": "true"},),
+    "central-c": ({"late_binding": "true"},),
+    "dist-lwl": ({"heartbeat_s": "2 s", "jitter_s": "0 s", "schedulers": "4"}, {"global_view": "true"}),
+    "phoenix": (
+        _PROBES | {"order": "crv", "candidates": "6"}, {"reorder": "false", "heartbeat_s": "2 s"},
+        {"admission": "false", "crv_threshold": "0.01"}, {"negotiate": "false", "rho_cap": "0.5", "window": "5"},
+    ),
+    "phoenix-released": (_PROBES | {"load_gate": "0.2"}, {"reorder": "false", "sticky": "false"}),
+    "yacc-d": (
+        {"order": "fifo", "choices": "3"}, {"order": "sjf", "bound": "wait", "queue_wait_s": "20 s"},
+        {"order": "lrtf", "rebalance": "false", "tries": "1"}, {"queue_limit": "2", "rebalance_s": "5 s"},
+    ),
+    **dict.fromkeys(("fifo", "scf", "ncf", "lcf", "sebf"), ({"rates": "greedy", "interval_s": "20 ms"},)),
+    "sincronia": ({"interval_s": "30 ms"},),
+    "aalo": (_QUEUES, {"starvation": "strict"}, {"slot_intervals": "8", "share": "3", "least_intervals": "2"}),
+    "aalo-oracle": (_QUEUES, {"starvation": "strict"}),
+    "aalo-shares": (_QUEUES,),
+    "saath": (_QUEUES, {"contention": "all", "deadline_factor": "0.5"}),
+    "philae": (
+        {"policy": "A"}, {"policy": "B"}, {"policy": "C", "contention_unit_bytes": "1000"},
+        {"pilots": "flows", "pilot_share": "0.2"}, {"pilots": "number", "pilot_ports": "random"},
+        {"pilots": "none", "policy": "C"}, {"work_conservation": "false"},
+        {"decide": "interval", "interval_s": "20 ms"},
+        {"decide": "flow-ends", "count_itself": "true"}, {"size_correction": "true"}, _QUEUES | {"thin_limit": "2"},
+    ),
+}  # fmt: skip
+"""Other parameters of schedulers, a run for each group."""
+
+
+def settings(schedulers: Mapping[str, str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield name and arguments of each run; `schedulers` has the family of each."""
+    for scheduler, family in schedulers.items():
+        base, shared = (COFLOWS, ON_COFLOWS) if family == "coflows" else (JOBS, ON_JOBS)
+        own: dict[str, Mapping[str, str]] = {
+            f"parameters {i}": group for i, group in enumerate(PARAMETERS.get(scheduler, ()), 1)
+        }
+        for name, group in {**shared, **own}.items():
+            keys = {**base, **group}
+            sets = [text for key, value in keys.items() for text in ("--set", f"{key}={value}")]
+            yield f"{scheduler}, {name}", ["run", "--scheduler", scheduler, *sets]
+
+
+def digests(out: Path, schedulers: Mapping[str, str]) -> None:
+    """Run all settings with the package that is on the path, and write their digests as JSON."""
+    from tqdm import tqdm
+
+    from emu.cli import main
+
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        updates = Path(folder, "updates.csv")
+        updates.write_text(
+            "time_s,coflow_id,update,side,port,to\n0.5,1,restart,receiver,1,\n1,4,move,sender,2,5\n"
+        )
+        for number, (name, arguments) in enumerate(
+            tqdm(list(settings(schedulers)), unit="run", disable=None)
+        ):
+            run = Path(folder, str(number))
+            given = [a.replace("UPDATES", str(updates)) for a in arguments]
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+                code = main([*given, "--set", "output.tasks=true", "--in-process", "--out", str(run)])
+            found[name] = _of(run) if code == 0 else {"refused": printed.getvalue().strip().split("\n")[-1]}
+    out.write_text(json.dumps(found))
+
+
+def _of(run: Path) -> dict[str, str]:
+    """Return what a run directory holds: table or part of the summary to sha256."""
+    tables = {name: run / f"{name}.parquet" for name in TABLES}
+    found = {
+        name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in tables.items() if path.exists()
+    }
+    summary: dict[str, Any] = json.loads((run / "summary.json").read_text())
+    for part, value in summary.items():
+        if isinstance(value, dict):
+            value = {name: inner for name, inner in value.items() if name not in WALL}
+        found[f"summary {part}"] = hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    return found
+
+
+def _digests_of(root: Path, schedulers: Mapping[str, str], folder: Path) -> dict[str, dict[str, str]]:
+    """Return the digests of the package in a checkout, made by a process of its own."""
+    out = folder / "digests.json"
+    paths = {"PYTHONPATH": str(root), "EMU_CACHE_DIR": str(folder / "cache")}
+    command = [
+        sys.executable,
+        str(Path(__file__).resolve()),
+        "--digests",
+        str(out),
+        "--families",
+        json.dumps(schedulers),
+    ]
+    subprocess.run(command, cwd=root, env=os.environ | paths, check=True)
+    digests: dict[str, dict[str, str]] = json.loads(out.read_text())
+    return digests
+
+
+def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
+    """Print what differs; return how many settings do."""
+    wrong = 0
+    for name in before:
+        parts = [
+            part for part in before[name] | after[name] if before[name].get(part) != after[name].get(part)
+        ]
+        if parts:
+            print(f"DIFFERENT {name}: {', '.join(parts)}")
+        elif "refused" in before[name]:
+            print(f"refused by both, {name}: {before[name]['refused'][:150]}")
+        wrong += bool(parts)
+    run = sum("refused" not in found for found in before.values())
+    files = sum(part in TABLES for found in before.values() for part in found)
+    print(f"{run} settings run, {files} result tables and {run} summaries compared: {wrong} settings differ")
+    return wrong
+
+
+def main() -> int:
+    """Run the command line; return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--before", type=Path, help="a checkout of the other commit")
+    parser.add_argument("--after", type=Path, default=ROOT)
+    parser.add_argument("--schedulers", help="only these, such as eagle,philae")
+    parser.add_argument("--digests", type=Path, help=argparse.SUPPRESS)  # of one checkout, in its own process
+    parser.add_argument("--families", type=json.loads, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.digests is not None:
+        sys.path[0] = os.getcwd()
+        digests(given.digests, given.families)
+        return 0
+    from actors.schedulers.registry import BUILT_IN
+
+    chosen = given.schedulers.split(",") if given.schedulers else [s.name for s in BUILT_IN]
+    schedulers = {s.name: s.family for s in BUILT_IN if s.name in chosen}
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        before = _digests_of(given.before.resolve(), schedulers, Path(one))
+        after = _digests_of(given.after.resolve(), schedulers, Path(other))
+    return int(compare(before, after) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
