@@ -126,7 +126,7 @@ def digests(out: Path, schedulers: Mapping[str, str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         updates = Path(folder, "updates.csv")
         updates.write_text(
-            "time_s,coflow_id,update,side,port,to\n0.5,1,restart,receiver,1,\n1,4,move,sender,2,5\n"
+            "time_s,coflow_id,update,side,port,to\n2,2,restart,receiver,4,\n4,4,move,receiver,3,5\n"
         )
         for number, (name, arguments) in enumerate(
             tqdm(list(settings(schedulers)), unit="run", disable=None)
@@ -136,7 +136,8 @@ def digests(out: Path, schedulers: Mapping[str, str]) -> None:
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
                 code = main([*given, "--set", "output.tasks=true", "--in-process", "--out", str(run)])
-            found[name] = _of(run) if code == 0 else {"refused": printed.getvalue().strip().split("\n")[-1]}
+            said = printed.getvalue().replace(folder, "").strip()
+            found[name] = _of(run) if code == 0 else {"refused": said.split("\n")[-1]}
     out.write_text(json.dumps(found))
 
 
