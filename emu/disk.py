@@ -154,6 +154,11 @@ def read_table(path: Path, kinds: Mapping[str, pa.DataType] | None = None) -> pa
     """
     from workloads.readers.parquet_tables import check_plain, parquet_file, text_bytes
 
+    try:
+        with _plain(path):  # pyarrow would wait for ever at a pipe
+            pass
+    except OSError as error:
+        raise _not_read(error, path) from None
     with parquet_file(path) as file:
         about, schema = file.metadata, file.schema_arrow
         for name, kind in (kinds or {}).items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,12 @@ def test_a_small_file_that_would_take_the_memory_is_refused(workload: JobWorkloa
     assert path.stat().st_size < 1 << 20
     with pytest.raises(InputError, match=r"would take 0\.3 GiB of memory; no run writes such a file"):
         run(workload, path)
+
+
+def test_a_pipe_is_not_waited_for(workload: JobWorkload, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "costs.parquet")
+    with pytest.raises(InputError, match="is not a plain file"):
+        run(workload, tmp_path / "costs.parquet")
 
 
 def test_the_file_is_among_the_inputs(workload: JobWorkload, tmp_path: Path) -> None:
