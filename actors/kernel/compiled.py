@@ -26,6 +26,9 @@ from numba.core import config as _config
 from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
 
+from actors.kernel.linking import EntryCompiler, InnerCompiler
+from actors.kernel.rows import table_of
+
 config: Any = _config  # numba sets its configuration at run time
 
 
@@ -77,7 +80,7 @@ class _CalledByCompiled(CPUDispatcher):
     """
 
     def __call__(self, *arguments: Any) -> Any:
-        return self._for_python(*arguments)
+        return self._for_python(*map(table_of, arguments))
 
     @cached_property
     def _for_python(self) -> Any:
@@ -85,7 +88,7 @@ class _CalledByCompiled(CPUDispatcher):
         copy = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
         copy.__module__ = f.__module__
         copy.__qualname__ = f"{f.__qualname__}_for_python"  # which has a cache of its own
-        return _njit(copy)
+        return _njit(copy, pipeline_class=EntryCompiler)
 
 
 @cache
@@ -116,15 +119,16 @@ class _OneWriter(FunctionCache):
 
 
 def _njit(function: Any, **options: Any) -> Any:
-    made = numba.njit(**_OPTIONS, **options)(function)
-    if not config.DISABLE_JIT:
+    cache = options.get("pipeline_class") is not InnerCompiler
+    made = numba.njit(**{**_OPTIONS, "cache": cache}, **options)(function)
+    if not config.DISABLE_JIT and cache:
         made._cache.__class__ = _OneWriter
     return made
 
 
 def entry(function: F) -> F:
     """Compile a function that Python calls, such as a policy's loop; it allocates nothing, and is cached on disk."""
-    return _njit(function)
+    return _njit(function, pipeline_class=EntryCompiler)
 
 
 def direct(function: F, *arguments: Any) -> F:
@@ -135,8 +139,8 @@ def direct(function: F, *arguments: Any) -> F:
     """
     if not isinstance(function, CPUDispatcher):
         return function
-    made: Any = function.compile(tuple(numba.typeof(argument) for argument in arguments))
-    return made
+    made: Any = function.compile(tuple(numba.typeof(table_of(argument)) for argument in arguments))
+    return lambda *given: made(*map(table_of, given))
 
 
 def compiled(function: F) -> F:
@@ -154,7 +158,7 @@ def inlined(function: F) -> F:
 
 
 def _compile(function: Any, **options: Any) -> Any:
-    made = _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    made = _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=InnerCompiler, **options)
     if not config.DISABLE_JIT:
         made.__class__ = _CalledByCompiled
     return made
