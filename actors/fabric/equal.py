@@ -32,6 +32,7 @@ from actors.fabric.heap import drop, push
 from actors.fabric.madd import has_room, note_room
 from actors.fabric.ports import Fabric, change_rate, finish_flow, flow_at
 from actors.fabric.served import extra_sent, foresee_end, ns_for, rise, served_by, take_out
+from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
@@ -261,7 +262,7 @@ def slowest_rate(fabric, e, group):
 def backfill(fabric, order, e):
     """Note which rates are new, and give what is left to flows in order, each as much as its two ports have."""
     lines, before = fabric.lines, e.changes[0]
-    e.released[:] = _EMPTY
+    fill(e.released, _EMPTY)
     for port in range(e.room.size):
         note_room(fabric, e, port)
     for i in range(order.used[0]):

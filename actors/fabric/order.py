@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.ports import Fabric
+from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled
 from actors.kernel.queue import NONE
 
@@ -58,7 +59,7 @@ def set_order(order, groups, count):
 def list_lines(fabric, order):
     """Write each port's lines in the order of their groups; lines without unfinished flows are left out."""
     lines, first, end = fabric.lines, order.first, order.end
-    end[:] = 0
+    fill(end, 0)
     for i in range(order.used[0]):
         group = order.groups[i]
         for side in range(2):

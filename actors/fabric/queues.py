@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.kernel.arrays import total
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
@@ -146,7 +147,7 @@ def leave(q, coflow):
 def turn(q, t):
     """Begin the slot that t is in; slots follow one another while there is a coflow in a queue."""
     clock = q.clock
-    if q.slot == 0 or q.size.sum() == 0:
+    if q.slot == 0 or total(q.size) == 0:
         clock[1], clock[2] = NONE, NEVER
         return
     if clock[1] == NONE:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.ports import Fabric
+from actors.kernel.arrays import fill, largest
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 
@@ -39,7 +40,7 @@ def bssi(fabric, s, groups, count):
     load_ports(fabric, s, groups, count)
     end = count - 1
     while end > 0:
-        worst = np.argmax(s.load)
+        worst = largest(s.load)
         if s.load[worst] == 0.0:
             break  # what is left has no bytes
         chosen = choose_last(fabric.lines, s, worst)
@@ -57,8 +58,8 @@ def bssi(fabric, s, groups, count):
 def load_ports(fabric, s, groups, count):
     """Load the ports with the first `count` of `groups`, and list their lines by port."""
     lines = fabric.lines
-    s.load[:] = 0.0
-    s.head[:] = NONE
+    fill(s.load, 0.0)
+    fill(s.head, NONE)
     for i in range(count):
         group = groups[i]
         s.weight[group] = fabric.coflows.weight[group]

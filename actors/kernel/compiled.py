@@ -26,7 +26,7 @@ from numba.core import config as _config
 from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
 
-from actors.kernel.linking import EntryCompiler, InnerCompiler
+from actors.kernel.linking import EntryCompiler, InnerCompiler, InnerImpl
 from actors.kernel.rows import table_of
 
 config: Any = _config  # numba sets its configuration at run time
@@ -118,11 +118,15 @@ class _OneWriter(FunctionCache):
             return None
 
 
+class _OfInner(_OneWriter):
+    _impl_class = InnerImpl
+
+
 def _njit(function: Any, **options: Any) -> Any:
-    cache = options.get("pipeline_class") is not InnerCompiler
-    made = numba.njit(**{**_OPTIONS, "cache": cache}, **options)(function)
-    if not config.DISABLE_JIT and cache:
-        made._cache.__class__ = _OneWriter
+    made = numba.njit(_nrt=False, **options)(function)
+    if not config.DISABLE_JIT:
+        kind = _OfInner if options["pipeline_class"] is InnerCompiler else _OneWriter
+        made._cache = kind(made.py_func)
     return made
 
 

@@ -96,7 +96,8 @@ def _lay_out(tree: tuple, words: list) -> TupleType:
             one = value.ndim == 1
             if not one and not value.flags.c_contiguous:
                 raise TypeError(name)
-            kind = ArrayType(item, value.ndim, value.strides[0] if one else value.itemsize)
+            stride = value.strides[0] if one and value.size > 1 else value.itemsize
+            kind = ArrayType(item, value.ndim, stride)
             words += [value.ctypes.data, *value.shape]
         else:
             kind = types.float64 if isinstance(value, float) else types.int64
