@@ -26,10 +26,11 @@ from numba.core import config as _config
 from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
 
-from actors.kernel.linking import EntryCompiler, InnerCompiler, InnerImpl
-from actors.kernel.rows import table_of
+from actors.kernel.linking import EntryCompiler, InnerCompiler, InnerOnDisk
+from actors.kernel.rows import Table, is_tree
 
 config: Any = _config  # numba sets its configuration at run time
+_njit: Any = numba.njit  # with options that its hints do not know
 
 
 def _source_hash() -> str:
@@ -70,7 +71,11 @@ CACHE_FOLDER = _cache_folder()
 config.CACHE_DIR = str(CACHE_FOLDER)
 
 
-_OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False}
+class _CalledByPython(CPUDispatcher):
+    """A compiled function that takes named tuples as tables."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        return super().__call__(*map(_as_compiled, arguments))
 
 
 class _CalledByCompiled(CPUDispatcher):
@@ -80,7 +85,7 @@ class _CalledByCompiled(CPUDispatcher):
     """
 
     def __call__(self, *arguments: Any) -> Any:
-        return self._for_python(*map(table_of, arguments))
+        return self._for_python(*arguments)
 
     @cached_property
     def _for_python(self) -> Any:
@@ -88,7 +93,12 @@ class _CalledByCompiled(CPUDispatcher):
         copy = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
         copy.__module__ = f.__module__
         copy.__qualname__ = f"{f.__qualname__}_for_python"  # which has a cache of its own
-        return _njit(copy, pipeline_class=EntryCompiler)
+        return entry(copy)
+
+
+def _as_compiled(value: Any) -> Any:
+    """What compiled code takes a value as."""
+    return Table(value) if is_tree(value) else value
 
 
 @cache
@@ -119,53 +129,61 @@ class _OneWriter(FunctionCache):
 
 
 class _OfInner(_OneWriter):
-    _impl_class = InnerImpl
+    _impl_class: Any = InnerOnDisk
 
 
-def _njit(function: Any, **options: Any) -> Any:
-    made = numba.njit(_nrt=False, **options)(function)
+def _compile(function: Any, called: type, cache: type, **options: Any) -> Any:
+    made = _njit(_nrt=False, **options)(function)
     if not config.DISABLE_JIT:
-        kind = _OfInner if options["pipeline_class"] is InnerCompiler else _OneWriter
-        made._cache = kind(made.py_func)
+        made._cache = cache(made.py_func)
+        made.__class__ = called
     return made
 
 
 def entry(function: F) -> F:
     """Compile a function that Python calls, such as a policy's loop; it allocates nothing, and is cached on disk."""
-    return _njit(function, pipeline_class=EntryCompiler)
+    compiled_for_python: F = _compile(function, _CalledByPython, _OneWriter, pipeline_class=EntryCompiler)
+    return compiled_for_python
 
 
-def direct(function: F, *arguments: Any) -> F:
+def direct(function: F, *arguments: Any) -> Callable[..., Any]:
     """Return `function` compiled for arguments of these types, to be called with such alone.
 
-    It does without the look at the types of all arrays that numba takes at every call: 10 microseconds for a world,
-    where the call itself takes 0.6. Nothing notices an argument of another type.
+    It does without the look at the types of all arguments that numba takes at every call, and keeps the tables of
+    named tuples as long as it is given the same ones. Nothing notices an argument of another type.
     """
     if not isinstance(function, CPUDispatcher):
         return function
-    made: Any = function.compile(tuple(numba.typeof(table_of(argument)) for argument in arguments))
-    return lambda *given: made(*map(table_of, given))
+    kept = [_as_compiled(argument) for argument in arguments]
+    made: Any = function.compile(tuple(numba.typeof(argument) for argument in kept))
+    trees = [i for i, argument in enumerate(kept) if isinstance(argument, Table)]
+
+    def call(*given: Any) -> Any:
+        values = [*given]
+        for i in trees:
+            if kept[i].tree is not given[i]:
+                kept[i] = Table(given[i])
+            values[i] = kept[i]
+        return made(*values)
+
+    return call
 
 
 def compiled(function: F) -> F:
     """Compile a function that allocates nothing and is called from compiled code; cached on disk."""
-    return _compile(function)
+    return _inner(function)
 
 
 def inlined(function: F) -> F:
-    """Compile a small function into its callers.
-
-    A named tuple of arrays is hundreds of bytes when passed by value; inlining a handler into its loop was
-    measured to be worth 1.6 times in events per second (docs/architecture.md, Departures).
-    """
-    return _compile(function, forceinline=True)
+    """Compile a small function into its callers; LLVM decides of the others."""
+    return _inner(function, forceinline=True)
 
 
-def _compile(function: Any, **options: Any) -> Any:
-    made = _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=InnerCompiler, **options)
-    if not config.DISABLE_JIT:
-        made.__class__ = _CalledByCompiled
-    return made
+def _inner(function: Any, **options: Any) -> Any:
+    no_wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return _compile(
+        function, _CalledByCompiled, _OfInner, pipeline_class=InnerCompiler, **no_wrappers, **options
+    )
 
 
 def is_warm(loop: Callable) -> bool:

@@ -1,119 +1,184 @@
-"""Inner libraries: linked into who calls them, and turned into machine code there alone."""
+"""How compiled functions become machine code: all that a loop calls is linked into it once, and optimised once.
+
+numba links, optimises and turns into machine code every function with all that it calls, those that only compiled code
+calls too: what lies deep is done over for each of its callers. Here such an inner function stays as its own LLVM code,
+on the disk as well, together with the names of what it calls; a loop (an entry) links each function once.
+
+This relies on parts of numba that are not documented: libraries of code, and the implementation of the disk cache.
+pyproject.toml bounds numba's version by those that the tests have run with.
+"""
 
 import importlib
+from collections.abc import Iterable
+from typing import Any
 
-import llvmlite.binding as ll
+import llvmlite.binding as llvm
+from numba.core import compiler as _compiler_module
 from numba.core.caching import CompileResultCacheImpl
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
 
-
-class _NoEnvironments:
-    def __init__(self, codegen):
-        self._codegen = codegen
-
-    def __getattr__(self, name):
-        return getattr(self._codegen, name)
-
-    def set_env(self, name, env):
-        pass
+_result: Any = _compiler_module.CompileResult  # whose hints lack its arguments
+Source = tuple[str, str, tuple[Any, ...]]  # of a function: module, qualified name, types of the arguments
 
 
 class InnerLibrary(JITCodeLibrary):
-    @property
-    def codegen(self):
-        return _NoEnvironments(self._codegen)
+    """The LLVM code of a function that only compiled code calls. It has no machine code of its own."""
 
-    def finalize(self):
+    source: Source | None = None  # None: a function of numba's own
+
+    @property
+    def codegen(self) -> Any:
+        """Where numba puts the environment of a function, which this has not: there is no machine code to read it."""
+        return _WithoutEnvironments(self._codegen)
+
+    def finalize(self) -> None:
+        """End it, without a thing that is done to machine code."""
         self._raise_if_finalized()
         self._finalized = True
 
-    def closure(self, seen):
-        """This library and all that it calls, each once."""
-        if self in seen:
-            return
-        seen[self] = None
-        for library in self._linking_libraries:
-            closure_of(library, seen)
-
-    def _get_module_for_linking(self):
-        self._ensure_finalized()
-        if self._shared_module is None:
-            for fn in self._final_module.functions:
-                if not fn.is_declaration and fn.linkage == ll.Linkage.external:
-                    fn.linkage = "linkonce_odr"
-            self._shared_module = self._final_module
-        return self._shared_module
-
-    def get_pointer_to_function(self, name):
+    def get_pointer_to_function(self, name: str) -> int:
+        """Nowhere."""
         self._ensure_finalized()
         return 0
 
-    def _needs(self):
-        """What it calls, each once, in a form that can be kept."""
-        return tuple(
-            library.source if isinstance(library, InnerLibrary) else (library.name, _bitcode_of(library))
+    def _get_module_for_linking(self) -> Any:
+        self._ensure_finalized()
+        if self._shared_module is None:
+            for function in self._final_module.functions:
+                if not function.is_declaration and function.linkage == llvm.Linkage.external:
+                    function.linkage = (
+                        "linkonce_odr"  # it may be there twice, and goes when it is inlined everywhere
+                    )
+            self._shared_module = self._final_module
+        return self._shared_module
+
+    def save(self) -> tuple[Any, ...]:
+        """What `load` makes it of: its code, and what it calls: names of functions, or code of numba's own."""
+        calls = tuple(
+            getattr(library, "source", None) or (library.name, _code_of(library))
             for library in dict.fromkeys(self._linking_libraries)
         )
-
-    def save(self):
-        return self.name, self._get_module_for_linking().as_bitcode(), self._needs(), self.source
+        return self.name, _code_of(self), calls, self.source
 
     @classmethod
-    def load(cls, codegen, saved):
-        name, bitcode, needs, source = saved
-        made = cls(codegen, name)
+    def load(
+        cls, codegen: Any, name: str, code: bytes, calls: Iterable[Any] = (), source: Source | None = None
+    ) -> "InnerLibrary":
+        """The library that `save` gave; loads, or compiles, what it calls."""
+        made: InnerLibrary = cls(codegen, name)
         made.enable_object_caching()
         made.source = source
-        made._final_module = made._shared_module = ll.parse_bitcode(bitcode)
-        for need in needs:
-            made._linking_libraries.append(_function(*need) if len(need) == 3 else _foreign(codegen, *need))
+        made._final_module = made._shared_module = llvm.parse_bitcode(code)
+        for called in calls:
+            library = _library_of(*called) if len(called) == 3 else cls.load(codegen, *called)
+            made._linking_libraries.append(library)
         made._finalized = True
         return made
 
 
-def _bitcode_of(library):
-    return library._get_module_for_linking().as_bitcode()
+class _WithoutEnvironments:
+    def __init__(self, codegen: Any):
+        self._codegen = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Nothing: there is nowhere to set it."""
 
 
-def _function(module, qualname, arguments):
-    """The library of a compiled function, which is loaded or compiled."""
-    function = importlib.import_module(module)
-    for name in qualname.split("."):
-        function = getattr(function, name)
+def _code_of(library: JITCodeLibrary) -> bytes:
+    code: bytes = library._get_module_for_linking().as_bitcode()
+    return code
+
+
+def _library_of(module: str, name: str, arguments: tuple[Any, ...]) -> Any:
+    """The code of a compiled function for arguments of these types."""
+    function: Any = importlib.import_module(module)
+    for part in name.split("."):
+        function = getattr(function, part)
     function.compile(arguments)
     return function.overloads[arguments].library
 
 
-def _foreign(codegen, name, bitcode):
-    """A library of numba's own."""
-    made = InnerLibrary(codegen, name)
-    made._final_module = made._shared_module = ll.parse_bitcode(bitcode)
-    made._finalized = True
-    made.source = None
-    return made
+class EntryLibrary(JITCodeLibrary):
+    """The code of a function that Python calls, and of all that it calls."""
+
+    source: Source | None = None
+
+    def finalize(self) -> None:
+        """Link each library once, however many call it."""
+        linked: dict[Any, None] = {}
+        waiting = [*reversed(self._linking_libraries)]
+        while waiting:
+            library = waiting.pop()
+            if library not in linked:
+                linked[library] = None
+                if isinstance(library, InnerLibrary):
+                    waiting += reversed(library._linking_libraries)
+        self._linking_libraries = [*linked]
+        super().finalize()
 
 
-class InnerImpl(CompileResultCacheImpl):
-    """Inner functions on the disk: their own code, and the names of what they call."""
+def _compiler(kind: type[InnerLibrary] | type[EntryLibrary]) -> type[CompilerBase]:
+    """numba's compiler, with libraries of another kind."""
 
-    def reduce(self, cres):
-        cres.fndesc.typemap = cres.fndesc.calltypes = None
-        return cres.library.save(), cres.fndesc, cres.environment, cres.signature, tuple(cres.reload_init)
+    @register_pass(mutates_CFG=False, analysis_only=False)
+    class MakeLibrary(FunctionPass):
+        _name = f"make_{kind.__name__}"
 
-    def rebuild(self, target_context, payload):
-        saved, fndesc, environment, signature, reload_init = payload
+        def __init__(self) -> None:
+            super().__init__()
+
+        def run_pass(self, state: Any) -> bool:
+            state.library = library = kind(state.targetctx.codegen(), state.func_id.func_qualname)
+            library.enable_object_caching()
+            library.source = (state.func_id.modname, state.func_id.func_qualname, tuple(state.args))
+            return True
+
+    class Compiler(CompilerBase):
+        def define_pipelines(self) -> list[Any]:
+            passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+            passes.add_pass_after(MakeLibrary, passes.passes[0][0])
+            passes.finalize()
+            return [passes]
+
+    return Compiler
+
+
+InnerCompiler = _compiler(InnerLibrary)
+EntryCompiler = _compiler(EntryLibrary)
+
+
+class InnerOnDisk(CompileResultCacheImpl):
+    """What the disk cache keeps of an inner function."""
+
+    def reduce(self, result: Any) -> tuple[Any, ...]:
+        """What can be pickled of a compiled function."""
+        result.fndesc.typemap = result.fndesc.calltypes = None
+        return (
+            result.library.save(),
+            result.fndesc,
+            result.environment,
+            result.signature,
+            tuple(result.reload_init),
+        )
+
+    def rebuild(self, target_context: Any, kept: tuple[Any, ...]) -> Any:
+        """The compiled function that `reduce` gave."""
+        saved, description, environment, signature, reload_init = kept
         for function in reload_init:
             function()
-        library = InnerLibrary.load(target_context.codegen(), saved)
-        return CompileResult(
+        library = InnerLibrary.load(target_context.codegen(), *saved)
+        return _result(
             target_context=target_context,
             typing_context=target_context.typing_context,
             library=library,
             environment=environment,
-            entry_point=target_context.get_executable(library, fndesc, environment),
-            fndesc=fndesc,
+            entry_point=target_context.get_executable(library, description, environment),
+            fndesc=description,
             type_annotation="",
             signature=signature,
             objectmode=False,
@@ -124,52 +189,3 @@ class InnerImpl(CompileResultCacheImpl):
             reload_init=reload_init,
             referenced_envs=(),
         )
-
-
-def closure_of(library, seen):
-    if isinstance(library, InnerLibrary):
-        library.closure(seen)
-    else:
-        seen[library] = None
-
-
-class EntryLibrary(JITCodeLibrary):
-    def finalize(self):
-        seen = {}
-        for library in self._linking_libraries:
-            closure_of(library, seen)
-        self._linking_libraries = list(seen)
-        super().finalize()
-
-    def _optimize_final_module(self):
-        passes, builder = self._codegen._module_pass_manager()
-        passes.run(self._final_module, builder)
-
-
-def _with(kind, name):
-    @register_pass(mutates_CFG=True, analysis_only=False)
-    class Pass(FunctionPass):
-        _name = name
-
-        def __init__(self):
-            FunctionPass.__init__(self)
-
-        def run_pass(self, state):
-            codegen = state.targetctx.codegen()
-            state.library = kind(codegen, state.func_id.func_qualname)
-            state.library.enable_object_caching()
-            state.library.source = (state.func_id.modname, state.func_id.func_qualname, tuple(state.args))
-            return True
-
-    class Compiler(CompilerBase):
-        def define_pipelines(self):
-            pm = DefaultPassBuilder.define_nopython_pipeline(self.state)
-            pm.add_pass_after(Pass, pm.passes[0][0])
-            pm.finalize()
-            return [pm]
-
-    return Compiler
-
-
-InnerCompiler = _with(InnerLibrary, "inner_library")
-EntryCompiler = _with(EntryLibrary, "entry_library")

@@ -1,11 +1,13 @@
-"""How compiled code sees a partition's state: nested named tuples of arrays as one pointer to a table of addresses.
+"""How compiled code sees the state of a partition: a tree of named tuples of arrays is one pointer to a table of words.
 
-numba passes a named tuple of arrays by value, some 300 machine words a call, and makes of each `rows.field[i]` a view.
-Here a tuple is one pointer, and `rows.field[i]` one load: 2 to 3 times less to compile. In plain Python nothing of this
-is used: tuples are tuples, and arrays NumPy's.
+numba passes a named tuple of arrays by value, some 300 words for a world, and makes an array view of every
+`rows.field[i]`; most of the time to compile a policy went into that. Here a named tuple is a pointer, and
+`rows.field[i]` one load. Plain Python uses none of this: tuples are tuples there, and arrays NumPy's.
 
-The table of a tuple has its leaves side by side: of a number its value; of an array its address, and the lengths of
-its axes. It is never written while compiled code runs, so that the compiler may keep what it has read of it.
+The table has the leaves of the tree side by side: of a number its value; of an array the address of its first element,
+and the length of each axis. While compiled code runs nobody writes the table, so the compiler keeps what it has read.
+What compiled code can do with a leaf is what kernels do: a number is read; an array has `size`, `shape`, elements and,
+if it has records, fields; an element is read and written by one whole number for each axis.
 """
 
 import hashlib
@@ -15,180 +17,148 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils
+from numba.core import types as _types
 from numba.core.imputils import lower_builtin, lower_getattr_generic
-from numba.core.typing.templates import (
-    AbstractTemplate,
-    AttributeTemplate,
-    infer_getattr,
-    infer_global,
-    signature,
-)
 from numba.extending import NativeValue, models, register_model, typeof_impl, unbox
 
-WORD = 8
+types: Any = _types  # whose hints are incomplete
+_Attributes: Any = templates.AttributeTemplate
+WORD = np.dtype(np.int64)
+_word, _byte = ir.IntType(64), ir.IntType(8)
 
 
-class _Short:
-    """Types by short names: numba writes them into the name of every function."""
+class _WithShortName(_types.Type):
+    """A type whose name in those of compiled functions is short; numba writes out the whole name otherwise."""
 
     @property
     def mangling_args(self) -> tuple[str, tuple[Any, ...]]:
-        return self.short, ()
+        return f"{type(self).__name__}{hashlib.sha256(self.name.encode()).hexdigest()[:12]}", ()
 
 
-class TupleType(_Short, types.Type):
-    """A named tuple of arrays, numbers and such tuples: a pointer to its part of the table.
+class TupleType(_WithShortName):
+    """A named tuple: a pointer to its words.
 
-    Args:
-        fields: of each (name, its type, its place in words).
+    Attributes:
+        fields: by name: the type, and at which word it begins.
     """
 
-    def __init__(self, kind: str, fields: tuple[tuple[str, types.Type, int], ...]):
+    def __init__(self, kind: str, fields: tuple[tuple[str, _types.Type, int], ...]):
         self.fields = {name: (field, at) for name, field, at in fields}
-        digest = hashlib.sha256(repr([(n, t.name, at) for n, t, at in fields]).encode()).hexdigest()[:12]
-        self.short = f"{kind}{digest}"
-        super().__init__(self.short)
+        # Not all names of inner types: they would grow with the square of the depth.
+        told = repr([(name, field.name, at) for name, field, at in fields])
+        super().__init__(f"{kind}({hashlib.sha256(told.encode()).hexdigest()})")
 
 
-class ArrayType(_Short, types.Type):
-    """An array: a pointer to its words in the table.
+class ArrayType(_WithShortName):
+    """An array: a pointer to its words.
 
-    Args:
-        item: numba's type of an item, or of a row.
-        strides: in bytes, those that are known; () for a whole array of several axes.
+    Attributes:
+        item: type of an element.
+        stride: bytes from an element to the next; of several axes along the last one, and the array is contiguous.
+        offset: bytes from the beginning of a record to the field.
     """
 
-    def __init__(self, item: types.Type, ndim: int, stride: int, offset: int = 0):
+    def __init__(self, item: _types.Type, ndim: int, stride: int, offset: int = 0):
         self.item, self.ndim, self.stride, self.offset = item, ndim, stride, offset
-        name = f"A{ndim}s{stride}o{offset}:{item.name}"
-        self.short = "A" + hashlib.sha256(name.encode()).hexdigest()[:12]
-        super().__init__(name)
+        super().__init__(f"Rows({ndim}, {stride}, {offset}, {item.name})")
 
 
-for _kind in (TupleType, ArrayType):
-    register_model(_kind)(models.OpaqueModel)
+register_model(TupleType)(models.OpaqueModel)
+register_model(ArrayType)(models.OpaqueModel)
 
 
 class Table:
-    """The table of a named tuple."""
+    """The words of a named tuple, and of those in it.
 
-    def __init__(self, tree: tuple):
-        self.tree = tree  # keeps the arrays
-        words: list[int | float] = []
-        self.numba_type = _lay_out(tree, words)
-        self.words = np.array([_bits(word) for word in words], np.int64)
-        self.address = self.words.ctypes.data
+    Raises:
+        TypeError: an array has a form that compiled code does not know.
+    """
+
+    def __init__(self, tree: tuple[Any, ...]):
+        self.tree = tree  # whose arrays must stay where they are
+        words: list[int] = []
+        self.type = _lay_out(tree, words)
+        self._words = np.array(words, WORD)
+        self.address = self._words.ctypes.data
 
 
-def _bits(word: Any) -> int:
-    return int(np.float64(word).view(np.int64)) if isinstance(word, float) else int(word)
+def is_tree(value: Any) -> bool:
+    """Whether it is a named tuple, which compiled code takes as a table."""
+    return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
-def _lay_out(tree: tuple, words: list) -> TupleType:
-    fields, start = [], len(words)
+def _lay_out(tree: Any, words: list[int]) -> TupleType:
+    """Append the words of a tuple; returns its type."""
+    fields: list[tuple[str, _types.Type, int]] = []
+    begin = len(words)
     for name, value in zip(tree._fields, tree, strict=True):
-        at = len(words) - start
-        if isinstance(value, tuple):
+        at = len(words) - begin
+        kind: Any
+        if is_tree(value):
             kind = _lay_out(value, words)
         elif isinstance(value, np.ndarray):
-            item = numba.from_dtype(value.dtype)
-            one = value.ndim == 1
-            if not one and not value.flags.c_contiguous:
-                raise TypeError(name)
-            stride = value.strides[0] if one and value.size > 1 else value.itemsize
-            kind = ArrayType(item, value.ndim, stride)
+            kind = _type_of_array(name, value)
             words += [value.ctypes.data, *value.shape]
+        elif isinstance(value, float):
+            kind = types.float64
+            words.append(int(np.float64(value).view(WORD)))
         else:
-            kind = types.float64 if isinstance(value, float) else types.int64
-            words.append(float(value) if kind is types.float64 else int(value))
+            kind = types.int64
+            words.append(int(value))
         fields.append((name, kind, at))
     return TupleType(type(tree).__name__, tuple(fields))
 
 
-_tables: dict[int, Table] = {}
-
-
-def table_of(value: Any) -> Any:
-    """The table of a named tuple; anything else as it is."""
-    if not (isinstance(value, tuple) and hasattr(value, "_fields")):
-        return value
-    found = _tables.get(id(value))
-    if found is None or found.tree is not value:
-        if len(_tables) > 64:
-            _tables.clear()
-        found = _tables[id(value)] = Table(value)
-    return found
+def _type_of_array(name: str, array: np.ndarray) -> ArrayType:
+    item = numba.from_dtype(array.dtype)
+    if array.ndim == 1:  # a column of a table, or a whole array; of one element no stride is to be seen
+        return ArrayType(item, 1, array.strides[0] if array.size > 1 else array.itemsize)
+    if not array.flags.c_contiguous:
+        raise TypeError(f"{name}: an array of {array.ndim} axes that is not contiguous")
+    return ArrayType(item, array.ndim, array.itemsize)
 
 
 @typeof_impl.register(Table)
-def _(value, context):
-    return value.numba_type
+def _typeof_table(table: Table, context: Any) -> TupleType:
+    return table.type
 
 
 @unbox(TupleType)
-def _(kind, value, c):
-    address = c.pyapi.object_getattr_string(value, "address")
+def _unbox_table(kind: TupleType, table: Any, c: Any) -> NativeValue:
+    address = c.pyapi.object_getattr_string(table, "address")
     number = c.pyapi.number_as_ssize_t(address)
     c.pyapi.decref(address)
     return NativeValue(c.builder.inttoptr(number, c.context.get_value_type(kind)))
 
 
-@infer_getattr
-class _TupleAttribute(AttributeTemplate):
+# What there is, by type.
+
+
+@templates.infer_getattr
+class _FieldsOfTuple(_Attributes):
     key = TupleType
 
-    def generic_resolve(self, kind, name):
+    def generic_resolve(self, kind: TupleType, name: str) -> Any:
         return kind.fields[name][0] if name in kind.fields else None
 
 
-@infer_getattr
-class _ArrayAttribute(AttributeTemplate):
+@templates.infer_getattr
+class _FieldsOfArray(_Attributes):
     key = ArrayType
 
-    def generic_resolve(self, kind, name):
+    def generic_resolve(self, array: ArrayType, name: str) -> Any:
         if name == "size":
             return types.intp
         if name == "shape":
-            return types.UniTuple(types.intp, kind.ndim)
-        if isinstance(kind.item, types.Record) and name in kind.item.fields:
-            field = kind.item.fields[name]
-            return ArrayType(field.type, kind.ndim, kind.stride, field.offset)
+            return types.UniTuple(types.intp, array.ndim)
+        if isinstance(array.item, types.Record) and name in array.item.fields:
+            field = array.item.fields[name]
+            return ArrayType(field.type, array.ndim, array.stride, array.offset + field.offset)
         return None
 
 
-def _word(context, builder, table, at):
-    """The word at a place of the table, which nothing changes."""
-    words = builder.bitcast(table, ir.IntType(64).as_pointer())
-    loaded = builder.load(builder.gep(words, [ir.Constant(ir.IntType(64), at)]))
-    loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
-    return loaded
-
-
-@lower_getattr_generic(TupleType)
-def _(context, builder, kind, value, name):
-    field, at = kind.fields[name]
-    if isinstance(field, TupleType | ArrayType):
-        place = builder.gep(value, [ir.Constant(ir.IntType(64), at * WORD)])
-        return place
-    word = _word(context, builder, value, at)
-    return builder.bitcast(word, ir.DoubleType()) if field is types.float64 else word
-
-
-@lower_getattr_generic(ArrayType)
-def _(context, builder, kind, value, name):
-    if name == "size":
-        size = _word(context, builder, value, 1)
-        for axis in range(1, kind.ndim):
-            size = builder.mul(size, _word(context, builder, value, 1 + axis))
-        return size
-    if name == "shape":
-        lengths = [_word(context, builder, value, 1 + axis) for axis in range(kind.ndim)]
-        return context.make_tuple(builder, types.UniTuple(types.intp, kind.ndim), lengths)
-    return value
-
-
-def _index_of(array, index):
+def _type_of_index(array: ArrayType, index: _types.Type) -> Any:
     if isinstance(index, types.Integer) and array.ndim == 1:
         return types.intp
     if isinstance(index, types.BaseTuple) and len(index) == array.ndim:
@@ -196,53 +166,88 @@ def _index_of(array, index):
     return None
 
 
-@infer_global(operator.getitem)
-class _GetItem(AbstractTemplate):
-    def generic(self, args, kws):
-        if isinstance(args[0], ArrayType) and (index := _index_of(args[0], args[1])):
-            return signature(args[0].item, args[0], index)
+@templates.infer_global(operator.getitem)
+class _ReadElement(templates.AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        if isinstance(args[0], ArrayType) and (index := _type_of_index(args[0], args[1])):
+            return templates.signature(args[0].item, args[0], index)
+        return None
 
 
-@infer_global(operator.setitem)
-class _SetItem(AbstractTemplate):
-    def generic(self, args, kws):
-        if isinstance(args[0], ArrayType) and (index := _index_of(args[0], args[1])):
-            return signature(types.none, args[0], index, args[0].item)
+@templates.infer_global(operator.setitem)
+class _WriteElement(templates.AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        if isinstance(args[0], ArrayType) and (index := _type_of_index(args[0], args[1])):
+            return templates.signature(types.none, args[0], index, args[0].item)
+        return None
 
 
-def _place(context, builder, array, value, index_type, index):
-    base = builder.inttoptr(_word(context, builder, value, 0), ir.IntType(8).as_pointer())
-    if isinstance(index_type, types.BaseTuple):
-        parts = [builder.extract_value(index, i) for i in range(array.ndim)]
-        at = parts[0]
-        for axis in range(1, array.ndim):
-            at = builder.add(builder.mul(at, _word(context, builder, value, 1 + axis)), parts[axis])
-    else:
-        at = index
-    step = builder.mul(at, ir.Constant(ir.IntType(64), array.stride))
-    if array.offset:
-        step = builder.add(step, ir.Constant(ir.IntType(64), array.offset))
-    return builder.gep(base, [step])
+# The code it becomes.
+
+
+def _load_word(builder: Any, pointer: Any, at: int) -> Any:
+    """A word of a table; the compiler may take it that it never changes."""
+    words = builder.bitcast(pointer, _word.as_pointer())
+    loaded = builder.load(builder.gep(words, [ir.Constant(_word, at)]))
+    loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return loaded
+
+
+@lower_getattr_generic(TupleType)
+def _get_field(context: Any, builder: Any, kind: TupleType, pointer: Any, name: str) -> Any:
+    field, at = kind.fields[name]
+    if isinstance(field, TupleType | ArrayType):
+        return builder.gep(pointer, [ir.Constant(_word, at * WORD.itemsize)])
+    word = _load_word(builder, pointer, at)
+    return builder.bitcast(word, ir.DoubleType()) if field is types.float64 else word
+
+
+@lower_getattr_generic(ArrayType)
+def _get_column(context: Any, builder: Any, array: ArrayType, pointer: Any, name: str) -> Any:
+    if name not in ("size", "shape"):
+        return pointer
+    lengths = [_load_word(builder, pointer, 1 + axis) for axis in range(array.ndim)]
+    if name == "shape":
+        return context.make_tuple(builder, types.UniTuple(types.intp, array.ndim), lengths)
+    size = lengths[0]
+    for length in lengths[1:]:
+        size = builder.mul(size, length)
+    return size
+
+
+def _place(context: Any, builder: Any, array: ArrayType, pointer: Any, index: Any) -> Any:
+    """A pointer to the bytes of an element."""
+    indices = [index] if array.ndim == 1 else cgutils.unpack_tuple(builder, index)
+    at = None
+    for axis, one in enumerate(indices):
+        if axis or context.enable_boundscheck:
+            length = _load_word(builder, pointer, 1 + axis)
+        if context.enable_boundscheck:
+            cgutils.do_boundscheck(context, builder, one, length, axis)
+        at = one if at is None else builder.add(builder.mul(at, length), one)
+    begin = builder.inttoptr(_load_word(builder, pointer, 0), _byte.as_pointer())
+    byte = builder.mul(at, ir.Constant(_word, array.stride))
+    return builder.gep(begin, [builder.add(byte, ir.Constant(_word, array.offset))])
 
 
 @lower_builtin(operator.getitem, ArrayType, types.Any)
-def _(context, builder, sig, args):
+def _read(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     array = sig.args[0]
-    place = _place(context, builder, array, args[0], sig.args[1], args[1])
+    place = _place(context, builder, array, *args)
     if isinstance(array.item, types.Record):
         return builder.bitcast(place, context.get_value_type(array.item))
-    data = context.get_data_type(array.item)
-    return context.unpack_value(builder, array.item, builder.bitcast(place, data.as_pointer()))
+    data = context.get_data_type(array.item).as_pointer()
+    return context.unpack_value(builder, array.item, builder.bitcast(place, data))
 
 
 @lower_builtin(operator.setitem, ArrayType, types.Any, types.Any)
-def _(context, builder, sig, args):
+def _write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     array = sig.args[0]
-    place = _place(context, builder, array, args[0], sig.args[1], args[1])
+    place = _place(context, builder, array, *args[:2])
     if isinstance(array.item, types.Record):
-        from numba.core import cgutils
-
-        cgutils.raw_memcpy(builder, place, args[2], context.get_constant(types.intp, array.item.size), 1)
-        return
-    data = context.get_data_type(array.item)
-    context.pack_value(builder, array.item, args[2], builder.bitcast(place, data.as_pointer()))
+        size = context.get_constant(types.intp, array.item.size)
+        cgutils.raw_memcpy(builder, place, args[2], size, 1)
+    else:
+        data = context.get_data_type(array.item).as_pointer()
+        context.pack_value(builder, array.item, args[2], builder.bitcast(place, data))
+    return context.get_dummy_value()
