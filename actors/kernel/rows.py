@@ -20,6 +20,7 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.core import types as _types
 from numba.core.imputils import lower_builtin, lower_getattr_generic
+from numba.core.typing import templates
 from numba.extending import NativeValue, models, register_model, typeof_impl, unbox
 
 types: Any = _types  # whose hints are incomplete
