@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from emu.config import Given, Place, flatten, read_value
+from emu.config import Given, Place, flatten, read_given
 from emu.keys import BY_NAME, PARAMETERS
 from emu.manifest import NODES_FOR_LOAD
 from emu.results import Result
@@ -197,7 +197,7 @@ def _base(name: str, value: Any) -> Any:
     """Return a value of a configuration in base units."""
     if value is None or name not in BY_NAME:
         return value
-    return read_value(BY_NAME[name], Given(value, Place(name)))
+    return read_given(BY_NAME[name], Given(value, Place(name)))
 
 
 def _in_order(values: Iterable[Any]) -> tuple[Any, ...]:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from emu import disk
 from emu import run_directory as rd
-from emu.config import Config, Given, Layer, Place, layer_from_options, layer_from_set, read_value, resolve
+from emu.config import Config, Given, Layer, Place, layer_from_options, layer_from_set, resolve
 from emu.config_file import layer_from_file
 from emu.emulation import execute
 from emu.keys import BY_NAME, COFLOWS, JOBS
-from emu.kinds import Key
 from emu.loading import load_cluster_of
 from emu.measures import read_measures
 from emu.memo import Memo
@@ -26,6 +25,7 @@ from emu.records import placed
 from emu.tables import align, render_summary
 from emu.terminal import note, put, say, warn
 from workloads.errors import InputError
+from workloads.values import read_value
 
 if TYPE_CHECKING:
     from emu.batch import Hosting
@@ -236,8 +236,7 @@ def _hosting(options: Namespace, config: Config) -> Hosting:
 def _bound(options: Namespace, name: str, kind: str, least: int = 1) -> Any:
     """Return the value of an option that is no key; None if it is not given."""
     value = getattr(options, name)
-    key = Key(name, kind, None, "", low=least)
-    return None if value is None else read_value(key, Given(value, Place(f"--{name}")))
+    return None if value is None else read_value(kind, value, f"--{name}", low=least)
 
 
 def _plan(options: Namespace, schedulers: str, defaults: dict[str, Any] | None = None) -> Plan:

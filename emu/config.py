@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from emu.keys import BY_NAME, GROUPS, PARAMETERS, TABLES, VARIANTS, WORKLOAD_OPTIONS
-from emu.kinds import KINDS, Key
+from emu.kinds import Key, read_key
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 
@@ -128,7 +128,7 @@ def resolve(layers: Iterable[Layer], defaults: Mapping[str, Any] | None = None) 
             elif table == VARIANTS:
                 variants.setdefault(_variant_name(rest, given), {})[rest.rpartition(".")[2]] = given
             else:
-                values[name] = read_value(BY_NAME[name], given)
+                values[name] = read_given(BY_NAME[name], given)
                 places[name] = given.place
         parameters += sorted(
             own, key=lambda pair: "." in pair[0]
@@ -151,12 +151,12 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float) else str(getattr(value, "name", value))
 
 
-def read_value(key: Key, given: Given) -> Any:
+def read_given(key: Key, given: Given) -> Any:
     """Return a value in base units, or raise the error that names where it was given."""
     if isinstance(given.value, str) and given.value.strip() in key.words:
         return given.value.strip()
     try:
-        return KINDS[key.kind].read(key, given.value)
+        return read_key(key, given.value)
     except InputError as error:
         message = error.message.removeprefix(f"{key.name}: ")
         if key.words:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emu.chosen import find_one, named_apart, scheduler_parameters, takes
-from emu.config import Config, Given, Layer, Place, flatten, layer_from_set, plain, read_value, resolve
+from emu.config import Config, Given, Layer, Place, flatten, layer_from_set, plain, read_given, resolve
 from emu.config_file import beside, check_name, read_toml
 from emu.keys import BY_NAME, PARAMETERS, TABLES, VARIANTS
 from emu.run_directory import safe_name
@@ -123,7 +123,7 @@ def read_grid(source: str | Path | Mapping[str, Any], sets: Sequence[str] = ()) 
     """
     base, given_axes = _read(source)
     if (given := base.get("workload")) is not None:  # a frame is read once, for all points
-        base["workload"] = given._replace(value=read_value(BY_NAME["workload"], given))
+        base["workload"] = given._replace(value=read_given(BY_NAME["workload"], given))
     over = layer_from_set(sets)
     given_axes = {name: given for name, given in given_axes.items() if name not in over}
     whole = resolve([base, over])
@@ -226,7 +226,7 @@ def _axis(name: str, label: str, given: Given, schedulers: list[Scheduler]) -> A
     """Read the values of an axis; two that are equal when read are one too many."""
     values = [Given(value, given.place) for value in given.value]
     if name == "workload":  # a frame is read once, for all points
-        values = [value._replace(value=read_value(BY_NAME[name], value)) for value in values]
+        values = [value._replace(value=read_given(BY_NAME[name], value)) for value in values]
     shown = [_shown(name, value, i, schedulers) for i, value in enumerate(values)]
     for i, value in enumerate(shown):
         if value in shown[:i]:
@@ -246,7 +246,7 @@ def _shown(name: str, given: Given, index: int, schedulers: list[Scheduler]) -> 
     if name == SCHEDULER:
         return schedulers[index].name
     if name in BY_NAME:
-        return plain(read_value(BY_NAME[name], given))
+        return plain(read_given(BY_NAME[name], given))
     table, _, inner = name.partition(".")
     if table == PARAMETERS:
         parameter = inner.rpartition(".")[2]

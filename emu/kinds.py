@@ -1,17 +1,15 @@
-"""Kinds of configuration values: the unit each is kept in, and how it is read."""
+"""Keys of the configuration, and the kinds of values that only they have."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from workloads import values
 from workloads.errors import InputError
-from workloads.hints import did_you_mean
-from workloads.units import parse_bandwidth, parse_duration, parse_share
-
-MAX_LOAD = 10
+from workloads.units import parse_duration, parse_share
+from workloads.values import Kind
 
 
 @dataclass(frozen=True)
@@ -55,32 +53,24 @@ class Key:
     for_coflows: Any = None
 
 
-class Kind(NamedTuple):
-    """What values of a key look like: the unit it is kept in, an example in words, and how it is read."""
-
-    unit: str
-    wants: str
-    read: Callable[[Key, Any], Any]
-
-
-def _read_names(key: Key, value: Any) -> tuple[Any, ...]:
+def _read_names(value: Any, what: str) -> tuple[Any, ...]:
     """Read names: comma-separated text, a list, or one object (a user's scheduler in the Python API)."""
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
     elif not isinstance(value, list | tuple):
         value = [value]
     if not value or any(v == "" or isinstance(v, bool | int | float) for v in value):
-        raise InputError("is not a name or a list of names")
+        raise InputError(f"{what}: is not a name or a list of names")
     return tuple(value)
 
 
-def _read_text(key: Key, value: Any) -> Any:
+def _read_name(value: Any, what: str) -> Any:
     if isinstance(value, bool | int | float | list | tuple) or not str(value).strip():
-        raise InputError(f"{value!r} is not a name")
+        raise InputError(f"{what}: {value!r} is not a name")
     return str(value) if isinstance(value, str) else value
 
 
-def _read_workload(key: Key, value: Any) -> Any:
+def _read_workload(value: Any, what: str) -> Any:
     """Read what is run: a name, a path, a workload, or a frame of jobs."""
     from workloads.coflows import CoflowWorkload
     from workloads.dags import DagWorkload, as_jobs
@@ -88,7 +78,7 @@ def _read_workload(key: Key, value: Any) -> Any:
     from workloads.jobs import JobWorkload
 
     if isinstance(value, str | Path):
-        return _read_text(key, value)
+        return _read_name(value, what)
     if isinstance(value, DagWorkload):
         return as_jobs(value)
     if isinstance(value, JobWorkload | CoflowWorkload):
@@ -96,107 +86,42 @@ def _read_workload(key: Key, value: Any) -> Any:
     if is_frame(value):
         return workload_of_frame(value)
     raise InputError(
-        f"a {type(value).__name__} is no workload; want a generator's name, a path, a workload, or a frame with the "
-        "columns submit_s and durations_s"
+        f"{what}: a {type(value).__name__} is no workload; want a generator's name, a path, a workload, or a frame "
+        "with the columns submit_s and durations_s"
     )
 
 
-def _read_integer(key: Key, value: Any) -> int:
-    low = int(key.low or 0)
-    try:
-        if isinstance(value, bool) or (isinstance(value, float) and value != int(value)):
-            raise ValueError
-        number = int(value.replace(",", "_")) if isinstance(value, str) else int(value)
-        if not low <= number < 2**63:
-            raise ValueError
-    except (ValueError, TypeError, OverflowError):
-        raise InputError(f"{value!r} is not a whole number, {low} or more") from None
-    return number
-
-
-def _read_number(key: Key, value: Any) -> float:
-    try:
-        if isinstance(value, bool):
-            raise ValueError
-        text = str(value).strip()
-        number = parse_share(text, "") if text.endswith("%") else float(text)
-        if not (-float("inf") if key.low is None else key.low) <= number < float("inf"):
-            raise ValueError
-    except (ValueError, InputError):
-        least = "" if key.low is None else f", {key.low:g} or more"
-        raise InputError(f"{value!r} is not a number{least}") from None
-    return number
-
-
-def _read_load(key: Key, value: Any) -> float:
-    """Read a load: a share that may be more than the whole, though hardly ten times."""
-    try:
-        if isinstance(value, bool):
-            raise ValueError
-        text = str(value).strip()
-        load = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        if not 0 < load < float("inf"):
-            raise ValueError
-    except ValueError:
-        raise InputError(f"{value!r} is not a load such as '80%' or 0.8") from None
-    if load > MAX_LOAD:
-        percent = f"; did you mean '{text}%'?" if "%" not in text and load <= 100 * MAX_LOAD else ""
-        raise InputError(f"{value!r} is more than {MAX_LOAD} times what a cluster can do{percent}")
-    return load
-
-
-def _read_flag(key: Key, value: Any) -> bool:
-    words = {
-        "true": True,
-        "yes": True,
-        "on": True,
-        "1": True,
-        "false": False,
-        "no": False,
-        "off": False,
-        "0": False,
-    }
-    if isinstance(value, bool):
-        return value
-    if str(value).strip().lower() not in words:
-        raise InputError(f"{value!r} is neither true nor false")
-    return words[str(value).strip().lower()]
-
-
-def _read_choice(key: Key, value: Any) -> str:
-    if not isinstance(value, str) or value not in key.choices:
-        raise InputError(f"{value!r} is not one of its values{did_you_mean(str(value), key.choices)}")
-    return value
-
-
-def _read_cutoff(key: Key, value: Any) -> float | str:
+def _read_cutoff(value: Any, what: str) -> float | str:
     """Read a duration, or a share of the jobs, which stays text: what it is in seconds the workload says."""
     if isinstance(value, str) and value.strip().endswith("%"):
         try:
-            return f"{100 * parse_share(value, key.name):.12g}%"
+            return f"{100 * parse_share(value, what):.12g}%"
         except InputError:
-            raise InputError(f"{value!r} is not a share of the jobs such as '90%'") from None
+            raise InputError(f"{what}: {value!r} is not a share of the jobs such as '90%'") from None
     try:
-        return parse_duration(value, key.name)
+        return parse_duration(value, what)
     except InputError:
         wrong = f"{value!r} is not a duration such as '90.58s', nor a share of the jobs such as '90%'"
-        raise InputError(wrong) from None
+        raise InputError(f"{what}: {wrong}") from None
 
 
-KINDS = {
+KINDS = values.KINDS | {
     "names": Kind("", 'text, or a list: `"hawk"`, `["hawk", "eagle"]`', _read_names),
-    "path": Kind("", 'text: `"homogeneous"`, `"mixed.toml"`', _read_text),
+    "path": Kind("", 'text: `"homogeneous"`, `"mixed.toml"`', _read_name),
     "workload": Kind("", 'text: `"yahoo"`, `"traces/YH1_sub.tr"`', _read_workload),
-    "text": Kind("", "text", _read_text),
-    "integer": Kind("", "whole number", _read_integer),
-    "number": Kind("", "number", _read_number),
-    "duration": Kind("s", 'duration: `"90.58s"`, `"10 ms"`, `8`', lambda key, v: parse_duration(v, key.name)),
+    "text": Kind("", "text", _read_name),
     "cutoff": Kind("s", 'duration, or a share of the jobs: `"90.58s"`, `"90%"`', _read_cutoff),
-    "bandwidth": Kind("bit/s", 'speed: `"1 Gbps"`, `1e9`', lambda key, v: parse_bandwidth(v, key.name)),
-    "share": Kind("", 'share: `"98%"`, `0.98`', lambda key, v: parse_share(v, key.name)),
-    "load": Kind("", 'share, may be more than 1: `"80%"`, `1.2`', _read_load),
-    "flag": Kind("", "`true` or `false`", _read_flag),
-    "choice": Kind("", "one of its values", _read_choice),
-    "table": Kind("", "table", lambda key, v: v),
+    "table": Kind("", "table", lambda value, what: value),
 }
-"""The kinds of values."""
+"""The kinds of values of keys."""
+
+
+def read_key(key: Key, value: Any) -> Any:
+    """Return the value of a key in its type and base unit.
+
+    Raises
+    ------
+    InputError
+        It is not of the key's kind; the message begins with the key's name.
+    """
+    return values.read_value(key.kind, value, key.name, low=key.low, choices=key.choices, kinds=KINDS)

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emu import disk
-from emu.config import Given, Place, read_value
-from emu.keys import BY_NAME
-from emu.kinds import KINDS
 from emu.progress import bytes_bar
 from emu.tables import align
 from emu.terminal import put, say, warn
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.units import parse_duration
+from workloads.values import read_value
 
 if TYPE_CHECKING:
     from workloads.transform.families import Workload
@@ -69,7 +67,7 @@ def _info(options: Namespace) -> int:
     from workloads.info import describe, render
     from workloads.jobs import JobWorkload
 
-    nodes = [read_value(BY_NAME["nodes"], Given(n, Place("--nodes"))) for n in options.nodes]
+    nodes = [read_value("integer", n, "--nodes", low=1) for n in options.nodes]
     plots = _plots(options.plot)
     workload = _load(options)
     description = describe(workload, nodes)
@@ -168,7 +166,7 @@ def _synth(options: Namespace) -> int:
     for name, why in options_without_meaning(options.workload, given).items():
         raise InputError(f"--set {name}: {why}")
     if options.seed is not None:
-        given["seed"] = KINDS["integer"].read(BY_NAME["seed"], options.seed)
+        given["seed"] = read_value("integer", options.seed, "--seed", low=0)
     _save(load_workload(options.workload, options=given), options.to, options)
     return 0
 

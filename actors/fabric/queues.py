@@ -43,9 +43,9 @@ class Queues(NamedTuple):
 
 _SLOTS = ("starvation=slots",)
 QUEUE_PARAMETERS = (
-    Parameter("queues", 10, "int", "priority queues", low=1, high=64),
+    Parameter("queues", 10, "integer", "priority queues", low=1, high=64),
     Parameter("first_limit_bytes", 10 << 20, "size", "limit of the first queue", low=1),
-    Parameter("factor", 10.0, "float", "growth of the limits from queue to queue", low=1.000001, high=1e6),
+    Parameter("factor", 10.0, "number", "growth of the limits from queue to queue", low=1.000001, high=1e6),
     Parameter("interval_s", 0.008, "duration", "scheduling interval δ", low=1e-6, high=3600),
     Parameter(
         "starvation",
@@ -57,7 +57,7 @@ QUEUE_PARAMETERS = (
     Parameter(
         "slot_intervals",
         256,
-        "int",
+        "integer",
         "intervals in the slot of the first queue of a round",
         low=1,
         high=1 << 20,
@@ -66,7 +66,7 @@ QUEUE_PARAMETERS = (
     Parameter(
         "share",
         10,
-        "int",
+        "integer",
         "how many times longer a queue's slot is than the next one's",
         low=1,
         high=1000,
@@ -75,7 +75,7 @@ QUEUE_PARAMETERS = (
     Parameter(
         "least_intervals",
         1,
-        "int",
+        "integer",
         "intervals in the slot of any queue at the least; 0: queues whose slot comes to less than one have none, as"
         " Philae's authors simulate it",
         low=0,

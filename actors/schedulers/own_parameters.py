@@ -133,7 +133,7 @@ def _in_seconds(name: str, value: Any) -> Any:
 
 def _kind(name: str, value: Any) -> str:
     if isinstance(value, bool):
-        return "bool"
+        return "flag"
     if isinstance(_in_seconds(name, value), str):
         return "text"
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
@@ -142,4 +142,4 @@ def _kind(name: str, value: Any) -> str:
         return "duration"
     if name.endswith("_bytes") and isinstance(value, int) and value >= 0:
         return "size"
-    return "int" if isinstance(value, int) else "float"
+    return "integer" if isinstance(value, int) else "number"

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
-from workloads.units import parse_duration, parse_share, parse_size
+from workloads.values import read_value
 
 ALL_ALIKE = (("long_partition", "it treats all jobs alike"), ("estimates", "it goes by no estimate"))
 """What a scheduler ignores that neither tells short jobs from long ones nor looks at what they should take."""
@@ -18,9 +18,9 @@ class Parameter:
     """One parameter of a scheduler.
 
     Attributes:
-        kind: "int", "float", "bool", "share" (0 to 1, takes "17%"), "duration" (seconds, takes "8 s"; the
-            name ends in _s), "size" (bytes, takes "10 MB"; the name ends in _bytes), "choice", "text" or "any"
-            (text that reads as a number or a truth value is one).
+        kind: one of `workloads.values.KINDS`: "integer", "number", "flag", "share" (0 to 1, takes "17%"),
+            "duration" (seconds, takes "8 s"; the name ends in _s), "size" (bytes, takes "10 MB"; the name ends in
+            _bytes), "choice", "text" or "any" (text that reads as a number or a truth value is one).
         low, high: inclusive bounds of numbers.
         needs: what it goes with, and means nothing without: one of these other parameters, if it is true, or more than
             0, or has one of the values that stand there, as in "pilots=senders|flows". Those that the scheduler lacks
@@ -49,70 +49,7 @@ class Parameter:
             InputError: it is none; the message says what would be right.
         """
         what = f"parameter {self.name} of {scheduler}"
-        if self.kind == "choice":
-            if value not in self.choices:
-                raise InputError(f"{what}: {value!r} is none of {', '.join(self.choices)}")
-            return value
-        if self.kind == "bool":
-            return _parse_bool(value, what)
-        if self.kind == "any":
-            return _parse_any(value)
-        if self.kind == "text":
-            if isinstance(value, str):
-                return value
-            raise InputError(f"{what}: {value!r} is not text")
-        if self.kind == "duration":
-            number: float = parse_duration(value, what)
-        elif self.kind == "share":
-            number = parse_share(value, what)
-        elif self.kind == "size":
-            number = parse_size(value, what)
-        else:
-            number = _parse_number(value, what, whole=self.kind == "int")
-        if self.low is not None and number < self.low:
-            raise InputError(f"{what}: {value} is too little; the least is {self.low:g}")
-        if self.high is not None and number > self.high:
-            raise InputError(f"{what}: {value} is too much; the most is {self.high:g}")
-        return number
-
-
-def _parse_bool(value: Any, what: str) -> bool:
-    """True or false, also as text."""
-    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-    if isinstance(value, bool):
-        return value
-    if str(value).lower() in words:
-        return words[str(value).lower()]
-    raise InputError(f"{what}: {value!r} is neither true nor false")
-
-
-def _parse_any(value: Any) -> Any:
-    """A value as it is; of text what it reads as in TOML, else the text."""
-    if not isinstance(value, str):
-        return value
-    words = {"true": True, "false": False, "none": None}
-    if value.strip().lower() in words:
-        return words[value.strip().lower()]
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return value
-
-
-def _parse_number(value: Any, what: str, whole: bool) -> Any:
-    """A finite number; an int where `whole`."""
-    kind, noun = (int, "a whole number") if whole else (float, "a number")
-    try:
-        if isinstance(value, bool) or (whole and float(value) != int(float(value))):
-            raise ValueError
-        number = kind(float(value)) if whole else kind(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{what}: {value!r} is not {noun}") from None
-    if number != number or number in (float("inf"), float("-inf")):
-        raise InputError(f"{what}: {value!r} is not {noun}")
-    return number
+        return read_value(self.kind, value, what, low=self.low, high=self.high, choices=self.choices)
 
 
 class Host(Protocol):

@@ -64,9 +64,9 @@ def nodes_of(scheduler: Any, nodes: int = 8, **given: Any) -> list[int]:
 def test_keywords_and_attributes_are_parameters() -> None:
     found = find_scheduler(Own)
     assert [(p.name, p.default, p.kind) for p in found.parameters] == [
-        ("shift", 0, "int"),
+        ("shift", 0, "integer"),
         ("wait_s", 0.008, "duration"),
-        ("k", 2, "int"),
+        ("k", 2, "integer"),
         ("mode", "plain", "text"),
         ("limit", None, "any"),
     ]
@@ -120,7 +120,13 @@ class Made(Base):
 
 def test_a_dataclass_and_its_kinds() -> None:
     kinds = {p.name: p.kind for p in find_scheduler(Made).parameters}
-    assert kinds == {"shift": "int", "share": "float", "size_bytes": "size", "eager": "bool", "at": "any"}
+    assert kinds == {
+        "shift": "integer",
+        "share": "number",
+        "size_bytes": "size",
+        "eager": "flag",
+        "at": "any",
+    }
     given = {"share": "0.25", "size_bytes": "2 MiB", "eager": "yes", "at": 3}
     assert make_own(Made, resolve_parameters(find_scheduler(Made), given)) == Made(0.25, 1 << 21, True, 3)
 
@@ -198,7 +204,7 @@ def test_a_variant_emulates_as_the_policy_with_that_parameter() -> None:
     ("given", "told"),
     [
         ("eagle@slak=2", "eagle has no parameter 'slak'; did you mean 'slack'"),
-        ("eagle@slack=-1", "parameter slack of eagle: -1"),
+        ("eagle@slack=-1", "parameter slack of eagle: '-1' is too little"),
         ("eagel@slack=1", "no scheduler 'eagel'; did you mean 'eagle'"),
         ("eagle@slack=1@slack=2", "gives a parameter twice"),
         ("eagle@slack", "a variant is written NAME@PARAMETER=VALUE"),

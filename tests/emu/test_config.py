@@ -14,7 +14,7 @@ from emu.config import (
     layer_from_arguments,
     layer_from_options,
     layer_from_set,
-    read_value,
+    read_given,
     resolve,
 )
 from emu.config_file import key_lines, layer_from_file, write_config
@@ -63,25 +63,25 @@ def test_replaced_defaults_are_beaten_by_every_layer() -> None:
     ],
 )
 def test_values_are_read_with_their_units(name: str, text: object, value: object) -> None:
-    assert read_value(BY_NAME[name], Given(text, Place("x"))) == value
+    assert read_given(BY_NAME[name], Given(text, Place("x"))) == value
 
 
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
-        ("nodes", "0", "whole number, 1 or more"),
+        ("nodes", "0", "too little; the least is 1"),
         ("nodes", "many", "'many' is not a whole number"),
         ("nodes", 2.5, "whole number"),
         ("nodes", True, "whole number"),
         ("nodes", "9" * 30, "whole number"),
-        ("seed", "-1", "whole number, 0 or more"),
+        ("seed", "-1", "too little; the least is 0"),
         ("network.delay", "5 parsecs", "duration such as"),
         ("network.delay", "nan", "duration"),
         ("long_partition", "98", "did you mean '98%'"),
         ("in_process", "maybe", "neither true nor false"),
         ("clock", "virtaul", "did you mean 'virtual'"),
         ("timeline.period", "autp", "or 'auto'"),
-        ("estimates.size", "-2", "-1 or more"),
+        ("estimates.size", "-2", "too little; the least is -1"),
         ("estimates.size", "inf", "not a number"),
         ("scheduler", "", "name"),
         ("scheduler", [], "name"),
@@ -90,7 +90,7 @@ def test_values_are_read_with_their_units(name: str, text: object, value: object
 )
 def test_wrong_values_are_named_with_the_option(name: str, text: object, told: str) -> None:
     with pytest.raises(InputError) as caught:
-        read_value(BY_NAME[name], Given(text, Place(f"--set {name}")))
+        read_given(BY_NAME[name], Given(text, Place(f"--set {name}")))
     assert str(caught.value).startswith(f"--set {name}: ")
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -102,7 +102,7 @@ def test_wrong_values_are_named_with_the_option(name: str, text: object, told: s
 )
 def test_any_value_is_read_or_refused(name: str, value: object) -> None:
     try:
-        read_value(BY_NAME[name], Given(value, Place("--set x")))
+        read_given(BY_NAME[name], Given(value, Place("--set x")))
     except InputError as error:
         told = str(error).splitlines()
     else:
@@ -251,4 +251,4 @@ def test_the_registry_is_sound() -> None:
         if key.default is None and key.kind != "table":
             assert key.otherwise
         elif key.kind != "table":
-            assert read_value(key, Given(key.default, Place("x"))) == key.default
+            assert read_given(key, Given(key.default, Place("x"))) == key.default

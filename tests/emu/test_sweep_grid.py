@@ -231,8 +231,8 @@ def test_errors_name_file_line_and_key(emu: Cli, trace: Path, text: str, told: s
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        ("--parallel 0", "--parallel: '0' is not a whole number, 1 or more"),
-        ("--retries x", "--retries: 'x' is not a whole number, 0 or more"),
+        ("--parallel 0", "--parallel: '0' is too little; the least is 1"),
+        ("--retries x", "--retries: 'x' is not a whole number"),
         ("--set nodse=3", "--set nodse: "),
         ("--set nodes=x", "--set nodes: 'x' is not a whole number"),
         ("--address nowhere", "--address nowhere: an address is HOST:PORT"),

@@ -281,7 +281,7 @@ def test_parameters_of_a_class_are_set_like_any_other(emu: Cli, trace: Path) -> 
     assert "--set k: parameter k of LL: 'x' is not a whole number" in emu(*argv, "--set", "k=x").line()
     shown = emu("schedulers", "own.py:LL").out
     assert "To the first k nodes, in turn." in shown
-    assert "k          2        int   argument of `__init__`" in shown
+    assert "k          2        integer  argument of `__init__`" in shown
     Path("e.toml").write_text('scheduler = "own.py:LL"\nworkload = "small"\nnodes = 20\n')
     assert "[parameters.LL]\nk = 7\n" in emu("validate", "e.toml", "--set", "LL.k=7").out
     path = write(

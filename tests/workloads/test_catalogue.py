@@ -54,7 +54,7 @@ def test_generators_are_reached_by_name_with_options_as_text():
         ("yahoo", {"jobs": "many"}, "field jobs: 'many' is not a whole number"),
         ("yahoo", {"jobs": "1.5"}, "field jobs: '1.5' is not a whole number"),
         ("yahoo", {"load": "heavy"}, "field load: 'heavy' is not a number"),
-        ("yahoo", {"load": "nan"}, "field load: nan is not a number above 0"),
+        ("yahoo", {"load": "nan"}, "field load: 'nan' is not a number, such as 0.9"),
     ],
 )
 def test_what_is_neither_name_nor_path_is_named(name, options, message):

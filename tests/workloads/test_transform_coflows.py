@@ -202,7 +202,7 @@ def test_options_are_read_from_text():
         "skew_above": 1.5,
     }
     assert TRANSFORMATIONS["skew"].parse({"cv_p90": "2", "seed": "3"}) == {"cv_p90": 2.0, "seed": 3}
-    with pytest.raises(InputError, match=r"--cv-median: .much. is not a number such as 3\.1"):
+    with pytest.raises(InputError, match=r"--cv-median: .much. is not a number"):
         TRANSFORMATIONS["skew"].parse({"cv_median": "much"})
 
 

@@ -233,7 +233,7 @@ def test_options_are_read_from_text() -> None:
         ("scale", {"load": "much"}, "--load: 'much' is not a load such as"),
         ("scale", {"load": "1", "nodes": "1.5"}, "--nodes: '1.5' is not a whole number"),
         ("slice", {"start_s": "noon"}, "--start: 'noon' is not a duration"),
-        ("slice", {"rebase": "maybe"}, "--rebase: 'maybe' is neither yes nor no"),
+        ("slice", {"rebase": "maybe"}, "--rebase: 'maybe' is neither true nor false"),
         ("sample", {"share": "20"}, "--share: '20' is more than the whole"),
     ],
 )

@@ -20,7 +20,7 @@ _EMPTY = np.uint64(0)
 
 SAMPLES = ("pilots=senders|flows|number",)
 PILOT_PARAMETERS = (
-    Parameter("thin_limit", 7, "int", "flows up to which a coflow has no pilots", low=0, high=1 << 40),
+    Parameter("thin_limit", 7, "integer", "flows up to which a coflow has no pilots", low=0, high=1 << 40),
     Parameter(
         "pilots",
         "senders",
@@ -31,7 +31,7 @@ PILOT_PARAMETERS = (
     Parameter(
         "pilot_share", 0.05, "share", "that share; one pilot is the least", needs=("pilots=senders|flows",)
     ),
-    Parameter("pilot_number", 5, "int", "that number", low=1, high=1 << 20, needs=("pilots=number",)),
+    Parameter("pilot_number", 5, "integer", "that number", low=1, high=1 << 20, needs=("pilots=number",)),
     Parameter(
         "pilot_ports",
         "least-busy",

@@ -298,7 +298,7 @@ SAATH = Scheduler(
         Parameter(
             "deadline_factor",
             2.0,
-            "float",
+            "number",
             "how many times longer than its queue would take one by one a coflow may wait before it goes first",
             low=0,
             high=1e9,

@@ -97,7 +97,7 @@ def build(setting):
 LATE_BINDING = Parameter(
     "late_binding",
     False,
-    "bool",
+    "flag",
     "a placement takes the job's next task when its turn comes, as the authors simulate it",
 )
 

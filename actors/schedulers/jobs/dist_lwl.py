@@ -239,7 +239,7 @@ DIST_LWL = Scheduler(
         Parameter(
             "global_view",
             False,
-            "bool",
+            "flag",
             "work counts from a job's arrival; running tasks and remaining work are seen live, as the authors"
             " simulate it",
         ),

@@ -333,11 +333,11 @@ def build(setting, ideal=False, least_sends=0):
     )
 
 
-SHORTEST_FIRST = Parameter("shortest_first", True, "bool", "nodes serve the shortest remaining job first")
+SHORTEST_FIRST = Parameter("shortest_first", True, "flag", "nodes serve the shortest remaining job first")
 SLACK = Parameter(
     "slack",
     5.0,
-    "float",
+    "number",
     "a short task is passed by at most this many times its estimate",
     0,
     1e6,
@@ -346,17 +346,17 @@ SLACK = Parameter(
 
 SHARED_PARAMETERS = (
     PROBE_RATIO,
-    Parameter("least_probes", 20, "int", "probes of the smallest job", 1, 100_000),
+    Parameter("least_probes", 20, "integer", "probes of the smallest job", 1, 100_000),
     REPLACEMENT,
     SCHEDULERS,
     LATE_BINDING,
-    Parameter("sticky", True, "bool", "a probe stays until its job has no task left (sticky batch probing)"),
+    Parameter("sticky", True, "flag", "a probe stays until its job has no task left (sticky batch probing)"),
     SHORTEST_FIRST,
     SLACK,
     Parameter(
         "live_progress",
         False,
-        "bool",
+        "flag",
         "nodes read the remaining work of jobs at their schedulers, as the authors simulate it",
         needs=("shortest_first",),
     ),
@@ -368,7 +368,7 @@ EAGLE = Scheduler(
     paper="Delgado et al., SoCC 2016, doi 10.1145/2987550.2987563",
     parameters=(
         *SHARED_PARAMETERS,
-        Parameter("reprobe_rounds", 1, "int", "times a probe is sent by the shared state", 0, 100),
+        Parameter("reprobe_rounds", 1, "integer", "times a probe is sent by the shared state", 0, 100),
     ),
     build=build,
     advance=advance,

@@ -159,10 +159,16 @@ HAWK = Scheduler(
         SCHEDULERS,
         LATE_BINDING,
         Parameter(
-            "steal_attempts", 10, "int", "victims asked before a thief gives up; 0: no stealing", 0, 1000
+            "steal_attempts", 10, "integer", "victims asked before a thief gives up; 0: no stealing", 0, 1000
         ),
         Parameter(
-            "steal_limit", 10_000, "int", "the most probes taken from one victim", 1, 1_000_000, needs=_STEALS
+            "steal_limit",
+            10_000,
+            "integer",
+            "the most probes taken from one victim",
+            1,
+            1_000_000,
+            needs=_STEALS,
         ),
         Parameter(
             "steal_choice",
@@ -175,7 +181,7 @@ HAWK = Scheduler(
         Parameter(
             "instant_stealing",
             False,
-            "bool",
+            "flag",
             "thieves see their victims' queues and take without a message, as the authors simulate it",
             needs=_STEALS,
         ),

@@ -322,7 +322,7 @@ def crv_series(setting: Any, state: State) -> dict[str, Any]:
 
 EAGLE_PARAMETERS = tuple(one for one in eagle.EAGLE.parameters if one.name != "live_progress")
 HEARTBEAT_S = Parameter("heartbeat_s", 5.0, "duration", "time between two reports of the nodes", 1e-3, 1e6)
-REORDER = Parameter("reorder", True, "bool", "nodes serve their queues by the CRV under contention")
+REORDER = Parameter("reorder", True, "flag", "nodes serve their queues by the CRV under contention")
 
 PHOENIX = Scheduler(
     name="phoenix",
@@ -331,7 +331,7 @@ PHOENIX = Scheduler(
     parameters=(
         *EAGLE_PARAMETERS,
         HEARTBEAT_S,
-        Parameter("crv_threshold", 0.1, "float", "a resource whose CRV is above this is contended", 0, 1e6),
+        Parameter("crv_threshold", 0.1, "number", "a resource whose CRV is above this is contended", 0, 1e6),
         REORDER,
         Parameter(
             "order",
@@ -342,14 +342,16 @@ PHOENIX = Scheduler(
             needs=("reorder",),
         ),
         Parameter(
-            "admission", True, "bool", "probes for contended resources go where tasks should wait least"
+            "admission", True, "flag", "probes for contended resources go where tasks should wait least"
         ),
-        Parameter("candidates", 2, "int", "nodes drawn for each such probe", 1, 100, needs=("admission",)),
         Parameter(
-            "negotiate", True, "bool", "jobs that ask for contended resources may drop soft constraints"
+            "candidates", 2, "integer", "nodes drawn for each such probe", 1, 100, needs=("admission",)
         ),
-        Parameter("window", 50, "int", "tasks that a node's expected waiting time goes by", 1, 1_000_000),
-        Parameter("rho_cap", 0.99, "float", "a node is taken to be busy for no more of the time", 0, 0.9999),
+        Parameter(
+            "negotiate", True, "flag", "jobs that ask for contended resources may drop soft constraints"
+        ),
+        Parameter("window", 50, "integer", "tasks that a node's expected waiting time goes by", 1, 1_000_000),
+        Parameter("rho_cap", 0.99, "number", "a node is taken to be busy for no more of the time", 0, 0.9999),
         Parameter(
             "report_change", 0.1, "share", "an expected wait that has changed by more is reported anew", 0, 1
         ),

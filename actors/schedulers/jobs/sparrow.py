@@ -140,15 +140,15 @@ def build(setting):
     )
 
 
-PROBE_RATIO = Parameter("probe_ratio", 2.0, "float", "probes per task", low=1.0, high=100.0)
+PROBE_RATIO = Parameter("probe_ratio", 2.0, "number", "probes per task", low=1.0, high=100.0)
 REPLACEMENT = Parameter(
     "replacement",
     False,
-    "bool",
+    "flag",
     "draw nodes with replacement, as the authors of Eagle simulate it",
 )
 SCHEDULERS = Parameter(
-    "schedulers", 10, "int", "probe schedulers that share the jobs in turn", low=1, high=10_000
+    "schedulers", 10, "integer", "probe schedulers that share the jobs in turn", low=1, high=10_000
 )
 
 SPARROW = Scheduler(

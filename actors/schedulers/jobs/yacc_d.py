@@ -352,13 +352,19 @@ YACC_D = Scheduler(
     paper="Rasley et al., EuroSys 2016, doi 10.1145/2901318.2901354 (Yaq-d)",
     parameters=(
         SCHEDULERS,
-        Parameter("choices", 2, "int", "nodes looked at for each task", 1, 100),
+        Parameter("choices", 2, "integer", "nodes looked at for each task", 1, 100),
         Parameter("heartbeat_s", 1.0, "duration", "time between two reports of the nodes", 1e-3, 1e6),
         Parameter(
             "bound", LENGTH, "choice", "queues are bounded by tasks or by estimated work", choices=BOUNDS
         ),
         Parameter(
-            "queue_limit", 5, "int", "tasks that may wait for a slot", 0, 1_000_000, needs=("bound=length",)
+            "queue_limit",
+            5,
+            "integer",
+            "tasks that may wait for a slot",
+            0,
+            1_000_000,
+            needs=("bound=length",),
         ),
         Parameter(
             "queue_wait_s",
@@ -369,7 +375,7 @@ YACC_D = Scheduler(
             1e6,
             needs=("bound=wait",),
         ),
-        Parameter("tries", 3, "int", "returns after which a task waits at its scheduler", 0, 1000),
+        Parameter("tries", 3, "integer", "returns after which a task waits at its scheduler", 0, 1000),
         Parameter(
             "order",
             SRJF,
@@ -381,13 +387,13 @@ YACC_D = Scheduler(
         Parameter(
             "slack",
             5.0,
-            "float",
+            "number",
             "a task is passed by at most this many times its estimate",
             0,
             1e6,
             needs=(f"order={'|'.join(order for order in ORDERS if order != FIFO)}",),
         ),
-        Parameter("rebalance", True, "bool", "nodes give back at heartbeats what waits too far behind"),
+        Parameter("rebalance", True, "flag", "nodes give back at heartbeats what waits too far behind"),
         Parameter(
             "rebalance_s",
             30.0,
