@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.schedulers.policy import Scheduler
+from actors.scheduler import Scheduler
 from clusters.cluster import Cluster
 from clusters.failures import Outages
 from workloads.coflow_updates import CoflowUpdates

@@ -3,9 +3,9 @@
     python -m benchmarks.compiling                                        each policy alone, and behind sparrow or sebf
     python -m benchmarks.compiling --beside ../before --schedulers sparrow,philae --repeats 3
 
-A policy is compiled by the first run of a process, of a workload of a hundred jobs or coflows; what a second process takes
-for the same run, with all compiled, is taken off. *Alone*: the cache is empty. *Shared*: it holds another policy of the
-family, sparrow or sebf. Targets: sparrow alone 10 s, any policy with what is shared 8 s (medians, on 2 idle cores).
+A policy is compiled by the first run of a process, of a workload of a hundred jobs or coflows; what a second process
+takes for the same run, with all compiled, is taken off. *Alone*: the cache is empty. *Shared*: it holds another policy
+of the family, sparrow or sebf. Targets: sparrow alone 10 s, any policy with what is shared 8 s (medians, 2 idle cores).
 """  # fmt: skip
 
 from __future__ import annotations

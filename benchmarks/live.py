@@ -14,7 +14,7 @@ import numpy as np
 
 from actors.hosting.live import emulate_live
 from actors.hosting.outcome import Observe
-from actors.schedulers.policy import resolve_parameters
+from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Setting
 from clusters.cluster import load_cluster

@@ -20,7 +20,7 @@ from actors.hosting.outcome import Observe
 from actors.hosting.ray_session import close, connect
 from actors.hosting.ray_windows import WindowSession
 from actors.hosting.virtual import emulate
-from actors.schedulers.policy import resolve_parameters
+from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Setting
 from clusters.cluster import load_cluster

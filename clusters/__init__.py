@@ -5,7 +5,8 @@ presets are the TOML files in ``clusters/presets`` and those that are drawn, in 
 finds the nodes that satisfy the constraints of a workload.
 """
 
-from clusters.cluster import CLUSTER_SCHEMA, Cluster, cluster_figures, describe_cluster, load_cluster, presets
+from clusters.cluster import CLUSTER_SCHEMA, Cluster, load_cluster, presets
+from clusters.figures import cluster_figures, describe_cluster
 from clusters.schema import ATTRIBUTES
 
 __all__ = [

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from clusters.description import columns_from_table, columns_from_toml, load_table, load_toml
 from clusters.drawn import DRAWN
-from clusters.figures import cluster_figures, describe_cluster
 from clusters.schema import (
     ATTRIBUTES,
     CLUSTER_SCHEMA,
@@ -43,8 +42,6 @@ __all__ = [
     "CLUSTER_SCHEMA",
     "Cluster",
     "build_cluster",
-    "cluster_figures",
-    "describe_cluster",
     "load_cluster",
     "presets",
 ]

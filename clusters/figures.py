@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from clusters.cluster import Cluster
 from clusters.schema import Attribute, is_own
-
-if TYPE_CHECKING:
-    from clusters.cluster import Cluster
 
 _MOST_VALUES = 24
 _MOST_OWN_LINES = 3

@@ -15,7 +15,7 @@ from workloads.errors import InputError
 from workloads.hints import did_you_mean
 
 if TYPE_CHECKING:
-    from actors.schedulers.policy import Scheduler
+    from actors.scheduler import Scheduler
 
 SCHEDULER = "scheduler"
 
@@ -66,7 +66,7 @@ def find_one(config: Config, given: Any, wrong: Callable[[str], InputError]) -> 
 
 def _variant(name: str, settings: dict[str, Given]) -> Scheduler:
     """Return a variant of a file; an error names the place of the setting that is wrong."""
-    from actors.schedulers.policy import resolve_parameters
+    from actors.scheduler import resolve_parameters
     from actors.schedulers.registry import find_scheduler
     from actors.schedulers.variants import make_variant
 
@@ -112,7 +112,7 @@ def scheduler_parameters(config: Config, schedulers: tuple[Scheduler, ...]) -> t
     ``NAME`` goes to every scheduler that has it and does not fix it, of which there must be one; ``SCHEDULER.NAME`` to
     that one. What a file has for a scheduler that options over it have put another in the place of goes to none.
     """
-    from actors.schedulers.policy import resolve_parameters
+    from actors.scheduler import resolve_parameters
 
     chosen: list[dict[str, Any]] = [{} for _ in schedulers]
     for name, given in config.parameters:
@@ -202,7 +202,7 @@ def _settings(scheduler: Scheduler) -> dict[str, Any]:
 
 def _has_own_name(scheduler: Scheduler) -> bool:
     """Return whether policy and settings do not make the name."""
-    from actors.schedulers.policy import name_with
+    from actors.scheduler import name_with
 
     return scheduler.name != name_with(scheduler.policy, _settings(scheduler))
 

@@ -17,7 +17,7 @@ from workloads.errors import InputError
 if TYPE_CHECKING:
     from actors.hosting.checkpoint import Checkpoints
     from actors.hosting.outcome import Observe, Outcome
-    from actors.schedulers.policy import Scheduler
+    from actors.scheduler import Scheduler
     from actors.setting import Costs, Setting
     from emu.config import Config
 
@@ -114,7 +114,7 @@ def check_clock(
     InputError
         Costs with the clock `live`, or a scheduler that sees other actors' state.
     """
-    from actors.schedulers.policy import needs_global_view
+    from actors.scheduler import needs_global_view
 
     clock = config["clock"]
     if clock == "virtual":

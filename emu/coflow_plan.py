@@ -18,7 +18,7 @@ from workloads.coflows import CoflowWorkload
 from workloads.jobs import Float64Array
 
 if TYPE_CHECKING:
-    from actors.schedulers.policy import Scheduler
+    from actors.scheduler import Scheduler
     from actors.setting import Switch
     from clusters.cluster import Cluster
     from emu.config import Config
@@ -110,12 +110,20 @@ def check_updates(
     InputError
         The line names the scheduler, and those that do.
     """
-    from actors.schedulers.policy import check_takes_updates
+    from actors.scheduler import takes_updates
+    from actors.schedulers.registry import find_scheduler, scheduler_names
 
-    if config["fabric.updates"] is not None:
-        with config.blame("fabric.updates"):
-            for scheduler, own in zip(schedulers, parameters, strict=True):
-                check_takes_updates(scheduler, own)
+    if config["fabric.updates"] is None:
+        return
+    for scheduler, own in zip(schedulers, parameters, strict=True):
+        if takes_updates(scheduler, own):
+            continue
+        wrong = f"{scheduler.name} takes updates of coflows with {scheduler.updatable} alone"
+        if not scheduler.updatable:
+            able = [s for s in map(find_scheduler, scheduler_names("coflows")) if s.updatable]
+            told = [s.name if s.updatable == "always" else f"{s.name} ({s.updatable})" for s in able]
+            wrong = f"{scheduler.name} does not take updates of coflows; those that do are {', '.join(told)}"
+        raise config.error("fabric.updates", wrong)
 
 
 def switch_of(config: Config) -> Switch:

@@ -211,7 +211,7 @@ def cluster_list(options: Namespace) -> int:
 
 def cluster_info(options: Namespace) -> int:
     """Describe a cluster."""
-    from clusters.cluster import cluster_figures, describe_cluster
+    from clusters.figures import cluster_figures, describe_cluster
 
     given = {"cluster": options.cluster, "nodes": options.nodes}
     config = resolve([layer_from_set(options.set), layer_from_options(given)])

@@ -14,7 +14,7 @@ from workloads.coflows import CoflowWorkload
 from workloads.jobs import JobWorkload
 
 if TYPE_CHECKING:
-    from actors.schedulers.policy import Scheduler
+    from actors.scheduler import Scheduler
     from emu.config import Config
 
 OwnWorkload = JobWorkload | CoflowWorkload

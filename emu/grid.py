@@ -17,7 +17,7 @@ from workloads.errors import InputError
 from workloads.hints import did_you_mean
 
 if TYPE_CHECKING:
-    from actors.schedulers.policy import Scheduler
+    from actors.scheduler import Scheduler
 
 SWEEP = "sweep"
 SCHEDULER, SEED = "scheduler", "seed"
@@ -298,6 +298,6 @@ def _applies(name: str, scheduler: Scheduler, axes: Sequence[str]) -> bool:
 
 def _text(value: Any) -> str:
     """Return a value for a path: ``2`` for 2.0, the end of a path for a path."""
-    from actors.schedulers.policy import value_text
+    from actors.scheduler import value_text
 
     return value_text(value).rstrip("/").rpartition("/")[2]

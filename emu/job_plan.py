@@ -28,7 +28,7 @@ from workloads.jobs import JobWorkload
 from workloads.units import format_duration, parse_share
 
 if TYPE_CHECKING:
-    from actors.schedulers.policy import Scheduler
+    from actors.scheduler import Scheduler
     from clusters.cluster import Cluster
     from emu.config import Config
 

@@ -15,7 +15,7 @@ from emu.keys import BY_NAME, COFLOWS, PARAMETERS, WORKLOAD_OPTIONS
 from workloads.errors import InputError
 
 if TYPE_CHECKING:
-    from actors.schedulers.policy import Parameter, Scheduler
+    from actors.scheduler import Parameter, Scheduler
     from emu.config import Config, Place
 
 _FIXED = ("cost.model=fixed",)

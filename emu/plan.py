@@ -49,7 +49,7 @@ from workloads.coflows import CoflowWorkload
 from workloads.errors import InputError
 
 if TYPE_CHECKING:
-    from actors.schedulers.policy import Scheduler
+    from actors.scheduler import Scheduler
     from actors.setting import Costs, Dynamics, Setting, Switch
     from clusters.cluster import Cluster
 

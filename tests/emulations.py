@@ -24,7 +24,7 @@ from actors.hosting.virtual import emulate
 from actors.kernel import queue
 from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT
 from actors.kernel.world import NEVER
-from actors.schedulers.policy import resolve_parameters
+from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Costs, Dynamics, Estimates, Network, Setting
 from clusters.cluster import Cluster, build_cluster

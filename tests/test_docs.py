@@ -122,7 +122,7 @@ def parameter_table(name: str) -> str:
     for p in scheduler.parameters:
         if p.choices:
             value = ", ".join(f"`{choice}`" for choice in p.choices)
-        elif p.kind == "bool":
+        elif p.kind == "flag":
             value = "`true`, `false`"
         else:
             unit = " s" if p.kind == "duration" else ""

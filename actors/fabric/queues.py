@@ -18,7 +18,7 @@ from actors.kernel.arrays import total
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
-from actors.schedulers.policy import Parameter
+from actors.scheduler import Parameter
 
 ASIDE = np.int64(-2)  # there, but in no queue
 GONE = np.int64(-1)

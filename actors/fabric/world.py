@@ -19,7 +19,7 @@ from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_p
 from actors.kernel.faults import Faults
 from actors.kernel.queue import ARRIVAL, MOST_ACTORS, NONE, Network, Queue, make_queue, records, wake
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
-from actors.schedulers.policy import check_takes_updates
+from actors.scheduler import takes_updates
 from actors.setting import Costs, Setting
 from workloads.coflows import CoflowArrays, CoflowWorkload
 from workloads.errors import InputError
@@ -149,7 +149,8 @@ def build_world(
     work, row_of_flow = merge_parallel(setting.workload.arrays())
     updates = no_updates()
     if setting.updates is not None:
-        check_takes_updates(setting.scheduler, setting.parameters)
+        if not takes_updates(setting.scheduler, setting.parameters):
+            raise InputError(f"{setting.scheduler.name} does not take updates of coflows")
         work, row_of_flow, updates = lay_out(work, row_of_flow, setting.updates)
     row_of_flow.flags.writeable = False
     ports = setting.cluster.num_nodes

@@ -2,20 +2,13 @@
 
 from collections.abc import Callable, Hashable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 from actors.hosting.child import in_child
 from actors.hosting.ending import Lost
+from actors.hosting.ray_pool import RayPool, Stored
 from actors.hosting.recovery import MOST_RESTARTS
-
-
-@dataclass(frozen=True)
-class Stored:
-    """Stands for a value in calls: each of them gets the value, which travels once."""
-
-    number: int
 
 
 class Pool:
@@ -95,8 +88,6 @@ class Pool:
 
     def _open(self) -> None:
         """Make the pool that is in the child."""
-        from actors.hosting.ray_pool import RayPool
-
         self._hosted = ExitStack()
         self._there = self._hosted.enter_context(in_child(RayPool, self._retries, address=self._address))
         self._cpus = self._there.cpus()

@@ -1,11 +1,18 @@
 """Calls as Ray tasks, sized by what they need: the part of a pool that lives in the process that drives Ray."""
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Any
 
-from actors.hosting.pool import Stored
 from actors.hosting.ray_session import worker_environment
 from workloads.errors import InputError
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Stands for a value in calls: each of them gets the value, which travels once."""
+
+    number: int
 
 
 class RayPool:

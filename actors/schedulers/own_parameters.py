@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.schedulers.policy import Parameter, name_with
+from actors.scheduler import Parameter, name_with
 from workloads.errors import InputError
 from workloads.units import parse_duration
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from actors.schedulers.policy import Scheduler, name_with, resolve_parameters, value_text
+from actors.scheduler import Scheduler, name_with, resolve_parameters, value_text
 from workloads.errors import InputError
 
 _TEXT = re.compile(r"(?P<scheduler>.+?)(?P<settings>(@[A-Za-z_]\w*=[^@]*)+)")

@@ -22,7 +22,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.windows import emulate_here
-from actors.schedulers.policy import needs_global_view
+from actors.scheduler import needs_global_view
 from actors.setting import Dynamics, Estimates, Network, Setting
 from clusters.cluster import Cluster, build_cluster
 from clusters.matching import drop_infeasible

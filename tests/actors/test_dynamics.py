@@ -30,8 +30,8 @@ from actors.kernel.faults import NEVER_AGAIN, find_outage
 from actors.kernel.queue import LOAD_REPORT, MOST_ACTORS
 from actors.kernel.world import N_ARRIVED, N_FINISHED, N_STARTED, NEVER, NONE
 from actors.nodes.waiting import length_of
+from actors.scheduler import needs_global_view
 from actors.schedulers.jobs.least_work import DOWN, Placer
-from actors.schedulers.policy import needs_global_view
 from actors.schedulers.registry import scheduler_names
 from actors.setting import Dynamics, Network, Setting
 from clusters.cluster import build_cluster

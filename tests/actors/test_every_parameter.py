@@ -13,7 +13,7 @@ import pytest
 from emulations import OBSERVED, digest, run_setting
 from parameter_cases import VALUES, WHERE, case_of, setting_for
 
-from actors.schedulers.policy import Parameter, Scheduler
+from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.registry import BUILT_IN
 
 AWARE = {s.build: s for s in BUILT_IN if s.constrained}
@@ -89,7 +89,7 @@ def unmet(scheduler: Scheduler, parameter: Parameter) -> dict[str, Any] | None:
         if own[name].kind == "choice":
             without[name] = next(choice for choice in own[name].choices if choice not in values)
         else:
-            without[name] = False if own[name].kind == "bool" else 0
+            without[name] = False if own[name].kind == "flag" else 0
     if without.get("pilots") == "none":
         without["policy"] = "C"
     return without or None

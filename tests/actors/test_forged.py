@@ -25,7 +25,7 @@ from actors.hosting.structures import check_snapshot, check_snapshots
 from actors.kernel.compiled import config
 from actors.kernel.queue import NONE, TASK_END
 from actors.kernel.world import NEVER
-from actors.schedulers.policy import Scheduler
+from actors.scheduler import Scheduler
 from actors.schedulers.registry import BUILT_IN
 from tests.actors.forged import OBSERVED, forged, goes_on, setting_of, snapshot_of
 

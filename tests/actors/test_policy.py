@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from emulations import FewestTasks, emulate_small, jobs
 
-from actors.schedulers.policy import Parameter, Scheduler, needs_global_view, resolve_parameters
+from actors.scheduler import Parameter, Scheduler, needs_global_view, resolve_parameters
 from actors.schedulers.registry import BUILT_IN, ENTRY_POINTS, find_scheduler, scheduler_names
 from workloads.errors import InputError
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from actors.hosting.outcome import Observe, Outcome
 from actors.hosting.windows import emulate_here
 from actors.kernel.compiled import config
-from actors.schedulers.policy import Scheduler, needs_global_view
+from actors.scheduler import Scheduler, needs_global_view
 from actors.schedulers.registry import BUILT_IN
 from actors.setting import Costs, Network, Setting
 from emu.clocks import describe_clock

@@ -14,7 +14,7 @@ from actors.hosting import partition
 from actors.hosting.grouping import Cast, group_actors
 from actors.hosting.memory import needed_bytes, refuse_too_large
 from actors.hosting.windows import Rhythm, emulate_here, expected_windows, lookahead_ns, rhythm_of
-from actors.schedulers.policy import needs_global_view
+from actors.scheduler import needs_global_view
 from actors.schedulers.registry import find_scheduler, scheduler_names
 from actors.setting import Costs, Network, Setting
 from clusters.cluster import build_cluster

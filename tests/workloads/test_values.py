@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.schedulers.policy import Parameter
+from actors.scheduler import Parameter
 from emu.config import layer_from_set, resolve
 from workloads.errors import InputError
 from workloads.options import read_options

@@ -63,7 +63,7 @@ from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import NO_COST, take
 from actors.kernel.queue import ARRIVAL, RUNNING
 from actors.kernel.world import NEVER
-from actors.schedulers.policy import Scheduler
+from actors.scheduler import Scheduler
 
 _FIRST = np.int64(0)
 

@@ -56,9 +56,9 @@ from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import NO_COST, take
 from actors.kernel.queue import ARRIVAL, RUNNING
 from actors.kernel.world import NEVER
+from actors.scheduler import Scheduler
 from actors.schedulers.coflows.aalo import demote, next_crossing, series
 from actors.schedulers.coflows.saath import await_change, build_serving_world
-from actors.schedulers.policy import Scheduler
 
 _FIRST = np.int64(0)
 

@@ -23,6 +23,7 @@ References: doi 10.1145/2619239.2626315; github.com/coflow/coflowsim
 
 from functools import partial
 
+from actors.scheduler import Scheduler
 from actors.schedulers.coflows.ordered import (
     BY_LENGTH,
     BY_PLACE,
@@ -33,7 +34,6 @@ from actors.schedulers.coflows.ordered import (
     advance,
     build_ordered,
 )
-from actors.schedulers.policy import Scheduler
 
 
 def build(setting, rule):

@@ -29,7 +29,7 @@ from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.queue import ARRIVAL, NONE, RUNNING
 from actors.kernel.world import NEVER
-from actors.schedulers.policy import Scheduler
+from actors.scheduler import Scheduler
 from actors.setting import Costs, Network
 
 _NO_INTERVALS_S = 1e9  # nobody looks at intervals, so let the first one last

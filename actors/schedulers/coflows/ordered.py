@@ -44,7 +44,7 @@ from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import FIXED, take
 from actors.kernel.queue import ARRIVAL, NONE, RUNNING
 from actors.kernel.world import NEVER
-from actors.schedulers.policy import Parameter
+from actors.scheduler import Parameter
 from workloads.errors import InputError
 
 # By what coflows are ordered: a key, which is their place, length, width or weight, and changes only with what they

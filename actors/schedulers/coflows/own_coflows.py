@@ -46,9 +46,9 @@ from actors.kernel.compiled import compiled, direct, entry
 from actors.kernel.cost import known_cost, take
 from actors.kernel.queue import ARRIVAL, NONE, PYTHON, RUNNING, send
 from actors.kernel.world import NEVER
+from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.own_host import OwnHost
 from actors.schedulers.own_parameters import described
-from actors.schedulers.policy import Parameter, Scheduler
 from workloads.errors import InputError
 from workloads.groups import rows_of_groups
 

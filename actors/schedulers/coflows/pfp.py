@@ -24,8 +24,8 @@ from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.queue import ARRIVAL, NONE, RUNNING
 from actors.kernel.world import NEVER
+from actors.scheduler import Scheduler
 from actors.schedulers.coflows.fair import NO_COORDINATOR, build_switch
-from actors.schedulers.policy import Scheduler
 
 
 class State(NamedTuple):

@@ -73,6 +73,7 @@ from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.queue import ARRIVAL, NONE, RUNNING
 from actors.kernel.world import NEVER
+from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.philae_measures import (
     BACKFILL,
     MAIN,
@@ -99,7 +100,6 @@ from actors.schedulers.coflows.philae_pilots import (
     pilots_of,
 )
 from actors.schedulers.coflows.philae_updates import update_coflow
-from actors.schedulers.policy import Parameter, Scheduler
 from workloads.errors import InputError
 
 NO_AGENT_REPORTS = np.int64(0)

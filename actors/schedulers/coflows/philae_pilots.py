@@ -13,7 +13,7 @@ from actors.fabric.ports import put_on, take_off
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.random import PROBES, below, random_bits
-from actors.schedulers.policy import Parameter
+from actors.scheduler import Parameter
 from workloads.coflows import CoflowArrays
 
 _EMPTY = np.uint64(0)

@@ -65,7 +65,7 @@ from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import NO_COST, take
 from actors.kernel.queue import ARRIVAL, RUNNING
 from actors.kernel.world import NEVER
-from actors.schedulers.policy import Parameter, Scheduler
+from actors.scheduler import Parameter, Scheduler
 
 _FIRST = np.int64(0)
 _MOST_SENDS = 1 << 13  # of one event; what a decision has to tell beyond that others do

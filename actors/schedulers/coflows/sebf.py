@@ -26,8 +26,8 @@ given away at once; CoflowSim, the simulator of Varys's authors, leaves it unuse
 References: doi 10.1145/2619239.2626315; github.com/coflow/coflowsim
 """
 
+from actors.scheduler import Scheduler
 from actors.schedulers.coflows.ordered import BY_BOTTLENECK, INTERVAL, RATES, advance, build_ordered
-from actors.schedulers.policy import Scheduler
 
 
 def build(setting):

@@ -20,8 +20,8 @@ long as lighter ones come. Rates are the coordinator's, not those of priorities 
 References: doi 10.1145/3230543.3230569
 """
 
+from actors.scheduler import Scheduler
 from actors.schedulers.coflows.ordered import BY_BSSI, INTERVAL, advance, build_ordered
-from actors.schedulers.policy import Scheduler
 
 
 def build(setting):

@@ -31,9 +31,9 @@ from actors.kernel.queue import (
 )
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE
 from actors.nodes.worker import node_event
+from actors.scheduler import ALL_ALIKE, Scheduler
 from actors.schedulers.jobs.build import build_world, fifo_rules
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
-from actors.schedulers.policy import ALL_ALIKE, Scheduler
 
 
 class State(NamedTuple):

@@ -20,6 +20,7 @@ from actors.kernel.cost import take
 from actors.kernel.queue import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, REQUEST, RUNNING, STARTED
 from actors.kernel.world import NONE
 from actors.nodes.worker import node_event
+from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, fifo_rules, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
 from actors.schedulers.jobs.least_work import (
@@ -34,7 +35,6 @@ from actors.schedulers.jobs.least_work import (
     replace,
     send_assigned,
 )
-from actors.schedulers.policy import Parameter, Scheduler, constraint_aware
 
 
 class State(NamedTuple):

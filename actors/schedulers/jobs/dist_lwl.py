@@ -45,6 +45,7 @@ from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules
 from actors.nodes.failing import is_void
 from actors.nodes.reporting import change_load, is_newest, is_of_now, node_of, reporter
 from actors.nodes.worker import node_event
+from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.eagle import SHORTEST_FIRST, SLACK
@@ -59,7 +60,6 @@ from actors.schedulers.jobs.least_work import (
     send_one,
 )
 from actors.schedulers.jobs.sparrow import SCHEDULERS
-from actors.schedulers.policy import Parameter, Scheduler
 from workloads.errors import InputError
 
 

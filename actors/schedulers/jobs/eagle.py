@@ -63,6 +63,7 @@ from actors.kernel.queue import (
 from actors.kernel.random import LAST_RETRIES, below, random_bits
 from actors.kernel.world import N_AGAIN, N_PROBES, N_REJECTIONS, NONE, Rules
 from actors.nodes.worker import node_event
+from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request, probe_again
@@ -98,7 +99,6 @@ from actors.schedulers.jobs.shared_state import (
 )
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
 from actors.schedulers.jobs.spreading import is_open
-from actors.schedulers.policy import Parameter, Scheduler, constraint_aware
 
 LAST_ROUND = np.int64(1 << 30)  # a probe of this round is never rejected
 

@@ -37,6 +37,7 @@ from actors.kernel.queue import (
 from actors.kernel.world import NONE
 from actors.nodes.stealing import Stealing, make_stealing, on_steal, seek
 from actors.nodes.worker import node_event, serve
+from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, fifo_rules, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request, probe_again
@@ -61,7 +62,6 @@ from actors.schedulers.jobs.probing import (
     send_probes,
 )
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
-from actors.schedulers.policy import Parameter, Scheduler, constraint_aware
 
 
 class State(NamedTuple):

@@ -34,6 +34,7 @@ from actors.kernel.queue import (
 )
 from actors.kernel.world import N_ARRIVED, N_SENT_AGAIN, NONE
 from actors.nodes.worker import node_event
+from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import NS, build_world, fifo_rules, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
 from actors.schedulers.jobs.least_work import (
@@ -49,7 +50,6 @@ from actors.schedulers.jobs.least_work import (
 )
 from actors.schedulers.own_host import OwnHost
 from actors.schedulers.own_parameters import described
-from actors.schedulers.policy import Scheduler
 from workloads.errors import InputError
 
 

@@ -76,6 +76,7 @@ from actors.nodes.contention import (
     on_contended_node,
 )
 from actors.nodes.demand import on_heartbeat
+from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs import eagle
 from actors.schedulers.jobs.build import NS
 from actors.schedulers.jobs.late_binding import next_arrival
@@ -95,7 +96,6 @@ from actors.schedulers.jobs.phoenix_monitor import (
 )
 from actors.schedulers.jobs.probing import FIRST_ROUND, draw_nodes, probes_of, shuffle_nodes
 from actors.schedulers.jobs.spreading import NODE_0, settle_rack
-from actors.schedulers.policy import Parameter, Scheduler
 from workloads.errors import InputError
 
 DOWN = np.int64(1) << 61  # ns: how long a task waits at a node that is known to be down

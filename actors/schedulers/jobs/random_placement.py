@@ -12,10 +12,10 @@ from actors.kernel.queue import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, PLACED,
 from actors.kernel.random import PLACEMENT, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, NONE
 from actors.nodes.worker import node_event
+from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import build_world, fifo_rules
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, send_again
 from actors.schedulers.jobs.sparrow import SCHEDULERS
-from actors.schedulers.policy import Scheduler
 
 
 class State(NamedTuple):

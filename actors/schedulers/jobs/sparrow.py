@@ -43,6 +43,7 @@ from actors.kernel.queue import (
     RUNNING,
 )
 from actors.nodes.worker import node_event
+from actors.scheduler import ALL_ALIKE, Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, fifo_rules, most_tasks
 from actors.schedulers.jobs.late_binding import (
     NODE_0,
@@ -62,7 +63,6 @@ from actors.schedulers.jobs.probing import (
 )
 from actors.schedulers.jobs.sampling import Sampling, answer_length, ask_lengths, make_sampling, on_length
 from actors.schedulers.jobs.spreading import settle_rack
-from actors.schedulers.policy import ALL_ALIKE, Parameter, Scheduler, constraint_aware
 
 
 class State(NamedTuple):

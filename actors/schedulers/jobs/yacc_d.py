@@ -59,6 +59,7 @@ from actors.kernel.queue import (
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules
 from actors.nodes.bounded import BoundedQueues, on_bounded_heartbeat, on_bounded_node
 from actors.nodes.reporting import is_newest, is_of_now, node_of
+from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
 from actors.schedulers.jobs.least_work import CHOICE, sink_better, swap
@@ -84,7 +85,6 @@ from actors.schedulers.jobs.yacc_d_view import (
     note_sent,
     wait_at,
 )
-from actors.schedulers.policy import Parameter, Scheduler
 
 MISSES = 64  # jobs without a node at which a scheduler stops to look until the next heartbeat
 FIFO, SJF, SRJF, LRTF = ORDERS = ("fifo", "sjf", "srjf", "lrtf")

@@ -15,7 +15,7 @@ from emulations import OBSERVED, digest, run_setting
 from actors.fabric.world import N_DECISIONS, N_REFILLS
 from actors.hosting.partition import Observe, Partition
 from actors.kernel.world import NEVER
-from actors.schedulers.policy import needs_global_view, resolve_parameters
+from actors.scheduler import needs_global_view, resolve_parameters
 from actors.schedulers.registry import find_scheduler, scheduler_names
 from actors.setting import Costs, Network, Setting, Switch
 from clusters.cluster import build_cluster

@@ -11,7 +11,7 @@ import pytest
 from coflow_emulations import NAMES, SPEED, coflows, log_of, mixed_workload, setting_of
 from emulations import OBSERVED, run_setting
 
-from actors.schedulers.policy import needs_global_view
+from actors.scheduler import needs_global_view
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Costs
 

@@ -183,8 +183,8 @@ class ByWhatItSees:
 def test_its_parameters_are_keywords_attributes_and_the_interval() -> None:
     found = find_scheduler(ByWhatItSees)
     assert {p.name: p.kind for p in found.parameters} == {
-        "clairvoyant": "bool",
-        "last": "bool",
+        "clairvoyant": "flag",
+        "last": "flag",
         "interval_s": "duration",
     }
     last, sees, first = (

@@ -87,7 +87,7 @@ class Scheduler:
         series: for schedulers that keep a table over time: (setting, state at the end) -> its arrays by name, as in
             `actors.hosting.outcome.Share`.
         remade: for schedulers that the registry does not know by name: the call that makes it again in
-            another process.
+            another process (see `actors.schedulers.registry`).
         own: a user's class or object, if it is one.
         about: the page of a user's scheduler; that of others is their module's docstring.
         variant_of: name of the scheduler that this is a variant of; empty: it is none.
@@ -138,21 +138,10 @@ class Scheduler:
         build = getattr(self.build, "func", self.build)  # of a partial call
         return sys.modules[build.__module__].__doc__ or ""
 
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Compiled loops do not travel: another process finds the scheduler by its name."""
-        return self.remade or (_by_name, (self.name,))
-
 
 def constraint_aware(scheduler: Scheduler, name: str) -> Scheduler:
     """The same policy where it respects the jobs' constraints, under a name of its own."""
     return replace(scheduler, name=name, title=f"{scheduler.title}; constraint-aware", constrained=True)
-
-
-def _by_name(name: str) -> Scheduler:
-    """The registry's scheduler of that name."""
-    from actors.schedulers.registry import find_scheduler
-
-    return find_scheduler(name)
 
 
 def resolve_parameters(scheduler: Scheduler, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,21 +185,7 @@ def needs_global_view(scheduler: Scheduler, parameters: Mapping[str, Any]) -> bo
     return any(name == "always" or parameters.get(name) for name in scheduler.global_view)
 
 
-def check_takes_updates(scheduler: Scheduler, parameters: Mapping[str, Any]) -> None:
-    """Refuse a scheduler that, so parameterised, does not take updates of coflows.
-
-    Raises:
-        InputError: the message has those that do.
-    """
+def takes_updates(scheduler: Scheduler, parameters: Mapping[str, Any]) -> bool:
+    """Whether the scheduler, so parameterised, takes updates of coflows that are under way."""
     name, _, value = scheduler.updatable.partition("=")
-    if name == "always" or (name and parameters[name] == value):
-        return
-    if name:
-        raise InputError(f"{scheduler.name} takes updates of coflows with {scheduler.updatable} alone")
-    from actors.schedulers.registry import find_scheduler, scheduler_names
-
-    able = [s for s in map(find_scheduler, scheduler_names("coflows")) if s.updatable]
-    told = [s.name if s.updatable == "always" else f"{s.name} ({s.updatable})" for s in able]
-    raise InputError(
-        f"{scheduler.name} does not take updates of coflows; those that do are {', '.join(told)}"
-    )
+    return name == "always" or (bool(name) and parameters[name] == value)
