@@ -24,7 +24,7 @@ from benchmarks.coflowsim_flows import FlowRules, fair_cct_s, pfp_cct_s
 from benchmarks.coflowsim_rules import AT_FLOWS, DARK, FIFO, NCF, REFILL, SEBF, Rules, cct_s
 from benchmarks.peer_trace import Trace, trace_of
 from benchmarks.philae_rules import A, D, PhilaeRules, philae_cct_s
-from emu.metrics import Float64Array
+from emu.results.metrics import Float64Array
 
 REFERENCE = SHARED / "reference" / "coflow.csv"
 STATISTICS = {"mean": "avg_cct_s", "p50": "p50", "p90": "p90", "p99": "p99"}

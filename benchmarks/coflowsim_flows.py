@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 from benchmarks.peer_trace import BYTES_PER_MS, EPOCH_MS, STEP_MS, Trace, begin_ms
-from emu.metrics import Float64Array
+from emu.results.metrics import Float64Array
 from workloads.jobs import Int64Array
 
 _NONE = np.int64(-1)

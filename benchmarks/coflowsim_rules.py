@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 from benchmarks.peer_trace import BYTES_PER_MS, EPOCH_MS, STEP_MS, Trace, begin_ms
-from emu.metrics import Float64Array
+from emu.results.metrics import Float64Array
 from workloads.jobs import Int64Array
 
 FIFO, NCF, SEBF, DARK = range(4)

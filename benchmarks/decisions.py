@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import emu
-from emu.drawing import save_figure
-from emu.plots import lines_figure
-from emu.tables import align, number
+from emu.report.drawing import save_figure
+from emu.report.plots import lines_figure
+from emu.results.tables import align, number
 from workloads.generators.poisson import poisson
 
 SCHEDULERS = ("central-fifo", "central-lwl", "sparrow", "eagle")

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import emu
-from emu.commands import MAIN_JOB
-from emu.drawing import to_svg
-from emu.plots import cdf_figure
+from emu.cli.commands import MAIN_JOB
+from emu.report.drawing import to_svg
+from emu.report.plots import cdf_figure
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "img" / "short-jobs.svg"
 

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from emu.batch import Hosting
-from emu.sweeps import Sweep, SweepResult, prepare_sweep, run_sweep
+from emu.sweeps.batch import Hosting
+from emu.sweeps.sweep import Sweep, SweepResult, prepare_sweep, run_sweep
 
 TARGET = 1.6
 LEAST_S = 10.0

@@ -16,26 +16,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from actors.schedulers.variants import variant
-    from emu.comparison import Comparison, compare
-    from emu.emulation import run
-    from emu.results import Result, read_result
-    from emu.resuming import resume
-    from emu.sizing import SizeResult, size
-    from emu.sweeps import SweepResult, sweep
+    from emu.results.comparison import Comparison, compare
+    from emu.results.result import Result, read_result
+    from emu.running.emulation import run
+    from emu.running.resuming import resume
+    from emu.sweeps.sizing import SizeResult, size
+    from emu.sweeps.sweep import SweepResult, sweep
     from workloads.errors import InputError
 
 _HOMES = {
-    "Comparison": "emu.comparison",
+    "Comparison": "emu.results.comparison",
     "InputError": "workloads.errors",
-    "Result": "emu.results",
-    "SizeResult": "emu.sizing",
-    "SweepResult": "emu.sweeps",
-    "compare": "emu.comparison",
-    "read_result": "emu.results",
-    "resume": "emu.resuming",
-    "run": "emu.emulation",
-    "size": "emu.sizing",
-    "sweep": "emu.sweeps",
+    "Result": "emu.results.result",
+    "SizeResult": "emu.sweeps.sizing",
+    "SweepResult": "emu.sweeps.sweep",
+    "compare": "emu.results.comparison",
+    "read_result": "emu.results.result",
+    "resume": "emu.running.resuming",
+    "run": "emu.running.emulation",
+    "size": "emu.sweeps.sizing",
+    "sweep": "emu.sweeps.sweep",
     "variant": "actors.schedulers.variants",
 }
 __all__ = [

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import TextIO
 
-from emu.tables import to_ascii
 from workloads.errors import printable
 
+_ASCII = str.maketrans({"\N{MULTIPLICATION SIGN}": "x", "±": "~", "→": "->", "≤": "<=", "…": "...", "µ": "u"})
 _results: TextIO | None = None  # standard output, where it is for results alone
 
 
@@ -22,6 +22,11 @@ def put(text: str) -> None:
     except UnicodeEncodeError:
         text = to_ascii(text)
     stream.write(text if text.endswith("\n") else text + "\n")
+
+
+def to_ascii(text: str) -> str:
+    """Return text for an output that is not UTF-8: our own signs in ASCII, others as ``?``."""
+    return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
 
 
 @contextmanager

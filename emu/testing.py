@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 from actors.schedulers.registry import find_scheduler
 from clusters.cluster import Cluster, build_cluster
 from clusters.schema import encode_texts
-from emu.constraint_check import check_constraints
-from emu.emulation import run
-from emu.keys import COFLOWS
-from emu.results import Result
+from emu.configuration.keys import COFLOWS
+from emu.families.jobs.constraint_check import check_constraints
+from emu.results.result import Result
+from emu.running.emulation import run
 from workloads.arrow import column
 from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.constraints import parse_constraint_set, with_constraints

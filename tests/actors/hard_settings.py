@@ -13,8 +13,8 @@ from actors.kernel.compiled import config
 from actors.schedulers.registry import BUILT_IN
 from actors.setting import Estimates, Network, Setting
 from clusters.cluster import build_cluster
-from emu.constraint_check import check_tasks
-from emu.results import tasks_table
+from emu.families.jobs.constraint_check import check_tasks
+from emu.results.result import tasks_table
 from workloads.constraints import set_of_job
 from workloads.jobs import make_workload
 

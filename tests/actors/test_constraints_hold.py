@@ -1,6 +1,6 @@
 """Constraints hold under every constraint-aware scheduler of the registry, whatever jobs ask for and whatever fails.
 
-What a run writes is judged by `emu.constraint_check`, which shares no code with what schedulers go by.
+What a run writes is judged by `emu.families.jobs.constraint_check`, which shares no code with what schedulers go by.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from actors.setting import Dynamics, Estimates, Network, Setting
 from clusters.cluster import Cluster, build_cluster
 from clusters.matching import drop_infeasible
 from clusters.schema import encode_texts
-from emu.constraint_check import levels_of, satisfying
+from emu.families.jobs.constraint_check import levels_of, satisfying
 from workloads.constraints import (
     PLACEMENT,
     constraint_sets,

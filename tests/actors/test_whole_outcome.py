@@ -17,7 +17,7 @@ from actors.kernel.compiled import config
 from actors.scheduler import Scheduler, needs_global_view
 from actors.schedulers.registry import BUILT_IN
 from actors.setting import Costs, Network, Setting
-from emu.clocks import describe_clock
+from emu.running.clocks import describe_clock
 from tests.actors.parameter_cases import Where, setting_for
 
 OWN = {"wall_s", "compile_s", "peak_rss_mb", "partitions", "windows", "restarts", "live"}

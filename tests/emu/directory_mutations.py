@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from emu import run_directory as rd
 from emu.cli import main
-from emu.results import TABLES
+from emu.directories.names import CHECKPOINTS, CONFIG, SUMMARY, WORKLOAD
+from emu.results.result import TABLES
 
 KINDS = ("finished", "interrupted", "seeds", "sweep", "size")
 MOST_S = 5.0
@@ -127,7 +127,7 @@ def _size(workload: Path, out: Path) -> tuple[Any, ...]:
 def _interrupted(place: Path, workload: Path) -> None:
     """Make a run that was interrupted after its last checkpoint: results are not there yet."""
     from actors.hosting.checkpoint import Checkpoints
-    from emu.results import Result
+    from emu.results.result import Result
 
     due, write = Checkpoints.due, Result.write
 
@@ -141,7 +141,7 @@ def _interrupted(place: Path, workload: Path) -> None:
     finally:
         Checkpoints.due, Result.write = due, write  # type: ignore[method-assign]
     assert code == 130, told
-    assert (place / "interrupted" / rd.CHECKPOINTS).is_dir()
+    assert (place / "interrupted" / CHECKPOINTS).is_dir()
 
 
 def _call(*argv: Any) -> tuple[int, str]:
@@ -156,14 +156,12 @@ def _other(folder: Path, whole: Path) -> str | None:
     """Return the first table that is not as it was; a finished directory may lack one that is optional."""
     for file in sorted(whole.rglob("*.parquet")):
         path = file.relative_to(whole)
-        if path.stem not in TABLES or path.parts[0] == rd.WORKLOAD:
+        if path.stem not in TABLES or path.parts[0] == WORKLOAD:
             continue
         if not (folder / path).exists() or (folder / path).read_bytes() != file.read_bytes():
             return str(path)
-    for name in (rd.SUMMARY, rd.CONFIG):
-        texts = [
-            json_of(of / name) if name == rd.SUMMARY else (of / name).read_text() for of in (folder, whole)
-        ]
+    for name in (SUMMARY, CONFIG):
+        texts = [json_of(of / name) if name == SUMMARY else (of / name).read_text() for of in (folder, whole)]
         if texts[0] != texts[1]:
             return name
     return None

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from actors.schedulers.registry import find_scheduler
-from emu.config import layer_from_arguments, layer_from_set, resolve
-from emu.memo import Memo
-from emu.plan import Plan, prepare
+from emu.configuration.config import layer_from_arguments, layer_from_set, resolve
+from emu.configuration.memo import Memo
+from emu.configuration.plan import Plan, prepare
 from tests.workloads.family_examples import coflows_of
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.jobs import JobWorkload, make_workload

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from sweep_grids import write
 
 import emu as emu_package
-from emu.axes import Axis, axes_of, group_runs
-from emu.drawing import figure_style, fit_times, new_figure
-from emu.metrics import summarise_seeds
-from emu.percentile_plots import Point, percentile_sheets, percentiles_figure
-from emu.report import read_runs, render_report
-from emu.results import Result
-from emu.sweeps import sweep
+from emu.report.drawing import figure_style, fit_times, new_figure
+from emu.report.percentile_plots import Point, percentile_sheets, percentiles_figure
+from emu.report.report import render_report
+from emu.results.axes import Axis, axes_of, group_runs
+from emu.results.metrics import summarise_seeds
+from emu.results.result import Result
+from emu.sweeps.reading import read_runs
+from emu.sweeps.sweep import sweep
 from tests.emu.conftest import small_workload
 from tests.emu.test_comparison import result_of
 

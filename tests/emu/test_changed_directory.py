@@ -15,9 +15,10 @@ from sweep_grids import SMALL, write
 
 import emu as package
 from emu import disk
-from emu import run_directory as rd
-from emu.results import read_result
-from emu.sweeps import sweep
+from emu.directories import run_directory as rd
+from emu.directories.names import CONFIG, SUMMARY
+from emu.results.result import read_result
+from emu.sweeps.sweep import sweep
 from workloads.errors import InputError
 
 Cli = Callable[..., Any]
@@ -68,7 +69,7 @@ def test_runs_of_a_comparison_that_are_damaged_are_computed_again(compared: Path
     assert "emu: note: c/seed=2 is computed again: jobs.parquet is not as it was written\n" in ended.err
     assert {p: p.read_bytes() for p in compared.rglob("*.parquet")} == whole
     assert (compared / "seed=1" / "jobs.parquet").stat().st_mtime_ns == kept
-    flip(compared / rd.SUMMARY)
+    flip(compared / SUMMARY)
     assert emu("report", "c").line().endswith("restore it, or emu run --resume c makes it again")
     assert package.resume(compared).summaries
     assert emu("run", "--resume", "c").err == ""
@@ -104,7 +105,7 @@ def test_an_edited_configuration_is_refused(finished: Path, emu: Cli) -> None:
         finished,
         {k: v for k, v in rd.read_manifest(finished).items() if k != "results"} | {"status": "interrupted"},
     )
-    text = (finished / rd.CONFIG).read_text()
+    text = (finished / CONFIG).read_text()
     for change, told in (
         (
             text.replace('delay = "0.0005 s"', 'delay = "0.005 s"'),
@@ -114,21 +115,21 @@ def test_an_edited_configuration_is_refused(finished: Path, emu: Cli) -> None:
         ("[" * 5000, "r/config.toml is not as it was written: "),
         (text.replace("nodes = 20\n", ""), "nodes is not given there, and was 20"),
     ):
-        (finished / rd.CONFIG).write_text(change)
+        (finished / CONFIG).write_text(change)
         line = emu("run", "--resume", "r").line()
         assert line.startswith("emu: --resume: r/config.toml is not as ")
         assert told in line
-    (finished / rd.CONFIG).write_text(f"# a comment\n{text}")
+    (finished / CONFIG).write_text(f"# a comment\n{text}")
     before = (finished / "jobs.parquet").read_bytes()
     assert emu("run", "--resume", "r").code == 0
-    assert (finished / rd.CONFIG).read_text() == text
-    (finished / rd.CONFIG).unlink()
+    assert (finished / CONFIG).read_text() == text
+    (finished / CONFIG).unlink()
     rd.write_manifest(
         finished,
         {k: v for k, v in rd.read_manifest(finished).items() if k != "results"} | {"status": "interrupted"},
     )
     assert emu("run", "--resume", "r").code == 0  # the manifest has it too
-    assert ((finished / rd.CONFIG).read_text(), (finished / "jobs.parquet").read_bytes()) == (text, before)
+    assert ((finished / CONFIG).read_text(), (finished / "jobs.parquet").read_bytes()) == (text, before)
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "summary.json", "config.toml", "jobs.parquet"])
@@ -200,7 +201,7 @@ def test_a_file_without_an_end_is_not_hashed(
         assert path.stat().st_size < 1 << 40
         return disk.sha256_of(path)
 
-    monkeypatch.setattr("emu.manifest.sha256_of", hashed)
+    monkeypatch.setattr("emu.directories.manifest.sha256_of", hashed)
     with pytest.raises(InputError, match=rf"r: {name} {told}"):
         read_result(finished)
 

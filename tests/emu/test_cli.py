@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import emu.cli
-import emu.commands
+import emu.cli.commands
 import emu.terminal
 from emu.cli import build_parser, main
 from workloads.jobs import JobWorkload
@@ -245,9 +245,9 @@ def test_ctrl_c_ends_with_130_and_says_so_in_the_manifest(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    import emu.comparison as comparison
+    import emu.results.comparison as comparison
 
-    monkeypatch.setattr("emu.commands.execute", interrupted)
+    monkeypatch.setattr("emu.cli.commands.execute", interrupted)
     ended = emu(*RUN, "small", "--out", "r")
     assert (ended.code, ended.line()) == (130, "emu: interrupted; emu run --resume r goes on with it")
     assert json.loads(Path("r/manifest.json").read_text())["status"] == "interrupted"
@@ -262,7 +262,7 @@ def test_the_unexpected_ends_with_1_and_a_traceback_on_request(
     def broken(*_: object) -> None:
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr("emu.commands.execute", broken)
+    monkeypatch.setattr("emu.cli.commands.execute", broken)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     ended = emu(*RUN, "small", "--out", "r")
     assert ended.code == 1
@@ -311,7 +311,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
 
 def test_starting_is_cheap() -> None:
     """What every command pays: no frames, plots, Ray or compiler are imported before they are needed."""
-    code = "import sys, emu, emu.commands, emu.comparison; print([m for m in HEAVY if m in sys.modules])"
+    code = "import sys, emu, emu.cli.commands, emu.results.comparison; print([m for m in HEAVY if m in sys.modules])"
     heavy = ("pandas", "ray", "matplotlib", "numba", "tqdm", "pyarrow.parquet", "scipy")
     run = subprocess.run(
         [sys.executable, "-c", f"HEAVY = {heavy}; {code}"],

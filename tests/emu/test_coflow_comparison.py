@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from coflow_cases import four_coflows, outcome_of, result_of
 
-from emu.axes import Axis
-from emu.coflow_comparison import (
+from emu.families.coflows.comparison import (
     compare_coflows,
     compare_coordinators,
     compare_deadlines,
@@ -22,15 +21,17 @@ from emu.coflow_comparison import (
     compare_learning,
     job_speedups,
 )
-from emu.coflow_metrics import shuffle_shares
-from emu.coflow_tables import render_coordinators
-from emu.comparison import Comparison
-from emu.drawing import to_svg
-from emu.percentile_plots import percentiles_figure
-from emu.plots import group_figures, timeline_figure
-from emu.report import read_runs, render_report
-from emu.results import Result
-from emu.tables import render_summary
+from emu.families.coflows.metrics import shuffle_shares
+from emu.families.coflows.tables import render_coordinators
+from emu.report.drawing import to_svg
+from emu.report.percentile_plots import percentiles_figure
+from emu.report.plots import group_figures, timeline_figure
+from emu.report.report import render_report
+from emu.results.axes import Axis
+from emu.results.comparison import Comparison
+from emu.results.result import Result
+from emu.results.tables import render_summary
+from emu.sweeps.reading import read_runs
 
 KNOWN = [math.nan, 3e6, math.nan, 900e6]
 

@@ -10,11 +10,11 @@ from coflow_cases import MB, four_coflows
 
 from actors.schedulers.registry import find_scheduler, scheduler_names
 from actors.setting import Switch
-from emu.config import layer_from_arguments, layer_from_set, resolve
-from emu.config_file import layer_from_file
-from emu.keys import BY_NAME, COFLOWS, JOBS
-from emu.plan import Plan, prepare
-from emu.sizing import size
+from emu.configuration.config import layer_from_arguments, layer_from_set, resolve
+from emu.configuration.config_file import layer_from_file
+from emu.configuration.keys import BY_NAME, COFLOWS, JOBS
+from emu.configuration.plan import Plan, prepare
+from emu.sweeps.sizing import size
 from tests.workloads.family_examples import coflows_of
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload

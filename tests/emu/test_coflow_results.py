@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.setting import Switch
-from emu.coflow_metrics import (
+from emu.columns import from_flags, numbers
+from emu.families.coflows.columns import COFLOW_FILES
+from emu.families.coflows.metrics import (
     BINS,
     describe_coflows,
     in_group,
@@ -20,11 +22,10 @@ from emu.coflow_metrics import (
     shuffle_shares,
     speedups,
 )
-from emu.coflow_plan import ports_of
-from emu.coflow_results import coflows_table, coordinator_figures, flows_table, timeline_table
-from emu.columns import COFLOW_FILES, from_flags, numbers
-from emu.metrics import summarise_seeds
-from emu.results import read_result
+from emu.families.coflows.plan import ports_of
+from emu.families.coflows.results import coflows_table, coordinator_figures, flows_table, timeline_table
+from emu.results.metrics import summarise_seeds
+from emu.results.result import read_result
 from tests.workloads.family_examples import coflows_of
 
 CCT = [5.0, 2.5, 400.0, None]

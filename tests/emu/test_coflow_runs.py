@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import emu
-from emu import run_directory as rd
 from emu.columns import numbers
-from emu.results import read_result
+from emu.directories import run_directory as rd
+from emu.results.result import read_result
 from workloads.catalogue import load_workload
 
 Cli = Callable[..., Any]

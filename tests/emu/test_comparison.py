@@ -15,16 +15,19 @@ import pyarrow as pa
 import pytest
 
 import emu
-from emu.axes import group_runs
-from emu.columns import JOBS, TIMELINE, make_table
-from emu.comparison import Comparison
-from emu.drawing import save_figure, to_png, to_svg
-from emu.job_comparison import compare_class, render_rows
-from emu.metrics import describe_jobs
-from emu.paired import Tolerance
-from emu.plots import cdf_figure, timeline_figure
-from emu.report import MARK, read_runs, render_report, write_report
-from emu.results import Result
+from emu.columns import make_table
+from emu.directories.names import REPORT_MARK
+from emu.families.jobs.columns import JOBS, TIMELINE
+from emu.families.jobs.comparison import compare_class, render_rows
+from emu.report.drawing import save_figure, to_png, to_svg
+from emu.report.plots import cdf_figure, timeline_figure
+from emu.report.report import render_report, write_report
+from emu.results.axes import group_runs
+from emu.results.comparison import Comparison
+from emu.results.metrics import describe_jobs
+from emu.results.paired import Tolerance
+from emu.results.result import Result
+from emu.sweeps.reading import read_runs
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 
@@ -279,7 +282,7 @@ def test_compare_writes_a_directory_that_report_reads(workload: JobWorkload, tmp
 
 def test_a_report_replaces_only_a_report(tmp_path: Path) -> None:
     page = tmp_path / "r.html"
-    write_report(page, f"<!DOCTYPE html>\n{MARK}")
+    write_report(page, f"<!DOCTYPE html>\n{REPORT_MARK}")
     write_report(page, "mine")
     with pytest.raises(InputError, match=r"r\.html: exists and is not a report"):
         write_report(page, "x")

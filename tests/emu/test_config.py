@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emu.config import (
+from emu.configuration.config import (
     Given,
     Place,
     layer_from_arguments,
@@ -17,9 +17,9 @@ from emu.config import (
     read_given,
     resolve,
 )
-from emu.config_file import key_lines, layer_from_file, write_config
-from emu.keys import BY_NAME, KEYS
-from emu.kinds import KINDS
+from emu.configuration.config_file import key_lines, layer_from_file, write_config
+from emu.configuration.keys import BY_NAME, KEYS
+from emu.configuration.kinds import KINDS
 from workloads.errors import InputError
 
 

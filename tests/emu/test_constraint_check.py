@@ -16,8 +16,8 @@ from actors.schedulers.registry import BUILT_IN
 from clusters.cluster import Cluster, build_cluster
 from clusters.matching import match, nodes_of, satisfies
 from clusters.schema import encode_texts
-from emu.constraint_check import levels_of, satisfying
-from emu.results import Result
+from emu.families.jobs.constraint_check import levels_of, satisfying
+from emu.results.result import Result
 from emu.testing import check_constraints, check_scheduler
 from workloads.constraints import parse_constraint, parse_constraint_set, set_text, with_constraints
 from workloads.errors import InputError

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import emu
-from emu.config import Layer, layer_from_set, resolve
-from emu.plan import Plan, prepare
+from emu.configuration.config import Layer, layer_from_set, resolve
+from emu.configuration.plan import Plan, prepare
 from workloads.constraints import constraint_sets, set_of_job
 from workloads.errors import InputError
 from workloads.jobs import make_workload
@@ -48,7 +48,7 @@ def test_none_takes_away_those_that_a_workload_has(tmp_path: Path) -> None:
 
 
 def _layer_of(run: Path) -> Layer:
-    from emu.config_file import layer_from_file
+    from emu.configuration.config_file import layer_from_file
 
     return layer_from_file(run / "config.toml")
 

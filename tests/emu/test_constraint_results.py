@@ -16,18 +16,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emu import run_directory as rd
-from emu.by_constraint import compare_kinds, compare_waits, render_kinds, render_waits
-from emu.columns import CRV, FILES, JOBS, TIMELINE, make_table, null_unless
-from emu.comparison import Comparison, compare
-from emu.constraint_plots import BINS, crv_figure, wait_figure, wait_over_time_figure
+from emu.columns import make_table, null_unless
+from emu.directories import run_directory as rd
 from emu.disk import sha256_of
-from emu.drawing import to_svg
-from emu.job_comparison import compare_class
-from emu.metrics import MOST_KINDS, OTHER_KINDS, SPLIT, describe_jobs
-from emu.report import render_report
-from emu.results import Result, crv_table, read_result
-from emu.tables import render_summary
+from emu.families.jobs.by_constraint import compare_kinds, compare_waits, render_kinds, render_waits
+from emu.families.jobs.columns import CRV, FILES, JOBS, TIMELINE
+from emu.families.jobs.comparison import compare_class
+from emu.families.jobs.constraint_plots import BINS, crv_figure, wait_figure, wait_over_time_figure
+from emu.report.drawing import to_svg
+from emu.report.report import render_report
+from emu.results.comparison import Comparison, compare
+from emu.results.metrics import MOST_KINDS, OTHER_KINDS, SPLIT, describe_jobs
+from emu.results.result import Result, crv_table, read_result
+from emu.results.tables import render_summary
 from workloads.catalogue import save_workload
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.jobs import JobWorkload

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import emu
-from emu.plan import Plan, configure, prepare
+from emu.configuration.plan import Plan, configure, prepare
 from workloads.errors import InputError
 
 

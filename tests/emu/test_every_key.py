@@ -29,11 +29,11 @@ from key_cases import (
     with_a_job_that_no_node_can_run,
 )
 
-from emu.comparison import Comparison
-from emu.emulation import checkpoints_of, execute
-from emu.keys import BY_NAME, KEYS
-from emu.plan import Plan
-from emu.results import Result
+from emu.configuration.keys import BY_NAME, KEYS
+from emu.configuration.plan import Plan
+from emu.results.comparison import Comparison
+from emu.results.result import Result
+from emu.running.emulation import checkpoints_of, execute
 from workloads.errors import InputError
 
 HERE = {"in_process": "true"}

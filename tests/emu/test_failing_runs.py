@@ -18,7 +18,7 @@ from test_run_directory import RUN, TABLES, same_bytes
 
 import emu as package
 from emu import disk
-from emu import run_directory as rd
+from emu.directories import run_directory as rd
 from workloads.errors import InputError
 
 Cli = Callable[..., Any]
@@ -76,7 +76,7 @@ def test_if_all_fail_the_first_error_is_the_end(emu: Cli, fails: str) -> None:
 
 
 def test_seeds_that_fail_are_left_out(emu: Cli, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from emu import comparison
+    from emu.results import comparison
 
     execute = comparison.execute
 

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emu.latency import decision_latency_ns, describe_latency
-from emu.results import Result
+from emu.results.latency import decision_latency_ns, describe_latency
+from emu.results.result import Result
 
 INSTANTS = 40
 Rows = list[tuple[int, int, int, int]]  # node, start, run, waited

@@ -17,10 +17,10 @@ import pytest
 from emulations import PATIENCE_S
 
 import emu as package
-from emu.columns import LIVE_TIMELINE, TIMELINE
-from emu.metrics import summarise_seeds
-from emu.results import read_result
-from emu.tables import render_summary
+from emu.families.jobs.columns import LIVE_TIMELINE, TIMELINE
+from emu.results.metrics import summarise_seeds
+from emu.results.result import read_result
+from emu.results.tables import render_summary
 from workloads.catalogue import save_workload
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from emu.metrics import (
+from emu.results.metrics import (
     after_warmup,
     confidence_95,
     describe_jobs,

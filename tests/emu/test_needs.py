@@ -11,12 +11,12 @@ import pytest
 from key_cases import CASES, COFLOWS, JOBS, planner, small_coflows
 
 from actors.schedulers.registry import BUILT_IN
-from emu.config import layer_from_set, resolve
-from emu.config_file import layer_from_file
-from emu.keys import BY_NAME
-from emu.needs import NEEDS, meaningless
-from emu.plan import Plan, configure, prepare
-from emu.sweeps import prepare_sweep
+from emu.configuration.config import layer_from_set, resolve
+from emu.configuration.config_file import layer_from_file
+from emu.configuration.keys import BY_NAME
+from emu.configuration.needs import NEEDS, meaningless
+from emu.configuration.plan import Plan, configure, prepare
+from emu.sweeps.sweep import prepare_sweep
 from workloads.errors import InputError
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import emu
-from emu.job_comparison import compare_class
-from emu.paired import SHARES, Tolerance, best_of, shares_of, tolerance_of
+from emu.families.jobs.comparison import compare_class
+from emu.results.paired import SHARES, Tolerance, best_of, shares_of, tolerance_of
 from tests.emu.test_comparison import result_of
 from workloads.jobs import JobWorkload
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from actors.schedulers.registry import find_scheduler
-from emu.config import layer_from_arguments, layer_from_options, layer_from_set, resolve
-from emu.config_file import layer_from_file
-from emu.plan import Plan, prepare, scheduler_parameters
+from emu.configuration.config import layer_from_arguments, layer_from_options, layer_from_set, resolve
+from emu.configuration.config_file import layer_from_file
+from emu.configuration.plan import Plan, prepare, scheduler_parameters
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 

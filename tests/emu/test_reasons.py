@@ -14,12 +14,12 @@ from coflow_cases import four_coflows, outcome_of, result_of
 from sweep_grids import write
 
 import emu as package
-from emu.bottlenecks import bottlenecks_of
-from emu.comparison import Comparison
-from emu.reasons import reason_rows, render_reasons
-from emu.report import render_report
-from emu.results import Result
-from emu.sweeps import sweep
+from emu.report.report import render_report
+from emu.results.bottlenecks import bottlenecks_of
+from emu.results.comparison import Comparison
+from emu.results.reasons import reason_rows, render_reasons
+from emu.results.result import Result
+from emu.sweeps.sweep import sweep
 from workloads.jobs import JobWorkload, make_workload
 
 Cli = Callable[..., Any]

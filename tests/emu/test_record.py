@@ -16,8 +16,9 @@ import pytest
 from sweep_grids import SMALL, write
 
 import emu as emu_package
-from emu import emulation, record
-from emu.sweeps import prepare_sweep, sweep
+from emu.directories import record
+from emu.running import emulation
+from emu.sweeps.sweep import prepare_sweep, sweep
 from workloads.jobs import JobWorkload
 
 Cli = Callable[..., Any]
@@ -60,7 +61,7 @@ def test_of_several_runs_the_whole_and_each_have_one(emu: Cli, trace: Path, comm
 def test_a_run_that_is_gone_on_with_keeps_its_record(
     emu: Cli, trace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from emu import commands
+    from emu.cli import commands
 
     def interrupted(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt

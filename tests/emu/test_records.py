@@ -16,9 +16,9 @@ from coflow_cases import four_coflows, outcome_of, result_of
 from sweep_grids import write
 
 import emu as package
-from emu.comparison import Comparison
-from emu.results import read_result
-from emu.sweeps import sweep
+from emu.results.comparison import Comparison
+from emu.results.result import read_result
+from emu.sweeps.sweep import sweep
 from workloads.jobs import JobWorkload
 
 T_ONE_DEGREE = 12.7062

@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from emu.columns import COFLOW_FILES, FILES
-from emu.config_file import layer_from_file
-from emu.keys import KEYS
-from emu.reference import PAGES
+from emu.cli.reference import PAGES
+from emu.configuration.config_file import layer_from_file
+from emu.configuration.keys import KEYS
+from emu.families.coflows.columns import COFLOW_FILES
+from emu.families.jobs.columns import FILES
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_are_fresh(name: str) -> None:
-    assert (FOLDER / name).read_text() == PAGES[name](), "run: python -m emu.reference docs/reference"
+    assert (FOLDER / name).read_text() == PAGES[name](), "run: python -m emu.cli.reference docs/reference"
 
 
 def test_pages_name_every_key_and_column() -> None:

@@ -16,9 +16,9 @@ from actors.hosting.outcome import Outcome
 from actors.kernel.cost import COST, SERVER
 from actors.kernel.histogram import BUCKETS
 from actors.kernel.queue import records
-from emu import run_directory as rd
-from emu.columns import FILES, JOBS
-from emu.results import Result, jobs_table, read_result, tasks_table
+from emu.directories import run_directory as rd
+from emu.families.jobs.columns import FILES, JOBS
+from emu.results.result import Result, jobs_table, read_result, tasks_table
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 

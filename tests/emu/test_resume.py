@@ -19,7 +19,8 @@ import pytest
 from emulations import PATIENCE_S
 
 import emu as package
-from emu import run_directory as rd
+from emu.directories import run_directory as rd
+from emu.directories.names import CHECKPOINTS, CONFIG
 from workloads.jobs import JobWorkload
 
 ROOT = Path(__file__).parents[2]
@@ -79,7 +80,7 @@ def same_bytes(one: Path, other: Path) -> bool:
 
 
 def numbers(folder: Path) -> list[str]:
-    return sorted(os.listdir(folder / rd.CHECKPOINTS))
+    return sorted(os.listdir(folder / CHECKPOINTS))
 
 
 @pytest.fixture
@@ -107,8 +108,8 @@ def test_a_run_that_ended_early_goes_on(act: str, whole: Path) -> None:
     assert same_bytes(folder / "r", whole)
     manifest = rd.read_manifest(folder / "r")
     assert (manifest["status"], "process" in manifest) == ("finished", False)
-    assert not (folder / "r" / rd.CHECKPOINTS).exists()
-    assert (folder / "r" / rd.CONFIG).read_text() != ""
+    assert not (folder / "r" / CHECKPOINTS).exists()
+    assert (folder / "r" / CONFIG).read_text() != ""
 
 
 @pytest.mark.parametrize("period", ["never", "1h"])
@@ -117,7 +118,7 @@ def test_without_a_checkpoint_it_starts_anew(period: str, whole: Path) -> None:
     scheduler = write_slow(folder, KILL)
     argv = ("run", "--scheduler", scheduler, *RUN, "--set", f"checkpoint.period={period}", "--out", "r")
     assert program(*argv, cwd=folder).returncode == -9
-    assert not (folder / "r" / rd.CHECKPOINTS).exists()
+    assert not (folder / "r" / CHECKPOINTS).exists()
     again = program("run", "--resume", "r", cwd=folder)
     assert again.returncode == 0
     assert again.stderr == "emu: note: r has no checkpoint: the run starts anew\n"
@@ -128,7 +129,7 @@ def test_a_damaged_checkpoint_is_said_and_the_one_before_used(whole: Path) -> No
     folder = whole.parent
     argv = ("run", "--scheduler", write_slow(folder, KILL), *RUN, *OFTEN, "--out", "r")
     assert program(*argv, cwd=folder).returncode == -9
-    newest = folder / "r" / rd.CHECKPOINTS / numbers(folder / "r")[-1] / "0.npz"
+    newest = folder / "r" / CHECKPOINTS / numbers(folder / "r")[-1] / "0.npz"
     content = bytearray(newest.read_bytes())
     content[1000] ^= 255
     newest.write_bytes(content)
@@ -277,7 +278,7 @@ def test_several_runs_go_on(argv: tuple[str, ...], inner: list[str], act: str, t
     assert len(summaries) == 3 if argv[0] == "compare" else summaries["seeds"] == [1, 2, 3]
     assert all(same_bytes(folder / "c" / name, folder / "whole" / name) for name in inner)
     assert all((p / "jobs.parquet").stat().st_mtime_ns == at for p, at in kept.items())
-    assert not list((folder / "c").rglob(rd.CHECKPOINTS))
+    assert not list((folder / "c").rglob(CHECKPOINTS))
     manifests = [rd.read_manifest(folder / where) for where in ("c", "whole")]
     assert manifests[0]["runs"] == manifests[1]["runs"] == inner
     assert manifests[0]["status"] == "finished"

@@ -21,10 +21,12 @@ from sweep_grids import SMALL, write
 import emu as package
 from actors.hosting.checkpoint import Checkpoints
 from actors.hosting.ending import Lost
-from emu import disk, locks
-from emu import run_directory as rd
-from emu.results import read_result
-from emu.sweeps import sweep
+from emu import disk
+from emu.directories import locks
+from emu.directories import run_directory as rd
+from emu.directories.names import CHECKPOINTS, CONFIG, SUMMARY
+from emu.results.result import read_result
+from emu.sweeps.sweep import sweep
 from workloads.errors import InputError
 
 Cli = Callable[..., Any]
@@ -75,16 +77,16 @@ def test_what_was_done_is_not_done_again(finished: Path, monkeypatch: pytest.Mon
     """Killed while checkpoints are removed: results are on the disk, and nothing is computed."""
     manifest = {**rd.read_manifest(finished), "status": "running"}
     rd.write_manifest(finished, manifest)
-    (finished / rd.CHECKPOINTS / "000001").mkdir(parents=True)
+    (finished / CHECKPOINTS / "000001").mkdir(parents=True)
     (finished / ".jobs.parquet.123").touch()
     (finished / locks.LOCK).touch()
 
     def computed(*_: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("emu.emulation.execute", computed)
+    monkeypatch.setattr("emu.running.emulation.execute", computed)
     package.resume(finished)
-    assert {p.name for p in finished.iterdir()} == {rd.MANIFEST, rd.CONFIG, rd.SUMMARY, *TABLES}
+    assert {p.name for p in finished.iterdir()} == {rd.MANIFEST, CONFIG, SUMMARY, *TABLES}
 
 
 def test_results_are_on_the_disk_before_the_manifest_says_so(
@@ -105,7 +107,7 @@ def test_results_are_on_the_disk_before_the_manifest_says_so(
     monkeypatch.setattr(rd, "flush", flushing)
     monkeypatch.setattr(rd, "write_manifest", writing)
     read_result(finished).save("again")
-    assert {*TABLES, rd.SUMMARY, rd.CONFIG, "again"} <= {*flushed[: flushed.index("said")]}
+    assert {*TABLES, SUMMARY, CONFIG, "again"} <= {*flushed[: flushed.index("said")]}
 
 
 def test_a_sweep_that_was_killed_leaves_nothing(emu: Cli, trace: Path) -> None:
@@ -125,7 +127,7 @@ def test_a_sweep_that_was_killed_leaves_nothing(emu: Cli, trace: Path) -> None:
         assert same_bytes(Path("s/scheduler=random/seed=1"), Path("whole/scheduler=random/seed=1"))
 
 
-@pytest.mark.parametrize("left", [locks.LOCK, rd.CHECKPOINTS])
+@pytest.mark.parametrize("left", [locks.LOCK, CHECKPOINTS])
 def test_what_a_process_leaves_at_its_very_end_the_next_one_removes(
     left: str, compared: Path, emu: Cli
 ) -> None:
@@ -148,7 +150,7 @@ def test_of_several_at_once_all_but_one_are_refused(finished: Path) -> None:
     program = """
 import os, sys, time
 from pathlib import Path
-from emu import run_directory as rd
+from emu.directories import run_directory as rd
 from workloads.errors import InputError
 sys.stdin.read()
 try:
@@ -249,7 +251,7 @@ def test_a_run_is_overwritten_if_asked(command: tuple[str, ...], finished: Path,
     assert (finished / "jobs.parquet").exists() == (command is RUN)
     assert command is COMPARE or (finished / "jobs.parquet").read_bytes() != before
     assert emu(*RUN, "--out", "r", "--overwrite").code == 0
-    assert {p.name for p in finished.iterdir()} == {rd.MANIFEST, rd.CONFIG, rd.SUMMARY, *TABLES}
+    assert {p.name for p in finished.iterdir()} == {rd.MANIFEST, CONFIG, SUMMARY, *TABLES}
     assert "--overwrite: not with --resume" in emu("run", "--resume", "r", "--overwrite").line()
 
 
@@ -261,7 +263,7 @@ def test_sweeps_and_searches_are_overwritten_if_asked(emu: Cli, trace: Path) -> 
     assert [p.name for p in sorted(Path("s").rglob("seed=*"))] == ["seed=3", "seed=3"]
     assert "holds a sweep, not a size" in emu(*SIZE, "--out", "s").line()
     assert emu(*SIZE, "--out", "s", "--overwrite").code == 0
-    assert {p.name for p in Path("s").iterdir() if "=" not in p.name} == {rd.MANIFEST, rd.CONFIG, rd.SUMMARY}
+    assert {p.name for p in Path("s").iterdir() if "=" not in p.name} == {rd.MANIFEST, CONFIG, SUMMARY}
 
 
 @pytest.mark.parametrize(

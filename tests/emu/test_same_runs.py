@@ -13,16 +13,16 @@ from seed_cases import POISSON, SETS, jobs_of, plan_of
 from sweep_grids import SMALL, write
 
 import emu as emu_package
-from emu import run_directory as rd
-from emu.axes import group_runs
-from emu.comparison import Comparison
-from emu.config import resolve
-from emu.memo import Memo
-from emu.plan import Plan, prepare
-from emu.report import read_runs
-from emu.results import read_result
-from emu.sweeps import prepare_sweep, sweep
-from emu.tables import render_summary
+from emu.configuration.config import resolve
+from emu.configuration.memo import Memo
+from emu.configuration.plan import Plan, prepare
+from emu.directories import run_directory as rd
+from emu.results.axes import group_runs
+from emu.results.comparison import Comparison
+from emu.results.result import read_result
+from emu.results.tables import render_summary
+from emu.sweeps.reading import read_runs
+from emu.sweeps.sweep import prepare_sweep, sweep
 from workloads import catalogue
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
@@ -69,7 +69,7 @@ def test_equal_runs_have_equal_identities_and_others_have_not() -> None:
 def test_a_default_that_changes_later_changes_no_rerun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from emu.config_file import layer_from_file
+    from emu.configuration.config_file import layer_from_file
     from workloads.generators.poisson import poisson
 
     was = plan_of(seed=3)
@@ -110,7 +110,7 @@ def test_a_sweep_of_seeds_with_another_meaning_is_refused(emu: Cli, trace: Path)
 
 
 def test_a_comparison_over_seeds_goes_on_where_it_ended(emu: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from emu import comparison
+    from emu.results import comparison
 
     argv = (*COMPARE, "--seeds", "3")
     assert emu(*argv, "--out", "whole").code == 0
@@ -174,7 +174,7 @@ def test_variants_are_no_axis(emu: Cli, trace: Path) -> None:
 def test_an_object_that_is_resampled_goes_on_in_python(
     workload: JobWorkload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from emu import comparison
+    from emu.results import comparison
 
     given: dict[str, Any] = {"seeds": 2, "resample_block": 30.0, "in_process": True}
     whole = emu_package.compare(["random"], workload, 20, **given)
@@ -285,7 +285,7 @@ def test_workloads_are_let_go_and_loaded_again(monkeypatch: pytest.MonkeyPatch) 
     ready = prepare_sweep(source)
     assert made == [1, 2, 3]  # all kept: there is room
     assert len({run.source for run in ready.runs}) == 3
-    monkeypatch.setattr("emu.memo.ROOM_BYTES", 0)
+    monkeypatch.setattr("emu.configuration.memo.ROOM_BYTES", 0)
     monkeypatch.setattr(Memo.__init__, "__defaults__", (0,))
     made.clear()
     tight = prepare_sweep(source)

@@ -12,9 +12,9 @@ import pytest
 from seed_cases import POISSON, RUN, SETS, jobs_of, plan_of, shas
 
 import emu as emu_package
-from emu.comparison import Comparison
-from emu.metrics import summarise_seeds
-from emu.seeds import head_of, varied
+from emu.configuration.seeds import head_of, varied
+from emu.results.comparison import Comparison
+from emu.results.metrics import summarise_seeds
 from workloads.catalogue import load_workload
 from workloads.errors import InputError
 

@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks.hostile_mutations import fit_hashes
 from benchmarks.hostile_values import mutate_json, mutate_table
-from emu.results import read_result
+from emu.results.result import read_result
 from tests.emu.conftest import small_workload
 from workloads.catalogue import save_workload
 from workloads.errors import InputError

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from emu.plan import configure, prepare
+from emu.configuration.plan import configure, prepare
 from tests.emu.conftest import small_workload
 from tests.workloads.google_2019_rows import write_cell
 from tests.workloads.test_recognition import TASK_EVENTS, packed

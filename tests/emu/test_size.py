@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import emu
-from emu import batch
-from emu import run_directory as rd
-from emu.measures import Measure
-from emu.sizing import size
-from emu.targets import Target, find_fewest, read_targets
+from emu.directories import run_directory as rd
+from emu.results.measures import Measure
+from emu.sweeps import batch
+from emu.sweeps.sizing import size
+from emu.sweeps.targets import Target, find_fewest, read_targets
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 
@@ -344,8 +344,8 @@ def test_its_report_shows_what_was_tried_and_the_bounds(emu: Cli, trace: Path) -
 
 
 def test_the_figure_has_each_target_with_its_bound() -> None:
-    from emu.size_report import Tried, targets_figure
-    from emu.targets import read_targets
+    from emu.sweeps.size_report import Tried, targets_figure
+    from emu.sweeps.targets import read_targets
 
     target, other = read_targets(["short.p99 < 60s", "mean <= 10s"])
     points = [Tried(10, 90.0, 5.0, False), Tried(20, 50.0, 0.0, True), Tried(200, 4.0, 9.0, True)]

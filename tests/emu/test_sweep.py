@@ -15,13 +15,12 @@ import numpy as np
 import pytest
 from sweep_grids import FAILS, GRID, SMALL, status, write
 
-from emu import batch
-from emu.axes import Axis
-from emu.grid import read_grid
-from emu.measures import all_measures
-from emu.percentile_plots import percentiles_figure
-from emu.progress import runs_bar
-from emu.sweeps import SweepResult, prepare_sweep, sweep
+from emu.report.percentile_plots import percentiles_figure
+from emu.results.axes import Axis
+from emu.results.measures import all_measures
+from emu.running.progress import runs_bar
+from emu.sweeps.grid import read_grid
+from emu.sweeps.sweep import SweepResult, batch, prepare_sweep, sweep
 
 Cli = Callable[..., Any]
 

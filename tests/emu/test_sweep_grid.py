@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from sweep_grids import GRID, SMALL, write
 
-from emu.grid import read_grid
-from emu.sweeps import prepare_sweep, sweep
+from emu.sweeps.grid import read_grid
+from emu.sweeps.sweep import prepare_sweep, sweep
 from workloads.jobs import JobWorkload
 
 ROOT = Path(__file__).parents[2]
@@ -123,16 +123,16 @@ def test_a_mapping_is_as_good_as_a_file(workload: JobWorkload, tmp_path: Path) -
 
 
 def emu_run(config: Path) -> Any:
-    from emu.config import resolve
-    from emu.config_file import layer_from_file
-    from emu.emulation import execute
-    from emu.plan import prepare
+    from emu.configuration.config import resolve
+    from emu.configuration.config_file import layer_from_file
+    from emu.configuration.plan import prepare
+    from emu.running.emulation import execute
 
     return execute(prepare(resolve([layer_from_file(config)])), 0)
 
 
 def read_jobs(folder: Path) -> Any:
-    from emu.results import read_result
+    from emu.results.result import read_result
 
     return read_result(folder).jobs
 

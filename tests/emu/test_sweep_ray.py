@@ -14,8 +14,8 @@ import pytest
 from emulations import PATIENCE_S
 from sweep_grids import FAILS, GRID, SMALL, status, write
 
-from emu.batch import Hosting
-from emu.sweeps import prepare_sweep, run_sweep, sweep
+from emu.sweeps.batch import Hosting
+from emu.sweeps.sweep import prepare_sweep, run_sweep, sweep
 from workloads.jobs import JobWorkload
 
 ROOT = Path(__file__).parents[2]

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import emu.progress
-import emu.tables
-from emu.progress import describe, progress_bar
-from emu.tables import (
+import emu.results.tables
+import emu.running.progress
+from emu.results.tables import (
     align,
     counted_told,
     counter_text,
@@ -26,6 +25,7 @@ from emu.tables import (
     to_ascii,
     with_error,
 )
+from emu.running.progress import describe, progress_bar
 from emu.terminal import say
 
 
@@ -34,7 +34,7 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize("module", [emu.tables, emu.progress])
+@pytest.mark.parametrize("module", [emu.results.tables, emu.running.progress])
 def test_examples_in_docstrings(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import emu
-from emu.results import Result
+from emu.results.result import Result
 from emu.testing import check_coflow_result, check_result, check_scheduler
 from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.errors import InputError

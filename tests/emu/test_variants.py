@@ -13,12 +13,12 @@ import pytest
 from sweep_grids import write
 
 import emu as emu_package
-from emu.comparison import Comparison
-from emu.config import layer_from_arguments, layer_from_set, resolve
-from emu.config_file import layer_from_file
-from emu.plan import Plan, prepare
-from emu.results import read_result
-from emu.sweeps import prepare_sweep, sweep
+from emu.configuration.config import layer_from_arguments, layer_from_set, resolve
+from emu.configuration.config_file import layer_from_file
+from emu.configuration.plan import Plan, prepare
+from emu.results.comparison import Comparison
+from emu.results.result import read_result
+from emu.sweeps.sweep import prepare_sweep, sweep
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 
@@ -230,7 +230,7 @@ def test_objects_with_other_parameters_are_told_apart(workload: JobWorkload, tmp
 def test_a_comparison_of_objects_goes_on(
     workload: JobWorkload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from emu import comparison
+    from emu.results import comparison
 
     execute = comparison.execute
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from emu.drawing import to_png, to_svg
-from emu.workload_plots import workload_figure
+from emu.report.drawing import to_png, to_svg
+from emu.report.workload_plots import workload_figure
 from tests.workloads.family_examples import coflows_of, dags_of
 from workloads.info import describe
 from workloads.jobs import make_workload

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.scheduler import Parameter
-from emu.config import layer_from_set, resolve
+from emu.configuration.config import layer_from_set, resolve
 from workloads.errors import InputError
 from workloads.options import read_options
 from workloads.transform.registry import Option

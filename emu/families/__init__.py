@@ -1,0 +1,1 @@
+"""Families of schedulers: what each has of its own."""

@@ -1,0 +1,224 @@
+"""Results as text for a terminal: pure functions from numbers to lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from emu.configuration.keys import COFLOWS
+from emu.configuration.seeds import summary_alike, summary_head
+from emu.results.bottlenecks import BOTTLENECKS
+from emu.results.measures import DEFAULT, Measure
+from emu.results.metrics import CLASSES, SPLIT, STATISTICS, part_of
+from workloads.errors import printable
+from workloads.units import format_duration
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+NODE_HOUR_NS = 3.6e12
+LEAST_RATIO = 0.1
+"""Ratios below it are shown as one over their inverse."""
+WIDEST_INVERSE = 0.25
+"""Share of a ratio above which its error is too large for that: the interval of the inverse is then far from even."""
+
+
+def number(value: float | None) -> str:
+    """Return four significant digits, in full from 1,000 on and without exponents; ``-`` for none.
+
+    Examples
+    --------
+    >>> number(0.00123456), number(12.3456), number(117452.4), number(None)
+    ('0.001235', '12.35', '117,452', '-')
+    """
+    if value is None or not math.isfinite(value):
+        return "-"
+    text = _rounded(value, min(_exponent(value) - 3, 0))
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def with_error(value: float, half: float, digits: int = 5) -> str:
+    """Return ``value±half``, or only the value where there is no interval, as where all seeds gave the same.
+
+    The error is rounded as the Particle Data Group does it: to two digits where it begins with 100 to 354, else to
+    one. The value ends at the same place. No value has more than `digits` digits, though all before the point; where
+    these end earlier, the error is rounded up to what is left, so that it is never shown too small.
+
+    References
+    ----------
+    Workman et al., Review of Particle Physics, 2022, section 5.3 of the introduction, "Rounding".
+
+    Examples
+    --------
+    >>> with_error(592.3, 43.81), with_error(96.5937, 0.242), with_error(96.59, 0.00012)
+    ('590±40', '96.59±0.24', '96.590±0.001')
+    """
+    if not (half > 0 and math.isfinite(half) and math.isfinite(value)):
+        return number(value)
+    lead = int(f"{half:.2e}"[:4].replace(".", ""))
+    place = _exponent(half, 3) - (1 if lead <= 354 else 0)
+    least = min(_exponent(value, digits) - digits + 1, 0)
+    error = round(half, -place) if place >= least else math.ceil(half / 10.0**least) * 10.0**least
+    place = max(place, least)
+    shown = _rounded(value, place)
+    return f"{shown if shown.strip('-0.') else '0'}±{_rounded(error, place)}"
+
+
+def ratio(mean: float, half: float = math.nan) -> str:
+    """Return a ratio as ``0.153×``, and below a tenth as ``1/21.4×``; nothing where there is none.
+
+    Three digits, or with an interval as many as it allows. That of an inverse is the interval over the ratio squared;
+    a ratio whose error is above a quarter of it is never inverted.
+
+    Examples
+    --------
+    >>> print(ratio(0.153), ratio(0.0467), ratio(0.0341, 8.4e-05), ratio(0.0341, 0.04))
+    0.153× 1/21.4× 1/29.33±0.07× 0.03±0.04×
+    """
+    if not math.isfinite(mean):
+        return ""
+    if 0 < mean < LEAST_RATIO and not half > WIDEST_INVERSE * mean:
+        return f"1/{_three_digits(1 / mean, half / mean**2)}{TIMES}"
+    return f"{_three_digits(mean, half)}{TIMES}" if mean else f"0{TIMES}"
+
+
+def times_told(first: str) -> str:
+    """Return how a table says that it shows such ratios to the first scheduler's."""
+    return f", and {TIMES} that of {first}, below a tenth as 1/20{TIMES}"
+
+
+def _three_digits(value: float, half: float) -> str:
+    if math.isfinite(half) and half > 0:
+        return with_error(value, half, digits=4)
+    return _rounded(value, _exponent(value, 3) - 2)
+
+
+def percent(share: float, half: float = math.nan) -> str:
+    """Return a share as ``81.0%``; what is nearly none or nearly all is not shown as none or all."""
+    if not math.isfinite(share):
+        return ""
+    if math.isfinite(half) and half > 0:
+        return f"{with_error(100 * share, 100 * half)}%"
+    if 0 < share < 0.0005:
+        return "<0.1%"
+    return ">99.9%" if 0.9995 < share < 1 else f"{share:.1%}"
+
+
+def _exponent(value: float, digits: int = 4) -> int:
+    """Return the power of ten of a value's first digit, when it is rounded to so many."""
+    return int(f"{value:.{digits - 1}e}".partition("e")[2])
+
+
+def _rounded(value: float, place: int) -> str:
+    """Return a value that ends at a power of ten, in full and without an exponent."""
+    text = f"{round(value, -place):,.{max(-place, 0)}f}"
+    return text if text.strip("-0.,") else text.lstrip("-")
+
+
+def align(rows: Sequence[Sequence[str]], right_from: int = 1) -> list[str]:
+    """Return rows of cells as lines; columns from `right_from` on are flush right."""
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(max(map(len, rows)))]
+    lines = []
+    for row in rows:
+        cells = [
+            c.ljust(w) if i < right_from else c.rjust(w)
+            for i, (c, w) in enumerate(zip(row, widths, strict=False))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFAULT) -> str:
+    """Return the summary of a run, or of the runs of several seeds, as text; `columns` are those of its table."""
+    if COFLOWS in summary:
+        from emu.families.coflows import tables as coflow_tables
+
+        return coflow_tables.render_summary(summary, columns)
+    jobs, engine = summary["jobs"], summary["engine"]
+    intervals = summary.get("confidence_95", {}).get("jobs", {})
+    lines = [summary_head(summary), ""]
+    rows = [["job completion time (s)", "jobs", *(m.name for m in columns)]]
+    for name in (*CLASSES, *SPLIT):
+        if part := part_of(jobs, name):
+            rows.append([f"  {name}", *statistics_cells(part, part_of(intervals, name), columns)])
+    lines += [*align(rows), *_constraint_tables(jobs, intervals)]
+    facts = [f"{name} {value}" for name, value in job_facts(jobs).items()]
+    facts += [f"{jobs['unfinished']:,.0f} jobs did not finish"] if "unfinished" in jobs else []
+    lines += ["", ", ".join(facts)] if facts else []
+    lines.append(
+        f"{engine['tasks']:,.0f} tasks, {engine['events']:,.0f} events "
+        f"in {format_duration(engine['wall_s'])} ({engine['tasks_per_s']:,.0f} tasks/s)"
+    )
+    if "decision_latency" in summary:
+        spread = summary["decision_latency"]["all"]
+        shown = ", ".join(f"{name} {format_duration(spread[name])}" for name in ("p50", "p90", "p99", "max"))
+        lines.append(f"decision latency: {shown}")
+    if "verdict" in summary.get("live", {}):
+        lines.append(summary["live"]["verdict"])
+    else:
+        lines += summary.get(BOTTLENECKS, [])
+    if told := counted_told(summary.get("counters", {})):
+        lines.append(", ".join(f"{name} {value}" for name, value in told.items()))
+    return "\n".join(lines) + "\n" + summary_alike(summary)
+
+
+def job_facts(jobs: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a summary says of all jobs beside their times, as name to text."""
+    facts = {}
+    if "makespan_s" in jobs:
+        facts["makespan"] = format_duration(jobs["makespan_s"])
+    for name, told in (("jain_index", "slowdown"), ("bounded_jain_index", "bounded slowdown")):
+        if name in jobs:
+            facts[f"Jain index of {told}"] = f"{jobs[name]:.3f}"
+    bounded = jobs["all"].get("bounded_slowdown", {}).get("mean")
+    if bounded is not None:
+        facts["mean bounded slowdown"] = number(bounded)
+    return facts
+
+
+def counted_told(counters: Mapping[str, float]) -> dict[str, str]:
+    """Return what mechanisms did as name to text, of those that did anything; times are told in node-hours."""
+    return {
+        name.removesuffix("_ns").replace("_", " "): counter_text(name, value)
+        for name, value in counters.items()
+        if value
+    }
+
+
+def counter_text(name: str, value: float, half: float = math.nan) -> str:
+    """Return the value of a counter: of those in nanoseconds, which add up over nodes, in node-hours."""
+    if name.endswith("_ns"):
+        return f"{with_error(value / NODE_HOUR_NS, half / NODE_HOUR_NS)} node-hours"
+    return f"{value:,.0f}" if math.isnan(half) else with_error(value, half)
+
+
+def statistics_cells(
+    part: Mapping[str, Any], intervals: Mapping[str, Any], columns: Sequence[Measure]
+) -> list[str]:
+    """Return count and figures of one group of jobs, or coflows, as cells."""
+    cells = [f"{part['count']:,}"]
+    for measure in columns:
+        low, high = measure.interval(intervals)
+        cells.append(with_error(measure.of(part), (high - low) / 2))
+    return cells
+
+
+def _constraint_tables(jobs: Mapping[str, Any], intervals: Mapping[str, Any]) -> list[str]:
+    """Return the lines of queueing delay and of kinds of constraints, where jobs have any."""
+    waits = [["queueing delay (s)", "jobs", *STATISTICS]]
+    for name in SPLIT:
+        if part := part_of(jobs, name):
+            waits.append(
+                [
+                    f"  {name}",
+                    *statistics_cells(part["wait"], part_of(intervals, name).get("wait", {}), DEFAULT),
+                ]
+            )
+    kinds = [["short jobs by constraint (s)", "jobs", *STATISTICS, "relative slowdown"]]
+    for kind, of_kind in jobs.get("by_constraint", {}).items():
+        if "short" in of_kind:
+            half = intervals.get("by_constraint", {}).get(kind, {}).get("short", {})
+            slowdown = of_kind.get("slowdown_vs_unconstrained")
+            told = "" if slowdown is None else ratio(slowdown)
+            kinds.append([f"  {kind}", *statistics_cells(of_kind["short"], half, DEFAULT), told])
+    return [line for table in (waits, kinds) if len(table) > 1 for line in ("", *align(table))]
