@@ -8,7 +8,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
@@ -20,6 +20,8 @@ from workloads.errors import InputError, UnavailableError
 
 MOST_TEXT_BYTES = 32 << 20
 """Of a JSON or TOML file of a run directory that is read."""
+MOST_UNPACKED, MOST_UNASKED_BYTES = 100, 256 << 20
+"""How many times its own size a table may take in memory, and what any may; those of runs take 2 to 10 times."""
 MOST_OTHER_BYTES = 1 << 30
 """Of a picture or a CSV file of a run directory; tables in Parquet may be larger."""
 _TABLE_END = b"PAR1"
@@ -134,6 +136,51 @@ def read_text(path: Path) -> str:
         raise InputError(f"is not UTF-8 text (byte {error.start})", file=path) from None
     except (OSError, ValueError) as error:
         raise _not_read(error, path) from None
+
+
+def read_table(path: Path, kinds: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+    """Return a table that a run has written.
+
+    Parameters
+    ----------
+    path : Path
+    kinds : mapping, optional
+        Names and types of the columns that are read; by default all are, whatever they are.
+
+    Raises
+    ------
+    InputError
+        It is not Parquet, has not these columns, or would take more memory than any that a run writes.
+    """
+    from workloads.readers.parquet_tables import parquet_file, text_bytes
+
+    with parquet_file(path) as file:
+        about, schema = file.metadata, file.schema_arrow
+        for name, kind in (kinds or {}).items():
+            if (times := schema.names.count(name)) != 1:
+                wrong = f"is there {times} times" if times else "is not there"
+                raise InputError(wrong, file=path, field=name)
+            found = schema.field(name).type
+            if found != kind:
+                found = found.value_type if pa.types.is_dictionary(found) else found
+                raise InputError(f"is of type {found}; want {kind}", file=path, field=name)
+        most = max(MOST_UNASKED_BYTES, MOST_UNPACKED * os.path.getsize(path))
+        encoded = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+        _check_unpacked(max(encoded, 8 * about.num_rows * about.num_columns), most, path)
+        table = file.read(None if kinds is None else [*kinds])
+        texts = [i for i, field in enumerate(table.schema) if pa.types.is_dictionary(field.type)]
+        _check_unpacked(sum(text_bytes(table.column(i)) for i in texts), most, path)
+        for i in texts:
+            field = table.schema.field(i)
+            field = field.with_type(field.type.value_type)
+            table = table.set_column(i, field, table.column(i).cast(field.type))
+    return table
+
+
+def _check_unpacked(size: int, most: int, path: Path) -> None:
+    if size > most:
+        told = f"would take {size / (1 << 30):,.1f} GiB of memory; no run writes such a file"
+        raise InputError(told, file=path)
 
 
 def sha256_of(path: str | Path) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from emu import disk
 from emu.columns import COSTS, numbers
 from emu.configuration.keys import BY_NAME
 from workloads.errors import InputError
@@ -86,20 +88,16 @@ def read_costs(path: Any) -> npt.NDArray[Any]:
     InputError
         The file cannot be read or has other columns, or a value is out of range: it names row, as line, and column.
     """
-    import pyarrow.parquet as pq
-
     from actors.kernel.cost import COST, MOST_COST_NS
     from actors.kernel.queue import MOST_ACTORS
 
     try:
-        table = pq.read_table(path, columns=[c.name for c in COSTS])
-        missing = [c.name for c in COSTS if c.name not in table.column_names]
-        if missing:
-            raise KeyError(f"it has no column {missing[0]}")
-    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-        raise InputError(
-            f"is not a table of recorded costs (costs.parquet of a measured run): {error}", file=path
-        ) from None
+        table = disk.read_table(Path(path), {c.name: c.type for c in COSTS})
+    except InputError as error:
+        if error.field is None:
+            told = f"is not a table of recorded costs (costs.parquet of a measured run): {error.message}"
+            raise InputError(told, file=path) from None
+        raise
     if not table.num_rows:
         raise InputError(
             "has no rows; want the cost of each message, as costs.parquet of a measured run", file=path
@@ -121,9 +119,6 @@ def read_costs(path: Any) -> npt.NDArray[Any]:
 
 def _checked(table: pa.Table, name: str, most: int, path: Any) -> npt.NDArray[np.int64]:
     """Return a column of whole numbers from 0 to `most`."""
-    kind = table.schema.field(name).type
-    if kind != pa.int64():
-        raise InputError(f"is of type {kind}; want whole numbers, int64", file=path, field=name)
     values = numbers(table, name)
     wrong = ~((values >= 0) & (values <= most))
     if wrong.any():

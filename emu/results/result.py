@@ -30,8 +30,6 @@ TABLES = ("jobs", "coflows", "timeline", "crv", "tasks", "flows", "costs")
 OPTIONAL = tuple(f"{name}.parquet" for name in ("crv", "tasks", "flows", "costs"))
 """Files that may be removed from a run directory, to save room."""
 
-MOST_UNPACKED, MOST_UNASKED_BYTES = 100, 256 << 20
-"""How many times its own size a table may take in memory, and what any may; those of runs take 2 to 10 times."""
 LONG_S = 60.0
 """From what wall time on a run is worth keeping in a temporary folder."""
 
@@ -291,19 +289,7 @@ def _is_there(folder: Path, name: str, manifest: Mapping[str, Any]) -> bool:
 
 
 def _read_table(name: str, folder: Path, family: str) -> pa.Table:
-    import pyarrow.parquet as pq
-
     path = folder / f"{name}.parquet"
-    try:
-        with pq.ParquetFile(path) as file:
-            about = file.metadata
-            unpacked = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-            unpacked = max(unpacked, 8 * about.num_rows * about.num_columns)
-            if unpacked > max(MOST_UNASKED_BYTES, MOST_UNPACKED * path.stat().st_size):
-                told = f"would take {unpacked / (1 << 30):,.1f} GiB of memory; no run writes such a file"
-                raise InputError(told, file=path)
-            table = file.read()
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"is not a Parquet file that can be read: {error}", file=path) from None
+    table = disk.read_table(path)
     check_table(name, table, family, path)
     return table

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from directory_mutations import fuzz
 from run_commands import RUN, SIZE, TABLES
@@ -159,9 +161,6 @@ def test_a_manifest_that_would_take_the_memory_is_not_read(finished: Path, emu: 
 
 def test_a_table_that_unpacks_to_gigabytes_is_refused(finished: Path) -> None:
     """With a manifest that fits: what is read of someone else's directory is bounded all the same."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     zeros = pa.array([0.0]).take(pa.array([0] * 1_000_000))
     with pq.ParquetWriter(
         finished / "jobs.parquet", pa.schema([("jct_s", pa.float64())]), compression="zstd"
@@ -175,6 +174,20 @@ def test_a_table_that_unpacks_to_gigabytes_is_refused(finished: Path) -> None:
     with pytest.raises(
         InputError, match=r"jobs\.parquet: would take 0\.3 GiB of memory; no run writes such a file"
     ):
+        read_result(finished)
+
+
+def test_a_table_whose_texts_unpack_to_gigabytes_is_refused(finished: Path) -> None:
+    """A text that is there once in a file, and in each row of the table that is made of it."""
+    jobs = pq.read_table(finished / "jobs.parquet").take([0] * 1_000_000)
+    wide = pa.array(["x" * 20_000]).dictionary_encode().take(pa.array([0] * 1_000_000))
+    jobs = jobs.set_column(jobs.column_names.index("tenant"), "tenant", wide)
+    pq.write_table(jobs, finished / "jobs.parquet", compression="zstd")
+    manifest = rd.read_manifest(finished)
+    manifest["results"]["jobs.parquet"] = disk.sha256_of(finished / "jobs.parquet")
+    manifest["bytes"]["jobs.parquet"] = (finished / "jobs.parquet").stat().st_size
+    rd.write_manifest(finished, manifest)
+    with pytest.raises(InputError, match=r"jobs\.parquet: would take 18\.6 GiB of memory"):
         read_result(finished)
 
 

@@ -115,13 +115,13 @@ def read_columns(file: pq.ParquetFile, names: Collection[str], path: Path) -> pa
     table = file.read([*names])
     table.validate(full=True)
     for name in table.column_names:
-        if pa.types.is_dictionary(table[name].type) and _spelt_out_bytes(table[name]) > most:
+        if pa.types.is_dictionary(table[name].type) and text_bytes(table[name]) > most:
             raise InputError(unpacks_to_more(most, size), file=path, field=name)
     return table
 
 
-def _spelt_out_bytes(column: pa.ChunkedArray) -> int:
-    """Return the bytes of a column of text without its dictionary."""
+def text_bytes(column: pa.ChunkedArray) -> int:
+    """Return the bytes of a column of text that is read with its dictionary, once it is without."""
     import pyarrow.compute as pc
 
     lengths = (pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
