@@ -82,7 +82,7 @@ def read_value(
     if kind == "choice":
         if not isinstance(value, str) or value not in choices:
             hint = did_you_mean(str(value), choices)
-            raise InputError(f"{what}: {value!r} is none of {', '.join(choices)}{hint}")
+            raise InputError(f"{what}: {value!r} is not one of its values{hint}")
         return value
     number = (KINDS if kinds is None else kinds)[kind].read(value, what)
     if kind == "integer" and high is None:

@@ -118,7 +118,7 @@ def size(options: Namespace) -> int:
         raise InputError("--resume: emu size takes up its directory by itself, where --out names it")
     targets = read_targets(options.target)
     config = _config(options, "scheduler")
-    given = _bound(options, "tolerance", "share")
+    given = _bound(options, "tolerance", "share", least=0)
     try:
         result = find_size(
             config,

@@ -250,7 +250,7 @@ def _check(config: Config, low: int | None, high: int | None, tolerance: float) 
         raise config.error("scheduler", "emu size takes one scheduler")
     for name, bound in (("--low", low), ("--high", high)):
         if bound is not None and bound < 1:
-            raise InputError(f"{name}: {bound} is not a whole number, 1 or more")
+            raise InputError(f"{name}: {bound} is too little; the least is 1")
     if low is not None and high is not None and low > high:
         raise InputError(f"--low: {low} is more than --high {high}")
     if not 0 <= tolerance < 1:

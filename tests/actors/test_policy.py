@@ -82,7 +82,7 @@ def test_values_are_taken_as_text_too(scheduler: str, given: dict[str, Any], exp
         ("eagle", {"sticky": "maybe"}, "neither true nor false"),
         ("eagle", {"sticky": 2}, "neither true nor false"),
         ("sparrow", {"probe_ratio": 0.5}, "probe_ratio of sparrow"),
-        ("hawk", {"steal_choice": "all"}, "'all' is none of group, random"),
+        ("hawk", {"steal_choice": "all"}, "'all' is not one of its values; known: group, random"),
         ("dist-lwl", {"heartbeat_s": "8 apples"}, "heartbeat_s of dist-lwl"),
         ("central-fifo", {"probe_ratio": 2}, "central-fifo has no parameter 'probe_ratio'"),
     ],

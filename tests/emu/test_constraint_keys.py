@@ -65,7 +65,7 @@ def _layer_of(run: Path) -> Layer:
             "--set constraints.soft: 'clok' is no attribute",
         ),
         (["constraints.model=phoenix", "constraints.jobs=some"], "'some' is not one of its values"),
-        (["constraints.price=0.5"], "'0.5' is not a number, 1 or more"),
+        (["constraints.price=0.5"], "'0.5' is too little; the least is 1"),
         (["constraint.seed=1"], "nor keys of that name; did you mean 'constraints'?"),
     ],
 )

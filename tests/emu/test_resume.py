@@ -148,7 +148,7 @@ def test_checkpoint_keys_change_nothing_but_how_often(whole: Path, emu: Cli) -> 
     )
     assert same_bytes(whole.parent / "r", whole)
     ended = emu("run", "--scheduler", scheduler, *RUN, "--set", "checkpoint.keep=0")
-    assert "checkpoint.keep: '0' is not a whole number, 1 or more" in ended.line()
+    assert "checkpoint.keep: '0' is too little; the least is 1" in ended.line()
 
 
 # What --resume refuses.

@@ -269,7 +269,7 @@ def test_what_was_measured_is_not_measured_again(
         ("--target p99<1 --nodes 5", "--nodes: emu size finds the number of nodes"),
         ("--target p99<1 --set load=80%", "--set load: not allowed"),
         ("--target p99<1 --low 9 --high 5", "--low: 9 is more than --high 5"),
-        ("--target p99<1 --low 0", "--low: '0' is not a whole number, 1 or more"),
+        ("--target p99<1 --low 0", "--low: '0' is too little; the least is 1"),
         ("--target p99<1 --tolerance 7", "--tolerance: '7' is more than the whole"),
         ("--target p99<1 --scheduler random,sparrow", "--scheduler: emu size takes one scheduler"),
         ("--target p99<1 --resume x", "--resume: emu size takes up its directory by itself"),

@@ -19,8 +19,9 @@ from emu.report.percentile_plots import percentiles_figure
 from emu.results.axes import Axis
 from emu.results.measures import all_measures
 from emu.running.progress import runs_bar
+from emu.sweeps import batch
 from emu.sweeps.grid import read_grid
-from emu.sweeps.sweep import SweepResult, batch, prepare_sweep, sweep
+from emu.sweeps.sweep import SweepResult, prepare_sweep, sweep
 
 Cli = Callable[..., Any]
 

@@ -22,11 +22,10 @@ from emu.results.tables import (
     percent,
     ratio,
     render_summary,
-    to_ascii,
     with_error,
 )
 from emu.running.progress import describe, progress_bar
-from emu.terminal import say
+from emu.terminal import say, to_ascii
 
 
 class Terminal(io.StringIO):

@@ -95,7 +95,7 @@ def test_what_is_wrong_is_wrong_wherever_it_is_given(kind: str, text: str) -> No
         ("integer", True, {}, "--x: True is not a whole number"),
         ("number", None, {}, "--x: None is not a number"),
         ("text", 3, {}, "--x: 3 is not text"),
-        ("choice", "b", {"choices": ("aa", "bb")}, "--x: 'b' is none of aa, bb; did you mean 'bb'"),
+        ("choice", "b", {"choices": ("aa", "bb")}, "--x: 'b' is not one of its values; did you mean 'bb'"),
     ],
 )
 def test_errors_say_what_would_be_right(kind: str, value: Any, bounds: dict[str, Any], told: str) -> None:
