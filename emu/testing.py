@@ -21,7 +21,7 @@ from clusters.schema import encode_texts
 from emu.configuration.keys import COFLOWS
 from emu.families.jobs.constraint_check import check_constraints
 from emu.results.result import Result
-from emu.running.emulation import run
+from emu.running.run import run
 from workloads.arrow import column
 from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.constraints import parse_constraint_set, with_constraints

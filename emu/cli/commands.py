@@ -306,7 +306,7 @@ def _claimed(options: Namespace, name: str, manifest: Mapping[str, Any], config:
 
 def _run_new_together(plan: Plan, options: Namespace, name: str) -> int:
     """Run all schedulers and seeds of a plan in a new directory, and print what they come to."""
-    from emu.results.comparison import manifest_together
+    from emu.running.comparing import manifest_together
 
     with _claimed(options, name, manifest_together(plan), plan.config_toml()) as out:
         return _run_together(plan, out, options)
@@ -314,7 +314,7 @@ def _run_new_together(plan: Plan, options: Namespace, name: str) -> int:
 
 def _run_together(plan: Plan, out: Path, options: Namespace) -> int:
     """Run all schedulers and seeds of a plan in their directory, and print what they come to."""
-    from emu.results.comparison import run_plan, save_comparison
+    from emu.running.comparing import run_plan, save_comparison
 
     _say_how(plan)
     comparison = run_plan(plan, out, partial(progress_bar, unit=plan.work[1]), say)

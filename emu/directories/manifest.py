@@ -132,6 +132,16 @@ def damaged(out: Path, manifest: Mapping[str, Any], optional: Iterable[str] = ()
     return None
 
 
+def emu_version() -> str:
+    """Return the version of Emu that is installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("emu-scheduler")
+    except PackageNotFoundError:
+        return "0+unknown"  # run from a source tree that is not installed
+
+
 def versions() -> dict[str, str]:
     """Return the versions of what a result can depend on."""
     import platform

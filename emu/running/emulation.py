@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +14,8 @@ import pyarrow as pa
 from emu.configuration.costs import partitions_of
 from emu.configuration.keys import COFLOWS, JOBS
 from emu.configuration.loading import AUTO_ROWS
-from emu.configuration.plan import KEPT_WORKLOAD, Plan, configure, prepare
-from emu.directories import run_directory as rd
+from emu.configuration.plan import KEPT_WORKLOAD, Plan
+from emu.directories.manifest import emu_version
 from emu.directories.names import CHECKPOINTS
 from emu.results.bottlenecks import bottlenecks_of
 from emu.results.metrics import describe_jobs, describe_utilisation
@@ -29,128 +29,10 @@ from workloads.jobs import JobWorkload
 if TYPE_CHECKING:
     from actors.hosting.checkpoint import Checkpoints
     from actors.hosting.outcome import Observe, Outcome
-    from emu.results.comparison import Comparison
 
 LONG_COMPILE_S = 3.0
 Progress = Callable[[int, int, float], None]
 """Is told tasks done, events, and virtual time in seconds."""
-
-
-@overload
-def run(
-    scheduler: Any,
-    workload: Any,
-    nodes: int | None = None,
-    *,
-    seeds: None = None,
-    parameters: Mapping[str, Any] | None = None,
-    config: str | Path | None = None,
-    out: str | Path | None = None,
-    overwrite: bool = False,
-    progress: Progress | None = None,
-    **settings: Any,
-) -> Result: ...
-
-
-@overload
-def run(
-    scheduler: Any,
-    workload: Any,
-    nodes: int | None = None,
-    *,
-    seeds: int,
-    parameters: Mapping[str, Any] | None = None,
-    config: str | Path | None = None,
-    out: str | Path | None = None,
-    overwrite: bool = False,
-    progress: Progress | None = None,
-    **settings: Any,
-) -> Comparison: ...
-
-
-def run(
-    scheduler: Any,
-    workload: Any,
-    nodes: int | None = None,
-    *,
-    seeds: int | None = None,
-    parameters: Mapping[str, Any] | None = None,
-    config: str | Path | None = None,
-    out: str | Path | None = None,
-    overwrite: bool = False,
-    progress: Progress | None = None,
-    **settings: Any,
-) -> Result | Comparison:
-    """Emulate one scheduler and return its result; with `seeds`, the results of so many seeds.
-
-    Parameters
-    ----------
-    scheduler : str, class or object
-        A name (see ``emu schedulers``), ``"package.module:Class"``, a scheduler of one's own, or an `emu.variant`.
-    workload : str, Path, JobWorkload, CoflowWorkload or frame
-        A generator's name, a path, a workload, or a pandas frame with the columns ``submit_s`` and ``durations_s`` (see
-        `workloads.frames`).
-    nodes : int, optional
-        Number of nodes; only a cluster file has one of its own, and coflows their ports.
-    seeds : int, optional
-        Run so many seeds, from ``seed`` on, each with a workload of its own if that is drawn.
-    parameters : mapping, optional
-        The scheduler's parameters.
-    config : path, optional
-        A TOML file; the arguments beat it.
-    out : path, optional
-        Run directory to write; by default nothing is written (see `Result.save`).
-    overwrite : bool
-        Replace the run that is there. What Emu did not write is never removed, nor a run that a process is at.
-    progress : callable, optional
-        Is told tasks done, events and virtual time in seconds, now and then.
-    **settings
-        Any key of ``docs/reference/configuration.md``, ``_`` for the dot: ``seed=3``,
-        ``short_cutoff="90 s"``, ``network_delay="1 ms"``, ``in_process=True``.
-
-    Returns
-    -------
-    Result
-        Of one seed.
-    Comparison
-        With `seeds`, even with 1: of one scheduler, as `emu.compare` returns it for several. Its ``results`` are by
-        scheduler and seed, ``summaries[0]`` has means and intervals.
-
-    Raises
-    ------
-    InputError
-        A name, a value or a file is wrong.
-
-    Notes
-    -----
-    Without ``in_process`` Ray is started on first use and stays for the next run.
-    """
-    arguments = {
-        "scheduler": scheduler,
-        "workload": workload,
-        "nodes": nodes,
-        "parameters": parameters,
-        **settings,
-    }
-    given = configure({**arguments, "seeds": seeds}, config)
-    if given["scheduler"] is not None and len(given["scheduler"]) > 1:
-        raise given.error("scheduler", "emu.run takes one scheduler; emu.compare takes several")
-    if seeds is not None:
-        from emu.results.comparison import run_together
-
-        return run_together(
-            prepare(given), out, None if progress is None else lambda *_: nullcontext(progress), overwrite
-        )
-    if given["seeds"] > 1:
-        raise given.error("seeds", f"give seeds={given['seeds']} to emu.run, which then returns a Comparison")
-    plan = prepare(given)
-    if out is None:
-        return execute(plan, 0, progress)
-    with rd.claimed(out, plan.manifest(0), plan.config_toml(0), overwrite=overwrite) as folder:
-        keep_workload(plan, folder)
-        result = execute(plan, 0, progress, out=folder)
-        result.write(folder)
-    return result
 
 
 def execute(
@@ -195,7 +77,6 @@ def checkpoints_of(plan: Plan, index: int, out: Path | None) -> Iterator[Checkpo
     if plan.config["clock"] == "live" or (in_process and out is None):
         yield None
         return
-    import emu
     from actors.hosting.checkpoint import Checkpoints
     from actors.hosting.leftovers import temporary
     from actors.hosting.structures import check_snapshots
@@ -205,7 +86,7 @@ def checkpoints_of(plan: Plan, index: int, out: Path | None) -> Iterator[Checkpo
             folder / CHECKPOINTS,
             math.inf if period_s in ("never", 0) else period_s,
             plan.config["checkpoint.keep"],
-            {"emu": emu.__version__, "configuration": plan.identity(index)},
+            {"emu": emu_version(), "configuration": plan.identity(index)},
             note,
             lambda snapshots: check_snapshots(
                 plan.setting(index), observe(plan), snapshots, partitions_of(plan.config)

@@ -61,7 +61,7 @@ def resume(
         if plan is None:
             pass
         elif holds_several(out):
-            from emu.results.comparison import run_plan, save_comparison
+            from emu.running.comparing import run_plan, save_comparison
 
             comparison = run_plan(plan, out)
             save_comparison(comparison, out)

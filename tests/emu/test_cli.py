@@ -248,13 +248,13 @@ def test_ctrl_c_ends_with_130_and_says_so_in_the_manifest(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    import emu.results.comparison as comparison
+    from emu.running import comparing
 
     monkeypatch.setattr("emu.cli.commands.execute", interrupted)
     ended = emu(*RUN, "small", "--out", "r")
     assert (ended.code, ended.line()) == (130, "emu: interrupted; emu run --resume r goes on with it")
     assert json.loads(Path("r/manifest.json").read_text())["status"] == "interrupted"
-    monkeypatch.setattr(comparison, "execute", interrupted)
+    monkeypatch.setattr(comparing, "execute", interrupted)
     assert emu("compare", "--schedulers", "sparrow,random", *RUN[3:], "small", "--out", "c").code == 130
     assert json.loads(Path("c/manifest.json").read_text())["status"] == "interrupted"
 

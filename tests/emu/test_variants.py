@@ -230,19 +230,19 @@ def test_objects_with_other_parameters_are_told_apart(workload: JobWorkload, tmp
 def test_a_comparison_of_objects_goes_on(
     workload: JobWorkload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from emu.results import comparison
+    from emu.running import comparing
 
-    execute = comparison.execute
+    execute = comparing.execute
 
     def interrupted(plan: Plan, index: int, *rest: Any) -> Any:
         if index == 1:
             raise KeyboardInterrupt
         return execute(plan, index, *rest)
 
-    monkeypatch.setattr(comparison, "execute", interrupted)
+    monkeypatch.setattr(comparing, "execute", interrupted)
     with pytest.raises(KeyboardInterrupt):
         emu_package.compare([LL(2), LL(4)], workload, 20, in_process=True, out=tmp_path / "c")
-    monkeypatch.setattr(comparison, "execute", execute)
+    monkeypatch.setattr(comparing, "execute", execute)
     with pytest.raises(InputError, match=r"was an object of a Python program"):
         emu_package.resume(tmp_path / "c")
     with pytest.raises(InputError, match=r"no scheduler 'LL\(k=4\)' in this run"):
