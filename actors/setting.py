@@ -1,5 +1,6 @@
 """Everything an emulation depends on, with all names resolved."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,7 +109,7 @@ class Setting:
     parameters: dict[str, Any]
     workload: JobWorkload | CoflowWorkload
     cluster: Cluster
-    short_cutoff_s: float  # mean task duration up to which a job is short; inf: all are
+    short_cutoff_s: float = math.inf  # mean task duration up to which a job is short; inf: all are
     long_partition: float = 1.0  # share of the nodes that long jobs may use
     network: Network = field(default_factory=Network)
     estimates: Estimates = field(default_factory=Estimates)

@@ -10,7 +10,7 @@ from pathlib import Path
 import emu
 from emu.cli.commands import MAIN_JOB
 from emu.report.drawing import to_svg
-from emu.report.plots import cdf_figure
+from emu.families.jobs.plots import cdf_figure
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "img" / "short-jobs.svg"
 

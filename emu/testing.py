@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 from actors.schedulers.registry import find_scheduler
 from clusters.cluster import Cluster, build_cluster
 from clusters.schema import encode_texts
-from emu.configuration.keys import COFLOWS
 from emu.families.jobs.constraint_check import check_constraints
 from emu.results.result import Result
 from emu.running.run import run
@@ -68,7 +67,7 @@ def check_scheduler(
         _hold(first.heads.equals(again.heads), case, "the same seed gave two different results")
         return first
 
-    if found.family == COFLOWS:
+    if found.family == "coflows":
         for case, coflows in _coflow_cases():
             check_coflow_result(run_twice(case, coflows), coflows, case)
         return

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 from emu import disk
 from emu.configuration.config import Config, Given, Layer, Place, layer_from_options, layer_from_set, resolve
 from emu.configuration.config_file import layer_from_file
-from emu.configuration.keys import BY_NAME, COFLOWS, JOBS
+from emu.configuration.keys import BY_NAME
 from emu.configuration.loading import load_cluster_of
 from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare
 from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG, SUMMARY
+from emu.families.registry import family_of_summary
 from emu.results.measures import read_measures
 from emu.results.reasons import render_reasons
 from emu.results.records import placed
-from emu.results.tables import align, render_summary
+from emu.results.tables import align
 from emu.running.emulation import execute
 from emu.running.progress import progress_bar
 from emu.terminal import note, put, say, warn
@@ -51,7 +52,7 @@ def run(options: Namespace) -> int:
     if options.resume is not None:
         return _resume(options)
     plan = _plan(options, "scheduler")
-    _columns(options, plan.family)
+    _columns(options, plan.family.name)
     if len(plan.schedulers) > 1:
         raise plan.config.error("scheduler", "emu run takes one scheduler; emu compare takes several")
     warn(plan.notes)
@@ -68,7 +69,7 @@ def compare(options: Namespace) -> int:
     if options.resume is not None:
         return _resume(options)
     plan = _plan(options, "schedulers")
-    _columns(options, plan.family)
+    _columns(options, plan.family.name)
     warn(plan.notes)
     name = f"compare-{plan.workload.name}-{plan.cluster.num_nodes}-{plan.seed}"
     return _run_new_together(plan, options, name)
@@ -77,7 +78,7 @@ def compare(options: Namespace) -> int:
 def main_job(options: Namespace) -> int:
     """Do what Emu is for, at full size: the comparison that runs without arguments."""
     plan = _plan(options, "schedulers", MAIN_JOB)
-    _columns(options, plan.family)
+    _columns(options, plan.family.name)
     names = ", ".join(s.name for s in plan.schedulers)
     say(f"comparing {names} on the workload {plan.workload.name} over {plan.cluster.num_nodes:,} nodes")
     warn(plan.notes)
@@ -92,7 +93,7 @@ def sweep(options: Namespace) -> int:
 
     _tell_of_code(options)
     ready = prepare_sweep(options.file, options.out, options.set)
-    columns = _columns(options, ready.runs[0].plan.family)
+    columns = _columns(options, ready.runs[0].plan.family.name)
     warn(ready.notes)
     if options.dry_run:
         put(disk.to_json(ready.described()) if options.json else ready.to_text())
@@ -272,9 +273,9 @@ def _columns(options: Namespace, family: str) -> list[str] | None:
 
 def _told(summary: dict[str, Any], options: Namespace) -> str:
     """Return a summary as text, as the options ask for it."""
-    family = COFLOWS if COFLOWS in summary else JOBS
-    shown = read_measures(_columns(options, family), family)
-    return render_summary(summary, shown) + (render_reasons([summary]) if options.reasons else "")
+    family = family_of_summary(summary)
+    shown = read_measures(_columns(options, family.name), family.name)
+    return family.render_summary(summary, shown) + (render_reasons([summary]) if options.reasons else "")
 
 
 def _run_one(plan: Plan, out: Path, options: Namespace) -> int:
@@ -325,7 +326,7 @@ def _run_together(plan: Plan, out: Path, options: Namespace) -> int:
     if options.json:
         put(disk.to_json(summaries if len(summaries) > 1 else summaries[0]))
     elif len(summaries) > 1:
-        text = comparison.to_text(_columns(options, plan.family), options.reasons)
+        text = comparison.to_text(_columns(options, plan.family.name), options.reasons)
         put(f"{text}\nresults in {out}, report in {out / 'report.html'}")
     else:
         put(f"{_told(summaries[0], options)}{comparison.failed_text()}results in {out}")

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from emu.columns import COSTS, Column
+from emu.columns import Column
 from emu.configuration.config_file import as_toml
+from emu.configuration.families import has_key
 from emu.configuration.keys import KEYS
 from emu.configuration.kinds import KINDS, Key
 from emu.configuration.needs import NEEDS, told
-from emu.families.coflows.columns import COFLOW_FILES, COFLOW_TIMELINE, COFLOWS, FLOWS
-from emu.families.coflows.metrics import BINS, LATE_SHARE
-from emu.families.jobs.columns import CRV, FILES, JOBS, LIVE_TIMELINE, TASKS, TIMELINE
+from emu.families.family import Family
+from emu.families.jobs.metrics import MOST_KINDS, OTHER_KINDS
+from emu.families.registry import families
 from emu.results.bottlenecks import INTERVALS_MISSED, NODES_BUSY, SATURATED
-from emu.results.metrics import MOST_KINDS, OTHER_KINDS
 from emu.results.paired import BEST_WITHIN, DELAYS
 
 _MADE = "<!-- Made by `python -m emu.cli.reference docs/reference`; a test fails when it is stale. Do not edit. -->"
@@ -159,64 +159,6 @@ it writes has the queueing delay too, as distribution and over time, and how oft
 """
 
 
-_COFLOWS = """\
-# Runs of coflows
-
-A run of coflows has `coflows.parquet` in place of `jobs.parquet`, `flows.parquet` in place of `tasks.parquet`, and
-another `timeline.parquet`. The part `coflows` of its `summary.json` is in place of `jobs`.
-"""
-
-_COFLOW_SUMMARY = """\
-## summary.json of coflows
-
-| key | meaning |
-|---|---|
-| `scheduler`, `policy`, `workload`, `seed`, `drawn`, `clock`; `nodes` | what was run; the number of ports |
-| `coflows.count`, `.mean`, `.p50`, `.p90`, `.p95`, `.p99`, `.p99.9`, `.max` | of cct_s in seconds, of the coflows \
-that finished; percentiles are linear |
-| `coflows.wait`, `coflows.slowdown` | the same of the time until the first flow began, and of slowdown |
-| `coflows.makespan_s` | from the first arrival to the last completion |
-| `coflows.unfinished` | coflows that did not finish, where there are any |
-| `coflows.acceptance_rate`, `coflows.weighted_acceptance_rate` | share of the coflows with a deadline, and of their \
-weight, that ended by it; absent where none has one |
-| `coflows.bins` | the same by width and size: {bins}; a bin without coflows is absent |
-| `coflows.learning` | of the coflows that the scheduler had to learn, those with learned_s above 0: `count`; `mean`, \
-`p50` and `p90` of learned_s (`latency`), of learned_s / cct_s (`cct_share`), of learned_bytes (`bytes`) and of \
-learned_bytes / size_bytes (`bytes_share`); `late`, the share of them whose cct_share is above {late:g}. Absent where \
-nothing was learned |
-| `coflows.estimates` | `count`, `mean`, `std`, `p50`, `p90` and `p99` of the relative error of estimated sizes, \
-\\|estimated_bytes - size_bytes\\| / size_bytes; absent where none was estimated |
-| `coordinator` | where the coordinator works in intervals: how many there were from the first arrival on \
-(`intervals`), the shares of them in which it had more to do than time (`missed`) and in which it sent no schedule \
-(`without_rates`), and in the mean of them the agents it heard from (`agents_heard`), the `updates` it \
-got, its `decisions`, how often what flows had left went to the next in the order that stood (`refills`), the agents \
-told anything (`schedules`), and where messages cost something its work (`work_s`) |
-| `schedulers` | as of jobs, where messages cost something: of the coordinator |
-| `offered_load`, `bottlenecks` | as of jobs; the load is bytes over the span of the arrivals times what all ports \
-carry in one direction |
-| `engine` | as of jobs; `flows`, and the same as `tasks` |
-| `counters` | what the scheduler's mechanisms did |
-
-Coflows that arrive within `warmup` of the first are left out of everything in `coflows` but the makespan.
-
-## Comparisons of coflows
-
-A comparison has what [one of jobs](#comparisons) has, by bin in place of class, and the speed-up of the first scheduler
-over each other (`speedup`): `average` is the other's mean completion time over that of the first, `P50` and `P90` are
-percentiles of the same ratio coflow by coflow. With several seeds they are taken seed by seed, and their mean and
-interval are shown. Without a network delay coflows are equal within 0.1 % alone. Of learning there are also medians of
-time and bytes over those under the first scheduler that learns, of coflows that both had to learn.
-
-Jobs that compute too gain less than their coflows. Each coflow is taken for the shuffle of a job of its own. The share
-of the job's time that it shuffles is drawn with the seed of the run: below 25 % for 61 % of the jobs, 25 to 50 % for
-13 %, 50 to 75 % for 14 % and more for the rest, evenly within each range. It is the share of the job's time under the
-*first* scheduler: a job whose coflow takes c there computes for c (1 - share) / share, and as long under all others.
-(Were it that under the slower scheduler, no job could become faster than 1 / (1 - share) times.)
-""".replace("{bins}", "; ".join(f"`{name}`: {about}" for name, about in BINS.items())).replace(
-    "{late:g}", f"{LATE_SHARE:g}"
-)
-
-
 _COMPARISONS = """\
 ## Comparisons
 
@@ -274,24 +216,14 @@ In Python a `Comparison` has `records()`, `to_csv()` and `to_pandas()`, a `Resul
 def configuration_page() -> str:
     """Return ``docs/reference/configuration.md``."""
     head = ["key", "option", "value", "default", "for", "meaning"]
-    rows = [[f"`{k.name}`", _option(k), _kind(k), _default(k), k.family, _meaning(k)] for k in KEYS]
+    rows = [[f"`{k.name}`", _option(k), _kind(k), _default(k), _families(k), _meaning(k)] for k in KEYS]
     return f"{_MADE}\n\n{_CONFIGURATION}\n{_table(head, rows)}"
 
 
 def results_page() -> str:
     """Return ``docs/reference/results.md``."""
-    about = {
-        JOBS: "One row per job of the workload, in workload order.",
-        TIMELINE: "One row per `timeline.period` of virtual time.",
-        CRV: "Of schedulers that watch demand and supply by constraint: one row per time and resource.",
-        TASKS: "With `output.tasks`: one row per task, in workload order.",
-        COSTS: 'With `cost.model = "measured"`: one row per message that a scheduler handled, by scheduler in order.',
-    }
-    parts = [f"{_MADE}\n\n{_RESULTS}"]
-    for name, columns in FILES.items():
-        parts.append(f"## {name}\n\n{about[columns]}\n\n{_columns(columns)}")
-        if columns is TIMELINE:
-            parts.append(f"With the clock `live` also:\n\n{_columns(LIVE_TIMELINE)}")
+    first, *others = families()
+    parts = [f"{_MADE}\n\n{_RESULTS}", *_tables(first, first)]
     told = {
         "kinds": str(MOST_KINDS),
         "others": OTHER_KINDS,
@@ -301,17 +233,22 @@ def results_page() -> str:
         "delays": str(DELAYS),
         "best": f"{BEST_WITHIN:.0%}",
     }
-    parts += [_filled(_SUMMARY, told), _filled(_COMPARISONS, told), _COFLOWS]
-    of_coflows = {
-        COFLOWS: "One row per coflow of the workload, in workload order.",
-        COFLOW_TIMELINE: "One row per `timeline.period` of virtual time.",
-        FLOWS: "With `output.tasks`: one row per flow, in workload order.",
-    }
-    for name, columns in COFLOW_FILES.items():
-        parts.append(
-            f"## {name}{' of coflows' * (name in FILES)}\n\n{of_coflows[columns]}\n\n{_columns(columns)}"
-        )
-    return "\n".join([*parts, _COFLOW_SUMMARY])
+    parts += [_filled(_SUMMARY, told), _filled(_COMPARISONS, told)]
+    for family in others:
+        head, end = family.reference()
+        parts += [head, *_tables(family, first), end]
+    return "\n".join(parts)
+
+
+def _tables(family: Family, first: Family) -> Iterator[str]:
+    """Yield what runs of a family write, but for what is as with the first one."""
+    for name, columns in family.tables.items():
+        if family is not first and first.tables.get(name) is columns:
+            continue
+        of_which = f" of {family.name}" * (family is not first and name in first.tables)
+        yield f"## {name}.parquet{of_which}\n\n{family.about_tables[name]}\n\n{_columns(columns)}"
+        if more := family.columns(name, ("backlog",))[len(columns) :]:
+            yield f"With the clock `live` also:\n\n{_columns(more)}"
 
 
 def _filled(text: str, told: Mapping[str, str]) -> str:
@@ -329,6 +266,12 @@ def main(folder: str) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
     for name, page in PAGES.items():
         Path(folder, name).write_text(page(), encoding="utf-8")
+
+
+def _families(key: Key) -> str:
+    """Return the families that have a key, if not all have it."""
+    having = [family.name for family in families() if has_key(family, key.name)]
+    return "" if len(having) == len(families()) else ", ".join(having)
 
 
 def _meaning(key: Key) -> str:
@@ -356,7 +299,8 @@ def _default(key: Key) -> str:
     if key.default is None:
         return ""
     shown = _value(key, key.default)
-    return shown if key.for_coflows is None else f"{shown}; for coflows {_value(key, key.for_coflows)}"
+    others = [(f.name, f.defaults[key.name]) for f in families() if key.name in f.defaults]
+    return "; ".join([shown, *(f"for {name} {_value(key, value)}" for name, value in others)])
 
 
 def _value(key: Key, default: Any) -> str:

@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from emu import disk
 from emu.columns import COSTS, numbers
+from emu.configuration.families import has_key
 from emu.configuration.keys import BY_NAME
+from emu.families.family import Family
 from workloads.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ def check_clock(
             )
 
 
-def costs_of(config: Config, family: str) -> Costs:
+def costs_of(config: Config, family: Family) -> Costs:
     """Return what messages cost schedulers of a family.
 
     Raises
@@ -68,7 +70,7 @@ def costs_of(config: Config, family: str) -> Costs:
     from actors.setting import Costs
 
     model = config["cost.model"]
-    own = [name for name in BY_NAME if name.startswith("cost.per_") and BY_NAME[name].family in ("", family)]
+    own = [name for name in BY_NAME if name.startswith("cost.per_") and has_key(family, name)]
     if (config["cost.file"] is None) == (model == "recorded"):
         raise config.error("cost.file", "goes with cost.model='recorded', and that with cost.file")
     recorded = None

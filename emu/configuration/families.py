@@ -1,6 +1,6 @@
-"""Families of schedulers, and the keys that only one of them has.
+"""The family of a run, and the keys that it has.
 
-A run has schedulers of one family: those that place jobs on nodes, or those that schedule coflows over ports.
+A run has schedulers of one family, such as those that place jobs on nodes, or those that schedule coflows over ports.
 """
 
 from __future__ import annotations
@@ -9,39 +9,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from emu.configuration.keys import BY_NAME, COFLOWS, JOBS
-from workloads.coflows import CoflowWorkload
-from workloads.jobs import JobWorkload
+from emu.configuration.keys import BY_NAME, SHARED
+from emu.families.family import Family
+from emu.families.registry import families, find_family
 
 if TYPE_CHECKING:
     from actors.scheduler import Scheduler
     from emu.configuration.config import Config
 
-OwnWorkload = JobWorkload | CoflowWorkload
-"""What is run, and what a Python program can give; of DAGs it is their jobs."""
-_SAME_TIME = "schedules must reach all agents at the same time"
-_OUR_PORTS = "the nodes of a run of coflows are the workload's ports, all alike"
-_WHY = {
-    "cluster": _OUR_PORTS,
-    "cluster_seed": _OUR_PORTS,
-    "slots": _OUR_PORTS,
-    "machine_speed": _OUR_PORTS,
-    "infeasible": _OUR_PORTS,
-    "load_by": _OUR_PORTS,
-    "constraints": _OUR_PORTS,
-    "network.spread": _SAME_TIME,
-    "network.cross_rack_delay": _SAME_TIME,
-    "slowdown_threshold": "coflows are compared with what they would take alone, however short that is",
-    "short_cutoff": "coflows are neither short nor long",
-    "long_partition": "coflows are neither short nor long",
-    "estimates": "coflows have no tasks whose durations could be estimated",
-    "dynamics": "nothing fails or straggles in a run of coflows",
-    "cost": "for coflows there are cost.per_message, .per_update, .per_flow, .per_coflow and .per_schedule",
-}
-"""Why a key, or all keys of a table, are not for coflows."""
+_SHARED = frozenset(key.name for key in SHARED)
 
 
-def family_of(config: Config, schedulers: Sequence[Scheduler]) -> str:
+def family_of(config: Config, schedulers: Sequence[Scheduler]) -> Family:
     """Return the family of all schedulers of a run.
 
     Raises
@@ -57,34 +36,41 @@ def family_of(config: Config, schedulers: Sequence[Scheduler]) -> str:
                 f"{first.name} is for {first.family} and {other.name} for {other.family}; "
                 "a run has schedulers of one family",
             )
-    return COFLOWS if first.family == COFLOWS else JOBS
+    return find_family(first.family)
 
 
-def for_family(config: Config, family: str, scheduler: str) -> Config:
+def for_family(config: Config, family: Family, scheduler: str) -> Config:
     """Return the configuration with the defaults of a family.
 
     Raises
     ------
     InputError
-        A key of the other family has another value than its default.
+        A key that the family has not has another value than its default.
     """
     values = dict(config.values)
     for name, key in BY_NAME.items():
         given = name in config.places
-        if given and key.family not in ("", family) and config[name] != key.default:
-            why = (
-                _why(name) if family == COFLOWS else f"it is for coflows, and {scheduler} schedules {family}"
-            )
-            raise config.error(name, f"not for {scheduler}: {why}")
-        if not given and family == COFLOWS and key.for_coflows is not None:
-            values[name] = key.for_coflows
+        if given and not has_key(family, name) and config[name] != key.default:
+            raise config.error(name, f"not for {scheduler}: {_why_not(family, name, scheduler)}")
+        if not given:
+            values[name] = family.defaults.get(name, key.default)
     return replace(config, values=values)
 
 
-def own_keys(values: dict[str, Any], family: str) -> dict[str, Any]:
+def has_key(family: Family, name: str) -> bool:
+    """Return whether a family has a key."""
+    return name in _SHARED or any(key.name == name for key in family.keys)
+
+
+def own_keys(values: dict[str, Any], family: Family) -> dict[str, Any]:
     """Return the values of the keys that a family has."""
-    return {name: value for name, value in values.items() if BY_NAME[name].family in ("", family)}
+    return {name: value for name, value in values.items() if has_key(family, name)}
 
 
-def _why(name: str) -> str:
-    return _WHY.get(name) or _WHY[name.partition(".")[0]]
+def _why_not(family: Family, name: str, scheduler: str) -> str:
+    """Return why a family has not a key."""
+    table = name.partition(".")[0]
+    if (why := family.without.get(name) or family.without.get(table)) is not None:
+        return why
+    for_which = " and ".join(other.name for other in families() if has_key(other, name))
+    return f"it is for {for_which}, and {scheduler} schedules {family.name}"

@@ -8,14 +8,12 @@ kind is read is in `emu.configuration.kinds`.
 from __future__ import annotations
 
 from emu.configuration.kinds import Key
+from emu.families.registry import families
 
 PARAMETERS = "parameters"
 WORKLOAD_OPTIONS = "workload_options"
 VARIANTS = "variants"
-JOBS, COFLOWS = "jobs", "coflows"
-"""Families of schedulers that have keys of their own."""
-
-KEYS = (
+SHARED = (
     Key(
         "scheduler",
         "names",
@@ -45,103 +43,12 @@ KEYS = (
         "the workload's ports",
     ),
     Key(
-        "cluster",
-        "path",
-        "homogeneous",
-        "A preset or the path of a cluster file.",
-        option="--cluster",
-        family=JOBS,
-    ),
-    Key(
-        "slots",
-        "integer",
-        None,
-        "Tasks a node can run at once.",
-        low=1,
-        otherwise="the cluster's own",
-        family=JOBS,
-    ),
-    Key(
-        "machine_speed",
-        "flag",
-        False,
-        "Whether nodes run tasks by their `speed`, an attribute of the cluster's nodes: durations are divided by it.",
-        family=JOBS,
-    ),
-    Key(
-        "cluster_seed",
-        "integer",
-        0,
-        "Seed of a cluster whose machines are drawn or shuffled.",
-        low=0,
-        family=JOBS,
-    ),
-    Key(
         "load",
         "load",
         None,
         "Offered load that the workload is brought to: task-seconds over the span of the arrivals times all slots; "
         "for coflows, bytes over that span times what all ports carry in one direction.",
         otherwise="as the workload and the cluster are",
-    ),
-    Key(
-        "load_by",
-        "choice",
-        "arrivals",
-        "How `load` is met: `arrivals` scales the gaps between arrivals, `nodes` picks the number of nodes.",
-        choices=("arrivals", "nodes"),
-        family=JOBS,
-    ),
-    Key(
-        "constraints.model",
-        "text",
-        None,
-        "Constraints drawn for the workload's jobs, in place of those it has: a model, `phoenix` or `sharma`, or "
-        "constraints and their shares of the jobs, such as `cores >= 16: 10%`; `none` takes them away.",
-        otherwise="the workload's own",
-        family=JOBS,
-    ),
-    Key(
-        "constraints.jobs",
-        "choice",
-        None,
-        "Jobs that they are drawn for.",
-        choices=("short", "long", "all"),
-        otherwise="as the model has it",
-        family=JOBS,
-    ),
-    Key(
-        "constraints.combined",
-        "flag",
-        None,
-        "Whether a job may have several of them.",
-        otherwise="as the model has it",
-        family=JOBS,
-    ),
-    Key(
-        "constraints.soft",
-        "text",
-        None,
-        "Attributes whose constraints may be relaxed, with commas between: `clock, port`.",
-        otherwise="none, but for constraints that say so",
-        family=JOBS,
-    ),
-    Key(
-        "constraints.price",
-        "number",
-        1.5,
-        "Factor on the durations of a job's tasks where such a constraint is relaxed.",
-        low=1,
-        family=JOBS,
-    ),
-    Key(
-        "constraints.seed",
-        "integer",
-        None,
-        "Seed of these draws alone.",
-        low=0,
-        otherwise="the workload's seed",
-        family=JOBS,
     ),
     Key(
         "resample.block",
@@ -186,46 +93,11 @@ KEYS = (
         otherwise="`seed`",
     ),
     Key(
-        "short_cutoff",
-        "cutoff",
-        None,
-        "Mean task duration up to which a job is short. A share of the jobs, such as `90%`, is that quantile of their "
-        "mean task durations.",
-        option="--short-cutoff",
-        otherwise="the workload's own",
-        family=JOBS,
-    ),
-    Key(
-        "long_partition",
-        "share",
-        None,
-        "Share of the nodes that long jobs may use.",
-        option="--long-partition",
-        otherwise="the workload's own, or all nodes",
-        family=JOBS,
-    ),
-    Key(
-        "infeasible",
-        "choice",
-        "fail",
-        "What to do with a job that no node can run.",
-        option="--infeasible",
-        choices=("fail", "drop"),
-        family=JOBS,
-    ),
-    Key(
         "warmup",
         "duration",
         0.0,
         "Jobs, or coflows, that arrive within this time of the first are left out of summaries.",
         option="--warmup",
-    ),
-    Key(
-        "slowdown_threshold",
-        "duration",
-        10.0,
-        "Of bounded slowdown, max(1, jct / max(ideal, threshold)): shorter jobs count as this long.",
-        family=JOBS,
     ),
     Key(
         "tolerance.absolute",
@@ -308,58 +180,7 @@ KEYS = (
         "duration",
         0.0005,
         "Time a message takes; within a rack, where racks differ.",
-        for_coflows=0.0,
     ),
-    Key(
-        "network.spread",
-        "duration",
-        0.0,
-        "Mean of an exponential time added to each message's delay.",
-        family=JOBS,
-    ),
-    Key(
-        "network.cross_rack_delay",
-        "duration",
-        None,
-        "Time a message takes between racks.",
-        otherwise="`network.delay`",
-        family=JOBS,
-    ),
-    Key(
-        "fabric.port_speed",
-        "bandwidth",
-        1e9,
-        "Speed of the ports, in each direction, of which the workload does not say it.",
-        family=COFLOWS,
-    ),
-    Key(
-        "fabric.local",
-        "choice",
-        "network",
-        "Flows from a port to itself: `network`, they take bandwidth like any other; `free`, they take none and end "
-        "at once.",
-        choices=("network", "free"),
-        family=COFLOWS,
-    ),
-    Key(
-        "fabric.updates",
-        "path",
-        None,
-        "Updates of coflows under way, tasks that restart or move and coflows that leave: CSV with time_s, coflow_id, "
-        "update, side, port, to.",
-        otherwise="no coflow changes",
-        family=COFLOWS,
-    ),
-    Key(
-        "estimates.error",
-        "choice",
-        "none",
-        "Error of the estimated task duration: `constant` is mean * (1 + size), "
-        "`random` is mean * U(1 - size, 1 + size) for each job.",
-        choices=("none", "constant", "random"),
-        family=JOBS,
-    ),
-    Key("estimates.size", "number", 0.0, "Size of the estimates' error.", low=-1, family=JOBS),
     Key(
         "cost.model",
         "choice",
@@ -367,26 +188,6 @@ KEYS = (
         "What messages cost schedulers, which handle one at a time: nothing, `fixed` times, the CPU time of their "
         "handlers here (`measured`), or what `cost.file` has (`recorded`).",
         choices=("none", "fixed", "measured", "recorded"),
-    ),
-    Key("cost.per_job", "duration", 0.0, "Fixed cost of a job that arrives at its scheduler.", family=JOBS),
-    Key("cost.per_task", "duration", 0.0, "Fixed cost of each of its tasks, on top.", family=JOBS),
-    Key(
-        "cost.per_update",
-        "duration",
-        0.0,
-        "Fixed cost of an update that the coordinator receives, on top of that of a message.",
-        family=COFLOWS,
-    ),
-    Key("cost.per_flow", "duration", 0.0, "Fixed cost of each flow scheduled in a decision.", family=COFLOWS),
-    Key(
-        "cost.per_coflow",
-        "duration",
-        0.0,
-        "Fixed cost of each coflow scheduled in a decision.",
-        family=COFLOWS,
-    ),
-    Key(
-        "cost.per_schedule", "duration", 0.0, "Fixed cost of each schedule sent to an agent.", family=COFLOWS
     ),
     Key("cost.per_message", "duration", 0.0, "Fixed cost of any message that a scheduler receives."),
     Key(
@@ -396,58 +197,6 @@ KEYS = (
         "Recorded costs: the `costs.parquet` of a `measured` run of the same scheduler, workload and cluster.",
         otherwise="required with `recorded`",
     ),
-    Key(
-        "dynamics.failures",
-        "path",
-        None,
-        "A schedule of failures of nodes and schedulers: CSV or Parquet with target, fail_s, repair_s.",
-        otherwise="nothing fails, but for `dynamics.mtbf`",
-        family=JOBS,
-    ),
-    Key(
-        "dynamics.mtbf",
-        "duration",
-        None,
-        "Mean time between a node's repair and its next failure, exponential; nodes in the schedule fail by it.",
-        otherwise="no such failures",
-        family=JOBS,
-    ),
-    Key(
-        "dynamics.mttr",
-        "duration",
-        None,
-        "Mean time to repair a node, exponential.",
-        otherwise="required with `dynamics.mtbf`",
-        family=JOBS,
-    ),
-    Key("dynamics.detection", "duration", 0.0, "Time until the failure of a node is detected.", family=JOBS),
-    Key(
-        "dynamics.failover",
-        "duration",
-        None,
-        "Time until the standby of a scheduler that fails takes over, with its journal.",
-        otherwise="no standby: its messages wait until it is repaired",
-        family=JOBS,
-    ),
-    Key("dynamics.straggler_share", "share", 0.0, "Share of the tasks that straggle.", family=JOBS),
-    Key(
-        "dynamics.straggler_slowdown",
-        "number",
-        3.0,
-        "Mean factor of a straggler's duration.",
-        low=1,
-        family=JOBS,
-    ),
-    Key(
-        "dynamics.straggler_distribution",
-        "choice",
-        "constant",
-        "Distribution of what that factor is above 1.",
-        choices=("constant", "pareto", "lognormal"),
-        family=JOBS,
-    ),
-    Key("dynamics.straggler_shape", "number", 2.0, "Shape of `pareto`, above 1.", low=1, family=JOBS),
-    Key("dynamics.straggler_sigma", "number", 1.0, "Sigma of `lognormal`.", low=0, family=JOBS),
     Key(
         "timeline.period",
         "duration",
@@ -494,6 +243,9 @@ KEYS = (
         otherwise="none",
     ),
 )
+"""The keys of all families."""
+KEYS = SHARED + tuple(dict.fromkeys(key for family in families() for key in family.keys))
+"""All keys: those of all families, then each family's own."""
 
 BY_NAME = {key.name: key for key in KEYS if key.kind != "table"}
 TABLES = (PARAMETERS, WORKLOAD_OPTIONS, VARIANTS)

@@ -34,10 +34,6 @@ class Key:
         Smallest allowed number.
     otherwise : str
         What holds when the key is not given and has no default.
-    family : str
-        Family of the schedulers it is for, ``jobs`` or ``coflows``; empty: for all.
-    for_coflows : object
-        The default with schedulers of coflows, where that is another.
     """
 
     name: str
@@ -49,8 +45,6 @@ class Key:
     words: tuple[str, ...] = ()
     low: float | None = None
     otherwise: str = ""
-    family: str = ""
-    for_coflows: Any = None
 
 
 def _read_names(value: Any, what: str) -> tuple[Any, ...]:
@@ -72,19 +66,12 @@ def _read_name(value: Any, what: str) -> Any:
 
 def _read_workload(value: Any, what: str) -> Any:
     """Read what is run: a name, a path, a workload, or a frame of jobs."""
-    from workloads.coflows import CoflowWorkload
-    from workloads.dags import DagWorkload, as_jobs
-    from workloads.frames import is_frame, workload_of_frame
-    from workloads.jobs import JobWorkload
+    from emu.families.registry import family_of_workload
 
     if isinstance(value, str | Path):
         return _read_name(value, what)
-    if isinstance(value, DagWorkload):
-        return as_jobs(value)
-    if isinstance(value, JobWorkload | CoflowWorkload):
-        return value
-    if is_frame(value):
-        return workload_of_frame(value)
+    if (found := family_of_workload(value)) is not None:
+        return found[1]
     raise InputError(
         f"{what}: a {type(value).__name__} is no workload; want a generator's name, a path, a workload, or a frame "
         "with the columns submit_s and durations_s"

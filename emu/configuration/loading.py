@@ -4,34 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emu.configuration.config import Config
-from emu.configuration.families import OwnWorkload
 from emu.configuration.memo import Memo
-from emu.configuration.seeds import constraints_seed, workload_seed
-from workloads.coflow_updates import CoflowUpdates
-from workloads.coflows import CoflowWorkload
-from workloads.dags import DagWorkload, as_jobs
+from emu.configuration.seeds import workload_seed
+from emu.families.registry import family_of_workload
 from workloads.errors import InputError
-from workloads.jobs import JobWorkload
-from workloads.transform import at_load, busy_slots, scale
-from workloads.transform.families import Workload
 
 if TYPE_CHECKING:
-    from actors.setting import Dynamics
     from clusters.cluster import Cluster
 
 TIMELINE_ROWS = 200
 """Rows of a timeline over the shortest time that a run can take, where no period is given."""
-_CONSTRAINTS = ("model", "combined", "jobs", "soft", "price", "seed")
 AUTO_ROWS = 10 * TIMELINE_ROWS
 """The most rows of such a timeline, however long the run takes."""
-W = TypeVar("W", bound=OwnWorkload)
 
 
 class Loaded(NamedTuple):
@@ -49,13 +37,12 @@ class Loaded(NamedTuple):
         Wall time it took to load the workload.
     period_s : float
         Of the timeline.
-    short_cutoff_s, long_partition : float
-        What holds: the user's, or the workload's own, or infinity and 1.
-    dynamics : Dynamics
     notes : tuple of str
         What the user must be told before the run.
-    updates : CoflowUpdates | None
-        Of coflows under way.
+    setting : dict
+        What the setting of an emulation has of this family alone.
+    keys : dict
+        Values of keys as they hold for this workload, in place of those that were given.
     """
 
     source: Any
@@ -64,92 +51,56 @@ class Loaded(NamedTuple):
     load: float | None
     load_s: float
     period_s: float
-    short_cutoff_s: float
-    long_partition: float
-    dynamics: Dynamics
     notes: tuple[str, ...]
-    updates: CoflowUpdates | None = None
+    setting: dict[str, Any]
+    keys: dict[str, Any]
 
 
-class Keyed(NamedTuple, Generic[W]):
+class Keyed(NamedTuple):
     """A workload, and the key under which a memo keeps it: all that it was made from."""
 
-    workload: W
+    workload: Any
     key: tuple[Hashable, ...]
 
 
-def load_jobs_of(config: Config, memo: Memo, scheduler: str) -> Keyed[JobWorkload]:
-    """Return the jobs that a configuration names, or holds, with the constraints that it asks for.
+def load_of_family(config: Config, memo: Memo, family: str, scheduler: str) -> Keyed:
+    """Return the workload that a configuration names, or holds, of a family.
 
     Raises
     ------
     InputError
-        It is not there or wrong, or of coflows; an option of a generator is named where it was given.
+        It is not there or wrong, or of another family; an option of a generator is named where it was given.
     """
-    workload, key = load_workload_of(config, memo)
-    if isinstance(workload, CoflowWorkload):
-        raise config.error("workload", _wrong_family(workload, scheduler, "jobs", "coflows"))
-    if config["constraints.model"] is None:
-        return Keyed(workload, key)
-    asked = {name: config[f"constraints.{name}"] for name in _CONSTRAINTS} | {
-        "seed": constraints_seed(config)
-    }
-    key = (*key, "constraints", *asked.items())
-    return Keyed(memo.once(key, lambda: _constrained(config, workload, asked)), key)
+    found = load_workload_of(config, memo)
+    own = family_of_workload(found.workload)
+    assert own is not None
+    if own[0].name != family:
+        raise config.error("workload", _wrong_family(found.workload.name, own[0].name, scheduler, family))
+    return found
 
 
-def load_coflows_of(config: Config, memo: Memo, scheduler: str) -> Keyed[CoflowWorkload]:
-    """Return the coflows that a configuration names, or holds.
-
-    Raises
-    ------
-    InputError
-        They are not there or wrong, or jobs; an option of a generator is named where it was given.
-    """
-    workload, key = load_workload_of(config, memo)
-    if not isinstance(workload, CoflowWorkload):
-        raise config.error("workload", _wrong_family(workload, scheduler, "coflows", "jobs"))
-    return Keyed(workload, key)
-
-
-def _wrong_family(workload: OwnWorkload, scheduler: str, theirs: str, ours: str) -> str:
+def _wrong_family(workload: str, has: str, scheduler: str, wants: str) -> str:
     """Return what is wrong with a workload that a scheduler cannot run, and which ones can."""
     from actors.schedulers.registry import scheduler_names
 
-    able = ", ".join(scheduler_names(ours))
-    return f"{workload.name} has {ours}, and {scheduler} schedules {theirs}; for {ours} there are {able}"
+    able = ", ".join(scheduler_names(has))
+    return f"{workload} has {has}, and {scheduler} schedules {wants}; for {has} there are {able}"
 
 
-def _constrained(config: Config, workload: JobWorkload, asked: dict[str, Any]) -> JobWorkload:
-    """Return the workload with constraints drawn for its jobs, or without any."""
-    from workloads.constraints import with_constraints
-    from workloads.transform import constrain
-
-    if asked["model"] == "none":
-        return with_constraints(workload, [], np.full(workload.num_jobs, -1))
-    if asked["soft"] is None:  # a price means nothing then
-        del asked["price"]
-    try:
-        return constrain(workload, **asked)
-    except InputError as error:
-        name = error.field if error.field in _CONSTRAINTS else "model"
-        raise config.error(f"constraints.{name}", error.message) from None
-
-
-def load_workload_of(config: Config, memo: Memo) -> Keyed[OwnWorkload]:
+def load_workload_of(config: Config, memo: Memo) -> Keyed:
     """Return the workload that a configuration names, or holds, resampled if it asks for that; of DAGs their jobs."""
     from workloads.catalogue import load_workload
     from workloads.transform import resample
 
     given = config["workload"]
     options = workload_options(config, memo)
-    if isinstance(given, OwnWorkload):
-        workload: OwnWorkload = given
-        key: tuple[Hashable, ...] = ("workload", id(given))
+    key: tuple[Hashable, ...]
+    if is_given(config):
+        workload, key = given, ("workload", id(given))
     else:
         key = ("workload", str(given), *((name, repr(value)) for name, value in options.items()))
         with _blame_options(config):
-            workload = memo.once(key, lambda: _as_jobs(load_workload(given, options=options)))
+            workload = memo.once(key, lambda: _as_run(load_workload(given, options=options)))
     block_s = config["resample.block"]
     if block_s is None:
         return Keyed(workload, key)
@@ -174,7 +125,7 @@ def workload_options(config: Config, memo: Memo) -> dict[str, Any]:
 
     name = config["workload"]
     given = {option: found.value for option, found in config.workload_options.items()}
-    if isinstance(name, OwnWorkload):
+    if is_given(config):
         for option, found in config.workload_options.items():
             raise found.place.error(
                 f"{option!r} is an option of a generator or a reader, and {name.name} is loaded"
@@ -184,6 +135,18 @@ def workload_options(config: Config, memo: Memo) -> dict[str, Any]:
     with _blame_options(config):
         options = memo.once(key, lambda: options_of(name, given))
     return options | {"seed": workload_seed(config)} if "seed" in options else options
+
+
+def is_given(config: Config) -> bool:
+    """Whether the workload came from Python, and has neither a name nor a path."""
+    return not isinstance(config["workload"], str | Path)
+
+
+def _as_run(workload: Any) -> Any:
+    """Return a workload that was read as it is run: of DAGs their jobs."""
+    found = family_of_workload(workload)
+    assert found is not None
+    return found[1]
 
 
 def draws_workload(config: Config, memo: Memo) -> bool:
@@ -209,40 +172,6 @@ def _blame_options(config: Config) -> Iterator[None]:
         raise config.error("workload", error.message) from None
 
 
-def _as_jobs(workload: Workload) -> OwnWorkload:
-    """Return the workload, of DAGs their jobs, which run without precedence; the notes say so."""
-    return as_jobs(workload) if isinstance(workload, DagWorkload) else workload
-
-
-def brought_to(workload: W, capacity: float, load: float) -> W:
-    """Return the workload with its arrivals scaled so that it offers a load.
-
-    Parameters
-    ----------
-    workload
-    capacity : float
-        Of jobs the cluster's slots; of coflows the speed, in bytes per second, of ports that do not say theirs.
-    load : float
-    """
-    if isinstance(workload, CoflowWorkload):
-        scaled = scale(with_port_speeds(workload, capacity), load)
-        return replace(workload, coflows=scaled.coflows, metadata=scaled.metadata)
-    return at_load(workload, int(capacity), load)
-
-
-def with_port_speeds(workload: CoflowWorkload, port_bytes_per_s: float) -> CoflowWorkload:
-    """Return the workload with a speed of every port: its own where it says one."""
-    from workloads.arrow import from_numpy
-
-    ports = workload.ports
-    for name in ("ingress_bytes_per_s", "egress_bytes_per_s"):
-        speed = getattr(workload.arrays(), name)
-        filled = from_numpy(np.where(np.isnan(speed), port_bytes_per_s, speed))
-        at = ports.schema.get_field_index(name)
-        ports = ports.set_column(at, ports.schema.field(at), filled)
-    return replace(workload, ports=ports)
-
-
 def load_cluster_of(config: Config, nodes: int | None, memo: Memo) -> Cluster:
     """Return the cluster that a configuration names, with a number of nodes."""
     from clusters.cluster import load_cluster
@@ -253,47 +182,6 @@ def load_cluster_of(config: Config, nodes: int | None, memo: Memo) -> Cluster:
             ("cluster", name, nodes, slots, seed),
             lambda: load_cluster(name, nodes, slots=slots, seed=seed),
         )
-
-
-def feasible(config: Config, workload: JobWorkload, cluster: Cluster) -> JobWorkload:
-    """Return the workload, without the jobs that no node can run where the configuration says so.
-
-    Raises
-    ------
-    InputError
-        A job cannot run: it and its constraints are named.
-    """
-    if not workload.job_constraints.num_rows:
-        return workload
-    from clusters.matching import check_feasible, drop_infeasible, match
-
-    try:
-        if config["infeasible"] == "drop":
-            return drop_infeasible(workload, cluster)[0]
-        check_feasible(workload, cluster, match(workload, cluster))
-    except InputError as error:
-        hint = "" if config["infeasible"] == "drop" else "; --infeasible drop leaves such jobs out"
-        raise config.error("workload", f"{error.message}{hint}") from None
-    return workload
-
-
-def cluster_for_load(config: Config, source: JobWorkload, memo: Memo) -> Cluster:
-    """Return the cluster on which a workload offers the load that a configuration asks for."""
-    with config.blame("load"):
-        return load_cluster_of(config, nodes_for_load(config, source, config["load"], memo), memo)
-
-
-def nodes_for_load(config: Config, source: JobWorkload, load: float, memo: Memo) -> int:
-    """Return the number of nodes, at least one, on which a workload offers about this load."""
-    wanted = busy_slots(source) / load
-    nodes = max(round(wanted), 1)
-    for _ in range(8):  # exact at once where all nodes have equal slots; machine types come in proportion
-        slots = load_cluster_of(config, nodes, memo).total_slots
-        better = max(round(nodes * wanted / slots), 1)
-        if better == nodes:
-            break
-        nodes = better
-    return nodes
 
 
 def path_of(config: Config, what: str) -> Path | None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from emu.configuration.keys import BY_NAME, COFLOWS, PARAMETERS, WORKLOAD_OPTIONS
+from emu.configuration.keys import BY_NAME, PARAMETERS, WORKLOAD_OPTIONS
+from emu.families.registry import find_family
 from workloads.errors import InputError
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def ignored_notes(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[st
     for scheduler in schedulers:
         ignored = {name: _ignored(scheduler, name) for name in _given(config, scheduler.family)}
         names = {name: why for name, why in ignored.items() if why is not None}
-        if scheduler.family != COFLOWS:  # of jobs it is told where all ignore it
+        if not find_family(scheduler.family).says_what_one_ignores:
             names = {n: w for n, w in names.items() if all(_ignored(s, n) is not None for s in schedulers)}
         for why in dict.fromkeys(names.values()):
             which = " and ".join(name for name, own in names.items() if own == why)
@@ -143,8 +144,7 @@ def effective_options(config: Config, options: Mapping[str, Any]) -> dict[str, A
 
 def default_of(name: str, family: str) -> Any:
     """Return the default of a key in a family."""
-    key = BY_NAME[name]
-    return key.for_coflows if family == COFLOWS and key.for_coflows is not None else key.default
+    return find_family(family).defaults.get(name, BY_NAME[name].default)
 
 
 def _given(config: Config, family: str) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,9 +23,9 @@ from emu.configuration.chosen import (
 from emu.configuration.config import Config, layer_from_arguments, resolve
 from emu.configuration.config_file import layer_from_file, write_config
 from emu.configuration.costs import check_clock, costs_of
-from emu.configuration.families import OwnWorkload, family_of, for_family, own_keys
-from emu.configuration.keys import BY_NAME, COFLOWS, JOBS
-from emu.configuration.loading import draws_workload, input_files, path_of, workload_options
+from emu.configuration.families import family_of, for_family, own_keys
+from emu.configuration.keys import BY_NAME
+from emu.configuration.loading import draws_workload, input_files, is_given, path_of, workload_options
 from emu.configuration.memo import Memo
 from emu.configuration.needs import (
     effective_options,
@@ -50,15 +49,12 @@ from emu.directories import run_directory as rd
 from emu.directories.manifest import NODES_FOR_LOAD, versions
 from emu.directories.names import SCHEMA_VERSION, WORKLOAD
 from emu.directories.record import record
-from emu.families.coflows.plan import check_updates, load_coflows, switch_of
-from emu.families.jobs.plan import load_jobs
-from workloads.coflow_updates import CoflowUpdates
-from workloads.coflows import CoflowWorkload
+from emu.families.family import Family
 from workloads.errors import InputError
 
 if TYPE_CHECKING:
     from actors.scheduler import Scheduler
-    from actors.setting import Costs, Dynamics, Setting, Switch
+    from actors.setting import Costs, Setting
     from clusters.cluster import Cluster
 
 KEPT_WORKLOAD = f"./{WORKLOAD}"
@@ -86,8 +82,6 @@ class Plan:
         Loaded, the same for all schedulers.
     schedulers, parameters : tuple
         Side by side; parameters are full.
-    short_cutoff_s, long_partition : float
-        What holds: the user's, or the workload's own, or infinity and 1.
     period_s : float
         Of the timeline.
     load : float | None
@@ -98,8 +92,6 @@ class Plan:
         The workload as it was loaded and drawn, before its arrivals were brought to a load.
     costs : Costs
         What messages cost schedulers.
-    dynamics : Dynamics
-        What fails, and what straggles.
     notes : tuple of str
         What the user must be told before the run.
     options : dict
@@ -108,28 +100,30 @@ class Plan:
         What is drawn, and with which seed (`emu.configuration.seeds.drawn`).
     memo : Memo
         What was loaded for this plan and others.
-    updates : CoflowUpdates | None
-        Of coflows under way.
+    family : Family
+    own : dict
+        What the setting of an emulation has of this family alone.
+    keys : dict
+        Values of keys as they hold for this workload, in place of those that were given.
     """
 
     config: Config
-    workload: OwnWorkload
+    workload: Any
     cluster: Cluster
     schedulers: tuple[Scheduler, ...]
     parameters: tuple[dict[str, Any], ...]
-    short_cutoff_s: float
-    long_partition: float
     period_s: float
     load: float | None
     load_s: float
-    source: OwnWorkload
+    source: Any
     costs: Costs
-    dynamics: Dynamics
     notes: tuple[str, ...]
     options: dict[str, Any]
     drawn: dict[str, int]
     memo: Memo
-    updates: CoflowUpdates | None = None
+    family: Family
+    own: dict[str, Any]
+    keys: dict[str, Any]
 
     @property
     def seeds(self) -> range:
@@ -153,26 +147,13 @@ class Plan:
             ) from None
 
     @property
-    def family(self) -> str:
-        """``jobs`` or ``coflows``."""
-        return COFLOWS if isinstance(self.workload, CoflowWorkload) else JOBS
-
-    @property
-    def switch(self) -> Switch:
-        """The fabric that coflows cross."""
-        return switch_of(self.config)
-
-    @property
     def work(self) -> tuple[int, str]:
-        """How much there is to run, and what it is: tasks, or flows."""
-        workload = self.workload
-        if isinstance(workload, CoflowWorkload):
-            return workload.num_flows, "flows"
-        return workload.num_tasks, "tasks"
+        """How much there is to run, and what it is, such as tasks."""
+        return self.family.num_parts(self.workload), self.family.part
 
     def setting(self, index: int) -> Setting:
         """Return what the emulation of one scheduler depends on."""
-        from actors.setting import Estimates, Network, Setting
+        from actors.setting import Network, Setting
 
         config = self.config
         return Setting(
@@ -180,20 +161,14 @@ class Plan:
             parameters=self.parameters[index],
             workload=self.workload,
             cluster=self.cluster,
-            short_cutoff_s=self.short_cutoff_s,
-            long_partition=self.long_partition,
             network=Network(
                 delay_s=config["network.delay"],
                 spread_s=config["network.spread"],
                 cross_rack_delay_s=config["network.cross_rack_delay"],
             ),
-            estimates=Estimates(config["estimates.error"], config["estimates.size"]),
             costs=self.costs,
-            dynamics=self.dynamics,
-            switch=self.switch,
-            updates=self.updates,
-            machine_speed=config["machine_speed"],
             seed=scheduler_seed(config),
+            **self.own,
         )
 
     def resolved(self, index: int | None = None) -> dict[str, Any]:
@@ -225,8 +200,7 @@ class Plan:
             ):  # what is written has the load already
                 values |= {"load": None, "load_by": BY_NAME["load_by"].default}
         if not several:  # as it holds for one workload
-            values["short_cutoff"] = self.short_cutoff_s if math.isfinite(self.short_cutoff_s) else None
-            values["long_partition"] = self.long_partition
+            values |= self.keys
         return own_keys(values, self.family)
 
     @property
@@ -248,12 +222,12 @@ class Plan:
     @property
     def keeps_workload(self) -> bool:
         """Whether the workload came from Python, so that the run directory must hold it."""
-        return isinstance(self.config["workload"], OwnWorkload)
+        return is_given(self.config)
 
     @property
-    def kept_workload(self) -> OwnWorkload:
+    def kept_workload(self) -> Any:
         """What the directory of the whole plan must hold: what was given, from which each seed draws its own."""
-        given: OwnWorkload = self.config["workload"]
+        given = self.config["workload"]
         return given if len(self.seeds) > 1 else self.workload
 
     def config_toml(self, index: int | None = None) -> str:
@@ -348,21 +322,28 @@ def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = Fal
     if not one_of_many:
         refuse(meaningless(config, schedulers, parameters))
     check_clock(config, schedulers, parameters)
-    if family == COFLOWS:
-        check_updates(config, schedulers, parameters)
+    family.check(config, schedulers, parameters)
     costs = costs_of(config, family)
     of_workload = draws_workload(config, memo)
     notes = check_seeds(config, of_workload)
-    load = load_coflows if family == COFLOWS else load_jobs
-    loaded = load(config, schedulers, memo)._asdict()
+    loaded = family.load(config, schedulers, memo)
     told = () if one_of_many else leftover_notes(config, schedulers, parameters)
     return Plan(
         config=config,
+        workload=loaded.workload,
+        cluster=loaded.cluster,
         schedulers=schedulers,
         parameters=parameters,
+        period_s=loaded.period_s,
+        load=loaded.load,
+        load_s=loaded.load_s,
+        source=loaded.source,
         costs=costs,
+        notes=(*loaded.notes, *notes, *told, *ignored_notes(config, schedulers)),
         options=workload_options(config, memo),
         drawn=drawn(config, of_workload),
         memo=memo,
-        **{**loaded, "notes": (*loaded["notes"], *notes, *told, *ignored_notes(config, schedulers))},
+        family=family,
+        own=loaded.setting,
+        keys=loaded.keys,
     )

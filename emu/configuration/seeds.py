@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from emu.configuration.config import Config
-from emu.configuration.keys import COFLOWS, JOBS, WORKLOAD_OPTIONS
+from emu.configuration.keys import WORKLOAD_OPTIONS
+from emu.families.registry import family_of_summary
 from workloads.units import format_duration
 
 WORKLOAD, CONSTRAINTS, SCHEDULER = "workload", "constraints", "scheduler"
@@ -141,16 +142,14 @@ def varied_text(what: Sequence[str], block_s: float | None = None) -> str:
 def head_of(summaries: Sequence[Summary], own: Sequence[str] = ()) -> str:
     """Return what the runs of one scheduler are of, for the head of a table: workload, size, seeds, what those vary."""
     first = summaries[0]
-    size = size_text([s["nodes"] for s in summaries], "ports" if COFLOWS in first else "nodes")
+    size = size_text([s["nodes"] for s in summaries], f"{family_of_summary(first).node}s")
     seeds = seeds_text([s["seed"] for s in summaries], varied(summaries), first.get("resample_block_s"))
     return ", ".join([f"{first['workload']} on {size}", *own, seeds])
 
 
 def summary_head(summary: Summary) -> str:
     """Return what a summary is of, of one run or of those of several seeds."""
-    size = size_text(
-        summary.get("nodes_by_seed", [summary["nodes"]]), "ports" if COFLOWS in summary else "nodes"
-    )
+    size = size_text(summary.get("nodes_by_seed", [summary["nodes"]]), f"{family_of_summary(summary).node}s")
     seeds = summary.get("seeds", [summary["seed"]])
     told = seeds_text(seeds, summary.get("varied", []), summary.get("resample_block_s"))
     return f"{summary['scheduler']} on {summary['workload']}, {size}, {told}"
@@ -169,7 +168,7 @@ def summary_alike(summary: Summary) -> str:
 
 def are_alike(summaries: Sequence[Summary]) -> bool:
     """Return whether several runs gave the same figures."""
-    family = COFLOWS if COFLOWS in summaries[0] else JOBS
+    family = family_of_summary(summaries[0]).name
     return len(summaries) > 1 and all(s[family] == summaries[0][family] for s in summaries)
 
 

@@ -17,8 +17,8 @@ REPORT = "report.html"
 """The page that a comparison writes into its directory, and `emu report` into one that it is given."""
 REPORT_MARK = "<!-- made by emu report -->"
 """What a page begins with, after its document type."""
-FIGURES = ("cdf-", "wait-", "crv-", "learning", "speedup", "estimates-", "percentiles", "targets")
-"""How the names of all figures begin that run directories hold."""
+FIGURES = ("cdf-", "percentiles", "targets")
+"""How the names of figures begin that run directories hold, besides those of a family."""
 
 
 def is_report(path: Path) -> bool:

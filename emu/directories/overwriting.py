@@ -15,20 +15,18 @@ from emu.directories.names import (
     CHECKPOINTS,
     COMPARISON,
     CONFIG,
-    FIGURES,
     REPORT,
     SUMMARY,
     WORKLOAD,
     is_report,
 )
 from emu.disk import BEGUN
-from emu.families.coflows.columns import COFLOW_FILES
-from emu.families.jobs.columns import FILES
+from emu.families.registry import families, figure_names
 from workloads.errors import InputError
 from workloads.readers.parquet import ALL_FILES
 
-_OF_RUNS = (MANIFEST, CONFIG, SUMMARY, *FILES, *COFLOW_FILES)
-_FILES = frozenset((*_OF_RUNS, locks.LOCK, COMPARISON, "results.parquet", "results.csv"))
+_FILES = frozenset((MANIFEST, CONFIG, SUMMARY, locks.LOCK, COMPARISON, "results.parquet", "results.csv"))
+"""Besides the tables of runs."""
 _PARTITION = re.compile(r"[A-Za-z0-9._()@-]+=.+")
 _CHECKPOINT = re.compile(r"\.?\d{6,}(/(\d+\.npz|meta\.json))?")
 
@@ -93,8 +91,9 @@ def _is_file_of_ours(path: Path) -> bool:
     """Return whether a file of a run directory has a name that Emu gives; of pages what they begin with decides."""
     if path.name == REPORT:
         return is_report(path)
-    is_figure = path.suffix in (".svg", ".png") and path.name.startswith(FIGURES)
-    return path.name in _FILES or is_figure or bool(BEGUN.fullmatch(path.name))
+    is_table = path.suffix == ".parquet" and any(path.stem in family.tables for family in families())
+    is_figure = path.suffix in (".svg", ".png") and path.name.startswith(figure_names())
+    return path.name in _FILES or is_table or is_figure or bool(BEGUN.fullmatch(path.name))
 
 
 def _is_of_checkpoints(inner: str) -> bool:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emu.directories.names import FIGURES
 from emu.disk import write_bytes, write_text
+from emu.families.registry import figure_names
 from emu.results.tables import number
 from workloads.errors import InputError, printable
 
@@ -190,7 +190,7 @@ def time_scale(seconds: float) -> tuple[float, str]:
 
 def save_figure(figure: Figure, stem: Path) -> list[str]:
     """Write ``stem.svg`` and ``stem.png`` and return the two names."""
-    assert stem.name.startswith(FIGURES), stem
+    assert stem.name.startswith(figure_names()), stem
     svg, png = stem.with_name(stem.name + ".svg"), stem.with_name(stem.name + ".png")
     write_text(svg, to_svg(figure))
     write_bytes(png, to_png(figure))

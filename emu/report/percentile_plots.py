@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from emu.configuration.keys import COFLOWS, JOBS
 from emu.directories.run_directory import safe_name
-from emu.families.coflows import metrics as coflow_metrics
+from emu.families.family import Family
+from emu.families.registry import family_of_summary
 from emu.report.drawing import (
     Shown,
     add_legend_above,
@@ -21,7 +21,6 @@ from emu.report.drawing import (
     new_figure,
     plain_label,
 )
-from emu.results import metrics
 from emu.results.axes import Axis, is_number, value_text
 
 if TYPE_CHECKING:
@@ -29,12 +28,8 @@ if TYPE_CHECKING:
 
 PREFERRED = ("nodes", "load")
 """Axes that figures are drawn against, where they have several values."""
-STATISTICS = {JOBS: ("p50", "p90", "p99"), COFLOWS: ("mean", "p50", "p90")}
-GROUPS = {JOBS: ("short", "long", *metrics.SPLIT), COFLOWS: coflow_metrics.GROUPS}
 MOST_OF_MEAN = 3.0
 """Error bars beyond so many times the mean, or below that part of it, run out of the figure."""
-
-PartOf = Callable[[Mapping[str, Any], str], Mapping[str, Any]]
 
 
 class Point(NamedTuple):
@@ -63,7 +58,7 @@ def percentile_sheets(axes: Sequence[Axis], points: Sequence[Point]) -> Iterator
     axis = _choose(axes)
     if axis is None or not points:
         return
-    family = COFLOWS if COFLOWS in points[0].summary else JOBS
+    family = family_of_summary(points[0].summary)
     several = [a for a in axes if len(a.values) > 1 and a is not axis]
     sheets: dict[str, dict[str, dict[Any, Mapping[str, Any]]]] = {}
     titles: dict[str, str] = {}
@@ -86,7 +81,7 @@ def percentile_sheets(axes: Sequence[Axis], points: Sequence[Point]) -> Iterator
 
 
 def percentiles_figure(
-    lines: Mapping[str, Mapping[Any, Mapping[str, Any]]], axis: Axis, family: str
+    lines: Mapping[str, Mapping[Any, Mapping[str, Any]]], axis: Axis, family: Family
 ) -> Figure | None:
     """Return statistics of completion times against an axis, by group of jobs or coflows, one line a scheduler.
 
@@ -95,26 +90,23 @@ def percentiles_figure(
     lines : mapping
         Label to {value on the axis: a summary}.
     axis : Axis
-    family : str
-        ``jobs`` or ``coflows``.
+    family : Family
 
     None when no group has any.
     """
-    part_of: PartOf = metrics.part_of if family == JOBS else coflow_metrics.part_of
-    summaries = [summary[family] for points in lines.values() for summary in points.values()]
-    groups = [g for g in GROUPS[family] if any(part_of(s, g).get("count") for s in summaries)]
+    summaries = [summary[family.name] for points in lines.values() for summary in points.values()]
+    groups = [g for g in family.group_names() if any(family.part_of(s, g).get("count") for s in summaries)]
     if not groups:
         return None
-    shown = STATISTICS[family]
+    shown = family.shown
     with figure_style():
         figure, axes = new_figure(9.0, 2.7 * len(groups) + 0.7, rows=len(groups), columns=len(shown))
         grid = np.atleast_2d(axes)
         for row, group in zip(grid, groups, strict=True):
             for place, statistic in zip(row, shown, strict=True):
-                figure_of = partial(_figure_of, family, part_of, group, statistic)
+                figure_of = partial(_figure_of, family, group, statistic)
                 _draw(place, lines, axis, figure_of)
-                what = f"{group} jobs" if family == JOBS else "all coflows" if group == "all" else group
-                place.set_title(f"{statistic}, {what}", fontsize=10)
+                place.set_title(f"{statistic}, {family.group_title(group)}", fontsize=10)
             row[0].set_ylabel("completion time (s)")
         for place in grid[-1]:
             place.set_xlabel(axis.label, parse_math=False)
@@ -158,13 +150,11 @@ def _draw(
         fit_times(place, min(bounds), max(bounds))
 
 
-def _figure_of(
-    family: str, part_of: PartOf, group: str, statistic: str, summary: Mapping[str, Any]
-) -> tuple[float, float]:
+def _figure_of(family: Family, group: str, statistic: str, summary: Mapping[str, Any]) -> tuple[float, float]:
     """Return a mean over the seeds and its half-width; NaN where there is none."""
-    value = part_of(summary[family], group).get(statistic, np.nan)
-    intervals = summary.get("confidence_95", {}).get(family, {})
-    low, high = part_of(intervals, group).get(statistic, (np.nan, np.nan))
+    value = family.part_of(summary[family.name], group).get(statistic, np.nan)
+    intervals = summary.get("confidence_95", {}).get(family.name, {})
+    low, high = family.part_of(intervals, group).get(statistic, (np.nan, np.nan))
     return value, (high - low) / 2
 
 

@@ -7,44 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from emu import disk
-from emu.configuration.keys import COFLOWS, JOBS
 from emu.configuration.seeds import alike_note, head_of
 from emu.directories.names import CONFIG, REPORT_MARK, is_report
-from emu.families.coflows.report import TIMELINE_CAPTION
-from emu.families.coflows.report import group_section as coflow_section
-from emu.families.coflows.report import run_facts as coflow_facts
-from emu.families.jobs.by_constraint import KindRow, WaitRow, compare_kinds, compare_waits
-from emu.families.jobs.comparison import GROUPS, compare_class, shares_told
-from emu.report.page import CSS, figure_of, pairs, sentence, table, text
+from emu.families.registry import families, find_family
+from emu.report.page import CSS, figure_of, pairs, table, text
 from emu.report.percentile_plots import Point, percentile_sheets
-from emu.report.plots import group_figures, timeline_figure
+from emu.report.plots import timeline_figure
 from emu.report.report_sections import (
     BEST_TOLD,
     bottleneck_notes,
-    figure_cell,
     note,
     reasons_section,
     run_reasons,
-    shares_of,
-    waits_section,
 )
 from emu.results.axes import IN_HEADINGS, Group, axes_of, group_runs, value_text
-from emu.results.measures import DEFAULT
-from emu.results.metrics import STATISTICS, confidence_95, summarise_seeds
-from emu.results.paired import SHARES, Row, tolerance_of
+from emu.results.metrics import confidence_95, summarise_seeds
 from emu.results.result import Result
-from emu.results.tables import (
-    TIMES,
-    counted_told,
-    counter_text,
-    job_facts,
-    number,
-    ratio,
-    times_told,
-    with_error,
-)
+from emu.results.tables import counted_told, counter_text
 from workloads.errors import InputError
-from workloads.units import format_duration
 
 
 def write_report(path: Path, text: str) -> Path:
@@ -89,8 +69,8 @@ def _axis_section(groups: Sequence[Group]) -> list[str]:
     ]
     shown = [
         sheet
-        for family in (JOBS, COFLOWS)
-        for sheet in percentile_sheets(axes, [p for p in points if family in p.summary])
+        for family in families()
+        for sheet in percentile_sheets(axes, [p for p in points if family.name in p.summary])
     ]
     if not shown:
         return []
@@ -105,9 +85,7 @@ def _what(runs: Sequence[Result]) -> str:
 
     schedulers = several((r.summary["scheduler"] for r in runs), "scheduler")
     workload = several((r.summary["workload"] for r in runs), "workload")
-    nodes = several(
-        (f"{r.summary['nodes']:,} {'ports' if r.family == COFLOWS else 'nodes'}" for r in runs), "size"
-    )
+    nodes = several((f"{r.summary['nodes']:,} {find_family(r.family).node}s" for r in runs), "size")
     seeds = several((f"seed {r.summary['seed']}" for r in runs), "seed")
     return f"{schedulers} on {workload}, {nodes}, {seeds}; clock {runs[0].summary['clock']}"
 
@@ -127,94 +105,17 @@ def _group_section(group: Group) -> list[str]:
         parts.append(note(alike))
     if len(results) > 1:
         parts.append(f"<p>{text(BEST_TOLD[len(next(iter(of_runs.values()))) > 1])}</p>")
-    parts += (coflow_section if first.family == COFLOWS else _job_section)(results, warmup_s)
+    family = find_family(first.family)
+    parts += family.group_section(results, warmup_s)
     parts += reasons_section(summaries)
     if len(results) > 1:
         parts += _counter_section(results)
-    shown = [figure_of(f.drawn, f.caption) for f in group_figures(results, warmup_s)]
+    shown = [figure_of(f.drawn, f.caption) for f in family.group_figures(results, warmup_s)]
     return [*parts, f'<div class="figures">{"".join(shown)}</div>']
 
 
 def _summary(runs: Sequence[Result]) -> dict[str, Any]:
     return runs[0].summary if len(runs) == 1 else summarise_seeds([r.summary for r in runs])
-
-
-def _job_section(results: dict[str, list[Result]], warmup_s: float) -> list[str]:
-    """Return the tables of runs of the same jobs."""
-    first, several = next(iter(results)), len(results) > 1
-    parts = [
-        "<p>Job completion time in seconds"
-        + (text(times_told(first)) if several else "")
-        + (f"; jobs of the first {text(format_duration(warmup_s))} left out" if warmup_s else "")
-        + "."
-        + (f" {text(sentence(shares_told(first, 'jobs', tolerance_of(results))))}." if several else "")
-        + "</p>"
-    ]
-    found = []
-    for name in GROUPS:
-        rows = compare_class(results, name, warmup_s)
-        if rows:
-            parts += [f"<h3>{name.capitalize()} jobs ({number(rows[0].count)})</h3>", _class_table(rows)]
-            found += rows
-    return [
-        *parts,
-        *waits_section(found, "Queueing delay and slowdown"),
-        *_wait_section(compare_waits(results)),
-        *_kind_section(compare_kinds(results)),
-    ]
-
-
-def _class_table(rows: list[Row]) -> str:
-    several = len(rows) > 1
-    head = ["scheduler"]
-    for measure in DEFAULT:
-        head += [measure.name, TIMES] if several else [measure.name]
-    cells = []
-    for row in rows:
-        line = [text(row.scheduler)]
-        for measure in DEFAULT:
-            line.append(figure_cell(row, measure, several))
-            if several:
-                shown = "" if row is rows[0] else ratio(*row.ratios[measure.name])
-                line.append(f'<span class="ratio">{text(shown)}</span>')
-        cells.append([*line, *(shares_of(row) if several else [])])
-    return table([*map(text, head), *(SHARES if several else [])], cells)
-
-
-def _wait_section(rows: list[WaitRow]) -> list[str]:
-    """Return how long jobs with and without constraints waited; nothing where none has any."""
-    if not rows:
-        return []
-    cells = [[r.scheduler, f"{r.group} jobs", *(with_error(*r.times[s]) for s in STATISTICS)] for r in rows]
-    return [
-        "<h3>Queueing delay with constraints and without</h3>",
-        "<p>Seconds until a job's first task starts, where a class has jobs with constraints and without.</p>",
-        table(["scheduler", "jobs", *STATISTICS], [[text(cell) for cell in line] for line in cells]),
-    ]
-
-
-def _kind_section(rows: list[KindRow]) -> list[str]:
-    """Return what each kind of constraint does to short jobs; nothing where none has any."""
-    if not rows:
-        return []
-    first, *others = rows[0].mean
-    head = ["constraint", "jobs"]
-    for name in (first, *others):
-        head += [name, *([TIMES] if name != first else []), "slowdown"]
-    cells = []
-    for row in rows:
-        line = [row.kind, number(row.count)]
-        for name in row.mean:
-            against = [ratio(*row.ratio[name])] if name != first else []
-            line += [with_error(*row.mean[name]), *against, ratio(*row.slowdown[name])]
-        cells.append([text(cell) for cell in line])
-    told = f", as a multiple of that under {first}" if others else ""
-    return [
-        "<h3>Short jobs by kind of constraint</h3>",
-        f"<p>Mean completion time in seconds{text(told)}, and the relative slowdown: total completion time over "
-        "total ideal time, as a multiple of that of the run's unconstrained short jobs.</p>",
-        table([text(cell) for cell in head], cells),
-    ]
 
 
 def _counter_section(group: Mapping[str, list[Result]]) -> list[str]:
@@ -236,10 +137,9 @@ def _counter_section(group: Mapping[str, list[Result]]) -> list[str]:
 
 def _run_section(run: Result, is_open: bool) -> list[str]:
     s = run.summary
-    of_coflows = run.family == COFLOWS
-    unit = "ports" if of_coflows else "nodes"
-    head = f"{s['scheduler']} on {s['workload']}, {s['nodes']:,} {unit}, seed {s['seed']}"
-    facts = coflow_facts(run) if of_coflows else _job_facts(s)
+    family = find_family(run.family)
+    head = f"{s['scheduler']} on {s['workload']}, {s['nodes']:,} {family.node}s, seed {s['seed']}"
+    facts = family.run_facts(run)
     parts = [f"<details{' open' if is_open else ''}><summary>{text(head)}</summary>"]
     parts.append(table(["figure", "value"], pairs(facts)))
     parts += run_reasons(s)
@@ -250,24 +150,10 @@ def _run_section(run: Result, is_open: bool) -> list[str]:
         ]
     figure = timeline_figure(run)
     if figure is not None:
-        caption = "Utilisation of all slots, and tasks that wait, by class of their job"
-        parts.append(figure_of(figure, TIMELINE_CAPTION if of_coflows else caption))
+        parts.append(figure_of(figure, family.timeline_caption))
     parts.append(f"<p>Configuration ({text(CONFIG)}):</p><pre>{text(run.config)}</pre>")
     versions = ", ".join(f"{k} {v}" for k, v in run.manifest.get("versions", {}).items())
     return [*parts, f'<p class="sub">{text(versions)}</p></details>']
-
-
-def _job_facts(summary: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the table of one run of jobs says."""
-    engine = summary["engine"]
-    unfinished = summary["jobs"].get("unfinished")
-    return job_facts(summary["jobs"]) | {
-        **({"jobs that did not finish": f"{unfinished:,}"} if unfinished else {}),
-        "tasks": f"{engine['tasks']:,}",
-        "events": f"{engine['events']:,}",
-        "engine time": format_duration(engine["wall_s"]),
-        "tasks per second of engine time": f"{engine['tasks_per_s']:,.0f}",
-    }
 
 
 def _warmup(run: Result) -> float:

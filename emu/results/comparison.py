@@ -9,13 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from emu import disk
-from emu.configuration.keys import COFLOWS
 from emu.configuration.seeds import alike_note, head_of
 from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG
-from emu.families.coflows.comparison import compare_coflows
-from emu.families.coflows.tables import render_comparison
-from emu.families.jobs.comparison import compare_jobs, render_constraints, render_rows
+from emu.families.registry import find_family
 from emu.results.measures import read_measures
 from emu.results.metrics import summarise_seeds
 from emu.results.paired import Row, tolerance_of
@@ -65,8 +62,7 @@ class Comparison:
 
     @cached_property
     def _rows(self) -> list[Row]:
-        compare = compare_coflows if self.family == COFLOWS else compare_jobs
-        return compare(self.results, self.warmup_s)
+        return find_family(self.family).compare(self.results, self.warmup_s)
 
     @property
     def runs(self) -> list[list[Result]]:
@@ -95,11 +91,9 @@ class Comparison:
         shown = read_measures(columns, self.family)
         of_runs = {name: [r.summary for r in runs] for name, runs in self.results.items()}
         head = head_of(next(iter(of_runs.values())))
-        if self.family == COFLOWS:
-            tables = render_comparison(self.results, self.warmup_s, head, shown)
-        else:
-            tables = render_rows(self._rows, head, tolerance_of(self.results), shown)
-            tables += render_constraints(self.results)
+        family = find_family(self.family)
+        tables = family.render_rows(self._rows, head, tolerance_of(self.results), shown)
+        tables += family.render_more(self.results, self.warmup_s)
         summaries = self.summaries
         told = render_reasons(summaries) if reasons else ""
         return tables + told + render_bottlenecks(summaries) + alike_note(of_runs) + self.failed_text()
@@ -128,7 +122,7 @@ class Comparison:
         """
         import pandas as pd
 
-        return pd.DataFrame(wide(self._rows))
+        return pd.DataFrame(wide(self._rows, self.family))
 
 
 def read_comparison(folder: str | Path) -> Comparison:

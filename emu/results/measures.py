@@ -6,19 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from emu.configuration.keys import COFLOWS, JOBS
+from emu.families.registry import find_family
 from emu.results.metrics import EVERY_STATISTIC, STATISTICS
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 
-METRICS = {JOBS: ("", "wait", "slowdown", "bounded_slowdown"), COFLOWS: ("", "wait", "slowdown")}
-"""By family: what is described of jobs, or coflows; of completion times the name is empty."""
 TIMES = ("", "wait")
 """Of these, the times; the others are ratios."""
 
 
 class Measure(NamedTuple):
-    """A statistic of one of `METRICS`."""
+    """A statistic of one of the metrics of a family."""
 
     metric: str
     statistic: str
@@ -46,9 +44,17 @@ class Measure(NamedTuple):
         return float(low), float(high)
 
 
+def measure_of(name: str) -> Measure:
+    """Return the measure of a name such as ``p99`` or ``wait.p99``."""
+    if name in EVERY_STATISTIC:  # some of which have a dot
+        return Measure("", name)
+    metric, _, statistic = name.partition(".")
+    return Measure(metric, statistic)
+
+
 def all_measures(family: str) -> tuple[Measure, ...]:
-    """Return all that is described of jobs, or of coflows."""
-    return tuple(Measure(metric, s) for metric in METRICS[family] for s in EVERY_STATISTIC)
+    """Return all that is described of a family."""
+    return tuple(Measure(metric, s) for metric in find_family(family).metrics for s in EVERY_STATISTIC)
 
 
 DEFAULT = tuple(Measure("", s) for s in STATISTICS)

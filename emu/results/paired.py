@@ -15,6 +15,7 @@ import numpy as np
 
 from emu.results.measures import Measure
 from emu.results.metrics import BoolArray, Float64Array, confidence_95, ratios
+from emu.results.tables import percent
 from workloads.errors import InputError
 from workloads.units import format_duration, parse_duration, parse_share
 
@@ -229,3 +230,22 @@ def _is_longer(own: Float64Array, least: Float64Array, allowed: float) -> bool:
         return False
     mean, half = confidence_95(np.log(own / least).tolist())
     return mean - half > math.log1p(allowed / float(least.mean()))
+
+
+def columns_told(columns: Sequence[Measure], what: str) -> str:
+    """Return what the columns of a table show."""
+    others = "; waits in seconds" if any(m.metric == "wait" for m in columns) else ""
+    return f"{what} completion time in seconds{others}"
+
+
+def shares_told(first: str, what: str, tolerance: Tolerance) -> str:
+    """Return what the columns of `SHARES` show."""
+    return (
+        f"better, equal, worse: share of the {what} by completion time, against {first}; "
+        f"equal is within {tolerance}"
+    )
+
+
+def shares_cells(row: Row) -> list[str]:
+    """Return the cells of `SHARES`: means over the seeds."""
+    return [percent(row.shares[name][0]) for name in SHARES]

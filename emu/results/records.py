@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from emu import disk
-from emu.configuration.keys import COFLOWS, JOBS
-from emu.results.measures import METRICS, TIMES, Measure, all_measures
-from emu.results.metrics import CLASSES, EVERY_STATISTIC, SIDES
+from emu.families.registry import family_of_summary, find_family
+from emu.results.measures import TIMES, Measure, all_measures, measure_of
+from emu.results.metrics import EVERY_STATISTIC
 from emu.results.paired import NOTHING, SHARES, Pair, Row
 
 HEAD = ("scheduler", "baseline", "group", "metric", "statistic", "value", "half_95", "ratio", "ratio_half_95")
 """Columns of a CSV file, and after them ``seeds``; a sweep's axes stand before them."""
-NESTED = (*SIDES, "by_constraint", "bins")
-"""Keys of the ``jobs`` or ``coflows`` part of a summary below which there are groups."""
 OUTSIDE = ("seed", "seeds", "drawn", "nodes", "resample_block_s", "confidence_95", "ratios", *SHARES, "improved",
            "speedup")  # fmt: skip
 """Keys of a summary that are no figures of a run, or that have columns of their own."""
@@ -33,14 +31,13 @@ def compared(rows: Sequence[Row], first: str) -> dict[str, Any]:
         ``baseline``; ``ratios`` by group, as the summary has the figures; ``better``, ``equal``, ``worse`` and
         ``improved`` by group; of coflows ``speedup`` too. Each figure is ``{"mean", "half_95"}``, None for none.
     """
-    family = COFLOWS if any(row.speedup for row in rows) else JOBS
     told: dict[str, Any] = {
         "baseline": first,
-        "ratios": {r.group: _nested(r.ratios, all_measures(family)) for r in rows},
+        "ratios": {r.group: _nested(r.ratios) for r in rows},
         **{name: {r.group: _pair(r.shares[name]) for r in rows} for name in SHARES},
         "improved": {r.group: _number(r.improved) for r in rows},
     }
-    if family == COFLOWS:
+    if any(row.speedup for row in rows):
         told["speedup"] = {r.group: {s: _pair(pair) for s, pair in r.speedup.items()} for r in rows}
     return told
 
@@ -57,8 +54,8 @@ def tidy(summary: Mapping[str, Any], rows: Sequence[Row] = (), first: str = "") 
     first : str
         The scheduler that it is compared with.
     """
-    family = COFLOWS if COFLOWS in summary else JOBS
-    figures, intervals = summary[family], summary.get("confidence_95", {}).get(family, {})
+    family = family_of_summary(summary)
+    figures, intervals = summary[family.name], summary.get("confidence_95", {}).get(family.name, {})
     same = {"scheduler": summary["scheduler"], "baseline": first or None}
     seeds = {"seeds": len(summary.get("seeds", (0,)))}
     ratios = {(row.group, name): pair for row in rows for name, pair in row.ratios.items()}
@@ -67,14 +64,14 @@ def tidy(summary: Mapping[str, Any], rows: Sequence[Row] = (), first: str = "") 
         numbers = zip(HEAD[5:], map(_number, (*value, *ratio)), strict=True)
         return {**same, "group": group, "metric": metric, "statistic": statistic, **dict(numbers), **seeds}
 
-    for group, path in _groups(figures, family):
+    for group, path in family.groups(figures):
         part, interval = _at(figures, path), _at(intervals, path)
         yield row(group, "count", "", (part["count"], math.nan))
-        for m in all_measures(family):
+        for m in all_measures(family.name):
             low, high = m.interval(interval)
             figure = (m.of(part), (high - low) / 2)
             yield row(
-                group, _unit(m.metric, family), m.statistic, figure, ratios.get((group, m.name), NOTHING)
+                group, _unit(m.metric, family.time), m.statistic, figure, ratios.get((group, m.name), NOTHING)
             )
     for name, spread in summary.get("decision_latency", {}).items():
         for statistic, value in spread.items():
@@ -82,9 +79,9 @@ def tidy(summary: Mapping[str, Any], rows: Sequence[Row] = (), first: str = "") 
     inner = {
         k: v
         for k, v in figures.items()
-        if k not in (*CLASSES, *NESTED, "count", *METRICS[family], *EVERY_STATISTIC)
+        if k not in (*family.nested, "count", *family.metrics, *EVERY_STATISTIC)
     }
-    outer = {k: v for k, v in summary.items() if k not in (family, "decision_latency", *OUTSIDE)}
+    outer = {k: v for k, v in summary.items() if k not in (family.name, "decision_latency", *OUTSIDE)}
     for group, of_all in (("all", inner), ("", outer)):
         for path, value in _leaves(of_all):
             if isinstance(value, int | float) and not isinstance(value, bool):
@@ -115,17 +112,12 @@ def write_csv(records: Iterable[Mapping[str, Any]], path: str | Path | None = No
     return text.getvalue()
 
 
-def wide(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
+def wide(rows: Iterable[Row], family: str) -> Iterator[dict[str, Any]]:
     """Yield a record for each row: means over the seeds, without intervals."""
+    group, measures = find_family(family).group_column, all_measures(family)
     for row in rows:
-        family = COFLOWS if row.speedup else JOBS
-        measures = all_measures(family)
         yield (
-            {
-                "scheduler": row.scheduler,
-                "group" if row.speedup else "job_class": row.group,
-                "count": row.count,
-            }
+            {"scheduler": row.scheduler, group: row.group, "count": row.count}
             | {_column(m): row.figures[m.name][0] for m in measures}
             | {f"{_plain(m)}_ratio": row.ratios[m.name][0] for m in measures}
             | {f"speedup_{s}": pair[0] for s, pair in row.speedup.items()}
@@ -151,37 +143,23 @@ def _leaves(tree: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tup
             yield (*path, name), value
 
 
-def _groups(figures: Mapping[str, Any], family: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each group of jobs, or coflows, that a summary describes, and where."""
-    if family == COFLOWS:
-        yield "all", ()
-        yield from ((name, ("bins", name)) for name in figures.get("bins", {}))
-        return
-    yield from ((name, (name,)) for name in CLASSES if name in figures)
-    for side in SIDES:
-        yield from ((f"{side} {name}", (side, name)) for name in figures.get(side, {}))
-    for kind, of_kind in figures.get("by_constraint", {}).items():
-        names = [name for name in CLASSES if name in of_kind]
-        yield from ((f"{kind} {name}", ("by_constraint", kind, name)) for name in names)
-
-
 def _at(tree: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any]:
     for name in path:
         tree = tree.get(name, {})
     return tree
 
 
-def _unit(metric: str, family: str) -> str:
-    """Return a metric's name with its unit, if it has one."""
-    if metric:
-        return f"{metric}_s" if metric in TIMES else metric
-    return "cct_s" if family == COFLOWS else "jct_s"
+def _unit(metric: str, time: str) -> str:
+    """Return a metric's name with its unit, if it has one; of completion times it is that of their column."""
+    if not metric:
+        return time
+    return f"{metric}_s" if metric in TIMES else metric
 
 
-def _nested(pairs: Mapping[str, Pair], measures: Iterable[Measure]) -> dict[str, Any]:
+def _nested(pairs: Mapping[str, Pair]) -> dict[str, Any]:
     """Return figures by the names of measures as a summary nests them."""
     nested: dict[str, Any] = {}
-    for measure in measures:
+    for measure in map(measure_of, pairs):
         place = nested.setdefault(measure.metric, {}) if measure.metric else nested
         place[measure.statistic] = _pair(pairs[measure.name])
     return nested

@@ -1,40 +1,25 @@
-"""Results of a run: tables of jobs, timeline and tasks, a summary, and the directory they are kept in."""
+"""Results of a run: tables, a summary, and the directory they are kept in."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from emu import disk
-from emu.columns import make_table, null_unless
-from emu.configuration.families import OwnWorkload
-from emu.configuration.keys import COFLOWS, JOBS
 from emu.directories import run_directory as rd
 from emu.directories.names import CHECKPOINTS, CONFIG, SUMMARY, WORKLOAD
-from emu.families.jobs.columns import CRV, LIVE_TIMELINE, TASKS, TIMELINE
-from emu.families.jobs.columns import JOBS as JOB_COLUMNS
+from emu.families.family import Family
+from emu.families.registry import families, family_of_summary
 from emu.results.records import tidy, write_csv
 from emu.results.shapes import check_table, checked_summary
-from workloads.arrow import column, from_numpy, from_strings
 from workloads.errors import InputError
-from workloads.jobs import JobWorkload
-
-TABLES = ("jobs", "coflows", "timeline", "crv", "tasks", "flows", "costs")
-"""Of a result, and with ``.parquet`` the files of a run directory; each run has some of them."""
-OPTIONAL = tuple(f"{name}.parquet" for name in ("crv", "tasks", "flows", "costs"))
-"""Files that may be removed from a run directory, to save room."""
 
 LONG_S = 60.0
 """From what wall time on a run is worth keeping in a temporary folder."""
-
-if TYPE_CHECKING:
-    from actors.hosting.outcome import Outcome
 
 
 @dataclass(eq=False)
@@ -43,17 +28,11 @@ class Result:
 
     Attributes
     ----------
-    jobs, timeline : pyarrow.Table
-        As ``docs/reference/results.md`` has their columns; ``.to_pandas()`` gives frames. A run of coflows has no
-        jobs: None.
-    tasks : pyarrow.Table | None
-        With ``output.tasks``.
-    coflows, flows : pyarrow.Table | None
-        Of a run of coflows, in place of jobs and tasks.
-    costs : pyarrow.Table | None
-        With ``cost.model='measured'``.
-    crv : pyarrow.Table | None
-        Demand and supply of what constraints ask for over time, of schedulers that keep them.
+    tables : dict of str to pyarrow.Table
+        By name, with the columns of ``docs/reference/results.md``. Each is an attribute too, None where the run has it
+        not: ``jobs`` and ``timeline``; ``tasks`` with ``output.tasks``; ``coflows`` and ``flows`` of a run of coflows,
+        in place of jobs and tasks; ``costs`` with ``cost.model='measured'``; ``crv``, demand and supply of what
+        constraints ask for over time, of schedulers that keep them. ``.to_pandas()`` gives frames.
     summary : dict
         The content of ``summary.json``.
     counters : dict of str to int
@@ -68,30 +47,34 @@ class Result:
         The run directory, once there is one.
     """
 
-    jobs: pa.Table
-    timeline: pa.Table
-    tasks: pa.Table | None
+    tables: dict[str, pa.Table]
     summary: dict[str, Any]
     counters: dict[str, int]
     config: str
     manifest: dict[str, Any]
     notes: tuple[str, ...] = ()
-    workload: OwnWorkload | None = field(default=None, repr=False)
+    workload: Any = field(default=None, repr=False)
     path: Path | None = None
-    costs: pa.Table | None = None
-    crv: pa.Table | None = None
-    coflows: pa.Table | None = None
-    flows: pa.Table | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and any(name in family.tables for family in families()):
+            return self.tables.get(name)
+        raise AttributeError(f"a Result has no {name!r}")
 
     @property
     def heads(self) -> pa.Table:
         """What arrives, a row each: jobs, or coflows."""
-        return self.jobs if self.coflows is None else self.coflows
+        return self.tables[self.family]
 
     @property
     def family(self) -> str:
         """``jobs`` or ``coflows``: the name of the table of what arrives, and of its part of the summary."""
-        return JOBS if self.coflows is None else COFLOWS
+        return family_of_summary(self.summary).name
+
+    def drop_large(self) -> None:
+        """Forget the tables of parts, such as tasks, which are large and on the disk."""
+        own = family_of_summary(self.summary).part
+        self.tables = {name: table for name, table in self.tables.items() if name != own}
 
     def records(self) -> list[dict[str, Any]]:
         """Return all figures of the summary, a record each: group, metric, statistic, value."""
@@ -153,10 +136,10 @@ class Result:
             return None
 
     def _write(self, out: Path) -> Path:
-        tables = {name: getattr(self, name) for name in TABLES}
-        written = [f"{name}.parquet" for name, table in tables.items() if table is not None]
-        for name in written:
-            disk.write_table(out / name, tables[name.removesuffix(".parquet")])
+        written = []
+        for name, table in self.tables.items():
+            written.append(f"{name}.parquet")
+            disk.write_table(out / written[-1], table)
         if self.workload is not None:
             self._write_workload(out)
         disk.write_text(out / CONFIG, self.config)
@@ -187,17 +170,19 @@ def read_result(folder: str | Path) -> Result:
     if (held := manifest.get("what", "runs" if "runs" in manifest else None)) is not None:
         reads = "emu.resume(folder) reads them" if held == "runs" else "each run lies in a folder of its own"
         raise InputError(f"holds {'several runs' if held == 'runs' else f'a {held}'}: {reads}", file=folder)
-    rd.check_results(folder, manifest, OPTIONAL)
+    optional = {f"{name}.parquet" for family in families() for name in family.optional}
+    rd.check_results(folder, manifest, optional)
     summary = checked_summary(disk.read_json(folder / SUMMARY, f"has no {SUMMARY}"), folder / SUMMARY)
-    family = COFLOWS if COFLOWS in summary else JOBS
-    there = [name for name in TABLES if _is_there(folder, f"{name}.parquet", manifest)]
-    for name in (family, "timeline"):
+    family = family_of_summary(summary)
+    known = dict.fromkeys(name for one in families() for name in one.tables)
+    there = [name for name in known if _is_there(folder, f"{name}.parquet", manifest)]
+    for name in (family.name, "timeline"):
         if name not in there:
             raise InputError(f"has no {name}.parquet", file=folder)
-    tables = {name: _read_table(name, folder, family) if name in there else None for name in TABLES}
+    tables = {name: _read_table(name, folder, family) for name in there}
     config = disk.read_text(folder / CONFIG)
     return Result(
-        **tables,
+        tables=tables,
         summary=summary,
         counters=summary.get("counters", {}),
         config=config,
@@ -207,88 +192,11 @@ def read_result(folder: str | Path) -> Result:
     )
 
 
-def jobs_table(workload: JobWorkload, outcome: Outcome) -> pa.Table:
-    """Return the table of jobs; times are exact to the nanosecond before they are turned into seconds."""
-    arrays = workload.arrays()
-    ideal_ns = np.maximum.reduceat(arrays.duration_ns, arrays.first_task[:-1])
-    started, finished = outcome.start_ns >= 0, outcome.finish_ns >= 0
-    jct_s = (outcome.finish_ns - arrays.submit_ns) / 1e9
-    ideal_s = ideal_ns / 1e9
-    sized = finished & (ideal_ns > 0)
-    jobs = workload.jobs
-    return make_table(
-        JOB_COLUMNS,
-        {
-            "job_id": column(jobs, "job_id"),
-            "submit_s": column(jobs, "submit_s"),
-            "start_s": null_unless(started, outcome.start_ns / 1e9),
-            "finish_s": null_unless(finished, outcome.finish_ns / 1e9),
-            "jct_s": null_unless(finished, jct_s),
-            "wait_s": null_unless(started, (outcome.start_ns - arrays.submit_ns) / 1e9),
-            "ideal_s": ideal_s,
-            "slowdown": null_unless(sized, jct_s / np.where(sized, ideal_s, 1.0)),
-            "num_tasks": column(jobs, "num_tasks"),
-            "mean_task_s": column(jobs, "mean_task_s"),
-            "job_class": from_strings(np.where(outcome.is_long, "long", "short").tolist()),
-            "constraint": jobs["constraint"].combine_chunks(),
-            "tenant": jobs["tenant"].combine_chunks(),
-        },
-    )
-
-
-def timeline_table(timeline: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
-    """Return the table of a timeline."""
-    columns = TIMELINE + tuple(c for c in LIVE_TIMELINE if c.name in timeline)
-    return make_table(
-        columns, {c.name: np.asarray(timeline[c.name], c.type.to_pandas_dtype()) for c in columns}
-    )
-
-
-def crv_table(series: Mapping[str, Any] | None) -> pa.Table | None:
-    """Return the table of a monitor's series; None without.
-
-    Parameters
-    ----------
-    series : mapping
-        ``time_ns`` (K,), ``names`` of R resources, and ``demand``, ``supply`` and ``crv`` (K, R).
-    """
-    if series is None:
-        return None
-    times, names = np.asarray(series["time_ns"]), [str(name) for name in series["names"]]
-    resource = from_numpy(np.tile(np.arange(len(names)), len(times)))
-    return make_table(
-        CRV,
-        {
-            "time_s": np.repeat(times / 1e9, len(names)),
-            "resource": from_strings(names).take(resource),
-            **{name: np.asarray(series[name], np.float64).ravel() for name in ("demand", "supply", "crv")},
-        },
-    )
-
-
-def tasks_table(workload: JobWorkload, tasks: Mapping[str, npt.NDArray[np.int64]]) -> pa.Table:
-    """Return the table of tasks."""
-    first_task = workload.arrays().first_task
-    counts = np.diff(first_task)
-    started, finished = tasks["start_ns"] >= 0, tasks["finish_ns"] >= 0
-    return make_table(
-        TASKS,
-        {
-            "job_id": column(workload.tasks, "job_id"),
-            "task": np.arange(workload.num_tasks) - np.repeat(first_task[:-1], counts),
-            "node": null_unless(started, tasks["node"]),
-            "start_s": null_unless(started, tasks["start_ns"] / 1e9),
-            "finish_s": null_unless(finished, tasks["finish_ns"] / 1e9),
-            "duration_s": column(workload.tasks, "duration_s"),
-        },
-    )
-
-
 def _is_there(folder: Path, name: str, manifest: Mapping[str, Any]) -> bool:
     return name in manifest["results"] and (folder / name).exists()
 
 
-def _read_table(name: str, folder: Path, family: str) -> pa.Table:
+def _read_table(name: str, folder: Path, family: Family) -> pa.Table:
     path = folder / f"{name}.parquet"
     table = disk.read_table(path)
     check_table(name, table, family, path)

@@ -14,11 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from emu.columns import numbers
-from emu.configuration.keys import COFLOWS, JOBS
-from emu.families.coflows.columns import COFLOW_FILES
-from emu.families.coflows.metrics import BINS
-from emu.families.jobs.columns import FILES, LIVE_TIMELINE
-from emu.results.metrics import CLASSES, SIDES
+from emu.families.family import Family
+from emu.families.registry import families
 from workloads.errors import InputError
 from workloads.readers.source import shown
 
@@ -31,26 +28,17 @@ MOST = 2.0**64
 Form = Mapping[str, Any]
 _ANY = "*"
 _FLAT: Form = {}  # numbers alone
-_METRICS: Form = dict.fromkeys(("wait", "slowdown", "bounded_slowdown"), _FLAT)
-_CLASSES: Form = dict.fromkeys(CLASSES, _METRICS)
 FORM: Form = {
-    JOBS: {**_CLASSES, **dict.fromkeys(SIDES, _CLASSES), "by_constraint": {_ANY: _CLASSES}},
-    COFLOWS: {
-        **_METRICS,
-        "bins": dict.fromkeys(BINS, _METRICS),
-        "learning": dict.fromkeys(("latency", "cct_share", "bytes", "bytes_share"), _FLAT),
-        "estimates": _FLAT,
-    },
     **dict.fromkeys(
         ("drawn", "engine", "counters", "utilisation", "schedulers", "windows", "coordinator"), _FLAT
     ),
-    "decision_latency": dict.fromkeys(CLASSES, _FLAT),
+    "decision_latency": dict.fromkeys(("all", "short", "long"), _FLAT),
     "live": {
         **dict.fromkeys(("message_latency", "scheduler_cpu", "backlog"), _FLAT),
         "lateness": dict.fromkeys(("nodes", "schedulers"), _FLAT),
     },
 }
-"""The parts of a summary, and their parts; what else is in them is a number, true or false."""
+"""The parts of a summary of any family, and their parts; what else is in them is a number, true or false."""
 _WANTED = {"scheduler", "workload", "nodes", "seed", "clock", "engine", "counters"}
 
 
@@ -73,15 +61,20 @@ def checked_summary(summary: Any, file: Path) -> dict[str, Any]:
     InputError
         Names what has not the form in which a run writes it.
     """
-    checked = _part(summary, FORM, file, "")
+    checked = _part(summary, {**FORM, **{family.name: family.form for family in families()}}, file, "")
     for name in sorted(_WANTED):
         checked[name]
-    family = COFLOWS if COFLOWS in checked else JOBS
-    (checked[COFLOWS] if family == COFLOWS else checked[JOBS]["all"])["count"]
+    own = [family for family in families() if family.name in checked]
+    if not own:
+        raise InputError("is not there", file=file, field=families()[0].name)
+    figures = checked[own[0].name]
+    for key in own[0].all_path:
+        figures = figures[key]
+    figures["count"]
     return checked
 
 
-def check_table(name: str, table: pa.Table, family: str, file: Path) -> None:
+def check_table(name: str, table: pa.Table, family: Family, file: Path) -> None:
     """Refuse a table of a run that has not the columns it is written with.
 
     Parameters
@@ -89,8 +82,7 @@ def check_table(name: str, table: pa.Table, family: str, file: Path) -> None:
     name : str
         One of `emu.results.result.TABLES`.
     table : pyarrow.Table
-    family : str
-        ``jobs`` or ``coflows``.
+    family : Family
     file : Path
         That it was read from.
 
@@ -99,13 +91,10 @@ def check_table(name: str, table: pa.Table, family: str, file: Path) -> None:
     InputError
         Names the column that is not there, of another type, or null.
     """
-    files = FILES | COFLOW_FILES if family == COFLOWS else FILES
-    if f"{name}.parquet" not in files:
-        raise InputError(f"is of no run of {family}", file=file)
-    columns = files[f"{name}.parquet"]
-    if name == "timeline" and LIVE_TIMELINE[0].name in table.column_names:
-        columns = (*columns, *LIVE_TIMELINE)
-    if name in (JOBS, COFLOWS) and not table.num_rows:
+    if name not in family.tables:
+        raise InputError(f"is of no run of {family.name}", file=file)
+    columns = family.columns(name, table.column_names)
+    if name == family.name and not table.num_rows:
         raise InputError(f"has no {name}", file=file)
     for column in columns:
         found = [field for field in table.schema if field.name == column.name]

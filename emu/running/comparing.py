@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from emu import disk
-from emu.configuration.families import OwnWorkload
 from emu.configuration.plan import Plan, configure, prepare
 from emu.directories import locks
 from emu.directories import run_directory as rd
 from emu.directories.names import COMPARISON, CONFIG, REPORT, SUMMARY
+from emu.families.registry import find_family
 from emu.results.comparison import Comparison
 from emu.results.result import Result, read_result
 from emu.running.emulation import execute, keep_workload
@@ -26,7 +26,7 @@ Watch = Callable[[str, int], AbstractContextManager[Any]]
 
 def compare(
     schedulers: Iterable[Any],
-    workload: str | Path | OwnWorkload,
+    workload: Any,
     nodes: int | None = None,
     *,
     parameters: Mapping[str, Any] | None = None,
@@ -110,7 +110,7 @@ def run_plan(
                 note(f"{label} failed: {rd.one_line(error)}")
                 continue
             if out is not None:  # on disk; a comparison has no use for them; they are large
-                result.tasks = result.flows = None
+                result.drop_large()
             results[scheduler.name][seed] = result
     compared, left_out = _in_pairs(results)
     if not compared:
@@ -222,13 +222,12 @@ def save_comparison(comparison: Comparison, out: Path) -> None:
     written = [CONFIG, SUMMARY, COMPARISON]
     if many:
         from emu.report.drawing import save_figure
-        from emu.report.plots import group_figures
         from emu.report.report import render_report, write_report
         from emu.report.report_sections import note as shown
 
         failed = [shown(line) for line in comparison.failed_text().splitlines()]
 
-        for figure in group_figures(comparison.results, comparison.warmup_s):
+        for figure in find_family(comparison.family).group_figures(comparison.results, comparison.warmup_s):
             written += save_figure(figure.drawn, out / figure.stem)
         write_report(
             out / REPORT, render_report([r for runs in comparison.runs for r in runs], sections=failed)

@@ -11,20 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from emu.columns import numbers
 from emu.configuration.costs import partitions_of
-from emu.configuration.keys import COFLOWS, JOBS
 from emu.configuration.loading import AUTO_ROWS
 from emu.configuration.plan import KEPT_WORKLOAD, Plan
 from emu.directories.manifest import emu_version
 from emu.directories.names import CHECKPOINTS
 from emu.results.bottlenecks import bottlenecks_of
-from emu.results.metrics import describe_jobs, describe_utilisation
-from emu.results.result import Result, crv_table, jobs_table, tasks_table, timeline_table
+from emu.results.result import Result
 from emu.running.clocks import costs_table, describe_clock, emulate_setting
 from emu.terminal import note
-from workloads.arrow import column
-from workloads.coflows import CoflowWorkload
-from workloads.jobs import JobWorkload
 
 if TYPE_CHECKING:
     from actors.hosting.checkpoint import Checkpoints
@@ -106,17 +102,18 @@ def observe(plan: Plan) -> Observe:
     """Return what a plan wants recorded."""
     from actors.hosting.outcome import MOST_ROWS, Observe
 
-    # Decision latency of jobs is read off the tasks.
-    measured = plan.config["clock"] == "live" or plan.config["cost.model"] != "none"
-    tasks = plan.config["output.tasks"] or (measured and plan.family == JOBS)
+    tasks = plan.family.keeps_parts(plan.config)
     given = plan.config["timeline.period"] != "auto"
     return Observe(plan.period_s, MOST_ROWS if given else AUTO_ROWS, tasks)
 
 
 def result_of(plan: Plan, index: int, outcome: Outcome) -> Result:
     """Return the outcome of a run of a plan as tables and a summary."""
-    describe = _coflow_result if isinstance(plan.workload, CoflowWorkload) else _job_result
-    tables, figures = describe(plan, outcome)
+    family, config = plan.family, plan.config
+    tables, figures = family.results(plan, outcome)
+    tables["costs"] = costs_table(outcome.costs) if outcome.costs.size else None
+    kept = {name: tables[name] for name in family.tables if tables.get(name) is not None}
+    figures |= describe_clock(outcome, config["quantum"], family.arrivals_ns(plan.workload))
     block_s = plan.config["resample.block"]
     summary = {
         "scheduler": plan.schedulers[index].name,
@@ -129,12 +126,11 @@ def result_of(plan: Plan, index: int, outcome: Outcome) -> Result:
         "clock": plan.config["clock"],
         **({} if plan.load is None else {"offered_load": plan.load}),
         **figures,
-        "engine": _engine(plan, outcome),
+        "engine": _engine(plan, outcome, kept[family.name]),
         "counters": dict(outcome.counters),
     }
     return Result(
-        **tables,
-        costs=costs_table(outcome.costs) if outcome.costs.size else None,
+        tables=kept,
         summary=summary | bottlenecks_of(summary),
         counters=dict(outcome.counters),
         config=plan.config_toml(index),
@@ -144,77 +140,15 @@ def result_of(plan: Plan, index: int, outcome: Outcome) -> Result:
     )
 
 
-def _job_result(plan: Plan, outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the tables, and the figures of the summary, of a run of jobs."""
-    workload, config = plan.workload, plan.config
-    assert isinstance(workload, JobWorkload)
-    jobs = jobs_table(workload, outcome)
-    kept = outcome.tasks if config["output.tasks"] else None
-    tables = {
-        "jobs": jobs,
-        "timeline": timeline_table(outcome.timeline),
-        "tasks": tasks_table(workload, kept) if kept else None,
-        "crv": crv_table(outcome.series),
-    }
-    figures = {
-        "jobs": describe_jobs(jobs, config["warmup"], config["slowdown_threshold"]),
-        **_latency(plan, workload, outcome, jobs),
-        **_utilisation(outcome, float(column(workload.jobs, "submit_s")[-1])),
-        **describe_clock(outcome, config["quantum"], workload.arrays().submit_ns),
-    }
-    return tables, figures
-
-
-def _coflow_result(plan: Plan, outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the tables, and the figures of the summary, of a run of coflows."""
-    from emu.families.coflows.metrics import describe_coflows
-    from emu.families.coflows.results import coflow_tables, coordinator_figures
-
-    workload, config = plan.workload, plan.config
-    assert isinstance(workload, CoflowWorkload)
-    tables = coflow_tables(workload, outcome, plan.switch, config["output.tasks"])
-    busy_ns = int(outcome.servers["busy"].sum()) if outcome.servers.size else 0
-    figures = {
-        "coflows": describe_coflows(tables["coflows"], config["warmup"]),
-        **coordinator_figures(outcome.counters, busy_ns),
-        **describe_clock(outcome, config["quantum"], workload.arrays().arrival_ns),
-    }
-    return tables, figures
-
-
-def _utilisation(outcome: Outcome, last_arrival_s: float) -> dict[str, Any]:
-    """Return the ``utilisation`` of a run that has a timeline."""
-    timeline = outcome.timeline
-    described = describe_utilisation(timeline["time_s"], timeline["utilisation"], last_arrival_s)
-    return {"utilisation": described} if described else {}
-
-
-def _latency(plan: Plan, workload: JobWorkload, outcome: Outcome, jobs: pa.Table) -> dict[str, Any]:
-    """Return the ``decision_latency`` of a run whose tasks were recorded."""
-    if outcome.tasks is None:
-        return {}
-    from emu.results.latency import describe_latency, sustained_rate
-
-    slots, warmup_s = plan.cluster.slots(), plan.config["warmup"]
-    return {
-        "sustained_tasks_per_s": sustained_rate(outcome.tasks["start_ns"]),
-        "decision_latency": describe_latency(workload, outcome.tasks, slots, jobs, warmup_s),
-    }
-
-
-def _engine(plan: Plan, outcome: Outcome) -> dict[str, Any]:
-    workload = plan.workload
-    if isinstance(workload, CoflowWorkload):
-        sizes = column(workload.coflows, "width")
-    else:
-        sizes = column(workload.jobs, "num_tasks")
-    tasks = int(np.sum(sizes[outcome.finish_ns >= 0]))
+def _engine(plan: Plan, outcome: Outcome, heads: pa.Table) -> dict[str, Any]:
+    family = plan.family
+    tasks = int(np.sum(numbers(heads, family.width)[outcome.finish_ns >= 0]))
     return {
         "wall_s": outcome.wall_s,
         "load_s": plan.load_s,
         "compile_s": outcome.compile_s,
         "events": outcome.events,
-        **({"flows": tasks} if plan.family == COFLOWS else {}),
+        family.part: tasks,
         "tasks": tasks,
         "tasks_per_s": tasks / outcome.wall_s if outcome.wall_s > 0 else 0.0,
         "peak_rss_mb": outcome.peak_rss_mb,

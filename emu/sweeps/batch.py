@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from emu.configuration.config import Config
 from emu.configuration.costs import WINDOWS_PARTITIONS
-from emu.configuration.families import OwnWorkload
-from emu.configuration.keys import COFLOWS
-from emu.configuration.loading import brought_to
 from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare
 from emu.directories import locks
 from emu.directories import run_directory as rd
+from emu.families.registry import family_of_workload
 from emu.running.clocks import emulate_setting
 from emu.running.emulation import execute, keep_workload, observe, result_of
 from emu.running.many_runs import lacking, tell_again
@@ -217,14 +215,18 @@ class _Shared:
 
 
 def _task(
-    source: OwnWorkload,
+    source: Any,
     wanted: tuple[float, float] | None,
     setting: Setting,
     observe: Observe,
     values: Mapping[str, Any],
 ) -> Outcome:
     """Emulate in a Ray worker; the workload comes from the object store and is brought to its load here."""
-    workload = source if wanted is None else brought_to(source, *wanted)
+    workload = source
+    if wanted is not None:
+        found = family_of_workload(source)
+        assert found is not None
+        workload = found[0].at_load(source, *wanted)
     return emulate_setting(replace(setting, workload=workload), observe, values)
 
 
@@ -265,11 +267,10 @@ def _width(config: Config) -> int:
 
 
 def _wanted(plan: Plan) -> tuple[float, float] | None:
-    """Return the arguments with which `brought_to` makes the plan's workload of its source."""
+    """Return the arguments with which `Family.at_load` makes the plan's workload of its source."""
     if plan.workload is plan.source:
         return None
-    of_coflows = plan.family == COFLOWS
-    return (plan.switch.port_bytes_per_s if of_coflows else plan.cluster.total_slots, plan.config["load"])
+    return plan.family.capacity(plan), plan.config["load"]
 
 
 def _values(plan: Plan) -> dict[str, Any]:

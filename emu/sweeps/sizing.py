@@ -9,26 +9,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from emu import disk
 from emu.configuration.chosen import find_schedulers
 from emu.configuration.config import Config, Place, layer_from_arguments, resolve
-from emu.configuration.keys import COFLOWS
-from emu.configuration.loading import nodes_for_load
 from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare
 from emu.configuration.seeds import of_seed, seeds_of, seeds_text, varied
 from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG, SUMMARY
+from emu.families.registry import families, family_of_summary, find_family
 from emu.results.metrics import confidence_95
 from emu.results.tables import align
 from emu.running.many_runs import opened
 from emu.sweeps.batch import Hosting, Run, RunFailed, run_all
 from emu.sweeps.targets import TOLERANCE, Search, Target, find_fewest, read_targets
-from workloads.arrow import column
 from workloads.errors import InputError
-from workloads.jobs import JobWorkload
 
 SIZE = "size"
 Measured = tuple[tuple[float, float], ...]
@@ -182,7 +177,7 @@ def find_size(
     _check_family(config)
     memo = Memo()
     first = _plan(config, low or high or 1, config["seed"], memo)
-    _check_classes(first, targets)
+    first.family.check_targets(first, targets)
     name = f"{SIZE}-{rd.safe_name(first.schedulers[0].name)}-{rd.safe_name(first.workload.name)}"
     place = Path(out) if out is not None else Path("runs") / name
     probes: dict[int, Probe] = {}
@@ -226,19 +221,11 @@ def find_size(
 
 
 def _check_family(config: Config) -> None:
-    """Refuse schedulers of coflows, whose number of ports is the workload's."""
+    """Refuse schedulers whose number of nodes cannot be searched."""
     found = find_schedulers(config) if config["scheduler"] else ()
-    if found and found[0].family == COFLOWS:
-        told = (
-            f"{found[0].name} is for coflows, whose number of ports is the workload's; emu size is for jobs"
-        )
-        raise config.error("scheduler", told)
-
-
-def _jobs(plan: Plan) -> JobWorkload:
-    """Return the plan's jobs; there are no coflows here."""
-    assert isinstance(plan.workload, JobWorkload)
-    return plan.workload
+    if found and (why := find_family(found[0].family).no_size):
+        able = " and ".join(family.name for family in families() if not family.no_size)
+        raise config.error("scheduler", f"{found[0].name} is for {why}; emu size is for {able}")
 
 
 def _check(config: Config, low: int | None, high: int | None, tolerance: float) -> None:
@@ -255,19 +242,6 @@ def _check(config: Config, low: int | None, high: int | None, tolerance: float) 
         raise InputError(f"--low: {low} is more than --high {high}")
     if not 0 <= tolerance < 1:
         raise InputError(f"--tolerance: {tolerance:g} is not a share in 0 <= share < 1, such as 1%")
-
-
-def _check_classes(plan: Plan, targets: Sequence[Target]) -> None:
-    """Refuse a target on a class of which the workload has no jobs that count."""
-    from emu.results.metrics import after_warmup
-
-    counted = after_warmup(column(_jobs(plan).jobs, "submit_s"), plan.config["warmup"])
-    is_long = column(_jobs(plan).jobs, "mean_task_s")[counted] > plan.short_cutoff_s
-    there = {"all": True, "long": bool(np.any(is_long)), "short": not bool(np.all(is_long))}
-    for target in targets:
-        if not there[target.job_class]:
-            hint = "" if math.isfinite(plan.short_cutoff_s) else "; --short-cutoff says where short ends"
-            raise InputError(f"--target: {target}: {plan.workload.name} has no {target.job_class} jobs{hint}")
 
 
 def _plan(config: Config, nodes: int, seed: int, memo: Memo) -> Plan:
@@ -288,16 +262,16 @@ def _described(config: Config) -> dict[str, Any]:
 def _start(config: Config, plan: Plan, memo: Memo) -> int:
     """Return where to begin: the nodes on which offered load is 1, or if there is no load, a slot for each task."""
     slots_per_node = plan.cluster.total_slots / plan.cluster.num_nodes
-    enough = max(math.ceil(_jobs(plan).num_tasks / slots_per_node), 1)
+    enough = max(math.ceil(plan.work[0] / slots_per_node), 1)
     if plan.load is None or plan.load == 0:
         return enough
-    return min(nodes_for_load(config, _jobs(plan), 1.0, memo), enough)
+    return min(plan.family.nodes_for_load(config, plan, 1.0, memo), enough)
 
 
 def _most(plan: Plan) -> int:
     """Return where more nodes cannot help any more: four slots for each task, whenever it arrives."""
     slots_per_node = plan.cluster.total_slots / plan.cluster.num_nodes
-    return max(math.ceil(4 * _jobs(plan).num_tasks / slots_per_node), 1)
+    return max(math.ceil(4 * plan.work[0] / slots_per_node), 1)
 
 
 def _run(
@@ -340,7 +314,7 @@ def _summaries(nodes: int, config: Config, out: Path) -> list[dict[str, Any]]:
 
 def _value(summary: Mapping[str, Any], target: Target, out: Path) -> float:
     """Return a target's figure in the summary of a run of the directory `out`."""
-    group = summary["jobs"].get(target.job_class, {})
+    group = family_of_summary(summary).part_of(summary[family_of_summary(summary).name], target.job_class)
     if not group.get("count"):
         lacking = f"{summary['workload']} of seed {summary['seed']} has no {target.job_class} jobs that count"
         raise InputError(f"--target: {target}: {lacking}")

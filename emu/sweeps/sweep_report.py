@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emu.configuration.keys import COFLOWS, JOBS
 from emu.configuration.seeds import alike_note, head_of
-from emu.families.coflows.comparison import compare_coflows
-from emu.families.coflows.tables import render_rows as render_coflow_rows
-from emu.families.jobs.comparison import compare_jobs, render_rows
+from emu.families.family import Family
+from emu.families.registry import family_of_summary
 from emu.report.drawing import Shown
 from emu.results.axes import Axis as PlotAxis
 from emu.results.measures import read_measures
@@ -98,8 +96,7 @@ def compare_groups(groups: Sequence[Group], grid: Grid) -> Iterator[Compared]:
         summaries = {name: _summary(list(runs.values())) for name, runs in results.items()}
         common = set.intersection(*(set(runs) for runs in results.values()))
         paired = {name: [runs[seed] for seed in sorted(common)] for name, runs in results.items()}
-        compare = compare_coflows if _is_of_coflows(summaries) else compare_jobs
-        rows = list(compare(paired, warmup_s)) if common else []
+        rows = _family(summaries).compare(paired, warmup_s) if common else []
         every = sorted(set().union(*(set(runs) for runs in results.values())))
         lost = [str(seed) for seed in every if seed not in common]
         of_runs = {name: [r.summary for r in runs] for name, runs in paired.items()}
@@ -116,10 +113,9 @@ def render_group(part: Compared, columns: Sequence[str] | None = None, reasons: 
     """Return a group's figures as a table; `columns` and `reasons` are as in `Comparison.to_text`."""
     if not part.rows:
         return f"{part.head}: no seed has a finished run of every scheduler\n"
-    of_coflows = _is_of_coflows(part.summaries)
-    shown = read_measures(columns, COFLOWS if of_coflows else JOBS)
-    render = render_coflow_rows if of_coflows else render_rows
-    tables = render(part.rows, part.head, part.tolerance, shown)
+    family = _family(part.summaries)
+    shown = read_measures(columns, family.name)
+    tables = family.render_rows(part.rows, part.head, part.tolerance, shown)
     summaries = [{**summary, "scheduler": name} for name, summary in part.summaries.items()]
     told = render_reasons(summaries) if reasons else ""
     return tables + told + render_bottlenecks(summaries) + part.notes
@@ -129,7 +125,7 @@ def summary_rows(part: Compared, out: Path) -> list[dict[str, Any]]:
     """Return one entry per variant of a group for the ``summary.json`` in `out`."""
     entries = []
     for name, summary in part.summaries.items():
-        family = COFLOWS if COFLOWS in summary else JOBS
+        family = family_of_summary(summary).name
         own = [row for row in part.rows if row.scheduler == name]
         told: dict[str, Any] = {key: summary[key] for key in ("varied", "alike", *REASONS) if key in summary}
         entries.append(
@@ -171,9 +167,9 @@ def figures_of(grid: Grid, compared: Sequence[Compared]) -> list[Shown]:
     return list(percentile_sheets(axes, points))
 
 
-def _is_of_coflows(summaries: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether runs are of coflows; all of a group have the same workload."""
-    return all(COFLOWS in summary for summary in summaries.values())
+def _family(summaries: Mapping[str, Mapping[str, Any]]) -> Family:
+    """Return the family of the runs of a group, which all have the same workload."""
+    return family_of_summary(next(iter(summaries.values())))
 
 
 def _is_own(axis: Axis) -> bool:
@@ -184,7 +180,7 @@ def _read(runs: Mapping[int, Path]) -> dict[int, Result]:
     made = {}
     for seed, folder in runs.items():
         made[seed] = read_result(folder)
-        made[seed].tasks = made[seed].flows = None  # large, and no comparison looks at them
+        made[seed].drop_large()  # no comparison looks at them
     return made
 
 

@@ -7,14 +7,15 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from emu.configuration.keys import JOBS
 from emu.results.measures import Measure, all_measures
-from emu.results.metrics import CLASSES
 from emu.results.tables import number, with_error
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.units import format_duration, parse_duration
 
+SIZED = "jobs"
+"""The family whose number of nodes can be searched."""
+CLASSES = ("all", "short", "long")
 TOLERANCE = 0.01
 MOST_DOUBLINGS = 40
 _TARGET = re.compile(r"\s*([A-Za-z0-9_.]+)\s*(<=|<)\s*(\S.*?)\s*$")
@@ -143,7 +144,7 @@ def _read_target(text: str) -> Target:
 
 def _read_name(name: str) -> tuple[str, Measure]:
     """Return class and measure of ``p99``, ``short.p99`` or ``short.wait.p99``."""
-    known = {measure.name: measure for measure in all_measures(JOBS)}
+    known = {measure.name: measure for measure in all_measures(SIZED)}
     if name in known:
         return "all", known[name]
     job_class, _, figure = name.partition(".")

@@ -14,7 +14,7 @@ from actors.schedulers.registry import BUILT_IN
 from actors.setting import Estimates, Network, Setting
 from clusters.cluster import build_cluster
 from emu.families.jobs.constraint_check import check_tasks
-from emu.results.result import tasks_table
+from emu.families.jobs.results import tasks_table
 from workloads.constraints import set_of_job
 from workloads.jobs import make_workload
 

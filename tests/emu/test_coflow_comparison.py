@@ -23,6 +23,7 @@ from emu.families.coflows.comparison import (
 )
 from emu.families.coflows.metrics import shuffle_shares
 from emu.families.coflows.tables import render_coordinators
+from emu.families.jobs.tables import render_summary
 from emu.report.drawing import to_svg
 from emu.report.percentile_plots import percentiles_figure
 from emu.report.plots import group_figures, timeline_figure
@@ -30,7 +31,6 @@ from emu.report.report import render_report
 from emu.results.axes import Axis
 from emu.results.comparison import Comparison
 from emu.results.result import Result
-from emu.results.tables import render_summary
 from emu.sweeps.reading import read_runs
 
 KNOWN = [math.nan, 3e6, math.nan, 900e6]

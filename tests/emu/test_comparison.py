@@ -19,12 +19,13 @@ from emu.columns import make_table
 from emu.directories.names import REPORT_MARK
 from emu.families.jobs.columns import JOBS, TIMELINE
 from emu.families.jobs.comparison import compare_class, render_rows
+from emu.families.jobs.metrics import describe_jobs
 from emu.report.drawing import save_figure, to_png, to_svg
-from emu.report.plots import cdf_figure, timeline_figure
+from emu.report.plots import timeline_figure
+from emu.families.jobs.plots import cdf_figure
 from emu.report.report import render_report, write_report
 from emu.results.axes import group_runs
 from emu.results.comparison import Comparison
-from emu.results.metrics import describe_jobs
 from emu.results.paired import Tolerance
 from emu.results.result import Result
 from emu.sweeps.reading import read_runs

@@ -23,12 +23,13 @@ from emu.families.jobs.by_constraint import compare_kinds, compare_waits, render
 from emu.families.jobs.columns import CRV, FILES, JOBS, TIMELINE
 from emu.families.jobs.comparison import compare_class
 from emu.families.jobs.constraint_plots import BINS, crv_figure, wait_figure, wait_over_time_figure
+from emu.families.jobs.metrics import MOST_KINDS, OTHER_KINDS, SPLIT, describe_jobs
+from emu.families.jobs.results import crv_table
+from emu.families.jobs.tables import render_summary
 from emu.report.drawing import to_svg
 from emu.report.report import render_report
 from emu.results.comparison import Comparison
-from emu.results.metrics import MOST_KINDS, OTHER_KINDS, SPLIT, describe_jobs
-from emu.results.result import Result, crv_table, read_result
-from emu.results.tables import render_summary
+from emu.results.result import Result, read_result
 from emu.running.comparing import compare
 from workloads.catalogue import save_workload
 from workloads.constraints import parse_constraint_set, with_constraints

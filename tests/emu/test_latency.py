@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emu.results.latency import decision_latency_ns, describe_latency
+from emu.families.jobs.latency import decision_latency_ns, describe_latency
 from emu.results.result import Result
 
 INSTANTS = 40

@@ -18,9 +18,9 @@ from emulations import PATIENCE_S
 
 import emu as package
 from emu.families.jobs.columns import LIVE_TIMELINE, TIMELINE
+from emu.families.jobs.tables import render_summary
 from emu.results.metrics import summarise_seeds
 from emu.results.result import read_result
-from emu.results.tables import render_summary
 from workloads.catalogue import save_workload
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload

@@ -8,13 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from emu.families.jobs.metrics import describe_jobs, jain_index, offered_load
 from emu.results.metrics import (
     after_warmup,
     confidence_95,
-    describe_jobs,
     describe_values,
-    jain_index,
-    offered_load,
     ratios,
     summarise_seeds,
     t_quantile,

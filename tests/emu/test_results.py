@@ -18,7 +18,8 @@ from actors.kernel.histogram import BUCKETS
 from actors.kernel.queue import records
 from emu.directories import run_directory as rd
 from emu.families.jobs.columns import FILES, JOBS
-from emu.results.result import Result, jobs_table, read_result, tasks_table
+from emu.families.jobs.results import jobs_table, tasks_table
+from emu.results.result import Result, read_result
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 

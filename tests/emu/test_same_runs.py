@@ -17,10 +17,10 @@ from emu.configuration.config import resolve
 from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare
 from emu.directories import run_directory as rd
+from emu.families.jobs.tables import render_summary
 from emu.results.axes import group_runs
 from emu.results.comparison import Comparison
 from emu.results.result import read_result
-from emu.results.tables import render_summary
 from emu.sweeps.reading import read_runs
 from emu.sweeps.sweep import prepare_sweep, sweep
 from workloads import catalogue

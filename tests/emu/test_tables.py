@@ -14,16 +14,8 @@ from hypothesis import strategies as st
 
 import emu.results.tables
 import emu.running.progress
-from emu.results.tables import (
-    align,
-    counted_told,
-    counter_text,
-    number,
-    percent,
-    ratio,
-    render_summary,
-    with_error,
-)
+from emu.families.jobs.tables import render_summary
+from emu.results.tables import align, counted_told, counter_text, number, percent, ratio, with_error
 from emu.running.progress import describe, progress_bar
 from emu.terminal import say, to_ascii
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from emu.columns import Column
+from emu.columns import COSTS, Column
 
 COFLOWS = (
     Column("coflow_id", pa.int64(), "", "The coflow's id in the workload."),
@@ -60,7 +60,7 @@ COFLOWS = (
 )
 """``coflows.parquet``: one row per coflow of the workload, in workload order."""
 
-COFLOW_TIMELINE = (
+TIMELINE = (
     Column("time_s", pa.float64(), "s", "Virtual time of the row."),
     Column(
         "utilisation",
@@ -84,9 +84,9 @@ FLOWS = (
 )
 """``flows.parquet``, on request: one row per flow, in workload order."""
 
-COFLOW_FILES = {
-    "coflows.parquet": COFLOWS,
-    "timeline.parquet": COFLOW_TIMELINE,
-    "flows.parquet": FLOWS,
+TABLES = {"coflows": COFLOWS, "timeline": TIMELINE, "flows": FLOWS, "costs": COSTS}
+ABOUT = {
+    "coflows": "One row per coflow of the workload, in workload order.",
+    "timeline": "One row per `timeline.period` of virtual time.",
+    "flows": "With `output.tasks`: one row per flow, in workload order.",
 }
-"""Of runs of coflows, in place of jobs, timeline and tasks."""

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from emu.columns import numbers
-from emu.configuration.keys import COFLOWS
 from emu.families.coflows.metrics import (
     GROUPS,
     in_group,
@@ -98,7 +97,7 @@ def compare_group(results: Runs, group: str, warmup_s: float) -> list[Row]:
         results,
         parts,
         group,
-        all_measures(COFLOWS),
+        all_measures("coflows"),
         lambda run: numbers(run.coflows, "cct_s"),
         lambda run: counted(run.coflows, group, warmup_s),
     )

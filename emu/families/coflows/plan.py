@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from emu.configuration.loading import TIMELINE_ROWS, Loaded, brought_to, load_coflows_of
+from emu.configuration.loading import TIMELINE_ROWS, Loaded, load_of_family
 from emu.configuration.memo import Memo
 from emu.results.metrics import after_warmup
 from workloads.arrow import column
 from workloads.coflow_updates import load_updates
 from workloads.coflows import CoflowWorkload
 from workloads.jobs import Float64Array
+from workloads.transform import scale
 
 if TYPE_CHECKING:
     from actors.scheduler import Scheduler
@@ -50,8 +52,6 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) 
     InputError
         What is missing or wrong, and where it was given.
     """
-    from actors.setting import Dynamics
-
     _check_clock(config)
     if config["fabric.port_speed"] == 0:
         raise config.error("fabric.port_speed", "is 0; want a speed such as '1 Gbps'")
@@ -60,7 +60,7 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) 
         raise config.error(
             "resample.block", "not with fabric.updates, whose coflows are those of the trace as it is"
         )
-    source, key = load_coflows_of(config, memo, schedulers[0].name)
+    source, key = load_of_family(config, memo, "coflows", schedulers[0].name)
     load_s = time.perf_counter() - started
     cluster = _cluster(config, source, memo)
     switch = switch_of(config)
@@ -68,7 +68,7 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) 
     if config["load"] is not None:
         with config.blame("load"):
             wanted = (switch.port_bytes_per_s, config["load"])
-            workload = memo.once((*key, "load", *wanted), lambda: brought_to(source, *wanted))
+            workload = memo.once((*key, "load", *wanted), lambda: at_load(source, *wanted))
     arrival_s = column(workload.coflows, "arrival_s")
     span_s = float(arrival_s[-1] - arrival_s[0])
     if not after_warmup(arrival_s, config["warmup"]).any():
@@ -90,13 +90,11 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) 
         load=load,
         load_s=load_s,
         period_s=period_s,
-        short_cutoff_s=math.inf,
-        long_partition=1.0,
-        dynamics=Dynamics(),
         notes=workload.notes
         + _load_notes(config, workload, ports, load, span_s)
         + (updates.notes if updates is not None else ()),
-        updates=updates,
+        setting={"switch": switch, "updates": updates},
+        keys={},
     )
 
 
@@ -213,3 +211,22 @@ def _calmer(config: Config, workload: CoflowWorkload, load: float, times: float)
         mbps = math.ceil(config["fabric.port_speed"] * times / 1e6)
         ways.append(f"--set fabric.port_speed='{f'{mbps / 1000:g} G' if mbps >= 1000 else f'{mbps} M'}bps'")
     return f"; it would keep up with {', or with '.join(ways)}" if ways else ""
+
+
+def at_load(workload: CoflowWorkload, port_bytes_per_s: float, load: float) -> CoflowWorkload:
+    """Return the coflows with their arrivals scaled so that they offer a load to ports, of this speed or their own."""
+    scaled = scale(with_port_speeds(workload, port_bytes_per_s), load)
+    return replace(workload, coflows=scaled.coflows, metadata=scaled.metadata)
+
+
+def with_port_speeds(workload: CoflowWorkload, port_bytes_per_s: float) -> CoflowWorkload:
+    """Return the workload with a speed of every port: its own where it says one."""
+    from workloads.arrow import from_numpy
+
+    ports = workload.ports
+    for name in ("ingress_bytes_per_s", "egress_bytes_per_s"):
+        speed = getattr(workload.arrays(), name)
+        filled = from_numpy(np.where(np.isnan(speed), port_bytes_per_s, speed))
+        at = ports.schema.get_field_index(name)
+        ports = ports.set_column(at, ports.schema.field(at), filled)
+    return replace(workload, ports=ports)

@@ -32,17 +32,15 @@ from emu.families.coflows.tables import (
     learning_cells,
     learning_head,
 )
-from emu.families.jobs.comparison import shares_told
 from emu.report.page import sentence, table, text
 from emu.report.report_sections import figure_cell, shares_of, waits_section
 from emu.results.measures import DEFAULT
 from emu.results.metrics import STATISTICS
-from emu.results.paired import SHARES, Row, Runs, tolerance_of
+from emu.results.paired import SHARES, Row, Runs, shares_told, tolerance_of
 from emu.results.result import Result
 from emu.results.tables import number, ratio
 from workloads.units import format_duration
 
-TIMELINE_CAPTION = "Flows that have begun and not ended per port, and flows that wait and that have begun"
 SHUFFLE_NOTE = (
     "Each coflow is the shuffle of a job of its own. The share of the job's time that it shuffles is drawn: below 25 % "
     "for 61 % of the jobs, 25 to 50 % for 13 %, 50 to 75 % for 14 %, and more for the rest. It is of the job's time "

@@ -10,16 +10,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from emu.columns import from_flags, make_table, null_unless
-from emu.families.coflows.columns import COFLOW_TIMELINE, COFLOWS, FLOWS
-from emu.families.coflows.plan import ports_of
+from emu.families.coflows.columns import COFLOWS, FLOWS, TIMELINE
+from emu.families.coflows.metrics import describe_coflows
+from emu.families.coflows.plan import ports_of, switch_of
 from workloads.arrow import column
 from workloads.coflows import NO_DEADLINE_NS, CoflowWorkload
 
 if TYPE_CHECKING:
     from actors.hosting.outcome import Outcome
     from actors.setting import Switch
+    from emu.configuration.plan import Plan
 
-_TIMELINE = {
+_OF_OUTCOME = {
     "time_s": "time_s",
     "utilisation": "utilisation",
     "waiting_flows": "queued_short",
@@ -28,26 +30,22 @@ _TIMELINE = {
 """Columns of the timeline by their names in an outcome, which has one class of flows."""
 
 
-def coflow_tables(
-    workload: CoflowWorkload, outcome: Outcome, switch: Switch, flows: bool
-) -> dict[str, pa.Table | None]:
-    """Return the tables of a run by their names in a `Result`.
-
-    Parameters
-    ----------
-    workload : CoflowWorkload
-    outcome : Outcome
-    switch : Switch
-    flows : bool
-        Whether the table of flows is wanted.
-    """
-    return {
-        "jobs": None,
-        "coflows": coflows_table(workload, outcome, switch),
+def coflow_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
+    """Return the tables, and the figures of the summary, of a run of coflows."""
+    workload, config = plan.workload, plan.config
+    coflows = coflows_table(workload, outcome, switch_of(config))
+    flows = outcome.tasks if config["output.tasks"] else None
+    tables = {
+        "coflows": coflows,
         "timeline": timeline_table(outcome.timeline),
-        "tasks": None,
-        "flows": flows_table(workload, outcome.tasks) if flows and outcome.tasks else None,
+        "flows": flows_table(workload, flows) if flows else None,
     }
+    busy_ns = int(outcome.servers["busy"].sum()) if outcome.servers.size else 0
+    figures = {
+        "coflows": describe_coflows(coflows, config["warmup"]),
+        **coordinator_figures(outcome.counters, busy_ns),
+    }
+    return tables, figures
 
 
 def coflows_table(workload: CoflowWorkload, outcome: Outcome, switch: Switch) -> pa.Table:
@@ -80,8 +78,8 @@ def coflows_table(workload: CoflowWorkload, outcome: Outcome, switch: Switch) ->
 def timeline_table(timeline: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     """Return the table of a timeline."""
     return make_table(
-        COFLOW_TIMELINE,
-        {c.name: np.asarray(timeline[_TIMELINE[c.name]], c.type.to_pandas_dtype()) for c in COFLOW_TIMELINE},
+        TIMELINE,
+        {c.name: np.asarray(timeline[_OF_OUTCOME[c.name]], c.type.to_pandas_dtype()) for c in TIMELINE},
     )
 
 

@@ -13,17 +13,23 @@ from emu.families.coflows.comparison import (
     DeadlineRow,
     JobRow,
     LearningRow,
-    compare_coflows,
     compare_coordinators,
     compare_deadlines,
     compare_job_times,
     compare_learning,
 )
 from emu.families.coflows.metrics import BINS, GROUPS, LATE_SHARE, part_of
-from emu.families.jobs.comparison import columns_told, shares_cells, shares_told
 from emu.results.bottlenecks import BOTTLENECKS
 from emu.results.measures import DEFAULT, Measure
-from emu.results.paired import SHARES, Row, Runs, Tolerance, tolerance_of
+from emu.results.paired import (
+    SHARES,
+    Row,
+    Runs,
+    Tolerance,
+    columns_told,
+    shares_cells,
+    shares_told,
+)
 from emu.results.tables import (
     TIMES,
     align,
@@ -39,11 +45,10 @@ from workloads.units import format_duration
 SPEEDUP_LABELS = {"average": "average", "p50": "P50", "p90": "P90"}
 
 
-def render_comparison(results: Runs, warmup_s: float, head: str, columns: Sequence[Measure] = DEFAULT) -> str:
-    """Return all tables of a comparison."""
+def render_more(results: Runs, warmup_s: float) -> str:
+    """Return the tables of a comparison besides that of completion times."""
     return (
-        render_rows(compare_coflows(results, warmup_s), head, tolerance_of(results), columns)
-        + render_deadlines(compare_deadlines(results))
+        render_deadlines(compare_deadlines(results))
         + render_learning(compare_learning(results, warmup_s))
         + render_coordinators(compare_coordinators(results))
         + render_jobs(compare_job_times(results, warmup_s), next(iter(results)))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emu.results.metrics import SPLIT, STATISTICS, confidence_95, part_of, ratios
+from emu.families.jobs.metrics import SPLIT, part_of
+from emu.results.metrics import STATISTICS, confidence_95, ratios
 from emu.results.paired import Pair
 from emu.results.result import Result
 from emu.results.tables import align, number, ratio, times_told, with_error
@@ -16,7 +17,7 @@ from emu.results.tables import align, number, ratio, times_told, with_error
 
 @dataclass(frozen=True)
 class WaitRow:
-    """Queueing delay of one group of jobs, of `emu.results.metrics.SPLIT`, under one scheduler."""
+    """Queueing delay of one group of jobs, of `emu.families.jobs.metrics.SPLIT`, under one scheduler."""
 
     scheduler: str
     group: str

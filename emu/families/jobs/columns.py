@@ -81,10 +81,11 @@ CRV = (
 )
 """``crv.parquet``, of schedulers that keep such a table: one row per time and resource."""
 
-FILES = {
-    "jobs.parquet": JOBS,
-    "timeline.parquet": TIMELINE,
-    "crv.parquet": CRV,
-    "tasks.parquet": TASKS,
-    "costs.parquet": COSTS,
+TABLES = {"jobs": JOBS, "timeline": TIMELINE, "crv": CRV, "tasks": TASKS, "costs": COSTS}
+ABOUT = {
+    "jobs": "One row per job of the workload, in workload order.",
+    "timeline": "One row per `timeline.period` of virtual time.",
+    "crv": "Of schedulers that watch demand and supply by constraint: one row per time and resource.",
+    "tasks": "With `output.tasks`: one row per task, in workload order.",
+    "costs": 'With `cost.model = "measured"`: one row per message that a scheduler handled, by scheduler in order.',
 }

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from emu.columns import numbers
-from emu.configuration.keys import JOBS
 from emu.families.jobs.by_constraint import compare_kinds, compare_waits, render_kinds, render_waits
+from emu.families.jobs.metrics import SPLIT, in_group, part_of
 from emu.results.measures import DEFAULT, Measure, all_measures
-from emu.results.metrics import SPLIT, BoolArray, after_warmup, in_group, part_of
-from emu.results.paired import SHARES, Row, Runs, Tolerance, compare_parts
+from emu.results.metrics import BoolArray, after_warmup
+from emu.results.paired import (
+    SHARES,
+    Row,
+    Runs,
+    Tolerance,
+    columns_told,
+    compare_parts,
+    shares_cells,
+    shares_told,
+)
 from emu.results.result import Result
-from emu.results.tables import align, number, percent, ratio, times_told, with_error
+from emu.results.tables import align, number, ratio, times_told, with_error
 
 GROUPS = ("short", "long", "all", *SPLIT)
 """What is compared: classes, and where jobs have constraints, jobs with and without."""
@@ -32,7 +41,7 @@ def compare_class(results: Runs, job_class: str, warmup_s: float) -> list[Row]:
         return after_warmup(numbers(run.jobs, "submit_s"), warmup_s) & in_group(run.jobs, job_class)
 
     return compare_parts(
-        results, parts, job_class, all_measures(JOBS), lambda run: numbers(run.jobs, "jct_s"), counted
+        results, parts, job_class, all_measures("jobs"), lambda run: numbers(run.jobs, "jct_s"), counted
     )
 
 
@@ -58,25 +67,6 @@ def render_rows(
     if several:
         lines += ["", shares_told(first, "jobs", tolerance)]
     return "\n".join(lines) + "\n"
-
-
-def columns_told(columns: Sequence[Measure], what: str) -> str:
-    """Return what the columns of a table show."""
-    others = "; waits in seconds" if any(m.metric == "wait" for m in columns) else ""
-    return f"{what} completion time in seconds{others}"
-
-
-def shares_told(first: str, what: str, tolerance: Tolerance) -> str:
-    """Return what the columns of `SHARES` show."""
-    return (
-        f"better, equal, worse: share of the {what} by completion time, against {first}; "
-        f"equal is within {tolerance}"
-    )
-
-
-def shares_cells(row: Row) -> list[str]:
-    """Return the cells of `SHARES`: means over the seeds."""
-    return [percent(row.shares[name][0]) for name in SHARES]
 
 
 def render_constraints(results: Mapping[str, list[Result]]) -> str:

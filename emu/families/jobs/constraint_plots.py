@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from emu.columns import numbers, text_codes
+from emu.families.jobs.metrics import SIDES, in_group
 from emu.report.drawing import (
     COLOURS,
     add_legend,
@@ -18,7 +19,7 @@ from emu.report.drawing import (
     share_curve,
     time_scale,
 )
-from emu.results.metrics import SIDES, Float64Array, after_warmup, in_group
+from emu.results.metrics import Float64Array, after_warmup
 from emu.results.result import Result
 
 if TYPE_CHECKING:

@@ -5,32 +5,29 @@ from __future__ import annotations
 import math
 import re
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from emu.configuration.dynamics import dynamics_of, endless_task_note
-from emu.configuration.loading import (
-    TIMELINE_ROWS,
-    Loaded,
-    brought_to,
-    cluster_for_load,
-    feasible,
-    load_cluster_of,
-    load_jobs_of,
-    path_of,
-)
+from emu.configuration.loading import TIMELINE_ROWS, Loaded, load_cluster_of, path_of
 from emu.configuration.memo import Memo
-from emu.results.metrics import after_warmup, offered_load
+from emu.families.jobs.dynamics import dynamics_of, endless_task_note
+from emu.families.jobs.loading import cluster_for_load, feasible, load_jobs_of
+from emu.families.jobs.metrics import offered_load
+from emu.results.metrics import after_warmup
 from workloads.arrow import column
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
+from workloads.transform import at_load
 from workloads.units import format_duration, parse_share
 
 if TYPE_CHECKING:
     from actors.scheduler import Scheduler
     from clusters.cluster import Cluster
     from emu.configuration.config import Config
+    from emu.configuration.plan import Plan
+    from emu.sweeps.targets import Target
 
 
 def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> Loaded:
@@ -41,6 +38,8 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> 
     InputError
         What is missing or wrong, and where it was given.
     """
+    from actors.setting import Estimates
+
     by_nodes = config["load"] is not None and config["load_by"] == "nodes"
     if by_nodes and config["nodes"] is not None:
         raise config.error("nodes", "not allowed with load_by 'nodes', which picks the number of nodes")
@@ -59,7 +58,7 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> 
     if config["load"] is not None and not by_nodes:
         with config.blame("load"):
             wanted = (cluster.total_slots, config["load"])
-            workload = memo.once((*key, "load", *wanted), lambda: brought_to(source, *wanted))
+            workload = memo.once((*key, "load", *wanted), lambda: at_load(source, *wanted))
     cutoff_s, partition = _classes(config, workload, schedulers)
     _check(config, workload)
     submit_s = column(workload.jobs, "submit_s")
@@ -84,10 +83,18 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> 
         load=load,
         load_s=load_s,
         period_s=period_s,
-        short_cutoff_s=cutoff_s,
-        long_partition=partition,
-        dynamics=dynamics,
         notes=notes if endless is None else (*notes, endless),
+        setting={
+            "short_cutoff_s": cutoff_s,
+            "long_partition": partition,
+            "estimates": Estimates(config["estimates.error"], config["estimates.size"]),
+            "dynamics": dynamics,
+            "machine_speed": config["machine_speed"],
+        },
+        keys={
+            "short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None,
+            "long_partition": partition,
+        },
     )
 
 
@@ -176,3 +183,15 @@ def _constraint_aware(scheduler: Scheduler) -> str:
 
     twins = (s.name for s in BUILT_IN if s.constrained and s.advance is scheduler.advance)
     return "" if scheduler.global_view == ("always",) else next(twins, "")
+
+
+def check_targets(plan: Plan, targets: Sequence[Target]) -> None:
+    """Refuse a target of `emu size` on a class of which the workload has no jobs that count."""
+    jobs, cutoff_s = plan.workload.jobs, plan.own["short_cutoff_s"]
+    counted = after_warmup(column(jobs, "submit_s"), plan.config["warmup"])
+    is_long = column(jobs, "mean_task_s")[counted] > cutoff_s
+    there = {"all": True, "long": bool(np.any(is_long)), "short": not bool(np.all(is_long))}
+    for target in targets:
+        if not there[target.job_class]:
+            hint = "" if math.isfinite(cutoff_s) else "; --short-cutoff says where short ends"
+            raise InputError(f"--target: {target}: {plan.workload.name} has no {target.job_class} jobs{hint}")

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from emu.columns import numbers
-from emu.results.metrics import after_warmup, class_is_long, describe_values
+from emu.families.jobs.metrics import class_is_long
+from emu.results.metrics import after_warmup, describe_values
 from workloads.jobs import JobWorkload
 
 Int64Array = npt.NDArray[np.int64]
