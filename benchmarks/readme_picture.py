@@ -9,8 +9,8 @@ from pathlib import Path
 
 import emu
 from emu.cli.commands import MAIN_JOB
-from emu.report.drawing import to_svg
 from emu.families.jobs.plots import cdf_figure
+from emu.report.drawing import to_svg
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "img" / "short-jobs.svg"
 

@@ -108,7 +108,7 @@ def result_of(scheduler: str, outcome: Outcome, seed: int = 1) -> Result:
     inputs = [{"what": "workload", "name": "coflows", "sha256": workload.fingerprint()}]
     manifest = {"config": {"warmup": "0.0 s"}, "inputs": inputs, "versions": {"python": "3"}}
     return Result(
-        **tables,
+        tables={name: table for name, table in tables.items() if table is not None},
         summary=summary,
         counters=outcome.counters,
         config=f'scheduler = "{scheduler}"\n',

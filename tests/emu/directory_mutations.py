@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from emu.cli import main
 from emu.directories.names import CHECKPOINTS, CONFIG, SUMMARY, WORKLOAD
-from emu.results.result import TABLES
+from emu.families.registry import families
 
 KINDS = ("finished", "interrupted", "seeds", "sweep", "size")
 MOST_S = 5.0
@@ -156,7 +156,7 @@ def _other(folder: Path, whole: Path) -> str | None:
     """Return the first table that is not as it was; a finished directory may lack one that is optional."""
     for file in sorted(whole.rglob("*.parquet")):
         path = file.relative_to(whole)
-        if path.stem not in TABLES or path.parts[0] == WORKLOAD:
+        if not any(path.stem in family.tables for family in families()) or path.parts[0] == WORKLOAD:
             continue
         if not (folder / path).exists() or (folder / path).read_bytes() != file.read_bytes():
             return str(path)

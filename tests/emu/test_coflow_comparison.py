@@ -22,11 +22,12 @@ from emu.families.coflows.comparison import (
     job_speedups,
 )
 from emu.families.coflows.metrics import shuffle_shares
+from emu.families.coflows.plots import coflow_figures
 from emu.families.coflows.tables import render_coordinators
 from emu.families.jobs.tables import render_summary
 from emu.report.drawing import to_svg
 from emu.report.percentile_plots import percentiles_figure
-from emu.report.plots import group_figures, timeline_figure
+from emu.report.plots import timeline_figure
 from emu.report.report import render_report
 from emu.results.axes import Axis
 from emu.results.comparison import Comparison
@@ -169,7 +170,7 @@ def test_rows_as_a_frame(runs: dict[str, list[Result]]) -> None:
 
 
 def test_figures_are_the_same_bytes_every_time(runs: dict[str, list[Result]]) -> None:
-    figures = {f.stem: f for f in group_figures(runs)}
+    figures = {f.stem: f for f in coflow_figures(runs)}
     assert list(figures) == [
         "cdf-cct",
         "learning",
@@ -178,9 +179,9 @@ def test_figures_are_the_same_bytes_every_time(runs: dict[str, list[Result]]) ->
         "speedup-jobs",
         "estimates-philae",
     ]
-    again = {f.stem: to_svg(f.drawn) for f in group_figures(runs)}
+    again = {f.stem: to_svg(f.drawn) for f in coflow_figures(runs)}
     assert {stem: to_svg(f.drawn) for stem, f in figures.items()} == again
-    one = [f.stem for f in group_figures({"fair": runs["fair"]})]
+    one = [f.stem for f in coflow_figures({"fair": runs["fair"]})]
     assert one == ["cdf-cct"]
     drawn = timeline_figure(runs["fair"][0])
     assert drawn is not None

@@ -12,8 +12,9 @@ from actors.schedulers.registry import find_scheduler, scheduler_names
 from actors.setting import Switch
 from emu.configuration.config import layer_from_arguments, layer_from_set, resolve
 from emu.configuration.config_file import layer_from_file
-from emu.configuration.keys import BY_NAME, COFLOWS, JOBS
 from emu.configuration.plan import Plan, prepare
+from emu.families.coflows.family import COFLOWS
+from emu.families.jobs.family import JOBS
 from emu.sweeps.sizing import size
 from tests.workloads.family_examples import coflows_of
 from workloads.errors import InputError
@@ -114,7 +115,7 @@ def test_a_plan_written_and_read_again_is_the_same(tmp_path: Path, workload: Job
 
 
 def test_there_is_a_case_for_every_key_of_jobs() -> None:
-    assert set(GIVEN) == {name for name, key in BY_NAME.items() if key.family == JOBS}
+    assert set(GIVEN) == {key.name for key in JOBS.keys}
 
 
 @pytest.mark.parametrize("name", GIVEN)
@@ -128,7 +129,7 @@ def test_keys_of_jobs_are_refused(name: str) -> None:
         plan_of(f"{name}={default}")  # what holds anyway does no harm
 
 
-@pytest.mark.parametrize("name", [name for name, key in BY_NAME.items() if key.family == COFLOWS])
+@pytest.mark.parametrize("name", [key.name for key in COFLOWS.keys])
 def test_keys_of_coflows_are_refused_for_jobs(name: str, workload: JobWorkload) -> None:
     value = {"fabric.port_speed": "2 Gbps", "fabric.local": "free"}.get(name, "1 ms")
     told = f"^--set {name}: not for sparrow: it is for coflows, and sparrow schedules jobs$"
@@ -167,7 +168,7 @@ def test_what_is_refused(arguments: dict[str, object], told: str) -> None:
 
 
 def test_workloads_of_the_other_family_are_refused(workload: JobWorkload) -> None:
-    names = ", ".join(scheduler_names(JOBS))
+    names = ", ".join(scheduler_names("jobs"))
     with pytest.raises(InputError, match=r"^workload: small has jobs, and aalo schedules coflows") as caught:
         plan_of(workload=workload)
     assert str(caught.value).endswith(f"for jobs there are {names}")
@@ -181,8 +182,8 @@ def test_sizing_is_for_jobs() -> None:
 
 
 def test_every_scheduler_of_coflows_says_so() -> None:
-    assert {find_scheduler(name).family for name in scheduler_names(COFLOWS)} == {COFLOWS}
-    assert not set(scheduler_names(COFLOWS)) & set(scheduler_names(JOBS))
+    assert {find_scheduler(name).family for name in scheduler_names("coflows")} == {"coflows"}
+    assert not set(scheduler_names("coflows")) & set(scheduler_names("jobs"))
 
 
 def test_windows_want_a_delay_only() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from actors.setting import Switch
 from emu.columns import from_flags, numbers
-from emu.families.coflows.columns import COFLOW_FILES
+from emu.families.coflows.columns import TABLES
 from emu.families.coflows.metrics import (
     BINS,
     describe_coflows,
@@ -39,7 +39,7 @@ def coflows() -> pa.Table:
 
 def test_the_table_of_coflows_by_hand(coflows: pa.Table) -> None:
     rows = coflows.to_pydict()
-    assert coflows.column_names == [c.name for c in COFLOW_FILES["coflows.parquet"]]
+    assert coflows.column_names == [c.name for c in TABLES["coflows"]]
     assert rows["cct_s"] == CCT
     assert rows["finish_s"] == [5.0, 12.5, 420.0, None]
     assert rows["start_s"] == [1.0, 11.0, 21.0, None]
@@ -69,7 +69,7 @@ def test_flows_and_timeline() -> None:
     assert flows["finish_s"][2:4] == [5.0, 12.5]
     assert flows["start_s"][-1] is None
     timeline = timeline_table(outcome.timeline)
-    assert timeline.column_names == [c.name for c in COFLOW_FILES["timeline.parquet"]]
+    assert timeline.column_names == [c.name for c in TABLES["timeline"]]
     assert timeline["running_flows"].to_pylist() == [0, 1, 2]
 
 
@@ -179,7 +179,12 @@ def test_jobs_compute_as_long_under_every_scheduler() -> None:
 def test_a_run_directory_of_coflows_is_read_as_it_was_written(tmp_path: Path) -> None:
     result = result_of("philae", outcome_of(four_coflows(), CCT, [1.0, None, 1.0, None], intervals=7))
     out = result.save(tmp_path / "r")
-    names = {"config.toml", "manifest.json", "summary.json", *COFLOW_FILES}
+    names = {
+        "config.toml",
+        "manifest.json",
+        "summary.json",
+        *(f"{name}.parquet" for name in TABLES if name != "costs"),
+    }
     assert {p.name for p in out.iterdir()} == names
     again = read_result(out)
     assert (again.family, again.jobs, again.tasks) == ("coflows", None, None)

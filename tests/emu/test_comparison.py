@@ -20,9 +20,9 @@ from emu.directories.names import REPORT_MARK
 from emu.families.jobs.columns import JOBS, TIMELINE
 from emu.families.jobs.comparison import compare_class, render_rows
 from emu.families.jobs.metrics import describe_jobs
+from emu.families.jobs.plots import cdf_figure
 from emu.report.drawing import save_figure, to_png, to_svg
 from emu.report.plots import timeline_figure
-from emu.families.jobs.plots import cdf_figure
 from emu.report.report import render_report, write_report
 from emu.results.axes import group_runs
 from emu.results.comparison import Comparison
@@ -63,7 +63,8 @@ def result_of(scheduler: str, jct_s: list[float], seed: int = 1, nodes: int = 10
     summary |= {"jobs": describe_jobs(jobs), "engine": engine, "counters": {"probes": 1234}}
     inputs = [{"what": "workload", "name": "w", "sha256": "0"}]
     manifest = {"config": {"warmup": "0.0 s"}, "inputs": inputs, "versions": {"python": "3"}}
-    return Result(jobs, timeline, None, summary, {"probes": 1234}, 'scheduler = "x"\n', manifest)
+    tables = {"jobs": jobs, "timeline": timeline}
+    return Result(tables, summary, {"probes": 1234}, 'scheduler = "x"\n', manifest)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from emu.columns import make_table, null_unless
 from emu.directories import run_directory as rd
 from emu.disk import sha256_of
 from emu.families.jobs.by_constraint import compare_kinds, compare_waits, render_kinds, render_waits
-from emu.families.jobs.columns import CRV, FILES, JOBS, TIMELINE
+from emu.families.jobs.columns import CRV, JOBS, TABLES, TIMELINE
 from emu.families.jobs.comparison import compare_class
 from emu.families.jobs.constraint_plots import BINS, crv_figure, wait_figure, wait_over_time_figure
 from emu.families.jobs.metrics import MOST_KINDS, OTHER_KINDS, SPLIT, describe_jobs
@@ -80,7 +80,8 @@ def run_of(scheduler: str, jobs: pa.Table, seed: int = 1, **more: Any) -> Result
     summary = {"scheduler": scheduler, "workload": "w", "nodes": 10, "seed": seed, "clock": "virtual"}
     summary |= {"jobs": describe_jobs(jobs), "engine": engine | {"events": 8, "tasks": 1}, "counters": {}}
     manifest = {"config": {"warmup": "0.0 s"}, "inputs": [], "versions": {}}
-    return Result(jobs, timeline, None, summary, {"probes": 7, "rejections": seed}, "", manifest, **more)
+    tables = {"jobs": jobs, "timeline": timeline, **more}
+    return Result(tables, summary, {"probes": 7, "rejections": seed}, "", manifest)
 
 
 KINDS = ("cores", None, "isa", None, "cores", None)
@@ -254,7 +255,7 @@ def test_the_crv_table_by_hand(tmp_path: Path) -> None:
         {"time_s": 5.0, "resource": "cores", "demand": 6.0, "supply": 4.0, "crv": 1.5},
     ]
     assert table["time_s"].to_pylist() == [5.0, 5.0, 10.0, 10.0]
-    assert table.schema.names == [c.name for c in CRV] == [c.name for c in FILES["crv.parquet"]]
+    assert table.schema.names == [c.name for c in CRV] == [c.name for c in TABLES["crv"]]
     assert crv_table(None) is None
     result = run_of("p", jobs_of([1, 1], ["cores", None]), crv=table)
     out = result.save(tmp_path / "r")

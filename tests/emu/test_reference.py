@@ -9,8 +9,7 @@ import pytest
 from emu.cli.reference import PAGES
 from emu.configuration.config_file import layer_from_file
 from emu.configuration.keys import KEYS
-from emu.families.coflows.columns import COFLOW_FILES
-from emu.families.jobs.columns import FILES
+from emu.families.registry import families
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -23,7 +22,7 @@ def test_pages_are_fresh(name: str) -> None:
 def test_pages_name_every_key_and_column() -> None:
     configuration, results = (PAGES[name]() for name in ("configuration.md", "results.md"))
     assert all(f"| `{key.name}` |" in configuration for key in KEYS)
-    tables = [*FILES.values(), *COFLOW_FILES.values()]
+    tables = [columns for family in families() for columns in family.tables.values()]
     assert all(f"| `{c.name}` |" in results for columns in tables for c in columns)
 
 

@@ -32,20 +32,25 @@ _OF_OUTCOME = {
 
 def coflow_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
     """Return the tables, and the figures of the summary, of a run of coflows."""
-    workload, config = plan.workload, plan.config
-    coflows = coflows_table(workload, outcome, switch_of(config))
-    flows = outcome.tasks if config["output.tasks"] else None
-    tables = {
-        "coflows": coflows,
-        "timeline": timeline_table(outcome.timeline),
-        "flows": flows_table(workload, flows) if flows else None,
-    }
+    config = plan.config
+    tables = coflow_tables(plan.workload, outcome, switch_of(config), config["output.tasks"])
     busy_ns = int(outcome.servers["busy"].sum()) if outcome.servers.size else 0
     figures = {
-        "coflows": describe_coflows(coflows, config["warmup"]),
+        "coflows": describe_coflows(tables["coflows"], config["warmup"]),
         **coordinator_figures(outcome.counters, busy_ns),
     }
     return tables, figures
+
+
+def coflow_tables(
+    workload: CoflowWorkload, outcome: Outcome, switch: Switch, flows: bool
+) -> dict[str, pa.Table | None]:
+    """Return the tables of a run, that of flows if it is wanted."""
+    return {
+        "coflows": coflows_table(workload, outcome, switch),
+        "timeline": timeline_table(outcome.timeline),
+        "flows": flows_table(workload, outcome.tasks) if flows and outcome.tasks else None,
+    }
 
 
 def coflows_table(workload: CoflowWorkload, outcome: Outcome, switch: Switch) -> pa.Table:
