@@ -52,8 +52,8 @@ def for_family(config: Config, family: Family, scheduler: str) -> Config:
         given = name in config.places
         if given and not has_key(family, name) and config[name] != key.default:
             raise config.error(name, f"not for {scheduler}: {_why_not(family, name, scheduler)}")
-        if not given:
-            values[name] = family.defaults.get(name, key.default)
+        if not given and name in family.defaults:
+            values[name] = family.defaults[name]
     return replace(config, values=values)
 
 

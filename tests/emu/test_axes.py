@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sweep_grids import write
 
 import emu as emu_package
+from emu.families.jobs.family import JOBS
 from emu.report.drawing import figure_style, fit_times, new_figure
 from emu.report.percentile_plots import Point, percentile_sheets, percentiles_figure
 from emu.report.report import render_report
@@ -170,7 +171,7 @@ def test_variants_are_told_apart_by_the_parameters_that_differ() -> None:
 
 
 def drawn(lines: dict[str, dict[Any, dict[str, Any]]], axis: Axis = LOAD) -> Any:
-    figure = percentiles_figure(lines, axis, "jobs")
+    figure = percentiles_figure(lines, axis, JOBS)
     assert figure is not None
     figure.draw_without_rendering()
     return figure.axes[0]
@@ -257,7 +258,7 @@ def test_sizes_over_scales_stand_on_a_logarithmic_axis() -> None:
 
 
 def test_the_legend_hides_no_line() -> None:
-    figure = percentiles_figure({name: {0.5: summary_of([1.0])} for name in ("a", "_b", "$c$")}, LOAD, "jobs")
+    figure = percentiles_figure({name: {0.5: summary_of([1.0])} for name in ("a", "_b", "$c$")}, LOAD, JOBS)
     assert figure is not None
     (legend,) = figure.legends
     assert [t.get_text() for t in legend.get_texts()] == ["a", " _b", "$c$"]

@@ -21,10 +21,10 @@ from emu.families.coflows.comparison import (
     compare_learning,
     job_speedups,
 )
+from emu.families.coflows.family import COFLOWS
 from emu.families.coflows.metrics import shuffle_shares
 from emu.families.coflows.plots import coflow_figures
-from emu.families.coflows.tables import render_coordinators
-from emu.families.jobs.tables import render_summary
+from emu.families.coflows.tables import render_coordinators, render_summary
 from emu.report.drawing import to_svg
 from emu.report.percentile_plots import percentiles_figure
 from emu.report.plots import timeline_figure
@@ -191,10 +191,10 @@ def test_figures_are_the_same_bytes_every_time(runs: dict[str, list[Result]]) ->
 
 def test_percentiles_along_an_axis_have_a_row_a_group(runs: dict[str, list[Result]]) -> None:
     summary, axis = runs["philae"][0].summary, Axis("load", (0.5, 0.9), False)
-    figure = percentiles_figure({"philae": {0.5: summary, 0.9: summary}}, axis, "coflows")
+    figure = percentiles_figure({"philae": {0.5: summary, 0.9: summary}}, axis, COFLOWS)
     assert figure is not None
     assert len(figure.axes) == 5 * 3
-    assert percentiles_figure({"philae": {0.5: {"coflows": {"count": 0}}}}, axis, "coflows") is None
+    assert percentiles_figure({"philae": {0.5: {"coflows": {"count": 0}}}}, axis, COFLOWS) is None
 
 
 def test_the_report_page_is_whole(runs: dict[str, list[Result]], tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from actors.schedulers.registry import find_scheduler, scheduler_names
 from actors.setting import Switch
 from emu.configuration.config import layer_from_arguments, layer_from_set, resolve
 from emu.configuration.config_file import layer_from_file
+from emu.configuration.keys import BY_NAME
 from emu.configuration.plan import Plan, prepare
 from emu.families.coflows.family import COFLOWS
 from emu.families.jobs.family import JOBS
@@ -63,7 +64,7 @@ def plan_of(*sets: str, **arguments: object) -> Plan:
 
 def test_the_ports_are_the_workloads_own() -> None:
     plan = plan_of()
-    assert (plan.family, plan.cluster.num_nodes, plan.cluster.total_slots) == ("coflows", 4, 4)
+    assert (plan.family.name, plan.cluster.num_nodes, plan.cluster.total_slots) == ("coflows", 4, 4)
     assert plan.work == (20, "flows")
     setting = plan.setting(0)
     assert setting.switch == Switch(125e6, False)

@@ -29,7 +29,7 @@ from key_cases import (
     with_a_job_that_no_node_can_run,
 )
 
-from emu.configuration.keys import BY_NAME, KEYS
+from emu.configuration.keys import BY_NAME, KEYS, SHARED
 from emu.configuration.plan import Plan
 from emu.results.comparison import Comparison
 from emu.results.result import Result
@@ -97,7 +97,7 @@ def test_there_is_a_case_of_every_key() -> None:
             f"no value is tried of the key {key.name}: add a case to CASES of tests/emu/key_cases.py that changes "
             "the result, or the key to HOSTED if it must not change any"
         )
-        if not key.family and key.name in CASES:
+        if key in SHARED and key.name in CASES:
             both = key.name in OF_COFLOWS or f"{key.name} of coflows" in APART
             assert both, f"no value is tried of the key {key.name} with coflows: add a case to OF_COFLOWS"
     assert {*CASES, *OF_COFLOWS, *HOSTED} <= set(BY_NAME)

@@ -16,6 +16,7 @@ from emu.configuration.config_file import layer_from_file
 from emu.configuration.keys import BY_NAME
 from emu.configuration.needs import NEEDS, meaningless
 from emu.configuration.plan import Plan, configure, prepare
+from emu.families.coflows.family import COFLOWS as FAMILY
 from emu.sweeps.sweep import prepare_sweep
 from workloads.errors import InputError
 
@@ -38,7 +39,7 @@ def test_needs_are_of_keys_that_are_there() -> None:
 
 @pytest.mark.parametrize("name", NEEDS)
 def test_keys_that_go_with_others_are_refused_alone(name: str, planned: Callable[..., Plan]) -> None:
-    base = COFLOWS if BY_NAME[name].family == "coflows" else JOBS
+    base = COFLOWS if BY_NAME[name] in FAMILY.keys else JOBS
     value = {"address": "ray://there:1", "load_by": "nodes"}.get(name) or next(
         (c.values[-1] for c in (CASES.get(name),) if c),
         {"quantum": "1 s", "windows.transport": "calls"}.get(name, "7"),
@@ -232,8 +233,8 @@ def test_the_configuration_of_several_seeds_has_nothing_of_one_seed_alone(tmp_pa
     cutoffs = set()
     for seed in 1, 2:
         one, other = plan.of_seed(seed), again.of_seed(seed)
-        assert (one.short_cutoff_s, one.period_s) == (other.short_cutoff_s, other.period_s)
-        cutoffs.add(one.short_cutoff_s)
+        assert (one.own["short_cutoff_s"], one.period_s) == (other.own["short_cutoff_s"], other.period_s)
+        cutoffs.add(one.own["short_cutoff_s"])
     assert len(cutoffs) == 2
 
 

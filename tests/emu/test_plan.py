@@ -58,12 +58,17 @@ def test_wrong_parameters_in_a_file_name_its_line(tmp_path: Path) -> None:
     )
 
 
+def classes_of(plan: Plan) -> tuple[float, float]:
+    setting = plan.setting(0)
+    return setting.short_cutoff_s, setting.long_partition
+
+
 def test_classes_are_the_workloads_own_unless_given(workload: JobWorkload) -> None:
-    assert (plan_of(workload).short_cutoff_s, plan_of(workload).long_partition) == (10.0, 0.75)
+    assert classes_of(plan_of(workload)) == (10.0, 0.75)
     given = plan_of(workload, short_cutoff="5 s", long_partition="50%")
-    assert (given.short_cutoff_s, given.long_partition) == (5.0, 0.5)
+    assert classes_of(given) == (5.0, 0.5)
     plain = make_workload("plain", [0.0, 1.0], [1, 1], [1.0, 1.0])
-    assert (plan_of(plain).short_cutoff_s, plan_of(plain).long_partition) == (math.inf, 1.0)
+    assert classes_of(plan_of(plain)) == (math.inf, 1.0)
     assert "short_cutoff" not in plan_of(plain).config_toml()
 
 

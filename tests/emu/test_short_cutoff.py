@@ -85,7 +85,9 @@ def test_it_holds_for_each_workload_of_a_sweep_and_each_share(emu: Cli, trace: P
 
 def test_python_takes_it_too(workload: Any) -> None:
     plan = prepare(configure({"scheduler": "hawk", "workload": workload, "nodes": 20, "short_cutoff": "90%"}))
-    assert plan.short_cutoff_s == pytest.approx(np.quantile(workload.jobs["mean_task_s"].to_numpy(), 0.9))
+    assert plan.own["short_cutoff_s"] == pytest.approx(
+        np.quantile(workload.jobs["mean_task_s"].to_numpy(), 0.9)
+    )
 
 
 def test_the_error_names_the_share(emu: Cli, tmp_path: Path) -> None:
@@ -122,7 +124,7 @@ def test_google_2011_has_the_published_cut_off_and_partition(tmp_path: Path) -> 
         workload = load_workload(path)
         assert (workload.short_cutoff_s, workload.long_partition) == (1129.532, 0.83)
     plan = prepare(configure({"scheduler": "hawk", "workload": str(tmp_path / "converted"), "nodes": 20}))
-    assert (plan.short_cutoff_s, plan.long_partition) == (1129.532, 0.83)
+    assert (plan.own["short_cutoff_s"], plan.own["long_partition"]) == (1129.532, 0.83)
 
 
 def test_no_cut_off_is_made_up_for_other_traces(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from sweep_grids import FAILS, GRID, SMALL, status, write
 
+from emu.families.jobs.family import JOBS
 from emu.report.percentile_plots import percentiles_figure
 from emu.results.axes import Axis
 from emu.results.measures import all_measures
@@ -299,4 +300,4 @@ def test_a_plot_for_each_value_of_other_axes(trace: Path) -> None:
 
 def test_a_plot_needs_jobs() -> None:
     lines = {"a": {1.0: {"jobs": {"all": {"count": 0}}}}}
-    assert percentiles_figure(lines, Axis("nodes", (1.0,), False), "jobs") is None
+    assert percentiles_figure(lines, Axis("nodes", (1.0,), False), JOBS) is None
