@@ -152,7 +152,7 @@ def read_table(path: Path, kinds: Mapping[str, pa.DataType] | None = None) -> pa
     InputError
         It is not Parquet, has not these columns, or would take more memory than any that a run writes.
     """
-    from workloads.readers.parquet_tables import parquet_file, text_bytes
+    from workloads.readers.parquet_tables import check_plain, parquet_file, text_bytes
 
     with parquet_file(path) as file:
         about, schema = file.metadata, file.schema_arrow
@@ -164,6 +164,7 @@ def read_table(path: Path, kinds: Mapping[str, pa.DataType] | None = None) -> pa
             if found != kind:
                 found = found.value_type if pa.types.is_dictionary(found) else found
                 raise InputError(f"is of type {found}; want {kind}", file=path, field=name)
+        check_plain(file, schema.names if kinds is None else kinds, path)
         most = max(MOST_UNASKED_BYTES, MOST_UNPACKED * os.path.getsize(path))
         encoded = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
         _check_unpacked(max(encoded, 8 * about.num_rows * about.num_columns), most, path)

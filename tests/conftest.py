@@ -30,6 +30,8 @@ os.environ["RAY_TQDM_PATCH_PRINT"] = "0"
 # that tests interrupt.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # as under nohup, where Emu ignores it, too
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # No test judges by the clock: the first example of a property may compile a kernel. People's runs look for new
 # examples, and keep those that fail in .hypothesis; CI tries the same ones each time, so that it fails by a change and

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from emulations import run_python
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -367,3 +368,35 @@ def test_a_description_stays_narrow_and_short() -> None:
     assert "and 4,976 other values" in text
     values = cluster_figures(cluster)["attributes"]["cores"]
     assert (values["distinct"], len(values["values"])) == (count, 24)
+
+
+READ = """
+from clusters import load_cluster
+from workloads.errors import InputError
+try:
+    load_cluster({path!r})
+except InputError as error:
+    print(error)
+"""
+
+
+def test_a_footer_that_ends_pyarrow_is_refused_in_a_line(tmp_path: Path) -> None:
+    """Statistics of texts that a damaged footer gives a column of numbers: looking at them ends the process."""
+    path = tmp_path / "nodes.parquet"
+    table = pa.table({"slots": pa.array([b"12345678"] * 4, pa.binary())})
+    pq.write_table(table, path, store_schema=False, use_dictionary=False, compression="none")
+    data = path.read_bytes()
+    begin = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer = data[begin:].replace(b"\x15\x0c", b"\x15\x04")  # type: BYTE_ARRAY to INT64
+    path.write_bytes(data[:begin] + footer)
+    told = run_python(READ.format(path=str(path)))
+    assert "nodes.parquet: is not a Parquet file that can be read (Unencoded byte array" in told
+
+
+def test_a_column_of_lists_is_not_read(tmp_path: Path) -> None:
+    """However few rows there are, it may have any number of values."""
+    path = tmp_path / "nodes.parquet"
+    many = pa.ListArray.from_arrays(pa.array([0, 3_000_000]), pa.array(np.zeros(3_000_000, np.int64)))
+    pq.write_table(pa.table({"slots": [1], "attr:n": many}), path)
+    with pytest.raises(InputError, match=r"field attr:n: has type list<.*>, want text or numbers"):
+        load_cluster(path)
