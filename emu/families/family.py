@@ -8,7 +8,7 @@ needs little of a family imports little.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from actors.hosting.outcome import Outcome
     from actors.scheduler import Scheduler
-    from clusters.cluster import Cluster
     from emu.columns import Column
     from emu.configuration.config import Config
     from emu.configuration.kinds import Key
@@ -226,9 +225,12 @@ class Family:
 
     # `emu.testing`.
 
-    def cases(self, scheduler: Scheduler) -> Iterator[tuple[str, Any, dict[str, Any]]]:
-        """Yield small workloads that a scheduler must do: a name, the workload, and the arguments of `emu.run`."""
-        yield from ()
+    def check_scheduler(self, scheduler: Scheduler, run_twice: Callable[..., Result]) -> None:
+        """Raise AssertionError where a scheduler breaks what holds of every one of the family.
 
-    def check_result(self, result: Result, workload: Any, cluster: Cluster | None, case: str) -> None:
-        """Raise AssertionError where a result breaks what holds of every scheduler of the family."""
+        Parameters
+        ----------
+        scheduler : Scheduler
+        run_twice : callable
+            From a name, a workload and arguments of `emu.run` to the result; checks that it comes again.
+        """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from emu.families.family import Family, Figures
@@ -190,6 +190,11 @@ class Coflows(Family):
             "flows",
             {"waiting": "waiting_flows", "running": "running_flows"},
         )
+
+    def check_scheduler(self, scheduler: Scheduler, run_twice: Callable[..., Result]) -> None:
+        from emu.families.coflows.testing import check_coflows
+
+        check_coflows(scheduler, run_twice)
 
 
 COFLOWS = Coflows()

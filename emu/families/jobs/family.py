@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from emu.families.family import Family, Figures
@@ -179,6 +179,11 @@ class Jobs(Family):
         from emu.families.jobs.loading import nodes_for_load
 
         return nodes_for_load(config, plan.workload, load, memo)
+
+    def check_scheduler(self, scheduler: Scheduler, run_twice: Callable[..., Result]) -> None:
+        from emu.families.jobs.testing import check_jobs
+
+        check_jobs(scheduler, run_twice)
 
 
 JOBS = Jobs()
