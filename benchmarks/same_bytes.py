@@ -28,7 +28,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 WALL = ("wall_s", "load_s", "compile_s", "tasks_per_s", "peak_rss_mb")
 """Of a summary: what differs from run to run."""
-TABLES = ("jobs", "coflows", "tasks", "flows", "timeline")
 JOBS = {"workload": "yahoo", "workload_options.jobs": "120", "workload_options.nodes": "60", "nodes": "60"}
 COFLOWS = {"workload": "synthetic-coflows", "workload_options.coflows": "40", "workload_options.ports": "12"}
 ON_JOBS: dict[str, Mapping[str, str]] = {
@@ -143,10 +142,7 @@ def digests(out: Path, schedulers: Mapping[str, str]) -> None:
 
 def _of(run: Path) -> dict[str, str]:
     """Return what a run directory holds: table or part of the summary to sha256."""
-    tables = {name: run / f"{name}.parquet" for name in TABLES}
-    found = {
-        name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in tables.items() if path.exists()
-    }
+    found = {path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in run.glob("*.parquet")}
     summary: dict[str, Any] = json.loads((run / "summary.json").read_text())
     for part, value in summary.items():
         if isinstance(value, dict):
@@ -185,7 +181,8 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
             print(f"refused by both, {name}: {before[name]['refused'][:150]}")
         wrong += bool(parts)
     run = sum("refused" not in found for found in before.values())
-    files = sum(part in TABLES for found in before.values() for part in found)
+    parts_run = [part for found in before.values() for part in found if part != "refused"]
+    files = sum(not part.startswith("summary ") for part in parts_run)
     print(f"{run} settings run, {files} result tables and {run} summaries compared: {wrong} settings differ")
     return wrong
 

@@ -152,10 +152,15 @@ def read_table(path: Path, kinds: Mapping[str, pa.DataType] | None = None) -> pa
     InputError
         It is not Parquet, has not these columns, or would take more memory than any that a run writes.
     """
-    from workloads.readers.parquet_tables import check_plain, parquet_file, text_bytes
+    from workloads.readers.parquet_tables import check_plain, parquet_file, stated_size, text_bytes
 
+    try:
+        with _plain(path):  # pyarrow would wait for ever at a pipe
+            pass
+    except OSError as error:
+        raise _not_read(error, path) from None
     with parquet_file(path) as file:
-        about, schema = file.metadata, file.schema_arrow
+        schema = file.schema_arrow
         for name, kind in (kinds or {}).items():
             if (times := schema.names.count(name)) != 1:
                 wrong = f"is there {times} times" if times else "is not there"
@@ -166,8 +171,8 @@ def read_table(path: Path, kinds: Mapping[str, pa.DataType] | None = None) -> pa
                 raise InputError(f"is of type {found}; want {kind}", file=path, field=name)
         check_plain(file, schema.names if kinds is None else kinds, path)
         most = max(MOST_UNASKED_BYTES, MOST_UNPACKED * os.path.getsize(path))
-        encoded = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-        _check_unpacked(max(encoded, 8 * about.num_rows * about.num_columns), most, path)
+        rows, encoded = stated_size(file)
+        _check_unpacked(max(encoded, 8 * rows * len(schema)), most, path)
         table = file.read(None if kinds is None else [*kinds])
         texts = [i for i, field in enumerate(table.schema) if pa.types.is_dictionary(field.type)]
         _check_unpacked(sum(text_bytes(table.column(i)) for i in texts), most, path)

@@ -12,12 +12,8 @@ and what a flow has left is ``flows.left - served``. An end costs a step in the 
 and not flows. Only backfilled flows, of which there are about as many as ports, move on by themselves; when backfill is
 taken from one, what it had beyond the others is taken off its mark.
 
-At each instant a policy calls `end_due`, or `end_flow` for what it is told has ended. To decide, it calls `progress`,
-puts what has arrived into the order, sorts it, and calls `decide`; else it calls `refill`, which gives what ended flows
-had to others at their ports, and for which it has called `list_lines` after the decision. It must decide at arrivals.
-If it decides at all ends, too, the rates are at all times those that the order gives. To decide only at ends from
-`SERVED` or from `COFLOW` on is cheaper: a coflow's rate rises later, but still no flow that may be backfilled finds
-room at both of its ports.
+A policy calls `end_flow` for each flow that has ended. To decide, it calls `progress`, puts what has arrived into the
+order, sorts it, and calls `open_ports`, `add_rates`, `backfill` and `hold`, this one when the decision is in force.
 
 What a decision is, and when it begins to hold, are apart: `rate` and `extra` are decided, `told` and `told_extra` are
 in force until `hold` is called. What is new, and has to be told to whoever sends, is in `changed`.
@@ -27,8 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.bits import include, lowest, place
-from actors.fabric.heap import drop, push
+from actors.fabric.bits import include, lowest
+from actors.fabric.heap import push
 from actors.fabric.madd import has_room, note_room
 from actors.fabric.ports import Fabric, change_rate, finish_flow, flow_at
 from actors.fabric.served import extra_sent, foresee_end, ns_for, rise, served_by, take_out
@@ -37,10 +33,7 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
-# What has ended: at most backfilled flows, a flow that had its group's rate alone, a whole coflow.
-BACKFILLED, SERVED, COFLOW = map(np.int64, range(3))
 _EMPTY = np.uint64(0)
-_TOP = np.int64(0)  # the first level
 _SAME = 1e-11  # of a rate: two that differ by less differ by rounding
 
 
@@ -119,36 +112,6 @@ def group_of(fabric, flow):
 
 
 @compiled
-def next_end(fabric, order, e):
-    """Return when the next flow ends, NEVER if none has a rate."""
-    t = NEVER
-    for i in range(order.used[0]):
-        t = min(t, e.end[order.groups[i]])
-    while e.end_size[0] > 0:
-        if fabric.flows.end[e.end_flow[0]] == e.end_time[0]:
-            return min(t, e.end_time[0])
-        drop(e.end_time, e.end_flow, e.end_size)
-    return t
-
-
-@compiled
-def end_due(fabric, order, e, t):
-    """End the flows whose time has come at t; return what has ended. `refill`, or `progress`, must follow."""
-    ended = BACKFILLED
-    while e.end_size[0] > 0 and e.end_time[0] <= t:
-        flow = e.end_flow[0]
-        if fabric.flows.end[flow] == e.end_time[0] and end_flow(fabric, e, t, flow):
-            ended = COFLOW
-        drop(e.end_time, e.end_flow, e.end_size)
-    for i in range(order.used[0]):
-        group = order.groups[i]
-        while e.end[group] <= t:
-            over = end_flow(fabric, e, t, e.heap[e.first[group]])
-            ended = max(ended, COFLOW if over else SERVED)
-    return ended
-
-
-@compiled
 def end_flow(fabric, e, t, flow):
     """End a flow and release what it had; return whether its coflow has ended."""
     flows, group = fabric.flows, group_of(fabric, flow)
@@ -207,15 +170,6 @@ def settle_extra(fabric, e, t, flow):
     flows.since[flow] = t
     e.ahead[group] = max(e.ahead[group], flows.size[flow] - flows.left[flow])
     rise(flows, e, group, e.seat[flow])
-
-
-@compiled
-def decide(fabric, order, e):
-    """Give rates to the groups of an order, from the time on that `progress` was told."""
-    open_ports(fabric, e)
-    add_rates(fabric, order, e, _TOP, order.used[0])
-    backfill(fabric, order, e)
-    hold(fabric, order, e, e.now[0])
 
 
 @compiled
@@ -357,28 +311,6 @@ def speed_up(coflows, t, coflow, by):
 
 
 @compiled
-def refill(fabric, order, e, t):
-    """Give what ended flows had to other flows at their ports, in order."""
-    e.changes[0] = 0
-    for k in range(e.released.size):
-        while e.released[k] != _EMPTY:
-            bit = lowest(e.released[k])
-            e.released[k] ^= bit
-            offer_room(fabric, order, e, (k << 6) + place(bit))
-    hold(fabric, order, e, t)
-
-
-@compiled
-def offer_room(fabric, order, e, port):
-    """Offer the room of a port to its lines, in order."""
-    note_room(fabric, e, port)
-    for i in range(order.first[port], order.end[port]):
-        if not has_room(fabric, e, port):
-            break
-        fill_line(fabric, e, order.line[i])
-
-
-@compiled
 def fill_line(fabric, e, line):
     """Give the flows of a line what is left at its port and at their others."""
     lines = fabric.lines
@@ -418,16 +350,3 @@ def purge(flows, e):
         time, flow = e.end_time[i], e.end_flow[i]
         if flows.end[flow] == time:
             push(e.end_time, e.end_flow, e.end_size, time, flow)
-
-
-@compiled
-def move_flow(fabric, e, flow, group):
-    """Serve a flow no longer with `group` but with the one to whose lines it has been moved; neither has a rate."""
-    flows, own = fabric.flows, group_of(fabric, flow)
-    take_out(flows, e, group, flow)
-    flows.left[flow] += served_by(e, e.now[0], own) - served_by(e, e.now[0], group)
-    e.ahead[own] = max(e.ahead[own], flows.size[flow] - flows.left[flow])
-    i = e.first[own] + e.size[own]
-    e.size[own] += 1
-    e.heap[i], e.seat[flow] = flow, i
-    rise(flows, e, own, i)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,34 @@ def test_a_small_file_that_would_take_the_memory_is_refused(workload: JobWorkloa
     assert path.stat().st_size < 1 << 20
     with pytest.raises(InputError, match=r"would take 0\.3 GiB of memory; no run writes such a file"):
         run(workload, path)
+
+
+def test_a_footer_that_states_few_rows_does_not_hide_them(workload: JobWorkload, tmp_path: Path) -> None:
+    """Row groups have their own numbers of rows, which are the ones that are read."""
+    rows = 20_000_000
+    zeros = pa.array([0]).take(pa.array([0] * rows))
+    path = write(tmp_path / "costs.parquet", {"scheduler": zeros, "cost_ns": zeros})
+    data, stated = path.read_bytes(), varint(rows)
+    assert data.count(stated) == 1
+    path.write_bytes(data.replace(stated, varint(4, len(stated))))
+    assert pq.read_metadata(path).num_rows == 4
+    with pytest.raises(InputError, match=r"would take 0\.3 GiB of memory; no run writes such a file"):
+        run(workload, path)
+
+
+def varint(value: int, size: int = 0) -> bytes:
+    """Return a whole number as Parquet's footers have it, in `size` bytes at least."""
+    value, found = value << 1, bytearray()
+    while value > 127 or len(found) < size - 1:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*found, value])
+
+
+def test_a_pipe_is_not_waited_for(workload: JobWorkload, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "costs.parquet")
+    with pytest.raises(InputError, match="is not a plain file"):
+        run(workload, tmp_path / "costs.parquet")
 
 
 def test_the_file_is_among_the_inputs(workload: JobWorkload, tmp_path: Path) -> None:

@@ -103,14 +103,10 @@ def read_columns(file: pq.ParquetFile, names: Collection[str], path: Path) -> pa
         More rows, or bytes, than a file of this size may hold (`workloads.limits`).
     """
     check_plain(file, names, path)
-    about = file.metadata
-    check_tasks(about.num_rows, "rows", file=path)
-    # Of row groups alone: what a footer says of a column is not looked at, for pyarrow ends the process where it is
-    # damaged in some ways, and raises an error where it reads the column.
-    groups = [about.row_group(i) for i in range(about.num_row_groups)]
-    check_tasks(sum(group.num_rows for group in groups), "rows", file=path)
+    rows, unpacked = stated_size(file)
+    check_tasks(rows, "rows", file=path)
     size = os.path.getsize(path)
-    if sum(group.total_byte_size for group in groups) > (most := most_parquet_bytes(size)):
+    if unpacked > (most := most_parquet_bytes(size)):
         raise InputError(unpacks_to_more(most, size), file=path)
     table = file.read([*names])
     table.validate(full=True)
@@ -118,6 +114,18 @@ def read_columns(file: pq.ParquetFile, names: Collection[str], path: Path) -> pa
         if pa.types.is_dictionary(table[name].type) and text_bytes(table[name]) > most:
             raise InputError(unpacks_to_more(most, size), file=path, field=name)
     return table
+
+
+def stated_size(file: pq.ParquetFile) -> tuple[int, int]:
+    """Return how many rows an open Parquet file has and how many bytes it unpacks to, both as its footer states them.
+
+    What the footer says of columns is not looked at: pyarrow ends the process where it is damaged in some ways, and
+    raises an error where it reads the column.
+    """
+    about = file.metadata
+    groups = [about.row_group(i) for i in range(about.num_row_groups)]
+    rows = sum(max(group.num_rows, 0) for group in groups)
+    return max(about.num_rows, rows), sum(max(group.total_byte_size, 0) for group in groups)
 
 
 def check_plain(file: pq.ParquetFile, names: Collection[str], path: Path) -> None:

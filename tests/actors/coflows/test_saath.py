@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import equal_loop
 import numpy as np
 import pytest
 from coflow_emulations import COSTS, SPEED, TASKS, coflows, log_of, mixed_workload, setting_of, variants_of
@@ -207,13 +208,13 @@ def fluid(setting: Setting) -> Fabric:
         )
 
     while (finish == NEVER).any():
-        while min(end := equal.next_end(fabric, order, e), next_arrival()) <= tick:
+        while min(end := equal_loop.next_end(fabric, order, e), next_arrival()) <= tick:
             if next_arrival() < end:
                 now, arrived = next_arrival(), arrived + 1
                 go_to(arrived - 1, 0)
             else:
                 now = end
-                equal.end_due(fabric, order, e, now)
+                equal_loop.end_due(fabric, order, e, now)
         now, tick = tick, tick + interval
         for coflow in there():
             down = queue[coflow]
@@ -232,7 +233,7 @@ def fluid(setting: Setting) -> Fabric:
         equal.progress(fabric, order, e, now)
         groups = np.array(sorted(ports, key=key), np.int64)
         set_order(order, groups, groups.size)
-        equal.decide(fabric, order, e)
+        equal_loop.decide(fabric, order, e)
     return fabric
 
 

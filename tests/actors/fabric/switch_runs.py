@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import equal_loop
 import numpy as np
 from hypothesis import strategies as st
 
@@ -113,15 +114,15 @@ def equally(
     anew: int,
     missed_only: bool = True,
     key: Key = int,
-    decide: Callable[[Fabric, Any, Any], None] = equal.decide,
+    decide: Callable[[Fabric, Any, Any], None] = equal_loop.decide,
 ) -> Iterator[tuple[int, Any, Any]]:
     """Serve coflows at equal rates, in order of a key, decided anew at arrivals and where at least `anew` has ended.
 
     Yields (now, order, rates) at every instant.
     """
     order, e, arrived = make_order(fabric), equal.make_equal(fabric, missed_only), 0
-    while (t := min(equal.next_end(fabric, order, e), next_arrival(fabric, arrived))) < NEVER:
-        ended = equal.end_due(fabric, order, e, t)
+    while (t := min(equal_loop.next_end(fabric, order, e), next_arrival(fabric, arrived))) < NEVER:
+        ended = equal_loop.end_due(fabric, order, e, t)
         if ended >= anew or arrived_by(fabric, t) > arrived:
             equal.progress(fabric, order, e, t)
             there = [*order.groups[: order.used[0]].tolist(), *range(arrived, arrived_by(fabric, t))]
@@ -131,7 +132,7 @@ def equally(
             decide(fabric, order, e)
             list_lines(fabric, order)
         else:
-            equal.refill(fabric, order, e, t)
+            equal_loop.refill(fabric, order, e, t)
         yield t, order, e
 
 

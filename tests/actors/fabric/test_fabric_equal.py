@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from equal_loop import BACKFILLED, COFLOW, SERVED, decide, end_due, move_flow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from switch_runs import (
@@ -21,16 +22,7 @@ from switch_runs import (
     unfinished,
 )
 
-from actors.fabric.equal import (
-    BACKFILLED,
-    COFLOW,
-    SERVED,
-    decide,
-    end_due,
-    make_equal,
-    move_flow,
-    progress,
-)
+from actors.fabric.equal import make_equal, progress
 from actors.fabric.equal_schedule import has_sent_more, note_ahead
 from actors.fabric.order import make_order, set_order
 from actors.fabric.ports import Fabric, build_fabric, bytes_sent

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from equal_loop import BACKFILLED, COFLOW, SERVED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from switch_runs import (
@@ -24,7 +25,6 @@ from switch_runs import (
 )
 
 from actors.fabric import equal, madd
-from actors.fabric.equal import BACKFILLED, COFLOW, SERVED
 from actors.fabric.ports import Fabric
 from actors.fabric.shares import make_shares, share_equally, share_madd
 from actors.kernel.queue import NONE
