@@ -197,6 +197,6 @@ def test_its_parameters_are_keywords_attributes_and_the_interval() -> None:
         for given in ({}, {"interval_s": "0.1 s"})
     ]
     assert asked[1] > asked[0]
-    with pytest.raises(InputError, match="parameter interval_s of ByWhatItSees: 1 ns is too little"):
+    with pytest.raises(InputError, match="parameter interval_s of ByWhatItSees: '1 ns' is too little"):
         own(ByWhatItSees, interval_s="1 ns")
     assert ccts(own(ByWhatItSees(last=False))) == first
