@@ -27,7 +27,7 @@ def make_eligible(setting: Setting) -> Eligible:
         InputError: a job that no node can run, or no longer when nodes fail for good; a job that must run in one rack
             where racks do not lie together.
     """
-    workload, cluster = setting.job_workload, setting.cluster
+    workload, cluster = setting.workload, setting.cluster
     if not setting.scheduler.constrained or workload.job_constraints.num_rows == 0:
         return _nothing()
     found = match(workload, cluster)
@@ -103,7 +103,7 @@ def _rack_ends(cluster: Cluster) -> np.ndarray:
 
 def _enough_come_back(setting: Setting, found: Matching, level: np.ndarray, tasks: np.ndarray) -> None:
     """Refuse a schedule of failures that leaves a job without its nodes for good."""
-    outages, workload, cluster = setting.dynamics.outages, setting.job_workload, setting.cluster
+    outages, workload, cluster = setting.dynamics.outages, setting.workload, setting.cluster
     if outages is None:
         return
     stays = np.ones(cluster.num_nodes, bool)

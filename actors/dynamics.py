@@ -36,8 +36,8 @@ def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:
     active = failing or schedule.size > 0
     nodes = setting.cluster.num_nodes
     actors = records(FAULT, nodes + schedulers + 2 if active else 0)
-    tasks = records(TASK_STATE, setting.job_workload.num_tasks if active else 0)
-    jobs = records(JOB_STATE, setting.job_workload.num_jobs if active else 0)
+    tasks = records(TASK_STATE, setting.workload.num_tasks if active else 0)
+    jobs = records(JOB_STATE, setting.workload.num_jobs if active else 0)
     if active:
         actors.running[:], actors.heard[:] = NONE, 1
         actors.slots[:nodes] = setting.cluster.slots()
@@ -50,7 +50,7 @@ def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:
         failing=int(failing),
         between=float(dynamics.mtbf_s or 0) * NS,  # of a whole number the kernel would be compiled once more
         outage=float(dynamics.mttr_s or 0) * NS,
-        origin=int(setting.job_workload.arrays().submit_ns[0]),
+        origin=int(setting.workload.arrays().submit_ns[0]),
         detection=round(dynamics.detection_s * NS),
         actors=actors,
         tasks=tasks,
@@ -122,7 +122,7 @@ def durations_ns(setting: Setting) -> np.ndarray:
     A task that straggles does so wherever and whenever it runs, and under every scheduler: they are compared on the
     same tasks. One that would take longer than a run can (`NEVER`) takes so long, and the run is refused for it.
     """
-    own = setting.job_workload.arrays().duration_ns
+    own = setting.workload.arrays().duration_ns
     factors = straggler_factors(setting.dynamics, own.size, setting.seed)
     if factors is None:
         return own
@@ -171,7 +171,7 @@ def count_dynamics(setting: Setting, faults: Faults | None, last_ns: int) -> dic
         counters["scheduler_failures"] = int((faults.schedule.start[first:] <= last_ns).sum())
     if faults is not None and setting.dynamics.outages is not None:
         counters["outages_left_out"] = setting.dynamics.outages.kind.size - faults.schedule.size
-    factors = straggler_factors(setting.dynamics, setting.job_workload.num_tasks, setting.seed)
+    factors = straggler_factors(setting.dynamics, setting.workload.num_tasks, setting.seed)
     if factors is not None:
         counters["stragglers"] = int((factors > 1).sum())
     return {name: count for name, count in counters.items() if count}

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from actors.worlds import Worlds
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.values import read_value
@@ -80,6 +81,7 @@ class Scheduler:
         ignores: keys of the configuration, or tables of them, that change nothing under it, each with the reason.
         updatable: it takes updates of coflows that are under way: "always", or with which value of a parameter,
             as in "rates=greedy".
+        worlds: what hosts must know of the worlds that it runs in, which are those of its family.
         build: setting -> (World, the policy's own state) at time 0.
         advance: the compiled loop, (world, state, until_ns, most_events) -> why it stopped.
         host: for loops that stop with PYTHON: setting -> the Python side of one emulation.
@@ -99,9 +101,9 @@ class Scheduler:
     title: str
     paper: str
     parameters: tuple[Parameter, ...]
+    worlds: Worlds = field(repr=False)
     build: Callable[[Any], Any] = field(repr=False)
     advance: Callable[..., int] = field(repr=False)
-    family: str = "jobs"
     hybrid: bool = False
     constrained: bool = False
     global_view: tuple[str, ...] = ()
@@ -115,6 +117,11 @@ class Scheduler:
     about: str = field(default="", repr=False)
     variant_of: str = ""
     fixed: tuple[str, ...] = ()
+
+    @property
+    def family(self) -> str:
+        """The name of its family."""
+        return self.worlds.family
 
     @property
     def is_object(self) -> bool:

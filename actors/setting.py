@@ -10,8 +10,6 @@ from actors.scheduler import Scheduler
 from clusters.cluster import Cluster
 from clusters.failures import Outages
 from workloads.coflow_updates import CoflowUpdates
-from workloads.coflows import CoflowWorkload
-from workloads.jobs import JobWorkload
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ class Setting:
 
     scheduler: Scheduler
     parameters: dict[str, Any]
-    workload: JobWorkload | CoflowWorkload
+    workload: Any  # of the scheduler's family
     cluster: Cluster
     short_cutoff_s: float = math.inf  # mean task duration up to which a job is short; inf: all are
     long_partition: float = 1.0  # share of the nodes that long jobs may use
@@ -121,25 +119,11 @@ class Setting:
     seed: int = 0
 
     @property
-    def job_workload(self) -> JobWorkload:
-        """The workload of a run of jobs."""
-        assert isinstance(self.workload, JobWorkload)
-        return self.workload
-
-    @property
     def num_jobs(self) -> int:
-        """Jobs, or coflows."""
-        workload = self.workload
-        return workload.num_coflows if isinstance(workload, CoflowWorkload) else workload.num_jobs
+        """Jobs, or what else the family schedules."""
+        return self.scheduler.worlds.num_jobs(self.workload)
 
     @property
     def num_tasks(self) -> int:
-        """Tasks, or flows."""
-        workload = self.workload
-        return workload.num_flows if isinstance(workload, CoflowWorkload) else workload.num_tasks
-
-    def is_long(self) -> np.ndarray:
-        """[J] bool: jobs whose mean task duration is above the cut-off; no coflow is."""
-        if isinstance(self.workload, CoflowWorkload):
-            return np.zeros(self.num_jobs, bool)
-        return self.workload.arrays().mean_ns > self.short_cutoff_s * 1e9
+        """Tasks, or what else these consist of."""
+        return self.scheduler.worlds.num_tasks(self.workload)

@@ -21,7 +21,7 @@ import numpy as np
 
 from actors.hosting.partition import Observe, Outcome, Partition
 from actors.hosting.virtual import emulate
-from actors.kernel import queue
+from actors.kernel.kinds import kinds_of
 from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT
 from actors.kernel.world import NEVER
 from actors.scheduler import resolve_parameters
@@ -40,13 +40,7 @@ ALL_TASKS = Observe(tasks=True)
 MOST_EVENTS = 1_000_000  # of a small emulation, hundreds of times what one takes
 PATIENCE_S = 900  # for a process that compiles everything on a machine that does much else
 
-# The kinds of messages stand together in the module: from TASK_END to RUNNING, with NONE, which is negative.
-_NAMES = list(vars(queue))
-KINDS = {
-    int(kind): name
-    for name in _NAMES[_NAMES.index("TASK_END") : _NAMES.index("RUNNING")]
-    if (kind := getattr(queue, name)) >= 0
-}
+KINDS = {number: kind.name for number, kind in kinds_of("jobs").items()}
 
 
 class FewestTasks:

@@ -6,10 +6,18 @@ It goes on with them until it is told otherwise, however late that is, and tells
 
 import numpy as np
 
-from actors.fabric.messages import CHANGE, FLOW_DONE, FLOW_END
 from actors.fabric.updates import expect_stop, life_known
-from actors.fabric.world import N_FINISHED, N_LOST, N_STALE, N_STARTED
+from actors.fabric.world import (
+    N_LOST,
+    N_STALE,
+)
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.counters import N_FINISHED, N_STARTED
+from actors.kernel.kinds import (
+    CHANGE,
+    FLOW_DONE,
+    FLOW_END,
+)
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import DEREGISTER

@@ -18,23 +18,24 @@ from actors.fabric.intervals import (
     enter_interval,
     hear,
 )
-from actors.fabric.messages import DECIDE, SET_RATE
 from actors.fabric.ports import flow_speed, mark_ended
 from actors.fabric.updates import tell_life
 from actors.fabric.world import (
-    N_ARRIVED,
     N_DECISIONS,
-    N_FINISHED,
     N_INTERVALS,
     N_RATES,
     N_REFILLS,
     N_SCHEDULES,
-    N_STARTED,
     N_UPDATES,
     expect_coflow,
 )
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import known_cost
+from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
+from actors.kernel.kinds import (
+    DECIDE,
+    SET_RATE,
+)
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 

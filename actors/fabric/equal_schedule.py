@@ -10,10 +10,14 @@ import numpy as np
 from actors.fabric.equal import end_flow, group_of, hold
 from actors.fabric.intervals import charge
 from actors.fabric.madd_schedule import takes_hold, tell
-from actors.fabric.messages import SET_LINE, SET_RATE, TELL
 from actors.fabric.served import served_by
 from actors.fabric.world import N_DECISIONS, N_RATES
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.kinds import (
+    SET_LINE,
+    SET_RATE,
+    TELL,
+)
 from actors.kernel.queue import NONE, wake
 from actors.kernel.world import NEVER
 

@@ -10,10 +10,14 @@ import numpy as np
 
 from actors.fabric.coordinator import note_told
 from actors.fabric.intervals import charge
-from actors.fabric.messages import PACE, SHRINK, TELL
 from actors.fabric.world import N_DECISIONS, N_RATES, N_SCHEDULES
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import known_cost
+from actors.kernel.kinds import (
+    PACE,
+    SHRINK,
+    TELL,
+)
 from actors.kernel.queue import NONE, send, wake
 
 _SPARE = 8  # messages that an event may send besides

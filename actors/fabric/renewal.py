@@ -10,12 +10,10 @@ import numpy as np
 from actors.fabric.coordinator import NOBODY
 from actors.fabric.greedy import end_flow, end_waiting, offer
 from actors.fabric.intervals import charge, charge_updates, enter_interval
-from actors.fabric.messages import SET_RATE
 from actors.fabric.ports import flow_speed, put_on
 from actors.fabric.ranking import link, place_line
 from actors.fabric.updates import expect_update, tell_life
 from actors.fabric.world import (
-    N_ARRIVED,
     N_COFLOW_UPDATES,
     N_DEREGISTERED,
     N_INTERVALS,
@@ -24,6 +22,10 @@ from actors.fabric.world import (
     N_WITHOUT_EFFECT,
 )
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.counters import N_ARRIVED
+from actors.kernel.kinds import (
+    SET_RATE,
+)
 from actors.kernel.queue import NONE, send
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import DEREGISTER, RECEIVER

@@ -11,11 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.agent import PATIENCE, await_flow_end, has_ended, note_end, note_start
-from actors.fabric.messages import FLOW_DONE, FLOW_END, LINE_END, SET_LINE
 from actors.fabric.ports import Fabric
 from actors.fabric.served import extra_sent, foresee_end, ns_for, rise, served_by, take_out
 from actors.fabric.world import N_STALE
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.kinds import (
+    FLOW_DONE,
+    FLOW_END,
+    LINE_END,
+    SET_LINE,
+)
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 

@@ -11,10 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.agent import PATIENCE, await_flow_end, on_flow_end
-from actors.fabric.messages import FLOW_END, LINE_DONE, LINE_END, SHRINK
 from actors.fabric.ports import Fabric
-from actors.fabric.world import N_FINISHED, N_STARTED
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.counters import N_FINISHED, N_STARTED
+from actors.kernel.kinds import (
+    FLOW_END,
+    LINE_DONE,
+    LINE_END,
+    SHRINK,
+)
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 

@@ -17,9 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.messages import CHANGE, UPDATE
 from actors.kernel.compiled import inlined
 from actors.kernel.cost import known_cost
+from actors.kernel.kinds import (
+    CHANGE,
+    UPDATE,
+)
 from actors.kernel.queue import NONE, records, wake
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import CoflowUpdates

@@ -16,8 +16,20 @@ from actors.fabric.ports import Fabric, build_fabric, merge_parallel
 from actors.fabric.updates import Updates, expect_updates, follow_moves, lay_out, no_updates
 from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
+from actors.kernel.counters import Counters
 from actors.kernel.faults import Faults
-from actors.kernel.queue import ARRIVAL, MOST_ACTORS, NONE, Network, Queue, make_queue, records, wake
+from actors.kernel.kinds import (
+    REGISTER,
+)
+from actors.kernel.queue import (
+    MOST_ACTORS,
+    NONE,
+    Network,
+    Queue,
+    make_queue,
+    records,
+    wake,
+)
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
 from actors.scheduler import takes_updates
 from actors.setting import Costs, Setting
@@ -27,49 +39,27 @@ from workloads.errors import InputError
 NS = 1_000_000_000
 
 # What is counted over the run; the first six as job schedulers have them, of flows, which have one class.
-COUNTERS = (
-    "arrived_short",
-    "arrived_long",
-    "started_short",
-    "started_long",
-    "finished_short",
-    "finished_long",
-    "updates",  # messages from agents that the coordinator has heard
-    "decisions",  # schedules that it has made
-    "schedules",  # agents that were told anything, each time anew
-    "rates",  # rates that it told them
-    "stale_rates",  # rates of flows that had ended meanwhile
-    "demotions",  # coflows that went to another queue
-    "pilots",  # flows that were sent ahead of their coflow's others
-    "intervals",  # scheduling intervals from the first arrival on
-    "intervals_missed",  # in which the coordinator had more to do than it had time
-    "intervals_without_rates",  # in which it sent no schedule
-    "agents_heard",  # agents heard in an interval, all intervals together
-    "coflow_updates",  # changes of coflows under way that the coordinator has heard of
-    "updates_without_effect",  # those of coflows that had ended
-    "deregistered",  # coflows that left before they were done
-    "bytes_lost",  # bytes sent that had to be sent again
-    "refills",  # times it gave what flows had left to the next in the order that stood: no decision
-)
-N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
-(
-    N_UPDATES,
-    N_DECISIONS,
-    N_SCHEDULES,
-    N_RATES,
-    N_STALE,
-    N_DEMOTIONS,
-    N_PILOTS,
-    N_INTERVALS,
-    N_MISSED,
-    N_WITHOUT,
-    N_HEARD,
-    N_COFLOW_UPDATES,
-    N_WITHOUT_EFFECT,
-    N_DEREGISTERED,
-    N_LOST,
-    N_REFILLS,
-) = range(6, len(COUNTERS))
+COUNTERS = Counters()
+N_UPDATES = COUNTERS.add("updates")  # messages from agents that the coordinator has heard
+N_DECISIONS = COUNTERS.add("decisions")  # schedules that it has made
+N_SCHEDULES = COUNTERS.add("schedules")  # agents that were told anything, each time anew
+N_RATES = COUNTERS.add("rates")  # rates that it told them
+N_STALE = COUNTERS.add("stale_rates")  # rates of flows that had ended meanwhile
+N_DEMOTIONS = COUNTERS.add("demotions")  # coflows that went to another queue
+N_PILOTS = COUNTERS.add("pilots")  # flows that were sent ahead of their coflow's others
+N_INTERVALS = COUNTERS.add("intervals")  # scheduling intervals from the first arrival on
+N_MISSED = COUNTERS.add("intervals_missed")  # in which the coordinator had more to do than it had time
+N_WITHOUT = COUNTERS.add("intervals_without_rates")  # in which it sent no schedule
+N_HEARD = COUNTERS.add("agents_heard")  # agents heard in an interval, all intervals together
+N_COFLOW_UPDATES = COUNTERS.add(
+    "coflow_updates"
+)  # changes of coflows under way that the coordinator has heard of
+N_WITHOUT_EFFECT = COUNTERS.add("updates_without_effect")  # those of coflows that had ended
+N_DEREGISTERED = COUNTERS.add("deregistered")  # coflows that left before they were done
+N_LOST = COUNTERS.add("bytes_lost")  # bytes sent that had to be sent again
+N_REFILLS = COUNTERS.add(
+    "refills"
+)  # times freed rates went to the next flows in the order, without a decision
 
 
 class Sending(NamedTuple):
@@ -193,7 +183,7 @@ def expect_first(w):
 @inlined
 def expect_coflow(w, me, coflow):
     """The registration of a coflow comes one network delay after it arrives."""
-    wake(w, w.work.submit[coflow] + w.network.delay_ns, me, ARRIVAL, coflow, NONE, NONE)
+    wake(w, w.work.submit[coflow] + w.network.delay_ns, me, REGISTER, coflow, NONE, NONE)
 
 
 def _describe(work: CoflowArrays, ports: int) -> np.recarray:

@@ -165,7 +165,7 @@ def emulate_live(
         hosted = in_child(RayActors, setting, observe, pace, partitions, address=address)
     with hosted as company:
         begun = _begin(company, setting, partitions, pace, tell)
-        _conduct(company, begun, setting.job_workload.num_tasks, pace, progress)
+        _conduct(company, begun, setting.workload.num_tasks, pace, progress)
         shares = company.ask("share")
     outcome = merge_shares(setting, shares)
     live = describe_live(shares, begun.grouping, pace, setting, outcome)
@@ -197,7 +197,7 @@ def _begin(company: Company, setting: Setting, partitions: int, pace: Pace, tell
 
 def _least_time(setting: Setting, pace: Pace) -> str:
     """The wall time of the workload's arrivals, or of its longest task."""
-    arrays = setting.job_workload.arrays()
+    arrays = setting.workload.arrays()
     span = max(int(arrays.submit_ns[-1] - arrays.submit_ns[0]), int(arrays.duration_ns.max()))
     return format_duration(span * pace.dilation / NS)
 

@@ -59,7 +59,7 @@ def describe_live(
 ) -> dict[str, Any]:
     """The measurements of a live run, as `summary.json` has them; `notes` are what the user must be told."""
     paced = [_paced(share) for share in shares]
-    submit = setting.job_workload.arrays().submit_ns
+    submit = setting.workload.arrays().submit_ns
     arrivals_s = int(submit[-1] - submit[0]) / NS
     span_s = max((int(outcome.finish_ns.max()) - int(submit[0])) / NS, 1e-9)
     wall_s = span_s * pace.dilation

@@ -19,10 +19,13 @@ from actors.hosting.outcome import NS, Observe, Paced, Share
 from actors.hosting.partition import SLICE_EVENTS, Partition
 from actors.hosting.timeline import Samples
 from actors.kernel.cost import LIVE, make_cost
+from actors.kernel.counters import N_FINISHED
 from actors.kernel.histogram import BUCKETS, note_time
 from actors.kernel.queue import GROW
 from actors.kernel.window import FIELDS, HEADER, LEFT, make_frame, next_time
-from actors.kernel.world import N_FINISHED, NEVER
+from actors.kernel.world import (
+    NEVER,
+)
 from actors.setting import Setting
 from workloads.jobs import make_workload
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from actors.dynamics import count_dynamics, outages_of
-from actors.fabric.world import COUNTERS as COFLOW_COUNTERS
 from actors.hosting.checkpoint import Position
 from actors.hosting.grouping import Cast, Grouping
 from actors.hosting.outcome import NS, Observe, Outcome, Share, merge, peak_rss_mb
@@ -16,13 +15,10 @@ from actors.hosting.snapshot import Snapshot, put_back, take_out
 from actors.hosting.timeline import Samples
 from actors.kernel.compiled import direct, is_warm
 from actors.kernel.cost import MEASURED, grow_cost, settle
+from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
 from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue, records
 from actors.kernel.window import LEFT, NEXT, deliver, inbound, make_frame, pack, restrict
 from actors.kernel.world import (
-    COUNTERS,
-    N_ARRIVED,
-    N_FINISHED,
-    N_STARTED,
     NEVER,
     NONE,
     TASK_RECORD,
@@ -325,9 +321,11 @@ def merge_shares(setting: Setting, shares: list[Share]) -> Outcome:
     Raises:
         RuntimeError: tasks are left that never finished.
     """
-    counters = COFLOW_COUNTERS if setting.scheduler.family == "coflows" else COUNTERS
+    family = setting.scheduler.worlds
     try:
-        outcome = merge(shares, setting.is_long(), setting.num_tasks, setting.cluster.total_slots, counters)
+        outcome = merge(
+            shares, family.is_long(setting), setting.num_tasks, setting.cluster.total_slots, family.counters
+        )
     except RuntimeError as error:
         raise RuntimeError(f"{setting.scheduler.name}: {error}") from None
     if shares[0].faults is None and not setting.dynamics.straggler_share:

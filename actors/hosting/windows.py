@@ -27,7 +27,6 @@ from actors.hosting.snapshot import Snapshot
 from actors.kernel.window import EVENTS, FINISHED, HEADER, LEFT, NEXT, TASKS, WORK
 from actors.kernel.world import NEVER
 from actors.setting import Setting
-from workloads.coflows import CoflowArrays
 from workloads.errors import InputError
 
 Barrier = Callable[[bytes], Sequence[bytes]]
@@ -165,11 +164,7 @@ def expected_windows(setting: Setting, rhythm: Rhythm) -> int:
     each job (or coflow), three for each task (or flow). One that falls into the window of another costs nothing.
     """
     instants = 4 * setting.num_jobs + 3 * setting.num_tasks
-    arrays, least = setting.workload.arrays(), 1
-    if isinstance(arrays, CoflowArrays):
-        arrivals = arrays.arrival_ns
-    else:
-        arrivals, least = arrays.submit_ns, int(arrays.duration_ns.max())
+    arrivals, least = setting.scheduler.worlds.span_ns(setting.workload)
     span = max(int(arrivals[-1] - arrivals[0]), least, 1)
     return round(instants / (1 + instants * max(rhythm.lookahead, rhythm.quantum) / span))
 

@@ -21,18 +21,20 @@ from actors.kernel.clock import CPU, WALL, clock_ns
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.faults import is_over, take_over
 from actors.kernel.histogram import BUCKETS, note_time
-from actors.kernel.queue import (
+from actors.kernel.kinds import (
     ANNOUNCED,
     ARRIVAL,
     FIRST_DECISION,
+    PUBLISHED,
+    is_background,
+)
+from actors.kernel.queue import (
     GROW,
     IDLE,
     NEVER,
     NONE,
-    PUBLISHED,
     RUNNING,
     WHOLE,
-    is_background,
     push,
     records,
     take_first,

@@ -16,7 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import LOST, NODE_UP, NONE, wake
+from actors.kernel.kinds import (
+    LOST,
+    NODE_UP,
+)
+from actors.kernel.queue import (
+    NONE,
+    wake,
+)
 from actors.kernel.random import AGAIN, FAILURES, below, random_bits, unit
 
 TRIES = 64  # random nodes looked at before those that are up are counted

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.kinds import ANNOUNCED, rank_of
 from actors.kernel.random import DELAYS, random_bits, unit
 
 MESSAGE = np.dtype([(name, "i8") for name in ("time", "key", "kind", "dst", "a", "b", "c", "d")])
@@ -26,52 +27,10 @@ MOST_ACTORS = 1 << 24
 NEVER = np.int64(1) << 62  # a time, ns: nothing happens from here on, 146 years
 WHOLE = np.int64(1) << 60  # ns: what many actors add up to is kept as so many of these, and the rest
 
-# Kinds of messages. They are int64, since numba compiles a callee anew for every plain number. The upper
-# hexadecimal digit is the rank: at equal times completions come before messages, those before heartbeats,
-# those before job arrivals; RETRY comes when all else at its instant is done. In the comments: columns a, b,
-# c, d in this order, NONE if unused; node and job are ids, times are in ns.
-TASK_END = np.int64(0x00)  # node to itself: job, task, start
-PUBLISHED = np.int64(0x01)  # what shared state has changed, from another partition: node, new bit
-ANNOUNCED = np.int64(0x02)  # monitor to all actors: resource or NONE, what is new of it
-# scheduler to node: job, tasks left and level, round and epoch, version of the shared state
-PROBE = np.int64(0x10)
-REQUEST = np.int64(0x11)  # node to scheduler: job, node, incarnation of the node
-TASK = np.int64(0x12)  # scheduler to node: job, task, tasks left and epoch, incarnation of the node
-NO_TASK = np.int64(0x13)  # scheduler to node: job, none, epoch, incarnation of the node
-DONE = np.int64(0x14)  # node to scheduler: job, node, start, finish
-PLACED = np.int64(
-    0x15
-)  # scheduler to node, a task bound to it: job, task, tasks left, version of the shared state
-STARTED = np.int64(0x16)  # node to central scheduler: job, node, start
-# node to scheduler: job, version of the shared state, round; of a bound task: job, task, node, the node's work
-REJECTED = np.int64(0x17)
-STEAL = np.int64(0x18)  # node to node: thief, attempts left, random bits
-# node to all schedulers: node, its work, start and estimate of its task; or end of its task and room in its queue
-LOAD_REPORT = np.int64(0x19)
-ASK_LENGTH = np.int64(0x1A)  # scheduler to node: job, which of its probes
-LENGTH = np.int64(0x1B)  # node to scheduler: job, which of its probes, node, queue length
-LOST = np.int64(0x1C)  # node to scheduler, or scheduler to itself: job, task or NONE for a probe, node, start
-NODE_DOWN = np.int64(0x1E)  # node to all schedulers: node, incarnation, when
-NODE_UP = np.int64(0x1F)  # node to all schedulers: node, incarnation, when
-HEARTBEAT = np.int64(0x20)  # node to itself
-MONITOR = np.int64(0x21)  # monitor to itself
-FAIL = np.int64(0x2D)  # node to itself
-DETECT = np.int64(0x2E)  # node to itself
-REPAIR = np.int64(0x2F)  # node to itself
-ARRIVAL = np.int64(0x30)  # scheduler to itself: job
-RETRY = np.int64(0x40)  # scheduler to itself: job, round
-
 NONE = np.int64(-1)  # no actor, job, task, entry or version
 
 # Why the loop stopped.
 RUNNING, HORIZON, IDLE, GROW, PYTHON = range(5)
-
-# A kind whose lower digit is this or more is no work: a run is over when all that is left is of such kinds.
-FIRST_IDLE = np.int64(0xD)
-
-# From this kind on they are decisions, and no messages: what a scheduler does when it has handled those of an instant.
-FIRST_DECISION = np.int64(0x50)
-
 
 # The message being handled, and the queue's cursors: a single row.
 CURSOR = np.dtype(
@@ -175,7 +134,7 @@ def next_key(queue, src, kind):
     """The order key of the next message of `src`, which counts it."""
     seq = queue.seq[src]
     queue.seq[src] = seq + 1
-    return ((kind >> 4) << RANK_SHIFT) | (src << SOURCE_SHIFT) | seq
+    return (rank_of(kind) << RANK_SHIFT) | (src << SOURCE_SHIFT) | seq
 
 
 @compiled
@@ -228,12 +187,6 @@ def wake(w, time, who, kind, a, b, c):
     """A message of an actor to itself at `time`, which may be now."""
     queue, key = w.queue, next_key(w.queue, who, kind)
     push(queue.now, queue.heap, queue.pool, time, key, kind, who, a, b, c, NONE)
-
-
-@inlined
-def is_background(kind):
-    """Whether a message is no work: one of those that failures and repairs consist of."""
-    return kind & 15 >= FIRST_IDLE
 
 
 @inlined

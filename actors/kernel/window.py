@@ -7,20 +7,25 @@ numbers each, grouped by the partition they are for. Every partition gets the fr
 import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.queue import (
+from actors.kernel.counters import N_FINISHED
+from actors.kernel.kinds import (
     ANNOUNCED,
+    PUBLISHED,
+    is_background,
+)
+from actors.kernel.queue import (
     GROW,
     MESSAGE,
-    PUBLISHED,
     RUNNING,
     copy_message,
     insert,
-    is_background,
     push,
     records,
     write_message,
 )
-from actors.kernel.world import N_FINISHED, NEVER
+from actors.kernel.world import (
+    NEVER,
+)
 
 # Fields of the header. The partition's next event, or that of a message it has sent; NEVER if there is none.
 (

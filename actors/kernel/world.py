@@ -10,6 +10,7 @@ import numpy as np
 
 from actors.kernel.compiled import inlined
 from actors.kernel.cost import Cost
+from actors.kernel.counters import Counters
 from actors.kernel.eligible import Eligible
 from actors.kernel.faults import Faults
 from actors.kernel.queue import NEVER as NEVER
@@ -75,63 +76,40 @@ JOB = np.dtype(
 )
 
 # What is counted over the run: tasks by report class (short, long), then what the mechanisms did.
-COUNTERS = (
-    "arrived_short",
-    "arrived_long",
-    "started_short",
-    "started_long",
-    "finished_short",
-    "finished_long",
-    "probes",  # probes sent
-    "placements",  # tasks bound to a node by their scheduler
-    "empty_answers",  # requests answered by "no task left"
-    "rejections",  # probes rejected by a node with long work
-    "probes_again",  # probes sent again after a rejection
-    "steal_attempts",  # victims contacted
-    "steals",  # contacts that brought something
-    "stolen_probes",  # probes moved by stealing
-    "bypasses",  # entries taken out of their turn
-    "load_reports",  # heartbeats in which a node had something to report
-    "tasks_lost",  # running tasks that a node's failure ended
-    "lost_work_ns",  # time that they had run, less what follows
-    "lost_work_wholes",  # so many times `WHOLE` ns besides
-    "placements_lost",  # tasks lost on their way to a slot: queued, or sent to a node that is down
-    "probes_lost",  # probes likewise
-    "sent_again",  # probes and tasks sent in place of what was lost
-    "jobs_relaxed",  # jobs that run without one of their soft constraints
-    "refusals",  # requests of nodes that may run no more task of the job, by its placement constraint
-    "turned_away",  # tasks that came to a full queue, and went back to their scheduler
-    "given_back",  # tasks that waited too far behind, and went back to their scheduler
-    "backlogged",  # times a task had to wait at its scheduler for a node with room
-    "reorders",  # entries taken out of their turn for their constraints' sake
-    "admissions",  # jobs whose probes went to the nodes where they are expected to wait least
-)
-N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
-(
-    N_PROBES,
-    N_PLACEMENTS,
-    N_EMPTY,
-    N_REJECTIONS,
-    N_AGAIN,
-    N_STEAL_ATTEMPTS,
-    N_STEALS,
-    N_STOLEN,
-    N_BYPASSES,
-    N_REPORTS,
-    N_TASKS_LOST,
-    N_LOST_NS,
-    N_LOST_WHOLES,
-    N_PLACEMENTS_LOST,
-    N_PROBES_LOST,
-    N_SENT_AGAIN,
-    N_RELAXED,
-    N_REFUSALS,
-    N_TURNED_AWAY,
-    N_GIVEN_BACK,
-    N_BACKLOGGED,
-    N_REORDERS,
-    N_ADMISSIONS,
-) = range(6, len(COUNTERS))
+COUNTERS = Counters()
+N_PROBES = COUNTERS.add("probes")  # probes sent
+N_PLACEMENTS = COUNTERS.add("placements")  # tasks bound to a node by their scheduler
+N_EMPTY = COUNTERS.add("empty_answers")  # requests answered by "no task left"
+N_REJECTIONS = COUNTERS.add("rejections")  # probes rejected by a node with long work
+N_AGAIN = COUNTERS.add("probes_again")  # probes sent again after a rejection
+N_STEAL_ATTEMPTS = COUNTERS.add("steal_attempts")  # victims contacted
+N_STEALS = COUNTERS.add("steals")  # contacts that brought something
+N_STOLEN = COUNTERS.add("stolen_probes")  # probes moved by stealing
+N_BYPASSES = COUNTERS.add("bypasses")  # entries taken out of their turn
+N_REPORTS = COUNTERS.add("load_reports")  # heartbeats in which a node had something to report
+N_TASKS_LOST = COUNTERS.add("tasks_lost")  # running tasks that a node's failure ended
+N_LOST_NS = COUNTERS.add("lost_work_ns")  # time that they had run, less what follows
+N_LOST_WHOLES = COUNTERS.add("lost_work_wholes")  # so many times `WHOLE` ns besides
+N_PLACEMENTS_LOST = COUNTERS.add(
+    "placements_lost"
+)  # tasks lost before they ran: queued, or sent to a node that is down
+N_PROBES_LOST = COUNTERS.add("probes_lost")  # probes likewise
+N_SENT_AGAIN = COUNTERS.add("sent_again")  # probes and tasks sent in place of what was lost
+N_RELAXED = COUNTERS.add("jobs_relaxed")  # jobs that run without one of their soft constraints
+N_REFUSALS = COUNTERS.add(
+    "refusals"
+)  # requests of nodes that may run no more tasks of the job (placement constraint)
+N_TURNED_AWAY = COUNTERS.add(
+    "turned_away"
+)  # tasks that came to a full queue, and went back to their scheduler
+N_GIVEN_BACK = COUNTERS.add(
+    "given_back"
+)  # tasks that waited too far behind, and went back to their scheduler
+N_BACKLOGGED = COUNTERS.add("backlogged")  # times a task had to wait at its scheduler for a node with room
+N_REORDERS = COUNTERS.add("reorders")  # entries taken out of their turn for their constraints' sake
+N_ADMISSIONS = COUNTERS.add(
+    "admissions"
+)  # jobs whose probes went to the nodes where they are expected to wait least
 
 
 # What is known of a job from its description, read-only; times in ns.

@@ -14,7 +14,16 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import task_of
 from actors.kernel.faults import is_down
-from actors.kernel.queue import FAIL, LOAD_REPORT, PLACED, REJECTED, TASK_END, send
+from actors.kernel.kinds import (
+    FAIL,
+    LOAD_REPORT,
+    PLACED,
+    REJECTED,
+    TASK_END,
+)
+from actors.kernel.queue import (
+    send,
+)
 from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NONE
 from actors.nodes.failing import is_void
 from actors.nodes.reporting import change_load, reporter

@@ -20,7 +20,15 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import LEVEL_SHIFT
-from actors.kernel.queue import FAIL, PLACED, PROBE, TASK_END, records
+from actors.kernel.kinds import (
+    FAIL,
+    PLACED,
+    PROBE,
+    TASK_END,
+)
+from actors.kernel.queue import (
+    records,
+)
 from actors.kernel.world import N_REORDERS, NONE
 from actors.nodes.demand import LOAD, ROUND, expect_report, has_moved, nothing_told
 from actors.nodes.failing import is_void

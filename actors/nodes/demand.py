@@ -12,9 +12,12 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import is_down
-from actors.kernel.queue import (
+from actors.kernel.kinds import (
     HEARTBEAT,
     LOAD_REPORT,
+    rank_of,
+)
+from actors.kernel.queue import (
     MOST_ACTORS,
     RANK_SHIFT,
     SOURCE_SHIFT,
@@ -81,7 +84,7 @@ def expect_beat(w, beat):
     Its key is nobody's, so that no node's messages are numbered otherwise for it.
     """
     queue = w.queue
-    key = (HEARTBEAT >> 4) << RANK_SHIFT | np.int64(queue.seq.size - 1) << SOURCE_SHIFT
+    key = rank_of(HEARTBEAT) << RANK_SHIFT | np.int64(queue.seq.size - 1) << SOURCE_SHIFT
     first = queue.now.first[0]
     push(queue.now, queue.heap, queue.pool, beat, key, HEARTBEAT, first, NONE, NONE, NONE, NONE)
 
@@ -125,7 +128,7 @@ def expect_reports(w, t):
     The next heartbeat comes later: it is longer than the network delay.
     """
     queue, listener = w.queue, np.int64(w.queue.seq.size - 1)
-    key = (LOAD_REPORT >> 4) << RANK_SHIFT | listener << SOURCE_SHIFT
+    key = rank_of(LOAD_REPORT) << RANK_SHIFT | listener << SOURCE_SHIFT
     time = t + w.network.cross_ns
     push(queue.now, queue.heap, queue.pool, time, key, LOAD_REPORT, listener, NONE, NONE, NONE, NONE)
 

@@ -14,9 +14,10 @@ partitions there are.
 """
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.counters import N_STARTED
 from actors.kernel.eligible import task_of
 from actors.kernel.faults import NEVER_AGAIN, NO_EPOCH, find_outage
-from actors.kernel.queue import (
+from actors.kernel.kinds import (
     DETECT,
     FAIL,
     LOST,
@@ -28,6 +29,8 @@ from actors.kernel.queue import (
     REPAIR,
     TASK,
     TASK_END,
+)
+from actors.kernel.queue import (
     WHOLE,
     send,
     wake_idly,
@@ -37,7 +40,6 @@ from actors.kernel.world import (
     N_LOST_WHOLES,
     N_PLACEMENTS_LOST,
     N_PROBES_LOST,
-    N_STARTED,
     N_TASKS_LOST,
     NONE,
 )

@@ -3,7 +3,14 @@
 import numpy as np
 
 from actors.kernel.compiled import inlined
-from actors.kernel.queue import HEARTBEAT, MOST_ACTORS, SOURCE_SHIFT, wake
+from actors.kernel.kinds import (
+    HEARTBEAT,
+)
+from actors.kernel.queue import (
+    MOST_ACTORS,
+    SOURCE_SHIFT,
+    wake,
+)
 from actors.kernel.world import NONE
 
 NODE_BITS = MOST_ACTORS.bit_length() - 1  # of the column of a report that has the node and its incarnation

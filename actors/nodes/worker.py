@@ -11,10 +11,29 @@ spread for one, since a node may run no more.
 """
 
 from actors.kernel.compiled import inlined
+from actors.kernel.counters import N_FINISHED, N_STARTED
 from actors.kernel.eligible import level_in, run_time, task_of
 from actors.kernel.faults import EPOCH_SHIFT, NO_EPOCH, low_bits
-from actors.kernel.queue import DONE, NO_TASK, PLACED, PROBE, REQUEST, STARTED, TASK, TASK_END, send, wake
-from actors.kernel.world import ASKED, LONG_RUNS, N_BYPASSES, N_FINISHED, N_STARTED, NONE
+from actors.kernel.kinds import (
+    DONE,
+    NO_TASK,
+    PLACED,
+    PROBE,
+    REQUEST,
+    STARTED,
+    TASK,
+    TASK_END,
+)
+from actors.kernel.queue import (
+    send,
+    wake,
+)
+from actors.kernel.world import (
+    ASKED,
+    LONG_RUNS,
+    N_BYPASSES,
+    NONE,
+)
 from actors.nodes.failing import link_running, meet
 from actors.nodes.shortest import bypass, drop_probe, hear_answer, passes_any, pick_first, pick_shortest
 from actors.nodes.waiting import enqueue, part, remove

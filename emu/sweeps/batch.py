@@ -175,7 +175,7 @@ def _run_on_ray(
                     started(run)
                     flying[id(run)] = (run, plan)
                     # The workload travels apart, once for all runs; the worker puts it back (`_task`).
-                    setting = replace(plan.setting(0), workload=None)  # type: ignore[arg-type]
+                    setting = replace(plan.setting(0), workload=None)
                     arguments = (shared.take(run, plan), _wanted(plan), setting, observe(plan), _values(plan))
                     own = run.config["clock"] == "virtual"
                     pool.submit(

@@ -163,7 +163,7 @@ def settings_of(draw: st.DrawFn, scheduler: str) -> Setting:
 
 def first_level(setting: Setting, job: int) -> int:
     """How many soft constraints a job must do without for its tasks to fit on the cluster."""
-    workload, racks = setting.job_workload, setting.cluster.racks()
+    workload, racks = setting.workload, setting.cluster.racks()
     tasks = int(np.diff(workload.arrays().first_task)[job])
     for dropped, level in enumerate(levels_of(constraint_sets(workload)[set_of_job(workload)[job]])):
         nodes = np.ones(setting.cluster.num_nodes, bool)

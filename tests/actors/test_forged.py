@@ -16,14 +16,18 @@ from emulations import NETWORKS, mixed_workload
 from emulations import setting_of as job_setting
 
 from actors.hosting import windows
-from actors.hosting.bounds import COST, FAULTS, JOBS, QUEUE, bound_of, columns
+from actors.hosting.bounds import COST, FAULTS, QUEUE, bound_of, columns
 from actors.hosting.checkpoint import Refused
-from actors.hosting.coflow_bounds import COFLOWS
 from actors.hosting.partition import Partition, build_partition
 from actors.hosting.snapshot import Snapshot, leaves
 from actors.hosting.structures import check_snapshot, check_snapshots
 from actors.kernel.compiled import config
-from actors.kernel.queue import NONE, TASK_END
+from actors.kernel.kinds import (
+    TASK_END,
+)
+from actors.kernel.queue import (
+    NONE,
+)
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.schedulers.registry import BUILT_IN
@@ -32,7 +36,7 @@ from tests.actors.forged import OBSERVED, forged, goes_on, setting_of, snapshot_
 
 @pytest.mark.parametrize("scheduler", BUILT_IN, ids=lambda s: s.name)
 def test_of_every_array_is_said_what_it_may_hold(scheduler: Scheduler) -> None:
-    table = {**QUEUE, **COST, **FAULTS, **(COFLOWS if scheduler.family == "coflows" else JOBS)}
+    table = {**QUEUE, **COST, **FAULTS, **scheduler.worlds.bounds}
     for seed in range(2):
         trees = build_partition(setting_of(scheduler.name, seed), OBSERVED)
         for root, tree in zip(("world", "state"), trees, strict=True):
@@ -142,11 +146,11 @@ NUMBERS: dict[str, tuple[Callable[[Snapshot], Snapshot], str]] = {
     "free list": (with_value("world.entries", 0, 0, "next"), "lists that meet or come round"),
     "used": (with_value("world.entries", 0, 1 << 50, "job"), "has used more rows than there are"),
     "queue": (queue_that_comes_round, r"world\.entries has queues that meet or come round"),
-    "job of a message": (message("a", 24), r"a of a message of kind 0x0 is no job"),
-    "task of a message": (message("b", -3), r"b of a message of kind 0x0 is no task"),
+    "job of a message": (message("a", 24), r"a of a message TASK_END is no job"),
+    "task of a message": (message("b", -3), r"b of a message TASK_END is no task"),
     "kind": (message("kind", 0x77), "a message of no kind: 119"),
-    "somebody else's": (message("dst", 1 << 30), "a message of kind 0x0 for another actor"),
-    "a scheduler's": (message("kind", 0x30), "for another actor|is no job"),
+    "somebody else's": (message("dst", 1 << 30), "a message TASK_END for another actor"),
+    "a scheduler's": (message("kind", 0x300), "for another actor|is no job"),
     "a scalar": (lambda s: {**s, "world.seed": np.array(4)}, r"world\.seed is 3 here and 4 there"),
     "version": (with_value("state.shared.length", 0, 1 << 40), r"state\.shared\.length is"),
     "later change": (with_value("state.shared.latest", 0, 40), "refer to later ones|goes from -2"),

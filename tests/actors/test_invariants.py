@@ -13,7 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.partition import Outcome, Partition
-from actors.kernel.world import N_ARRIVED, N_FINISHED, N_STARTED, NONE
+from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
+from actors.kernel.world import (
+    NONE,
+)
 from actors.schedulers.jobs.build import long_jobs
 from actors.setting import Setting
 from workloads.jobs import make_workload

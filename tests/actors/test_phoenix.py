@@ -30,7 +30,13 @@ from phoenix_examples import BY_CRV, ONE_PROBE, asking, contended, nodes_of
 
 from actors.hosting.partition import Partition
 from actors.hosting.windows import emulate_here
-from actors.kernel.queue import LOAD_REPORT, RANK_SHIFT, SOURCE_SHIFT
+from actors.kernel.kinds import (
+    LOAD_REPORT,
+)
+from actors.kernel.queue import (
+    RANK_SHIFT,
+    SOURCE_SHIFT,
+)
 from actors.kernel.world import NEVER
 from actors.nodes.contention import SHARE, UNIT
 from actors.nodes.demand import nothing_told, pack_resource, unpack_resource

@@ -7,25 +7,27 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulations import KINDS, mixed_workload, setting_of
+from emulations import mixed_workload, setting_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.kernel import cost
 from actors.kernel import queue as kinds
 from actors.kernel.compiled import config, entry
-from actors.kernel.queue import (
+from actors.kernel.kinds import (
     ARRIVAL,
-    CURSOR,
     DONE,
-    GROW,
     HEARTBEAT,
-    HORIZON,
-    IDLE,
     PROBE,
     RETRY,
-    RUNNING,
     TASK_END,
+)
+from actors.kernel.queue import (
+    CURSOR,
+    GROW,
+    HORIZON,
+    IDLE,
+    RUNNING,
     Network,
     grow_queue,
     make_queue,
@@ -136,7 +138,7 @@ def test_queue_against_a_heap(network: str) -> None:
                 else:
                     wake(world, t + other, src, kind, number, 0, 0)
                 time, key = newest(world)
-                assert key == ((kind >> 4) << 59) | (src << 35) | before
+                assert key == ((kind >> 8) << 59) | (src << 35) | before
                 assert int(world.queue.seq[src]) == before + 1
                 assert time >= t + delay if what == "send" else time == t + other
                 heapq.heappush(model.heap, (time, key, kind, number))
@@ -179,7 +181,7 @@ def test_queue_keeps_its_order_while_it_grows_by_thousands() -> None:
             else:
                 model_time, kind = t + int(rng.integers(0, 30)), TASK_END
                 wake(world, model_time, src, kind, sent, 0, 0)
-            heapq.heappush(model, (model_time, (kind >> 4) << 59 | src << 35 | seq))
+            heapq.heappush(model, (model_time, (kind >> 8) << 59 | src << 35 | seq))
     assert taken == sent
     assert int(world.queue.now[0].events) == taken
     assert world.queue.lane.size >= 1024
@@ -201,16 +203,6 @@ def test_at_one_instant_completions_come_first_and_retries_last() -> None:
         order.append(int(world.queue.now[0].a))
     # Of messages of one rank the lower sender comes first, and one sender's in the order of sending.
     assert order == [7, 6, 4, 5, 3, 2, 1]
-
-
-def test_ranks_are_the_upper_digit_of_the_kind() -> None:
-    ranks = {name: kind >> 4 for kind, name in KINDS.items()}
-    assert {getattr(kinds, name) for name in ranks} == set(KINDS)
-    assert {n for n, r in ranks.items() if r == 0} == {"TASK_END", "PUBLISHED", "ANNOUNCED"}
-    assert {n for n, r in ranks.items() if r == 2} == {"HEARTBEAT", "MONITOR", "FAIL", "DETECT", "REPAIR"}
-    assert {n for n, r in ranks.items() if r == 3} == {"ARRIVAL"}
-    assert {n for n, r in ranks.items() if r == 4} == {"RETRY"}
-    assert set(ranks.values()) == {0, 1, 2, 3, 4}
 
 
 def test_queue_asks_for_room_before_it_takes_an_event() -> None:

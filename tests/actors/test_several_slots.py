@@ -28,7 +28,9 @@ from hypothesis import strategies as st
 
 from actors.hosting.partition import Observe, Partition
 from actors.hosting.virtual import emulate
-from actors.kernel.queue import TASK_END
+from actors.kernel.kinds import (
+    TASK_END,
+)
 from actors.kernel.world import ASKED, LONG_RUNS, NEVER, NONE
 from actors.nodes.waiting import length_of
 from actors.setting import Setting

@@ -43,7 +43,6 @@ from actors.fabric.coordinator import (
 )
 from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group
 from actors.fabric.intervals import charge_reports, enter_interval
-from actors.fabric.messages import FLOW_DONE, UPDATE
 from actors.fabric.ports import bytes_sent
 from actors.fabric.queues import (
     QUEUE_PARAMETERS,
@@ -59,9 +58,17 @@ from actors.fabric.queues import (
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.renewal import change_flows, hear_of_update
 from actors.fabric.world import N_DEMOTIONS, N_INTERVALS, build_world
+from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import NO_COST, take
-from actors.kernel.queue import ARRIVAL, RUNNING
+from actors.kernel.kinds import (
+    FLOW_DONE,
+    REGISTER,
+    UPDATE,
+)
+from actors.kernel.queue import (
+    RUNNING,
+)
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 
@@ -182,7 +189,7 @@ def advance(w, p, until, most):
             agent_event(w, me)
         elif kind == FLOW_DONE:
             on_flow_done(w, p, t, message.a[0], message.b[0])
-        elif kind == ARRIVAL:
+        elif kind == REGISTER:
             on_arrival(w, p, t, message.a[0])
         elif kind == UPDATE:
             on_update(w, p, t, message.a[0])
@@ -234,7 +241,7 @@ AALO = Scheduler(
     parameters=QUEUE_PARAMETERS,
     build=build,
     advance=advance,
-    family="coflows",
+    worlds=COFLOW_WORLDS,
     updatable="always",
     series=series,
 )
@@ -246,7 +253,7 @@ AALO_ORACLE = Scheduler(
     parameters=QUEUE_PARAMETERS,
     build=build_oracle,
     advance=advance,
-    family="coflows",
+    worlds=COFLOW_WORLDS,
     updatable="always",
     series=series,
 )

@@ -37,7 +37,6 @@ from actors.fabric.coordinator import (
 from actors.fabric.equal import Equal, backfill, make_equal, open_ports, progress
 from actors.fabric.equal_schedule import end_told, put_in_force, tell_rates
 from actors.fabric.intervals import charge_reports, enter_interval
-from actors.fabric.messages import FLOW_DONE, TELL
 from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.queues import (
     QUEUE_PARAMETERS,
@@ -52,9 +51,17 @@ from actors.fabric.queues import (
 from actors.fabric.serving import Serving, make_serving, serving_event
 from actors.fabric.shares import Shares, make_shares, share_equally
 from actors.fabric.world import N_INTERVALS
+from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import NO_COST, take
-from actors.kernel.queue import ARRIVAL, RUNNING
+from actors.kernel.kinds import (
+    FLOW_DONE,
+    REGISTER,
+    TELL,
+)
+from actors.kernel.queue import (
+    RUNNING,
+)
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.aalo import demote, next_crossing, series
@@ -144,7 +151,7 @@ def advance(w, p, until, most):
             serving_event(w, p.serving, me)
         elif kind == FLOW_DONE:
             on_flow_done(w, p, t, message.a[0], message.b[0])
-        elif kind == ARRIVAL:
+        elif kind == REGISTER:
             on_arrival(w, p, t, message.a[0])
         elif kind == TELL:
             tell_rates(w, p.equal, p.told, t, message.a[0])
@@ -186,6 +193,6 @@ AALO_SHARES = Scheduler(
     ),
     build=build,
     advance=advance,
-    family="coflows",
+    worlds=COFLOW_WORLDS,
     series=series,
 )

@@ -23,6 +23,7 @@ References: doi 10.1145/2619239.2626315; github.com/coflow/coflowsim
 
 from functools import partial
 
+from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.ordered import (
     BY_LENGTH,
@@ -49,7 +50,7 @@ FIFO, SCF, NCF, LCF = (
         parameters=(RATES, INTERVAL),
         build=partial(build, rule=rule),
         advance=advance,
-        family="coflows",
+        worlds=COFLOW_WORLDS,
         updatable="rates=greedy",
     )
     for name, title, rule in (

@@ -25,9 +25,16 @@ from actors.fabric.agent import note_end, note_start
 from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, want_decision
 from actors.fabric.fair import Fair, add_coflow, end_due, fill, make_fair, next_due
 from actors.fabric.world import build_world
+from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.queue import ARRIVAL, NONE, RUNNING
+from actors.kernel.kinds import (
+    REGISTER,
+)
+from actors.kernel.queue import (
+    NONE,
+    RUNNING,
+)
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.setting import Costs, Network
@@ -78,7 +85,7 @@ def advance(w, p, until, most):
         why = take(w, until)
         if why != RUNNING:
             return why
-        if message.kind[0] == ARRIVAL:
+        if message.kind[0] == REGISTER:
             on_arrival(w, p, message.time[0], message.a[0])
         elif is_due(w, p.agenda):
             on_change(w, p, message.time[0])
@@ -107,7 +114,7 @@ FAIR = Scheduler(
     parameters=(),
     build=build,
     advance=advance,
-    family="coflows",
+    worlds=COFLOW_WORLDS,
     global_view=("always",),
     ignores=NO_COORDINATOR,
 )

@@ -32,7 +32,6 @@ from actors.fabric.greedy import Matching, fill_ports, make_matching, serve_in_o
 from actors.fabric.intervals import charge
 from actors.fabric.madd import Madd, bottleneck_ns, decide, ends_by, make_madd, progress, refill
 from actors.fabric.madd_schedule import charge_all, takes_hold, tell_times
-from actors.fabric.messages import DECIDE, FLOW_DONE, LINE_DONE, UPDATE
 from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
@@ -42,7 +41,17 @@ from actors.fabric.sincronia import Scratch, bssi, make_scratch
 from actors.fabric.world import N_DECISIONS, N_REFILLS, build_world
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import FIXED, take
-from actors.kernel.queue import ARRIVAL, NONE, RUNNING
+from actors.kernel.kinds import (
+    DECIDE,
+    FLOW_DONE,
+    LINE_DONE,
+    REGISTER,
+    UPDATE,
+)
+from actors.kernel.queue import (
+    NONE,
+    RUNNING,
+)
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter
 from workloads.errors import InputError
@@ -230,7 +239,7 @@ def coordinator_event(w, p):
         on_flow_done(w, p, t, a, message.b[0])
     elif kind == LINE_DONE:
         on_line_done(w, p, t, a)
-    elif kind == ARRIVAL:
+    elif kind == REGISTER:
         on_arrival(w, p, t, a)
     elif kind == UPDATE:
         on_update(w, p, t, a)

@@ -37,14 +37,30 @@ from actors.fabric.coordinator import (
 )
 from actors.fabric.greedy import Matching, fill_ports, make_matching, serve_in_order
 from actors.fabric.intervals import charge
-from actors.fabric.messages import FLOW_DONE, SET_RATE
 from actors.fabric.ports import change_rate
 from actors.fabric.queues import next_tick
 from actors.fabric.ranking import Ranking, make_ranking
-from actors.fabric.world import N_FINISHED, N_RATES, N_REFILLS, N_SCHEDULES, build_world
+from actors.fabric.world import (
+    N_RATES,
+    N_REFILLS,
+    N_SCHEDULES,
+    build_world,
+)
+from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, direct, entry
 from actors.kernel.cost import known_cost, take
-from actors.kernel.queue import ARRIVAL, NONE, PYTHON, RUNNING, send
+from actors.kernel.counters import N_FINISHED
+from actors.kernel.kinds import (
+    FLOW_DONE,
+    REGISTER,
+    SET_RATE,
+)
+from actors.kernel.queue import (
+    NONE,
+    PYTHON,
+    RUNNING,
+    send,
+)
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.own_host import OwnHost
@@ -205,7 +221,7 @@ def advance(w, p, until, most):
             agent_event(w, me)
         elif kind == FLOW_DONE:
             on_flow_done(w, p, t, message.a[0], message.b[0])
-        elif kind == ARRIVAL:
+        elif kind == REGISTER:
             if register(w, p.agenda, t, message.a[0]):
                 want(w, p, t)
         elif is_due(w, p.agenda):
@@ -253,7 +269,7 @@ def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
         paper="-",
         build=build,
         advance=advance,
-        family="coflows",
+        worlds=COFLOW_WORLDS,
         host=lambda setting: Host(own, setting),
         remade=(wrap_own_coflows, (own, name)),
     )

@@ -50,7 +50,6 @@ from actors.fabric.coordinator import (
     want_decision,
 )
 from actors.fabric.greedy import fill_ports, move_group
-from actors.fabric.messages import FLOW_DONE, UPDATE
 from actors.fabric.ports import merge_parallel
 from actors.fabric.queues import (
     ASIDE,
@@ -62,9 +61,17 @@ from actors.fabric.queues import (
     turn,
 )
 from actors.fabric.world import N_PILOTS, N_REFILLS
+from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.queue import ARRIVAL, RUNNING
+from actors.kernel.kinds import (
+    FLOW_DONE,
+    REGISTER,
+    UPDATE,
+)
+from actors.kernel.queue import (
+    RUNNING,
+)
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.philae_measures import (
@@ -259,7 +266,7 @@ def advance(w, p, until, most):
             agent_event(w, me)
         elif kind == FLOW_DONE:
             on_flow_done(w, p, t, message.a[0], message.b[0])
-        elif kind == ARRIVAL:
+        elif kind == REGISTER:
             on_arrival(w, p, t, message.a[0])
         elif kind == UPDATE:
             on_update(w, p, t, message.a[0])
@@ -328,7 +335,7 @@ PHILAE = Scheduler(
     ),
     build=build,
     advance=advance,
-    family="coflows",
+    worlds=COFLOW_WORLDS,
     updatable="always",
     series=series,
 )

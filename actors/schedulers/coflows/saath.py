@@ -55,15 +55,22 @@ from actors.fabric.equal_schedule import (
     tell_rates,
 )
 from actors.fabric.intervals import charge_reports, enter_interval
-from actors.fabric.messages import FLOW_DONE, TELL
 from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.ports import bytes_sent
 from actors.fabric.queues import QUEUE_PARAMETERS, Queues, enter, leave, make_queues, next_tick, sort_groups
 from actors.fabric.serving import Serving, make_serving, serving_event
 from actors.fabric.world import N_DEMOTIONS, N_INTERVALS, build_world
+from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import NO_COST, take
-from actors.kernel.queue import ARRIVAL, RUNNING
+from actors.kernel.kinds import (
+    FLOW_DONE,
+    REGISTER,
+    TELL,
+)
+from actors.kernel.queue import (
+    RUNNING,
+)
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
 
@@ -230,7 +237,7 @@ def advance(w, p, until, most):
             serving_event(w, p.serving, me)
         elif kind == FLOW_DONE:
             on_flow_done(w, p, t, message.a[0], message.b[0])
-        elif kind == ARRIVAL:
+        elif kind == REGISTER:
             on_arrival(w, p, t, message.a[0])
         elif kind == TELL:
             tell_rates(w, p.equal, p.told, t, message.a[0])
@@ -313,6 +320,6 @@ SAATH = Scheduler(
     ),
     build=build,
     advance=advance,
-    family="coflows",
+    worlds=COFLOW_WORLDS,
     series=series,
 )

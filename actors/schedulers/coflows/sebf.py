@@ -26,6 +26,7 @@ given away at once; CoflowSim, the simulator of Varys's authors, leaves it unuse
 References: doi 10.1145/2619239.2626315; github.com/coflow/coflowsim
 """
 
+from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.ordered import BY_BOTTLENECK, INTERVAL, RATES, advance, build_ordered
 
@@ -42,5 +43,5 @@ SEBF = Scheduler(
     parameters=(RATES, INTERVAL),
     build=build,
     advance=advance,
-    family="coflows",
+    worlds=COFLOW_WORLDS,
 )

@@ -20,6 +20,7 @@ long as lighter ones come. Rates are the coordinator's, not those of priorities 
 References: doi 10.1145/3230543.3230569
 """
 
+from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.ordered import BY_BSSI, INTERVAL, advance, build_ordered
 
@@ -36,6 +37,6 @@ SINCRONIA = Scheduler(
     parameters=(INTERVAL,),
     build=build,
     advance=advance,
-    family="coflows",
+    worlds=COFLOW_WORLDS,
     updatable="always",
 )

@@ -9,7 +9,18 @@ from actors.constraints import make_eligible
 from actors.dynamics import durations_ns, expect_failures, make_faults
 from actors.kernel.compiled import entry
 from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
-from actors.kernel.queue import ARRIVAL, MOST_ACTORS, WHOLE, Network, grow_queue, make_queue, records, wake
+from actors.kernel.kinds import (
+    ARRIVAL,
+)
+from actors.kernel.queue import (
+    MOST_ACTORS,
+    WHOLE,
+    Network,
+    grow_queue,
+    make_queue,
+    records,
+    wake,
+)
 from actors.kernel.world import (
     ACTOR,
     COUNTERS,
@@ -118,13 +129,13 @@ def estimated_ns(mean_ns: np.ndarray, estimates: Estimates, seed: int) -> np.nda
 
 def long_jobs(setting: Setting) -> np.ndarray:
     """[J] bool: jobs that schedulers take for long, by the estimate."""
-    mean_ns = setting.job_workload.arrays().mean_ns
+    mean_ns = setting.workload.arrays().mean_ns
     return estimated_ns(mean_ns, setting.estimates, setting.seed) > setting.short_cutoff_s * NS
 
 
 def _describe(setting: Setting, schedulers: int, central_jobs: np.ndarray | None) -> np.recarray:
     """[J] JOB_INFO: the jobs as handlers see them, and which scheduler has which."""
-    arrays = setting.job_workload.arrays()
+    arrays = setting.workload.arrays()
     nodes, count = setting.cluster.num_nodes, arrays.submit_ns.size
     work = records(JOB_INFO, count)
     work.submit[:] = arrays.submit_ns
@@ -189,4 +200,4 @@ def _cost(setting: Setting, schedulers: int, last_arrival: int) -> Cost:
 
 def most_tasks(setting: Setting) -> int:
     """Tasks of the largest job."""
-    return int(np.diff(setting.job_workload.arrays().first_task).max())
+    return int(np.diff(setting.workload.arrays().first_task).max())

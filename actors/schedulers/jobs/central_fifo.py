@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.faults import hear, is_known_down
-from actors.kernel.queue import (
+from actors.kernel.kinds import (
     ARRIVAL,
     DONE,
     LOST,
@@ -25,6 +26,8 @@ from actors.kernel.queue import (
     NODE_UP,
     PLACED,
     RETRY,
+)
+from actors.kernel.queue import (
     RUNNING,
     send,
     wake,
@@ -154,7 +157,7 @@ def build(setting):
     world = build_world(
         setting,
         fifo_rules(),
-        most_sends=lambda tasks: min(int(slots.sum()), setting.job_workload.num_tasks),
+        most_sends=lambda tasks: min(int(slots.sum()), setting.workload.num_tasks),
         schedulers=1,
     )
     cursor = np.array([0, idle.size, 0, 0], np.int64)
@@ -166,6 +169,7 @@ CENTRAL_FIFO = Scheduler(
     title="one queue for all tasks at one scheduler",
     paper="-",
     parameters=(),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
     ignores=ALL_ALIKE,

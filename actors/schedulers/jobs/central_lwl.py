@@ -15,9 +15,21 @@ task when its turn comes): `late_binding=true`.
 
 from typing import NamedTuple
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.queue import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, REQUEST, RUNNING, STARTED
+from actors.kernel.kinds import (
+    ARRIVAL,
+    DONE,
+    LOST,
+    NODE_DOWN,
+    NODE_UP,
+    REQUEST,
+    STARTED,
+)
+from actors.kernel.queue import (
+    RUNNING,
+)
 from actors.kernel.world import NONE
 from actors.nodes.worker import node_event
 from actors.scheduler import Parameter, Scheduler, constraint_aware
@@ -106,6 +118,7 @@ CENTRAL_LWL = Scheduler(
     title="one scheduler, least work left",
     paper="Delgado et al., ATC 2015, section 3.5 (the centralized part, for all jobs)",
     parameters=(LATE_BINDING,),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
     hybrid=True,

@@ -22,10 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.faults import is_down, is_known_down
-from actors.kernel.queue import (
+from actors.kernel.kinds import (
     ARRIVAL,
     DONE,
     FAIL,
@@ -37,8 +38,10 @@ from actors.kernel.queue import (
     PLACED,
     PROBE,
     REQUEST,
-    RUNNING,
     TASK_END,
+)
+from actors.kernel.queue import (
+    RUNNING,
     send,
 )
 from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules
@@ -244,6 +247,7 @@ DIST_LWL = Scheduler(
             " simulate it",
         ),
     ),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
     hybrid=True,

@@ -33,6 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.eligible import (
@@ -43,10 +44,9 @@ from actors.kernel.eligible import (
     with_level,
 )
 from actors.kernel.faults import epoch_bits, is_down, is_known_down, low_bits
-from actors.kernel.queue import (
+from actors.kernel.kinds import (
     ARRIVAL,
     DONE,
-    GROW,
     LOST,
     NODE_DOWN,
     NODE_UP,
@@ -55,8 +55,11 @@ from actors.kernel.queue import (
     REJECTED,
     REQUEST,
     RETRY,
-    RUNNING,
     STARTED,
+)
+from actors.kernel.queue import (
+    GROW,
+    RUNNING,
     send,
     wake,
 )
@@ -370,6 +373,7 @@ EAGLE = Scheduler(
         *SHARED_PARAMETERS,
         Parameter("reprobe_rounds", 1, "integer", "times a probe is sent by the shared state", 0, 100),
     ),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
     grow=grow,
@@ -384,6 +388,7 @@ IDEAL_EAGLE = Scheduler(
     title="eagle whose probes know where long work is",
     paper="Delgado et al., SoCC 2016, doi 10.1145/2987550.2987563",
     parameters=tuple(one for one in SHARED_PARAMETERS if one is not REPLACEMENT),
+    worlds=JOB_WORLDS,
     build=partial(build, ideal=True),
     advance=advance,
     grow=grow,

@@ -21,18 +21,21 @@ References: Hawk: Hybrid Datacenter Scheduling, USENIX ATC 2015, pages 499-510
 
 from typing import NamedTuple
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.queue import (
+from actors.kernel.kinds import (
     ARRIVAL,
     DONE,
     LOST,
     NODE_DOWN,
     NODE_UP,
     REQUEST,
-    RUNNING,
     STARTED,
     STEAL,
+)
+from actors.kernel.queue import (
+    RUNNING,
 )
 from actors.kernel.world import NONE
 from actors.nodes.stealing import Stealing, make_stealing, on_steal, seek
@@ -125,7 +128,7 @@ def build(setting):
     p = setting.parameters
     nodes, late = setting.cluster.num_nodes, p["late_binding"]
     first = setting.cluster.partition(setting.long_partition)
-    limit = min(p["steal_limit"], most_probes(p["probe_ratio"], 1, setting.job_workload.num_tasks))
+    limit = min(p["steal_limit"], most_probes(p["probe_ratio"], 1, setting.workload.num_tasks))
     world = build_world(
         setting,
         fifo_rules(report_start=not late),
@@ -186,6 +189,7 @@ HAWK = Scheduler(
             needs=_STEALS,
         ),
     ),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
     hybrid=True,

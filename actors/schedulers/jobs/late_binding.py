@@ -10,10 +10,27 @@ A lost probe is sent again as long as its job has tasks to hand out. Both go to 
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.counters import N_ARRIVED
 from actors.kernel.eligible import is_relaxed, with_level
 from actors.kernel.faults import epoch_bits, keep_task, look_again, next_again
-from actors.kernel.queue import ARRIVAL, NO_TASK, PLACED, PROBE, TASK, send, wake
-from actors.kernel.world import N_ARRIVED, N_EMPTY, N_REFUSALS, N_RELAXED, N_SENT_AGAIN, NONE
+from actors.kernel.kinds import (
+    ARRIVAL,
+    NO_TASK,
+    PLACED,
+    PROBE,
+    TASK,
+)
+from actors.kernel.queue import (
+    send,
+    wake,
+)
+from actors.kernel.world import (
+    N_EMPTY,
+    N_REFUSALS,
+    N_RELAXED,
+    N_SENT_AGAIN,
+    NONE,
+)
 from actors.schedulers.jobs.probing import FIRST_ROUND
 from actors.schedulers.jobs.spreading import NODE_0, draw_node, hold, may_run, must_spread, release
 

@@ -26,7 +26,15 @@ from actors.kernel.eligible import (
     with_level,
 )
 from actors.kernel.faults import epoch_bits, hear, is_known_down, look_again
-from actors.kernel.queue import NODE_UP, PLACED, PROBE, records, send
+from actors.kernel.kinds import (
+    NODE_UP,
+    PLACED,
+    PROBE,
+)
+from actors.kernel.queue import (
+    records,
+    send,
+)
 from actors.kernel.random import JITTER, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, NEVER, NONE
 from actors.schedulers.jobs.late_binding import note_lost, tasks_left

@@ -17,22 +17,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, direct, entry
 from actors.kernel.cost import take
+from actors.kernel.counters import N_ARRIVED
 from actors.kernel.faults import is_known_down, look_again
-from actors.kernel.queue import (
+from actors.kernel.kinds import (
     ARRIVAL,
     DONE,
     LOST,
     NODE_DOWN,
     NODE_UP,
     PLACED,
+    STARTED,
+)
+from actors.kernel.queue import (
     PYTHON,
     RUNNING,
-    STARTED,
     send,
 )
-from actors.kernel.world import N_ARRIVED, N_SENT_AGAIN, NONE
+from actors.kernel.world import (
+    N_SENT_AGAIN,
+    NONE,
+)
 from actors.nodes.worker import node_event
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import NS, build_world, fifo_rules, most_tasks
@@ -169,6 +176,7 @@ def wrap_own(own: Any, name: str | None = None) -> Scheduler:
         **face,
         title=face["about"].partition("\n")[0] or "a user's central scheduler",
         paper="-",
+        worlds=JOB_WORLDS,
         build=build,
         advance=advance,
         host=lambda setting: Host(own, setting),

@@ -41,6 +41,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.eligible import (
@@ -53,16 +54,18 @@ from actors.kernel.eligible import (
     with_level,
 )
 from actors.kernel.faults import is_known_down
-from actors.kernel.queue import (
+from actors.kernel.kinds import (
     ANNOUNCED,
     ARRIVAL,
-    GROW,
     HEARTBEAT,
     LOAD_REPORT,
     MONITOR,
     NODE_DOWN,
     NODE_UP,
     PROBE,
+)
+from actors.kernel.queue import (
+    GROW,
     RUNNING,
     records,
     send,
@@ -356,6 +359,7 @@ PHOENIX = Scheduler(
             "report_change", 0.1, "share", "an expected wait that has changed by more is reported anew", 0, 1
         ),
     ),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
     grow=grow,
@@ -382,6 +386,7 @@ PHOENIX_RELEASED = Scheduler(
             needs=("reorder",),
         ),
     ),
+    worlds=JOB_WORLDS,
     build=partial(build, released=True),
     advance=advance,
     grow=grow,

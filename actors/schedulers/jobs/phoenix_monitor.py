@@ -19,7 +19,14 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import is_known_down
-from actors.kernel.queue import MONITOR, announce, records, wake
+from actors.kernel.kinds import (
+    MONITOR,
+)
+from actors.kernel.queue import (
+    announce,
+    records,
+    wake,
+)
 from actors.kernel.world import NONE
 from actors.nodes.contention import SHARE, UNIT
 from actors.nodes.demand import (
@@ -273,7 +280,7 @@ def find_asked(setting: Setting) -> Asked:
 def _levels_of(setting: Setting) -> list[list[Constraint]]:
     """[V] what each level of each set asks of nodes."""
     found = []
-    for constraints in constraint_sets(setting.job_workload):
+    for constraints in constraint_sets(setting.workload):
         steps = relaxing_steps(constraints)
         for level in range(len(steps)):
             asked = [one for step in steps[level:] for one in step]

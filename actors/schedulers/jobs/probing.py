@@ -14,7 +14,12 @@ from actors.kernel.eligible import (
     placement_of,
     with_level,
 )
-from actors.kernel.queue import PROBE, send
+from actors.kernel.kinds import (
+    PROBE,
+)
+from actors.kernel.queue import (
+    send,
+)
 from actors.kernel.random import DRAW_ORDER, PROBES, below, random_bits
 from actors.kernel.world import N_PROBES, NONE
 from actors.schedulers.jobs.spreading import NODE_0, settle_rack

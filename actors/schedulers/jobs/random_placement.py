@@ -5,10 +5,22 @@ With single-task jobs and no network delay every node is an M/G/1 queue of its o
 
 from typing import NamedTuple
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.faults import hear
-from actors.kernel.queue import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, PLACED, RUNNING, send
+from actors.kernel.kinds import (
+    ARRIVAL,
+    DONE,
+    LOST,
+    NODE_DOWN,
+    NODE_UP,
+    PLACED,
+)
+from actors.kernel.queue import (
+    RUNNING,
+    send,
+)
 from actors.kernel.random import PLACEMENT, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, NONE
 from actors.nodes.worker import node_event
@@ -71,6 +83,7 @@ RANDOM = Scheduler(
     title="every task to a random node",
     paper="-",
     parameters=(SCHEDULERS,),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
 )

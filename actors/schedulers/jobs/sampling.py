@@ -18,7 +18,16 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_count, eligible_node, with_level
 from actors.kernel.faults import is_down, look_again
-from actors.kernel.queue import ASK_LENGTH, LENGTH, PLACED, records, send, wake
+from actors.kernel.kinds import (
+    ASK_LENGTH,
+    LENGTH,
+    PLACED,
+)
+from actors.kernel.queue import (
+    records,
+    send,
+    wake,
+)
 from actors.kernel.random import PROBES, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, NONE
 from actors.nodes.waiting import length_of

@@ -11,7 +11,13 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_count, is_constrained, list_of, listed, listing_of
-from actors.kernel.queue import PUBLISHED, publish, records
+from actors.kernel.kinds import (
+    PUBLISHED,
+)
+from actors.kernel.queue import (
+    publish,
+    records,
+)
 from actors.kernel.random import RETRIES, below, random_bits
 from actors.kernel.world import NONE
 from actors.schedulers.jobs.spreading import may_run, must_spread

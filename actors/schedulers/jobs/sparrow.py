@@ -28,10 +28,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.faults import hear
-from actors.kernel.queue import (
+from actors.kernel.kinds import (
     ARRIVAL,
     ASK_LENGTH,
     DONE,
@@ -40,6 +41,8 @@ from actors.kernel.queue import (
     NODE_DOWN,
     NODE_UP,
     REQUEST,
+)
+from actors.kernel.queue import (
     RUNNING,
 )
 from actors.nodes.worker import node_event
@@ -167,6 +170,7 @@ SPARROW = Scheduler(
         replace(REPLACEMENT, needs=("sampling=batch-late|batch",)),
         SCHEDULERS,
     ),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
     ignores=ALL_ALIKE,

@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.eligible import (
@@ -40,7 +41,7 @@ from actors.kernel.eligible import (
     with_level,
 )
 from actors.kernel.faults import hear
-from actors.kernel.queue import (
+from actors.kernel.kinds import (
     ARRIVAL,
     DONE,
     HEARTBEAT,
@@ -51,6 +52,8 @@ from actors.kernel.queue import (
     PLACED,
     REJECTED,
     RETRY,
+)
+from actors.kernel.queue import (
     RUNNING,
     records,
     send,
@@ -404,6 +407,7 @@ YACC_D = Scheduler(
             needs=("rebalance",),
         ),
     ),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
     hybrid=True,

@@ -26,11 +26,14 @@ from emulations import OBSERVED, differing, digest, run_python, run_setting
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from actors.fabric.world import N_ARRIVED, N_DECISIONS, N_FINISHED, N_STARTED
+from actors.fabric.world import (
+    N_DECISIONS,
+)
 from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Partition
 from actors.hosting.windows import emulate_here
 from actors.kernel.compiled import config
+from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.schedulers.registry import find_scheduler
