@@ -6,11 +6,11 @@ It goes on with them until it is told otherwise, however late that is, and tells
 
 import numpy as np
 
-from actors.fabric.updates import expect_stop, life_known
-from actors.fabric.world import (
+from actors.fabric.fabric_world import (
     N_LOST,
     N_STALE,
 )
+from actors.fabric.updates import expect_stop, life_of_agent
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
 from actors.kernel.kinds import (
@@ -37,7 +37,7 @@ def agent_event(w, me):
         on_flow_end(w, t, me, flow)
     elif message.kind[0] == CHANGE:
         stop_flows(w, t, me, flow)
-    elif w.updates.flow.size == 0 or is_of_this_life(w, flow, message.c[0], message.d[0]):
+    elif w.updates.flow.size == 0 or accept_life(w, flow, message.c[0], message.d[0]):
         on_set_rate(w, t, me, flow, np.int64(message.b[0]).view(np.float64))
 
 
@@ -97,12 +97,12 @@ def on_flow_end(w, t, me, flow):
     if has_ended(w, t, me, flow):
         s.left[flow], s.rate[flow], s.end[flow] = 0.0, 0.0, NEVER
         note_end(w, t, flow)
-        life, total = life_known(w, flow)
+        life, total = life_of_agent(w, flow)
         send(w, t, me, w.nodes.size, FLOW_DONE, flow, t, life, total)
 
 
 @compiled
-def is_of_this_life(w, flow, life, bits):
+def accept_life(w, flow, life, bits):
     """Return whether a rate is for the life that a flow has now; if so the flow has so many bytes to send in it."""
     s, lives, total = w.sending, w.updates.flow, np.int64(bits).view(np.float64)
     if life != lives.life[flow]:
@@ -121,13 +121,13 @@ def stop_flows(w, t, me, k):
     """Tasks have stopped, and so do their flows, until the coordinator says that they are to be sent again."""
     stop = w.updates.stop
     for i in range(stop.first[k], stop.end[k]):
-        stop_for_good(w, t, w.updates.pair.flow[i], stop.kind[k] != DEREGISTER)
+        end_life(w, t, w.updates.pair.flow[i], stop.kind[k] != DEREGISTER)
     if k + 1 < stop.size and stop.agent[k + 1] == me:
         expect_stop(w, k + 1)
 
 
 @inlined
-def stop_for_good(w, t, flow, again):
+def end_life(w, t, flow, again):
     """End the life of a flow; if it is to be sent `again`, what it has sent is lost."""
     s, lives = w.sending, w.updates.flow
     if s.left[flow] > 0.0 and s.since[flow] != NONE:

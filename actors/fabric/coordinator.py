@@ -10,17 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.greedy import end_flow, end_waiting
-from actors.fabric.intervals import (
-    charge,
-    charge_message,
-    charge_updates,
-    enter_interval,
-    hear,
-)
-from actors.fabric.ports import flow_speed, mark_ended
-from actors.fabric.updates import tell_life
-from actors.fabric.world import (
+from actors.fabric.fabric_world import (
     N_DECISIONS,
     N_INTERVALS,
     N_RATES,
@@ -29,6 +19,16 @@ from actors.fabric.world import (
     N_UPDATES,
     expect_coflow,
 )
+from actors.fabric.greedy import end_flow, end_stopped_flow
+from actors.fabric.intervals import (
+    charge,
+    charge_message,
+    charge_updates,
+    enter_interval,
+    note_heard,
+)
+from actors.fabric.ports import flow_speed, mark_ended
+from actors.fabric.updates import life_to_send
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import known_cost
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
@@ -39,7 +39,7 @@ from actors.kernel.kinds import (
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 
-NOBODY = np.int64(0)
+NO_AGENT_REPORTS = np.int64(0)
 
 
 class Agenda(NamedTuple):
@@ -56,7 +56,7 @@ def make_agenda(coflows: int) -> Agenda:
 
 
 @inlined
-def want_decision(w, agenda, time):
+def request_decision(w, agenda, time):
     """Decide at `time`, when all else at that instant is done, if not before."""
     if time < agenda.due[0]:
         agenda.due[0] = time
@@ -78,7 +78,7 @@ def register(w, agenda, t, coflow):
     coflows = w.fabric.coflows
     if coflow + 1 < coflows.arrival.size:
         expect_coflow(w, w.nodes.size, coflow + 1)
-    enter_interval(w, t, NOBODY, N_INTERVALS)
+    enter_interval(w, t, NO_AGENT_REPORTS, N_INTERVALS)
     charge_message(w)
     w.counts[N_ARRIVED] += coflows.left[coflow]
     if w.fabric.local_is_free and end_local_flows(w, coflow):
@@ -91,36 +91,36 @@ def register(w, agenda, t, coflow):
 @compiled
 def end_local_flows(w, coflow):
     """End those flows of a coflow that go from a port to itself; return whether it has ended with them."""
-    flows, coflows, over = w.fabric.flows, w.fabric.coflows, False
+    flows, coflows, coflow_ended = w.fabric.flows, w.fabric.coflows, False
     arrival = coflows.arrival[coflow]
     for flow in range(coflows.first_flow[coflow], coflows.first_flow[coflow + 1]):
         if flows.source[flow] + w.fabric.side == flows.sink[flow] and flows.finish[flow] == NEVER:
             w.counts[N_STARTED] += 1
             w.counts[N_FINISHED] += 1
             coflows.start[coflow] = arrival
-            over = mark_ended(w.fabric, arrival, flow)
+            coflow_ended = mark_ended(w.fabric, arrival, flow)
             if w.task_records.size > 0:
                 row = w.task_records
                 row.node[flow], row.start[flow], row.finish[flow] = flows.source[flow], arrival, arrival
-    return over
+    return coflow_ended
 
 
 @inlined
-def hear_of_end(w, t, reporting, flow):
+def receive_flow_done(w, t, reporting, flow):
     """An agent tells that a flow has ended."""
     enter_interval(w, t, reporting, N_INTERVALS)
     w.counts[N_UPDATES] += 1
-    hear(w, w.fabric.flows.source[flow])
+    note_heard(w, w.fabric.flows.source[flow])
     charge_updates(w, 1)
 
 
 @inlined
-def has_more(w, flow):
+def has_more_to_send(w, flow):
     """Return whether the FLOW_DONE at hand is of a flow that has more to send than its agent knew, after an update."""
     lives, message = w.updates.flow, w.queue.now
     if lives.size == 0:
         return False
-    if message.c[0] != lives.told[flow]:
+    if message.c[0] != lives.known_life[flow]:
         return True
     lives.heard[flow] = np.int64(message.d[0]).view(np.float64)
     if lives.heard[flow] < lives.due[flow]:
@@ -139,11 +139,11 @@ def end_greedy(w, r, m, flow, ended):
     if m.flow[flows.source[flow]] == flow:
         return end_flow(fabric, r, m, ended, flow)
     fabric.coflows.sent[flows.coflow[flow]] += flows.left[flow]
-    return end_waiting(fabric, r, ended, flow)
+    return end_stopped_flow(fabric, r, ended, flow)
 
 
 @compiled
-def forget_ended(w, agenda):
+def remove_ended(w, agenda):
     """Leave coflows that have ended out of those that are there; return how many are left."""
     keep = 0
     for i in range(agenda.used[0]):
@@ -162,11 +162,11 @@ def note_decision(w, coflows):
 
 
 @compiled
-def tell_greedy(w, m, t):
+def send_greedy_rates(w, m, t):
     """Tell the agents which flows have started and stopped, by a decision or a refill."""
     i, counts, changes = w.intervals, w.counts, m.changes[0]
     flows, start = w.fabric.flows, w.fabric.coflows.start
-    agents = count_told(w, m.changed, changes)
+    agents = count_agents(w, m.changed, changes)
     charge(w, w.prices.flow * changes + w.prices.schedule * agents)
     late = known_cost(w)
     for k in range(changes):
@@ -177,7 +177,7 @@ def tell_greedy(w, m, t):
             delay_change(w.fabric, flow, rate, late)
         if rate > 0.0:
             start[flows.coflow[flow]] = min(start[flows.coflow[flow]], flows.since[flow])
-        life, due = tell_life(w, t, flow)
+        life, due = life_to_send(w, t, flow)
         send(w, t, w.nodes.size, agent, SET_RATE, flow, np.float64(rate).view(np.int64), life, due)
     counts[N_RATES] += changes
     counts[N_SCHEDULES] += agents
@@ -186,20 +186,20 @@ def tell_greedy(w, m, t):
 
 
 @inlined
-def note_told(w, agent):
+def note_sent(w, agent):
     """An agent is told something; return whether it is the first time at this decision, or refill."""
     now = w.counts[N_DECISIONS] + w.counts[N_REFILLS]
-    first = w.intervals.told[agent] != now
-    w.intervals.told[agent] = now
+    first = w.intervals.last_sent[agent] != now
+    w.intervals.last_sent[agent] = now
     return first
 
 
 @inlined
-def count_told(w, flows, count):
+def count_agents(w, flows, count):
     """Return how many agents send the first `count` of `flows`."""
     agents = 0
     for k in range(count):
-        agents += note_told(w, w.fabric.flows.source[flows[k]])
+        agents += note_sent(w, w.fabric.flows.source[flows[k]])
     return agents
 
 

@@ -7,11 +7,11 @@ come. An agent is told one rate for all flows of a coflow that it sends, and one
 
 import numpy as np
 
-from actors.fabric.equal import end_flow, group_of, hold
+from actors.fabric.equal import end_flow, enforce_rates, group_of
+from actors.fabric.fabric_world import N_DECISIONS, N_RATES
 from actors.fabric.intervals import charge
-from actors.fabric.madd_schedule import takes_hold, tell
-from actors.fabric.served import served_by
-from actors.fabric.world import N_DECISIONS, N_RATES
+from actors.fabric.madd_schedule import effective_time, send_value
+from actors.fabric.served_together import served_by
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.kinds import (
     SET_LINE,
@@ -28,7 +28,7 @@ _ROUNDING = 1e-3  # ns
 
 
 @compiled
-def end_told(fabric, e, sending, flow, ended):
+def apply_flow_done(fabric, e, num_sending, flow, ended):
     """Reckon with the end of a flow, of which an agent tells; return whether its coflow has ended.
 
     It may have been told other rates while the news was on its way; by these it was sent nothing.
@@ -38,45 +38,45 @@ def end_told(fabric, e, sending, flow, ended):
     """
     flows, coflow, agent = fabric.flows, fabric.flows.coflow[flow], fabric.flows.source[flow]
     when = max(ended, e.now[0])
-    fabric.coflows.sent[coflow] += flows.size[flow] - reckoned(fabric, e, when, flow)
+    fabric.coflows.sent[coflow] += flows.size[flow] - estimated_sent(fabric, e, when, flow)
     was = is_sending(fabric, e, agent)
-    over = end_flow(fabric, e, when, flow)
+    coflow_ended = end_flow(fabric, e, when, flow)
     if was and not is_sending(fabric, e, agent):
-        sending[0] -= 1
+        num_sending[0] -= 1
     flows.finish[flow] = ended
-    if over:
+    if coflow_ended:
         fabric.coflows.finish[coflow] = ended
-    return over
+    return coflow_ended
 
 
 @inlined
 def is_sending(fabric, e, agent):
     """Return whether an agent has flows with a rate that have not ended, as far as is known."""
-    return fabric.speed[agent] - e.room[agent] > _IDLE * fabric.speed[agent]
+    return fabric.speed[agent] - e.residual[agent] > _IDLE * fabric.speed[agent]
 
 
 @inlined
-def reckoned(fabric, e, t, flow):
+def estimated_sent(fabric, e, t, flow):
     """Return what a flow has been sent by t if it has not ended, bytes."""
     flows = fabric.flows
     sent = flows.size[flow] - flows.left[flow] + served_by(e, t, group_of(fabric, flow))
-    return sent + e.told_extra[flow] * (t - flows.since[flow])
+    return sent + e.extra_in_force[flow] * (t - flows.since[flow])
 
 
 @inlined
-def reported(fabric, e, t, flow):
+def reported_sent(fabric, e, t, flow):
     """Return what an agent reports a flow to have been sent by t, bytes."""
-    return min(reckoned(fabric, e, t, flow), fabric.flows.size[flow])
+    return min(estimated_sent(fabric, e, t, flow), fabric.flows.size[flow])
 
 
 @compiled
-def note_ahead(fabric, e, t):
+def update_ahead(fabric, e, t):
     """Note how far ahead of their groups backfilled flows are at t; before `has_sent_more` is asked about t."""
     for k in range(e.end_size[0]):
         flow = e.end_flow[k]
         group = group_of(fabric, flow)
         if fabric.flows.end[flow] == e.end_time[k]:
-            e.ahead[group] = max(e.ahead[group], reported(fabric, e, t, flow) - served_by(e, t, group))
+            e.ahead[group] = max(e.ahead[group], reported_sent(fabric, e, t, flow) - served_by(e, t, group))
 
 
 @compiled
@@ -91,25 +91,25 @@ def has_sent_more(fabric, e, group, limit, t):
     if served + e.ahead[group] > limit:  # the flow that was furthest ahead may have ended
         e.ahead[group] = 0.0
         for i in range(first, first + e.size[group]):
-            e.ahead[group] = max(e.ahead[group], reported(fabric, e, t, e.heap[i]) - served)
+            e.ahead[group] = max(e.ahead[group], reported_sent(fabric, e, t, e.heap[i]) - served)
     return served + e.ahead[group] > limit
 
 
 @compiled
-def next_beyond(fabric, order, e, limit, t):
+def next_time_above(fabric, order, e, limit, t):
     """Return when after t, at the earliest, a flow has been sent more than `limit` [G] of its group at these rates."""
     first = NEVER
     for i in range(order.used[0]):
         group = order.groups[i]
-        if e.size[group] > 0 and e.told[group] > 0.0:
+        if e.size[group] > 0 and e.in_force[group] > 0.0:
             left = limit[group] - served_by(e, t, group) - e.ahead[group]
-            first = min(first, after(t, left / e.told[group]))
+            first = min(first, after(t, left / e.in_force[group]))
     for k in range(e.end_size[0]):
         flow = e.end_flow[k]
         group = group_of(fabric, flow)
         if fabric.flows.end[flow] == e.end_time[k]:
-            left = limit[group] - reckoned(fabric, e, t, flow)
-            first = min(first, after(t, left / (e.told[group] + e.told_extra[flow])))
+            left = limit[group] - estimated_sent(fabric, e, t, flow)
+            first = min(first, after(t, left / (e.in_force[group] + e.extra_in_force[flow])))
     return first
 
 
@@ -120,7 +120,7 @@ def after(t, in_ns):
 
 
 @compiled
-def put_in_force(w, order, e, sending, mark, coflows, t):
+def enforce_decision(w, order, e, num_sending, counted_at, coflows, t):
     """Charge for a decision about so many coflows, and let it hold from when the agents will have been told.
 
     Args:
@@ -132,33 +132,33 @@ def put_in_force(w, order, e, sending, mark, coflows, t):
     for k in range(e.changes[0]):
         which = e.changed[k]
         agent = flows.source[which] if which >= 0 else lines.port[~which]
-        if mark[agent] != w.counts[N_DECISIONS]:
-            mark[agent] = w.counts[N_DECISIONS]
+        if counted_at[agent] != w.counts[N_DECISIONS]:
+            counted_at[agent] = w.counts[N_DECISIONS]
             agents += 1
     charge(w, w.prices.coflow * coflows + w.prices.flow * e.changes[0] + w.prices.schedule * agents)
-    e.now[0] = takes_hold(w, t)
-    hold(w.fabric, order, e, e.now[0])
-    sending[0] = 0
+    e.now[0] = effective_time(w, t)
+    enforce_rates(w.fabric, order, e, e.now[0])
+    num_sending[0] = 0
     for agent in range(w.nodes.size):
-        sending[0] += np.int64(is_sending(w.fabric, e, agent))
+        num_sending[0] += np.int64(is_sending(w.fabric, e, agent))
 
 
 @compiled
-def tell_rates(w, e, told, t, due):
+def send_rates(w, e, num_sent, t, due):
     """Tell the agents what is new, as much as one event may send; what is left, in others at the same instant.
 
     Args:
         told: [1] how much of it they have been told.
         due: when this was to be done: nothing else is before that.
     """
-    lines, end = w.fabric.lines, min(e.changes[0], told[0] + w.queue.room - _SPARE)
-    for k in range(told[0], end):
+    lines, end = w.fabric.lines, min(e.changes[0], num_sent[0] + w.queue.room - _SPARE)
+    for k in range(num_sent[0], end):
         which = e.changed[k]
         if which >= 0:
-            tell(w, t, w.fabric.flows.source[which], SET_RATE, which, e.told_extra[which])
+            send_value(w, t, w.fabric.flows.source[which], SET_RATE, which, e.extra_in_force[which])
         else:
-            tell(w, t, lines.port[~which], SET_LINE, ~which, e.told[lines.group[~which]])
-    w.counts[N_RATES] += end - told[0]
-    told[0] = end
+            send_value(w, t, lines.port[~which], SET_LINE, ~which, e.in_force[lines.group[~which]])
+    w.counts[N_RATES] += end - num_sent[0]
+    num_sent[0] = end
     if end < e.changes[0]:
         wake(w, due, w.nodes.size, TELL, due, NONE, NONE)

@@ -28,7 +28,15 @@ import numpy as np
 from actors.fabric.bits import exclude, include, lowest, place
 from actors.fabric.ends import foresee_end
 from actors.fabric.heap import drop, push
-from actors.fabric.ports import Fabric, change_rate, flow_at, flow_speed, leave_out, mark_ended, take_off
+from actors.fabric.ports import (
+    Fabric,
+    change_rate,
+    drop_empty_word,
+    flow_at,
+    flow_speed,
+    mark_ended,
+    remove_from_line,
+)
 from actors.fabric.ranking import level_of, line_from, rank_group, unlink
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
@@ -151,28 +159,28 @@ def end_flow(fabric, r, m, t, flow):
     level = m.level[source]
     change_rate(fabric.coflows, t, flows.coflow[flow], -flow_speed(fabric, flow))
     m.running[0] -= 1
-    over = end_waiting(fabric, r, t, flow)
-    give_up(m, source, sink, level)
-    return over
+    coflow_ended = end_stopped_flow(fabric, r, t, flow)
+    release_ports(m, source, sink, level)
+    return coflow_ended
 
 
 @compiled
-def end_waiting(fabric, r, t, flow):
+def end_stopped_flow(fabric, r, t, flow):
     """End a flow that does not run, as far as its ports know; return whether its coflow has ended."""
     flows, lines = fabric.flows, fabric.lines
     for side in range(2):
         line = flows.line[flow, side]
         other = flows.sink[flow] if side == 0 else flows.source[flow]
-        b = take_off(lines, line, other, flows.left[flow])
+        b = remove_from_line(lines, line, other, flows.left[flow])
         if lines.left[line] == 0:
             unlink(r, line)
         elif lines.bits[b] == _EMPTY:
-            leave_out(lines, line, b)
+            drop_empty_word(lines, line, b)
     return mark_ended(fabric, t, flow)
 
 
 @inlined
-def give_up(m, source, sink, level):
+def release_ports(m, source, sink, level):
     """Free the ports of a flow of this level, and offer them from there on."""
     free_port(m, source)
     free_port(m, sink)
@@ -210,7 +218,7 @@ def move_group(fabric, r, m, t, group, level):
         sink = flows.sink[flow]
         if level == NONE:
             stop_flow(fabric, m, t, flow)
-            give_up(m, source, sink, was)
+            release_ports(m, source, sink, was)
             continue
         m.level[source] = m.level[sink] = level
         if level > was:
@@ -267,7 +275,7 @@ def fill_ports(fabric, r, m, t):
         if flow == NONE:
             ask_next(lines, r, m, port, r.next[line])
             continue
-        withdraw(m, port)
+        withdraw_offer(m, port)
         evict(fabric, r, m, t, flows.source[flow])
         evict(fabric, r, m, t, flows.sink[flow])
         start_flow(fabric, m, t, flow, level)
@@ -282,11 +290,11 @@ def ask_next(lines, r, m, port, line):
             m.cursor[port] = line
             push(m.open_level, m.open_port, m.open_size, level, port)
             return
-    withdraw(m, port)
+    withdraw_offer(m, port)
 
 
 @inlined
-def withdraw(m, port):
+def withdraw_offer(m, port):
     """Offer a port no longer."""
     m.first[port], m.last[port] = FREE, NONE
 

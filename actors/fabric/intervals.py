@@ -21,7 +21,7 @@ class Intervals(NamedTuple):
         np.ndarray
     )  # [4] its number; agents heard in it; schedules sent in it; the coordinator's `busy` at its begin
     heard: np.ndarray  # [P] the last interval in which an agent was heard
-    told: np.ndarray  # [P] the last decision or refill that told an agent anything
+    last_sent: np.ndarray  # [P] the last decision or refill that told an agent anything
 
 
 def make_intervals(origin_ns: int, length_ns: int, ports: int) -> Intervals:
@@ -65,7 +65,7 @@ def charge_reports(w, count):
 
 
 @inlined
-def hear(w, agent):
+def note_heard(w, agent):
     """An agent is heard in this interval."""
     i = w.intervals
     if i.heard[agent] != i.now[0]:

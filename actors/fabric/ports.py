@@ -269,7 +269,7 @@ def flow_at(lines, b, bit):
 
 
 @compiled
-def take_off(lines, line, other, size):
+def remove_from_line(lines, line, other, size):
     """Take a flow of `size` bytes to port `other` off a line: it has ended, or goes to a line of pilots.
 
     Returns the word that it was in.
@@ -284,13 +284,13 @@ def take_off(lines, line, other, size):
 
 
 @compiled
-def put_on(lines, line, other, size):
+def add_to_line(lines, line, other, size):
     """Put a flow of `size` bytes to port `other` on a line, where it has its place."""
     b = lines.block[line]
     while lines.word[b] != other >> 6:
         b += 1
     if b >= lines.end[line]:
-        exchange_words(lines, b, lines.end[line])
+        swap_words(lines, b, lines.end[line])
         b = lines.end[line]
         lines.end[line] += 1
     lines.bits[b] |= bit_of(other)
@@ -299,15 +299,15 @@ def put_on(lines, line, other, size):
 
 
 @inlined
-def leave_out(lines, line, b):
+def drop_empty_word(lines, line, b):
     """Leave a word without bits out of its line: the last one takes its place."""
     last = lines.end[line] - 1
     lines.end[line] = last
-    exchange_words(lines, b, last)
+    swap_words(lines, b, last)
 
 
 @inlined
-def exchange_words(lines, a, b):
+def swap_words(lines, a, b):
     """Let two words of a line have each other's place."""
     lines.word[a], lines.word[b] = lines.word[b], lines.word[a]
     lines.bits[a], lines.bits[b] = lines.bits[b], lines.bits[a]
@@ -319,8 +319,8 @@ def exchange_words(lines, a, b):
 def finish_flow(fabric, t, flow):
     """End a flow and take it off its lines; return whether its coflow has ended."""
     flows, lines = fabric.flows, fabric.lines
-    take_off(lines, flows.line[flow, 0], flows.sink[flow], flows.left[flow])
-    take_off(lines, flows.line[flow, 1], flows.source[flow], flows.left[flow])
+    remove_from_line(lines, flows.line[flow, 0], flows.sink[flow], flows.left[flow])
+    remove_from_line(lines, flows.line[flow, 1], flows.source[flow], flows.left[flow])
     return mark_ended(fabric, t, flow)
 
 

@@ -106,7 +106,7 @@ def _tables(given: CoflowUpdates, flow: np.ndarray, onto: np.ndarray, work: Cofl
     pair.flow[:], pair.onto[:] = flow, onto
     lives = records(LIFE, work.ingress.size)
     lives.total[:] = lives.due[:] = work.size_bytes
-    lives.knows[:] = NEVER
+    lives.known_from[:] = NEVER
     update, agent = np.repeat(np.arange(row.size), row.end - row.first), work.ingress[flow]
     begin = np.flatnonzero((np.diff(update, prepend=-1) != 0) | (np.diff(agent, prepend=-1) != 0))
     stop = row[update[begin]].view(np.recarray)
@@ -170,17 +170,17 @@ def expect_stop(w, k):
 
 
 @inlined
-def tell_life(w, t, flow):
+def life_to_send(w, t, flow):
     """Return a flow's life, and the bits of its bytes, as the coordinator tells the agent; NONE without updates."""
     life, due, lives = NONE, NONE, w.updates.flow
     if lives.size > 0:
-        life, due = lives.told[flow], np.float64(lives.due[flow]).view(np.int64)
-        lives.knows[flow] = min(lives.knows[flow], t + known_cost(w) + w.network.delay_ns)
+        life, due = lives.known_life[flow], np.float64(lives.due[flow]).view(np.int64)
+        lives.known_from[flow] = min(lives.known_from[flow], t + known_cost(w) + w.network.delay_ns)
     return life, due
 
 
 @inlined
-def life_known(w, flow):
+def life_of_agent(w, flow):
     """Return the same, as the agent tells the coordinator."""
     life, total = NONE, NONE
     if w.updates.flow.size > 0:

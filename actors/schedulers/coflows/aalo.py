@@ -7,7 +7,7 @@ queue's limit: discretized coflow-aware least-attained service (D-CLAS). Small c
 2. Every `interval_s` agents report what coflows have sent. Those that have sent more than their queue's limit go to the
    tail of the queue of what they have sent.
 3. Queues in their order, in a queue first in, first out: each flow in turn gets both of its ports if they are free.
-   Queues share time (`actors.fabric.queues`): the one whose slot it is goes first.
+   Queues share time (`actors.fabric.priority_queues`): the one whose slot it is goes first.
 4. The agents are told what has started and stopped. A port whose flow has ended waits for the next interval.
 
 The coordinator wakes only at those multiples of the interval at which something can change: the reports that would
@@ -31,33 +31,33 @@ from actors.fabric.agent import agent_event
 from actors.fabric.coordinator import (
     Agenda,
     end_greedy,
-    forget_ended,
-    has_more,
-    hear_of_end,
+    has_more_to_send,
     is_due,
     make_agenda,
     note_decision,
+    receive_flow_done,
     register,
-    tell_greedy,
-    want_decision,
+    remove_ended,
+    request_decision,
+    send_greedy_rates,
 )
+from actors.fabric.fabric_world import N_DEMOTIONS, N_INTERVALS, build_world
 from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group
+from actors.fabric.greedy_updates import change_flows, receive_update
 from actors.fabric.intervals import charge_reports, enter_interval
 from actors.fabric.ports import bytes_sent
-from actors.fabric.queues import (
+from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
     Queues,
-    enter,
-    leave,
+    dequeue,
+    enqueue,
     make_queues,
     next_tick,
+    order_key,
     queue_of,
-    rank,
-    turn,
+    update_slot,
 )
 from actors.fabric.ranking import Ranking, make_ranking
-from actors.fabric.renewal import change_flows, hear_of_update
-from actors.fabric.world import N_DEMOTIONS, N_INTERVALS, build_world
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import NO_COST, take
@@ -93,30 +93,30 @@ def on_arrival(w, p, t, coflow):
     enter_interval(w, t, p.matching.running[0], N_INTERVALS)
     if register(w, p.agenda, t, coflow):
         queue = _FIRST if p.size.size == 0 else queue_of(p.queues, p.size[coflow])
-        enter(p.queues, coflow, queue)
+        enqueue(p.queues, coflow, queue)
         p.learned[coflow] = w.fabric.coflows.arrival[coflow]
-    want_decision(w, p.agenda, next_tick(t, p.queues.interval))
+    request_decision(w, p.agenda, next_tick(t, p.queues.interval))
 
 
 @compiled
 def on_flow_done(w, p, t, flow, ended):
     """A flow has ended; its ports are given away when the interval ends."""
-    hear_of_end(w, t, p.matching.running[0], flow)
-    if has_more(w, flow):
+    receive_flow_done(w, t, p.matching.running[0], flow)
+    if has_more_to_send(w, flow):
         return
     if end_greedy(w, p.ranking, p.matching, flow, ended):
-        leave(p.queues, w.fabric.flows.coflow[flow])
-    want_decision(w, p.agenda, next_tick(t, p.queues.interval))
+        dequeue(p.queues, w.fabric.flows.coflow[flow])
+    request_decision(w, p.agenda, next_tick(t, p.queues.interval))
 
 
 @compiled
 def on_update(w, p, t, k):
     """A coflow has changed; what is to be sent again is looked at when the interval ends."""
     enter_interval(w, t, p.matching.running[0], N_INTERVALS)
-    if hear_of_update(w, t, k):
+    if receive_update(w, t, k):
         if change_flows(w, p.ranking, p.matching, t, k, False):
-            leave(p.queues, w.updates.row.coflow[k])
-        want_decision(w, p.agenda, next_tick(t, p.queues.interval))
+            dequeue(p.queues, w.updates.row.coflow[k])
+        request_decision(w, p.agenda, next_tick(t, p.queues.interval))
 
 
 @compiled
@@ -125,24 +125,24 @@ def on_tick(w, p, t):
     q, r, m = p.queues, p.ranking, p.matching
     enter_interval(w, t, m.running[0], N_INTERVALS)
     charge_reports(w, m.running[0])
-    count = forget_ended(w, p.agenda)
+    count = remove_ended(w, p.agenda)
     if p.size.size == 0:
         demote(w, p, t)
-    turn(q, t)
-    holds = t + w.network.delay_ns
+    update_slot(q, t)
+    effective = t + w.network.delay_ns
     for i in range(count):
         coflow = p.agenda.active[i]
-        level = rank(q, coflow)
+        level = order_key(q, coflow)
         if level != r.level[coflow]:
-            move_group(w.fabric, r, m, holds, coflow, level)
-    fill_ports(w.fabric, r, m, holds)
+            move_group(w.fabric, r, m, effective, coflow, level)
+    fill_ports(w.fabric, r, m, effective)
     note_decision(w, count)
-    tell_greedy(w, m, t)
+    send_greedy_rates(w, m, t)
     if count > 0:
         following = next_tick(t + 1, q.interval)
         if w.cost.model == NO_COST:
             following = max(following, min(q.clock[2], next_crossing(w, p, t)))
-        want_decision(w, p.agenda, following)
+        request_decision(w, p.agenda, following)
 
 
 @compiled
@@ -154,7 +154,7 @@ def demote(w, p, t):
         sent = bytes_sent(w.fabric.coflows, t - w.network.delay_ns, coflow)
         queue = queue_of(q, sent)
         if queue > q.queue[coflow]:
-            enter(q, coflow, queue)
+            enqueue(q, coflow, queue)
             w.counts[N_DEMOTIONS] += 1
             p.learned[coflow], p.learned_bytes[coflow] = t, sent
 

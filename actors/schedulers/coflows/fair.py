@@ -5,7 +5,7 @@ and at which no other flow has more. This is what a fabric does without a schedu
 compared with.
 
 1. A coflow arrives: all its flows begin to send at once, no message is needed.
-2. When flows arrive or end, rates are max-min fair again, at that instant (`actors.fabric.fair`).
+2. When flows arrive or end, rates are max-min fair again, at that instant (`actors.fabric.max_min`).
 
 A flow's rate depends on all flows of the switch, which no actor sees: the switch is one actor, and the clock
 `virtual` alone runs it. Network delay and costs of a coordinator do not apply. O(pairs of ports whose rates change)
@@ -22,9 +22,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from actors.fabric.agent import note_end, note_start
-from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, want_decision
-from actors.fabric.fair import Fair, add_coflow, end_due, fill, make_fair, next_due
-from actors.fabric.world import build_world
+from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, request_decision
+from actors.fabric.fabric_world import build_world
+from actors.fabric.max_min import Fair, add_coflow, end_due, fill, make_fair, next_due
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
@@ -53,7 +53,7 @@ class State(NamedTuple):
 def on_arrival(w, p, t, coflow):
     """Step 1."""
     if register(w, p.agenda, t, coflow):
-        want_decision(w, p.agenda, t)
+        request_decision(w, p.agenda, t)
 
 
 @compiled
@@ -74,7 +74,7 @@ def on_change(w, p, t):
     fill(fabric, f, t, least)
     following = next_due(f)
     if following < NEVER:
-        want_decision(w, p.agenda, following)
+        request_decision(w, p.agenda, following)
 
 
 @entry

@@ -5,7 +5,7 @@ nearly the best that there is; what it lacks is that a coflow is as slow as its 
 
 1. A coflow arrives: each of its flows is known to its two ports at once, with its size.
 2. When flows arrive or end, the flow with the least left has both of its ports, at full speed; then the one with
-   the least left of those whose ports are both free, and so on (`actors.fabric.pfp`).
+   the least left of those whose ports are both free, and so on (`actors.fabric.shortest_flow_first`).
 
 Who is served depends on all flows of the switch, which no actor sees: the switch is one actor, and the clock
 `virtual` alone runs it. Network delay and costs of a coordinator do not apply. O(pairs of ports that are looked
@@ -17,9 +17,9 @@ References: M. Alizadeh et al., pFabric, SIGCOMM 2013, doi 10.1145/2486001.24860
 from typing import NamedTuple
 
 from actors.fabric.agent import note_end, note_start
-from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, want_decision
+from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, request_decision
 from actors.fabric.ends import next_end
-from actors.fabric.pfp import Shortest, arrive, end_flow, make_shortest, match
+from actors.fabric.shortest_flow_first import Shortest, arrive, end_flow, make_shortest, match
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
@@ -46,7 +46,7 @@ class State(NamedTuple):
 def on_arrival(w, p, t, coflow):
     """Step 1."""
     if register(w, p.agenda, t, coflow):
-        want_decision(w, p.agenda, t)
+        request_decision(w, p.agenda, t)
 
 
 @compiled
@@ -65,7 +65,7 @@ def on_change(w, p, t):
         start(w, t, s.served[i])
     following = next_end(fabric.flows, s.ends)
     if following < NEVER:
-        want_decision(w, p.agenda, following)
+        request_decision(w, p.agenda, following)
 
 
 @compiled

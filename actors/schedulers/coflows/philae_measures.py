@@ -6,10 +6,10 @@ Who is at a port is kept up to date: a coflow that comes to a port or is done th
 
 import numpy as np
 
+from actors.fabric.fabric_world import N_DEMOTIONS
 from actors.fabric.greedy import move_group
 from actors.fabric.ports import bytes_sent
-from actors.fabric.queues import ASIDE, enter, queue_of, rank
-from actors.fabric.world import N_DEMOTIONS
+from actors.fabric.priority_queues import UNQUEUED, enqueue, order_key, queue_of
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 
@@ -33,16 +33,16 @@ def learn(w, p, t, coflow):
 @compiled
 def enter_queue(w, p, t, coflow):
     """Count who is at the ports of a coflow, and put it into the queue of its measure."""
-    lines, around = w.fabric.lines, 0
+    lines, contention_sum = w.fabric.lines, 0
     for side in range(2):
         for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
             if lines.left[line] > 0:
-                around += p.crowd[lines.port[line]] - p.own
-    p.around[coflow] = around
-    enter(p.queues, coflow, queue_of(p.queues, measure(w, p, t, coflow)))
+                contention_sum += p.coflows_at_port[lines.port[line]] - p.excludes_itself
+    p.contention_sum[coflow] = contention_sum
+    enqueue(p.queues, coflow, queue_of(p.queues, measure(w, p, t, coflow)))
     if p.policy == D and p.ranking.level[coflow] == NONE:  # now, so that it hears of the others at its ports
-        move_group(w.fabric, p.ranking, p.matching, t, coflow, MAIN | rank(p.queues, coflow))
-    note(p, coflow)
+        move_group(w.fabric, p.ranking, p.matching, t, coflow, MAIN | order_key(p.queues, coflow))
+    mark_moved(p, coflow)
 
 
 @compiled
@@ -57,48 +57,49 @@ def measure(w, p, t, coflow):
     elif p.policy == C:
         return p.unit * count_neighbours(w, p, coflow, False)
     else:
-        found = p.length[coflow] * p.around[coflow]
+        found = p.length[coflow] * p.contention_sum[coflow]
     if p.corrects and size > 0.0:
         found *= max(1.0 - bytes_sent(coflows, t, coflow) / size, 0.0)
     return found
 
 
 @compiled
-def change_crowd(w, p, t, port, by):
+def change_coflows_at_port(w, p, t, port, by):
     """There is a coflow more or less at a port: the others there may go to another queue."""
     lines, r = w.fabric.lines, p.ranking
-    p.crowd[port] += by
+    p.coflows_at_port[port] += by
     if p.policy != D:
         return
     line = r.next[r.ports + port]
     while line < r.ports:
         coflow = lines.group[line]
-        if coflow < p.mark.size and p.queues.queue[coflow] >= 0:
-            p.around[coflow] += by
+        if coflow < p.met_in.size and p.queues.queue[coflow] >= 0:
+            p.contention_sum[coflow] += by
             move(w, p, t, coflow)
         line = r.next[line]
 
 
 @inlined
-def leave_port(w, p, t, coflow, port, over):
+def leave_port(w, p, t, coflow, port, coflow_ended):
     """A coflow has no unfinished flow left at a port."""
     if p.queues.queue[coflow] >= 0:
-        p.around[coflow] -= p.crowd[port] - p.own
-        if p.policy == D and not over:
+        p.contention_sum[coflow] -= p.coflows_at_port[port] - p.excludes_itself
+        if p.policy == D and not coflow_ended:
             move(w, p, t, coflow)
-    change_crowd(w, p, t, port, -1)
+    change_coflows_at_port(w, p, t, port, -1)
     if is_thin(p, coflow):
-        note_thin(w, p, port)
+        mark_thin_at_port(w, p, port)
 
 
 @inlined
 def return_to_port(w, p, t, coflow, port):
     """A coflow has an unfinished flow at a port where it had none."""
     if p.queues.queue[coflow] >= 0:
-        p.around[coflow] += p.crowd[port] - p.own  # and one more as it meets itself in its queue
-    change_crowd(w, p, t, port, 1)
+        # The coflow is in a queue, so `change_coflows_at_port` counts it once more where it counts itself.
+        p.contention_sum[coflow] += p.coflows_at_port[port] - p.excludes_itself
+    change_coflows_at_port(w, p, t, port, 1)
     if is_thin(p, coflow):
-        note_thin(w, p, port)
+        mark_thin_at_port(w, p, port)
 
 
 @inlined
@@ -106,8 +107,8 @@ def move(w, p, t, coflow):
     """Step 4: put a coflow into the queue of its measure, if that is another one."""
     queue = queue_of(p.queues, measure(w, p, t, coflow))
     if queue != p.queues.queue[coflow]:
-        enter(p.queues, coflow, queue)
-        note(p, coflow)
+        enqueue(p.queues, coflow, queue)
+        mark_moved(p, coflow)
         w.counts[N_DEMOTIONS] += 1
 
 
@@ -118,17 +119,17 @@ def count_neighbours(w, p, coflow, thin):
     Without work conservation a coflow that is sampled is where its pilots are.
     """
     lines, r, count = w.fabric.lines, p.ranking, 0
-    p.counted[0] += 1
-    p.mark[coflow] = p.counted[0]
+    p.num_counts[0] += 1
+    p.met_in[coflow] = p.num_counts[0]
     for side in range(2):
         for own in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
             if lines.left[own] == 0:
                 continue
             line = r.next[r.ports + lines.port[own]]
             while line < r.ports:
-                other = lines.group[line] % p.mark.size
-                if p.mark[other] != p.counted[0] and (not thin or is_thin(p, other)):
-                    p.mark[other] = p.counted[0]
+                other = lines.group[line] % p.met_in.size
+                if p.met_in[other] != p.num_counts[0] and (not thin or is_thin(p, other)):
+                    p.met_in[other] = p.num_counts[0]
                     count += 1
                 line = r.next[line]
     return count
@@ -137,11 +138,11 @@ def count_neighbours(w, p, coflow, thin):
 @inlined
 def is_thin(p, coflow):
     """Return whether a coflow that is there is in no queue, and has no pilots."""
-    return p.queues.queue[coflow] == ASIDE and p.pilots_left[coflow] == 0
+    return p.queues.queue[coflow] == UNQUEUED and p.pilots_left[coflow] == 0
 
 
 @inlined
-def note(p, coflow):
+def mark_moved(p, coflow):
     """Give a coflow its level at the next decision."""
     if not p.is_moved[coflow]:
         p.is_moved[coflow] = True
@@ -150,12 +151,12 @@ def note(p, coflow):
 
 
 @compiled
-def note_thin(w, p, port):
+def mark_thin_at_port(w, p, port):
     """Thin coflows at a port meet another number of thin ones."""
     r = p.ranking
     line = r.next[r.ports + port]
     while line < r.ports:
         other = w.fabric.lines.group[line]
-        if other < p.mark.size and is_thin(p, other):
-            note(p, other)
+        if other < p.met_in.size and is_thin(p, other):
+            mark_moved(p, other)
         line = r.next[line]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from actors.fabric.bits import bit_of, bits_before, count_bits
-from actors.fabric.ports import put_on, take_off
+from actors.fabric.ports import add_to_line, remove_from_line
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.random import PROBES, below, random_bits
@@ -75,7 +75,7 @@ def choose_pilots(w, busy, coflow, at_random):
             column = least_busy(lines, busy, lines.of_group[coflow, 1], lines.of_group[coflow + 1, 1], row)
         if row == NONE or column == NONE:
             return i  # what is left of the coflow takes no bandwidth
-        set_apart(fabric, row, column, ingress + i, egress + i)
+        separate_pilot(fabric, row, column, ingress + i, egress + i)
         busy[lines.port[row]] += 1
         busy[lines.port[column]] += 1
     return count
@@ -119,21 +119,21 @@ def joins(lines, line, port):
 
 
 @compiled
-def set_apart(fabric, row, column, pilot_row, pilot_column):
+def separate_pilot(fabric, row, column, pilot_row, pilot_column):
     """Take the flow of a row and a column out of them, into lines of its own."""
     lines, flows = fabric.lines, fabric.flows
     for side in range(2):
         line, other = (row, column) if side == 0 else (column, row)
         own = pilot_row if side == 0 else pilot_column
         port = lines.port[other]
-        flow = point_line(lines, own, line, port)
-        put_on(lines, own, port, flows.size[flow])
-        take_off(lines, line, port, flows.size[flow])
+        flow = assign_pilot_line(lines, own, line, port)
+        add_to_line(lines, own, port, flows.size[flow])
+        remove_from_line(lines, line, port, flows.size[flow])
         flows.line[flow, side] = own
 
 
 @compiled
-def point_line(lines, own, line, port):
+def assign_pilot_line(lines, own, line, port):
     """Make a pilot's line one for the flow of another line to a port, and return that flow."""
     b, c = lines.block[line], lines.block[own]
     while lines.word[b] != port >> 6:

@@ -16,7 +16,7 @@ so.
 
 O(lines of all active coflows) a decision, O(words of a line) a flow that is backfilled: all flows of a coflow that
 MADD serves shrink in one proportion (`actors.fabric.madd`). An agent is told of a line, not of each of its flows, and
-only what is new (`actors.fabric.shrinking`). The coordinator decides for the time at which its rates will hold, and
+only what is new (`actors.fabric.madd_agent`). The coordinator decides for the time at which its rates will hold, and
 reckons with what will have ended by then (`actors.fabric.madd_schedule`).
 
 **Deviations from the paper.** No deadlines and no admission. A coflow without rates waits for what backfill gives its

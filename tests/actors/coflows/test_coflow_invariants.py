@@ -26,7 +26,7 @@ from emulations import OBSERVED, differing, digest, run_python, run_setting
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from actors.fabric.world import (
+from actors.fabric.fabric_world import (
     N_DECISIONS,
 )
 from actors.hosting.outcome import Outcome
@@ -216,12 +216,12 @@ def philae_knows(setting: Setting) -> None:
             for c, port in zip(flows.coflow[there], side[there], strict=True)
         }
         crowd = np.bincount([port for _, port in at], minlength=fabric.speed.size)
-        assert np.array_equal(state.crowd, crowd)
+        assert np.array_equal(state.coflows_at_port, crowd)
         if setting.parameters["policy"] != "D":
             continue
         for c in np.flatnonzero(queue >= 0):
             around = sum(crowd[port] - state.own for coflow, port in at if coflow == c)
-            assert state.around[c] == around
+            assert state.contention_sum[c] == around
             if not setting.parameters["size_correction"]:
                 assert queue[c] == np.searchsorted(limits, state.length[c] * around)
 

@@ -7,13 +7,8 @@ is whether its flows had ended, and what had ended when the task stopped was hea
 
 import numpy as np
 
-from actors.fabric.coordinator import NOBODY
-from actors.fabric.greedy import end_flow, end_waiting, offer
-from actors.fabric.intervals import charge, charge_updates, enter_interval
-from actors.fabric.ports import flow_speed, put_on
-from actors.fabric.ranking import link, place_line
-from actors.fabric.updates import expect_update, tell_life
-from actors.fabric.world import (
+from actors.fabric.coordinator import NO_AGENT_REPORTS
+from actors.fabric.fabric_world import (
     N_COFLOW_UPDATES,
     N_DEREGISTERED,
     N_INTERVALS,
@@ -21,6 +16,11 @@ from actors.fabric.world import (
     N_RATES,
     N_WITHOUT_EFFECT,
 )
+from actors.fabric.greedy import end_flow, end_stopped_flow, offer
+from actors.fabric.intervals import charge, charge_updates, enter_interval
+from actors.fabric.ports import add_to_line, flow_speed
+from actors.fabric.ranking import link, place_line
+from actors.fabric.updates import expect_update, life_to_send
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.kinds import (
@@ -32,12 +32,12 @@ from workloads.coflow_updates import DEREGISTER, RECEIVER
 
 
 @inlined
-def hear_of_update(w, t, k):
+def receive_update(w, t, k):
     """A framework tells of an update; return whether its coflow is still there."""
     rows, counts = w.updates.row, w.counts
     if k + 1 < rows.size:
         expect_update(w, k + 1)
-    enter_interval(w, t, NOBODY, N_INTERVALS)
+    enter_interval(w, t, NO_AGENT_REPORTS, N_INTERVALS)
     charge_updates(w, 1)
     counts[N_COFLOW_UPDATES] += 1
     if w.fabric.coflows.left[rows.coflow[k]] == 0:
@@ -54,13 +54,13 @@ def change_flows(w, r, m, t, k, forgets):
     """
     rows, pairs = w.updates.row, w.updates.pair
     for i in range(rows.first[k], rows.end[k]):
-        size = take_flow(w, r, m, k, pairs.flow[i], pairs.onto[i], forgets)
-        give_flow(w, r, m, t, k, pairs.onto[i], size)
+        size = stop_updated_flow(w, r, m, k, pairs.flow[i], pairs.onto[i], forgets)
+        resend_flow(w, r, m, t, k, pairs.onto[i], size)
     return settle_coflow(w, k)
 
 
 @inlined
-def take_flow(w, r, m, k, flow, onto, forgets):
+def stop_updated_flow(w, r, m, k, flow, onto, forgets):
     """Stop a flow of an update, whose bytes become those of `onto`; return how many of them are to be sent again."""
     flows, lives, kind = w.fabric.flows, w.updates.flow, w.updates.row.kind[k]
     size, ends = flows.size[flow], flows.finish[flow] == NEVER
@@ -75,7 +75,7 @@ def take_flow(w, r, m, k, flow, onto, forgets):
         w.counts[N_LOST] += np.int64(lost_before(lives, flow, size, w.updates.row.time[k]) if ends else size)
         if forgets:
             w.fabric.coflows.sent[flows.coflow[flow]] -= size - left
-    lives.told[flow] += 1
+    lives.known_life[flow] += 1
     lives.due[flow] = lives.heard[flow] = 0.0
     if flow != onto:
         flows.size[flow] = 0.0
@@ -90,7 +90,7 @@ def lost_before(lives, flow, size, time):
     Those are what it has sent in a life that has not ended, as far as it knew then.
     """
     lost = size - lives.due[flow]
-    return lost + lives.heard[flow] if lives.knows[flow] > time else lost
+    return lost + lives.heard[flow] if lives.known_from[flow] > time else lost
 
 
 @compiled
@@ -103,12 +103,12 @@ def drop_flow(fabric, r, m, time, flow):
         left -= flow_speed(fabric, flow) * (stopped - flows.since[flow])
         end_flow(fabric, r, m, stopped, flow)
     else:
-        end_waiting(fabric, r, stopped, flow)
+        end_stopped_flow(fabric, r, stopped, flow)
     return max(left, 0.0)
 
 
 @inlined
-def give_flow(w, r, m, t, k, flow, size):
+def resend_flow(w, r, m, t, k, flow, size):
     """Let a flow have so many bytes more to send, whether it has any left or not."""
     fabric, flows = w.fabric, w.fabric.flows
     if size == 0.0:
@@ -117,12 +117,12 @@ def give_flow(w, r, m, t, k, flow, size):
         end_at_once(w, w.updates.row.time[k], flow)
         return
     w.updates.flow.due[flow] += size
-    w.updates.flow.knows[flow] = NEVER
+    w.updates.flow.known_from[flow] = NEVER
     if flows.finish[flow] == NEVER:
         add_bytes(w, m, t, flow, size)
     else:
         w.counts[N_ARRIVED] += 1
-        renew_flow(fabric, r, m, flow, size)
+        restart_flow(fabric, r, m, flow, size)
 
 
 @inlined
@@ -146,19 +146,19 @@ def add_bytes(w, m, t, flow, size):
         flows.end[flow] = flows.since[flow] + max(np.int64(flows.left[flow] / speed + 0.5), 1)
         charge(w, w.prices.flow + w.prices.schedule)
         w.counts[N_RATES] += 1
-        life, due = tell_life(w, t, flow)
+        life, due = life_to_send(w, t, flow)
         send(w, t, w.nodes.size, agent, SET_RATE, flow, np.float64(speed).view(np.int64), life, due)
 
 
 @compiled
-def renew_flow(fabric, r, m, flow, size):
+def restart_flow(fabric, r, m, flow, size):
     """Put a flow that has ended, or that there was none of, on its lines, and offer it its port."""
     flows, coflows, lines = fabric.flows, fabric.coflows, fabric.lines
     flows.left[flow], flows.finish[flow] = size, NEVER
     coflows.left[flows.coflow[flow]] += 1
     for side in range(2):
         line = flows.line[flow, side]
-        put_on(lines, line, flows.sink[flow] if side == 0 else flows.source[flow], size)
+        add_to_line(lines, line, flows.sink[flow] if side == 0 else flows.source[flow], size)
         if lines.left[line] == 1 and r.level[lines.group[line]] != NONE:
             link(r, line, r.prev[r.ports + lines.port[line]])
             place_line(lines, r, line, r.level[lines.group[line]])

@@ -20,8 +20,8 @@ from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter
 
-ASIDE = np.int64(-2)  # there, but in no queue
-GONE = np.int64(-1)
+UNQUEUED = np.int64(-2)  # there, but in no queue
+INACTIVE = np.int64(-1)
 RANK_SHIFT = 40  # a key is a class or a queue, and below that what orders it
 
 
@@ -96,7 +96,7 @@ def make_queues(coflows: int, parameters: dict[str, Any]) -> Queues:
         slot = max(parameters["slot_intervals"] * interval, least)
         share = parameters["share"]
     return Queues(
-        queue=np.full(coflows, GONE),
+        queue=np.full(coflows, INACTIVE),
         entered=np.zeros(coflows, np.int64),
         size=np.zeros(limits.size, np.int64),
         clock=np.array([0, NONE, NEVER, 0]),
@@ -126,9 +126,9 @@ def queue_of(q, measure):
 
 
 @compiled
-def enter(q, coflow, queue):
+def enqueue(q, coflow, queue):
     """Put a coflow at the tail of a queue."""
-    leave(q, coflow)
+    dequeue(q, coflow)
     q.queue[coflow] = queue
     q.size[queue] += 1
     q.clock[0] += 1
@@ -136,15 +136,15 @@ def enter(q, coflow, queue):
 
 
 @compiled
-def leave(q, coflow):
+def dequeue(q, coflow):
     """Take a coflow out of its queue."""
     if q.queue[coflow] >= 0:
         q.size[q.queue[coflow]] -= 1
-    q.queue[coflow] = GONE
+    q.queue[coflow] = INACTIVE
 
 
 @compiled
-def turn(q, t):
+def update_slot(q, t):
     """Begin the slot that t is in; slots follow one another while there is a coflow in a queue."""
     clock = q.clock
     if q.slot == 0 or total(q.size) == 0:
@@ -181,7 +181,7 @@ def next_slot(q):
 
 
 @inlined
-def rank(q, coflow):
+def order_key(q, coflow):
     """Return what sorts coflows in queues: whose slot it is first, then by queue; first in, first out."""
     queue = q.queue[coflow]
     return ((0 if queue == q.clock[1] else 1 + queue) << RANK_SHIFT) | q.entered[coflow]

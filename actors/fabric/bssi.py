@@ -15,7 +15,7 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 
 
-class Scratch(NamedTuple):
+class BssiScratch(NamedTuple):
     """What `bssi` reckons with; N ports, C coflows, L lines."""
 
     load: np.ndarray  # [N] ns that the coflows without a place need at a port
@@ -24,9 +24,9 @@ class Scratch(NamedTuple):
     next: np.ndarray  # [L] the next one
 
 
-def make_scratch(fabric: Fabric) -> Scratch:
+def make_scratch(fabric: Fabric) -> BssiScratch:
     """Room for the coflows of a fabric."""
-    return Scratch(
+    return BssiScratch(
         load=np.zeros(fabric.speed.size),
         weight=np.zeros(fabric.coflows.arrival.size),
         head=np.zeros(fabric.speed.size, np.int64),

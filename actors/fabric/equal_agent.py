@@ -1,7 +1,7 @@
 """The agent of a port under equal rates: what it has of a coflow, an ingress line, is sent at one rate for each flow.
 
 It is told a rate for a line, and not for each of its flows, which then end in order of what they have left
-(`actors.fabric.served`). A flow that is backfilled has a rate of its own beyond that, and ends by itself. The columns
+(`actors.fabric.served_together`). A flow that is backfilled has a rate of its own beyond that, and ends by itself. The columns
 of `Sending` are those of backfilled flows: `rate` is what a flow has beyond its line's, `since` when it got it, `end`
 when it ends by it. ``left`` is where its line's `served` must get to, and 0 when it has ended.
 """
@@ -11,9 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.agent import PATIENCE, await_flow_end, has_ended, note_end, note_start
+from actors.fabric.fabric_world import N_STALE
 from actors.fabric.ports import Fabric
-from actors.fabric.served import extra_sent, foresee_end, ns_for, rise, served_by, take_out
-from actors.fabric.world import N_STALE
+from actors.fabric.served_together import (
+    extra_sent,
+    foresee_end,
+    ns_for,
+    remove_from_heap,
+    served_by,
+    sift_up,
+)
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.kinds import (
     FLOW_DONE,
@@ -28,16 +35,16 @@ from actors.kernel.world import NEVER
 class Serving(NamedTuple):
     """What agents know of L ingress lines, besides `Sending`; F flows that cross the switch."""
 
-    told: np.ndarray  # [L] bytes per ns of each flow
+    in_force: np.ndarray  # [L] bytes per ns of each flow
     since: np.ndarray  # [L] from when on, ns
     served: np.ndarray  # [L] what each of its flows had been served by then, bytes
     end: np.ndarray  # [L] when the next flow ends by that rate, ns; NEVER
     timer: np.ndarray  # [L] the first LINE_END that is under way, ns; NEVER. If it is early, it is set anew
-    fresh: np.ndarray  # [L] flows that were never sent
+    unsent: np.ndarray  # [L] flows that were never sent
     first: np.ndarray  # [L] of its heap
     size: np.ndarray  # [L] of it: unfinished flows, the first to end in front
     heap: np.ndarray  # [F]
-    seat: np.ndarray  # [flows] where a flow is in `heap`
+    position: np.ndarray  # [flows] where a flow is in `heap`
 
 
 def make_serving(fabric: Fabric) -> Serving:
@@ -46,19 +53,19 @@ def make_serving(fabric: Fabric) -> Serving:
     crossing = np.flatnonzero(flows.line[:, 0] != NONE)
     heap = crossing[np.lexsort((flows.left[crossing], flows.line[crossing, 0]))]  # sorted, hence a heap
     size = np.bincount(flows.line[crossing, 0], minlength=lines)
-    seat = np.full(flows.size.size, NONE)
-    seat[heap] = np.arange(heap.size)
+    position = np.full(flows.size.size, NONE)
+    position[heap] = np.arange(heap.size)
     return Serving(
-        told=np.zeros(lines),
+        in_force=np.zeros(lines),
         since=np.zeros(lines, np.int64),
         served=np.zeros(lines),
         end=np.full(lines, NEVER),
         timer=np.full(lines, NEVER),
-        fresh=size.copy(),
+        unsent=size.copy(),
         first=np.cumsum(size) - size,
         size=size,
         heap=heap,
-        seat=seat,
+        position=position,
     )
 
 
@@ -84,11 +91,11 @@ def on_set_line(w, s, t, me, line, rate):
         w.counts[N_STALE] += 1
         return
     s.served[line] = served_by(s, t, line)
-    s.since[line], s.told[line] = t, rate
-    if rate > 0.0 and s.fresh[line] > 0:
+    s.since[line], s.in_force[line] = t, rate
+    if rate > 0.0 and s.unsent[line] > 0:
         for i in range(s.first[line], s.first[line] + s.size[line]):
             start_flow(w, s, t, line, s.heap[i])
-    await_end(w, s, t + 1, me, line)
+    await_line_end(w, s, t + 1, me, line)
 
 
 @inlined
@@ -96,19 +103,19 @@ def start_flow(w, s, t, line, flow):
     """Note that a flow is sent, if it is for the first time."""
     if w.sending.since[flow] == NONE:
         w.sending.since[flow] = t
-        s.fresh[line] -= 1
+        s.unsent[line] -= 1
         note_start(w, t, flow)
 
 
 @inlined
-def await_end(w, s, least, me, line):
+def await_line_end(w, s, least, me, line):
     """Wait for the next end of a line."""
     foresee_end(w.sending, s, line, least)
-    look_at_end(w, s, least, me, line)
+    set_line_timer(w, s, least, me, line)
 
 
 @inlined
-def look_at_end(w, s, t, me, line):
+def set_line_timer(w, s, t, me, line):
     """Look at a line at its next end, or before, and then again."""
     timer = min(s.end[line], t + PATIENCE)
     if s.end[line] < NEVER and timer < s.timer[line]:
@@ -125,12 +132,12 @@ def on_set_extra(w, s, t, me, flow, extra):
         return
     start_flow(w, s, t, line, flow)
     f.left[flow] -= extra_sent(f, s, line, t, flow, f.rate[flow])
-    rise(f, s, line, s.seat[flow])
+    sift_up(f, s, line, s.position[flow])
     f.since[flow], f.rate[flow], f.end[flow] = t, extra, NEVER
     if extra > 0.0:
-        f.end[flow] = t + ns_for(f.left[flow] - served_by(s, t, line), s.told[line] + extra)
+        f.end[flow] = t + ns_for(f.left[flow] - served_by(s, t, line), s.in_force[line] + extra)
         await_flow_end(w, t, me, flow)
-    await_end(w, s, t + 1, me, line)
+    await_line_end(w, s, t + 1, me, line)
 
 
 @compiled
@@ -138,7 +145,7 @@ def on_flow_end(w, s, t, me, flow):
     """A backfilled flow has ended, unless its rate has changed since its end was foreseen."""
     if has_ended(w, t, me, flow):
         end_flow(w, s, t, me, flow)
-        await_end(w, s, t, me, w.fabric.flows.line[flow, 0])
+        await_line_end(w, s, t, me, w.fabric.flows.line[flow, 0])
 
 
 @compiled
@@ -150,14 +157,14 @@ def on_line_end(w, s, t, me, line):
     while s.end[line] == t:
         end_flow(w, s, t, me, s.heap[s.first[line]])
         foresee_end(w.sending, s, line, t)
-    look_at_end(w, s, t, me, line)
+    set_line_timer(w, s, t, me, line)
 
 
 @compiled
 def end_flow(w, s, t, me, flow):
     """End a flow, and tell the coordinator."""
     f = w.sending
-    take_out(f, s, w.fabric.flows.line[flow, 0], flow)
+    remove_from_heap(f, s, w.fabric.flows.line[flow, 0], flow)
     f.left[flow], f.rate[flow], f.end[flow] = 0.0, 0.0, NEVER
     note_end(w, t, flow)
     send(w, t, me, w.nodes.size, FLOW_DONE, flow, t, NONE, NONE)

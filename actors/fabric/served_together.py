@@ -2,7 +2,7 @@
 
 What each of them has been served is one number, `served`; ``left`` of a flow is where it must get to. A heap has the
 flow with the least in front. The coordinator has this of groups (`actors.fabric.equal`), and an agent of its ingress
-lines (`actors.fabric.serving`): `e` is either, `flows` has `left` and `since`, and both come to the same figures.
+lines (`actors.fabric.equal_agent`): `e` is either, `flows` has `left` and `since`, and both come to the same figures.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ _LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever roundi
 @inlined
 def served_by(e, t, group):
     """Return what each flow of a group has been served by t; backfilled flows have had more."""
-    return e.served[group] + e.told[group] * (t - e.since[group])
+    return e.served[group] + e.in_force[group] * (t - e.since[group])
 
 
 @inlined
@@ -39,26 +39,26 @@ def foresee_end(flows, e, group, least):
 
     If that one is backfilled it ends before, by itself.
     """
-    if e.size[group] == 0 or e.told[group] == 0.0:
+    if e.size[group] == 0 or e.in_force[group] == 0.0:
         e.end[group] = NEVER
     else:
         left = flows.left[e.heap[e.first[group]]] - e.served[group]
-        e.end[group] = max(e.since[group] + ns_for(left, e.told[group]), least)
+        e.end[group] = max(e.since[group] + ns_for(left, e.in_force[group]), least)
 
 
 @compiled
-def take_out(flows, e, group, flow):
+def remove_from_heap(flows, e, group, flow):
     """Take a flow out of the heap of its group."""
     e.size[group] -= 1
-    i, last = e.seat[flow], e.heap[e.first[group] + e.size[group]]
+    i, last = e.position[flow], e.heap[e.first[group] + e.size[group]]
     if last != flow:
-        e.heap[i], e.seat[last] = last, i
-        rise(flows, e, group, i)
-        sink(flows, e, group, e.seat[last])
+        e.heap[i], e.position[last] = last, i
+        sift_up(flows, e, group, i)
+        sink(flows, e, group, e.position[last])
 
 
 @compiled
-def rise(flows, e, group, i):
+def sift_up(flows, e, group, i):
     """Bring the flow at place i of the heap of a group up to where it belongs."""
     base, flow = e.first[group], e.heap[i]
     while i > base:
@@ -66,9 +66,9 @@ def rise(flows, e, group, i):
         if flows.left[e.heap[up]] <= flows.left[flow]:
             break
         e.heap[i] = e.heap[up]
-        e.seat[e.heap[i]] = i
+        e.position[e.heap[i]] = i
         i = up
-    e.heap[i], e.seat[flow] = flow, i
+    e.heap[i], e.position[flow] = flow, i
 
 
 @compiled
@@ -82,6 +82,6 @@ def sink(flows, e, group, i):
         if flows.left[e.heap[least]] >= flows.left[flow]:
             break
         e.heap[i] = e.heap[least]
-        e.seat[e.heap[i]] = i
+        e.position[e.heap[i]] = i
         i, least = least, 2 * least - base + 1
-    e.heap[i], e.seat[flow] = flow, i
+    e.heap[i], e.position[flow] = flow, i

@@ -34,7 +34,7 @@ class Shrinking(NamedTuple):
     since: np.ndarray  # [L] ns
     end: np.ndarray  # [L] when they end, ns; NEVER
     due: np.ndarray  # [L] when the agent looks whether they have ended, ns: at that time or before; NEVER
-    fresh: np.ndarray  # [L] flows that were never sent
+    unsent: np.ndarray  # [L] flows that were never sent
 
 
 def make_shrinking(fabric: Fabric) -> Shrinking:
@@ -46,7 +46,7 @@ def make_shrinking(fabric: Fabric) -> Shrinking:
         since=np.zeros(lines, np.int64),
         end=np.full(lines, NEVER),
         due=np.full(lines, NEVER),
-        fresh=fabric.lines.left[:lines].copy(),
+        unsent=fabric.lines.left[:lines].copy(),
     )
 
 
@@ -78,15 +78,15 @@ def on_shrink(w, s, t, me, line, need):
     s.since[line], s.need[line], s.end[line] = t, need, NEVER
     if need < np.inf:
         lines, flow_ids = w.fabric.lines, w.fabric.lines.flow
-        if s.fresh[line] > 0:
+        if s.unsent[line] > 0:
             for k in range(lines.first[lines.block[line]], lines.first[lines.block[line + 1]]):
                 start_flow(w, s, t, me, line, flow_ids[k])
         s.end[line] = t + max(np.int64(need + 0.5), 1)
-        look_at_end(w, s, t, me, line)
+        set_line_timer(w, s, t, me, line)
 
 
 @inlined
-def look_at_end(w, s, t, me, line):
+def set_line_timer(w, s, t, me, line):
     """Look at a line when it ends; or before, and then again: ends are put off again and again."""
     due = min(s.end[line], t + PATIENCE)
     if s.end[line] < NEVER and due < s.due[line]:
@@ -99,7 +99,7 @@ def start_flow(w, s, t, me, line, flow):
     """Note that a flow is sent, if it is for the first time."""
     if w.sending.since[flow] == NONE:
         w.sending.since[flow] = t
-        s.fresh[line] -= 1
+        s.unsent[line] -= 1
         w.counts[N_STARTED] += 1
         if w.task_records.size > 0:
             w.task_records.node[flow], w.task_records.start[flow] = me, t
@@ -131,7 +131,7 @@ def on_line_end(w, s, t, me, line):
         return
     s.due[line] = NEVER
     if s.end[line] != t:
-        look_at_end(w, s, t, me, line)
+        set_line_timer(w, s, t, me, line)
         return
     s.end[line] = NEVER
     f, lines, ended = w.sending, w.fabric.lines, 0
