@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.ports import Fabric
+from actors.fabric.ports import Fabric, Lines
 from actors.kernel.arrays import fill, largest
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.hints import Int
 from actors.kernel.queue import NONE
 
 
@@ -35,7 +36,7 @@ def make_scratch(fabric: Fabric) -> BssiScratch:
 
 
 @compiled
-def bssi(fabric, s, groups, count):
+def bssi(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: Int) -> None:
     """Put the first `count` of `groups`, coflows, into Sincronia's order, by the bytes of their lines."""
     load_ports(fabric, s, groups, count)
     end = count - 1
@@ -55,7 +56,7 @@ def bssi(fabric, s, groups, count):
 
 
 @compiled
-def load_ports(fabric, s, groups, count):
+def load_ports(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: Int) -> None:
     """Load the ports with the first `count` of `groups`, and list their lines by port."""
     lines = fabric.lines
     fill(s.load, 0.0)
@@ -72,7 +73,7 @@ def load_ports(fabric, s, groups, count):
 
 
 @inlined
-def choose_last(lines, s, port):
+def choose_last(lines: Lines, s: BssiScratch, port: Int) -> Int:
     """Return the line at a port whose coflow has the least weight for its bytes there, or NONE."""
     least, of, chosen = np.inf, 1.0, NONE
     line = s.head[port]
@@ -85,7 +86,7 @@ def choose_last(lines, s, port):
 
 
 @inlined
-def lower_weights(lines, s, port, chosen):
+def lower_weights(lines: Lines, s: BssiScratch, port: Int, chosen: Int) -> None:
     """Lower the weights of the coflows at a port by what the chosen one has for each byte; that one is done with."""
     last = lines.group[chosen]
     price = s.weight[last] / lines.bytes[chosen]
@@ -97,7 +98,7 @@ def lower_weights(lines, s, port, chosen):
 
 
 @inlined
-def unload_ports(fabric, s, group):
+def unload_ports(fabric: Fabric, s: BssiScratch, group: Int) -> None:
     """Take the load of a coflow off its ports."""
     lines = fabric.lines
     for side in range(2):
@@ -107,7 +108,7 @@ def unload_ports(fabric, s, group):
 
 
 @inlined
-def move_to(groups, group, end):
+def move_to(groups: np.ndarray, group: Int, end: Int) -> None:
     """Move a group, which is at `end` or before, to that place; those between move up."""
     i = end
     while groups[i] != group:

@@ -17,9 +17,11 @@ from actors.fabric.fabric_world import (
     N_REFILLS,
     N_SCHEDULES,
     N_UPDATES,
+    CoflowWorld,
     expect_coflow,
 )
-from actors.fabric.greedy import end_flow, end_stopped_flow
+from actors.fabric.floats import bits_of, float_of
+from actors.fabric.greedy import Matching, end_flow, end_stopped_flow
 from actors.fabric.intervals import (
     charge,
     charge_message,
@@ -27,11 +29,13 @@ from actors.fabric.intervals import (
     enter_interval,
     note_heard,
 )
-from actors.fabric.ports import flow_speed, mark_ended
-from actors.fabric.updates import life_to_send
+from actors.fabric.ports import Fabric, flow_speed, mark_ended
+from actors.fabric.ranking import Ranking
+from actors.fabric.updates import generation_to_send
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import known_cost
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
+from actors.kernel.hints import Bool, Int
 from actors.kernel.kinds import (
     DECIDE,
     SET_RATE,
@@ -56,7 +60,7 @@ def make_agenda(coflows: int) -> Agenda:
 
 
 @inlined
-def request_decision(w, agenda, time):
+def request_decision(w: CoflowWorld, agenda: Agenda, time: Int) -> None:
     """Decide at `time`, when all else at that instant is done, if not before."""
     if time < agenda.due[0]:
         agenda.due[0] = time
@@ -64,7 +68,7 @@ def request_decision(w, agenda, time):
 
 
 @inlined
-def is_due(w, agenda):
+def is_due(w: CoflowWorld, agenda: Agenda) -> Bool:
     """Return whether the DECIDE at hand is the one that is wanted; then none is wanted any more."""
     if w.queue.now.a[0] != agenda.due[0]:
         return False
@@ -73,7 +77,7 @@ def is_due(w, agenda):
 
 
 @compiled
-def register(w, agenda, t, coflow):
+def register(w: CoflowWorld, agenda: Agenda, t: Int, coflow: Int) -> Bool:
     """A coflow is there; return whether it has flows that take bandwidth."""
     coflows = w.fabric.coflows
     if coflow + 1 < coflows.arrival.size:
@@ -89,9 +93,10 @@ def register(w, agenda, t, coflow):
 
 
 @compiled
-def end_local_flows(w, coflow):
+def end_local_flows(w: CoflowWorld, coflow: Int) -> Bool:
     """End those flows of a coflow that go from a port to itself; return whether it has ended with them."""
-    flows, coflows, coflow_ended = w.fabric.flows, w.fabric.coflows, False
+    flows, coflows = w.fabric.flows, w.fabric.coflows
+    coflow_ended: Bool = False
     arrival = coflows.arrival[coflow]
     for flow in range(coflows.first_flow[coflow], coflows.first_flow[coflow + 1]):
         if flows.source[flow] + w.fabric.side == flows.sink[flow] and flows.finish[flow] == NEVER:
@@ -106,7 +111,7 @@ def end_local_flows(w, coflow):
 
 
 @inlined
-def receive_flow_done(w, t, reporting, flow):
+def receive_flow_done(w: CoflowWorld, t: Int, reporting: Int, flow: Int) -> None:
     """An agent tells that a flow has ended."""
     enter_interval(w, t, reporting, N_INTERVALS)
     w.counts[N_UPDATES] += 1
@@ -115,22 +120,22 @@ def receive_flow_done(w, t, reporting, flow):
 
 
 @inlined
-def has_more_to_send(w, flow):
+def has_more_to_send(w: CoflowWorld, flow: Int) -> Bool:
     """Return whether the FLOW_DONE at hand is of a flow that has more to send than its agent knew, after an update."""
-    lives, message = w.updates.flow, w.queue.now
-    if lives.size == 0:
+    generations, message = w.updates.flow, w.queue.now
+    if generations.size == 0:
         return False
-    if message.c[0] != lives.known_life[flow]:
+    if message.c[0] != generations.known_generation[flow]:
         return True
-    lives.heard[flow] = np.int64(message.d[0]).view(np.float64)
-    if lives.heard[flow] < lives.due[flow]:
+    generations.heard[flow] = float_of(message.d[0])
+    if generations.heard[flow] < generations.due[flow]:
         w.counts[N_ARRIVED] += 1  # as its agent has counted an end
         return True
     return False
 
 
 @compiled
-def end_greedy(w, r, m, flow, ended):
+def end_greedy(w: CoflowWorld, r: Ranking, m: Matching, flow: Int, ended: Int) -> Bool:
     """Reckon with the end of a flow under a greedy schedule; return whether its coflow has ended.
 
     The flow may have been stopped, or stopped and started again, while the news was on its way.
@@ -143,7 +148,7 @@ def end_greedy(w, r, m, flow, ended):
 
 
 @compiled
-def remove_ended(w, agenda):
+def remove_ended(w: CoflowWorld, agenda: Agenda) -> Int:
     """Leave coflows that have ended out of those that are there; return how many are left."""
     keep = 0
     for i in range(agenda.used[0]):
@@ -155,14 +160,14 @@ def remove_ended(w, agenda):
 
 
 @inlined
-def note_decision(w, coflows):
+def note_decision(w: CoflowWorld, coflows: Int) -> None:
     """The coordinator makes a schedule for so many coflows."""
     w.counts[N_DECISIONS] += 1
     charge(w, w.prices.coflow * coflows)
 
 
 @compiled
-def send_greedy_rates(w, m, t):
+def send_greedy_rates(w: CoflowWorld, m: Matching, t: Int) -> None:
     """Tell the agents which flows have started and stopped, by a decision or a refill."""
     i, counts, changes = w.intervals, w.counts, m.changes[0]
     flows, start = w.fabric.flows, w.fabric.coflows.start
@@ -177,8 +182,8 @@ def send_greedy_rates(w, m, t):
             delay_change(w.fabric, flow, rate, late)
         if rate > 0.0:
             start[flows.coflow[flow]] = min(start[flows.coflow[flow]], flows.since[flow])
-        life, due = life_to_send(w, t, flow)
-        send(w, t, w.nodes.size, agent, SET_RATE, flow, np.float64(rate).view(np.int64), life, due)
+        generation, due = generation_to_send(w, t, flow)
+        send(w, t, w.nodes.size, agent, SET_RATE, flow, bits_of(rate), generation, due)
     counts[N_RATES] += changes
     counts[N_SCHEDULES] += agents
     i.now[2] += agents
@@ -186,7 +191,7 @@ def send_greedy_rates(w, m, t):
 
 
 @inlined
-def note_sent(w, agent):
+def note_sent(w: CoflowWorld, agent: Int) -> Bool:
     """An agent is told something; return whether it is the first time at this decision, or refill."""
     now = w.counts[N_DECISIONS] + w.counts[N_REFILLS]
     first = w.intervals.last_sent[agent] != now
@@ -195,16 +200,16 @@ def note_sent(w, agent):
 
 
 @inlined
-def count_agents(w, flows, count):
+def count_agents(w: CoflowWorld, flows: np.ndarray, count: Int) -> Int:
     """Return how many agents send the first `count` of `flows`."""
-    agents = 0
+    agents: Int = 0
     for k in range(count):
         agents += note_sent(w, w.fabric.flows.source[flows[k]])
     return agents
 
 
 @compiled
-def delay_change(fabric, flow, rate, late):
+def delay_change(fabric: Fabric, flow: Int, rate: float, late: Int) -> None:
     """A flow starts, or stops, `late` ns later than was reckoned with when the decision began."""
     flows, coflows, lines = fabric.flows, fabric.coflows, fabric.lines
     more = flow_speed(fabric, flow) * late

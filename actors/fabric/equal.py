@@ -26,7 +26,8 @@ import numpy as np
 from actors.fabric.bits import include, lowest
 from actors.fabric.heap import push
 from actors.fabric.madd import has_residual, update_open_port
-from actors.fabric.ports import Fabric, change_rate, finish_flow, flow_at
+from actors.fabric.order import Order
+from actors.fabric.ports import Coflows, Fabric, Flows, Lines, change_rate, finish_flow, flow_at
 from actors.fabric.served_together import (
     extra_sent,
     foresee_end,
@@ -37,6 +38,7 @@ from actors.fabric.served_together import (
 )
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
@@ -113,13 +115,13 @@ def make_equal(fabric: Fabric, missed_only: bool = True) -> Equal:
 
 
 @inlined
-def group_of(fabric, flow):
+def group_of(fabric: Fabric, flow: Int) -> Int:
     """Return the group that a flow is served with."""
     return fabric.lines.group[fabric.flows.line[flow, 0]]
 
 
 @compiled
-def end_flow(fabric, e, t, flow):
+def end_flow(fabric: Fabric, e: Equal, t: Int, flow: Int) -> Bool:
     """End a flow and release what it had; return whether its coflow has ended."""
     flows, group = fabric.flows, group_of(fabric, flow)
     coflow, had = flows.coflow[flow], e.in_force[group] + e.extra_in_force[flow]
@@ -138,7 +140,7 @@ def end_flow(fabric, e, t, flow):
 
 
 @compiled
-def progress(fabric, order, e, t):
+def progress(fabric: Fabric, order: Order, e: Equal, t: Int) -> None:
     """Take all rates, to decide anew at t; groups without flows leave the order. `decide` must follow."""
     e.now[0], e.changes[0] = t, 0
     purge(fabric.flows, e)
@@ -160,14 +162,14 @@ def progress(fabric, order, e, t):
 
 
 @inlined
-def note_change(e, which):
+def note_change(e: Equal, which: Int) -> None:
     """Note that a flow, or ~line, has another rate."""
     e.changed[e.changes[0]] = which
     e.changes[0] += 1
 
 
 @compiled
-def settle_extra(fabric, e, t, flow):
+def settle_extra(fabric: Fabric, e: Equal, t: Int, flow: Int) -> None:
     """Bring the mark of a backfilled flow nearer by what it was sent beyond its group's rate."""
     flows, lines, group = fabric.flows, fabric.lines, group_of(fabric, flow)
     sent = extra_sent(flows, e, group, t, flow, e.extra_in_force[flow])
@@ -180,14 +182,14 @@ def settle_extra(fabric, e, t, flow):
 
 
 @compiled
-def reset_residual(fabric, e):
+def reset_residual(fabric: Fabric, e: Equal) -> None:
     """Let every port have room for all that it can send."""
     for port in range(e.residual.size):
         e.residual[port] = fabric.speed[port]
 
 
 @compiled
-def add_rates(fabric, order, e, first, end):
+def add_rates(fabric: Fabric, order: Order, e: Equal, first: Int, end: Int) -> None:
     """Each group from level `first` to before `end` takes one rate for all its flows out of `residual`, or nothing.
 
     A group keeps what it has got before: it may be served again with other room (shares.py).
@@ -204,7 +206,7 @@ def add_rates(fabric, order, e, first, end):
 
 
 @inlined
-def slowest_rate(fabric, e, group):
+def slowest_rate(fabric: Fabric, e: Equal, group: Int) -> float:
     """Return the rate of a group's slowest flow if its flows share the room at each port; 0.0 where a port has none."""
     lines, rate = fabric.lines, np.inf
     if e.size[group] == 0:
@@ -220,7 +222,7 @@ def slowest_rate(fabric, e, group):
 
 
 @compiled
-def backfill(fabric, order, e):
+def backfill(fabric: Fabric, order: Order, e: Equal) -> None:
     """Note which rates are new, and give what is left to flows in order, each as much as its two ports have."""
     lines, before = fabric.lines, e.changes[0]
     fill(e.released, _EMPTY)
@@ -237,7 +239,7 @@ def backfill(fabric, order, e):
 
 
 @inlined
-def can_backfill(e):
+def can_backfill(e: Equal) -> Bool:
     """Return whether there is room both at an ingress and at an egress port."""
     half, into, out = e.open_ports.size // 2, _EMPTY, _EMPTY
     for k in range(half):
@@ -247,13 +249,13 @@ def can_backfill(e):
 
 
 @inlined
-def is_same(rate, in_force):
+def is_same(rate: float, in_force: float) -> Bool:
     """Return whether a rate is no news."""
     return abs(rate - in_force) <= _SAME * in_force
 
 
 @inlined
-def note_rate(lines, e, group):
+def note_rate(lines: Lines, e: Equal, group: Int) -> None:
     """If the rate of a group is news, it is told to its ingress lines."""
     if is_same(e.rate[group], e.in_force[group]):
         e.rate[group] = e.in_force[group]
@@ -264,7 +266,7 @@ def note_rate(lines, e, group):
 
 
 @compiled
-def note_stopped(e, count):
+def note_stopped(e: Equal, count: Int) -> None:
     """Of the flows that were backfilled before, the first `count` of `changed`, keep those that are no more."""
     keep = 0
     for k in range(e.changes[0]):
@@ -276,7 +278,7 @@ def note_stopped(e, count):
 
 
 @compiled
-def enforce_rates(fabric, order, e, t):
+def enforce_rates(fabric: Fabric, order: Order, e: Equal, t: Int) -> None:
     """What has been decided is in force from t on."""
     coflows = fabric.coflows
     for i in range(order.used[0]):
@@ -294,7 +296,7 @@ def enforce_rates(fabric, order, e, t):
 
 
 @compiled
-def enforce_extra(fabric, e, t, flow):
+def enforce_extra(fabric: Fabric, e: Equal, t: Int, flow: Int) -> None:
     """What a flow has beyond its group's rate is in force."""
     flows, group = fabric.flows, group_of(fabric, flow)
     settle_extra(fabric, e, t, flow)
@@ -311,14 +313,14 @@ def enforce_extra(fabric, e, t, flow):
 
 
 @inlined
-def add_rate(coflows, t, coflow, by):
+def add_rate(coflows: Coflows, t: Int, coflow: Int, by: float) -> None:
     """A coflow is sent so many bytes per ns more; if it is the first time, it starts."""
     change_rate(coflows, t, coflow, by)
     coflows.start[coflow] = min(coflows.start[coflow], t)
 
 
 @compiled
-def fill_line(fabric, e, line):
+def fill_line(fabric: Fabric, e: Equal, line: Int) -> None:
     """Give the flows of a line what is left at its port and at their others."""
     lines = fabric.lines
     if e.missed_only and e.rate[lines.group[line]] > 0.0:
@@ -333,7 +335,7 @@ def fill_line(fabric, e, line):
 
 
 @compiled
-def give_more(fabric, e, flow):
+def give_more(fabric: Fabric, e: Equal, flow: Int) -> None:
     """Give a flow what its two ports have left, beyond what it has."""
     flows, group, residual = fabric.flows, group_of(fabric, flow), e.residual
     source, sink = flows.source[flow], flows.sink[flow]
@@ -349,7 +351,7 @@ def give_more(fabric, e, flow):
 
 
 @compiled
-def purge(flows, e):
+def purge(flows: Flows, e: Equal) -> None:
     """Leave stale entries out of the heap of ends."""
     size = e.end_size[0]
     e.end_size[0] = 0

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.agent import PATIENCE, await_flow_end, has_ended, note_end, note_start
-from actors.fabric.fabric_world import N_STALE
+from actors.fabric.fabric_world import N_STALE, CoflowWorld
+from actors.fabric.floats import float_of
 from actors.fabric.ports import Fabric
 from actors.fabric.served_together import (
     extra_sent,
@@ -22,6 +23,7 @@ from actors.fabric.served_together import (
     sift_up,
 )
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.hints import Int
 from actors.kernel.kinds import (
     FLOW_DONE,
     FLOW_END,
@@ -70,7 +72,7 @@ def make_serving(fabric: Fabric) -> Serving:
 
 
 @inlined
-def serving_event(w, s, me):
+def serving_event(w: CoflowWorld, s: Serving, me: Int) -> None:
     """Handle the message of an agent under equal rates."""
     message = w.queue.now
     t, kind, which = message.time[0], message.kind[0], message.a[0]
@@ -79,13 +81,13 @@ def serving_event(w, s, me):
     elif kind == LINE_END:
         on_line_end(w, s, t, me, which)
     elif kind == SET_LINE:
-        on_set_line(w, s, t, me, which, np.int64(message.b[0]).view(np.float64))
+        on_set_line(w, s, t, me, which, float_of(message.b[0]))
     else:
-        on_set_extra(w, s, t, me, which, np.int64(message.b[0]).view(np.float64))
+        on_set_extra(w, s, t, me, which, float_of(message.b[0]))
 
 
 @compiled
-def on_set_line(w, s, t, me, line, rate):
+def on_set_line(w: CoflowWorld, s: Serving, t: Int, me: Int, line: Int, rate: float) -> None:
     """Send each flow of a line at this rate from now on."""
     if s.size[line] == 0:
         w.counts[N_STALE] += 1
@@ -99,7 +101,7 @@ def on_set_line(w, s, t, me, line, rate):
 
 
 @inlined
-def start_flow(w, s, t, line, flow):
+def start_flow(w: CoflowWorld, s: Serving, t: Int, line: Int, flow: Int) -> None:
     """Note that a flow is sent, if it is for the first time."""
     if w.sending.since[flow] == NONE:
         w.sending.since[flow] = t
@@ -108,14 +110,14 @@ def start_flow(w, s, t, line, flow):
 
 
 @inlined
-def await_line_end(w, s, least, me, line):
+def await_line_end(w: CoflowWorld, s: Serving, least: Int, me: Int, line: Int) -> None:
     """Wait for the next end of a line."""
     foresee_end(w.sending, s, line, least)
     set_line_timer(w, s, least, me, line)
 
 
 @inlined
-def set_line_timer(w, s, t, me, line):
+def set_line_timer(w: CoflowWorld, s: Serving, t: Int, me: Int, line: Int) -> None:
     """Look at a line at its next end, or before, and then again."""
     timer = min(s.end[line], t + PATIENCE)
     if s.end[line] < NEVER and timer < s.timer[line]:
@@ -124,7 +126,7 @@ def set_line_timer(w, s, t, me, line):
 
 
 @compiled
-def on_set_extra(w, s, t, me, flow, extra):
+def on_set_extra(w: CoflowWorld, s: Serving, t: Int, me: Int, flow: Int, extra: float) -> None:
     """From now on a flow has this rate beyond its line's; 0: it is sent with the others."""
     f, line = w.sending, w.fabric.flows.line[flow, 0]
     if f.left[flow] == 0.0:
@@ -141,7 +143,7 @@ def on_set_extra(w, s, t, me, flow, extra):
 
 
 @compiled
-def on_flow_end(w, s, t, me, flow):
+def on_flow_end(w: CoflowWorld, s: Serving, t: Int, me: Int, flow: Int) -> None:
     """A backfilled flow has ended, unless its rate has changed since its end was foreseen."""
     if has_ended(w, t, me, flow):
         end_flow(w, s, t, me, flow)
@@ -149,7 +151,7 @@ def on_flow_end(w, s, t, me, flow):
 
 
 @compiled
-def on_line_end(w, s, t, me, line):
+def on_line_end(w: CoflowWorld, s: Serving, t: Int, me: Int, line: Int) -> None:
     """The next flows of a line have ended, unless it has been told another rate since their end was foreseen."""
     if s.timer[line] != t:
         return
@@ -161,7 +163,7 @@ def on_line_end(w, s, t, me, line):
 
 
 @compiled
-def end_flow(w, s, t, me, flow):
+def end_flow(w: CoflowWorld, s: Serving, t: Int, me: Int, flow: Int) -> None:
     """End a flow, and tell the coordinator."""
     f = w.sending
     remove_from_heap(f, s, w.fabric.flows.line[flow, 0], flow)

@@ -7,12 +7,15 @@ come. An agent is told one rate for all flows of a coflow that it sends, and one
 
 import numpy as np
 
-from actors.fabric.equal import end_flow, enforce_rates, group_of
-from actors.fabric.fabric_world import N_DECISIONS, N_RATES
+from actors.fabric.equal import Equal, end_flow, enforce_rates, group_of
+from actors.fabric.fabric_world import N_DECISIONS, N_RATES, CoflowWorld
 from actors.fabric.intervals import charge
 from actors.fabric.madd_schedule import effective_time, send_value
+from actors.fabric.order import Order
+from actors.fabric.ports import Fabric
 from actors.fabric.served_together import served_by
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.hints import Bool, Int
 from actors.kernel.kinds import (
     SET_LINE,
     SET_RATE,
@@ -28,7 +31,7 @@ _ROUNDING = 1e-3  # ns
 
 
 @compiled
-def apply_flow_done(fabric, e, num_sending, flow, ended):
+def apply_flow_done(fabric: Fabric, e: Equal, num_sending: np.ndarray, flow: Int, ended: Int) -> Bool:
     """Reckon with the end of a flow, of which an agent tells; return whether its coflow has ended.
 
     It may have been told other rates while the news was on its way; by these it was sent nothing.
@@ -50,13 +53,13 @@ def apply_flow_done(fabric, e, num_sending, flow, ended):
 
 
 @inlined
-def is_sending(fabric, e, agent):
+def is_sending(fabric: Fabric, e: Equal, agent: Int) -> Bool:
     """Return whether an agent has flows with a rate that have not ended, as far as is known."""
     return fabric.speed[agent] - e.residual[agent] > _IDLE * fabric.speed[agent]
 
 
 @inlined
-def estimated_sent(fabric, e, t, flow):
+def estimated_sent(fabric: Fabric, e: Equal, t: Int, flow: Int) -> float:
     """Return what a flow has been sent by t if it has not ended, bytes."""
     flows = fabric.flows
     sent = flows.size[flow] - flows.left[flow] + served_by(e, t, group_of(fabric, flow))
@@ -64,13 +67,13 @@ def estimated_sent(fabric, e, t, flow):
 
 
 @inlined
-def reported_sent(fabric, e, t, flow):
+def reported_sent(fabric: Fabric, e: Equal, t: Int, flow: Int) -> float:
     """Return what an agent reports a flow to have been sent by t, bytes."""
     return min(estimated_sent(fabric, e, t, flow), fabric.flows.size[flow])
 
 
 @compiled
-def update_ahead(fabric, e, t):
+def update_ahead(fabric: Fabric, e: Equal, t: Int) -> None:
     """Note how far ahead of their groups backfilled flows are at t; before `has_sent_more` is asked about t."""
     for k in range(e.end_size[0]):
         flow = e.end_flow[k]
@@ -80,7 +83,7 @@ def update_ahead(fabric, e, t):
 
 
 @compiled
-def has_sent_more(fabric, e, group, limit, t):
+def has_sent_more(fabric: Fabric, e: Equal, group: Int, limit: float, t: Int) -> Bool:
     """Return whether a flow of a group has been sent more than `limit` bytes by t.
 
     It looks through the group's flows only where one of them may have been.
@@ -96,9 +99,9 @@ def has_sent_more(fabric, e, group, limit, t):
 
 
 @compiled
-def next_time_above(fabric, order, e, limit, t):
+def next_time_above(fabric: Fabric, order: Order, e: Equal, limit: np.ndarray, t: Int) -> Int:
     """Return when after t, at the earliest, a flow has been sent more than `limit` [G] of its group at these rates."""
-    first = NEVER
+    first: Int = NEVER
     for i in range(order.used[0]):
         group = order.groups[i]
         if e.size[group] > 0 and e.in_force[group] > 0.0:
@@ -114,13 +117,21 @@ def next_time_above(fabric, order, e, limit, t):
 
 
 @inlined
-def after(t, in_ns):
+def after(t: Int, in_ns: float) -> Int:
     """Return the first whole ns after so many from t on, whatever rounding says; NEVER if that is too far."""
     return t + np.int64(max(in_ns, 0.0) + _ROUNDING) + 1 if in_ns < _FAR else NEVER
 
 
 @compiled
-def enforce_decision(w, order, e, num_sending, counted_at, coflows, t):
+def enforce_decision(
+    w: CoflowWorld,
+    order: Order,
+    e: Equal,
+    num_sending: np.ndarray,
+    counted_at: np.ndarray,
+    coflows: Int,
+    t: Int,
+) -> None:
     """Charge for a decision about so many coflows, and let it hold from when the agents will have been told.
 
     Args:
@@ -144,7 +155,7 @@ def enforce_decision(w, order, e, num_sending, counted_at, coflows, t):
 
 
 @compiled
-def send_rates(w, e, num_sent, t, due):
+def send_rates(w: CoflowWorld, e: Equal, num_sent: np.ndarray, t: Int, due: Int) -> None:
     """Tell the agents what is new, as much as one event may send; what is left, in others at the same instant.
 
     Args:

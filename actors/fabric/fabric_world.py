@@ -18,6 +18,7 @@ from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
 from actors.kernel.counters import Counters
 from actors.kernel.faults import Faults
+from actors.kernel.hints import Int
 from actors.kernel.kinds import (
     REGISTER,
 )
@@ -174,14 +175,14 @@ def build_world(
 
 
 @entry
-def expect_first(w):
+def expect_first(w: CoflowWorld) -> None:
     """The coordinator waits for the first coflow, and whoever hears of updates for the first of those."""
     expect_coflow(w, w.nodes.size, 0)
     expect_updates(w)
 
 
 @inlined
-def expect_coflow(w, me, coflow):
+def expect_coflow(w: CoflowWorld, me: Int, coflow: Int) -> None:
     """The registration of a coflow comes one network delay after it arrives."""
     wake(w, w.work.submit[coflow] + w.network.delay_ns, me, REGISTER, coflow, NONE, NONE)
 

@@ -30,6 +30,7 @@ from actors.fabric.ends import foresee_end
 from actors.fabric.heap import drop, push
 from actors.fabric.ports import (
     Fabric,
+    Lines,
     change_rate,
     drop_empty_word,
     flow_at,
@@ -37,8 +38,9 @@ from actors.fabric.ports import (
     mark_ended,
     remove_from_line,
 )
-from actors.fabric.ranking import level_of, line_from, rank_group, unlink
+from actors.fabric.ranking import Ranking, level_of, line_from, rank_group, unlink
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
@@ -90,7 +92,7 @@ def make_matching(fabric: Fabric) -> Matching:
 
 
 @inlined
-def hold_ports(m, source, sink, flow, level):
+def hold_ports(m: Matching, source: Int, sink: Int, flow: Int, level: Int) -> None:
     """Let a flow have its two ports."""
     m.flow[source] = m.flow[sink] = flow
     m.level[source] = m.level[sink] = level
@@ -99,14 +101,14 @@ def hold_ports(m, source, sink, flow, level):
 
 
 @inlined
-def free_port(m, port):
+def free_port(m: Matching, port: Int) -> None:
     """Let nobody have a port."""
     m.flow[port], m.level[port] = NONE, FREE
     include(m.free, port)
 
 
 @compiled
-def start_flow(fabric, m, t, flow, level):
+def start_flow(fabric: Fabric, m: Matching, t: Int, flow: Int, level: Int) -> None:
     """Start a flow at its two ports, which are free."""
     flows, coflows = fabric.flows, fabric.coflows
     hold_ports(m, flows.source[flow], flows.sink[flow], flow, level)
@@ -116,7 +118,7 @@ def start_flow(fabric, m, t, flow, level):
 
 
 @inlined
-def note_change(m, flow, by):
+def note_change(m: Matching, flow: Int, by: Int) -> None:
     """Note that a flow has started (1) or stopped (-1); between two decisions it does so once at most."""
     m.changed[m.changes[0]] = flow
     m.changes[0] += 1
@@ -124,7 +126,7 @@ def note_change(m, flow, by):
 
 
 @compiled
-def settle_flow(fabric, t, flow):
+def settle_flow(fabric: Fabric, t: Int, flow: Int) -> None:
     """Account for what a running flow has sent."""
     flows, lines = fabric.flows, fabric.lines
     sent = flow_speed(fabric, flow) * (t - flows.since[flow])
@@ -135,7 +137,7 @@ def settle_flow(fabric, t, flow):
 
 
 @compiled
-def settle_all(fabric, m, t):
+def settle_all(fabric: Fabric, m: Matching, t: Int) -> None:
     """Account for what all running flows have sent, so that the bytes of lines are those at t."""
     for port in range(fabric.side):
         if m.flow[port] != NONE:
@@ -143,7 +145,7 @@ def settle_all(fabric, m, t):
 
 
 @compiled
-def stop_flow(fabric, m, t, flow):
+def stop_flow(fabric: Fabric, m: Matching, t: Int, flow: Int) -> None:
     """Stop a running flow, which loses its ports; whoever calls says who has them."""
     settle_flow(fabric, t, flow)
     change_rate(fabric.coflows, t, fabric.flows.coflow[flow], -flow_speed(fabric, flow))
@@ -152,7 +154,7 @@ def stop_flow(fabric, m, t, flow):
 
 
 @compiled
-def end_flow(fabric, r, m, t, flow):
+def end_flow(fabric: Fabric, r: Ranking, m: Matching, t: Int, flow: Int) -> Bool:
     """End a flow that ran and offer its ports; return whether its coflow has ended."""
     flows = fabric.flows
     source, sink = flows.source[flow], flows.sink[flow]
@@ -165,7 +167,7 @@ def end_flow(fabric, r, m, t, flow):
 
 
 @compiled
-def end_stopped_flow(fabric, r, t, flow):
+def end_stopped_flow(fabric: Fabric, r: Ranking, t: Int, flow: Int) -> Bool:
     """End a flow that does not run, as far as its ports know; return whether its coflow has ended."""
     flows, lines = fabric.flows, fabric.lines
     for side in range(2):
@@ -180,7 +182,7 @@ def end_stopped_flow(fabric, r, t, flow):
 
 
 @inlined
-def release_ports(m, source, sink, level):
+def release_ports(m: Matching, source: Int, sink: Int, level: Int) -> None:
     """Free the ports of a flow of this level, and offer them from there on."""
     free_port(m, source)
     free_port(m, sink)
@@ -189,7 +191,7 @@ def release_ports(m, source, sink, level):
 
 
 @inlined
-def offer(m, port, first, last):
+def offer(m: Matching, port: Int, first: Int, last: Int) -> None:
     """Offer a port to the lines of some levels; `fill_ports` lets them ask."""
     if m.first[port] == FREE:
         m.offered[m.num_offered[0]] = port
@@ -198,7 +200,7 @@ def offer(m, port, first, last):
 
 
 @compiled
-def move_group(fabric, r, m, t, group, level):
+def move_group(fabric: Fabric, r: Ranking, m: Matching, t: Int, group: Int, level: Int) -> None:
     """Serve a group at a level that no other group has; NONE: no longer."""
     lines, flows, was = fabric.lines, fabric.flows, r.level[group]
     if level == was:
@@ -227,7 +229,7 @@ def move_group(fabric, r, m, t, group, level):
 
 
 @compiled
-def serve_in_order(fabric, r, m, t, groups, count):
+def serve_in_order(fabric: Fabric, r: Ranking, m: Matching, t: Int, groups: np.ndarray, count: Int) -> None:
     """Serve the first `count` of `groups` in their order.
 
     Those before the first that is out of place keep their levels. Groups that are left out must have nothing
@@ -243,7 +245,7 @@ def serve_in_order(fabric, r, m, t, groups, count):
 
 
 @compiled
-def find_partner(lines, m, line, level):
+def find_partner(lines: Lines, m: Matching, line: Int, level: Int) -> Int:
     """Return the flow of a line whose other port is free, else held by a later group; the first of them, or NONE."""
     for b in range(lines.block[line], lines.end[line]):
         hit = lines.bits[b] & m.free[lines.word[b]]
@@ -260,7 +262,7 @@ def find_partner(lines, m, line, level):
 
 
 @compiled
-def fill_ports(fabric, r, m, t):
+def fill_ports(fabric: Fabric, r: Ranking, m: Matching, t: Int) -> None:
     """Let the lines to which ports are offered ask for them, in order of their levels."""
     flows, lines = fabric.flows, fabric.lines
     for i in range(m.num_offered[0]):
@@ -282,7 +284,7 @@ def fill_ports(fabric, r, m, t):
 
 
 @inlined
-def ask_next(lines, r, m, port, line):
+def ask_next(lines: Lines, r: Ranking, m: Matching, port: Int, line: Int) -> None:
     """Let a line ask next for a port, if it is offered to that line and not held by its group or one before."""
     if line < r.ports:
         level = level_of(lines, r, line)
@@ -294,13 +296,13 @@ def ask_next(lines, r, m, port, line):
 
 
 @inlined
-def withdraw_offer(m, port):
+def withdraw_offer(m: Matching, port: Int) -> None:
     """Offer a port no longer."""
     m.first[port], m.last[port] = FREE, NONE
 
 
 @compiled
-def evict(fabric, r, m, t, port):
+def evict(fabric: Fabric, r: Ranking, m: Matching, t: Int, port: Int) -> None:
     """Stop the flow at a port, if there is one, and let lines of its level and after it ask for its other port."""
     flows, flow = fabric.flows, m.flow[port]
     if flow == NONE:

@@ -15,14 +15,17 @@ from actors.fabric.fabric_world import (
     N_LOST,
     N_RATES,
     N_WITHOUT_EFFECT,
+    CoflowWorld,
 )
-from actors.fabric.greedy import end_flow, end_stopped_flow, offer
+from actors.fabric.floats import bits_of, whole_ns
+from actors.fabric.greedy import Matching, end_flow, end_stopped_flow, offer
 from actors.fabric.intervals import charge, charge_updates, enter_interval
-from actors.fabric.ports import add_to_line, flow_speed
-from actors.fabric.ranking import link, place_line
-from actors.fabric.updates import expect_update, life_to_send
+from actors.fabric.ports import Fabric, add_to_line, flow_speed
+from actors.fabric.ranking import Ranking, link, place_line
+from actors.fabric.updates import expect_update, generation_to_send
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
+from actors.kernel.hints import Bool, Int
 from actors.kernel.kinds import (
     SET_RATE,
 )
@@ -32,7 +35,7 @@ from workloads.coflow_updates import DEREGISTER, RECEIVER
 
 
 @inlined
-def receive_update(w, t, k):
+def receive_update(w: CoflowWorld, t: Int, k: Int) -> Bool:
     """A framework tells of an update; return whether its coflow is still there."""
     rows, counts = w.updates.row, w.counts
     if k + 1 < rows.size:
@@ -47,7 +50,7 @@ def receive_update(w, t, k):
 
 
 @inlined
-def change_flows(w, r, m, t, k, forgets):
+def change_flows(w: CoflowWorld, r: Ranking, m: Matching, t: Int, k: Int, forgets: bool) -> Bool:
     """Stop the flows of an update, and put back what is to be sent again; return whether the coflow is done with it.
 
     `forgets`: what was lost no longer counts as sent by the coflow.
@@ -60,9 +63,11 @@ def change_flows(w, r, m, t, k, forgets):
 
 
 @inlined
-def stop_updated_flow(w, r, m, k, flow, onto, forgets):
+def stop_updated_flow(
+    w: CoflowWorld, r: Ranking, m: Matching, k: Int, flow: Int, onto: Int, forgets: bool
+) -> float:
     """Stop a flow of an update, whose bytes become those of `onto`; return how many of them are to be sent again."""
-    flows, lives, kind = w.fabric.flows, w.updates.flow, w.updates.row.kind[k]
+    flows, generations, kind = w.fabric.flows, w.updates.flow, w.updates.row.kind[k]
     size, ends = flows.size[flow], flows.finish[flow] == NEVER
     left = 0.0
     if ends:
@@ -72,11 +77,13 @@ def stop_updated_flow(w, r, m, k, flow, onto, forgets):
     if kind == DEREGISTER or (flow == onto and flows.line[flow, 0] == NONE):
         again = False
     if again:
-        w.counts[N_LOST] += np.int64(lost_before(lives, flow, size, w.updates.row.time[k]) if ends else size)
+        w.counts[N_LOST] += np.int64(
+            lost_before(generations, flow, size, w.updates.row.time[k]) if ends else size
+        )
         if forgets:
             w.fabric.coflows.sent[flows.coflow[flow]] -= size - left
-    lives.known_life[flow] += 1
-    lives.due[flow] = lives.heard[flow] = 0.0
+    generations.known_generation[flow] += 1
+    generations.due[flow] = generations.heard[flow] = 0.0
     if flow != onto:
         flows.size[flow] = 0.0
         flows.size[onto] += size
@@ -84,17 +91,17 @@ def stop_updated_flow(w, r, m, k, flow, onto, forgets):
 
 
 @inlined
-def lost_before(lives, flow, size, time):
+def lost_before(generations: np.recarray, flow: Int, size: float, time: Int) -> float:
     """Return the bytes of a flow with more to send that were lost at `time`, but for those that its agent counts.
 
-    Those are what it has sent in a life that has not ended, as far as it knew then.
+    Those are what it has sent in a generation that has not ended, as far as it knew then.
     """
-    lost = size - lives.due[flow]
-    return lost + lives.heard[flow] if lives.known_from[flow] > time else lost
+    lost = size - generations.due[flow]
+    return lost + generations.heard[flow] if generations.known_from[flow] > time else lost
 
 
 @compiled
-def drop_flow(fabric, r, m, time, flow):
+def drop_flow(fabric: Fabric, r: Ranking, m: Matching, time: Int, flow: Int) -> float:
     """End a flow whose agent stopped it at `time`; return what it has left, as far as the coordinator knows."""
     flows = fabric.flows
     stopped = max(time, flows.since[flow])  # a rate that was on its way does not count
@@ -108,7 +115,7 @@ def drop_flow(fabric, r, m, time, flow):
 
 
 @inlined
-def resend_flow(w, r, m, t, k, flow, size):
+def resend_flow(w: CoflowWorld, r: Ranking, m: Matching, t: Int, k: Int, flow: Int, size: float) -> None:
     """Let a flow have so many bytes more to send, whether it has any left or not."""
     fabric, flows = w.fabric, w.fabric.flows
     if size == 0.0:
@@ -126,7 +133,7 @@ def resend_flow(w, r, m, t, k, flow, size):
 
 
 @inlined
-def end_at_once(w, time, flow):
+def end_at_once(w: CoflowWorld, time: Int, flow: Int) -> None:
     """A flow from a port to itself takes no time where such flows are free."""
     if w.task_records.size > 0:
         row = w.task_records
@@ -134,7 +141,7 @@ def end_at_once(w, time, flow):
 
 
 @inlined
-def add_bytes(w, m, t, flow, size):
+def add_bytes(w: CoflowWorld, m: Matching, t: Int, flow: Int, size: float) -> None:
     """A flow has more to send; if it runs it goes on, and its agent is told at once."""
     flows, lines = w.fabric.flows, w.fabric.lines
     flows.left[flow] += size
@@ -143,15 +150,15 @@ def add_bytes(w, m, t, flow, size):
     agent = flows.source[flow]
     if m.flow[agent] == flow:
         speed = flow_speed(w.fabric, flow)
-        flows.end[flow] = flows.since[flow] + max(np.int64(flows.left[flow] / speed + 0.5), 1)
+        flows.end[flow] = flows.since[flow] + whole_ns(flows.left[flow] / speed)
         charge(w, w.prices.flow + w.prices.schedule)
         w.counts[N_RATES] += 1
-        life, due = life_to_send(w, t, flow)
-        send(w, t, w.nodes.size, agent, SET_RATE, flow, np.float64(speed).view(np.int64), life, due)
+        generation, due = generation_to_send(w, t, flow)
+        send(w, t, w.nodes.size, agent, SET_RATE, flow, bits_of(speed), generation, due)
 
 
 @compiled
-def restart_flow(fabric, r, m, flow, size):
+def restart_flow(fabric: Fabric, r: Ranking, m: Matching, flow: Int, size: float) -> None:
     """Put a flow that has ended, or that there was none of, on its lines, and offer it its port."""
     flows, coflows, lines = fabric.flows, fabric.coflows, fabric.lines
     flows.left[flow], flows.finish[flow] = size, NEVER
@@ -168,7 +175,7 @@ def restart_flow(fabric, r, m, flow, size):
 
 
 @inlined
-def settle_coflow(w, k):
+def settle_coflow(w: CoflowWorld, k: Int) -> Bool:
     """Return whether a coflow is done after an update; a coflow that was deregistered never finishes."""
     coflows, rows = w.fabric.coflows, w.updates.row
     coflow = rows.coflow[k]

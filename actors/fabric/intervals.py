@@ -4,12 +4,13 @@ An interval is missed if what the coordinator had to do in it was not done when 
 one's (Philae, section 9.3). Nothing here changes what is scheduled.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.cost import FIXED, NO_COST
+from actors.kernel.cost import FIXED, NO_COST, Cost
+from actors.kernel.hints import Int
 
 
 class Intervals(NamedTuple):
@@ -24,6 +25,26 @@ class Intervals(NamedTuple):
     last_sent: np.ndarray  # [P] the last decision or refill that told an agent anything
 
 
+class HasIntervals(Protocol):
+    """What these functions need of a world."""
+
+    @property
+    def intervals(self) -> Intervals:
+        """The interval that is under way."""
+
+    @property
+    def cost(self) -> Cost:
+        """The cost model."""
+
+    @property
+    def prices(self) -> Any:
+        """What the work of the coordinator costs: `Prices`."""
+
+    @property
+    def counts(self) -> np.ndarray:
+        """The counters."""
+
+
 def make_intervals(origin_ns: int, length_ns: int, ports: int) -> Intervals:
     """The first interval begins."""
     return Intervals(
@@ -36,7 +57,7 @@ def make_intervals(origin_ns: int, length_ns: int, ports: int) -> Intervals:
 
 
 @inlined
-def charge(w, price):
+def charge(w: HasIntervals, price: Int) -> None:
     """Let the coordinator spend so many ns on what it does, where costs are fixed."""
     if w.cost.model == FIXED:
         w.cost.handler.spent[0] += price
@@ -45,19 +66,19 @@ def charge(w, price):
 
 
 @inlined
-def charge_message(w):
+def charge_message(w: HasIntervals) -> None:
     """Let the coordinator spend what any message costs."""
     charge(w, w.prices.message)
 
 
 @inlined
-def charge_updates(w, count):
+def charge_updates(w: HasIntervals, count: Int) -> None:
     """Let the coordinator spend what so many messages that tell of updates cost."""
     charge(w, (w.prices.message + w.prices.update) * count)
 
 
 @inlined
-def charge_reports(w, count):
+def charge_reports(w: HasIntervals, count: Int) -> None:
     """Let the coordinator handle so many reports of agents that bring nothing new, and are not sent one by one."""
     charge_updates(w, count)
     if w.cost.model != NO_COST:
@@ -65,7 +86,7 @@ def charge_reports(w, count):
 
 
 @inlined
-def note_heard(w, agent):
+def note_heard(w: HasIntervals, agent: Int) -> None:
     """An agent is heard in this interval."""
     i = w.intervals
     if i.heard[agent] != i.now[0]:
@@ -74,7 +95,7 @@ def note_heard(w, agent):
 
 
 @inlined
-def enter_interval(w, t, reporting, n_intervals):
+def enter_interval(w: HasIntervals, t: Int, reporting: Int, n_intervals: Int) -> None:
     """Close the intervals before the one that t is in. `n_intervals`: where their counts are in `w.counts`.
 
     Args:
@@ -85,7 +106,7 @@ def enter_interval(w, t, reporting, n_intervals):
 
 
 @compiled
-def close_intervals(w, k, reporting, n_intervals):
+def close_intervals(w: HasIntervals, k: Int, reporting: Int, n_intervals: Int) -> None:
     """Count the intervals from the present one up to number k, which begins."""
     i, counts = w.intervals, w.counts
     busy = 0  # before the message at hand, which is of the interval that begins

@@ -15,15 +15,17 @@ for a backfilled flow, in how many it ends (`pace`). So both sides know every en
 the decision before is in `changed`; a time of which only a part has passed is not.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from actors.fabric.bits import bit_of, exclude, include, lowest
+from actors.fabric.floats import whole_ns
 from actors.fabric.heap import drop, push
-from actors.fabric.order import list_lines
+from actors.fabric.order import Order, list_lines
 from actors.fabric.ports import Fabric, finish_flow, flow_at
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
@@ -57,6 +59,18 @@ class Madd(NamedTuple):
     changes: np.ndarray  # [1] how many these are
 
 
+class HasResidual(Protocol):
+    """An allocation that is under way."""
+
+    @property
+    def residual(self) -> np.ndarray:
+        """[N] bytes per ns that no flow has yet."""
+
+    @property
+    def open_ports(self) -> np.ndarray:
+        """[words] uint64, the set of ports with residual bandwidth."""
+
+
 def make_madd(fabric: Fabric) -> Madd:
     """No coflow has rates yet."""
     coflows, flows, ports = fabric.coflows.arrival.size, fabric.flows.size.size, fabric.speed.size
@@ -84,7 +98,7 @@ def make_madd(fabric: Fabric) -> Madd:
 
 
 @compiled
-def next_coflow_end(order, a):
+def next_coflow_end(order: Order, a: Madd) -> Int:
     """Return when the next coflow ends if nothing happens, NEVER if none has rates."""
     t = NEVER
     for i in range(order.used[0]):
@@ -93,7 +107,7 @@ def next_coflow_end(order, a):
 
 
 @inlined
-def any_ends_by(order, a, t):
+def any_ends_by(order: Order, a: Madd, t: Int) -> Bool:
     """Return whether a coflow ends by time t if nothing happens."""
     if a.earliest_end[0] <= t:
         a.earliest_end[0] = next_coflow_end(order, a)
@@ -101,7 +115,7 @@ def any_ends_by(order, a, t):
 
 
 @compiled
-def progress(fabric, order, a, t):
+def progress(fabric: Fabric, order: Order, a: Madd, t: Int) -> None:
     """Bring all coflows to time t; what has ended ends, and leaves the order. `decide` must follow."""
     passed = t - a.now[0]
     a.now[0], a.changes[0] = t, 0
@@ -126,7 +140,7 @@ def progress(fabric, order, a, t):
 
 
 @compiled
-def keep_extra(fabric, a, t, passed, flow):
+def keep_extra(fabric: Fabric, a: Madd, t: Int, passed: Int, flow: Int) -> None:
     """Take what a backfilled flow was sent beyond MADD's rate off it; it waits again, until it gets more."""
     flows, lines, coflow = fabric.flows, fabric.lines, fabric.flows.coflow[flow]
     if a.end[coflow] > t:
@@ -142,7 +156,7 @@ def keep_extra(fabric, a, t, passed, flow):
 
 
 @compiled
-def end_coflow(fabric, a, coflow):
+def end_coflow(fabric: Fabric, a: Madd, coflow: Int) -> None:
     """End those flows of a coflow that MADD's rates end together."""
     for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
         if fabric.flows.finish[flow] == NEVER:
@@ -150,14 +164,14 @@ def end_coflow(fabric, a, coflow):
 
 
 @compiled
-def decide(fabric, order, a):
+def decide(fabric: Fabric, order: Order, a: Madd) -> None:
     """Give rates to the coflows of an order, at the time to which `progress` has brought them."""
     give_rates(fabric, order, a)
     backfill(fabric, order, a)
 
 
 @inlined
-def slowest(fabric, a, coflow, residual):
+def slowest(fabric: Fabric, a: Madd, coflow: Int, residual: np.ndarray) -> float:
     """Return how long a coflow needs with `residual` at each port, ns, at least 1; inf where a port has none."""
     lines, need = fabric.lines, 0.0
     for side in range(2):
@@ -171,20 +185,20 @@ def slowest(fabric, a, coflow, residual):
 
 
 @compiled
-def bottleneck_ns(fabric, a, coflow):
+def bottleneck_ns(fabric: Fabric, a: Madd, coflow: Int) -> Int:
     """Return how long a coflow needs if it is alone: what smallest effective bottleneck first sorts by."""
     return np.int64(slowest(fabric, a, coflow, fabric.speed))
 
 
 @compiled
-def give_rates(fabric, order, a):
+def give_rates(fabric: Fabric, order: Order, a: Madd) -> None:
     """MADD: each coflow in order takes what lets all its flows end together, or nothing."""
     reset_residual(fabric, order, a)
     add_rates(fabric, order, a, _TOP, order.used[0])
 
 
 @compiled
-def reset_residual(fabric, order, a):
+def reset_residual(fabric: Fabric, order: Order, a: Madd) -> None:
     """Take the rates of all coflows of an order, so that every port has room for all that it can send."""
     for port in range(a.residual.size):
         a.residual[port] = fabric.speed[port]
@@ -193,7 +207,7 @@ def reset_residual(fabric, order, a):
 
 
 @compiled
-def add_rates(fabric, order, a, first, end):
+def add_rates(fabric: Fabric, order: Order, a: Madd, first: Int, end: Int) -> None:
     """MADD for the coflows from level `first` to before `end`, out of `residual`; a coflow keeps what it has got before."""
     lines, residual = fabric.lines, a.residual
     for level in range(first, end):
@@ -209,7 +223,7 @@ def add_rates(fabric, order, a, first, end):
 
 
 @compiled
-def backfill(fabric, order, a):
+def backfill(fabric: Fabric, order: Order, a: Madd) -> None:
     """Give what is left to flows in order, each as much as its two ports have."""
     lines, backfilled = fabric.lines, a.changes[0]
     list_lines(fabric, order)
@@ -228,7 +242,7 @@ def backfill(fabric, order, a):
 
 
 @compiled
-def update_need(fabric, a, coflow):
+def update_need(fabric: Fabric, a: Madd, coflow: Int) -> None:
     """When a coflow ends by MADD's rates; if that is news, it is told to its ingress lines."""
     lines, need, previous_need = fabric.lines, a.need[coflow], a.previous_need[coflow]
     if need == previous_need or abs(need - previous_need) <= _SAME * previous_need < np.inf:
@@ -236,7 +250,7 @@ def update_need(fabric, a, coflow):
         return
     a.joint_end[coflow] = NEVER
     if need < np.inf:
-        a.joint_end[coflow] = a.now[0] + max(np.int64(need + 0.5), 1)
+        a.joint_end[coflow] = a.now[0] + whole_ns(need)
         fabric.coflows.start[coflow] = min(fabric.coflows.start[coflow], a.now[0])
     for line in range(lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0]):
         if lines.left[line] > 0:
@@ -245,7 +259,7 @@ def update_need(fabric, a, coflow):
 
 
 @compiled
-def note_stopped(a, count):
+def note_stopped(a: Madd, count: Int) -> None:
     """Of the flows that were backfilled before, the first `count` of `changed`, keep those that are no more."""
     keep = 0
     for k in range(a.changes[0]):
@@ -260,7 +274,7 @@ def note_stopped(a, count):
 
 
 @compiled
-def toggle_waiting(fabric, flow):
+def toggle_waiting(fabric: Fabric, flow: Int) -> None:
     """Put a flow's bits back into its lines, or if they are there take them out: who is backfilled does not wait."""
     flows, lines = fabric.flows, fabric.lines
     for side in range(2):
@@ -272,13 +286,13 @@ def toggle_waiting(fabric, flow):
 
 
 @inlined
-def has_residual(fabric, a, port):
+def has_residual(fabric: Fabric, a: HasResidual, port: Int) -> Bool:
     """Return whether a port has more left than rounding leaves."""
     return a.residual[port] > _LEAST * fabric.speed[port]
 
 
 @inlined
-def update_open_port(fabric, a, port):
+def update_open_port(fabric: Fabric, a: HasResidual, port: Int) -> None:
     """Keep the set of ports with room right."""
     if has_residual(fabric, a, port):
         include(a.open_ports, port)
@@ -287,7 +301,7 @@ def update_open_port(fabric, a, port):
 
 
 @compiled
-def fill_line(fabric, a, t, line):
+def fill_line(fabric: Fabric, a: Madd, t: Int, line: Int) -> Bool:
     """Give the waiting flows of a line what is left at its port and at their others; return whether any got more."""
     lines, given = fabric.lines, False
     port, b = lines.port[line], lines.block[line]
@@ -302,7 +316,7 @@ def fill_line(fabric, a, t, line):
 
 
 @compiled
-def give_more(fabric, a, t, flow):
+def give_more(fabric: Fabric, a: Madd, t: Int, flow: Int) -> None:
     """Give a waiting flow what its two ports have left."""
     flows, coflow, residual = fabric.flows, fabric.flows.coflow[flow], a.residual
     source, sink = flows.source[flow], flows.sink[flow]
@@ -323,7 +337,7 @@ def give_more(fabric, a, t, flow):
 
 
 @inlined
-def set_pace(a, t, flow, pace):
+def set_pace(a: Madd, t: Int, flow: Int, pace: float) -> Int:
     """A backfilled flow ends `pace` ns after t; return when that is, and if it is news, tell it."""
     told = a.pace[flow] - (t - a.pace_since[flow])
     if not abs(pace - told) <= _SAME * pace:
@@ -334,7 +348,7 @@ def set_pace(a, t, flow, pace):
 
 
 @inlined
-def foresee_end(fabric, a, coflow):
+def foresee_end(fabric: Fabric, a: Madd, coflow: Int) -> None:
     """When a coflow ends: with MADD's rates, or with its last flow where all have more."""
     if a.num_backfilled[coflow] == fabric.coflows.left[coflow]:
         a.end[coflow] = a.last_backfilled_end[coflow]
@@ -344,7 +358,7 @@ def foresee_end(fabric, a, coflow):
 
 
 @compiled
-def refill(fabric, order, a, t):
+def refill(fabric: Fabric, order: Order, a: Madd, t: Int) -> None:
     """Backfilled flows have ended by t: give what they had to flows that wait at their ports."""
     flows = fabric.flows
     a.changes[0] = 0
@@ -361,7 +375,7 @@ def refill(fabric, order, a, t):
 
 
 @compiled
-def offer_residual(fabric, order, a, t, port, freed):
+def offer_residual(fabric: Fabric, order: Order, a: Madd, t: Int, port: Int, freed: float) -> None:
     """Offer what a port has got back to the lines that wait at it, in order."""
     a.residual[port] += freed
     update_open_port(fabric, a, port)

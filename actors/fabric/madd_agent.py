@@ -11,9 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.agent import PATIENCE, await_flow_end, on_flow_end
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.floats import float_of, whole_ns
 from actors.fabric.ports import Fabric
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
+from actors.kernel.hints import Int
 from actors.kernel.kinds import (
     FLOW_END,
     LINE_DONE,
@@ -51,7 +54,7 @@ def make_shrinking(fabric: Fabric) -> Shrinking:
 
 
 @inlined
-def shrinking_event(w, s, me):
+def shrinking_event(w: CoflowWorld, s: Shrinking, me: Int) -> None:
     """Handle the message of an agent under MADD."""
     message = w.queue.now
     t, kind, which = message.time[0], message.kind[0], message.a[0]
@@ -60,19 +63,19 @@ def shrinking_event(w, s, me):
     elif kind == LINE_END:
         on_line_end(w, s, t, me, which)
     elif kind == SHRINK:
-        on_shrink(w, s, t, me, which, np.int64(message.b[0]).view(np.float64))
+        on_shrink(w, s, t, me, which, float_of(message.b[0]))
     else:
-        on_pace(w, s, t, me, which, np.int64(message.b[0]).view(np.float64))
+        on_pace(w, s, t, me, which, float_of(message.b[0]))
 
 
 @inlined
-def scale_at(s, t, line):
+def scale_at(s: Shrinking, t: Int, line: Int) -> float:
     """Return what is left at t of what the waiting flows of a line have."""
     return s.scale[line] * (1.0 - (t - s.since[line]) / s.need[line])
 
 
 @compiled
-def on_shrink(w, s, t, me, line, need):
+def on_shrink(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int, need: float) -> None:
     """From now on the waiting flows of a line end together, `need` ns from now; inf: they are not sent."""
     s.scale[line] = scale_at(s, t, line)
     s.since[line], s.need[line], s.end[line] = t, need, NEVER
@@ -81,12 +84,12 @@ def on_shrink(w, s, t, me, line, need):
         if s.unsent[line] > 0:
             for k in range(lines.first[lines.block[line]], lines.first[lines.block[line + 1]]):
                 start_flow(w, s, t, me, line, flow_ids[k])
-        s.end[line] = t + max(np.int64(need + 0.5), 1)
+        s.end[line] = t + whole_ns(need)
         set_line_timer(w, s, t, me, line)
 
 
 @inlined
-def set_line_timer(w, s, t, me, line):
+def set_line_timer(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int) -> None:
     """Look at a line when it ends; or before, and then again: ends are put off again and again."""
     due = min(s.end[line], t + PATIENCE)
     if s.end[line] < NEVER and due < s.due[line]:
@@ -95,7 +98,7 @@ def set_line_timer(w, s, t, me, line):
 
 
 @inlined
-def start_flow(w, s, t, me, line, flow):
+def start_flow(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int, flow: Int) -> None:
     """Note that a flow is sent, if it is for the first time."""
     if w.sending.since[flow] == NONE:
         w.sending.since[flow] = t
@@ -106,7 +109,7 @@ def start_flow(w, s, t, me, line, flow):
 
 
 @compiled
-def on_pace(w, s, t, me, flow, pace):
+def on_pace(w: CoflowWorld, s: Shrinking, t: Int, me: Int, flow: Int, pace: float) -> None:
     """From now on a flow ends by itself, `pace` ns from now; inf: it ends with those that wait."""
     f, line = w.sending, w.fabric.flows.line[flow, 0]
     if f.end[flow] < NEVER:
@@ -125,7 +128,7 @@ def on_pace(w, s, t, me, flow, pace):
 
 
 @compiled
-def on_line_end(w, s, t, me, line):
+def on_line_end(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int) -> None:
     """The waiting flows of a line have ended, unless they have been told another end since this one was foreseen."""
     if s.due[line] != t:
         return

@@ -8,11 +8,14 @@ the prices are of what it is about, and measured costs will not do.
 
 import numpy as np
 
-from actors.fabric.coordinator import note_sent
-from actors.fabric.fabric_world import N_DECISIONS, N_RATES, N_SCHEDULES
+from actors.fabric.coordinator import Agenda, note_sent
+from actors.fabric.fabric_world import N_DECISIONS, N_RATES, N_SCHEDULES, CoflowWorld
+from actors.fabric.floats import bits_of
 from actors.fabric.intervals import charge
+from actors.fabric.madd import Madd
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import known_cost
+from actors.kernel.hints import Int
 from actors.kernel.kinds import (
     PACE,
     SHRINK,
@@ -24,7 +27,7 @@ _SPARE = 8  # messages that an event may send besides
 
 
 @compiled
-def charge_decision(w, agenda, counted_at):
+def charge_decision(w: CoflowWorld, agenda: Agenda, counted_at: np.ndarray) -> None:
     """Let a decision about all coflows cost what these, their unfinished flows, and the agents of those cost.
 
     Args:
@@ -43,13 +46,13 @@ def charge_decision(w, agenda, counted_at):
 
 
 @inlined
-def effective_time(w, t):
+def effective_time(w: CoflowWorld, t: Int) -> Int:
     """Return when what is told at t holds: when the decision is made, as charged for, and one network delay after."""
     return t + w.network.delay_ns + known_cost(w)
 
 
 @compiled
-def send_times(w, a, num_sent, t, due):
+def send_times(w: CoflowWorld, a: Madd, num_sent: np.ndarray, t: Int, due: Int) -> None:
     """Tell the agents what has changed, as much as one event may send; what is left, in others at the same instant.
 
     Args:
@@ -72,10 +75,10 @@ def send_times(w, a, num_sent, t, due):
 
 
 @inlined
-def send_value(w, t, agent, kind, which, ns):
+def send_value(w: CoflowWorld, t: Int, agent: Int, kind: Int, which: Int, ns: float) -> None:
     """Tell an agent in how many ns something ends."""
     i = w.intervals
-    send(w, t, w.nodes.size, agent, kind, which, np.float64(ns).view(np.int64), NONE, NONE)
+    send(w, t, w.nodes.size, agent, kind, which, bits_of(ns), NONE, NONE)
     if note_sent(w, agent):
         i.now[2] += 1
         w.counts[N_SCHEDULES] += 1

@@ -16,10 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.fabric.floats import whole_ns
 from actors.fabric.heap import drop, push, sink_first
 from actors.fabric.pairs import Pairs, insert, make_pairs, remove_first, set_amount
 from actors.fabric.ports import Fabric, mark_ended
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
@@ -83,7 +85,7 @@ def make_fair(fabric: Fabric) -> Fair:
 
 
 @compiled
-def next_due(f):
+def next_due(f: Fair) -> Int:
     """Return when the next flow ends, NEVER if none runs."""
     t = NEVER
     for port in range(f.next_end.size):
@@ -92,7 +94,7 @@ def next_due(f):
 
 
 @compiled
-def end_due(fabric, f, t):
+def end_due(fabric: Fabric, f: Fair, t: Int) -> float:
     """End the flows whose time has come at t; return the least level that has to be filled anew, inf if none."""
     lowest = np.inf
     f.num_ended[0] = 0
@@ -104,7 +106,7 @@ def end_due(fabric, f, t):
 
 
 @compiled
-def add_coflow(fabric, f, t, coflow):
+def add_coflow(fabric: Fabric, f: Fair, t: Int, coflow: Int) -> None:
     """Let the flows of a coflow arrive; all levels have to be filled anew, from 0.0 on."""
     for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
         if f.pairs.of_flow[flow] != NONE:
@@ -112,13 +114,13 @@ def add_coflow(fabric, f, t, coflow):
 
 
 @inlined
-def owns(filled, port, other):
+def owns(filled: np.ndarray, port: Int, other: Int) -> Bool:
     """Return whether the pair of two ports is the first one's."""
     return filled[port] < filled[other] or (filled[port] == filled[other] and port < other)
 
 
 @inlined
-def run_clock(f, t, port):
+def run_clock(f: Fair, t: Int, port: Int) -> None:
     """Bring a port's clock to time t."""
     if f.level[port] < np.inf:
         f.clock[port] += f.level[port] * (t - f.since[port])
@@ -126,7 +128,7 @@ def run_clock(f, t, port):
 
 
 @compiled
-def add_flow(fabric, f, t, flow):
+def add_flow(fabric: Fabric, f: Fair, t: Int, flow: Int) -> None:
     """A flow arrives at its pair."""
     p, flows = f.pairs, fabric.flows
     pair, source, sink = p.of_flow[flow], flows.source[flow], flows.sink[flow]
@@ -144,7 +146,7 @@ def add_flow(fabric, f, t, flow):
 
 
 @compiled
-def end_flows(fabric, f, t, port):
+def end_flows(fabric: Fabric, f: Fair, t: Int, port: Int) -> None:
     """End those flows of a port's own pairs whose time has come, to the nanosecond."""
     p = f.pairs
     run_clock(f, t, port)
@@ -152,7 +154,8 @@ def end_flows(fabric, f, t, port):
     shown = f.clock[port] + 0.5 * f.level[port]
     i = p.first[port]
     while i < p.first[port] + p.size[port]:
-        pair, other, pair_is_empty = p.pair[i], np.int64(p.other[i]), False
+        pair, other = p.pair[i], np.int64(p.other[i])
+        pair_is_empty: Bool = False
         if owns(f.filled, port, other):
             while not pair_is_empty and f.mark[pair] - f.offset[pair] <= shown:
                 flow = p.queue[p.head[pair]]
@@ -171,7 +174,7 @@ def end_flows(fabric, f, t, port):
 
 
 @compiled
-def fill(fabric, f, t, lowest):
+def fill(fabric: Fabric, f: Fair, t: Int, lowest: float) -> None:
     """Give rates anew to the flows of ports whose level is at least `lowest`; those below stay as they are."""
     f.heap_size[0] = 0
     for port in range(f.level.size):
@@ -202,7 +205,7 @@ def fill(fabric, f, t, lowest):
 
 
 @compiled
-def take_back(f, port):
+def take_back(f: Fair, port: Int) -> None:
     """Take their rates from the flows of a port's own pairs."""
     p, level, filled, num_flows = f.pairs, f.level[port], f.filled[port], 0.0
     for i in range(p.first[port], p.first[port] + p.size[port]):  # without a branch: half of them are its own
@@ -216,7 +219,7 @@ def take_back(f, port):
 
 
 @compiled
-def fill_port(f, t, port, level):
+def fill_port(f: Fair, t: Int, port: Int, level: float) -> None:
     """A port becomes the owner of its pairs that have none yet."""
     p, previously_filled = f.pairs, f.previously_filled[port]
     first, end = p.first[port], p.first[port] + p.size[port]
@@ -245,4 +248,4 @@ def fill_port(f, t, port, level):
                 first_end = min(first_end, f.mark[p.pair[i]] - f.offset[p.pair[i]])
     f.first_is_stale[port], f.first[port] = 0, first_end
     f.residual[port], f.unassigned[port] = f.residual[port] - given * level, 0.0
-    f.next_end[port] = t + max(np.int64((first_end - f.clock[port]) / level + 0.5), 1)
+    f.next_end[port] = t + whole_ns((first_end - f.clock[port]) / level)

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.ports import Fabric
+from actors.fabric.ports import Fabric, Lines
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 
 
@@ -45,7 +46,7 @@ def make_contention(fabric: Fabric) -> Contention:
 
 
 @compiled
-def add_coflow(fabric, n, coflow, kind):
+def add_coflow(fabric: Fabric, n: Contention, coflow: Int, kind: Int) -> None:
     """A coflow is there, at all ports of its unfinished flows."""
     lines = fabric.lines
     for side in range(2):
@@ -60,7 +61,7 @@ def add_coflow(fabric, n, coflow, kind):
 
 
 @compiled
-def change_kind(fabric, n, coflow, kind):
+def change_kind(fabric: Fabric, n: Contention, coflow: Int, kind: Int) -> None:
     """A coflow is of another kind."""
     if kind != n.kind[coflow]:
         count_neighbours_of(fabric, n, coflow, -1)
@@ -69,7 +70,7 @@ def change_kind(fabric, n, coflow, kind):
 
 
 @compiled
-def count_neighbours_of(fabric, n, coflow, by):
+def count_neighbours_of(fabric: Fabric, n: Contention, coflow: Int, by: Int) -> None:
     """Count a coflow, or no more, with each that it meets."""
     lines = fabric.lines
     n.num_counts[0] += 1
@@ -86,14 +87,14 @@ def count_neighbours_of(fabric, n, coflow, by):
 
 
 @inlined
-def count_pair(n, coflow, other, by):
+def count_pair(n: Contention, coflow: Int, other: Int, by: Int) -> None:
     """Two coflows meet, or no more."""
     n.num_met[coflow] += by
     n.num_met[other] += by
 
 
 @compiled
-def leave_port(fabric, n, line):
+def leave_port(fabric: Fabric, n: Contention, line: Int) -> None:
     """A coflow is done at the port of one of its lines."""
     lines = fabric.lines
     coflow, port, i = lines.group[line], lines.port[line], n.position[line]
@@ -108,7 +109,7 @@ def leave_port(fabric, n, line):
 
 
 @compiled
-def share_port(lines, n, a, b):
+def share_port(lines: Lines, n: Contention, a: Int, b: Int) -> Bool:
     """Return whether two coflows are at a port together."""
     for side in range(2):
         i, j = lines.of_group[a, side], lines.of_group[b, side]

@@ -14,6 +14,7 @@ import numpy as np
 
 from actors.fabric.bits import bit_of, bits_before, count_bits
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from workloads.coflows import CoflowArrays
@@ -257,19 +258,19 @@ def _changes(*columns: np.ndarray) -> np.ndarray:
 
 
 @inlined
-def flow_speed(fabric, flow):
+def flow_speed(fabric: Fabric, flow: Int) -> float:
     """Return the bytes per ns of a flow that has both of its ports alone."""
     return min(fabric.speed[fabric.flows.source[flow]], fabric.speed[fabric.flows.sink[flow]])
 
 
 @inlined
-def flow_at(lines, b, bit):
+def flow_at(lines: Lines, b: Int, bit: np.uint64) -> Int:
     """Return the flow of a line that has this bit of its word `b`."""
     return lines.flow[lines.first[b] + count_bits(lines.mask[b] & bits_before(bit))]
 
 
 @compiled
-def remove_from_line(lines, line, other, size):
+def remove_from_line(lines: Lines, line: Int, other: Int, size: float) -> Int:
     """Take a flow of `size` bytes to port `other` off a line: it has ended, or goes to a line of pilots.
 
     Returns the word that it was in.
@@ -284,7 +285,7 @@ def remove_from_line(lines, line, other, size):
 
 
 @compiled
-def add_to_line(lines, line, other, size):
+def add_to_line(lines: Lines, line: Int, other: Int, size: float) -> None:
     """Put a flow of `size` bytes to port `other` on a line, where it has its place."""
     b = lines.block[line]
     while lines.word[b] != other >> 6:
@@ -299,7 +300,7 @@ def add_to_line(lines, line, other, size):
 
 
 @inlined
-def drop_empty_word(lines, line, b):
+def drop_empty_word(lines: Lines, line: Int, b: Int) -> None:
     """Leave a word without bits out of its line: the last one takes its place."""
     last = lines.end[line] - 1
     lines.end[line] = last
@@ -307,7 +308,7 @@ def drop_empty_word(lines, line, b):
 
 
 @inlined
-def swap_words(lines, a, b):
+def swap_words(lines: Lines, a: Int, b: Int) -> None:
     """Let two words of a line have each other's place."""
     lines.word[a], lines.word[b] = lines.word[b], lines.word[a]
     lines.bits[a], lines.bits[b] = lines.bits[b], lines.bits[a]
@@ -316,7 +317,7 @@ def swap_words(lines, a, b):
 
 
 @compiled
-def finish_flow(fabric, t, flow):
+def finish_flow(fabric: Fabric, t: Int, flow: Int) -> Bool:
     """End a flow and take it off its lines; return whether its coflow has ended."""
     flows, lines = fabric.flows, fabric.lines
     remove_from_line(lines, flows.line[flow, 0], flows.sink[flow], flows.left[flow])
@@ -325,7 +326,7 @@ def finish_flow(fabric, t, flow):
 
 
 @compiled
-def mark_ended(fabric, t, flow):
+def mark_ended(fabric: Fabric, t: Int, flow: Int) -> Bool:
     """End a flow where lines are not used; return whether its coflow has ended."""
     flows, coflows = fabric.flows, fabric.coflows
     flows.left[flow], flows.end[flow], flows.finish[flow] = 0.0, NEVER, t
@@ -337,7 +338,7 @@ def mark_ended(fabric, t, flow):
 
 
 @inlined
-def change_rate(coflows, t, coflow, by):
+def change_rate(coflows: Coflows, t: Int, coflow: Int, by: float) -> None:
     """Change the rate of a coflow at t by so many bytes per ns."""
     coflows.sent[coflow] = bytes_sent(coflows, t, coflow)
     coflows.since[coflow] = t
@@ -345,6 +346,6 @@ def change_rate(coflows, t, coflow, by):
 
 
 @inlined
-def bytes_sent(coflows, t, coflow):
+def bytes_sent(coflows: Coflows, t: Int, coflow: Int) -> float:
     """Return what a coflow has sent up to t."""
     return coflows.sent[coflow] + coflows.rate[coflow] * (t - coflows.since[coflow])

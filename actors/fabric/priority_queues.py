@@ -10,12 +10,13 @@ With a `least` of nothing slots of less than an interval are left out, as Philae
 the order of queues is strict.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from actors.kernel.arrays import total
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.hints import Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter
@@ -85,6 +86,18 @@ QUEUE_PARAMETERS = (
 )
 
 
+class ToSort(Protocol):
+    """Groups, and what they are sorted by."""
+
+    @property
+    def groups(self) -> np.ndarray:
+        """The groups."""
+
+    @property
+    def keys(self) -> np.ndarray:
+        """Their keys."""
+
+
 def make_queues(coflows: int, parameters: dict[str, Any]) -> Queues:
     """Empty queues, after `QUEUE_PARAMETERS`; what is about slots may be missing where `starvation` is "strict"."""
     limits = parameters["first_limit_bytes"] * parameters["factor"] ** np.arange(parameters["queues"])
@@ -111,13 +124,13 @@ def make_queues(coflows: int, parameters: dict[str, Any]) -> Queues:
 
 
 @inlined
-def next_tick(t, interval):
+def next_tick(t: Int, interval: Int) -> Int:
     """Return the first multiple of the interval at t or after it."""
     return (t + interval - 1) // interval * interval
 
 
 @inlined
-def queue_of(q, measure):
+def queue_of(q: Queues, measure: float) -> Int:
     """Return the queue for a measure in bytes."""
     queue = 0
     while measure > q.limit[queue]:
@@ -126,7 +139,7 @@ def queue_of(q, measure):
 
 
 @compiled
-def enqueue(q, coflow, queue):
+def enqueue(q: Queues, coflow: Int, queue: Int) -> None:
     """Put a coflow at the tail of a queue."""
     dequeue(q, coflow)
     q.queue[coflow] = queue
@@ -136,7 +149,7 @@ def enqueue(q, coflow, queue):
 
 
 @compiled
-def dequeue(q, coflow):
+def dequeue(q: Queues, coflow: Int) -> None:
     """Take a coflow out of its queue."""
     if q.queue[coflow] >= 0:
         q.size[q.queue[coflow]] -= 1
@@ -144,7 +157,7 @@ def dequeue(q, coflow):
 
 
 @compiled
-def update_slot(q, t):
+def update_slot(q: Queues, t: Int) -> None:
     """Begin the slot that t is in; slots follow one another while there is a coflow in a queue."""
     clock = q.clock
     if q.slot == 0 or total(q.size) == 0:
@@ -163,7 +176,7 @@ def update_slot(q, t):
 
 
 @inlined
-def next_slot(q):
+def next_slot(q: Queues) -> Int:
     """Go on to the next queue that has a slot in this round, and return how long that is, ns; 0 if there is none."""
     clock, span = q.clock, q.slot
     if clock[1] == NONE:
@@ -181,14 +194,14 @@ def next_slot(q):
 
 
 @inlined
-def order_key(q, coflow):
+def order_key(q: Queues, coflow: Int) -> Int:
     """Return what sorts coflows in queues: whose slot it is first, then by queue; first in, first out."""
     queue = q.queue[coflow]
     return ((0 if queue == q.clock[1] else 1 + queue) << RANK_SHIFT) | q.entered[coflow]
 
 
 @compiled
-def sort_groups(q, count):
+def sort_groups(q: ToSort, count: Int) -> None:
     """Sort the first `count` of `groups` by `keys`, then by group (Shell's sort; they are mostly in order)."""
     keys, groups, gap = q.keys, q.groups, 1
     while gap < count // 3:

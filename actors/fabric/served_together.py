@@ -5,36 +5,88 @@ flow with the least in front. The coordinator has this of groups (`actors.fabric
 lines (`actors.fabric.equal_agent`): `e` is either, `flows` has `left` and `since`, and both come to the same figures.
 """
 
+from typing import Protocol
+
 import numpy as np
 
+from actors.fabric.floats import whole_ns
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.hints import Int
 from actors.kernel.world import NEVER
 
 _FAR = 1e18  # ns; what takes longer is foreseen for then
 _LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever rounding says
 
 
+class Group(Protocol):
+    """Groups of flows, or ingress lines, of which all flows have been served the same."""
+
+    @property
+    def in_force(self) -> np.ndarray:
+        """Bytes per ns of each flow."""
+
+    @property
+    def since(self) -> np.ndarray:
+        """From when on, ns."""
+
+    @property
+    def served(self) -> np.ndarray:
+        """Bytes that each flow had been served by then."""
+
+    @property
+    def end(self) -> np.ndarray:
+        """When the next flow ends, ns; NEVER."""
+
+    @property
+    def first(self) -> np.ndarray:
+        """Where its heap begins."""
+
+    @property
+    def size(self) -> np.ndarray:
+        """Flows in its heap."""
+
+    @property
+    def heap(self) -> np.ndarray:
+        """Flows by `left`."""
+
+    @property
+    def position(self) -> np.ndarray:
+        """Where a flow is in `heap`."""
+
+
+class Served(Protocol):
+    """Flows of such groups."""
+
+    @property
+    def left(self) -> np.ndarray:
+        """How much its group has to be served until it ends, bytes."""
+
+    @property
+    def since(self) -> np.ndarray:
+        """From when on it has had a rate of its own, ns."""
+
+
 @inlined
-def served_by(e, t, group):
+def served_by(e: Group, t: Int, group: Int) -> float:
     """Return what each flow of a group has been served by t; backfilled flows have had more."""
     return e.served[group] + e.in_force[group] * (t - e.since[group])
 
 
 @inlined
-def extra_sent(flows, e, group, t, flow, extra):
+def extra_sent(flows: Served, e: Group, group: Int, t: Int, flow: Int, extra: float) -> float:
     """Return what a flow was sent beyond its group's rate since `flows.since`; it has not ended by it."""
     left = flows.left[flow] - served_by(e, t, group) - _LEAST
     return max(min(extra * (t - flows.since[flow]), left), 0.0)
 
 
 @inlined
-def ns_for(left, rate):
+def ns_for(left: float, rate: float) -> Int:
     """Return how long so many bytes take, whole ns."""
-    return max(np.int64(min(left / rate, _FAR) + 0.5), 1)
+    return whole_ns(min(left / rate, _FAR))
 
 
 @inlined
-def foresee_end(flows, e, group, least):
+def foresee_end(flows: Served, e: Group, group: Int, least: Int) -> None:
     """When the next flow of a group ends by the group's rate, not before `least`.
 
     If that one is backfilled it ends before, by itself.
@@ -47,7 +99,7 @@ def foresee_end(flows, e, group, least):
 
 
 @compiled
-def remove_from_heap(flows, e, group, flow):
+def remove_from_heap(flows: Served, e: Group, group: Int, flow: Int) -> None:
     """Take a flow out of the heap of its group."""
     e.size[group] -= 1
     i, last = e.position[flow], e.heap[e.first[group] + e.size[group]]
@@ -58,7 +110,7 @@ def remove_from_heap(flows, e, group, flow):
 
 
 @compiled
-def sift_up(flows, e, group, i):
+def sift_up(flows: Served, e: Group, group: Int, i: Int) -> None:
     """Bring the flow at place i of the heap of a group up to where it belongs."""
     base, flow = e.first[group], e.heap[i]
     while i > base:
@@ -72,7 +124,7 @@ def sift_up(flows, e, group, i):
 
 
 @compiled
-def sink(flows, e, group, i):
+def sink(flows: Served, e: Group, group: Int, i: Int) -> None:
     """Bring the flow at place i of the heap of a group down to where it belongs."""
     base, end, flow = e.first[group], e.first[group] + e.size[group], e.heap[i]
     least = 2 * i - base + 1

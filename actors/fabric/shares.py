@@ -12,10 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.fabric.equal import Equal
 from actors.fabric.equal import add_rates as add_equal_rates
+from actors.fabric.madd import Madd
 from actors.fabric.madd import add_rates as add_madd_rates
+from actors.fabric.order import Order
 from actors.fabric.ports import Fabric
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.hints import Int
 
 
 class Shares(NamedTuple):
@@ -33,7 +37,9 @@ def make_shares(fabric: Fabric, weight: np.ndarray) -> Shares:
 
 
 @compiled
-def share_equally(fabric, order, e, s, queue, first, end):
+def share_equally(
+    fabric: Fabric, order: Order, e: Equal, s: Shares, queue: np.ndarray, first: Int, end: Int
+) -> None:
     """Equal rates for the groups from level `first` to before `end`: `queue` [G] shares of the room, then the pool."""
     total = start_sharing(order, e.residual, s, queue, first, end)
     level = first
@@ -47,7 +53,9 @@ def share_equally(fabric, order, e, s, queue, first, end):
 
 
 @compiled
-def share_madd(fabric, order, a, s, queue, first, end):
+def share_madd(
+    fabric: Fabric, order: Order, a: Madd, s: Shares, queue: np.ndarray, first: Int, end: Int
+) -> None:
     """MADD likewise."""
     total = start_sharing(order, a.residual, s, queue, first, end)
     level = first
@@ -61,7 +69,9 @@ def share_madd(fabric, order, a, s, queue, first, end):
 
 
 @inlined
-def start_sharing(order, residual, s, queue, first, end):
+def start_sharing(
+    order: Order, residual: np.ndarray, s: Shares, queue: np.ndarray, first: Int, end: Int
+) -> float:
     """Set out to share the room; return the weight of all queues that have groups, without which all is pooled."""
     for port in range(residual.size):
         s.whole[port], s.pool[port] = residual[port], 0.0 if first < end else residual[port]
@@ -73,7 +83,7 @@ def start_sharing(order, residual, s, queue, first, end):
 
 
 @inlined
-def end_of_queue(order, queue, level, end):
+def end_of_queue(order: Order, queue: np.ndarray, level: Int, end: Int) -> Int:
     """Return the level after those of the queue that `level` is in."""
     own = queue[order.groups[level]]
     while level < end and queue[order.groups[level]] == own:
@@ -82,7 +92,9 @@ def end_of_queue(order, queue, level, end):
 
 
 @inlined
-def open_share(order, residual, s, queue, level, end, total):
+def open_share(
+    order: Order, residual: np.ndarray, s: Shares, queue: np.ndarray, level: Int, end: Int, total: float
+) -> Int:
     """Let the room be the share of the queue that `level` is in; return the level after those of the queue."""
     share = s.weight[queue[order.groups[level]]] / total
     for port in range(residual.size):
@@ -91,14 +103,14 @@ def open_share(order, residual, s, queue, level, end, total):
 
 
 @inlined
-def close_share(residual, s):
+def close_share(residual: np.ndarray, s: Shares) -> None:
     """Put what is left of a share into the pool."""
     for port in range(residual.size):
         s.pool[port] += residual[port]
 
 
 @inlined
-def open_pool(residual, s):
+def open_pool(residual: np.ndarray, s: Shares) -> None:
     """Let the room be what all queues have left."""
     for port in range(residual.size):
         residual[port] = s.pool[port]

@@ -18,6 +18,7 @@ from actors.fabric.heap import drop, push
 from actors.fabric.pairs import Pairs, insert, make_pairs, remove_first, set_amount
 from actors.fabric.ports import Fabric, flow_speed, mark_ended
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
@@ -57,13 +58,13 @@ def make_shortest(fabric: Fabric) -> Shortest:
 
 
 @inlined
-def show_shortest(fabric, p, pair):
+def show_shortest(fabric: Fabric, p: Pairs, pair: Int) -> None:
     """Let a pair's ports see what its shortest flow has left."""
     set_amount(p, pair, fabric.flows.left[p.queue[p.head[pair]]])
 
 
 @compiled
-def settle(fabric, s, t, flow):
+def settle(fabric: Fabric, s: Shortest, t: Int, flow: Int) -> None:
     """Account for what a running flow has sent."""
     flows = fabric.flows
     flows.left[flow] -= flow_speed(fabric, flow) * (t - flows.since[flow])
@@ -72,7 +73,7 @@ def settle(fabric, s, t, flow):
 
 
 @compiled
-def end_flow(fabric, s, t, flow):
+def end_flow(fabric: Fabric, s: Shortest, t: Int, flow: Int) -> Bool:
     """End a flow, whose ports look for another; return whether its coflow has ended."""
     flows, p = fabric.flows, s.pairs
     coflow_ended = mark_ended(fabric, t, flow)
@@ -86,7 +87,7 @@ def end_flow(fabric, s, t, flow):
 
 
 @compiled
-def arrive(fabric, s, t, first, last):
+def arrive(fabric: Fabric, s: Shortest, t: Int, first: Int, last: Int) -> None:
     """Let coflows `first` to `last` arrive; all ports look anew.
 
     What runs keeps its `end` until it is known that it stops.
@@ -107,7 +108,7 @@ def arrive(fabric, s, t, first, last):
 
 
 @inlined
-def is_available(fabric, s, t, port, left):
+def is_available(fabric: Fabric, s: Shortest, t: Int, port: Int, left: float) -> Bool:
     """Return whether a port serves nothing, or a flow with more than `left` bytes left."""
     if s.served_left[port] <= left:
         return False
@@ -118,14 +119,14 @@ def is_available(fabric, s, t, port, left):
 
 
 @inlined
-def set_served(fabric, s, port, flow):
+def set_served(fabric: Fabric, s: Shortest, port: Int, flow: Int) -> None:
     """A port serves a flow, or NONE."""
     s.flow[port] = flow
     s.served_left[port] = np.inf if flow == NONE else fabric.flows.left[flow]
 
 
 @compiled
-def search_port(fabric, s, t, port):
+def search_port(fabric: Fabric, s: Shortest, t: Int, port: Int) -> None:
     """Find the shortest flow that a port could serve, and enter the port into the heap."""
     p, best = s.pairs, np.inf
     s.found[port] = NONE
@@ -139,7 +140,7 @@ def search_port(fabric, s, t, port):
 
 
 @compiled
-def match(fabric, s, t):
+def match(fabric: Fabric, s: Shortest, t: Int) -> None:
     """Let open ports look, and serve the shortest flows that they have found, the shortest first."""
     flows, p = fabric.flows, s.pairs
     s.num_served[0] = 0
@@ -171,7 +172,7 @@ def match(fabric, s, t):
 
 
 @compiled
-def preempt(fabric, s, t, port, flow):
+def preempt(fabric: Fabric, s: Shortest, t: Int, port: Int, flow: Int) -> None:
     """Stop what a port serves, unless it is `flow`; the other port of what stops looks for another."""
     flows, loser = fabric.flows, s.flow[port]
     if loser == NONE or loser == flow:

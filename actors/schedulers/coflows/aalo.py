@@ -23,7 +23,7 @@ CoflowSim's.
 References: doi 10.1145/2785956.2787480
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from actors.fabric.coordinator import (
     request_decision,
     send_greedy_rates,
 )
-from actors.fabric.fabric_world import N_DEMOTIONS, N_INTERVALS, build_world
+from actors.fabric.fabric_world import N_DEMOTIONS, N_INTERVALS, CoflowWorld, build_world
 from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group
 from actors.fabric.greedy_updates import change_flows, receive_update
 from actors.fabric.intervals import charge_reports, enter_interval
@@ -61,6 +61,7 @@ from actors.fabric.ranking import Ranking, make_ranking
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import NO_COST, take
+from actors.kernel.hints import Int
 from actors.kernel.kinds import (
     FLOW_DONE,
     REGISTER,
@@ -71,6 +72,7 @@ from actors.kernel.queue import (
 )
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
+from actors.setting import Setting
 
 _FIRST = np.int64(0)
 
@@ -87,8 +89,32 @@ class State(NamedTuple):
     learned_bytes: np.ndarray  # [C] float64, what it had sent then
 
 
+class Demoting(Protocol):
+    """What these functions need of a state."""
+
+    @property
+    def agenda(self) -> Agenda:
+        """The active coflows."""
+
+    @property
+    def queues(self) -> Queues:
+        """Their queues."""
+
+    @property
+    def size(self) -> np.ndarray:
+        """[C] bytes, if they are known; else empty."""
+
+    @property
+    def learned(self) -> np.ndarray:
+        """[C] when a coflow entered its queue, ns."""
+
+    @property
+    def learned_bytes(self) -> np.ndarray:
+        """[C] bytes that it had sent then."""
+
+
 @compiled
-def on_arrival(w, p, t, coflow):
+def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
     """Step 1: enter the first queue, or the last one at once; what is new is looked at when the interval ends."""
     enter_interval(w, t, p.matching.running[0], N_INTERVALS)
     if register(w, p.agenda, t, coflow):
@@ -99,7 +125,7 @@ def on_arrival(w, p, t, coflow):
 
 
 @compiled
-def on_flow_done(w, p, t, flow, ended):
+def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
     """A flow has ended; its ports are given away when the interval ends."""
     receive_flow_done(w, t, p.matching.running[0], flow)
     if has_more_to_send(w, flow):
@@ -110,7 +136,7 @@ def on_flow_done(w, p, t, flow, ended):
 
 
 @compiled
-def on_update(w, p, t, k):
+def on_update(w: CoflowWorld, p: State, t: Int, k: Int) -> None:
     """A coflow has changed; what is to be sent again is looked at when the interval ends."""
     enter_interval(w, t, p.matching.running[0], N_INTERVALS)
     if receive_update(w, t, k):
@@ -120,7 +146,7 @@ def on_update(w, p, t, k):
 
 
 @compiled
-def on_tick(w, p, t):
+def on_tick(w: CoflowWorld, p: State, t: Int) -> None:
     """Steps 2 to 4."""
     q, r, m = p.queues, p.ranking, p.matching
     enter_interval(w, t, m.running[0], N_INTERVALS)
@@ -146,7 +172,7 @@ def on_tick(w, p, t):
 
 
 @compiled
-def demote(w, p, t):
+def demote(w: CoflowWorld, p: Demoting, t: Int) -> None:
     """Step 2: move each coflow to the queue of what it had sent when the agents reported."""
     q = p.queues
     for i in range(p.agenda.used[0]):
@@ -160,9 +186,10 @@ def demote(w, p, t):
 
 
 @compiled
-def next_crossing(w, p, t):
+def next_crossing(w: CoflowWorld, p: Demoting, t: Int) -> Int:
     """Return the first multiple of the interval at which a coflow is known to have sent more than its queue takes."""
-    q, coflows, first = p.queues, w.fabric.coflows, NEVER
+    q, coflows = p.queues, w.fabric.coflows
+    first: Int = NEVER
     known = t - w.network.delay_ns
     if p.size.size > 0:
         return first
@@ -177,7 +204,7 @@ def next_crossing(w, p, t):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -198,7 +225,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def make_state(setting, world, size):
+def make_state(setting: Setting, world: CoflowWorld, size: np.ndarray) -> State:
     """The coordinator at time 0."""
     fabric, coflows = world.fabric, world.work.size
     return State(
@@ -212,20 +239,20 @@ def make_state(setting, world, size):
     )
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """The world and the coordinator's state at time 0."""
     world = build_world(setting, interval_s=setting.parameters["interval_s"])
     return world, make_state(setting, world, np.zeros(0))
 
 
-def build_oracle(setting):
+def build_oracle(setting: Setting) -> tuple[CoflowWorld, State]:
     """The same where the coordinator knows sizes."""
     world = build_world(setting, interval_s=setting.parameters["interval_s"])
     work = setting.workload.arrays()
     return world, make_state(setting, world, np.add.reduceat(work.size_bytes, work.first_flow[:-1]))
 
 
-def series(setting, state):
+def series(setting: Setting, state: State) -> dict[str, np.ndarray]:
     """When each coflow came to its last queue, and what it had sent by then."""
     return {
         "learned_ns": np.where(state.learned == NEVER, -1, state.learned),

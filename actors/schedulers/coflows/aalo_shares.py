@@ -37,7 +37,7 @@ from actors.fabric.coordinator import (
 from actors.fabric.equal import Equal, backfill, make_equal, progress, reset_residual
 from actors.fabric.equal_agent import Serving, make_serving, serving_event
 from actors.fabric.equal_schedule import apply_flow_done, enforce_decision, send_rates
-from actors.fabric.fabric_world import N_INTERVALS
+from actors.fabric.fabric_world import N_INTERVALS, CoflowWorld
 from actors.fabric.intervals import charge_reports, enter_interval
 from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.priority_queues import (
@@ -54,6 +54,7 @@ from actors.fabric.shares import Shares, make_shares, share_equally
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import NO_COST, take
+from actors.kernel.hints import Int
 from actors.kernel.kinds import (
     FLOW_DONE,
     REGISTER,
@@ -66,6 +67,7 @@ from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.aalo import demote, next_crossing, series
 from actors.schedulers.coflows.saath import await_change, build_serving_world
+from actors.setting import Setting
 
 _FIRST = np.int64(0)
 
@@ -89,7 +91,7 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w, p, t, coflow):
+def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
     """Step 1; what is new is looked at when the interval ends."""
     enter_interval(w, t, p.num_sending[0], N_INTERVALS)
     if register(w, p.agenda, t, coflow):
@@ -100,7 +102,7 @@ def on_arrival(w, p, t, coflow):
 
 
 @compiled
-def on_flow_done(w, p, t, flow, ended):
+def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
     """A flow has ended; its ports are given away when the interval ends."""
     receive_flow_done(w, t, p.num_sending[0], flow)
     if apply_flow_done(w.fabric, p.equal, p.num_sending, flow, ended):
@@ -110,7 +112,7 @@ def on_flow_done(w, p, t, flow, ended):
 
 
 @compiled
-def on_tick(w, p, t, due):
+def on_tick(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
     """Steps 2 to 5."""
     fabric, order, e, q = w.fabric, p.order, p.equal, p.queues
     if t < p.idle_until[0]:
@@ -139,7 +141,7 @@ def on_tick(w, p, t, due):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -160,7 +162,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """The world and the coordinator's state at time 0."""
     given = setting.parameters
     world = build_serving_world(setting)
@@ -173,7 +175,7 @@ def build(setting):
         queues=make_queues(coflows, {**given, "starvation": "strict"}),
         shares=make_shares(fabric, np.arange(given["queues"], 0, -1)),
         size=np.zeros(0),
-        until=np.zeros(1, np.int64),
+        idle_until=np.zeros(1, np.int64),
         num_sending=np.zeros(1, np.int64),
         num_sent=np.zeros(1, np.int64),
         counted_at=np.zeros(world.nodes.size, np.int64),

@@ -29,7 +29,7 @@ from actors.fabric.coordinator import (
     request_decision,
     send_greedy_rates,
 )
-from actors.fabric.fabric_world import N_DECISIONS, N_REFILLS, build_world
+from actors.fabric.fabric_world import N_DECISIONS, N_REFILLS, CoflowWorld, build_world
 from actors.fabric.greedy import Matching, fill_ports, make_matching, serve_in_order, settle_all
 from actors.fabric.greedy_updates import change_flows, receive_update
 from actors.fabric.intervals import charge
@@ -37,10 +37,12 @@ from actors.fabric.madd import Madd, any_ends_by, bottleneck_ns, decide, make_ma
 from actors.fabric.madd_agent import Shrinking, make_shrinking, shrinking_event
 from actors.fabric.madd_schedule import charge_decision, effective_time, send_times
 from actors.fabric.order import Order, make_order, set_order
+from actors.fabric.ports import Fabric
 from actors.fabric.priority_queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import FIXED, take
+from actors.kernel.hints import Int
 from actors.kernel.kinds import (
     DECIDE,
     FLOW_DONE,
@@ -54,6 +56,7 @@ from actors.kernel.queue import (
 )
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter
+from actors.setting import Setting
 from workloads.errors import InputError
 
 # By what coflows are ordered: a key, which is their place, length, width or weight, and changes only with what they
@@ -96,7 +99,7 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w, p, t, coflow):
+def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
     """A coflow is there, with the sizes of its flows."""
     if register(w, p.agenda, t, coflow):
         p.key[coflow] = key_of(w.fabric, p.rule, coflow)
@@ -105,7 +108,7 @@ def on_arrival(w, p, t, coflow):
 
 
 @compiled
-def on_flow_done(w, p, t, flow, ended):
+def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
     """A flow has ended by itself, perhaps with its coflow."""
     receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
     if not p.by_madd:
@@ -120,7 +123,7 @@ def on_flow_done(w, p, t, flow, ended):
 
 
 @compiled
-def on_update(w, p, t, k):
+def on_update(w: CoflowWorld, p: State, t: Int, k: Int) -> None:
     """A coflow has changed, and so may its key."""
     if receive_update(w, t, k):
         change_flows(w, p.ranking, p.matching, t, k, False)
@@ -130,7 +133,7 @@ def on_update(w, p, t, k):
 
 
 @compiled
-def key_of(fabric, rule, coflow):
+def key_of(fabric: Fabric, rule: Int, coflow: Int) -> float:
     """Return the key of a coflow, of what takes bandwidth."""
     flows, first, end = fabric.flows, fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]
     key = 0.0
@@ -146,7 +149,7 @@ def key_of(fabric, rule, coflow):
 
 
 @compiled
-def count_used(fabric, coflow, side):
+def count_used(fabric: Fabric, coflow: Int, side: Int) -> Int:
     """Return at how many ports of one side a coflow has flows, whether they have ended or not."""
     lines, count = fabric.lines, 0
     for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
@@ -159,7 +162,7 @@ def count_used(fabric, coflow, side):
 
 
 @compiled
-def on_line_done(w, p, t, line):
+def on_line_done(w: CoflowWorld, p: State, t: Int, line: Int) -> None:
     """Under MADD what a port had of a coflow has ended, and so has the coflow."""
     lines = w.fabric.lines
     receive_flow_done(w, t, NO_AGENT_REPORTS, lines.flow[lines.first[lines.block[line]]])
@@ -168,7 +171,7 @@ def on_line_done(w, p, t, line):
 
 
 @compiled
-def put_in_order(w, p, count):
+def put_in_order(w: CoflowWorld, p: State, count: Int) -> None:
     """Order the coflows that are there, by what they have left when the order will hold."""
     for i in range(count):
         coflow = p.agenda.active[i]
@@ -182,7 +185,7 @@ def put_in_order(w, p, count):
 
 
 @compiled
-def decide_greedy(w, p, t):
+def decide_greedy(w: CoflowWorld, p: State, t: Int) -> None:
     """Make the order anew if a coflow has come or ended, serve it, and tell the agents."""
     fabric, r, m = w.fabric, p.ranking, p.matching
     effective = t + w.network.delay_ns
@@ -200,7 +203,7 @@ def decide_greedy(w, p, t):
 
 
 @compiled
-def decide_madd(w, p, t, due):
+def decide_madd(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
     """Make order and rates anew if a coflow has come, or will have ended; else give away what flows have left."""
     fabric, order, a = w.fabric, p.order, p.madd
     price = p.ended[0] * (w.prices.flow + w.prices.schedule) if w.cost.model == FIXED else 0
@@ -222,7 +225,7 @@ def decide_madd(w, p, t, due):
 
 
 @inlined
-def port_event(w, p, me):
+def port_event(w: CoflowWorld, p: State, me: Int) -> None:
     """Handle the message of an agent, which obeys either kind of rates."""
     if p.by_madd:
         shrinking_event(w, p.shrinking, me)
@@ -231,7 +234,7 @@ def port_event(w, p, me):
 
 
 @inlined
-def coordinator_event(w, p):
+def coordinator_event(w: CoflowWorld, p: State) -> None:
     """Handle the message of the coordinator."""
     message = w.queue.now
     t, kind, a = message.time[0], message.kind[0], message.a[0]
@@ -253,7 +256,7 @@ def coordinator_event(w, p):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     for _ in range(most):
         why = take(w, until)
@@ -266,7 +269,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build_ordered(setting, rule, rates):
+def build_ordered(setting: Setting, rule: np.int64, rates: str) -> tuple[CoflowWorld, State]:
     """The world and the coordinator's state at time 0.
 
     Args:

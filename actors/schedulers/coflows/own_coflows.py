@@ -39,8 +39,10 @@ from actors.fabric.fabric_world import (
     N_RATES,
     N_REFILLS,
     N_SCHEDULES,
+    CoflowWorld,
     build_world,
 )
+from actors.fabric.floats import bits_of
 from actors.fabric.greedy import Matching, fill_ports, make_matching, serve_in_order
 from actors.fabric.intervals import charge
 from actors.fabric.ports import change_rate
@@ -50,6 +52,7 @@ from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, direct, entry
 from actors.kernel.cost import known_cost, take
 from actors.kernel.counters import N_FINISHED
+from actors.kernel.hints import Int
 from actors.kernel.kinds import (
     FLOW_DONE,
     REGISTER,
@@ -118,14 +121,14 @@ class State(NamedTuple):
 
 
 @compiled
-def request_schedule(w, p, t):
+def request_schedule(w: CoflowWorld, p: State, t: Int) -> None:
     """Ask the class at once, or when the interval ends."""
     p.must_ask[0] = 1
     request_decision(w, p.agenda, next_tick(t, p.interval) if p.interval > 0 else t)
 
 
 @compiled
-def on_flow_done(w, p, t, flow, ended):
+def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
     """A flow has ended."""
     coflows, flows = w.fabric.coflows, w.fabric.flows
     receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
@@ -141,7 +144,7 @@ def on_flow_done(w, p, t, flow, ended):
 
 
 @compiled
-def refill(w, p, t):
+def refill(w: CoflowWorld, p: State, t: Int) -> None:
     """What flows have left goes to the next in order."""
     fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
     w.counts[N_REFILLS] += 1
@@ -149,7 +152,7 @@ def refill(w, p, t):
 
 
 @compiled
-def settle(w, p, t, flow):
+def settle(w: CoflowWorld, p: State, t: Int, flow: Int) -> None:
     """Account for what a flow has sent at the rate that it was told."""
     flows, lines = w.fabric.flows, w.fabric.lines
     sent = min(p.rate[flow] * max(t - p.since[flow], 0), flows.left[flow])
@@ -160,14 +163,14 @@ def settle(w, p, t, flow):
 
 
 @entry
-def begin_decision(w, p):
+def begin_decision(w: CoflowWorld, p: State) -> Int:
     """Return how many coflows are there."""
     p.must_ask[0] = 0
     return remove_ended(w, p.agenda)
 
 
 @entry
-def apply_order(w, p, t, count):
+def apply_order(w: CoflowWorld, p: State, t: Int, count: Int) -> None:
     """Serve the first `count` of `p.groups` in their order."""
     effective = t + w.network.delay_ns
     serve_in_order(w.fabric, p.ranking, p.matching, effective, p.groups, count)
@@ -179,7 +182,7 @@ def apply_order(w, p, t, count):
 
 
 @entry
-def apply_rates(w, p, t, count):
+def apply_rates(w: CoflowWorld, p: State, t: Int, count: Int) -> None:
     """Send the flows of the active coflows at the rates in `p.wanted`."""
     coflows, effective, changes = w.fabric.coflows, t + w.network.delay_ns, 0
     for i in range(count):
@@ -199,7 +202,7 @@ def apply_rates(w, p, t, count):
         change_rate(coflows, effective, coflow, rate - p.rate[flow])
         coflows.start[coflow] = min(coflows.start[coflow], effective)
         p.rate[flow] = rate
-        bits = np.float64(rate).view(np.int64)
+        bits = bits_of(rate)
         send(w, t, w.nodes.size, w.fabric.flows.source[flow], SET_RATE, flow, bits, NONE, NONE)
     w.counts[N_RATES] += changes
     w.counts[N_SCHEDULES] += agents
@@ -209,7 +212,7 @@ def apply_rates(w, p, t, count):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -365,7 +368,7 @@ class Host(OwnHost):
             egress_bytes_per_s=_read_only(fabric.speed[side : side + ports] * NS),
         )
 
-    def _checked_order(self, order: Any, count: int) -> np.ndarray:
+    def _checked_order(self, order: Any, count: Int) -> np.ndarray:
         """The order as places of coflows.
 
         Raises:

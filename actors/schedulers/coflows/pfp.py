@@ -19,10 +19,12 @@ from typing import NamedTuple
 from actors.fabric.agent import note_end, note_start
 from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, request_decision
 from actors.fabric.ends import next_end
+from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.shortest_flow_first import Shortest, arrive, end_flow, make_shortest, match
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
+from actors.kernel.hints import Int
 from actors.kernel.kinds import (
     REGISTER,
 )
@@ -33,6 +35,7 @@ from actors.kernel.queue import (
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.fair import NO_COORDINATOR, build_switch
+from actors.setting import Setting
 
 
 class State(NamedTuple):
@@ -43,14 +46,14 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w, p, t, coflow):
+def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
     """Step 1."""
     if register(w, p.agenda, t, coflow):
         request_decision(w, p.agenda, t)
 
 
 @compiled
-def on_change(w, p, t):
+def on_change(w: CoflowWorld, p: State, t: Int) -> None:
     """Step 2: flows end, others arrive, and the shortest are served."""
     fabric, s, new = w.fabric, p.shortest, p.agenda.used
     while next_end(fabric.flows, s.ends) == t:
@@ -69,7 +72,7 @@ def on_change(w, p, t):
 
 
 @compiled
-def start(w, t, flow):
+def start(w: CoflowWorld, t: Int, flow: Int) -> None:
     """A flow is served, perhaps not for the first time."""
     coflows, coflow = w.fabric.coflows, w.fabric.flows.coflow[flow]
     if w.sending.since[flow] == NONE:
@@ -79,7 +82,7 @@ def start(w, t, flow):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -93,7 +96,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """The world and the switch's state at time 0."""
     world = build_switch(setting)
     return world, State(make_agenda(world.work.size), make_shortest(world.fabric))

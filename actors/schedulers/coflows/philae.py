@@ -49,7 +49,7 @@ from actors.fabric.coordinator import (
     request_decision,
     send_greedy_rates,
 )
-from actors.fabric.fabric_world import N_PILOTS, N_REFILLS
+from actors.fabric.fabric_world import N_PILOTS, N_REFILLS, CoflowWorld
 from actors.fabric.greedy import fill_ports, move_group
 from actors.fabric.ports import merge_parallel
 from actors.fabric.priority_queues import (
@@ -64,6 +64,7 @@ from actors.fabric.priority_queues import (
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
+from actors.kernel.hints import Bool, Int
 from actors.kernel.kinds import (
     FLOW_DONE,
     REGISTER,
@@ -98,14 +99,15 @@ from actors.schedulers.coflows.philae_pilots import (
     has_pilot,
     line_at,
 )
-from actors.schedulers.coflows.philae_state import EVENTS, INTERVALS, build
+from actors.schedulers.coflows.philae_state import EVENTS, INTERVALS, State, build
 from actors.schedulers.coflows.philae_updates import update_coflow
+from actors.setting import Setting
 
 NO_AGENT_REPORTS = np.int64(0)
 
 
 @compiled
-def on_arrival(w, p, t, coflow):
+def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
     """Steps 1 and 2."""
     if not register(w, p.agenda, t, coflow):
         return
@@ -135,14 +137,14 @@ def on_arrival(w, p, t, coflow):
 
 
 @inlined
-def request_reorder(w, p, t):
+def request_reorder(w: CoflowWorld, p: State, t: Int) -> None:
     """Decide at once, or when the interval ends."""
     p.stale[0] = True
     request_decision(w, p.agenda, next_tick(t, p.queues.interval) if p.decide_at == INTERVALS else t)
 
 
 @compiled
-def on_flow_done(w, p, t, flow, ended):
+def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
     """A flow has ended: note what that teaches, and who is no longer where; decide anew, or refill."""
     fabric, flows, lines = w.fabric, w.fabric.flows, w.fabric.lines
     receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
@@ -180,20 +182,20 @@ def on_flow_done(w, p, t, flow, ended):
 
 
 @inlined
-def changes_contention(p, port):
+def changes_contention(p: State, port: Int) -> Bool:
     """Return whether the measure of a coflow goes by who is at a port, where one is no more."""
     return (p.policy == C or p.policy == D) and p.coflows_at_port[port] + 1 - p.excludes_itself > 0
 
 
 @compiled
-def on_update(w, p, t, k):
+def on_update(w: CoflowWorld, p: State, t: Int, k: Int) -> None:
     """A coflow has changed."""
     if update_coflow(w, p, t, k):
         request_reorder(w, p, t)
 
 
 @compiled
-def on_decide(w, p, t):
+def on_decide(w: CoflowWorld, p: State, t: Int) -> None:
     """Decide, or give what flows have left to the next in the order that stands; tell the agents."""
     if p.stale[0] or t >= p.queues.clock[2]:
         p.stale[0] = False
@@ -208,7 +210,7 @@ def on_decide(w, p, t):
 
 
 @compiled
-def put_in_order(w, p, t):
+def put_in_order(w: CoflowWorld, p: State, t: Int) -> None:
     """Step 4: give the groups of coflows that have moved their levels."""
     q = p.queues
     if p.policy == B or p.policy == C or p.corrects:
@@ -228,7 +230,7 @@ def put_in_order(w, p, t):
 
 
 @compiled
-def mark_slot_change(w, p):
+def mark_slot_change(w: CoflowWorld, p: State) -> None:
     """It is the turn of another queue: coflows of both queues move."""
     q = p.queues
     for i in range(remove_ended(w, p.agenda)):
@@ -239,7 +241,7 @@ def mark_slot_change(w, p):
 
 
 @compiled
-def set_levels(w, p, t, coflow):
+def set_levels(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
     """Give each group of a coflow its level: thin, pilots, by queue, being sampled."""
     fabric, r, m = w.fabric, p.ranking, p.matching
     if p.queues.queue[coflow] >= 0:
@@ -254,7 +256,7 @@ def set_levels(w, p, t, coflow):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -275,7 +277,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def series(setting, state):
+def series(setting: Setting, state: State) -> dict[str, np.ndarray]:
     """When the size of each coflow was learned, what it had sent by then, and its estimate."""
     known = state.learned < NEVER
     width = np.diff(merge_parallel(setting.workload.arrays())[0].first_flow)

@@ -6,12 +6,14 @@ Who is at a port is kept up to date: a coflow that comes to a port or is done th
 
 import numpy as np
 
-from actors.fabric.fabric_world import N_DEMOTIONS
+from actors.fabric.fabric_world import N_DEMOTIONS, CoflowWorld
 from actors.fabric.greedy import move_group
 from actors.fabric.ports import bytes_sent
 from actors.fabric.priority_queues import UNQUEUED, enqueue, order_key, queue_of
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
+from actors.schedulers.coflows.philae_state import State
 
 A, B, C, D = range(4)
 # Classes of groups, in the order in which they are served; thin coflows are before all of them.
@@ -22,7 +24,7 @@ BACKFILL = np.int64(3) << _CLASS_SHIFT
 
 
 @compiled
-def learn(w, p, t, coflow):
+def learn(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
     """Step 3: all pilots have ended."""
     p.length[coflow] = p.pilot_bytes[coflow] / p.pilots_done[coflow]
     p.learned[coflow], p.learned_bytes[coflow] = t, bytes_sent(w.fabric.coflows, t, coflow)
@@ -31,7 +33,7 @@ def learn(w, p, t, coflow):
 
 
 @compiled
-def enter_queue(w, p, t, coflow):
+def enter_queue(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
     """Count who is at the ports of a coflow, and put it into the queue of its measure."""
     lines, contention_sum = w.fabric.lines, 0
     for side in range(2):
@@ -46,7 +48,7 @@ def enter_queue(w, p, t, coflow):
 
 
 @compiled
-def measure(w, p, t, coflow):
+def measure(w: CoflowWorld, p: State, t: Int, coflow: Int) -> float:
     """Return what decides about a coflow's queue, bytes."""
     coflows = w.fabric.coflows
     size = p.length[coflow] * p.width[coflow]
@@ -64,7 +66,7 @@ def measure(w, p, t, coflow):
 
 
 @compiled
-def change_coflows_at_port(w, p, t, port, by):
+def change_coflows_at_port(w: CoflowWorld, p: State, t: Int, port: Int, by: Int) -> None:
     """There is a coflow more or less at a port: the others there may go to another queue."""
     lines, r = w.fabric.lines, p.ranking
     p.coflows_at_port[port] += by
@@ -80,7 +82,7 @@ def change_coflows_at_port(w, p, t, port, by):
 
 
 @inlined
-def leave_port(w, p, t, coflow, port, coflow_ended):
+def leave_port(w: CoflowWorld, p: State, t: Int, coflow: Int, port: Int, coflow_ended: Bool) -> None:
     """A coflow has no unfinished flow left at a port."""
     if p.queues.queue[coflow] >= 0:
         p.contention_sum[coflow] -= p.coflows_at_port[port] - p.excludes_itself
@@ -92,7 +94,7 @@ def leave_port(w, p, t, coflow, port, coflow_ended):
 
 
 @inlined
-def return_to_port(w, p, t, coflow, port):
+def return_to_port(w: CoflowWorld, p: State, t: Int, coflow: Int, port: Int) -> None:
     """A coflow has an unfinished flow at a port where it had none."""
     if p.queues.queue[coflow] >= 0:
         # The coflow is in a queue, so `change_coflows_at_port` counts it once more where it counts itself.
@@ -103,7 +105,7 @@ def return_to_port(w, p, t, coflow, port):
 
 
 @inlined
-def move(w, p, t, coflow):
+def move(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
     """Step 4: put a coflow into the queue of its measure, if that is another one."""
     queue = queue_of(p.queues, measure(w, p, t, coflow))
     if queue != p.queues.queue[coflow]:
@@ -113,7 +115,7 @@ def move(w, p, t, coflow):
 
 
 @compiled
-def count_neighbours(w, p, coflow, thin):
+def count_neighbours(w: CoflowWorld, p: State, coflow: Int, thin: bool) -> Int:
     """Return how many other coflows share a port with one; `thin`: thin ones alone.
 
     Without work conservation a coflow that is sampled is where its pilots are.
@@ -136,13 +138,13 @@ def count_neighbours(w, p, coflow, thin):
 
 
 @inlined
-def is_thin(p, coflow):
+def is_thin(p: State, coflow: Int) -> Bool:
     """Return whether a coflow that is there is in no queue, and has no pilots."""
     return p.queues.queue[coflow] == UNQUEUED and p.pilots_left[coflow] == 0
 
 
 @inlined
-def mark_moved(p, coflow):
+def mark_moved(p: State, coflow: Int) -> None:
     """Give a coflow its level at the next decision."""
     if not p.is_moved[coflow]:
         p.is_moved[coflow] = True
@@ -151,7 +153,7 @@ def mark_moved(p, coflow):
 
 
 @compiled
-def mark_thin_at_port(w, p, port):
+def mark_thin_at_port(w: CoflowWorld, p: State, port: Int) -> None:
     """Thin coflows at a port meet another number of thin ones."""
     r = p.ranking
     line = r.next[r.ports + port]

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from actors.fabric.bits import bit_of, bits_before, count_bits
-from actors.fabric.ports import add_to_line, remove_from_line
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.ports import Fabric, Lines, add_to_line, remove_from_line
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.random import PROBES, below, random_bits
 from actors.scheduler import Parameter
@@ -58,7 +60,7 @@ def pilots_of(work: CoflowArrays, parameters: dict[str, Any]) -> np.ndarray:
 
 
 @compiled
-def choose_pilots(w, busy, coflow, at_random):
+def choose_pilots(w: CoflowWorld, busy: np.ndarray, coflow: Int, at_random: bool) -> Int:
     """Set the pilots of a coflow apart, as a group of their own, and return how many there are."""
     fabric, lines = w.fabric, w.fabric.lines
     group = coflow + fabric.coflows.arrival.size
@@ -82,15 +84,15 @@ def choose_pilots(w, busy, coflow, at_random):
 
 
 @inlined
-def may_join(lines, line, row):
+def may_join(lines: Lines, line: Int, row: Int) -> Bool:
     """Return whether a line has unfinished flows, one of which is of `row` unless that is NONE."""
     return lines.left[line] > 0 and (row == NONE or joins(lines, row, lines.port[line]))
 
 
 @compiled
-def least_busy(lines, busy, first, end, row):
+def least_busy(lines: Lines, busy: np.ndarray, first: Int, end: Int, row: Int) -> Int:
     """Return the line, of those that may join, whose port has fewest pilots; the first of these."""
-    best = NONE
+    best: Int = NONE
     for line in range(first, end):
         if (best == NONE or busy[lines.port[line]] < busy[lines.port[best]]) and may_join(lines, line, row):
             best = line
@@ -98,7 +100,7 @@ def least_busy(lines, busy, first, end, row):
 
 
 @compiled
-def draw_line(w, coflow, draw, first, end, row):
+def draw_line(w: CoflowWorld, coflow: Int, draw: Int, first: Int, end: Int, row: Int) -> Int:
     """Return a random line, or the next one that may join."""
     lines = w.fabric.lines
     begin = below(random_bits(w.seed, PROBES, coflow, draw), end - first) if end > first else 0
@@ -110,7 +112,7 @@ def draw_line(w, coflow, draw, first, end, row):
 
 
 @compiled
-def joins(lines, line, port):
+def joins(lines: Lines, line: Int, port: Int) -> Bool:
     """Return whether a line has an unfinished flow whose other port is this one."""
     for b in range(lines.block[line], lines.end[line]):
         if lines.word[b] == port >> 6:
@@ -119,7 +121,7 @@ def joins(lines, line, port):
 
 
 @compiled
-def separate_pilot(fabric, row, column, pilot_row, pilot_column):
+def separate_pilot(fabric: Fabric, row: Int, column: Int, pilot_row: Int, pilot_column: Int) -> None:
     """Take the flow of a row and a column out of them, into lines of its own."""
     lines, flows = fabric.lines, fabric.flows
     for side in range(2):
@@ -133,7 +135,7 @@ def separate_pilot(fabric, row, column, pilot_row, pilot_column):
 
 
 @compiled
-def assign_pilot_line(lines, own, line, port):
+def assign_pilot_line(lines: Lines, own: Int, line: Int, port: Int) -> Int:
     """Make a pilot's line one for the flow of another line to a port, and return that flow."""
     b, c = lines.block[line], lines.block[own]
     while lines.word[b] != port >> 6:
@@ -145,7 +147,7 @@ def assign_pilot_line(lines, own, line, port):
 
 
 @compiled
-def line_at(lines, coflow, side, port):
+def line_at(lines: Lines, coflow: Int, side: Int, port: Int) -> Int:
     """Return the line of a coflow at one of its ports."""
     low, high = lines.of_group[coflow, side], lines.of_group[coflow + 1, side]
     while high - low > 1:
@@ -158,7 +160,7 @@ def line_at(lines, coflow, side, port):
 
 
 @compiled
-def has_pilot(fabric, coflow, side, port):
+def has_pilot(fabric: Fabric, coflow: Int, side: Int, port: Int) -> Bool:
     """Return whether a pilot of a coflow that has not ended is at a port."""
     lines, group = fabric.lines, coflow + fabric.coflows.arrival.size
     for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):

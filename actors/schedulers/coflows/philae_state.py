@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.coordinator import Agenda, make_agenda
-from actors.fabric.fabric_world import build_world
+from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.greedy import Matching, make_matching
 from actors.fabric.ports import merge_parallel
 from actors.fabric.priority_queues import Queues, make_queues
@@ -13,6 +13,7 @@ from actors.fabric.ranking import Ranking, make_ranking
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.schedulers.coflows.philae_pilots import pilots_of
+from actors.setting import Setting
 from workloads.errors import InputError
 
 EVENTS, FLOW_ENDS, INTERVALS = range(3)
@@ -55,7 +56,7 @@ class State(NamedTuple):
     learned_bytes: np.ndarray  # [C] float64, what the coflow had sent then
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """The world and the coordinator's state at time 0."""
     given = setting.parameters
     if given["pilots"] == "none" and given["policy"] != "C":

@@ -11,9 +11,12 @@
 
 import numpy as np
 
+from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy_updates import receive_update, resend_flow, settle_coflow, stop_updated_flow
+from actors.fabric.ports import Fabric
 from actors.fabric.priority_queues import dequeue
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.schedulers.coflows.philae_measures import (
@@ -26,12 +29,13 @@ from actors.schedulers.coflows.philae_measures import (
     return_to_port,
 )
 from actors.schedulers.coflows.philae_pilots import assign_pilot_line, has_pilot, line_at
+from actors.schedulers.coflows.philae_state import State
 
 _FORGETS = True  # what was lost does not count as sent
 
 
 @inlined
-def update_coflow(w, p, t, k):
+def update_coflow(w: CoflowWorld, p: State, t: Int, k: Int) -> Bool:
     """A framework tells that a coflow has changed; return whether that changes anything."""
     if not receive_update(w, t, k):
         return False
@@ -63,7 +67,7 @@ def update_coflow(w, p, t, k):
 
 
 @inlined
-def change_flow(w, p, t, k, coflow, flow, onto):
+def change_flow(w: CoflowWorld, p: State, t: Int, k: Int, coflow: Int, flow: Int, onto: Int) -> None:
     """Stop a flow, and put back what is to be sent again, by a pilot if it was one and the size is not known."""
     fabric, flows = w.fabric, w.fabric.flows
     unknown = p.learned[coflow] == NEVER
@@ -88,14 +92,14 @@ def change_flow(w, p, t, k, coflow, flow, onto):
 
 
 @inlined
-def is_pilot(fabric, coflow, flow):
+def is_pilot(fabric: Fabric, coflow: Int, flow: Int) -> Bool:
     """Return whether a flow is, or was, one of its coflow's pilots."""
     line = fabric.flows.line[flow, 0]
     return line != NONE and fabric.lines.group[line] != coflow
 
 
 @inlined
-def count_pilot(w, p, coflow, flow, by):
+def count_pilot(w: CoflowWorld, p: State, coflow: Int, flow: Int, by: Int) -> None:
     """There is a pilot more or less that has not ended."""
     p.pilots_left[coflow] += by
     p.busy[w.fabric.flows.source[flow]] += by
@@ -103,7 +107,7 @@ def count_pilot(w, p, coflow, flow, by):
 
 
 @compiled
-def make_ordinary(fabric, coflow, flow):
+def make_ordinary(fabric: Fabric, coflow: Int, flow: Int) -> None:
     """Let a pilot that is not there be one of its coflow's other flows."""
     flows, lines = fabric.flows, fabric.lines
     flows.line[flow, 0] = line_at(lines, coflow, 0, flows.source[flow])
@@ -111,7 +115,7 @@ def make_ordinary(fabric, coflow, flow):
 
 
 @compiled
-def give_pilot_lines(fabric, flow, row, column):
+def give_pilot_lines(fabric: Fabric, flow: Int, row: Int, column: Int) -> None:
     """Let a flow that is not there have the lines of a pilot."""
     flows, lines = fabric.flows, fabric.lines
     assign_pilot_line(lines, row, flows.line[flow, 0], flows.sink[flow])
@@ -120,7 +124,7 @@ def give_pilot_lines(fabric, flow, row, column):
 
 
 @compiled
-def note_presence(fabric, was, sampled, coflow, flow):
+def note_presence(fabric: Fabric, was: np.ndarray, sampled: bool, coflow: Int, flow: Int) -> None:
     """Note whether a coflow has anything to send at the ports of a flow; `sampled`: it may have pilots there."""
     source, sink = fabric.flows.source[flow], fabric.flows.sink[flow]
     was[source] = np.int64(has_flows_at(fabric, sampled, coflow, 0, source))
@@ -128,7 +132,7 @@ def note_presence(fabric, was, sampled, coflow, flow):
 
 
 @compiled
-def apply_presence(w, p, t, coflow, flow, coflow_ended):
+def apply_presence(w: CoflowWorld, p: State, t: Int, coflow: Int, flow: Int, coflow_ended: Bool) -> None:
     """Compare that with what it has there now."""
     flows = w.fabric.flows
     for side in range(2):
@@ -143,7 +147,7 @@ def apply_presence(w, p, t, coflow, flow, coflow_ended):
 
 
 @compiled
-def has_flows_at(fabric, sampled, coflow, side, port):
+def has_flows_at(fabric: Fabric, sampled: bool, coflow: Int, side: Int, port: Int) -> Bool:
     """Return whether a coflow has unfinished flows at a port."""
     lines = fabric.lines
     if lines.of_group[coflow, side] == lines.of_group[coflow + 1, side]:
@@ -155,7 +159,7 @@ def has_flows_at(fabric, sampled, coflow, side, port):
 
 
 @compiled
-def count_flows(fabric, width, coflow):
+def count_flows(fabric: Fabric, width: np.ndarray, coflow: Int) -> None:
     """Count the flows of a coflow as it is now."""
     width[coflow] = 0
     for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
@@ -163,7 +167,7 @@ def count_flows(fabric, width, coflow):
 
 
 @inlined
-def mark_thin_at_ports(w, p, coflow):
+def mark_thin_at_ports(w: CoflowWorld, p: State, coflow: Int) -> None:
     """The others that are thin meet one more at the ports of a coflow."""
     lines = w.fabric.lines
     for side in range(2):

@@ -31,7 +31,7 @@ and failures.
 References: doi 10.1145/3143361.3143364
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -54,7 +54,7 @@ from actors.fabric.equal_schedule import (
     send_rates,
     update_ahead,
 )
-from actors.fabric.fabric_world import N_DEMOTIONS, N_INTERVALS, build_world
+from actors.fabric.fabric_world import N_DEMOTIONS, N_INTERVALS, CoflowWorld, build_world
 from actors.fabric.intervals import charge_reports, enter_interval
 from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.port_contention import Contention, add_coflow, change_kind, leave_port, make_contention
@@ -71,6 +71,7 @@ from actors.fabric.priority_queues import (
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import NO_COST, take
+from actors.kernel.hints import Int
 from actors.kernel.kinds import (
     FLOW_DONE,
     REGISTER,
@@ -81,6 +82,7 @@ from actors.kernel.queue import (
 )
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
+from actors.setting import Setting
 
 _FIRST = np.int64(0)
 _MOST_SENDS = 1 << 13  # of one event; what a decision has to tell beyond that others do
@@ -114,8 +116,24 @@ class State(NamedTuple):
     learned_bytes: np.ndarray  # [C] float64, what it had sent then
 
 
+class Waiting(Protocol):
+    """What `await_change` needs of a state."""
+
+    @property
+    def agenda(self) -> Agenda:
+        """The active coflows, and the next decision."""
+
+    @property
+    def queues(self) -> Queues:
+        """Their queues."""
+
+    @property
+    def idle_until(self) -> np.ndarray:
+        """[1] until when no decision can change anything, ns."""
+
+
 @compiled
-def on_arrival(w, p, t, coflow):
+def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
     """Step 1; what is new is looked at when the interval ends."""
     enter_interval(w, t, p.num_sending[0], N_INTERVALS)
     if register(w, p.agenda, t, coflow):
@@ -127,7 +145,7 @@ def on_arrival(w, p, t, coflow):
 
 
 @compiled
-def enter_queue(p, t, coflow, queue):
+def enter_queue(p: State, t: Int, coflow: Int, queue: Int) -> None:
     """Put a coflow into a queue, with a deadline."""
     q = p.queues
     enqueue(q, coflow, queue)
@@ -136,7 +154,7 @@ def enter_queue(p, t, coflow, queue):
 
 
 @compiled
-def on_flow_done(w, p, t, flow, ended):
+def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
     """A flow has ended; its ports are given away when the interval ends."""
     receive_flow_done(w, t, p.num_sending[0], flow)
     lines, line = w.fabric.lines, w.fabric.flows.line
@@ -151,7 +169,7 @@ def on_flow_done(w, p, t, flow, ended):
 
 
 @compiled
-def on_tick(w, p, t, due):
+def on_tick(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
     """Steps 2 to 6."""
     fabric, order, e, q = w.fabric, p.order, p.equal, p.queues
     if t < p.idle_until[0]:
@@ -180,7 +198,7 @@ def on_tick(w, p, t, due):
 
 
 @inlined
-def await_change(w, p, t):
+def await_change(w: CoflowWorld, p: Waiting, t: Int) -> None:
     """Look again when something can change, or before."""
     request_decision(
         w,
@@ -190,7 +208,7 @@ def await_change(w, p, t):
 
 
 @compiled
-def demote(w, p, t):
+def demote(w: CoflowWorld, p: State, t: Int) -> None:
     """Step 2: move each coflow to the queue of what its flows had been sent when the agents reported."""
     fabric, q, known = w.fabric, p.queues, t - w.network.delay_ns
     update_ahead(fabric, p.equal, known)
@@ -208,7 +226,7 @@ def demote(w, p, t):
 
 
 @inlined
-def order_key(p, t, coflow):
+def order_key(p: State, t: Int, coflow: Int) -> Int:
     """Step 3: return what sorts coflows; the deadlines of late ones come before all else."""
     if p.deadline[coflow] <= t:
         return p.deadline[coflow] - NEVER
@@ -221,7 +239,7 @@ def order_key(p, t, coflow):
 
 
 @compiled
-def next_change(w, p, t):
+def next_change(w: CoflowWorld, p: State, t: Int) -> Int:
     """Return the first multiple of the interval at which a limit is known to be passed, or a deadline has passed."""
     delay = w.network.delay_ns
     first = next_time_above(w.fabric, p.order, p.equal, p.limit, t - delay)
@@ -235,7 +253,7 @@ def next_change(w, p, t):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -256,7 +274,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build_serving_world(setting):
+def build_serving_world(setting: Setting) -> CoflowWorld:
     """The world where a decision may tell many flows their rates."""
     return build_world(
         setting,
@@ -265,7 +283,7 @@ def build_serving_world(setting):
     )
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """The world and the coordinator's state at time 0."""
     given = setting.parameters
     world = build_serving_world(setting)
@@ -284,7 +302,7 @@ def build(setting):
         limit=np.full(coflows, np.inf),
         deadline=np.full(coflows, NEVER),
         wait_per_coflow_ns=given["deadline_factor"] * limits / fabric.speed.max(),
-        until=np.zeros(1, np.int64),
+        idle_until=np.zeros(1, np.int64),
         num_sending=np.zeros(1, np.int64),
         num_sent=np.zeros(1, np.int64),
         counted_at=np.zeros(world.nodes.size, np.int64),
@@ -293,7 +311,7 @@ def build(setting):
     )
 
 
-def series(setting, state):
+def series(setting: Setting, state: State) -> dict[str, np.ndarray]:
     """When each coflow came to its last queue, and what it had sent by then."""
     return {
         "learned_ns": np.where(state.learned == NEVER, -1, state.learned),

@@ -26,12 +26,16 @@ given away at once; CoflowSim, the simulator of Varys's authors, leaves it unuse
 References: doi 10.1145/2619239.2626315; github.com/coflow/coflowsim
 """
 
+from actors.fabric.fabric_world import CoflowWorld
+
+# STATE
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.scheduler import Scheduler
-from actors.schedulers.coflows.ordered import BY_BOTTLENECK, INTERVAL, RATES, advance, build_ordered
+from actors.schedulers.coflows.ordered import BY_BOTTLENECK, INTERVAL, RATES, State, advance, build_ordered
+from actors.setting import Setting
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """The world and the coordinator's state at time 0."""
     return build_ordered(setting, BY_BOTTLENECK, setting.parameters["rates"])
 

@@ -20,12 +20,16 @@ long as lighter ones come. Rates are the coordinator's, not those of priorities 
 References: doi 10.1145/3230543.3230569
 """
 
+from actors.fabric.fabric_world import CoflowWorld
+
+# STATE
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.scheduler import Scheduler
-from actors.schedulers.coflows.ordered import BY_BSSI, INTERVAL, advance, build_ordered
+from actors.schedulers.coflows.ordered import BY_BSSI, INTERVAL, State, advance, build_ordered
+from actors.setting import Setting
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """The world and the coordinator's state at time 0."""
     return build_ordered(setting, BY_BSSI, "greedy")
 
