@@ -6,11 +6,8 @@ It goes on with them until it is told otherwise, however late that is, and tells
 
 import numpy as np
 
-from actors.fabric.fabric_world import (
-    N_LOST,
-    N_STALE,
-    CoflowWorld,
-)
+from actors.fabric.counters import N_LOST, N_STALE
+from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.floats import float_of, whole_ns
 from actors.fabric.updates import expect_stop, generation_of_agent
 from actors.kernel.compiled import compiled, inlined

@@ -10,16 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.fabric_world import (
-    N_DECISIONS,
-    N_INTERVALS,
-    N_RATES,
-    N_REFILLS,
-    N_SCHEDULES,
-    N_UPDATES,
-    CoflowWorld,
-    expect_coflow,
-)
+from actors.fabric.counters import N_DECISIONS, N_RATES, N_REFILLS, N_UPDATES
+from actors.fabric.fabric_world import CoflowWorld, expect_coflow
 from actors.fabric.floats import bits_of, float_of
 from actors.fabric.greedy import Matching, end_flow, end_stopped_flow
 from actors.fabric.intervals import (
@@ -28,6 +20,7 @@ from actors.fabric.intervals import (
     charge_updates,
     enter_interval,
     note_heard,
+    note_schedules,
 )
 from actors.fabric.ports import Fabric, flow_speed, mark_ended
 from actors.fabric.ranking import Ranking
@@ -60,6 +53,12 @@ def make_agenda(coflows: int) -> Agenda:
 
 
 @inlined
+def num_active(agenda: Agenda) -> Int:
+    """Return how many coflows are active, those that have ended since `remove_ended` included."""
+    return agenda.used[0]
+
+
+@inlined
 def request_decision(w: CoflowWorld, agenda: Agenda, time: Int) -> None:
     """Decide at `time`, when all else at that instant is done, if not before."""
     if time < agenda.due[0]:
@@ -82,7 +81,7 @@ def register(w: CoflowWorld, agenda: Agenda, t: Int, coflow: Int) -> Bool:
     coflows = w.fabric.coflows
     if coflow + 1 < coflows.arrival.size:
         expect_coflow(w, w.nodes.size, coflow + 1)
-    enter_interval(w, t, NO_AGENT_REPORTS, N_INTERVALS)
+    enter_interval(w, t, NO_AGENT_REPORTS)
     charge_message(w)
     w.counts[N_ARRIVED] += coflows.left[coflow]
     if w.fabric.local_is_free and end_local_flows(w, coflow):
@@ -113,7 +112,7 @@ def end_local_flows(w: CoflowWorld, coflow: Int) -> Bool:
 @inlined
 def receive_flow_done(w: CoflowWorld, t: Int, reporting: Int, flow: Int) -> None:
     """An agent tells that a flow has ended."""
-    enter_interval(w, t, reporting, N_INTERVALS)
+    enter_interval(w, t, reporting)
     w.counts[N_UPDATES] += 1
     note_heard(w, w.fabric.flows.source[flow])
     charge_updates(w, 1)
@@ -169,7 +168,7 @@ def note_decision(w: CoflowWorld, coflows: Int) -> None:
 @compiled
 def send_greedy_rates(w: CoflowWorld, m: Matching, t: Int) -> None:
     """Tell the agents which flows have started and stopped, by a decision or a refill."""
-    i, counts, changes = w.intervals, w.counts, m.changes[0]
+    changes = m.changes[0]
     flows, start = w.fabric.flows, w.fabric.coflows.start
     agents = count_agents(w, m.changed, changes)
     charge(w, w.prices.flow * changes + w.prices.schedule * agents)
@@ -182,12 +181,17 @@ def send_greedy_rates(w: CoflowWorld, m: Matching, t: Int) -> None:
             delay_change(w.fabric, flow, rate, late)
         if rate > 0.0:
             start[flows.coflow[flow]] = min(start[flows.coflow[flow]], flows.since[flow])
-        generation, due = generation_to_send(w, t, flow)
-        send(w, t, w.nodes.size, agent, SET_RATE, flow, bits_of(rate), generation, due)
-    counts[N_RATES] += changes
-    counts[N_SCHEDULES] += agents
-    i.now[2] += agents
+        send_rate(w, t, flow, rate)
+    w.counts[N_RATES] += changes
+    note_schedules(w, agents)
     m.changes[0] = 0
+
+
+@inlined
+def send_rate(w: CoflowWorld, t: Int, flow: Int, rate: float) -> None:
+    """Send the agent of a flow its rate."""
+    generation, due = generation_to_send(w, t, flow)
+    send(w, t, w.nodes.size, w.fabric.flows.source[flow], SET_RATE, flow, bits_of(rate), generation, due)
 
 
 @inlined

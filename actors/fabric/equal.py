@@ -27,7 +27,7 @@ from actors.fabric.bits import include, lowest
 from actors.fabric.heap import push
 from actors.fabric.madd import has_residual, update_open_port
 from actors.fabric.order import Order
-from actors.fabric.ports import Coflows, Fabric, Flows, Lines, change_rate, finish_flow, flow_at
+from actors.fabric.ports import Coflows, Fabric, Flows, Lines, change_rate, coflow_of, finish_flow, flow_at
 from actors.fabric.served_together import (
     extra_sent,
     foresee_end,
@@ -285,7 +285,7 @@ def enforce_rates(fabric: Fabric, order: Order, e: Equal, t: Int) -> None:
         group = order.groups[i]
         if e.rate[group] != e.in_force[group]:
             add_rate(
-                coflows, t, group % coflows.arrival.size, (e.rate[group] - e.in_force[group]) * e.size[group]
+                coflows, t, coflow_of(fabric, group), (e.rate[group] - e.in_force[group]) * e.size[group]
             )
             e.served[group] = served_by(e, t, group)
             e.since[group], e.in_force[group] = t, e.rate[group]

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.agent import PATIENCE, await_flow_end, has_ended, note_end, note_start
-from actors.fabric.fabric_world import N_STALE, CoflowWorld
+from actors.fabric.counters import N_STALE
+from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.floats import float_of
 from actors.fabric.ports import Fabric
 from actors.fabric.served_together import (

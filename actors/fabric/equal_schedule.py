@@ -7,8 +7,9 @@ come. An agent is told one rate for all flows of a coflow that it sends, and one
 
 import numpy as np
 
+from actors.fabric.counters import N_DECISIONS, N_RATES
 from actors.fabric.equal import Equal, end_flow, enforce_rates, group_of
-from actors.fabric.fabric_world import N_DECISIONS, N_RATES, CoflowWorld
+from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.intervals import charge
 from actors.fabric.madd_schedule import effective_time, send_value
 from actors.fabric.order import Order
@@ -152,6 +153,13 @@ def enforce_decision(
     num_sending[0] = 0
     for agent in range(w.nodes.size):
         num_sending[0] += np.int64(is_sending(w.fabric, e, agent))
+
+
+@inlined
+def start_sending(w: CoflowWorld, e: Equal, num_sent: np.ndarray, t: Int, due: Int) -> None:
+    """Send the agents a new decision."""
+    num_sent[0] = 0
+    send_rates(w, e, num_sent, t, due)
 
 
 @compiled

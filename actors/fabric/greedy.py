@@ -92,6 +92,12 @@ def make_matching(fabric: Fabric) -> Matching:
 
 
 @inlined
+def num_running(m: Matching) -> Int:
+    """Return how many flows run."""
+    return m.running[0]
+
+
+@inlined
 def hold_ports(m: Matching, source: Int, sink: Int, flow: Int, level: Int) -> None:
     """Let a flow have its two ports."""
     m.flow[source] = m.flow[sink] = flow

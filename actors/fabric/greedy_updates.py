@@ -7,29 +7,25 @@ is whether its flows had ended, and what had ended when the task stopped was hea
 
 import numpy as np
 
-from actors.fabric.coordinator import NO_AGENT_REPORTS
-from actors.fabric.fabric_world import (
+from actors.fabric.coordinator import NO_AGENT_REPORTS, send_rate
+from actors.fabric.counters import (
     N_COFLOW_UPDATES,
     N_DEREGISTERED,
-    N_INTERVALS,
     N_LOST,
     N_RATES,
     N_WITHOUT_EFFECT,
-    CoflowWorld,
 )
-from actors.fabric.floats import bits_of, whole_ns
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.floats import whole_ns
 from actors.fabric.greedy import Matching, end_flow, end_stopped_flow, offer
 from actors.fabric.intervals import charge, charge_updates, enter_interval
 from actors.fabric.ports import Fabric, add_to_line, flow_speed
 from actors.fabric.ranking import Ranking, link, place_line
-from actors.fabric.updates import expect_update, generation_to_send
+from actors.fabric.updates import expect_update
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.hints import Bool, Int
-from actors.kernel.kinds import (
-    SET_RATE,
-)
-from actors.kernel.queue import NONE, send
+from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import DEREGISTER, RECEIVER
 
@@ -40,7 +36,7 @@ def receive_update(w: CoflowWorld, t: Int, k: Int) -> Bool:
     rows, counts = w.updates.row, w.counts
     if k + 1 < rows.size:
         expect_update(w, k + 1)
-    enter_interval(w, t, NO_AGENT_REPORTS, N_INTERVALS)
+    enter_interval(w, t, NO_AGENT_REPORTS)
     charge_updates(w, 1)
     counts[N_COFLOW_UPDATES] += 1
     if w.fabric.coflows.left[rows.coflow[k]] == 0:
@@ -153,8 +149,7 @@ def add_bytes(w: CoflowWorld, m: Matching, t: Int, flow: Int, size: float) -> No
         flows.end[flow] = flows.since[flow] + whole_ns(flows.left[flow] / speed)
         charge(w, w.prices.flow + w.prices.schedule)
         w.counts[N_RATES] += 1
-        generation, due = generation_to_send(w, t, flow)
-        send(w, t, w.nodes.size, agent, SET_RATE, flow, bits_of(speed), generation, due)
+        send_rate(w, t, flow, speed)
 
 
 @compiled

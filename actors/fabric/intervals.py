@@ -8,9 +8,20 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from actors.fabric.counters import N_HEARD, N_INTERVALS, N_MISSED, N_SCHEDULES, N_WITHOUT
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import FIXED, NO_COST, Cost
-from actors.kernel.hints import Int
+from actors.kernel.hints import Bool, Int
+from actors.kernel.queue import records
+
+INTERVAL = np.dtype(
+    [
+        ("number", "i8"),
+        ("heard", "i8"),  # agents whose messages the coordinator has received in it
+        ("sent", "i8"),  # schedules sent in it, one for each agent
+        ("busy", "i8"),  # ns that the coordinator had worked when it began
+    ]
+)
 
 
 class Intervals(NamedTuple):
@@ -18,9 +29,7 @@ class Intervals(NamedTuple):
 
     origin: int  # when the first one began, ns
     length: int  # ns
-    now: (
-        np.ndarray
-    )  # [4] its number; agents heard in it; schedules sent in it; the coordinator's `busy` at its begin
+    now: np.recarray  # [1] INTERVAL, the one that is under way
     heard: np.ndarray  # [P] the last interval in which an agent was heard
     last_sent: np.ndarray  # [P] the last decision or refill that told an agent anything
 
@@ -50,7 +59,7 @@ def make_intervals(origin_ns: int, length_ns: int, ports: int) -> Intervals:
     return Intervals(
         origin_ns,
         length_ns,
-        np.zeros(4, np.int64),
+        records(INTERVAL, 1),
         np.full(ports, -1, np.int64),
         np.full(ports, -1, np.int64),
     )
@@ -63,6 +72,12 @@ def charge(w: HasIntervals, price: Int) -> None:
         w.cost.handler.spent[0] += price
         w.cost.servers.busy[0] += price
         w.cost.servers.free[0] += price
+
+
+@inlined
+def has_costs(w: HasIntervals) -> Bool:
+    """Return whether the work of the coordinator costs time: then it handles the reports of every interval."""
+    return w.cost.model != NO_COST
 
 
 @inlined
@@ -89,35 +104,42 @@ def charge_reports(w: HasIntervals, count: Int) -> None:
 def note_heard(w: HasIntervals, agent: Int) -> None:
     """An agent is heard in this interval."""
     i = w.intervals
-    if i.heard[agent] != i.now[0]:
-        i.heard[agent] = i.now[0]
-        i.now[1] += 1
+    if i.heard[agent] != i.now.number[0]:
+        i.heard[agent] = i.now.number[0]
+        i.now.heard[0] += 1
 
 
 @inlined
-def enter_interval(w: HasIntervals, t: Int, reporting: Int, n_intervals: Int) -> None:
-    """Close the intervals before the one that t is in. `n_intervals`: where their counts are in `w.counts`.
+def note_schedules(w: HasIntervals, agents: Int) -> None:
+    """Count the schedules that are sent to so many agents."""
+    w.intervals.now.sent[0] += agents
+    w.counts[N_SCHEDULES] += agents
+
+
+@inlined
+def enter_interval(w: HasIntervals, t: Int, reporting: Int) -> None:
+    """Close the intervals before the one that t is in.
 
     Args:
         reporting: agents that report in every interval, whether the coordinator looks or not; 0 if only `hear` counts.
     """
-    if (t - w.intervals.origin) // w.intervals.length > w.intervals.now[0]:
-        close_intervals(w, (t - w.intervals.origin) // w.intervals.length, reporting, n_intervals)
+    if (t - w.intervals.origin) // w.intervals.length > w.intervals.now.number[0]:
+        close_intervals(w, (t - w.intervals.origin) // w.intervals.length, reporting)
 
 
 @compiled
-def close_intervals(w: HasIntervals, k: Int, reporting: Int, n_intervals: Int) -> None:
+def close_intervals(w: HasIntervals, k: Int, reporting: Int) -> None:
     """Count the intervals from the present one up to number k, which begins."""
     i, counts = w.intervals, w.counts
     busy = 0  # before the message at hand, which is of the interval that begins
     if w.cost.model != NO_COST:
         busy = w.cost.servers.busy[0] - w.cost.handler.spent[0]
-    passed = k - i.now[0]
-    left = busy - i.now[3]  # to be done in the one that ends
+    passed = k - i.now.number[0]
+    left = busy - i.now.busy[0]  # to be done in the one that ends
     missed = min(max(left - 1, 0) // i.length, passed)
-    counts[n_intervals] += passed
-    counts[n_intervals + 1] += missed
-    counts[n_intervals + 2] += passed - min(i.now[2], 1)
-    counts[n_intervals + 3] += passed * reporting if reporting > 0 else i.now[1]
-    i.now[0], i.now[1], i.now[2] = k, 0, 0
-    i.now[3] = busy - max(left - passed * i.length, 0)
+    counts[N_INTERVALS] += passed
+    counts[N_MISSED] += missed
+    counts[N_WITHOUT] += passed - min(i.now.sent[0], 1)
+    counts[N_HEARD] += passed * reporting if reporting > 0 else i.now.heard[0]
+    i.now.number[0], i.now.heard[0], i.now.sent[0] = k, 0, 0
+    i.now.busy[0] = busy - max(left - passed * i.length, 0)

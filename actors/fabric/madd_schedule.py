@@ -9,9 +9,10 @@ the prices are of what it is about, and measured costs will not do.
 import numpy as np
 
 from actors.fabric.coordinator import Agenda, note_sent
-from actors.fabric.fabric_world import N_DECISIONS, N_RATES, N_SCHEDULES, CoflowWorld
+from actors.fabric.counters import N_DECISIONS, N_RATES
+from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.floats import bits_of
-from actors.fabric.intervals import charge
+from actors.fabric.intervals import charge, note_schedules
 from actors.fabric.madd import Madd
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import known_cost
@@ -77,8 +78,6 @@ def send_times(w: CoflowWorld, a: Madd, num_sent: np.ndarray, t: Int, due: Int) 
 @inlined
 def send_value(w: CoflowWorld, t: Int, agent: Int, kind: Int, which: Int, ns: float) -> None:
     """Tell an agent in how many ns something ends."""
-    i = w.intervals
     send(w, t, w.nodes.size, agent, kind, which, bits_of(ns), NONE, NONE)
     if note_sent(w, agent):
-        i.now[2] += 1
-        w.counts[N_SCHEDULES] += 1
+        note_schedules(w, 1)

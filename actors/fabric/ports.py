@@ -258,6 +258,24 @@ def _changes(*columns: np.ndarray) -> np.ndarray:
 
 
 @inlined
+def pilot_group(fabric: Fabric, coflow: Int) -> Int:
+    """Return the group of a coflow's pilots."""
+    return coflow + fabric.coflows.arrival.size
+
+
+@inlined
+def is_pilot_group(fabric: Fabric, group: Int) -> Bool:
+    """Return whether a group is the pilots of a coflow."""
+    return group >= fabric.coflows.arrival.size
+
+
+@inlined
+def coflow_of(fabric: Fabric, group: Int) -> Int:
+    """Return the coflow of a group."""
+    return group % fabric.coflows.arrival.size
+
+
+@inlined
 def flow_speed(fabric: Fabric, flow: Int) -> float:
     """Return the bytes per ns of a flow that has both of its ports alone."""
     return min(fabric.speed[fabric.flows.source[flow]], fabric.speed[fabric.flows.sink[flow]])

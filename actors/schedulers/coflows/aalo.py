@@ -35,16 +35,18 @@ from actors.fabric.coordinator import (
     is_due,
     make_agenda,
     note_decision,
+    num_active,
     receive_flow_done,
     register,
     remove_ended,
     request_decision,
     send_greedy_rates,
 )
-from actors.fabric.fabric_world import N_DEMOTIONS, N_INTERVALS, CoflowWorld, build_world
-from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group
+from actors.fabric.counters import N_DEMOTIONS
+from actors.fabric.fabric_world import CoflowWorld, build_world
+from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group, num_running
 from actors.fabric.greedy_updates import change_flows, receive_update
-from actors.fabric.intervals import charge_reports, enter_interval
+from actors.fabric.intervals import charge_reports, enter_interval, has_costs
 from actors.fabric.ports import bytes_sent
 from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
@@ -55,12 +57,13 @@ from actors.fabric.priority_queues import (
     next_tick,
     order_key,
     queue_of,
+    slot_end,
     update_slot,
 )
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
-from actors.kernel.cost import NO_COST, take
+from actors.kernel.cost import take
 from actors.kernel.hints import Int
 from actors.kernel.kinds import (
     FLOW_DONE,
@@ -116,7 +119,7 @@ class Demoting(Protocol):
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
     """Step 1: enter the first queue, or the last one at once; what is new is looked at when the interval ends."""
-    enter_interval(w, t, p.matching.running[0], N_INTERVALS)
+    enter_interval(w, t, num_running(p.matching))
     if register(w, p.agenda, t, coflow):
         queue = _FIRST if p.size.size == 0 else queue_of(p.queues, p.size[coflow])
         enqueue(p.queues, coflow, queue)
@@ -127,7 +130,7 @@ def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
 @compiled
 def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
     """A flow has ended; its ports are given away when the interval ends."""
-    receive_flow_done(w, t, p.matching.running[0], flow)
+    receive_flow_done(w, t, num_running(p.matching), flow)
     if has_more_to_send(w, flow):
         return
     if end_greedy(w, p.ranking, p.matching, flow, ended):
@@ -138,7 +141,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> Non
 @compiled
 def on_update(w: CoflowWorld, p: State, t: Int, k: Int) -> None:
     """A coflow has changed; what is to be sent again is looked at when the interval ends."""
-    enter_interval(w, t, p.matching.running[0], N_INTERVALS)
+    enter_interval(w, t, num_running(p.matching))
     if receive_update(w, t, k):
         if change_flows(w, p.ranking, p.matching, t, k, False):
             dequeue(p.queues, w.updates.row.coflow[k])
@@ -149,8 +152,8 @@ def on_update(w: CoflowWorld, p: State, t: Int, k: Int) -> None:
 def on_tick(w: CoflowWorld, p: State, t: Int) -> None:
     """Steps 2 to 4."""
     q, r, m = p.queues, p.ranking, p.matching
-    enter_interval(w, t, m.running[0], N_INTERVALS)
-    charge_reports(w, m.running[0])
+    enter_interval(w, t, num_running(m))
+    charge_reports(w, num_running(m))
     count = remove_ended(w, p.agenda)
     if p.size.size == 0:
         demote(w, p, t)
@@ -166,8 +169,8 @@ def on_tick(w: CoflowWorld, p: State, t: Int) -> None:
     send_greedy_rates(w, m, t)
     if count > 0:
         following = next_tick(t + 1, q.interval)
-        if w.cost.model == NO_COST:
-            following = max(following, min(q.clock[2], next_crossing(w, p, t)))
+        if not has_costs(w):
+            following = max(following, min(slot_end(q), next_crossing(w, p, t)))
         request_decision(w, p.agenda, following)
 
 
@@ -175,7 +178,7 @@ def on_tick(w: CoflowWorld, p: State, t: Int) -> None:
 def demote(w: CoflowWorld, p: Demoting, t: Int) -> None:
     """Step 2: move each coflow to the queue of what it had sent when the agents reported."""
     q = p.queues
-    for i in range(p.agenda.used[0]):
+    for i in range(num_active(p.agenda)):
         coflow = p.agenda.active[i]
         sent = bytes_sent(w.fabric.coflows, t - w.network.delay_ns, coflow)
         queue = queue_of(q, sent)
@@ -193,7 +196,7 @@ def next_crossing(w: CoflowWorld, p: Demoting, t: Int) -> Int:
     known = t - w.network.delay_ns
     if p.size.size > 0:
         return first
-    for i in range(p.agenda.used[0]):
+    for i in range(num_active(p.agenda)):
         coflow = p.agenda.active[i]
         limit = q.limit[q.queue[coflow]]
         if coflows.rate[coflow] > 1e-12 and limit < np.inf:

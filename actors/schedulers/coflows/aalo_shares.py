@@ -32,13 +32,12 @@ from actors.fabric.coordinator import (
     receive_flow_done,
     register,
     remove_ended,
-    request_decision,
 )
 from actors.fabric.equal import Equal, backfill, make_equal, progress, reset_residual
 from actors.fabric.equal_agent import Serving, make_serving, serving_event
-from actors.fabric.equal_schedule import apply_flow_done, enforce_decision, send_rates
-from actors.fabric.fabric_world import N_INTERVALS, CoflowWorld
-from actors.fabric.intervals import charge_reports, enter_interval
+from actors.fabric.equal_schedule import apply_flow_done, enforce_decision, send_rates, start_sending
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.intervals import charge_reports, enter_interval, has_costs
 from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
@@ -53,7 +52,7 @@ from actors.fabric.priority_queues import (
 from actors.fabric.shares import Shares, make_shares, share_equally
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
-from actors.kernel.cost import NO_COST, take
+from actors.kernel.cost import take
 from actors.kernel.hints import Int
 from actors.kernel.kinds import (
     FLOW_DONE,
@@ -66,7 +65,7 @@ from actors.kernel.queue import (
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.aalo import demote, next_crossing, series
-from actors.schedulers.coflows.saath import await_change, build_serving_world
+from actors.schedulers.coflows.saath import await_change, build_serving_world, request_tick
 from actors.setting import Setting
 
 _FIRST = np.int64(0)
@@ -93,12 +92,11 @@ class State(NamedTuple):
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
     """Step 1; what is new is looked at when the interval ends."""
-    enter_interval(w, t, p.num_sending[0], N_INTERVALS)
+    enter_interval(w, t, p.num_sending[0])
     if register(w, p.agenda, t, coflow):
         enqueue(p.queues, coflow, _FIRST)
         p.learned[coflow] = w.fabric.coflows.arrival[coflow]
-    p.idle_until[0] = 0
-    request_decision(w, p.agenda, next_tick(t, p.queues.interval))
+    request_tick(w, p, t)
 
 
 @compiled
@@ -107,8 +105,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> Non
     receive_flow_done(w, t, p.num_sending[0], flow)
     if apply_flow_done(w.fabric, p.equal, p.num_sending, flow, ended):
         dequeue(p.queues, w.fabric.flows.coflow[flow])
-    p.idle_until[0] = 0
-    request_decision(w, p.agenda, next_tick(t, p.queues.interval))
+    request_tick(w, p, t)
 
 
 @compiled
@@ -118,7 +115,7 @@ def on_tick(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
     if t < p.idle_until[0]:
         await_change(w, p, t)
         return
-    enter_interval(w, t, p.num_sending[0], N_INTERVALS)
+    enter_interval(w, t, p.num_sending[0])
     charge_reports(w, p.num_sending[0])
     count = remove_ended(w, p.agenda)
     demote(w, p, t)
@@ -132,11 +129,10 @@ def on_tick(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
     share_equally(fabric, order, e, p.shares, q.queue, _FIRST, order.used[0])
     backfill(fabric, order, e)
     enforce_decision(w, order, e, p.num_sending, p.counted_at, count, t)
-    p.num_sent[0] = 0
-    send_rates(w, e, p.num_sent, t, due)
+    start_sending(w, e, p.num_sent, t, due)
     if count > 0:
         following = next_tick(t + 1, q.interval)
-        p.idle_until[0] = max(following, next_crossing(w, p, t)) if w.cost.model == NO_COST else following
+        p.idle_until[0] = max(following, next_crossing(w, p, t)) if not has_costs(w) else following
         await_change(w, p, t)
 
 

@@ -17,6 +17,7 @@ from actors.fabric.agent import agent_event
 from actors.fabric.bits import count_bits
 from actors.fabric.bssi import BssiScratch, bssi, make_scratch
 from actors.fabric.coordinator import (
+    NO_AGENT_REPORTS,
     Agenda,
     end_greedy,
     has_more_to_send,
@@ -29,7 +30,8 @@ from actors.fabric.coordinator import (
     request_decision,
     send_greedy_rates,
 )
-from actors.fabric.fabric_world import N_DECISIONS, N_REFILLS, CoflowWorld, build_world
+from actors.fabric.counters import N_DECISIONS, N_REFILLS
+from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.greedy import Matching, fill_ports, make_matching, serve_in_order, settle_all
 from actors.fabric.greedy_updates import change_flows, receive_update
 from actors.fabric.intervals import charge
@@ -73,8 +75,6 @@ RATES = Parameter(
     "a coflow's flows end together and what is left is backfilled, or each flow has its ports alone",
     choices=("madd", "greedy"),
 )
-
-NO_AGENT_REPORTS = np.int64(0)
 
 
 class State(NamedTuple):

@@ -39,6 +39,7 @@ import numpy as np
 
 from actors.fabric.agent import agent_event
 from actors.fabric.coordinator import (
+    NO_AGENT_REPORTS,
     end_greedy,
     has_more_to_send,
     is_due,
@@ -49,9 +50,10 @@ from actors.fabric.coordinator import (
     request_decision,
     send_greedy_rates,
 )
-from actors.fabric.fabric_world import N_PILOTS, N_REFILLS, CoflowWorld
+from actors.fabric.counters import N_PILOTS, N_REFILLS
+from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import fill_ports, move_group
-from actors.fabric.ports import merge_parallel
+from actors.fabric.ports import merge_parallel, pilot_group
 from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
     RANK_SHIFT,
@@ -59,6 +61,8 @@ from actors.fabric.priority_queues import (
     dequeue,
     next_tick,
     order_key,
+    slot_end,
+    slot_queue,
     update_slot,
 )
 from actors.families.coflows.worlds import COFLOW_WORLDS
@@ -82,14 +86,14 @@ from actors.schedulers.coflows.philae_measures import (
     B,
     C,
     D,
-    change_coflows_at_port,
+    appear_at_ports,
     count_neighbours,
     enter_queue,
     is_thin,
     learn,
     leave_port,
     mark_moved,
-    mark_thin_at_port,
+    mark_thin_at_ports,
     move,
 )
 from actors.schedulers.coflows.philae_pilots import (
@@ -103,21 +107,15 @@ from actors.schedulers.coflows.philae_state import EVENTS, INTERVALS, State, bui
 from actors.schedulers.coflows.philae_updates import update_coflow
 from actors.setting import Setting
 
-NO_AGENT_REPORTS = np.int64(0)
-
 
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
     """Steps 1 and 2."""
     if not register(w, p.agenda, t, coflow):
         return
-    lines = w.fabric.lines
     p.queues.queue[coflow] = UNQUEUED
     p.num_active[0] += 1
-    for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
-            if lines.left[line] > 0:
-                change_coflows_at_port(w, p, t, lines.port[line], 1)
+    appear_at_ports(w, p, t, coflow)
     if w.fabric.coflows.left[coflow] > p.thin_limit:
         if p.samples:
             p.pilots_left[coflow] = choose_pilots(w, p.busy, coflow, p.random_ports)
@@ -129,10 +127,7 @@ def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
         set_levels(w, p, t, coflow)  # so that the others meet it
     elif is_thin(p, coflow):
         move_group(w.fabric, p.ranking, p.matching, t, coflow, coflow)  # so that the others see it
-        for side in range(2):
-            for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
-                if lines.left[line] > 0:
-                    mark_thin_at_port(w, p, lines.port[line])
+        mark_thin_at_ports(w, p, coflow)
     request_reorder(w, p, t)
 
 
@@ -197,16 +192,23 @@ def on_update(w: CoflowWorld, p: State, t: Int, k: Int) -> None:
 @compiled
 def on_decide(w: CoflowWorld, p: State, t: Int) -> None:
     """Decide, or give what flows have left to the next in the order that stands; tell the agents."""
-    if p.stale[0] or t >= p.queues.clock[2]:
-        p.stale[0] = False
+    if is_decision_due(p, t):
         put_in_order(w, p, t)
         note_decision(w, p.num_active[0])
     else:
         w.counts[N_REFILLS] += 1
     fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
     send_greedy_rates(w, p.matching, t)
-    if p.queues.clock[2] < NEVER:
-        request_decision(w, p.agenda, p.queues.clock[2])
+    if slot_end(p.queues) < NEVER:
+        request_decision(w, p.agenda, slot_end(p.queues))
+
+
+@inlined
+def is_decision_due(p: State, t: Int) -> Bool:
+    """Return whether a decision is due, and not only a refill; then it is no longer requested."""
+    due = p.stale[0] or t >= slot_end(p.queues)
+    p.stale[0] = False
+    return due
 
 
 @compiled
@@ -218,7 +220,7 @@ def put_in_order(w: CoflowWorld, p: State, t: Int) -> None:
             if q.queue[p.agenda.active[i]] >= 0:
                 move(w, p, t, p.agenda.active[i])
     update_slot(q, t)
-    if q.clock[1] != p.last_slot[0]:
+    if slot_queue(q) != p.last_slot[0]:
         mark_slot_change(w, p)
     effective = t + w.network.delay_ns
     for i in range(p.num_moved[0]):
@@ -235,9 +237,9 @@ def mark_slot_change(w: CoflowWorld, p: State) -> None:
     q = p.queues
     for i in range(remove_ended(w, p.agenda)):
         queue = q.queue[p.agenda.active[i]]
-        if queue >= 0 and (queue == q.clock[1] or queue == p.last_slot[0]):
+        if queue >= 0 and (queue == slot_queue(q) or queue == p.last_slot[0]):
             mark_moved(p, p.agenda.active[i])
-    p.last_slot[0] = q.clock[1]
+    p.last_slot[0] = slot_queue(q)
 
 
 @compiled
@@ -250,7 +252,7 @@ def set_levels(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
         thin = count_neighbours(w, p, coflow, True)
         move_group(fabric, r, m, t, coflow, (thin << RANK_SHIFT) | coflow)
     else:
-        move_group(fabric, r, m, t, coflow + p.met_in.size, PILOTS | coflow)
+        move_group(fabric, r, m, t, pilot_group(fabric, coflow), PILOTS | coflow)
         if p.conserves:
             move_group(fabric, r, m, t, coflow, BACKFILL | coflow)
 

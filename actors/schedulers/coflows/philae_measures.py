@@ -6,9 +6,10 @@ Who is at a port is kept up to date: a coflow that comes to a port or is done th
 
 import numpy as np
 
-from actors.fabric.fabric_world import N_DEMOTIONS, CoflowWorld
+from actors.fabric.counters import N_DEMOTIONS
+from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import move_group
-from actors.fabric.ports import bytes_sent
+from actors.fabric.ports import bytes_sent, coflow_of, is_pilot_group
 from actors.fabric.priority_queues import UNQUEUED, enqueue, order_key, queue_of
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.hints import Bool, Int
@@ -75,10 +76,20 @@ def change_coflows_at_port(w: CoflowWorld, p: State, t: Int, port: Int, by: Int)
     line = r.next[r.ports + port]
     while line < r.ports:
         coflow = lines.group[line]
-        if coflow < p.met_in.size and p.queues.queue[coflow] >= 0:
+        if not is_pilot_group(w.fabric, coflow) and p.queues.queue[coflow] >= 0:
             p.contention_sum[coflow] += by
             move(w, p, t, coflow)
         line = r.next[line]
+
+
+@compiled
+def appear_at_ports(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
+    """Count a coflow that has registered at its ports."""
+    lines = w.fabric.lines
+    for side in range(2):
+        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+            if lines.left[line] > 0:
+                change_coflows_at_port(w, p, t, lines.port[line], 1)
 
 
 @inlined
@@ -129,7 +140,7 @@ def count_neighbours(w: CoflowWorld, p: State, coflow: Int, thin: bool) -> Int:
                 continue
             line = r.next[r.ports + lines.port[own]]
             while line < r.ports:
-                other = lines.group[line] % p.met_in.size
+                other = coflow_of(w.fabric, lines.group[line])
                 if p.met_in[other] != p.num_counts[0] and (not thin or is_thin(p, other)):
                     p.met_in[other] = p.num_counts[0]
                     count += 1
@@ -159,6 +170,16 @@ def mark_thin_at_port(w: CoflowWorld, p: State, port: Int) -> None:
     line = r.next[r.ports + port]
     while line < r.ports:
         other = w.fabric.lines.group[line]
-        if other < p.met_in.size and is_thin(p, other):
+        if not is_pilot_group(w.fabric, other) and is_thin(p, other):
             mark_moved(p, other)
         line = r.next[line]
+
+
+@compiled
+def mark_thin_at_ports(w: CoflowWorld, p: State, coflow: Int) -> None:
+    """The others that are thin meet one more at the ports of a coflow."""
+    lines = w.fabric.lines
+    for side in range(2):
+        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+            if lines.left[line] > 0 and is_thin(p, coflow):
+                mark_thin_at_port(w, p, lines.port[line])

@@ -10,7 +10,7 @@ import numpy as np
 
 from actors.fabric.bits import bit_of, bits_before, count_bits
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.ports import Fabric, Lines, add_to_line, remove_from_line
+from actors.fabric.ports import Fabric, Lines, add_to_line, pilot_group, remove_from_line
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
@@ -63,7 +63,7 @@ def pilots_of(work: CoflowArrays, parameters: dict[str, Any]) -> np.ndarray:
 def choose_pilots(w: CoflowWorld, busy: np.ndarray, coflow: Int, at_random: bool) -> Int:
     """Set the pilots of a coflow apart, as a group of their own, and return how many there are."""
     fabric, lines = w.fabric, w.fabric.lines
-    group = coflow + fabric.coflows.arrival.size
+    group = pilot_group(fabric, coflow)
     ingress, egress = lines.of_group[group, 0], lines.of_group[group, 1]
     count = lines.of_group[group + 1, 0] - ingress
     for i in range(count):
@@ -162,7 +162,7 @@ def line_at(lines: Lines, coflow: Int, side: Int, port: Int) -> Int:
 @compiled
 def has_pilot(fabric: Fabric, coflow: Int, side: Int, port: Int) -> Bool:
     """Return whether a pilot of a coflow that has not ended is at a port."""
-    lines, group = fabric.lines, coflow + fabric.coflows.arrival.size
+    lines, group = fabric.lines, pilot_group(fabric, coflow)
     for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
         if lines.port[line] == port and lines.left[line] > 0:
             return True

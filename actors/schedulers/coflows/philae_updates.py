@@ -20,11 +20,10 @@ from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.schedulers.coflows.philae_measures import (
-    is_thin,
     learn,
     leave_port,
     mark_moved,
-    mark_thin_at_port,
+    mark_thin_at_ports,
     move,
     return_to_port,
 )
@@ -164,13 +163,3 @@ def count_flows(fabric: Fabric, width: np.ndarray, coflow: Int) -> None:
     width[coflow] = 0
     for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
         width[coflow] += np.int64(fabric.flows.size[flow] > 0.0)
-
-
-@inlined
-def mark_thin_at_ports(w: CoflowWorld, p: State, coflow: Int) -> None:
-    """The others that are thin meet one more at the ports of a coflow."""
-    lines = w.fabric.lines
-    for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
-            if lines.left[line] > 0 and is_thin(p, coflow):
-                mark_thin_at_port(w, p, lines.port[line])

@@ -39,11 +39,13 @@ from actors.fabric.coordinator import (
     Agenda,
     is_due,
     make_agenda,
+    num_active,
     receive_flow_done,
     register,
     remove_ended,
     request_decision,
 )
+from actors.fabric.counters import N_DEMOTIONS
 from actors.fabric.equal import Equal, add_rates, backfill, make_equal, progress, reset_residual
 from actors.fabric.equal_agent import Serving, make_serving, serving_event
 from actors.fabric.equal_schedule import (
@@ -52,10 +54,11 @@ from actors.fabric.equal_schedule import (
     has_sent_more,
     next_time_above,
     send_rates,
+    start_sending,
     update_ahead,
 )
-from actors.fabric.fabric_world import N_DEMOTIONS, N_INTERVALS, CoflowWorld, build_world
-from actors.fabric.intervals import charge_reports, enter_interval
+from actors.fabric.fabric_world import CoflowWorld, build_world
+from actors.fabric.intervals import charge_reports, enter_interval, has_costs
 from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.port_contention import Contention, add_coflow, change_kind, leave_port, make_contention
 from actors.fabric.ports import bytes_sent
@@ -70,7 +73,7 @@ from actors.fabric.priority_queues import (
 )
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import NO_COST, take
+from actors.kernel.cost import take
 from actors.kernel.hints import Int
 from actors.kernel.kinds import (
     FLOW_DONE,
@@ -135,13 +138,12 @@ class Waiting(Protocol):
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
     """Step 1; what is new is looked at when the interval ends."""
-    enter_interval(w, t, p.num_sending[0], N_INTERVALS)
+    enter_interval(w, t, p.num_sending[0])
     if register(w, p.agenda, t, coflow):
         add_coflow(w.fabric, p.contention, coflow, _FIRST)
         enter_queue(p, t, coflow, _FIRST)
         p.learned[coflow] = w.fabric.coflows.arrival[coflow]
-    p.idle_until[0] = 0
-    request_decision(w, p.agenda, next_tick(t, p.queues.interval))
+    request_tick(w, p, t)
 
 
 @compiled
@@ -164,8 +166,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> Non
             leave_port(w.fabric, p.contention, line[flow, side])
     if coflow_ended:
         dequeue(p.queues, w.fabric.flows.coflow[flow])
-    p.idle_until[0] = 0
-    request_decision(w, p.agenda, next_tick(t, p.queues.interval))
+    request_tick(w, p, t)
 
 
 @compiled
@@ -175,7 +176,7 @@ def on_tick(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
     if t < p.idle_until[0]:
         await_change(w, p, t)
         return
-    enter_interval(w, t, p.num_sending[0], N_INTERVALS)
+    enter_interval(w, t, p.num_sending[0])
     charge_reports(w, p.num_sending[0])
     count = remove_ended(w, p.agenda)
     demote(w, p, t)
@@ -189,12 +190,18 @@ def on_tick(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
     add_rates(fabric, order, e, _FIRST, order.used[0])
     backfill(fabric, order, e)
     enforce_decision(w, order, e, p.num_sending, p.counted_at, count, t)
-    p.num_sent[0] = 0
-    send_rates(w, e, p.num_sent, t, due)
+    start_sending(w, e, p.num_sent, t, due)
     if count > 0:
         following = next_tick(t + 1, q.interval)
-        p.idle_until[0] = max(following, next_change(w, p, t)) if w.cost.model == NO_COST else following
+        p.idle_until[0] = max(following, next_change(w, p, t)) if not has_costs(w) else following
         await_change(w, p, t)
+
+
+@inlined
+def request_tick(w: CoflowWorld, p: Waiting, t: Int) -> None:
+    """Decide when the interval ends, as something has changed."""
+    p.idle_until[0] = 0
+    request_decision(w, p.agenda, next_tick(t, p.queues.interval))
 
 
 @inlined
@@ -212,7 +219,7 @@ def demote(w: CoflowWorld, p: State, t: Int) -> None:
     """Step 2: move each coflow to the queue of what its flows had been sent when the agents reported."""
     fabric, q, known = w.fabric, p.queues, t - w.network.delay_ns
     update_ahead(fabric, p.equal, known)
-    for i in range(p.agenda.used[0]):
+    for i in range(num_active(p.agenda)):
         coflow = p.agenda.active[i]
         queue = q.queue[coflow]
         while has_sent_more(fabric, p.equal, coflow, q.limit[queue] / p.width[coflow], known):
@@ -245,7 +252,7 @@ def next_change(w: CoflowWorld, p: State, t: Int) -> Int:
     first = next_time_above(w.fabric, p.order, p.equal, p.limit, t - delay)
     if first < NEVER:
         first += delay
-    for i in range(p.agenda.used[0]):
+    for i in range(num_active(p.agenda)):
         deadline = p.deadline[p.agenda.active[i]]
         if deadline > t:
             first = min(first, deadline)

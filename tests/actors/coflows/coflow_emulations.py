@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from emulations import OBSERVED, digest, run_setting
 
-from actors.fabric.fabric_world import N_DECISIONS, N_REFILLS
+from actors.fabric.counters import N_DECISIONS, N_REFILLS
 from actors.hosting.partition import Observe, Partition
 from actors.kernel.world import NEVER
 from actors.scheduler import needs_global_view, resolve_parameters

@@ -26,9 +26,7 @@ from emulations import OBSERVED, differing, digest, run_python, run_setting
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from actors.fabric.fabric_world import (
-    N_DECISIONS,
-)
+from actors.fabric.counters import N_DECISIONS
 from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Partition
 from actors.hosting.windows import emulate_here

@@ -24,9 +24,7 @@ from emulations import OBSERVED, digest, run_setting
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from actors.fabric.fabric_world import (
-    N_LOST,
-)
+from actors.fabric.counters import N_LOST
 from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Partition
 from actors.hosting.windows import emulate_here

@@ -31,8 +31,8 @@ def slots_of(queues: list[int], until_s: float, **given: Any) -> list[tuple[int,
     found, t = [], 0
     while t < until_s * NS:
         update_slot(q, np.int64(t))
-        found.append((int(q.clock[1]), int((q.clock[2] - t) // q.interval)))
-        t = int(q.clock[2])
+        found.append((int(q.clock.queue[0]), int((q.clock.end[0] - t) // q.interval)))
+        t = int(q.clock.end[0])
     return found
 
 
@@ -84,12 +84,12 @@ def test_queues_that_empty_give_their_slots_up() -> None:
     for coflow, queue in enumerate([0, 9]):
         enqueue(q, np.int64(coflow), np.int64(queue))
     update_slot(q, np.int64(0))
-    assert (q.clock[1], q.clock[2]) == (0, 256 * q.interval)
+    assert (q.clock.queue[0], q.clock.end[0]) == (0, 256 * q.interval)
     dequeue(q, np.int64(1))
-    update_slot(q, np.int64(q.clock[2]))
+    update_slot(q, np.int64(q.clock.end[0]))
     dequeue(q, np.int64(0))
-    update_slot(q, np.int64(q.clock[2]))
-    assert q.clock[1] == -1  # nobody is there
+    update_slot(q, np.int64(q.clock.end[0]))
+    assert q.clock.queue[0] == -1  # nobody is there
 
 
 LAST = {"first_limit_bytes": 1, "factor": 1.2, "interval_s": 1.0}
