@@ -1,7 +1,7 @@
-"""The agent of a port: it sends the flows that enter the switch there, at the rates that it was told last.
+"""The agent of a port: it sends the flows that enter the switch there, at the last rates that it received.
 
-It goes on with them until it is told otherwise, however late that is, and tells the coordinator when a flow has ended
-(Philae, section 6: "they comply to the last schedule until a new schedule is received").
+It keeps these rates until it receives others, however late they are, and sends the coordinator a message when a flow
+has ended (Philae, section 6: "they comply to the last schedule until a new schedule is received").
 """
 
 import numpy as np
@@ -22,9 +22,8 @@ from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import DEREGISTER
 
-PATIENCE = np.int64(
-    10_000_000_000
-)  # ns: ends that are further away are mostly put off, and no run goes on for them
+# ns: ends that are further away are mostly put off, and no run goes on for them
+PATIENCE = np.int64(10_000_000_000)
 _LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever rounding says
 
 
@@ -43,7 +42,7 @@ def agent_event(w: CoflowWorld, me: Int) -> None:
 
 @compiled
 def on_set_rate(w: CoflowWorld, t: Int, me: Int, flow: Int, rate: float) -> None:
-    """Send a flow at this rate from now on; a flow that has ended meanwhile needs none."""
+    """Send a flow at this rate from now on; ignore the rate if the flow has ended."""
     s = w.sending
     if s.left[flow] == 0.0:
         w.counts[N_STALE] += 1
@@ -60,14 +59,14 @@ def on_set_rate(w: CoflowWorld, t: Int, me: Int, flow: Int, rate: float) -> None
 
 @inlined
 def await_flow_end(w: CoflowWorld, t: Int, me: Int, flow: Int) -> None:
-    """Look at a flow when it ends, or before, and then again."""
+    """Set a timer for a flow's end, or an earlier one that is then set again."""
     end = w.sending.end[flow]
     wake(w, min(end, t + PATIENCE), me, FLOW_END, flow, end, NONE)
 
 
 @inlined
 def has_ended(w: CoflowWorld, t: Int, me: Int, flow: Int) -> Bool:
-    """Return whether a flow ends now; where its end is as it was foreseen, but later, look again."""
+    """Return whether a flow ends now; if its timer was only early, set it again."""
     end = w.sending.end[flow]
     if end > t and end < NEVER and end == w.queue.now.b[0]:
         await_flow_end(w, t, me, flow)
@@ -76,7 +75,7 @@ def has_ended(w: CoflowWorld, t: Int, me: Int, flow: Int) -> Bool:
 
 @inlined
 def note_start(w: CoflowWorld, t: Int, flow: Int) -> None:
-    """Note that a flow is sent for the first time."""
+    """Record that a flow is sent for the first time."""
     w.counts[N_STARTED] += 1
     if w.task_records.size > 0:
         w.task_records.node[flow], w.task_records.start[flow] = w.fabric.flows.source[flow], t
@@ -84,7 +83,7 @@ def note_start(w: CoflowWorld, t: Int, flow: Int) -> None:
 
 @inlined
 def note_end(w: CoflowWorld, t: Int, flow: Int) -> None:
-    """Note that a flow has ended."""
+    """Record that a flow has ended."""
     w.counts[N_FINISHED] += 1
     if w.task_records.size > 0:
         w.task_records.finish[flow] = t
@@ -92,7 +91,7 @@ def note_end(w: CoflowWorld, t: Int, flow: Int) -> None:
 
 @inlined
 def on_flow_end(w: CoflowWorld, t: Int, me: Int, flow: Int) -> None:
-    """A flow has ended, unless its rate has changed since its end was foreseen."""
+    """End a flow, unless its rate has changed since the timer was set."""
     s = w.sending
     if has_ended(w, t, me, flow):
         s.left[flow], s.rate[flow], s.end[flow] = 0.0, 0.0, NEVER
@@ -103,7 +102,7 @@ def on_flow_end(w: CoflowWorld, t: Int, me: Int, flow: Int) -> None:
 
 @compiled
 def accept_generation(w: CoflowWorld, flow: Int, generation: Int, bits: Int) -> Bool:
-    """Return whether a rate is for the generation that a flow has now; if so the flow has so many bytes to send in it."""
+    """Return whether a rate is for the present generation of a flow; if so, set the bytes to send in it."""
     s, generations, total = w.sending, w.updates.flow, float_of(bits)
     if generation != generations.generation[flow]:
         w.counts[N_STALE] += 1
@@ -118,7 +117,7 @@ def accept_generation(w: CoflowWorld, flow: Int, generation: Int, bits: Int) -> 
 
 @compiled
 def stop_flows(w: CoflowWorld, t: Int, me: Int, k: Int) -> None:
-    """Tasks have stopped, and so do their flows, until the coordinator says that they are to be sent again."""
+    """Stop the flows of stopped tasks, until the coordinator sends them again."""
     stop = w.updates.stop
     for i in range(stop.first[k], stop.end[k]):
         end_generation(w, t, w.updates.pair.flow[i], stop.kind[k] != DEREGISTER)
@@ -128,7 +127,7 @@ def stop_flows(w: CoflowWorld, t: Int, me: Int, k: Int) -> None:
 
 @inlined
 def end_generation(w: CoflowWorld, t: Int, flow: Int, again: bool) -> None:
-    """End the generation of a flow; if it is to be sent `again`, what it has sent is lost."""
+    """End the generation of a flow; if the flow is to be sent `again`, what it has sent is lost."""
     s, generations = w.sending, w.updates.flow
     if s.left[flow] > 0.0 and s.since[flow] != NONE:
         left = max(s.left[flow] - s.rate[flow] * (t - s.since[flow]), _LEAST)

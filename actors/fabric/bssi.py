@@ -1,7 +1,7 @@
 """Sincronia's order: bottleneck, select, scale, iterate (S. Agarwal et al., SIGCOMM 2018, Algorithm 1).
 
-The last place goes to the coflow that, at the most loaded port, has the least weight for the bytes it has there; the
-weights of the others at that port are lowered in proportion, and so on with those that are left.
+The last place goes to the coflow that, at the most loaded port, has the least weight for its bytes at this port. The
+weights of the others at that port are lowered in proportion, and the same is done for the coflows without a place.
 O(n (N + lines of a coflow)) for n coflows and N ports.
 """
 
@@ -17,7 +17,7 @@ from actors.kernel.queue import NONE
 
 
 class BssiScratch(NamedTuple):
-    """What `bssi` reckons with; N ports, C coflows, L lines."""
+    """Scratch arrays of `bssi`; N ports, C coflows, L lines."""
 
     load: np.ndarray  # [N] ns that the coflows without a place need at a port
     weight: np.ndarray  # [C] what is left of a coflow's weight; infinite once it has its place
@@ -26,7 +26,7 @@ class BssiScratch(NamedTuple):
 
 
 def make_scratch(fabric: Fabric) -> BssiScratch:
-    """Room for the coflows of a fabric."""
+    """Return scratch arrays for the coflows of a fabric."""
     return BssiScratch(
         load=np.zeros(fabric.speed.size),
         weight=np.zeros(fabric.coflows.arrival.size),
@@ -57,7 +57,7 @@ def bssi(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: Int) -> None
 
 @compiled
 def load_ports(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: Int) -> None:
-    """Load the ports with the first `count` of `groups`, and list their lines by port."""
+    """Compute the load of each port by the first `count` of `groups`, and list their lines by port."""
     lines = fabric.lines
     fill(s.load, 0.0)
     fill(s.head, NONE)
@@ -87,7 +87,7 @@ def choose_last(lines: Lines, s: BssiScratch, port: Int) -> Int:
 
 @inlined
 def lower_weights(lines: Lines, s: BssiScratch, port: Int, chosen: Int) -> None:
-    """Lower the weights of the coflows at a port by what the chosen one has for each byte; that one is done with."""
+    """Lower the weights of the coflows at a port in proportion to their bytes there; the chosen one gets its place."""
     last = lines.group[chosen]
     price = s.weight[last] / lines.bytes[chosen]
     line = s.head[port]
@@ -109,7 +109,7 @@ def unload_ports(fabric: Fabric, s: BssiScratch, group: Int) -> None:
 
 @inlined
 def move_to(groups: np.ndarray, group: Int, end: Int) -> None:
-    """Move a group, which is at `end` or before, to that place; those between move up."""
+    """Move a group back to place `end`; the groups in between move forward by one."""
     i = end
     while groups[i] != group:
         i -= 1

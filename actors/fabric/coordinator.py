@@ -1,9 +1,9 @@
-"""What all coordinators do: register coflows, receive what the agents send, and tell them the schedule.
+"""What all coordinators do: register coflows, receive the agents' messages, and send the schedule.
 
-The coordinator knows what it was told. A schedule holds when it has reached the agents, all at the same instant: one
-network delay, and what the decision cost, after it was made. Until then they go on with the one before, so that no port
-ever carries more than it can. The coordinator reckons with this: what it believes a flow to have left is right where
-its own costs are given, and is an estimate where they are measured.
+The coordinator knows what it has received. A schedule takes effect when it has reached the agents, all at the same
+instant: one network delay, and what the decision cost, after it was made. Until then the last one is in force, so that
+no port ever carries more than it can. The coordinator computes with these times: its estimate of what a flow has left
+is exact where its own costs are given, and approximate where they are measured.
 """
 
 from typing import NamedTuple
@@ -40,7 +40,7 @@ NO_AGENT_REPORTS = np.int64(0)
 
 
 class Agenda(NamedTuple):
-    """Which coflows there are, and when the next decision is due."""
+    """The active coflows, and when the next decision is due."""
 
     active: np.ndarray  # [C] coflows that have been registered and have not ended, in order of arrival
     used: np.ndarray  # [1] how many
@@ -48,7 +48,7 @@ class Agenda(NamedTuple):
 
 
 def make_agenda(coflows: int) -> Agenda:
-    """No coflow is there yet."""
+    """Return an agenda without active coflows."""
     return Agenda(np.zeros(coflows, np.int64), np.zeros(1, np.int64), np.array([NEVER]))
 
 
@@ -60,7 +60,7 @@ def num_active(agenda: Agenda) -> Int:
 
 @inlined
 def request_decision(w: CoflowWorld, agenda: Agenda, time: Int) -> None:
-    """Decide at `time`, when all else at that instant is done, if not before."""
+    """Request a decision at `time`, after all other events of that instant; an earlier one that is due stands."""
     if time < agenda.due[0]:
         agenda.due[0] = time
         wake(w, time, w.nodes.size, DECIDE, time, NONE, NONE)
@@ -77,7 +77,7 @@ def is_due(w: CoflowWorld, agenda: Agenda) -> Bool:
 
 @compiled
 def register(w: CoflowWorld, agenda: Agenda, t: Int, coflow: Int) -> Bool:
-    """A coflow is there; return whether it has flows that take bandwidth."""
+    """Register a coflow; return whether it has flows that take bandwidth."""
     coflows = w.fabric.coflows
     if coflow + 1 < coflows.arrival.size:
         expect_coflow(w, w.nodes.size, coflow + 1)
@@ -111,7 +111,7 @@ def end_local_flows(w: CoflowWorld, coflow: Int) -> Bool:
 
 @inlined
 def receive_flow_done(w: CoflowWorld, t: Int, reporting: Int, flow: Int) -> None:
-    """An agent tells that a flow has ended."""
+    """Receive an agent's message that a flow has ended."""
     enter_interval(w, t, reporting)
     w.counts[N_UPDATES] += 1
     note_heard(w, w.fabric.flows.source[flow])
@@ -135,9 +135,9 @@ def has_more_to_send(w: CoflowWorld, flow: Int) -> Bool:
 
 @compiled
 def end_greedy(w: CoflowWorld, r: Ranking, m: Matching, flow: Int, ended: Int) -> Bool:
-    """Reckon with the end of a flow under a greedy schedule; return whether its coflow has ended.
+    """Apply the end of a flow to a greedy schedule; return whether its coflow has ended.
 
-    The flow may have been stopped, or stopped and started again, while the news was on its way.
+    The flow may have been stopped, or stopped and started again, before the message arrived.
     """
     fabric, flows = w.fabric, w.fabric.flows
     if m.flow[flows.source[flow]] == flow:
@@ -148,7 +148,7 @@ def end_greedy(w: CoflowWorld, r: Ranking, m: Matching, flow: Int, ended: Int) -
 
 @compiled
 def remove_ended(w: CoflowWorld, agenda: Agenda) -> Int:
-    """Leave coflows that have ended out of those that are there; return how many are left."""
+    """Remove coflows that have ended from the active ones; return how many remain."""
     keep = 0
     for i in range(agenda.used[0]):
         if w.fabric.coflows.left[agenda.active[i]] > 0:
@@ -160,14 +160,14 @@ def remove_ended(w: CoflowWorld, agenda: Agenda) -> Int:
 
 @inlined
 def note_decision(w: CoflowWorld, coflows: Int) -> None:
-    """The coordinator makes a schedule for so many coflows."""
+    """Count a decision about so many coflows, and charge for it."""
     w.counts[N_DECISIONS] += 1
     charge(w, w.prices.coflow * coflows)
 
 
 @compiled
 def send_greedy_rates(w: CoflowWorld, m: Matching, t: Int) -> None:
-    """Tell the agents which flows have started and stopped, by a decision or a refill."""
+    """Send the agents which flows have started and stopped, by a decision or a refill."""
     changes = m.changes[0]
     flows, start = w.fabric.flows, w.fabric.coflows.start
     agents = count_agents(w, m.changed, changes)
@@ -196,7 +196,7 @@ def send_rate(w: CoflowWorld, t: Int, flow: Int, rate: float) -> None:
 
 @inlined
 def note_sent(w: CoflowWorld, agent: Int) -> Bool:
-    """An agent is told something; return whether it is the first time at this decision, or refill."""
+    """Note that something is sent to an agent; return whether it is the first time in this decision or refill."""
     now = w.counts[N_DECISIONS] + w.counts[N_REFILLS]
     first = w.intervals.last_sent[agent] != now
     w.intervals.last_sent[agent] = now
@@ -214,7 +214,7 @@ def count_agents(w: CoflowWorld, flows: np.ndarray, count: Int) -> Int:
 
 @compiled
 def delay_change(fabric: Fabric, flow: Int, rate: float, late: Int) -> None:
-    """A flow starts, or stops, `late` ns later than was reckoned with when the decision began."""
+    """Let a flow start, or stop, `late` ns later than the decision assumed."""
     flows, coflows, lines = fabric.flows, fabric.coflows, fabric.lines
     more = flow_speed(fabric, flow) * late
     flows.since[flow] += late

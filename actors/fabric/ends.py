@@ -16,7 +16,7 @@ from actors.kernel.world import NEVER
 
 
 class Ends(NamedTuple):
-    """A heap of (time in ns, flow)."""
+    """A heap of (time in ns, flow), with stale entries."""
 
     time: np.ndarray
     flow: np.ndarray
@@ -24,14 +24,14 @@ class Ends(NamedTuple):
 
 
 def make_ends(fabric: Fabric) -> Ends:
-    """Room for the ends of flows that have their ports alone: one flow a port, and stale entries."""
+    """Return a heap with room for one flow a port, and for stale entries."""
     room = 8 * fabric.speed.size
     return Ends(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64))
 
 
 @inlined
 def foresee_end(fabric: Fabric, t: Int, flow: Int) -> None:
-    """Let a flow run from t on at the full speed of its ports, and foresee its end, at least 1 ns later."""
+    """Let a flow run from t on at the full speed of its ports, and compute its end, at least 1 ns later."""
     flows = fabric.flows
     flows.since[flow] = t
     flows.end[flow] = t + whole_ns(flows.left[flow] / flow_speed(fabric, flow))
@@ -39,7 +39,7 @@ def foresee_end(fabric: Fabric, t: Int, flow: Int) -> None:
 
 @compiled
 def enter_end(fabric: Fabric, ends: Ends, t: Int, flow: Int) -> None:
-    """Let a flow run from t on, and enter its end."""
+    """Let a flow run from t on, and put its end into the heap."""
     flows = fabric.flows
     foresee_end(fabric, t, flow)
     if ends.size[0] == ends.time.size:
@@ -49,7 +49,7 @@ def enter_end(fabric: Fabric, ends: Ends, t: Int, flow: Int) -> None:
 
 @compiled
 def purge(flows: Flows, ends: Ends) -> None:
-    """Leave stale entries out of the heap."""
+    """Remove stale entries from the heap."""
     size = ends.size[0]
     ends.size[0] = 0
     for i in range(size):

@@ -1,22 +1,23 @@
 """Equal rates inside a coflow, in a given order, all or none; then backfill: Saath, and Philae's rates by max-min.
 
-In its turn a coflow gives all its flows one rate: what the slowest of them would have if its flows shared, at each of
-their ports, what the coflows before it left (A. Jajoo et al., Your Coflow has Many Flows: Sampling them for Fun and
-Speed, USENIX ATC 2019, section 4.5). A coflow that finds nothing left at one of its ports is *missed*: it has no rate
-(all or none; A. Jajoo et al., Saath, CoNEXT 2017). Backfill then gives what is left to the flows of missed coflows, or
-to those of all, in order, each as much as its two ports have.
+Each coflow in turn gives all its flows one rate: what the slowest of them would have if its flows shared, at each of
+their ports, what earlier coflows left (A. Jajoo et al., Your Coflow has Many Flows: Sampling them for Fun and Speed,
+USENIX ATC 2019, section 4.5). A coflow that finds no residual bandwidth at one of its ports is *missed*: it has no rate
+(all or none; A. Jajoo et al., Saath, CoNEXT 2017). Backfill then gives the residual bandwidth to the flows of missed
+coflows, or to those of all, in order, each as much as its two ports have.
 
 All flows of a group have been served the same number of bytes, `served`, so that the state of a coflow of 20,000 flows
-is one number and their order by end is fixed (`actors.fabric.served_together`): ``flows.left`` is where `served` must get to,
-and what a flow has left is ``flows.left - served``. An end costs a step in the group's heap, a decision costs lines
-and not flows. Only backfilled flows, of which there are about as many as ports, move on by themselves; when backfill is
-taken from one, what it had beyond the others is taken off its mark.
+is one number and the order in which they end is fixed (`actors.fabric.served_together`): a flow ends when `served`
+reaches its ``flows.left``, and has ``flows.left - served`` left. An end costs a step in the group's heap, a decision
+costs lines and not flows. Only backfilled flows, about as many as ports, progress by themselves; when a flow loses its
+backfilled rate, what it was sent beyond the others is subtracted from its ``flows.left``.
 
 A policy calls `end_flow` for each flow that has ended. To decide, it calls `progress`, puts what has arrived into the
-order, sorts it, and calls `reset_residual`, `add_rates`, `backfill` and `enforce_rates`, this one when the decision is in force.
+order, sorts it, and calls `reset_residual`, `add_rates`, `backfill`, and, when the decision takes effect,
+`enforce_rates`.
 
-What a decision is, and when it begins to hold, are apart: `rate` and `extra` are decided, `in_force` and `extra_in_force` are
-in force until `enforce_rates` is called. What is new, and has to be told to whoever sends, is in `changed`.
+Deciding and taking effect are apart: `rate` and `extra` are decided; `in_force` and `extra_in_force` are what is sent
+until `enforce_rates` is called. Rates that are new, and must be sent to the agents, are in `changed`.
 """
 
 from typing import NamedTuple
@@ -47,7 +48,7 @@ _SAME = 1e-11  # of a rate: two that differ by less differ by rounding
 
 
 class Equal(NamedTuple):
-    """Rates of G groups, and of those of their F flows that are backfilled."""
+    """Rates of G groups, and of their backfilled flows, of F flows."""
 
     missed_only: bool  # backfill is for missed groups alone
     now: np.ndarray  # [1] from when on the last decision holds, ns
@@ -62,22 +63,21 @@ class Equal(NamedTuple):
     position: np.ndarray  # [F] where a flow is in `heap`
     longest: np.ndarray  # [G] the largest of its flows that have ended, bytes
     ahead: np.ndarray  # [G] by how much at most a flow of it has been sent more than `served`, bytes
-    residual: np.ndarray  # [N] bytes per ns not given yet
-    open_ports: np.ndarray  # [words] uint64, the set of ports with room
+    residual: np.ndarray  # [N] residual bandwidth, bytes per ns
+    open_ports: np.ndarray  # [words] uint64, the set of ports with residual bandwidth
     released: np.ndarray  # [words] uint64, the set of ports that ended flows have left
     extra: np.ndarray  # [F] what a backfilled flow has beyond its group's rate, bytes per ns, as decided
     extra_in_force: np.ndarray  # [F] the same, in force; since `flows.since`
     end_time: np.ndarray  # heap of backfilled flows, by end; an entry is stale if that is not `flows.end`
     end_flow: np.ndarray
     end_size: np.ndarray  # [1]
-    changed: (
-        np.ndarray
-    )  # flows whose extra, and as ~line ingress lines whose rate is new: the first `changes` of them
+    # flows whose extra, and as ~line ingress lines whose rate is new: the first `changes` of them
+    changed: np.ndarray
     changes: np.ndarray  # [1]
 
 
 def make_equal(fabric: Fabric, missed_only: bool = True) -> Equal:
-    """No group has rates yet, all flows are those of their coflow."""
+    """Return an allocation in which no group has a rate, and pilots are flows of their coflows."""
     flows, lines, ports = fabric.flows, fabric.lines, fabric.speed.size
     coflows, groups = fabric.coflows.arrival.size, lines.of_group.shape[0] - 1
     crossing = np.flatnonzero(flows.line[:, 0] != NONE)
@@ -141,7 +141,7 @@ def end_flow(fabric: Fabric, e: Equal, t: Int, flow: Int) -> Bool:
 
 @compiled
 def progress(fabric: Fabric, order: Order, e: Equal, t: Int) -> None:
-    """Take all rates, to decide anew at t; groups without flows leave the order. `decide` must follow."""
+    """Begin a decision at t: remove backfilled rates, and groups without flows. `add_rates` must follow."""
     e.now[0], e.changes[0] = t, 0
     purge(fabric.flows, e)
     for k in range(e.end_size[0]):
@@ -163,14 +163,14 @@ def progress(fabric: Fabric, order: Order, e: Equal, t: Int) -> None:
 
 @inlined
 def note_change(e: Equal, which: Int) -> None:
-    """Note that a flow, or ~line, has another rate."""
+    """Note that the rate of a flow, or of a line given as ~line, is new."""
     e.changed[e.changes[0]] = which
     e.changes[0] += 1
 
 
 @compiled
 def settle_extra(fabric: Fabric, e: Equal, t: Int, flow: Int) -> None:
-    """Bring the mark of a backfilled flow nearer by what it was sent beyond its group's rate."""
+    """Account for what a backfilled flow was sent beyond its group's rate."""
     flows, lines, group = fabric.flows, fabric.lines, group_of(fabric, flow)
     sent = extra_sent(flows, e, group, t, flow, e.extra_in_force[flow])
     flows.left[flow] -= sent
@@ -183,16 +183,16 @@ def settle_extra(fabric: Fabric, e: Equal, t: Int, flow: Int) -> None:
 
 @compiled
 def reset_residual(fabric: Fabric, e: Equal) -> None:
-    """Let every port have room for all that it can send."""
+    """Set the residual bandwidth of every port to its speed."""
     for port in range(e.residual.size):
         e.residual[port] = fabric.speed[port]
 
 
 @compiled
 def add_rates(fabric: Fabric, order: Order, e: Equal, first: Int, end: Int) -> None:
-    """Each group from level `first` to before `end` takes one rate for all its flows out of `residual`, or nothing.
+    """Give each group from level `first` to before `end` one rate for all its flows, out of `residual`, or nothing.
 
-    A group keeps what it has got before: it may be served again with other room (shares.py).
+    A group keeps the rate that it has: it may be served again out of other bandwidth (`actors.fabric.shares`).
     """
     lines = fabric.lines
     for level in range(first, end):
@@ -207,7 +207,7 @@ def add_rates(fabric: Fabric, order: Order, e: Equal, first: Int, end: Int) -> N
 
 @inlined
 def slowest_rate(fabric: Fabric, e: Equal, group: Int) -> float:
-    """Return the rate of a group's slowest flow if its flows share the room at each port; 0.0 where a port has none."""
+    """Return the rate of a group's slowest flow, with its ports' residual bandwidth shared; 0.0 if a port has none."""
     lines, rate = fabric.lines, np.inf
     if e.size[group] == 0:
         return 0.0
@@ -223,7 +223,7 @@ def slowest_rate(fabric: Fabric, e: Equal, group: Int) -> float:
 
 @compiled
 def backfill(fabric: Fabric, order: Order, e: Equal) -> None:
-    """Note which rates are new, and give what is left to flows in order, each as much as its two ports have."""
+    """Note which rates are new, and give the residual bandwidth to flows in order, each as much as both ports have."""
     lines, before = fabric.lines, e.changes[0]
     fill(e.released, _EMPTY)
     for port in range(e.residual.size):
@@ -240,7 +240,7 @@ def backfill(fabric: Fabric, order: Order, e: Equal) -> None:
 
 @inlined
 def can_backfill(e: Equal) -> Bool:
-    """Return whether there is room both at an ingress and at an egress port."""
+    """Return whether an ingress and an egress port have residual bandwidth."""
     half, into, out = e.open_ports.size // 2, _EMPTY, _EMPTY
     for k in range(half):
         into |= e.open_ports[k]
@@ -250,13 +250,13 @@ def can_backfill(e: Equal) -> Bool:
 
 @inlined
 def is_same(rate: float, in_force: float) -> Bool:
-    """Return whether a rate is no news."""
+    """Return whether a rate is, but for rounding, the one that is in force."""
     return abs(rate - in_force) <= _SAME * in_force
 
 
 @inlined
 def note_rate(lines: Lines, e: Equal, group: Int) -> None:
-    """If the rate of a group is news, it is told to its ingress lines."""
+    """Note the ingress lines of a group as changed if its rate is new."""
     if is_same(e.rate[group], e.in_force[group]):
         e.rate[group] = e.in_force[group]
         return
@@ -267,7 +267,7 @@ def note_rate(lines: Lines, e: Equal, group: Int) -> None:
 
 @compiled
 def note_stopped(e: Equal, count: Int) -> None:
-    """Of the flows that were backfilled before, the first `count` of `changed`, keep those that are no more."""
+    """Of the flows that were backfilled before, the first `count` of `changed`, keep those that no longer are."""
     keep = 0
     for k in range(e.changes[0]):
         which = e.changed[k]
@@ -279,7 +279,7 @@ def note_stopped(e: Equal, count: Int) -> None:
 
 @compiled
 def enforce_rates(fabric: Fabric, order: Order, e: Equal, t: Int) -> None:
-    """What has been decided is in force from t on."""
+    """Put the rates that were decided into force from t on."""
     coflows = fabric.coflows
     for i in range(order.used[0]):
         group = order.groups[i]
@@ -297,7 +297,7 @@ def enforce_rates(fabric: Fabric, order: Order, e: Equal, t: Int) -> None:
 
 @compiled
 def enforce_extra(fabric: Fabric, e: Equal, t: Int, flow: Int) -> None:
-    """What a flow has beyond its group's rate is in force."""
+    """Put a flow's backfilled rate into force."""
     flows, group = fabric.flows, group_of(fabric, flow)
     settle_extra(fabric, e, t, flow)
     add_rate(fabric.coflows, t, flows.coflow[flow], e.extra[flow] - e.extra_in_force[flow])
@@ -314,14 +314,14 @@ def enforce_extra(fabric: Fabric, e: Equal, t: Int, flow: Int) -> None:
 
 @inlined
 def add_rate(coflows: Coflows, t: Int, coflow: Int, by: float) -> None:
-    """A coflow is sent so many bytes per ns more; if it is the first time, it starts."""
+    """Raise the rate of a coflow by so many bytes per ns, and note its start if it is the first."""
     change_rate(coflows, t, coflow, by)
     coflows.start[coflow] = min(coflows.start[coflow], t)
 
 
 @compiled
 def fill_line(fabric: Fabric, e: Equal, line: Int) -> None:
-    """Give the flows of a line what is left at its port and at their others."""
+    """Give the flows of a line the residual bandwidth of both of their ports."""
     lines = fabric.lines
     if e.missed_only and e.rate[lines.group[line]] > 0.0:
         return
@@ -336,7 +336,7 @@ def fill_line(fabric: Fabric, e: Equal, line: Int) -> None:
 
 @compiled
 def give_more(fabric: Fabric, e: Equal, flow: Int) -> None:
-    """Give a flow what its two ports have left, beyond what it has."""
+    """Give a flow the residual bandwidth that both of its ports have."""
     flows, group, residual = fabric.flows, group_of(fabric, flow), e.residual
     source, sink = flows.source[flow], flows.sink[flow]
     more = min(residual[source], residual[sink])
@@ -352,7 +352,7 @@ def give_more(fabric: Fabric, e: Equal, flow: Int) -> None:
 
 @compiled
 def purge(flows: Flows, e: Equal) -> None:
-    """Leave stale entries out of the heap of ends."""
+    """Remove stale entries from the heap of ends."""
     size = e.end_size[0]
     e.end_size[0] = 0
     for i in range(size):

@@ -1,9 +1,9 @@
-"""The agent of a port under equal rates: what it has of a coflow, an ingress line, is sent at one rate for each flow.
+"""The agent of a port under equal rates: each flow of an ingress line, its part of a coflow, is sent at one rate.
 
-It is told a rate for a line, and not for each of its flows, which then end in order of what they have left
-(`actors.fabric.served_together`). A flow that is backfilled has a rate of its own beyond that, and ends by itself. The columns
+The agent receives a rate for a line, and not for each of its flows, which end in order of what they have left
+(`actors.fabric.served_together`). A backfilled flow has a rate of its own beyond that, and ends by itself. The columns
 of `Sending` are those of backfilled flows: `rate` is what a flow has beyond its line's, `since` when it got it, `end`
-when it ends by it. ``left`` is where its line's `served` must get to, and 0 when it has ended.
+when it ends by it. A flow ends when its line's `served` reaches its ``left``, which is 0 after that.
 """
 
 from typing import NamedTuple
@@ -42,7 +42,7 @@ class Serving(NamedTuple):
     since: np.ndarray  # [L] from when on, ns
     served: np.ndarray  # [L] what each of its flows had been served by then, bytes
     end: np.ndarray  # [L] when the next flow ends by that rate, ns; NEVER
-    timer: np.ndarray  # [L] the first LINE_END that is under way, ns; NEVER. If it is early, it is set anew
+    timer: np.ndarray  # [L] the first LINE_END that is under way, ns; NEVER. If it is early, it is set again
     unsent: np.ndarray  # [L] flows that were never sent
     first: np.ndarray  # [L] of its heap
     size: np.ndarray  # [L] of it: unfinished flows, the first to end in front
@@ -51,7 +51,7 @@ class Serving(NamedTuple):
 
 
 def make_serving(fabric: Fabric) -> Serving:
-    """Nothing is sent yet."""
+    """Return the state of agents that send nothing yet."""
     lines, flows = int(fabric.lines.of_group[0, 1]), fabric.flows
     crossing = np.flatnonzero(flows.line[:, 0] != NONE)
     heap = crossing[np.lexsort((flows.left[crossing], flows.line[crossing, 0]))]  # sorted, hence a heap
@@ -103,7 +103,7 @@ def on_set_line(w: CoflowWorld, s: Serving, t: Int, me: Int, line: Int, rate: fl
 
 @inlined
 def start_flow(w: CoflowWorld, s: Serving, t: Int, line: Int, flow: Int) -> None:
-    """Note that a flow is sent, if it is for the first time."""
+    """Note that a flow is sent, if it is the first time."""
     if w.sending.since[flow] == NONE:
         w.sending.since[flow] = t
         s.unsent[line] -= 1
@@ -112,14 +112,14 @@ def start_flow(w: CoflowWorld, s: Serving, t: Int, line: Int, flow: Int) -> None
 
 @inlined
 def await_line_end(w: CoflowWorld, s: Serving, least: Int, me: Int, line: Int) -> None:
-    """Wait for the next end of a line."""
+    """Compute the next end of a line, and set the line's timer."""
     foresee_end(w.sending, s, line, least)
     set_line_timer(w, s, least, me, line)
 
 
 @inlined
 def set_line_timer(w: CoflowWorld, s: Serving, t: Int, me: Int, line: Int) -> None:
-    """Look at a line at its next end, or before, and then again."""
+    """Set a line's timer for its next end, or an earlier one that is then set again."""
     timer = min(s.end[line], t + PATIENCE)
     if s.end[line] < NEVER and timer < s.timer[line]:
         s.timer[line] = timer
@@ -128,7 +128,7 @@ def set_line_timer(w: CoflowWorld, s: Serving, t: Int, me: Int, line: Int) -> No
 
 @compiled
 def on_set_extra(w: CoflowWorld, s: Serving, t: Int, me: Int, flow: Int, extra: float) -> None:
-    """From now on a flow has this rate beyond its line's; 0: it is sent with the others."""
+    """Send a flow at this rate beyond its line's from now on; 0: at its line's rate alone."""
     f, line = w.sending, w.fabric.flows.line[flow, 0]
     if f.left[flow] == 0.0:
         w.counts[N_STALE] += 1
@@ -145,7 +145,7 @@ def on_set_extra(w: CoflowWorld, s: Serving, t: Int, me: Int, flow: Int, extra: 
 
 @compiled
 def on_flow_end(w: CoflowWorld, s: Serving, t: Int, me: Int, flow: Int) -> None:
-    """A backfilled flow has ended, unless its rate has changed since its end was foreseen."""
+    """End a backfilled flow, unless its rate has changed since the timer was set."""
     if has_ended(w, t, me, flow):
         end_flow(w, s, t, me, flow)
         await_line_end(w, s, t, me, w.fabric.flows.line[flow, 0])
@@ -153,7 +153,7 @@ def on_flow_end(w: CoflowWorld, s: Serving, t: Int, me: Int, flow: Int) -> None:
 
 @compiled
 def on_line_end(w: CoflowWorld, s: Serving, t: Int, me: Int, line: Int) -> None:
-    """The next flows of a line have ended, unless it has been told another rate since their end was foreseen."""
+    """End the next flows of a line, unless its rate has changed since the timer was set."""
     if s.timer[line] != t:
         return
     s.timer[line] = NEVER
@@ -165,7 +165,7 @@ def on_line_end(w: CoflowWorld, s: Serving, t: Int, me: Int, line: Int) -> None:
 
 @compiled
 def end_flow(w: CoflowWorld, s: Serving, t: Int, me: Int, flow: Int) -> None:
-    """End a flow, and tell the coordinator."""
+    """End a flow, and send the coordinator that it has ended."""
     f = w.sending
     remove_from_heap(f, s, w.fabric.flows.line[flow, 0], flow)
     f.left[flow], f.rate[flow], f.end[flow] = 0.0, 0.0, NEVER

@@ -1,8 +1,9 @@
-"""The coordinator of equal rates: it hears of ends, knows what has been sent, and tells the agents what is new.
+"""The coordinator of equal rates: it receives ends of flows, estimates what has been sent, and sends new rates.
 
-Which rates it decides on depends on who is there, and not on what they have left: it decides first, and what that costs
-says from when on the rates hold, for all agents together. So no port ever carries more than it can, however late they
-come. An agent is told one rate for all flows of a coflow that it sends, and one for each flow that is backfilled.
+Its decisions depend on which flows have ended, and not on what the others have left. So it decides first; the cost of
+that decision then says when the rates take effect, at all agents together. Thus no port ever carries more than it can,
+however late the rates are. An agent receives one rate for all flows of a coflow that it sends, and one for each flow
+that is backfilled.
 """
 
 import numpy as np
@@ -25,7 +26,7 @@ from actors.kernel.kinds import (
 from actors.kernel.queue import NONE, wake
 from actors.kernel.world import NEVER
 
-_SPARE = 8  # messages that an event may send besides
+_SPARE = 8  # messages that the same event may send for other reasons
 _IDLE = 1e-9  # of a port's speed: less than this is what rounding leaves of rates
 _FAR = 1e18  # ns; what takes longer does not happen
 _ROUNDING = 1e-3  # ns
@@ -33,12 +34,12 @@ _ROUNDING = 1e-3  # ns
 
 @compiled
 def apply_flow_done(fabric: Fabric, e: Equal, num_sending: np.ndarray, flow: Int, ended: Int) -> Bool:
-    """Reckon with the end of a flow, of which an agent tells; return whether its coflow has ended.
+    """Apply an agent's message that a flow has ended; return whether its coflow has ended.
 
-    It may have been told other rates while the news was on its way; by these it was sent nothing.
+    Other rates may have been sent before the message arrived; at these the flow was sent nothing.
 
     Args:
-        sending: [1] agents that send.
+        num_sending: [1] agents that send.
     """
     flows, coflow, agent = fabric.flows, fabric.flows.coflow[flow], fabric.flows.source[flow]
     when = max(ended, e.now[0])
@@ -75,7 +76,7 @@ def reported_sent(fabric: Fabric, e: Equal, t: Int, flow: Int) -> float:
 
 @compiled
 def update_ahead(fabric: Fabric, e: Equal, t: Int) -> None:
-    """Note how far ahead of their groups backfilled flows are at t; before `has_sent_more` is asked about t."""
+    """Update how far backfilled flows are ahead of their groups at t, for calls of `has_sent_more` with this t."""
     for k in range(e.end_size[0]):
         flow = e.end_flow[k]
         group = group_of(fabric, flow)
@@ -87,7 +88,7 @@ def update_ahead(fabric: Fabric, e: Equal, t: Int) -> None:
 def has_sent_more(fabric: Fabric, e: Equal, group: Int, limit: float, t: Int) -> Bool:
     """Return whether a flow of a group has been sent more than `limit` bytes by t.
 
-    It looks through the group's flows only where one of them may have been.
+    It searches the group's flows only if one of them may have been sent more.
     """
     first, served = e.first[group], served_by(e, t, group)
     if e.longest[group] > limit:
@@ -133,11 +134,11 @@ def enforce_decision(
     coflows: Int,
     t: Int,
 ) -> None:
-    """Charge for a decision about so many coflows, and let it hold from when the agents will have been told.
+    """Charge for a decision about so many coflows, and put it into force when its rates reach the agents.
 
     Args:
-        sending: [1] agents that send, to be counted anew.
-        mark: [P] scratch: the last decision that told an agent anything.
+        num_sending: [1] how many agents send; it is recomputed.
+        counted_at: [P] scratch: the last decision that sent an agent anything.
     """
     lines, flows, agents = w.fabric.lines, w.fabric.flows, 0
     w.counts[N_DECISIONS] += 1
@@ -164,10 +165,10 @@ def start_sending(w: CoflowWorld, e: Equal, num_sent: np.ndarray, t: Int, due: I
 
 @compiled
 def send_rates(w: CoflowWorld, e: Equal, num_sent: np.ndarray, t: Int, due: Int) -> None:
-    """Tell the agents what is new, as much as one event may send; what is left, in others at the same instant.
+    """Send the agents the rates that are new, as many as one event may send; a further event at once sends the others.
 
     Args:
-        told: [1] how much of it they have been told.
+        num_sent: [1] how many of them have been sent.
         due: when this was to be done: nothing else is before that.
     """
     lines, end = w.fabric.lines, min(e.changes[0], num_sent[0] + w.queue.room - _SPARE)

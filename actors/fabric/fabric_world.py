@@ -1,9 +1,9 @@
 """The state of one partition of coflows: agents at the ports, and the coordinator of the switch.
 
-To what hosts a partition a coflow is a job and its flows are tasks: `CoflowWorld` has what `actors.kernel` and
-`actors.hosting` look for under the same names. An agent is a machine: it sends the flows that enter the switch by its
-port, and what they have left is known to it alone (`Sending`). What the coordinator knows and reckons with is in
-`fabric`: without delays and costs both are equal.
+For the host of a partition a coflow is a job and its flows are tasks: `CoflowWorld` has what `actors.kernel` and
+`actors.hosting` use, under the same names. An agent is a machine: it sends the flows that enter the switch by its port,
+and only the agent knows what they have left (`Sending`). What the coordinator knows and estimates is in `fabric`:
+without delays and costs both are equal.
 """
 
 from typing import NamedTuple
@@ -41,26 +41,26 @@ NS = 1_000_000_000
 
 
 class Sending(NamedTuple):
-    """What agents know of F flows: each the row of the agent at the flow's ingress port."""
+    """What agents know of F flows: each row belongs to the agent at the flow's ingress port."""
 
     left: np.ndarray  # [F] bytes at `since`, float64
     rate: np.ndarray  # [F] bytes per ns, 0.0 while the flow does not run
-    since: np.ndarray  # [F] ns, NONE before it was ever sent
+    since: np.ndarray  # [F] ns, NONE before it was sent
     end: np.ndarray  # [F] when it ends at this rate, ns; NEVER where it does not run
 
 
 class Prices(NamedTuple):
-    """What the coordinator's work costs it, ns."""
+    """What the work of the coordinator costs, ns."""
 
     message: int  # any message
-    update: int  # one that tells of an update, on top
+    update: int  # one that tells of an end or an update, in addition
     flow: int  # a flow that a decision gives a rate
     coflow: int  # a coflow that a decision puts in order
-    schedule: int  # an agent that is told
+    schedule: int  # an agent to which a decision sends anything
 
 
 class Ends(NamedTuple):
-    """Coflows as jobs have it: first start, last end, and what is left."""
+    """Coflows as jobs have it: first start, last end, and unfinished flows."""
 
     start: np.ndarray
     finish: np.ndarray
@@ -68,7 +68,7 @@ class Ends(NamedTuple):
 
 
 class CoflowWorld(NamedTuple):
-    """All that agents and coordinators work on; P agents, C coflows, F flows."""
+    """The state of agents and coordinator; P agents, C coflows, F flows."""
 
     queue: Queue
     network: Network
@@ -89,12 +89,12 @@ class CoflowWorld(NamedTuple):
 
     @property
     def jobs(self) -> Ends:
-        """What is known of coflows, under the names that jobs have."""
+        """Start, end and unfinished flows of coflows, under the names that jobs have."""
         coflows = self.fabric.coflows
         return Ends(coflows.start, coflows.finish, coflows.left)
 
     def records_by_task(self) -> np.recarray:
-        """[flows of the workload] the records of flows in the order of the workload."""
+        """Return [flows of the workload] the records of flows in the order of the workload."""
         found = self.task_records
         if self.updates.moved.size > 0:
             found = follow_moves(found, self.updates.moved)
@@ -104,9 +104,9 @@ class CoflowWorld(NamedTuple):
 def build_world(
     setting: Setting, *, interval_s: float, pilots: np.ndarray | None = None, most_sends: int | None = None
 ) -> CoflowWorld:
-    """Agents, coordinator, and the first registration.
+    """Build agents and coordinator, and the message that registers the first coflow.
 
-    Actor ids: agents 0 to P - 1, the coordinator, then the listener, which nobody speaks to.
+    Actor ids: agents 0 to P - 1, the coordinator, then the listener, which receives no messages.
 
     Args:
         interval_s: the scheduling interval, by which the coordinator's work is counted.
@@ -153,19 +153,19 @@ def build_world(
 
 @entry
 def expect_first(w: CoflowWorld) -> None:
-    """The coordinator waits for the first coflow, and whoever hears of updates for the first of those."""
+    """Set timers for the registration of the first coflow, and for the first updates."""
     expect_coflow(w, w.nodes.size, 0)
     expect_updates(w)
 
 
 @inlined
 def expect_coflow(w: CoflowWorld, me: Int, coflow: Int) -> None:
-    """The registration of a coflow comes one network delay after it arrives."""
+    """Set a timer for the registration of a coflow, one network delay after it arrives."""
     wake(w, w.work.submit[coflow] + w.network.delay_ns, me, REGISTER, coflow, NONE, NONE)
 
 
 def _describe(work: CoflowArrays, ports: int) -> np.recarray:
-    """[C] JOB_INFO: coflows as jobs of the coordinator, with flows for tasks."""
+    """Return [C] JOB_INFO: coflows as jobs of the coordinator, with flows for tasks."""
     found = records(JOB_INFO, work.arrival_ns.size)
     found.submit[:], found.home[:] = work.arrival_ns, ports
     found.first_task[:], found.end_task[:] = work.first_flow[:-1], work.first_flow[1:]
@@ -174,19 +174,19 @@ def _describe(work: CoflowArrays, ports: int) -> np.recarray:
 
 
 def _network(setting: Setting) -> Network:
-    """The network in ns: all agents are equally far from the coordinator, so that a schedule reaches them together."""
+    """Return the network in ns: all agents are equally far, so that a schedule reaches them together."""
     delay = round(setting.network.delay_s * NS)
     return Network(delay, delay, 0.0, np.zeros(0, np.int64), setting.seed, 0)
 
 
 def _cost(costs: Costs, last_arrival: int) -> Cost:
-    """The cost model; what is `fixed` is charged by what the coordinator does (`Prices`), not by event."""
+    """Return the cost model; what is `fixed` is charged by what the coordinator does (`Prices`), not by event."""
     models = {"none": NO_COST, "fixed": FIXED, "recorded": RECORDED, "measured": MEASURED}
     return make_cost(models[costs.model], 2, recorded=costs.recorded, last_arrival=last_arrival)
 
 
 def _prices(costs: Costs, flows: int, coflows: int, agents: int) -> Prices:
-    """Fixed costs in ns."""
+    """Return the fixed costs in ns."""
     most = {"message": flows, "update": flows, "flow": flows, "coflow": coflows, "schedule": agents}
     prices = Prices(*(round(getattr(costs, f"per_{name}_s") * NS) for name in most))
     names = zip(most, prices, most.values(), strict=True)

@@ -1,21 +1,21 @@
 """Greedy rates in the order of the groups' levels: a flow has both of its ports alone and at full speed, or waits.
 
 The allocation is one that serving the groups one after another can give, each taking what it can of the ports that
-those before it left; flows that run already are preferred within their group. What it promises: a flow that waits
-finds at one of its ports a flow of its own group or of one before it (*strict priority*, and work is conserved).
+earlier groups left; within a group, running flows are preferred. It guarantees: a flow that waits finds at one of its
+ports a flow of its own group or of an earlier one (*strict priority*, and work is conserved).
 
-Nothing is ever served anew. What happens at an instant only *offers* ports to the lines of some levels:
+The allocation is never computed from the beginning. An event only *offers* ports to the lines of some levels:
 
-- a flow ends: its two ports, to its group's level and all after it; those before had them within reach and did not
-  want them;
-- a group comes, or moves to an earlier level: each of its ingress ports that it does not hold, to its own level;
+- a flow ends: its two ports, to its group's level and all later ones; earlier groups could have taken them before and
+  had no use for them;
+- a group arrives, or moves to an earlier level: each of its ingress ports that it does not hold, to its own level;
 - a group moves to a later level: the ports that it holds, to the levels between;
 - a group is no longer served: as if its flows ended.
 
-Then `fill_ports` lets the lines to which ports are offered ask, in order. Who finds the port, and the one at the other
-end, free or held by a later group, takes both. Flows that lose a port so release their other one at the level of their
-own group, which comes later. Levels only ascend, hence a heap of (level, port), and each flow starts or stops at most
-once. A line asks with words of bits: one AND with the free ports, 64 flows at once.
+Then `fill_ports` serves the lines to which ports are offered, in order. A line that finds a port, and the one at the
+other end, free or held by a later group, takes both. A flow that loses one port releases its other one at the level of
+its own group, which is later. So levels only ascend, in a heap of (level, port), and each flow starts or stops at most
+once. A line searches in words of bits: one AND with the free ports tests 64 flows.
 
 A policy calls `end_flow` for what ends at an instant and `move_group` for groups whose level changes, in any order,
 or `serve_in_order`; then `fill_ports`.
@@ -44,22 +44,22 @@ from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
-FREE = NEVER  # the level of a port that nobody holds: after all groups
+FREE = NEVER  # the level of a port that no flow holds: after all groups
 _EMPTY = np.uint64(0)
 
 
 class Matching(NamedTuple):
-    """Who holds which of N ports, and which ports are offered to the lines of the levels `first` to `last`."""
+    """Which flow holds each of N ports, and to the lines of which levels, `first` to `last`, ports are offered."""
 
     flow: np.ndarray  # [N] the flow that runs at a port, or NONE
     level: np.ndarray  # [N] the level of its group, or FREE
-    free: np.ndarray  # [words] uint64, the set of ports that nobody holds
+    free: np.ndarray  # [words] uint64, the set of free ports
     first: np.ndarray  # [N] FREE where a port is not offered
     last: np.ndarray  # [N] NONE likewise
     offered: np.ndarray  # [N] ports offered since `fill_ports`
     num_offered: np.ndarray  # [1]
-    cursor: np.ndarray  # [N] of a port in the heap: which of its lines asks next
-    open_level: np.ndarray  # [N] heap of offered ports, by the level of the line that asks next
+    cursor: np.ndarray  # [N] of a port in the heap: which of its lines is next
+    open_level: np.ndarray  # [N] heap of offered ports, by the level of the line that is next
     open_port: np.ndarray
     open_size: np.ndarray  # [1]
     changed: np.ndarray  # [N] flows that have started or stopped, the first `changes` of them
@@ -68,7 +68,7 @@ class Matching(NamedTuple):
 
 
 def make_matching(fabric: Fabric) -> Matching:
-    """A matching in which no flow runs."""
+    """Return a matching in which no flow runs."""
     ports = fabric.speed.size
     free = np.zeros(ports // 64, np.uint64)
     for port in np.flatnonzero(fabric.speed > 0):
@@ -99,7 +99,7 @@ def num_running(m: Matching) -> Int:
 
 @inlined
 def hold_ports(m: Matching, source: Int, sink: Int, flow: Int, level: Int) -> None:
-    """Let a flow have its two ports."""
+    """Give a flow its two ports."""
     m.flow[source] = m.flow[sink] = flow
     m.level[source] = m.level[sink] = level
     exclude(m.free, source)
@@ -108,7 +108,7 @@ def hold_ports(m: Matching, source: Int, sink: Int, flow: Int, level: Int) -> No
 
 @inlined
 def free_port(m: Matching, port: Int) -> None:
-    """Let nobody have a port."""
+    """Free a port."""
     m.flow[port], m.level[port] = NONE, FREE
     include(m.free, port)
 
@@ -125,7 +125,7 @@ def start_flow(fabric: Fabric, m: Matching, t: Int, flow: Int, level: Int) -> No
 
 @inlined
 def note_change(m: Matching, flow: Int, by: Int) -> None:
-    """Note that a flow has started (1) or stopped (-1); between two decisions it does so once at most."""
+    """Note that a flow has started (1) or stopped (-1); between two decisions it does so at most once."""
     m.changed[m.changes[0]] = flow
     m.changes[0] += 1
     m.running[0] += by
@@ -152,7 +152,7 @@ def settle_all(fabric: Fabric, m: Matching, t: Int) -> None:
 
 @compiled
 def stop_flow(fabric: Fabric, m: Matching, t: Int, flow: Int) -> None:
-    """Stop a running flow, which loses its ports; whoever calls says who has them."""
+    """Stop a running flow; the caller reassigns the ports."""
     settle_flow(fabric, t, flow)
     change_rate(fabric.coflows, t, fabric.flows.coflow[flow], -flow_speed(fabric, flow))
     fabric.flows.end[flow] = NEVER
@@ -189,7 +189,7 @@ def end_stopped_flow(fabric: Fabric, r: Ranking, t: Int, flow: Int) -> Bool:
 
 @inlined
 def release_ports(m: Matching, source: Int, sink: Int, level: Int) -> None:
-    """Free the ports of a flow of this level, and offer them from there on."""
+    """Free the ports of a flow of this level, and offer them to that level and all later ones."""
     free_port(m, source)
     free_port(m, sink)
     offer(m, source, level, FREE)
@@ -198,7 +198,7 @@ def release_ports(m: Matching, source: Int, sink: Int, level: Int) -> None:
 
 @inlined
 def offer(m: Matching, port: Int, first: Int, last: Int) -> None:
-    """Offer a port to the lines of some levels; `fill_ports` lets them ask."""
+    """Offer a port to the lines of some levels; `fill_ports` serves them."""
     if m.first[port] == FREE:
         m.offered[m.num_offered[0]] = port
         m.num_offered[0] += 1
@@ -207,7 +207,7 @@ def offer(m: Matching, port: Int, first: Int, last: Int) -> None:
 
 @compiled
 def move_group(fabric: Fabric, r: Ranking, m: Matching, t: Int, group: Int, level: Int) -> None:
-    """Serve a group at a level that no other group has; NONE: no longer."""
+    """Serve a group at a level that no other group has; NONE: no longer serve it."""
     lines, flows, was = fabric.lines, fabric.flows, r.level[group]
     if level == was:
         return
@@ -252,7 +252,7 @@ def serve_in_order(fabric: Fabric, r: Ranking, m: Matching, t: Int, groups: np.n
 
 @compiled
 def find_partner(lines: Lines, m: Matching, line: Int, level: Int) -> Int:
-    """Return the flow of a line whose other port is free, else held by a later group; the first of them, or NONE."""
+    """Return the first flow of a line whose other port is free, else held by a later group; NONE if there is none."""
     for b in range(lines.block[line], lines.end[line]):
         hit = lines.bits[b] & m.free[lines.word[b]]
         if hit != _EMPTY:
@@ -269,7 +269,7 @@ def find_partner(lines: Lines, m: Matching, line: Int, level: Int) -> Int:
 
 @compiled
 def fill_ports(fabric: Fabric, r: Ranking, m: Matching, t: Int) -> None:
-    """Let the lines to which ports are offered ask for them, in order of their levels."""
+    """Give ports that are offered to lines that can use them, in order of their levels."""
     flows, lines = fabric.flows, fabric.lines
     for i in range(m.num_offered[0]):
         port = m.offered[i]
@@ -291,7 +291,7 @@ def fill_ports(fabric: Fabric, r: Ranking, m: Matching, t: Int) -> None:
 
 @inlined
 def ask_next(lines: Lines, r: Ranking, m: Matching, port: Int, line: Int) -> None:
-    """Let a line ask next for a port, if it is offered to that line and not held by its group or one before."""
+    """Let a line be the next to take a port that is offered to it, unless its group or an earlier one holds it."""
     if line < r.ports:
         level = level_of(lines, r, line)
         if level <= m.last[port] and level < m.level[port]:
@@ -303,13 +303,13 @@ def ask_next(lines: Lines, r: Ranking, m: Matching, port: Int, line: Int) -> Non
 
 @inlined
 def withdraw_offer(m: Matching, port: Int) -> None:
-    """Offer a port no longer."""
+    """Withdraw the offer of a port."""
     m.first[port], m.last[port] = FREE, NONE
 
 
 @compiled
 def evict(fabric: Fabric, r: Ranking, m: Matching, t: Int, port: Int) -> None:
-    """Stop the flow at a port, if there is one, and let lines of its level and after it ask for its other port."""
+    """Stop the flow at a port, if there is one, and offer its other port to lines of its level and later ones."""
     flows, flow = fabric.flows, m.flow[port]
     if flow == NONE:
         return
@@ -318,6 +318,6 @@ def evict(fabric: Fabric, r: Ranking, m: Matching, t: Int, port: Int) -> None:
     free_port(m, port)
     free_port(m, other)
     m.last[other] = FREE
-    if m.first[other] == FREE:  # else one of its lines, before this level, asks already
+    if m.first[other] == FREE:  # else an earlier one of its lines is already next
         m.first[other] = level
         ask_next(fabric.lines, r, m, other, line_from(fabric.lines, r, other, level))

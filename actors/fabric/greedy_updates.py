@@ -1,8 +1,8 @@
-"""What the coordinator of a greedy schedule does when it hears that a coflow has changed (`actors.fabric.updates`).
+"""How the coordinator of a greedy schedule applies an update of a coflow (`actors.fabric.updates`).
 
-Flows that an update stops end without a word: their agents have stopped them already. What is to be sent again is put
-back on its lines as if it had just come, and `fill_ports` serves it in its turn. All that a sender's update depends on
-is whether its flows had ended, and what had ended when the task stopped was heard before the update.
+Flows that an update stops end without a message: their agents have stopped them already. What is to be sent again is
+put back on its lines as if it had just arrived, and `fill_ports` serves it in its turn. The effect of a sender's update
+depends only on whether its flows had ended; the ends before the stop were received before the update.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ from workloads.coflow_updates import DEREGISTER, RECEIVER
 
 @inlined
 def receive_update(w: CoflowWorld, t: Int, k: Int) -> Bool:
-    """A framework tells of an update; return whether its coflow is still there."""
+    """Receive a framework's message of an update; return whether its coflow is still active."""
     rows, counts = w.updates.row, w.counts
     if k + 1 < rows.size:
         expect_update(w, k + 1)
@@ -47,7 +47,7 @@ def receive_update(w: CoflowWorld, t: Int, k: Int) -> Bool:
 
 @inlined
 def change_flows(w: CoflowWorld, r: Ranking, m: Matching, t: Int, k: Int, forgets: bool) -> Bool:
-    """Stop the flows of an update, and put back what is to be sent again; return whether the coflow is done with it.
+    """Stop the flows of an update, and resend what is needed; return whether the coflow has ended by it.
 
     `forgets`: what was lost no longer counts as sent by the coflow.
     """
@@ -62,7 +62,7 @@ def change_flows(w: CoflowWorld, r: Ranking, m: Matching, t: Int, k: Int, forget
 def stop_updated_flow(
     w: CoflowWorld, r: Ranking, m: Matching, k: Int, flow: Int, onto: Int, forgets: bool
 ) -> float:
-    """Stop a flow of an update, whose bytes become those of `onto`; return how many of them are to be sent again."""
+    """Stop a flow of an update and move its bytes to `onto`; return how many of them are to be sent again."""
     flows, generations, kind = w.fabric.flows, w.updates.flow, w.updates.row.kind[k]
     size, ends = flows.size[flow], flows.finish[flow] == NEVER
     left = 0.0
@@ -112,7 +112,7 @@ def drop_flow(fabric: Fabric, r: Ranking, m: Matching, time: Int, flow: Int) -> 
 
 @inlined
 def resend_flow(w: CoflowWorld, r: Ranking, m: Matching, t: Int, k: Int, flow: Int, size: float) -> None:
-    """Let a flow have so many bytes more to send, whether it has any left or not."""
+    """Add bytes to what a flow has to send, whether it has ended or not."""
     fabric, flows = w.fabric, w.fabric.flows
     if size == 0.0:
         return
@@ -130,7 +130,7 @@ def resend_flow(w: CoflowWorld, r: Ranking, m: Matching, t: Int, k: Int, flow: I
 
 @inlined
 def end_at_once(w: CoflowWorld, time: Int, flow: Int) -> None:
-    """A flow from a port to itself takes no time where such flows are free."""
+    """Record a flow from a port to itself, which takes no time where such flows are free."""
     if w.task_records.size > 0:
         row = w.task_records
         row.node[flow], row.start[flow], row.finish[flow] = w.fabric.flows.source[flow], time, time
@@ -138,7 +138,7 @@ def end_at_once(w: CoflowWorld, time: Int, flow: Int) -> None:
 
 @inlined
 def add_bytes(w: CoflowWorld, m: Matching, t: Int, flow: Int, size: float) -> None:
-    """A flow has more to send; if it runs it goes on, and its agent is told at once."""
+    """Add bytes to a flow that has not ended; if it runs, send its agent the new number at once."""
     flows, lines = w.fabric.flows, w.fabric.lines
     flows.left[flow] += size
     lines.bytes[flows.line[flow, 0]] += size
@@ -154,7 +154,7 @@ def add_bytes(w: CoflowWorld, m: Matching, t: Int, flow: Int, size: float) -> No
 
 @compiled
 def restart_flow(fabric: Fabric, r: Ranking, m: Matching, flow: Int, size: float) -> None:
-    """Put a flow that has ended, or that there was none of, on its lines, and offer it its port."""
+    """Put a flow that has ended, or did not exist, on its lines, and offer it its port."""
     flows, coflows, lines = fabric.flows, fabric.coflows, fabric.lines
     flows.left[flow], flows.finish[flow] = size, NEVER
     coflows.left[flows.coflow[flow]] += 1

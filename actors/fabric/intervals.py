@@ -1,7 +1,7 @@
 """What the coordinator does in each scheduling interval, and whether it is done in time.
 
-An interval is missed if what the coordinator had to do in it was not done when it ended; what is left over is the next
-one's (Philae, section 9.3). Nothing here changes what is scheduled.
+An interval is missed if the coordinator's work of that interval was not done when it ended; the rest is added to the
+work of the next one (Philae, section 9.3). Nothing here changes what is scheduled.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -25,13 +25,13 @@ INTERVAL = np.dtype(
 
 
 class Intervals(NamedTuple):
-    """The interval that is going on; P agents."""
+    """The scheduling interval that is under way; P agents."""
 
     origin: int  # when the first one began, ns
     length: int  # ns
     now: np.recarray  # [1] INTERVAL, the one that is under way
-    heard: np.ndarray  # [P] the last interval in which an agent was heard
-    last_sent: np.ndarray  # [P] the last decision or refill that told an agent anything
+    heard: np.ndarray  # [P] the last interval in which a message of an agent was received
+    last_sent: np.ndarray  # [P] the last decision or refill that sent an agent anything
 
 
 class HasIntervals(Protocol):
@@ -55,7 +55,7 @@ class HasIntervals(Protocol):
 
 
 def make_intervals(origin_ns: int, length_ns: int, ports: int) -> Intervals:
-    """The first interval begins."""
+    """Return the first interval."""
     return Intervals(
         origin_ns,
         length_ns,
@@ -67,7 +67,7 @@ def make_intervals(origin_ns: int, length_ns: int, ports: int) -> Intervals:
 
 @inlined
 def charge(w: HasIntervals, price: Int) -> None:
-    """Let the coordinator spend so many ns on what it does, where costs are fixed."""
+    """Charge the coordinator's work with so many ns, if costs are fixed."""
     if w.cost.model == FIXED:
         w.cost.handler.spent[0] += price
         w.cost.servers.busy[0] += price
@@ -82,19 +82,19 @@ def has_costs(w: HasIntervals) -> Bool:
 
 @inlined
 def charge_message(w: HasIntervals) -> None:
-    """Let the coordinator spend what any message costs."""
+    """Charge what any message costs."""
     charge(w, w.prices.message)
 
 
 @inlined
 def charge_updates(w: HasIntervals, count: Int) -> None:
-    """Let the coordinator spend what so many messages that tell of updates cost."""
+    """Charge what so many messages cost that tell of ends or updates."""
     charge(w, (w.prices.message + w.prices.update) * count)
 
 
 @inlined
 def charge_reports(w: HasIntervals, count: Int) -> None:
-    """Let the coordinator handle so many reports of agents that bring nothing new, and are not sent one by one."""
+    """Charge for so many reports of agents without news, which are counted and not sent."""
     charge_updates(w, count)
     if w.cost.model != NO_COST:
         w.cost.servers.served[0] += count
@@ -102,7 +102,7 @@ def charge_reports(w: HasIntervals, count: Int) -> None:
 
 @inlined
 def note_heard(w: HasIntervals, agent: Int) -> None:
-    """An agent is heard in this interval."""
+    """Note that the coordinator has received a message of an agent in this interval."""
     i = w.intervals
     if i.heard[agent] != i.now.number[0]:
         i.heard[agent] = i.now.number[0]
@@ -118,10 +118,10 @@ def note_schedules(w: HasIntervals, agents: Int) -> None:
 
 @inlined
 def enter_interval(w: HasIntervals, t: Int, reporting: Int) -> None:
-    """Close the intervals before the one that t is in.
+    """Close all intervals before the one that contains t.
 
     Args:
-        reporting: agents that report in every interval, whether the coordinator looks or not; 0 if only `hear` counts.
+        reporting: agents that report in every interval, with or without a decision; 0 if `note_heard` counts them.
     """
     if (t - w.intervals.origin) // w.intervals.length > w.intervals.now.number[0]:
         close_intervals(w, (t - w.intervals.origin) // w.intervals.length, reporting)
@@ -129,7 +129,7 @@ def enter_interval(w: HasIntervals, t: Int, reporting: Int) -> None:
 
 @compiled
 def close_intervals(w: HasIntervals, k: Int, reporting: Int) -> None:
-    """Count the intervals from the present one up to number k, which begins."""
+    """Count the intervals from the present one up to before number k, and begin that one."""
     i, counts = w.intervals, w.counts
     busy = 0  # before the message at hand, which is of the interval that begins
     if w.cost.model != NO_COST:

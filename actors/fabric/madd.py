@@ -4,13 +4,13 @@ A coflow served by MADD ends all its flows together: each flow's rate is what it
 coflow needs at its slowest port with what those before it left. All its flows then shrink in one proportion, so that
 the state of a coflow of 20,000 flows is one number, its `scale`: what a flow has left is ``flows.left * scale``. A
 decision costs the lines of the active coflows, not their flows. Only flows that backfill gives more than their share
-move on by themselves.
+progress by themselves.
 
 Decisions are at arrivals and ends of coflows, as Varys has them: a policy calls `progress`, puts what has arrived into
 the order, sorts it, and calls `decide`. Between decisions MADD's rates stand; when a backfilled flow ends, what it had
 is given to the flows that wait at its two ports, in order (`refill`).
 
-Senders are told times, not rates: for a line of a coflow, in how many ns its waiting flows end together (`need`), and
+Agents receive times, not rates: for a line of a coflow, in how many ns its waiting flows end together (`need`), and
 for a backfilled flow, in how many it ends (`pace`). So both sides know every end to the nanosecond. What is new since
 the decision before is in `changed`; a time of which only a part has passed is not.
 """
@@ -32,11 +32,11 @@ from actors.kernel.world import NEVER
 _EMPTY = np.uint64(0)
 _TOP = np.int64(0)  # the first level
 _LEAST = 1e-9  # of a port's speed: less than this is what rounding leaves
-_SAME = 1e-11  # of a time that is told: two that differ by less differ by rounding
+_SAME = 1e-11  # of a time that is sent: two that differ by less differ by rounding
 
 
 class Madd(NamedTuple):
-    """Rates of C coflows, and of those of their F flows that are backfilled."""
+    """Rates of C coflows, and of their backfilled flows, of F flows."""
 
     now: np.ndarray  # [1] time of the last decision, ns
     scale: np.ndarray  # [C] what is left of `flows.left` and `lines.bytes`, at the last decision
@@ -47,20 +47,21 @@ class Madd(NamedTuple):
     earliest_end: np.ndarray  # [1] no coflow ends before that
     num_backfilled: np.ndarray  # [C] unfinished flows that are backfilled
     last_backfilled_end: np.ndarray  # [C] the last end of those, ns
-    residual: np.ndarray  # [N] bytes per ns not given yet
-    open_ports: np.ndarray  # [words] uint64, the set of ports with room
+    residual: np.ndarray  # [N] residual bandwidth, bytes per ns
+    open_ports: np.ndarray  # [words] uint64, the set of ports with residual bandwidth
     extra: np.ndarray  # [F] what a backfilled flow has beyond MADD's rate, bytes per ns; 0.0: it waits
-    pace: np.ndarray  # [F] as told, ns from `paced` until a backfilled flow ends; inf: it waits
+    # [F] as sent to the agent, ns from `pace_since` until a backfilled flow ends; inf: it waits
+    pace: np.ndarray
     pace_since: np.ndarray  # [F] ns
     end_time: np.ndarray  # heap of backfilled flows, by end
     end_flow: np.ndarray
     end_size: np.ndarray  # [1]
-    changed: np.ndarray  # to be told: flows that have another pace, and ~line of those with another need
+    changed: np.ndarray  # to be sent: flows that have another pace, and ~line of those with another need
     changes: np.ndarray  # [1] how many these are
 
 
 class HasResidual(Protocol):
-    """An allocation that is under way."""
+    """An allocation that is being computed."""
 
     @property
     def residual(self) -> np.ndarray:
@@ -72,7 +73,7 @@ class HasResidual(Protocol):
 
 
 def make_madd(fabric: Fabric) -> Madd:
-    """No coflow has rates yet."""
+    """Return an allocation in which no coflow has a rate."""
     coflows, flows, ports = fabric.coflows.arrival.size, fabric.flows.size.size, fabric.speed.size
     return Madd(
         now=np.zeros(1, np.int64),
@@ -116,7 +117,7 @@ def any_ends_by(order: Order, a: Madd, t: Int) -> Bool:
 
 @compiled
 def progress(fabric: Fabric, order: Order, a: Madd, t: Int) -> None:
-    """Bring all coflows to time t; what has ended ends, and leaves the order. `decide` must follow."""
+    """Bring all coflows to time t; end those that have ended by then and remove them. `decide` must follow."""
     passed = t - a.now[0]
     a.now[0], a.changes[0] = t, 0
     for k in range(a.end_size[0]):
@@ -192,14 +193,14 @@ def bottleneck_ns(fabric: Fabric, a: Madd, coflow: Int) -> Int:
 
 @compiled
 def give_rates(fabric: Fabric, order: Order, a: Madd) -> None:
-    """MADD: each coflow in order takes what lets all its flows end together, or nothing."""
+    """MADD: give each coflow in order rates with which all its flows end together, or nothing."""
     reset_residual(fabric, order, a)
     add_rates(fabric, order, a, _TOP, order.used[0])
 
 
 @compiled
 def reset_residual(fabric: Fabric, order: Order, a: Madd) -> None:
-    """Take the rates of all coflows of an order, so that every port has room for all that it can send."""
+    """Remove the rates of all coflows of an order, and set the residual bandwidth of every port to its speed."""
     for port in range(a.residual.size):
         a.residual[port] = fabric.speed[port]
     for level in range(order.used[0]):
@@ -208,7 +209,7 @@ def reset_residual(fabric: Fabric, order: Order, a: Madd) -> None:
 
 @compiled
 def add_rates(fabric: Fabric, order: Order, a: Madd, first: Int, end: Int) -> None:
-    """MADD for the coflows from level `first` to before `end`, out of `residual`; a coflow keeps what it has got before."""
+    """Add MADD's rates for the coflows from level `first` to before `end`, out of `residual`, to those they have."""
     lines, residual = fabric.lines, a.residual
     for level in range(first, end):
         coflow = order.groups[level]
@@ -224,7 +225,7 @@ def add_rates(fabric: Fabric, order: Order, a: Madd, first: Int, end: Int) -> No
 
 @compiled
 def backfill(fabric: Fabric, order: Order, a: Madd) -> None:
-    """Give what is left to flows in order, each as much as its two ports have."""
+    """Give the residual bandwidth to flows in order, each as much as both of its ports have."""
     lines, backfilled = fabric.lines, a.changes[0]
     list_lines(fabric, order)
     for i in range(order.used[0]):
@@ -243,10 +244,10 @@ def backfill(fabric: Fabric, order: Order, a: Madd) -> None:
 
 @compiled
 def update_need(fabric: Fabric, a: Madd, coflow: Int) -> None:
-    """When a coflow ends by MADD's rates; if that is news, it is told to its ingress lines."""
+    """Compute when a coflow ends by MADD's rates; if that is new, note its ingress lines as changed."""
     lines, need, previous_need = fabric.lines, a.need[coflow], a.previous_need[coflow]
     if need == previous_need or abs(need - previous_need) <= _SAME * previous_need < np.inf:
-        a.need[coflow] = previous_need  # as it was told
+        a.need[coflow] = previous_need  # as it was sent
         return
     a.joint_end[coflow] = NEVER
     if need < np.inf:
@@ -260,7 +261,7 @@ def update_need(fabric: Fabric, a: Madd, coflow: Int) -> None:
 
 @compiled
 def note_stopped(a: Madd, count: Int) -> None:
-    """Of the flows that were backfilled before, the first `count` of `changed`, keep those that are no more."""
+    """Of the flows that were backfilled before, the first `count` of `changed`, keep those that no longer are."""
     keep = 0
     for k in range(a.changes[0]):
         flow = a.changed[k]
@@ -275,7 +276,7 @@ def note_stopped(a: Madd, count: Int) -> None:
 
 @compiled
 def toggle_waiting(fabric: Fabric, flow: Int) -> None:
-    """Put a flow's bits back into its lines, or if they are there take them out: who is backfilled does not wait."""
+    """Set a flow's bits in its lines, or clear them if they are set: a backfilled flow does not wait."""
     flows, lines = fabric.flows, fabric.lines
     for side in range(2):
         other = flows.sink[flow] if side == 0 else flows.source[flow]
@@ -293,7 +294,7 @@ def has_residual(fabric: Fabric, a: HasResidual, port: Int) -> Bool:
 
 @inlined
 def update_open_port(fabric: Fabric, a: HasResidual, port: Int) -> None:
-    """Keep the set of ports with room right."""
+    """Update the set of ports with residual bandwidth."""
     if has_residual(fabric, a, port):
         include(a.open_ports, port)
     else:
@@ -302,7 +303,7 @@ def update_open_port(fabric: Fabric, a: HasResidual, port: Int) -> None:
 
 @compiled
 def fill_line(fabric: Fabric, a: Madd, t: Int, line: Int) -> Bool:
-    """Give the waiting flows of a line what is left at its port and at their others; return whether any got more."""
+    """Give the waiting flows of a line the residual bandwidth of both ports; return whether any got some."""
     lines, given = fabric.lines, False
     port, b = lines.port[line], lines.block[line]
     while b < lines.block[line + 1] and has_residual(fabric, a, port):
@@ -317,7 +318,7 @@ def fill_line(fabric: Fabric, a: Madd, t: Int, line: Int) -> Bool:
 
 @compiled
 def give_more(fabric: Fabric, a: Madd, t: Int, flow: Int) -> None:
-    """Give a waiting flow what its two ports have left."""
+    """Give a waiting flow the residual bandwidth that both of its ports have."""
     flows, coflow, residual = fabric.flows, fabric.flows.coflow[flow], a.residual
     source, sink = flows.source[flow], flows.sink[flow]
     more = min(residual[source], residual[sink])
@@ -338,9 +339,9 @@ def give_more(fabric: Fabric, a: Madd, t: Int, flow: Int) -> None:
 
 @inlined
 def set_pace(a: Madd, t: Int, flow: Int, pace: float) -> Int:
-    """A backfilled flow ends `pace` ns after t; return when that is, and if it is news, tell it."""
-    told = a.pace[flow] - (t - a.pace_since[flow])
-    if not abs(pace - told) <= _SAME * pace:
+    """Let a backfilled flow end `pace` ns after t; return when it ends, and note it as changed if that is new."""
+    sent = a.pace[flow] - (t - a.pace_since[flow])
+    if not abs(pace - sent) <= _SAME * pace:
         a.pace[flow], a.pace_since[flow] = pace, t
         a.changed[a.changes[0]] = flow
         a.changes[0] += 1
@@ -349,7 +350,7 @@ def set_pace(a: Madd, t: Int, flow: Int, pace: float) -> Int:
 
 @inlined
 def foresee_end(fabric: Fabric, a: Madd, coflow: Int) -> None:
-    """When a coflow ends: with MADD's rates, or with its last flow where all have more."""
+    """Compute when a coflow ends: by MADD's rates, or with its last flow if all are backfilled."""
     if a.num_backfilled[coflow] == fabric.coflows.left[coflow]:
         a.end[coflow] = a.last_backfilled_end[coflow]
     else:
@@ -359,7 +360,7 @@ def foresee_end(fabric: Fabric, a: Madd, coflow: Int) -> None:
 
 @compiled
 def refill(fabric: Fabric, order: Order, a: Madd, t: Int) -> None:
-    """Backfilled flows have ended by t: give what they had to flows that wait at their ports."""
+    """Give what backfilled flows had that have ended by t to flows that wait at their ports."""
     flows = fabric.flows
     a.changes[0] = 0
     while a.end_size[0] > 0 and a.end_time[0] <= t:
@@ -376,7 +377,7 @@ def refill(fabric: Fabric, order: Order, a: Madd, t: Int) -> None:
 
 @compiled
 def offer_residual(fabric: Fabric, order: Order, a: Madd, t: Int, port: Int, freed: float) -> None:
-    """Offer what a port has got back to the lines that wait at it, in order."""
+    """Give freed bandwidth of a port to the lines that wait at it, in order."""
     a.residual[port] += freed
     update_open_port(fabric, a, port)
     for i in range(order.first[port], order.end[port]):

@@ -1,8 +1,8 @@
-"""The agent of a port under MADD: what it has of a coflow, an ingress line, shrinks in one proportion.
+"""The agent of a port under MADD: all waiting flows of an ingress line, its part of a coflow, shrink in one proportion.
 
-It is told in how many ns the flows of a line end together, and sends each of them what it has left in equal parts
-until then: a message for a line, and not for each of its flows. A flow that the coordinator has given more than that
-ends by itself, also in a given time; if it loses it, it joins the others again. So much is known of a flow: it waits
+The agent receives in how many ns the flows of a line end together, and sends each of them at a constant rate until
+then: a message for a line, and not for each of its flows. A flow to which the coordinator has given more ends by
+itself, also in a given time; if it loses that, it joins the others again. A flow is in one of three states: it waits
 (`end` is NEVER), and has ``left * scale`` of its line; or it has a pace of its own; or it has ended (`left` is 0).
 """
 
@@ -36,12 +36,12 @@ class Shrinking(NamedTuple):
     need: np.ndarray  # [L] ns from `since` until they end, inf while they are not sent
     since: np.ndarray  # [L] ns
     end: np.ndarray  # [L] when they end, ns; NEVER
-    due: np.ndarray  # [L] when the agent looks whether they have ended, ns: at that time or before; NEVER
+    due: np.ndarray  # [L] the timer for that, ns: at that time or earlier; NEVER
     unsent: np.ndarray  # [L] flows that were never sent
 
 
 def make_shrinking(fabric: Fabric) -> Shrinking:
-    """Nothing is sent yet."""
+    """Return the state of agents that send nothing yet."""
     lines = int(fabric.lines.of_group[0, 1])
     return Shrinking(
         scale=np.ones(lines),
@@ -76,7 +76,7 @@ def scale_at(s: Shrinking, t: Int, line: Int) -> float:
 
 @compiled
 def on_shrink(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int, need: float) -> None:
-    """From now on the waiting flows of a line end together, `need` ns from now; inf: they are not sent."""
+    """Let the waiting flows of a line end together, `need` ns from now; inf: do not send them."""
     s.scale[line] = scale_at(s, t, line)
     s.since[line], s.need[line], s.end[line] = t, need, NEVER
     if need < np.inf:
@@ -90,7 +90,7 @@ def on_shrink(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int, need: fl
 
 @inlined
 def set_line_timer(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int) -> None:
-    """Look at a line when it ends; or before, and then again: ends are put off again and again."""
+    """Set a line's timer for its end, or an earlier one that is then set again, as ends are often postponed."""
     due = min(s.end[line], t + PATIENCE)
     if s.end[line] < NEVER and due < s.due[line]:
         s.due[line] = due
@@ -99,7 +99,7 @@ def set_line_timer(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int) -> 
 
 @inlined
 def start_flow(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int, flow: Int) -> None:
-    """Note that a flow is sent, if it is for the first time."""
+    """Note that a flow is sent, if it is the first time."""
     if w.sending.since[flow] == NONE:
         w.sending.since[flow] = t
         s.unsent[line] -= 1
@@ -110,7 +110,7 @@ def start_flow(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int, flow: I
 
 @compiled
 def on_pace(w: CoflowWorld, s: Shrinking, t: Int, me: Int, flow: Int, pace: float) -> None:
-    """From now on a flow ends by itself, `pace` ns from now; inf: it ends with those that wait."""
+    """Let a flow end by itself, `pace` ns from now; inf: together with the waiting flows of its line."""
     f, line = w.sending, w.fabric.flows.line[flow, 0]
     if f.end[flow] < NEVER:
         f.left[flow] = max(f.left[flow] - f.rate[flow] * (t - f.since[flow]), _LEAST)
@@ -129,7 +129,7 @@ def on_pace(w: CoflowWorld, s: Shrinking, t: Int, me: Int, flow: Int, pace: floa
 
 @compiled
 def on_line_end(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int) -> None:
-    """The waiting flows of a line have ended, unless they have been told another end since this one was foreseen."""
+    """End the waiting flows of a line, unless another end was set since the timer."""
     if s.due[line] != t:
         return
     s.due[line] = NEVER

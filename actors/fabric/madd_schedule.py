@@ -1,9 +1,9 @@
-"""The coordinator of MADD: it decides for the time at which what it tells will hold.
+"""The coordinator of MADD: it decides for the time at which its decision takes effect.
 
-It knows all sizes, and what its own work costs, so it knows what agents will have sent by then, and who will have
-ended without its having heard of it: rates are right when they begin to hold, and no port ever carries more than it
-can. News that it has reckoned with changes nothing any more. What a decision costs must be known before it is made:
-the prices are of what it is about, and measured costs will not do.
+It knows all sizes and the cost of its own work. So it knows what agents will have sent by then, and which flows will
+have ended before it is informed: rates are right when they take effect, and no port ever carries more than it can. An
+end that was predicted changes nothing when its message arrives. The cost of a decision must be known before it is made:
+prices depend on what the decision is about, and measured costs cannot be used.
 """
 
 import numpy as np
@@ -24,15 +24,15 @@ from actors.kernel.kinds import (
 )
 from actors.kernel.queue import NONE, send, wake
 
-_SPARE = 8  # messages that an event may send besides
+_SPARE = 8  # messages that the same event may send for other reasons
 
 
 @compiled
 def charge_decision(w: CoflowWorld, agenda: Agenda, counted_at: np.ndarray) -> None:
-    """Let a decision about all coflows cost what these, their unfinished flows, and the agents of those cost.
+    """Charge a decision with the cost of all active coflows, their unfinished flows, and the agents of those.
 
     Args:
-        mark: [P] scratch: the last decision for which an agent was counted.
+        counted_at: [P] scratch: the last decision for which an agent was counted.
     """
     coflows, lines, flows, agents = w.fabric.coflows, w.fabric.lines, 0, 0
     for i in range(agenda.used[0]):
@@ -48,16 +48,16 @@ def charge_decision(w: CoflowWorld, agenda: Agenda, counted_at: np.ndarray) -> N
 
 @inlined
 def effective_time(w: CoflowWorld, t: Int) -> Int:
-    """Return when what is told at t holds: when the decision is made, as charged for, and one network delay after."""
+    """Return when rates sent at t take effect: one network delay after the decision is made, as far as charged."""
     return t + w.network.delay_ns + known_cost(w)
 
 
 @compiled
 def send_times(w: CoflowWorld, a: Madd, num_sent: np.ndarray, t: Int, due: Int) -> None:
-    """Tell the agents what has changed, as much as one event may send; what is left, in others at the same instant.
+    """Send the agents the times that are new, as many as one event may send; a further event at once sends the others.
 
     Args:
-        told: [1] how much of it they have been told.
+        num_sent: [1] how many of them have been sent.
         due: when this was to be done: nothing else is before that.
     """
     lines, end = w.fabric.lines, min(a.changes[0], num_sent[0] + w.queue.room - _SPARE)
@@ -77,7 +77,7 @@ def send_times(w: CoflowWorld, a: Madd, num_sent: np.ndarray, t: Int, due: Int) 
 
 @inlined
 def send_value(w: CoflowWorld, t: Int, agent: Int, kind: Int, which: Int, ns: float) -> None:
-    """Tell an agent in how many ns something ends."""
+    """Send an agent a time or a rate."""
     send(w, t, w.nodes.size, agent, kind, which, bits_of(ns), NONE, NONE)
     if note_sent(w, agent):
         note_schedules(w, 1)

@@ -1,13 +1,12 @@
 """Max-min fair rates for single flows: water-filling (D. Bertsekas, R. Gallager, Data Networks, 6.5.2).
 
-Ports are filled in ascending order of their level, the rate of the flows whose bottleneck they are; a port
-*owns* the pairs whose flows have its rate. Three things keep a decision cheap. The flows of a pair have one
-rate, so pairs are counted, not flows. When flows end, all ports with a lower level than theirs stay as they
-are, and filling begins there. And what flows have been sent is counted once for each port: each port has a
-clock that runs at its level, a pair's flows end when their owner's clock has reached a mark, and only pairs
-that change their owner are touched; for the others a decision reads the port's list, two numbers a pair. What
-ports have left is kept from one decision to the next; arrivals reckon it anew, so that rounding does not
-build up.
+Ports are filled in ascending order of their level, the rate of the flows whose bottleneck they are; a port *owns* the
+pairs whose flows have its rate. Three things keep a decision cheap. The flows of a pair have one rate, so pairs are
+counted, not flows. When flows end, all ports with a lower level than theirs stay as they are, and filling begins there.
+And what flows have been sent is counted once for each port: each port has a clock that runs at its level, a pair's
+flows end when their owner's clock has reached a mark, and only pairs that change their owner are updated; for the
+others a decision reads the port's list, two numbers a pair. The residual bandwidth of ports is kept from one decision
+to the next; arrivals recompute it, so that rounding errors do not add up.
 
 A policy calls `end_due`, then `add_coflow` for what has arrived, then `fill`.
 """
@@ -27,17 +26,16 @@ from actors.kernel.world import NEVER
 
 
 class Fair(NamedTuple):
-    """Rates of the flows of Q pairs at N ports, and what they have been sent."""
+    """Rates of the flows of Q pairs at N ports, and the bytes they have been sent."""
 
     pairs: Pairs  # amount: unfinished flows
     until: np.ndarray  # [F] what its pair will have served each of its flows when a flow ends, bytes
     mark: np.ndarray  # [Q] that of the pair's first flow
     offset: np.ndarray  # [Q] what the pair has served each of its flows, less its owner's clock
-    num_fillings: np.ndarray  # [1] ports filled ever
+    num_fillings: np.ndarray  # [1] how many times a port was filled
     level: np.ndarray  # [N] rate of the flows whose bottleneck a port is, inf where it is none's
-    filled: (
-        np.ndarray
-    )  # [N] number of its filling, NEVER where none: of two ports the lower one owns their pair
+    # [N] number of its filling, NEVER where none: of two ports the lower one owns their pair
+    filled: np.ndarray
     previously_filled: np.ndarray  # [N] the same before the decision that is being made
     clock: np.ndarray  # [N] bytes, at `since`
     since: np.ndarray  # [N] ns
@@ -46,7 +44,7 @@ class Fair(NamedTuple):
     next_end: np.ndarray  # [N] when that is, ns
     is_unfilled: np.ndarray  # [N] 1.0: its level is not known yet; else 0.0
     num_flows: np.ndarray  # [N] unfinished flows
-    residual: np.ndarray  # [N] not given yet, bytes per ns
+    residual: np.ndarray  # [N] residual bandwidth, bytes per ns
     unassigned: np.ndarray  # [N] flows that have no rate yet
     ended: np.ndarray  # [F] flows that have ended at the last instant, the first `num_ended`
     num_ended: np.ndarray  # [1]
@@ -56,7 +54,7 @@ class Fair(NamedTuple):
 
 
 def make_fair(fabric: Fabric) -> Fair:
-    """No flow is there yet."""
+    """Return an allocation without flows."""
     ports, pairs = fabric.speed.size, make_pairs(fabric)
     return Fair(
         pairs=pairs,
@@ -95,7 +93,7 @@ def next_due(f: Fair) -> Int:
 
 @compiled
 def end_due(fabric: Fabric, f: Fair, t: Int) -> float:
-    """End the flows whose time has come at t; return the least level that has to be filled anew, inf if none."""
+    """End the flows whose time has come at t; return the lowest level that must be recomputed, inf if none."""
     lowest = np.inf
     f.num_ended[0] = 0
     for port in range(f.next_end.size):
@@ -107,7 +105,7 @@ def end_due(fabric: Fabric, f: Fair, t: Int) -> float:
 
 @compiled
 def add_coflow(fabric: Fabric, f: Fair, t: Int, coflow: Int) -> None:
-    """Let the flows of a coflow arrive; all levels have to be filled anew, from 0.0 on."""
+    """Add the flows of a coflow; all levels must then be recomputed, from 0.0 on."""
     for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
         if f.pairs.of_flow[flow] != NONE:
             add_flow(fabric, f, t, flow)
@@ -121,7 +119,7 @@ def owns(filled: np.ndarray, port: Int, other: Int) -> Bool:
 
 @inlined
 def run_clock(f: Fair, t: Int, port: Int) -> None:
-    """Bring a port's clock to time t."""
+    """Advance a port's clock to time t."""
     if f.level[port] < np.inf:
         f.clock[port] += f.level[port] * (t - f.since[port])
     f.since[port] = t
@@ -129,7 +127,7 @@ def run_clock(f: Fair, t: Int, port: Int) -> None:
 
 @compiled
 def add_flow(fabric: Fabric, f: Fair, t: Int, flow: Int) -> None:
-    """A flow arrives at its pair."""
+    """Add a flow to its pair."""
     p, flows = f.pairs, fabric.flows
     pair, source, sink = p.of_flow[flow], flows.source[flow], flows.sink[flow]
     owner = source if owns(f.filled, source, sink) else sink
@@ -175,7 +173,7 @@ def end_flows(fabric: Fabric, f: Fair, t: Int, port: Int) -> None:
 
 @compiled
 def fill(fabric: Fabric, f: Fair, t: Int, lowest: float) -> None:
-    """Give rates anew to the flows of ports whose level is at least `lowest`; those below stay as they are."""
+    """Recompute the rates of flows at ports whose level is at least `lowest`; lower levels stay as they are."""
     f.heap_size[0] = 0
     for port in range(f.level.size):
         if lowest == 0.0:
@@ -220,7 +218,7 @@ def take_back(f: Fair, port: Int) -> None:
 
 @compiled
 def fill_port(f: Fair, t: Int, port: Int, level: float) -> None:
-    """A port becomes the owner of its pairs that have none yet."""
+    """Make a port the owner of its pairs that have none yet."""
     p, previously_filled = f.pairs, f.previously_filled[port]
     first, end = p.first[port], p.first[port] + p.size[port]
     f.level[port], f.is_unfilled[port] = level, 0.0

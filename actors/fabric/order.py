@@ -12,7 +12,7 @@ from actors.kernel.queue import NONE
 
 
 class Order(NamedTuple):
-    """G groups, L lines at N ports; the lines of port n are line[first[n]:end[n]]."""
+    """The order of G groups, and of L lines at N ports; the lines of port n are line[first[n]:end[n]]."""
 
     groups: np.ndarray  # [G] the first `used` are in use
     used: np.ndarray  # [1]
@@ -23,7 +23,7 @@ class Order(NamedTuple):
 
 
 def make_order(fabric: Fabric) -> Order:
-    """An order in which no group is served."""
+    """Return an order in which no group is served."""
     groups, ports = fabric.lines.of_group.shape[0] - 1, fabric.speed.size
     return Order(
         groups=np.zeros(groups, np.int64),
@@ -37,9 +37,9 @@ def make_order(fabric: Fabric) -> Order:
 
 @compiled
 def set_order(order: Order, groups: np.ndarray, count: Int) -> Bool:
-    """Serve the first `count` of `groups`, in their order; return whether that is another order than it was.
+    """Serve the first `count` of `groups`, in their order; return whether the order has changed.
 
-    Groups of the old order that are gone do not count: they have nothing left to serve.
+    Groups of the old order that are not in the new one do not count: they have no flows left.
     """
     last, changed = NONE, False
     for i in range(count):
@@ -58,7 +58,7 @@ def set_order(order: Order, groups: np.ndarray, count: Int) -> Bool:
 
 @compiled
 def list_lines(fabric: Fabric, order: Order) -> None:
-    """Write each port's lines in the order of their groups; lines without unfinished flows are left out."""
+    """List each port's lines in the order of their groups, without lines that have no unfinished flows."""
     lines, first, end = fabric.lines, order.first, order.end
     fill(end, 0)
     for i in range(order.used[0]):

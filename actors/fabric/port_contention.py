@@ -1,9 +1,9 @@
-"""How many other coflows meet a coflow at its ports: its contention, kept up to date.
+"""How many other coflows share a port with a coflow: its contention, kept up to date.
 
-Two coflows meet if there is a port at which both have unfinished flows, and if they are of one *kind*: their queue, or
-the same for all. A coflow that comes, goes to another kind, or is done at a port changes the figures of those that it
-meets there alone, so that a run costs each line as often as there are coflows at its port, and what it takes to see
-whether two of them meet elsewhere.
+Two coflows are counted if there is a port at which both have unfinished flows, and if they are of one *kind*: their
+queue, or the same for all. A coflow that arrives, changes its kind, or is done at a port changes the counts of those
+with which it shares a port. So a run costs each line as often as there are coflows at its port, and the test whether
+two of them share another port.
 """
 
 from typing import NamedTuple
@@ -17,20 +17,20 @@ from actors.kernel.queue import NONE
 
 
 class Contention(NamedTuple):
-    """C coflows with L lines at N ports; the lines at port n are line[first[n] : first[n] + used[n]]."""
+    """Contention of C coflows with L lines at N ports; the lines at port n are line[first[n] : first[n] + used[n]]."""
 
-    num_met: np.ndarray  # [C] other coflows of its kind that a coflow meets
+    num_met: np.ndarray  # [C] other coflows of its kind that share a port with a coflow
     kind: np.ndarray  # [C]
     first: np.ndarray  # [N]
     used: np.ndarray  # [N]
     line: np.ndarray  # [L]
     position: np.ndarray  # [L] where a line is in `line`, NONE where it is not
-    met_in: np.ndarray  # [C] in which count of `num_counts` a coflow was met last
+    met_in: np.ndarray  # [C] the last of `num_counts` counts in which a coflow was found
     num_counts: np.ndarray  # [1]
 
 
 def make_contention(fabric: Fabric) -> Contention:
-    """Nobody is there."""
+    """Return the contention at a fabric without active coflows."""
     coflows, lines = fabric.coflows.arrival.size, fabric.lines.port.size
     most = np.bincount(fabric.lines.port[fabric.lines.port != NONE], minlength=fabric.speed.size)
     return Contention(
@@ -47,7 +47,7 @@ def make_contention(fabric: Fabric) -> Contention:
 
 @compiled
 def add_coflow(fabric: Fabric, n: Contention, coflow: Int, kind: Int) -> None:
-    """A coflow is there, at all ports of its unfinished flows."""
+    """Add a coflow at all ports of its unfinished flows."""
     lines = fabric.lines
     for side in range(2):
         for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
@@ -62,7 +62,7 @@ def add_coflow(fabric: Fabric, n: Contention, coflow: Int, kind: Int) -> None:
 
 @compiled
 def change_kind(fabric: Fabric, n: Contention, coflow: Int, kind: Int) -> None:
-    """A coflow is of another kind."""
+    """Change the kind of a coflow."""
     if kind != n.kind[coflow]:
         count_neighbours_of(fabric, n, coflow, -1)
         n.kind[coflow] = kind
@@ -71,7 +71,7 @@ def change_kind(fabric: Fabric, n: Contention, coflow: Int, kind: Int) -> None:
 
 @compiled
 def count_neighbours_of(fabric: Fabric, n: Contention, coflow: Int, by: Int) -> None:
-    """Count a coflow, or no more, with each that it meets."""
+    """Add `by`, 1 or -1, to the counts of a coflow and of each that shares a port with it."""
     lines = fabric.lines
     n.num_counts[0] += 1
     n.met_in[coflow] = n.num_counts[0]
@@ -88,14 +88,14 @@ def count_neighbours_of(fabric: Fabric, n: Contention, coflow: Int, by: Int) -> 
 
 @inlined
 def count_pair(n: Contention, coflow: Int, other: Int, by: Int) -> None:
-    """Two coflows meet, or no more."""
+    """Add `by` to the counts of two coflows that share a port."""
     n.num_met[coflow] += by
     n.num_met[other] += by
 
 
 @compiled
 def leave_port(fabric: Fabric, n: Contention, line: Int) -> None:
-    """A coflow is done at the port of one of its lines."""
+    """Remove a coflow from the port of one of its lines."""
     lines = fabric.lines
     coflow, port, i = lines.group[line], lines.port[line], n.position[line]
     n.used[port] -= 1

@@ -23,9 +23,8 @@ from workloads.coflows import CoflowArrays
 class Lines(NamedTuple):
     """The L lines of G groups; ingress lines of a group lie together, and so do its egress lines."""
 
-    of_group: (
-        np.ndarray
-    )  # [G + 1, 2] its ingress lines are of_group[g, 0]:of_group[g + 1, 0]; egress likewise
+    # [G + 1, 2] its ingress lines are of_group[g, 0]:of_group[g + 1, 0]; egress likewise
+    of_group: np.ndarray
     port: np.ndarray  # [L] NONE for a line that waits for pilots
     group: np.ndarray  # [L]
     left: np.ndarray  # [L] flows that are unfinished
@@ -34,11 +33,10 @@ class Lines(NamedTuple):
     end: np.ndarray  # [L] its words are block[l]:end[l]; only greedy rates leave any out
     word: np.ndarray  # [B] which word of a set of ports
     bits: np.ndarray  # [B] uint64, unfinished flows
-    mask: np.ndarray  # [B] uint64, all flows, also those that there are none of yet
+    mask: np.ndarray  # [B] uint64, all flows, also those that do not exist yet
     first: np.ndarray  # [B] index into `flow` of the first flow of the word
-    flow: (
-        np.ndarray
-    )  # [2 F] flows line by line, in order of the port at the other end (without free local ones)
+    # [2 F] flows line by line, in order of the port at the other end (without free local ones)
+    flow: np.ndarray
 
 
 class Flows(NamedTuple):
@@ -52,11 +50,11 @@ class Flows(NamedTuple):
     left: np.ndarray  # [F] bytes left when it last started or stopped, float64
     since: np.ndarray  # [F] when that was, ns
     end: np.ndarray  # [F] when it ends if nothing happens, ns, NEVER where it does not run
-    finish: np.ndarray  # [F] when it ended, ns, NEVER before; not NEVER for one that there is none of
+    finish: np.ndarray  # [F] when it ended, ns, NEVER before; not NEVER for one that does not exist
 
 
 class Coflows(NamedTuple):
-    """What is known of C coflows, and how far they are."""
+    """The description and progress of C coflows."""
 
     arrival: np.ndarray  # [C] ns, ascending
     first_flow: np.ndarray  # [C + 1]
@@ -70,7 +68,7 @@ class Coflows(NamedTuple):
 
 
 class Fabric(NamedTuple):
-    """All that rate allocations work on; N = 2 `side` ports, of which those that are not there have no speed."""
+    """The state that rate allocations work on; N = 2 `side` ports, of which those that do not exist have speed 0."""
 
     side: np.int64  # first egress port
     speed: np.ndarray  # [N] of each port, bytes per ns
@@ -125,7 +123,7 @@ def build_fabric(
     pilots : ndarray of int64, shape (C,), optional
         How many flows of each coflow may be served as a group of their own; each takes two lines.
     local_is_free : bool, optional
-        Flows from a port to itself take no bandwidth; whoever registers their coflow ends them.
+        Flows from a port to itself take no bandwidth; the caller that registers their coflow ends them.
 
     Raises
     ------
@@ -176,7 +174,7 @@ def _coflows(work: CoflowArrays) -> Coflows:
 
 
 def _speeds(work: CoflowArrays, side: int, default_bytes_per_s: float) -> np.ndarray:
-    """Bytes per ns of all ports."""
+    """Return the bytes per ns of all ports."""
     speed = np.zeros(2 * side)
     for known, start in ((work.ingress_bytes_per_s, 0), (work.egress_bytes_per_s, side)):
         speed[start : start + known.size] = np.where(np.isnan(known), default_bytes_per_s, known) / 1e9
@@ -186,7 +184,7 @@ def _speeds(work: CoflowArrays, side: int, default_bytes_per_s: float) -> np.nda
 def _lines(
     coflow: np.ndarray, source: np.ndarray, sink: np.ndarray, size: np.ndarray, pilots: np.ndarray
 ) -> tuple[Lines, np.ndarray]:
-    """Lines of both sides, first all ingress lines, then all egress lines; and the line of each of `Lines.flow`."""
+    """Return the lines, first all ingress lines, then all egress lines; and the line of each `Lines.flow`."""
     (into, words_in), (out, words_out) = (
         _one_side(coflow, near, far, size, pilots) for near, far in ((source, sink), (sink, source))
     )
@@ -218,9 +216,9 @@ def _lines(
 def _one_side(
     coflow: np.ndarray, near: np.ndarray, far: np.ndarray, size: np.ndarray, pilots: np.ndarray
 ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-    """Lines of coflows at their `near` ports, and after those room for the lines of pilots, one word each.
+    """Return the lines of coflows at their `near` ports, then room for the lines of pilots, one word each.
 
-    Returns each line's port, group, flows, those of them that are there, bytes, and number of words; and each word's
+    Returns each line's port, group, flows, those of them that exist, bytes, and number of words; and each word's
     place in a set of ports, bits, mask and first flow, with the flows line by line.
     """
     order = np.lexsort((far, near, coflow))
@@ -230,13 +228,13 @@ def _one_side(
     line = np.cumsum(starts_line) - 1
     starts = np.flatnonzero(starts_line)
     begin = np.flatnonzero(_changes(line, far >> 6))
-    bit, there = np.uint64(1) << (far & 63).astype(np.uint64), size[order] > 0
-    mask, bits = (np.bitwise_or.reduceat(own, begin) for own in (bit, np.where(there, bit, np.uint64(0))))
+    bit, exists = np.uint64(1) << (far & 63).astype(np.uint64), size[order] > 0
+    mask, bits = (np.bitwise_or.reduceat(own, begin) for own in (bit, np.where(exists, bit, np.uint64(0))))
     lines = (
         np.concatenate([near[starts], np.full(spare, NONE)]),
         np.concatenate([coflow[starts], np.repeat(pilots.size + np.arange(pilots.size), pilots)]),
         np.concatenate([np.bincount(line), empty]),
-        np.concatenate([np.add.reduceat(there, starts, dtype=np.int64), empty]),
+        np.concatenate([np.add.reduceat(exists, starts, dtype=np.int64), empty]),
         np.concatenate([np.add.reduceat(size[order], starts), np.zeros(spare)]),
         np.concatenate([np.bincount(line[begin]), empty + 1]),
     )
@@ -251,7 +249,7 @@ def _one_side(
 
 
 def _changes(*columns: np.ndarray) -> np.ndarray:
-    """Where a row differs from the one before it; the first does."""
+    """Return where a row differs from the one before it; the first does."""
     changed = np.ones(columns[0].size, bool)
     changed[1:] = np.any([np.diff(column) != 0 for column in columns], axis=0)
     return changed
@@ -319,7 +317,7 @@ def add_to_line(lines: Lines, line: Int, other: Int, size: float) -> None:
 
 @inlined
 def drop_empty_word(lines: Lines, line: Int, b: Int) -> None:
-    """Leave a word without bits out of its line: the last one takes its place."""
+    """Remove a word without bits from its line: the last one takes its place."""
     last = lines.end[line] - 1
     lines.end[line] = last
     swap_words(lines, b, last)
@@ -327,7 +325,7 @@ def drop_empty_word(lines: Lines, line: Int, b: Int) -> None:
 
 @inlined
 def swap_words(lines: Lines, a: Int, b: Int) -> None:
-    """Let two words of a line have each other's place."""
+    """Exchange two words of a line."""
     lines.word[a], lines.word[b] = lines.word[b], lines.word[a]
     lines.bits[a], lines.bits[b] = lines.bits[b], lines.bits[a]
     lines.mask[a], lines.mask[b] = lines.mask[b], lines.mask[a]
@@ -357,7 +355,7 @@ def mark_ended(fabric: Fabric, t: Int, flow: Int) -> Bool:
 
 @inlined
 def change_rate(coflows: Coflows, t: Int, coflow: Int, by: float) -> None:
-    """Change the rate of a coflow at t by so many bytes per ns."""
+    """Add so many bytes per ns to the rate of a coflow at t."""
     coflows.sent[coflow] = bytes_sent(coflows, t, coflow)
     coflows.since[coflow] = t
     coflows.rate[coflow] += by

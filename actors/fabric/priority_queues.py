@@ -21,8 +21,8 @@ from actors.kernel.queue import NONE, records
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter
 
-UNQUEUED = np.int64(-2)  # there, but in no queue
-INACTIVE = np.int64(-1)
+UNQUEUED = np.int64(-2)  # active, but in no queue
+INACTIVE = np.int64(-1)  # not registered yet, or ended
 RANK_SHIFT = 40  # a key is a class or a queue, and below that what orders it
 
 
@@ -37,7 +37,7 @@ CLOCK = np.dtype(
 
 
 class Queues(NamedTuple):
-    """Which of C coflows is in which of K queues, and whose slot it is."""
+    """The queue of each of C coflows, of K queues, and whose slot it is."""
 
     queue: np.ndarray  # [C] ASIDE, GONE, or the queue
     entered: np.ndarray  # [C] counts entries to queues
@@ -97,7 +97,7 @@ QUEUE_PARAMETERS = (
 
 
 class ToSort(Protocol):
-    """Groups, and what they are sorted by."""
+    """Groups, and the keys by which they are sorted."""
 
     @property
     def groups(self) -> np.ndarray:
@@ -109,7 +109,7 @@ class ToSort(Protocol):
 
 
 def make_queues(coflows: int, parameters: dict[str, Any]) -> Queues:
-    """Empty queues, after `QUEUE_PARAMETERS`; what is about slots may be missing where `starvation` is "strict"."""
+    """Return empty queues by `QUEUE_PARAMETERS`; those of slots may be missing if `starvation` is "strict"."""
     limits = parameters["first_limit_bytes"] * parameters["factor"] ** np.arange(parameters["queues"])
     limits[-1] = np.inf
     clock = records(CLOCK, 1)
@@ -182,7 +182,7 @@ def slot_end(q: Queues) -> Int:
 
 @compiled
 def update_slot(q: Queues, t: Int) -> None:
-    """Begin the slot that t is in; slots follow one another while there is a coflow in a queue."""
+    """Begin the slot that contains t; slots follow one another while a coflow is in a queue."""
     clock = q.clock
     if q.slot == 0 or total(q.size) == 0:
         clock.queue[0], clock.end[0] = NONE, NEVER
@@ -201,7 +201,7 @@ def update_slot(q: Queues, t: Int) -> None:
 
 @inlined
 def next_slot(q: Queues) -> Int:
-    """Go on to the next queue that has a slot in this round, and return how long that is, ns; 0 if there is none."""
+    """Go to the next queue that has a slot in this round, and return the slot's length, ns; 0 if there is none."""
     clock, span = q.clock, q.slot
     if clock.queue[0] == NONE:
         return np.int64(0)

@@ -16,7 +16,7 @@ from actors.kernel.queue import NONE
 
 
 class Ranking(NamedTuple):
-    """G groups, L lines at N ports; in the rings a line is its number, and port n is `ports` + n."""
+    """The levels of G groups, and the rings of L lines at N ports; port n is element `ports` + n."""
 
     level: np.ndarray  # [G] groups of lesser levels are served before; NONE where a group is not served
     ports: np.int64  # L
@@ -26,7 +26,7 @@ class Ranking(NamedTuple):
 
 
 def make_ranking(fabric: Fabric) -> Ranking:
-    """A ranking in which no group is served."""
+    """Return a ranking in which no group is served."""
     groups, lines, ports = fabric.lines.of_group.shape[0] - 1, fabric.lines.port.size, fabric.speed.size
     alone = np.arange(lines + ports)
     return Ranking(np.full(groups, NONE), np.int64(lines), alone, alone.copy(), np.zeros(1, np.int64))
@@ -71,7 +71,7 @@ def unlink(r: Ranking, line: Int) -> None:
 
 @compiled
 def rank_group(lines: Lines, r: Ranking, group: Int, level: Int) -> None:
-    """Give a group a level, or NONE, and its lines their places."""
+    """Give a group a level, or NONE, and move its lines to their places."""
     was = r.level[group]
     r.level[group] = level
     for side in range(2):

@@ -1,8 +1,9 @@
-"""Flows that are served together: all of them have been served the same, in order of their end.
+"""Groups of flows that have all been served the same number of bytes, in order of their end.
 
-What each of them has been served is one number, `served`; ``left`` of a flow is where it must get to. A heap has the
-flow with the least in front. The coordinator has this of groups (`actors.fabric.equal`), and an agent of its ingress
-lines (`actors.fabric.equal_agent`): `e` is either, `flows` has `left` and `since`, and both come to the same figures.
+What each flow has been served is one number, `served`; a flow ends when `served` reaches its ``left``. A heap has the
+flow with the least ``left`` in front. The coordinator has such groups (`actors.fabric.equal`), and the agents' ingress
+lines are such groups too (`actors.fabric.equal_agent`): `e` is either, `flows` has `left` and `since`, and both compute
+the same figures.
 """
 
 from typing import Protocol
@@ -19,7 +20,7 @@ _LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever roundi
 
 
 class Group(Protocol):
-    """Groups of flows, or ingress lines, of which all flows have been served the same."""
+    """Groups of flows, or ingress lines, all of whose flows have been served the same bytes."""
 
     @property
     def in_force(self) -> np.ndarray:
@@ -87,7 +88,7 @@ def ns_for(left: float, rate: float) -> Int:
 
 @inlined
 def foresee_end(flows: Served, e: Group, group: Int, least: Int) -> None:
-    """When the next flow of a group ends by the group's rate, not before `least`.
+    """Compute when the next flow of a group ends by the group's rate, not before `least`.
 
     If that one is backfilled it ends before, by itself.
     """
@@ -111,7 +112,7 @@ def remove_from_heap(flows: Served, e: Group, group: Int, flow: Int) -> None:
 
 @compiled
 def sift_up(flows: Served, e: Group, group: Int, i: Int) -> None:
-    """Bring the flow at place i of the heap of a group up to where it belongs."""
+    """Move the flow at place i of a group's heap up to its place."""
     base, flow = e.first[group], e.heap[i]
     while i > base:
         up = base + ((i - base - 1) >> 1)
@@ -125,7 +126,7 @@ def sift_up(flows: Served, e: Group, group: Int, i: Int) -> None:
 
 @compiled
 def sink(flows: Served, e: Group, group: Int, i: Int) -> None:
-    """Bring the flow at place i of the heap of a group down to where it belongs."""
+    """Move the flow at place i of a group's heap down to its place."""
     base, end, flow = e.first[group], e.first[group] + e.size[group], e.heap[i]
     least = 2 * i - base + 1
     while least < end:

@@ -1,11 +1,12 @@
 """Weighted shares of every port's bandwidth for priority queues (Aalo; M. Chowdhury, I. Stoica, SIGCOMM 2015).
 
-Each queue that has a group in the order gets its weight's part of what the ports have, and serves its groups within it,
-in order. What queues leave of their shares is pooled, and all groups are served once more, in order, out of the pool:
-work is conserved. (Shares as time, slots in turn: queues.py.)
+Each queue that has a group in the order gets the share of its weight of all ports, and serves its groups within it, in
+order. What queues leave of their shares is pooled, and all groups are served once more, in order, out of the pool:
+work is conserved. (`actors.fabric.priority_queues` shares time, by slots.)
 
-A policy whose order is sorted by queue calls this between `reset_residual` and `backfill` of the allocation that it uses,
-where others call `add_rates`. Whoever goes before all queues, pilots for instance, takes from the ports before.
+A policy whose order is sorted by queue calls this between `reset_residual` and `backfill` of the allocation that it
+uses, where others call `add_rates`. Groups that are served before all queues, such as pilots, take from the ports
+before that.
 """
 
 from typing import NamedTuple
@@ -23,15 +24,15 @@ from actors.kernel.hints import Int
 
 
 class Shares(NamedTuple):
-    """What K queues and N ports have."""
+    """Weights of K queues, and the bandwidth of N ports that they share."""
 
     weight: np.ndarray  # [K] float64
-    whole: np.ndarray  # [N] what there is to share, bytes per ns
+    whole: np.ndarray  # [N] residual bandwidth when sharing begins, bytes per ns
     pool: np.ndarray  # [N] what queues have left of their shares
 
 
 def make_shares(fabric: Fabric, weight: np.ndarray) -> Shares:
-    """Shares for queues of these weights, which are above 0."""
+    """Return shares for queues of these weights, which are above 0."""
     ports = fabric.speed.size
     return Shares(np.array(weight, np.float64), np.zeros(ports), np.zeros(ports))
 
@@ -40,7 +41,7 @@ def make_shares(fabric: Fabric, weight: np.ndarray) -> Shares:
 def share_equally(
     fabric: Fabric, order: Order, e: Equal, s: Shares, queue: np.ndarray, first: Int, end: Int
 ) -> None:
-    """Equal rates for the groups from level `first` to before `end`: `queue` [G] shares of the room, then the pool."""
+    """Give groups from level `first` to before `end` equal rates: shares by `queue` [G], then out of the pool."""
     total = start_sharing(order, e.residual, s, queue, first, end)
     level = first
     while level < end:
@@ -56,7 +57,7 @@ def share_equally(
 def share_madd(
     fabric: Fabric, order: Order, a: Madd, s: Shares, queue: np.ndarray, first: Int, end: Int
 ) -> None:
-    """MADD likewise."""
+    """Give coflows MADD's rates in the same way."""
     total = start_sharing(order, a.residual, s, queue, first, end)
     level = first
     while level < end:
@@ -72,7 +73,7 @@ def share_madd(
 def start_sharing(
     order: Order, residual: np.ndarray, s: Shares, queue: np.ndarray, first: Int, end: Int
 ) -> float:
-    """Set out to share the room; return the weight of all queues that have groups, without which all is pooled."""
+    """Begin to share the residual bandwidth; return the weight of all queues that have groups."""
     for port in range(residual.size):
         s.whole[port], s.pool[port] = residual[port], 0.0 if first < end else residual[port]
     total, level = 0.0, first
@@ -95,7 +96,7 @@ def end_of_queue(order: Order, queue: np.ndarray, level: Int, end: Int) -> Int:
 def open_share(
     order: Order, residual: np.ndarray, s: Shares, queue: np.ndarray, level: Int, end: Int, total: float
 ) -> Int:
-    """Let the room be the share of the queue that `level` is in; return the level after those of the queue."""
+    """Set the residual bandwidth to the share of the queue of `level`; return the level after those of the queue."""
     share = s.weight[queue[order.groups[level]]] / total
     for port in range(residual.size):
         residual[port] = share * s.whole[port]
@@ -104,13 +105,13 @@ def open_share(
 
 @inlined
 def close_share(residual: np.ndarray, s: Shares) -> None:
-    """Put what is left of a share into the pool."""
+    """Add what is left of a share to the pool."""
     for port in range(residual.size):
         s.pool[port] += residual[port]
 
 
 @inlined
 def open_pool(residual: np.ndarray, s: Shares) -> None:
-    """Let the room be what all queues have left."""
+    """Set the residual bandwidth to what all queues have left."""
     for port in range(residual.size):
         residual[port] = s.pool[port]

@@ -1,10 +1,10 @@
 """Shortest remaining flow first (pFabric's ideal; M. Alizadeh et al., SIGCOMM 2013): greedy over single flows.
 
-The flow with the least left is served at full speed, then the one with the least left of those whose two
-ports are free, and so on. Of the flows of a pair of ports only the shortest can be served; it stays the
-shortest while it runs. When a flow ends, each of its ports looks for the shortest flow whose other port is
-free or serves a longer one, which then loses its ports; what follows from that comes later in the order, as
-in `greedy.py`. At arrivals all ports look anew.
+The flow with the least left is served at full speed, then the one with the least left of those whose two ports are
+free, and so on. Of the flows of a pair of ports only the shortest can be served; it stays the shortest while it runs.
+When a flow ends, each of its ports searches for the shortest flow whose other port is free or serves a longer one,
+which then loses its ports; the effects of that come later in the order, as in `actors.fabric.greedy`. At arrivals all
+ports search again.
 
 A policy calls `end_flow` for what ends at an instant, `arrive` for what arrives, then `match`.
 """
@@ -24,13 +24,13 @@ from actors.kernel.world import NEVER
 
 
 class Shortest(NamedTuple):
-    """Which flows N ports serve."""
+    """The flow that each of N ports serves."""
 
     pairs: Pairs  # amount: bytes left of the shortest
     flow: np.ndarray  # [N] the flow that a port serves, or NONE
     served_left: np.ndarray  # [N] what that had left when it was last settled, inf where there is none
-    must_search: np.ndarray  # [N] 1: to be looked at
-    left: np.ndarray  # heap of ports that look, by what is left of the flow each has found
+    must_search: np.ndarray  # [N] 1: the port has to search
+    left: np.ndarray  # heap of ports that have found a flow, by what that has left
     port: np.ndarray
     size: np.ndarray  # [1]
     found: np.ndarray  # [N] where in the port's list that is, NONE: nowhere
@@ -40,7 +40,7 @@ class Shortest(NamedTuple):
 
 
 def make_shortest(fabric: Fabric) -> Shortest:
-    """No flow is there yet."""
+    """Return a switch without flows."""
     ports = fabric.speed.size
     return Shortest(
         pairs=make_pairs(fabric),
@@ -59,7 +59,7 @@ def make_shortest(fabric: Fabric) -> Shortest:
 
 @inlined
 def show_shortest(fabric: Fabric, p: Pairs, pair: Int) -> None:
-    """Let a pair's ports see what its shortest flow has left."""
+    """Set the amount of a pair to the bytes left of its shortest flow."""
     set_amount(p, pair, fabric.flows.left[p.queue[p.head[pair]]])
 
 
@@ -88,7 +88,7 @@ def end_flow(fabric: Fabric, s: Shortest, t: Int, flow: Int) -> Bool:
 
 @compiled
 def arrive(fabric: Fabric, s: Shortest, t: Int, first: Int, last: Int) -> None:
-    """Let coflows `first` to `last` arrive; all ports look anew.
+    """Add coflows `first` to `last`; all ports search again.
 
     What runs keeps its `end` until it is known that it stops.
     """
@@ -120,7 +120,7 @@ def is_available(fabric: Fabric, s: Shortest, t: Int, port: Int, left: float) ->
 
 @inlined
 def set_served(fabric: Fabric, s: Shortest, port: Int, flow: Int) -> None:
-    """A port serves a flow, or NONE."""
+    """Let a port serve a flow, or NONE."""
     s.flow[port] = flow
     s.served_left[port] = np.inf if flow == NONE else fabric.flows.left[flow]
 
@@ -141,7 +141,7 @@ def search_port(fabric: Fabric, s: Shortest, t: Int, port: Int) -> None:
 
 @compiled
 def match(fabric: Fabric, s: Shortest, t: Int) -> None:
-    """Let open ports look, and serve the shortest flows that they have found, the shortest first."""
+    """Let all marked ports search, and serve the shortest flows that are found, the shortest first."""
     flows, p = fabric.flows, s.pairs
     s.num_served[0] = 0
     for port in range(s.must_search.size):
@@ -152,7 +152,7 @@ def match(fabric: Fabric, s: Shortest, t: Int) -> None:
         drop(s.left, s.port, s.size)
         found = s.found[port]
         if found == NONE or p.amount[found] != left:
-            continue  # it has looked again since
+            continue  # it has searched again since
         if not is_available(fabric, s, t, port, left):
             continue
         other = p.other[found]
@@ -173,7 +173,7 @@ def match(fabric: Fabric, s: Shortest, t: Int) -> None:
 
 @compiled
 def preempt(fabric: Fabric, s: Shortest, t: Int, port: Int, flow: Int) -> None:
-    """Stop what a port serves, unless it is `flow`; the other port of what stops looks for another."""
+    """Stop the flow that a port serves, unless it is `flow`; the other port of that flow searches again."""
     flows, loser = fabric.flows, s.flow[port]
     if loser == NONE or loser == flow:
         return

@@ -1,16 +1,18 @@
-"""What frameworks change of coflows under way: the tables that agents and coordinator look it up in.
+"""Changes of coflows under way by their frameworks: the tables that agents and coordinator use.
 
-A task that restarts or moves, or a coflow that leaves, *stops* flows: their *generation* ends, and what they have sent in it
-may be lost (`workloads.coflow_updates`). Hosts stop their flows at that time by themselves; the framework's message
-reaches the coordinator one network delay later, and it alone decides what is to be sent again. It tells the agents so
-with the next rate: `SET_RATE` carries the flow's generation, and how many bytes it has to send in it. A host would know this
-number from its task; it goes with the message because no actor of the emulation sees what another knows.
+A task that restarts or moves, or a coflow that leaves, *stops* flows: their *generation* ends, and what they have sent
+in it may be lost (`workloads.coflow_updates`). Hosts stop their flows at that time by themselves; the framework's
+message reaches the coordinator one network delay later, and only the coordinator decides what is to be sent again. The
+agents learn it with the next rate: `SET_RATE` carries the flow's generation, and how many bytes it has to send in it. A
+host would know this number from its task; it is in the message because no actor of the emulation sees what another
+knows.
 
-- A rate for another generation than the agent's is stale: it was given before the coordinator had heard.
-- An end for another generation, or for fewer bytes, is no end: there is more to send than the agent knew.
+- A rate for another generation than the agent's is stale: it was decided before the coordinator had received the
+  update.
+- An end for another generation, or for fewer bytes, is no end: the flow has more to send than the agent knew.
 
-Which flows an update stops follows from the updates before it, so that generations are counted alike by agents and
-coordinator without a word. Flows that only a move brings about are laid out with the others, and none of them is there.
+Which flows an update stops follows from the updates before it, so that agents and coordinator count generations alike
+without messages. Flows that exist only after a move have their places among the others, without bytes.
 """
 
 from typing import NamedTuple, Protocol
@@ -37,19 +39,19 @@ GENERATION = np.dtype(
     [
         ("generation", "i8"),  # how often the flow was stopped, as its agent knows
         ("known_generation", "i8"),  # the same, as the coordinator knows
-        ("total", "f8"),  # bytes to be sent in this generation, as the agent was told last
-        ("due", "f8"),  # the same, as the coordinator reckons
-        ("heard", "f8"),  # bytes whose end the coordinator has heard of in this generation
+        ("total", "f8"),  # bytes to be sent in this generation, as the agent last received
+        ("due", "f8"),  # the same, as the coordinator computes
+        ("heard", "f8"),  # bytes that have ended in this generation as far as the coordinator knows
         (
             "known_from",
             "i8",
-        ),  # from when the agent knows of all that is due, ns; NEVER where it has not been told
+        ),  # from when the agent knows of all that is due, ns; NEVER before it was sent
     ]
 )
 
 
 class Updates(NamedTuple):
-    """U updates; all of it is empty where there are none."""
+    """The tables of U updates; all are empty if there are none."""
 
     row: np.recarray  # [U] ROW by time, of which `agent` is not used
     stop: np.recarray  # ROW by agent and time
@@ -83,7 +85,7 @@ class HasUpdates(Protocol):
 
 
 def no_updates() -> Updates:
-    """Nothing is updated."""
+    """Return empty tables."""
     return _read_only(records(ROW, 0), records(ROW, 0), records(PAIR, 0), records(GENERATION, 0))
 
 
@@ -145,7 +147,7 @@ def _tables(given: CoflowUpdates, flow: np.ndarray, onto: np.ndarray, work: Cofl
 
 
 def _read_only(row: np.recarray, stop: np.recarray, pair: np.recarray, generations: np.recarray) -> Updates:
-    """The tables, of which all but the last is only read."""
+    """Return the tables; all but the last are only read."""
     moved = _moves(pair)
     for table in (row, stop, pair, moved):
         table.flags.writeable = False
@@ -153,7 +155,7 @@ def _read_only(row: np.recarray, stop: np.recarray, pair: np.recarray, generatio
 
 
 def _moves(pair: np.recarray) -> np.ndarray:
-    """[M, 2] flows, and each flow that their bytes have been moved onto."""
+    """Return [M, 2] flows, and each flow that their bytes have been moved onto."""
     members: dict[int, list[int]] = {}
     moved = []
     for flow, onto in zip(pair.flow.tolist(), pair.onto.tolist(), strict=True):
@@ -177,7 +179,7 @@ def follow_moves(found: np.recarray, moved: np.ndarray) -> np.recarray:
 
 @inlined
 def expect_updates(w: HasUpdates) -> None:
-    """The coordinator waits for the first update, and each agent for the first one that stops any of its flows."""
+    """Set timers for the first update, and for each agent's first stop of flows."""
     stop = w.updates.stop
     if w.updates.row.size > 0:
         expect_update(w, 0)
@@ -188,19 +190,19 @@ def expect_updates(w: HasUpdates) -> None:
 
 @inlined
 def expect_update(w: HasUpdates, k: Int) -> None:
-    """The framework's message comes one network delay after what it is about."""
+    """Set a timer for the framework's message, one network delay after the update."""
     wake(w, w.updates.row.time[k] + w.network.delay_ns, w.nodes.size, UPDATE, k, NONE, NONE)
 
 
 @inlined
 def expect_stop(w: HasUpdates, k: Int) -> None:
-    """An agent stops flows when their tasks do."""
+    """Set a timer for an agent's stop of flows, when their tasks stop."""
     wake(w, w.updates.stop.time[k], w.updates.stop.agent[k], CHANGE, k, NONE, NONE)
 
 
 @inlined
 def generation_to_send(w: HasUpdates, t: Int, flow: Int) -> tuple[Int, Int]:
-    """Return a flow's generation, and the bits of its bytes, as the coordinator tells the agent; NONE without updates."""
+    """Return a flow's generation and the bits of its bytes, for the agent; NONE without updates."""
     generations = w.updates.flow
     if generations.size == 0:
         return NONE, NONE
@@ -210,7 +212,7 @@ def generation_to_send(w: HasUpdates, t: Int, flow: Int) -> tuple[Int, Int]:
 
 @inlined
 def generation_of_agent(w: HasUpdates, flow: Int) -> tuple[Int, Int]:
-    """Return the same, as the agent tells the coordinator."""
+    """Return a flow's generation and the bits of its bytes as its agent knows them; NONE without updates."""
     generations = w.updates.flow
     if generations.size == 0:
         return NONE, NONE

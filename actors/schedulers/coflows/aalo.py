@@ -7,11 +7,11 @@ queue's limit: discretized coflow-aware least-attained service (D-CLAS). Small c
 2. Every `interval_s` agents report what coflows have sent. Those that have sent more than their queue's limit go to the
    tail of the queue of what they have sent.
 3. Queues in their order, in a queue first in, first out: each flow in turn gets both of its ports if they are free.
-   Queues share time (`actors.fabric.priority_queues`): the one whose slot it is goes first.
-4. The agents are told what has started and stopped. A port whose flow has ended waits for the next interval.
+   Queues share time (`actors.fabric.priority_queues`): the queue that has the slot is served first.
+4. The agents receive which flows start and stop. A port whose flow has ended is idle until the next interval.
 
-The coordinator wakes only at those multiples of the interval at which something can change: the reports that would
-bring it nothing new are counted, and where costs are charged it wakes at all of them. O(active coflows + lines of those
+The coordinator decides only at those multiples of the interval at which something can change: reports without news are
+counted, and where costs are charged it handles all of them. O(active coflows + lines of those
 that change their queue) a decision, O(words of a line) a flow that starts or stops.
 
 `aalo-oracle` knows each coflow's size, and puts it into its last queue at once (Philae, section 8.4).
@@ -81,14 +81,14 @@ _FIRST = np.int64(0)
 
 
 class State(NamedTuple):
-    """What the coordinator keeps."""
+    """The state of the coordinator of C coflows."""
 
     agenda: Agenda
     ranking: Ranking
     matching: Matching
     queues: Queues
     size: np.ndarray  # [C] bytes, of the oracle; empty without it
-    learned: np.ndarray  # [C] when a coflow came to the queue that it is in, ns
+    learned: np.ndarray  # [C] when a coflow entered its queue, ns
     learned_bytes: np.ndarray  # [C] float64, what it had sent then
 
 
@@ -118,7 +118,7 @@ class Demoting(Protocol):
 
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
-    """Step 1: enter the first queue, or the last one at once; what is new is looked at when the interval ends."""
+    """Step 1: put a coflow into the first queue, or its last one if sizes are known; decide at the next tick."""
     enter_interval(w, t, num_running(p.matching))
     if register(w, p.agenda, t, coflow):
         queue = _FIRST if p.size.size == 0 else queue_of(p.queues, p.size[coflow])
@@ -129,7 +129,7 @@ def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
 
 @compiled
 def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
-    """A flow has ended; its ports are given away when the interval ends."""
+    """Apply the end of a flow; its ports are reassigned when the interval ends."""
     receive_flow_done(w, t, num_running(p.matching), flow)
     if has_more_to_send(w, flow):
         return
@@ -140,7 +140,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> Non
 
 @compiled
 def on_update(w: CoflowWorld, p: State, t: Int, k: Int) -> None:
-    """A coflow has changed; what is to be sent again is looked at when the interval ends."""
+    """Apply an update of a coflow; what is to be sent again is scheduled when the interval ends."""
     enter_interval(w, t, num_running(p.matching))
     if receive_update(w, t, k):
         if change_flows(w, p.ranking, p.matching, t, k, False):
@@ -150,7 +150,7 @@ def on_update(w: CoflowWorld, p: State, t: Int, k: Int) -> None:
 
 @compiled
 def on_tick(w: CoflowWorld, p: State, t: Int) -> None:
-    """Steps 2 to 4."""
+    """Make the decision at the end of an interval: steps 2 to 4."""
     q, r, m = p.queues, p.ranking, p.matching
     enter_interval(w, t, num_running(m))
     charge_reports(w, num_running(m))
@@ -176,7 +176,7 @@ def on_tick(w: CoflowWorld, p: State, t: Int) -> None:
 
 @compiled
 def demote(w: CoflowWorld, p: Demoting, t: Int) -> None:
-    """Step 2: move each coflow to the queue of what it had sent when the agents reported."""
+    """Step 2: move each coflow to the queue of the bytes that it had sent when the agents reported."""
     q = p.queues
     for i in range(num_active(p.agenda)):
         coflow = p.agenda.active[i]
@@ -229,7 +229,7 @@ def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
 
 
 def make_state(setting: Setting, world: CoflowWorld, size: np.ndarray) -> State:
-    """The coordinator at time 0."""
+    """Return the coordinator's state at time 0."""
     fabric, coflows = world.fabric, world.work.size
     return State(
         agenda=make_agenda(coflows),
@@ -243,20 +243,20 @@ def make_state(setting: Setting, world: CoflowWorld, size: np.ndarray) -> State:
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
-    """The world and the coordinator's state at time 0."""
+    """Return the world and the coordinator's state at time 0."""
     world = build_world(setting, interval_s=setting.parameters["interval_s"])
     return world, make_state(setting, world, np.zeros(0))
 
 
 def build_oracle(setting: Setting) -> tuple[CoflowWorld, State]:
-    """The same where the coordinator knows sizes."""
+    """Return the same for a coordinator that knows sizes."""
     world = build_world(setting, interval_s=setting.parameters["interval_s"])
     work = setting.workload.arrays()
     return world, make_state(setting, world, np.add.reduceat(work.size_bytes, work.first_flow[:-1]))
 
 
 def series(setting: Setting, state: State) -> dict[str, np.ndarray]:
-    """When each coflow came to its last queue, and what it had sent by then."""
+    """Return when each coflow entered its last queue, and what it had sent by then."""
     return {
         "learned_ns": np.where(state.learned == NEVER, -1, state.learned),
         "learned_bytes": state.learned_bytes.copy(),

@@ -1,7 +1,7 @@
 """Aalo as its paper has it: queues share bandwidth by weight, flows of a coflow have equal rates, non-clairvoyant.
 
-The queues are those of `aalo`, and so is how coflows sink through them. What differs is who has the ports: there flows
-one after another, and queues in turn; here all queues at once.
+The queues are those of `aalo`, and coflows are moved down them in the same way. The use of the ports differs: `aalo`
+serves flows one after another, and queues in turn; here all queues are served at once.
 
 1. A coflow registers: it enters the first queue.
 2. Every `interval_s` agents report what coflows have sent. Those that have sent more than their queue's limit go to the
@@ -9,9 +9,9 @@ one after another, and queues in turn; here all queues at once.
 3. Each queue that has coflows has its weight's part of every port (`actors.fabric.shares`): K - q for queue q = 0, 1,
    ... of K. In a queue, first in, first out: each coflow gives all its flows the same rate, as much as the slowest of
    them can have of what those before it left.
-4. What queues leave of their parts goes to all coflows once more, in the same way; and what is left then to single
+4. What queues leave of their parts goes to all coflows once more, in the same way; and the rest goes to single
    flows, each as much as both of its ports have: work is conserved.
-5. The agents are told what is new. What an ended flow leaves waits for the next interval.
+5. The agents receive the rates that are new. What an ended flow leaves is idle until the next interval.
 
 O(queues times ports, and lines of all active coflows) a decision, whatever their number of flows.
 
@@ -72,7 +72,7 @@ _FIRST = np.int64(0)
 
 
 class State(NamedTuple):
-    """What the coordinator keeps of C coflows, and `serving`, which is the agents'."""
+    """The state of the coordinator of C coflows, and `serving`, the agents' state."""
 
     agenda: Agenda
     order: Order
@@ -81,17 +81,17 @@ class State(NamedTuple):
     queues: Queues
     shares: Shares
     size: np.ndarray  # empty: sizes are not known
-    idle_until: np.ndarray  # [1] before when nothing changes unless somebody says so, ns
+    idle_until: np.ndarray  # [1] until when no decision can change anything without a new message, ns
     num_sending: np.ndarray  # [1] agents that send
-    num_sent: np.ndarray  # [1] how much of the last decision agents were told
+    num_sent: np.ndarray  # [1] how many of the last decision's changes have been sent
     counted_at: np.ndarray  # [P] scratch
-    learned: np.ndarray  # [C] when a coflow came to the queue that it is in, ns
+    learned: np.ndarray  # [C] when a coflow entered its queue, ns
     learned_bytes: np.ndarray  # [C] float64, what it had sent then
 
 
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
-    """Step 1; what is new is looked at when the interval ends."""
+    """Step 1: put a coflow into the first queue; decide at the interval's end."""
     enter_interval(w, t, p.num_sending[0])
     if register(w, p.agenda, t, coflow):
         enqueue(p.queues, coflow, _FIRST)
@@ -101,7 +101,7 @@ def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
 
 @compiled
 def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
-    """A flow has ended; its ports are given away when the interval ends."""
+    """Apply the end of a flow; its bandwidth is reassigned when the interval ends."""
     receive_flow_done(w, t, p.num_sending[0], flow)
     if apply_flow_done(w.fabric, p.equal, p.num_sending, flow, ended):
         dequeue(p.queues, w.fabric.flows.coflow[flow])
@@ -110,7 +110,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> Non
 
 @compiled
 def on_tick(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
-    """Steps 2 to 5."""
+    """Make the decision at the end of an interval: steps 2 to 5."""
     fabric, order, e, q = w.fabric, p.order, p.equal, p.queues
     if t < p.idle_until[0]:
         await_change(w, p, t)
@@ -159,7 +159,7 @@ def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
-    """The world and the coordinator's state at time 0."""
+    """Return the world and the coordinator's state at time 0."""
     given = setting.parameters
     world = build_serving_world(setting)
     fabric, coflows = world.fabric, world.work.size

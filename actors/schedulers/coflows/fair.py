@@ -1,4 +1,4 @@
-"""Fair: all flows share the ports max-min fairly, as TCP nearly does; nobody knows of coflows.
+"""Fair: all flows share the ports max-min fairly, as TCP nearly does; without any knowledge of coflows.
 
 There is no coordinator: rates are what the network itself gives. Every flow has a bottleneck, a port that is full
 and at which no other flow has more. This is what a fabric does without a scheduler of coflows, and what those are
@@ -40,11 +40,11 @@ from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.setting import Costs, Network, Setting
 
-_NO_INTERVALS_S = 1e9  # nobody looks at intervals, so let the first one last
+_NO_INTERVALS_S = 1e9  # there is no coordinator whose intervals count, so the first one lasts
 
 
 class State(NamedTuple):
-    """What the switch keeps."""
+    """The state of the switch."""
 
     agenda: Agenda  # active: coflows that have arrived at this instant
     fair: Fair
@@ -52,14 +52,14 @@ class State(NamedTuple):
 
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
-    """Step 1."""
+    """Step 1: register a coflow; its flows start at this instant."""
     if register(w, p.agenda, t, coflow):
         request_decision(w, p.agenda, t)
 
 
 @compiled
 def on_change(w: CoflowWorld, p: State, t: Int) -> None:
-    """Step 2: flows end, others begin, and all have their rates anew."""
+    """Step 2: end flows, start others, and recompute the rates."""
     fabric, f, new = w.fabric, p.fair, p.agenda.used
     least = end_due(fabric, f, t)
     for i in range(f.num_ended[0]):
@@ -94,14 +94,14 @@ def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
 
 
 def build_switch(setting: Setting) -> CoflowWorld:
-    """The world where coflows are known to the switch when they arrive, and nobody has to be paid for that."""
+    """Return a world in which the switch knows coflows when they arrive, without delays and costs."""
     return build_world(
         replace(setting, network=Network(delay_s=0.0), costs=Costs()), interval_s=_NO_INTERVALS_S
     )
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
-    """The world and the switch's state at time 0."""
+    """Return the world and the switch's state at time 0."""
     world = build_switch(setting)
     return world, State(make_agenda(world.work.size), make_fair(world.fabric))
 

@@ -78,7 +78,7 @@ RATES = Parameter(
 
 
 class State(NamedTuple):
-    """What the coordinator keeps of C coflows, and `shrinking`, which is the agents'."""
+    """The state of the coordinator of C coflows, and `shrinking`, the agents' state."""
 
     rule: np.int64
     by_madd: bool
@@ -92,15 +92,15 @@ class State(NamedTuple):
     key: np.ndarray  # [C] float64, of those rules that have one
     groups: np.ndarray  # [C] the order that is being made
     keys: np.ndarray  # [C] float64, what they are sorted by
-    stale: np.ndarray  # [1] bool: a coflow has come, or ended, since the last order
-    ended: np.ndarray  # [1] flows whose ends were heard since the last decision, and not reckoned with
-    num_sent: np.ndarray  # [1] how much of the last decision agents were told
+    stale: np.ndarray  # [1] bool: a coflow has arrived, or ended, since the last order
+    ended: np.ndarray  # [1] flows whose ends were received, and not predicted, since the last decision
+    num_sent: np.ndarray  # [1] how many of the last decision's changes have been sent
     counted_at: np.ndarray  # [P] scratch
 
 
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
-    """A coflow is there, with the sizes of its flows."""
+    """Register a coflow, with the sizes of its flows."""
     if register(w, p.agenda, t, coflow):
         p.key[coflow] = key_of(w.fabric, p.rule, coflow)
         p.stale[0] = True
@@ -109,7 +109,7 @@ def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
 
 @compiled
 def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
-    """A flow has ended by itself, perhaps with its coflow."""
+    """Apply the end of a single flow, which may end its coflow."""
     receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
     if not p.by_madd:
         if has_more_to_send(w, flow):
@@ -124,7 +124,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> Non
 
 @compiled
 def on_update(w: CoflowWorld, p: State, t: Int, k: Int) -> None:
-    """A coflow has changed, and so may its key."""
+    """Apply an update of a coflow, which may change its key."""
     if receive_update(w, t, k):
         change_flows(w, p.ranking, p.matching, t, k, False)
         p.key[w.updates.row.coflow[k]] = key_of(w.fabric, p.rule, w.updates.row.coflow[k])
@@ -163,7 +163,7 @@ def count_used(fabric: Fabric, coflow: Int, side: Int) -> Int:
 
 @compiled
 def on_line_done(w: CoflowWorld, p: State, t: Int, line: Int) -> None:
-    """Under MADD what a port had of a coflow has ended, and so has the coflow."""
+    """Receive the end of a line under MADD; request a decision if its coflow was not known to end."""
     lines = w.fabric.lines
     receive_flow_done(w, t, NO_AGENT_REPORTS, lines.flow[lines.first[lines.block[line]]])
     if w.fabric.coflows.left[lines.group[line]] > 0:
@@ -172,7 +172,7 @@ def on_line_done(w: CoflowWorld, p: State, t: Int, line: Int) -> None:
 
 @compiled
 def put_in_order(w: CoflowWorld, p: State, count: Int) -> None:
-    """Order the coflows that are there, by what they have left when the order will hold."""
+    """Order the active coflows by what they have left when the order takes effect."""
     for i in range(count):
         coflow = p.agenda.active[i]
         p.groups[i], p.keys[i] = coflow, p.key[coflow]
@@ -186,7 +186,7 @@ def put_in_order(w: CoflowWorld, p: State, count: Int) -> None:
 
 @compiled
 def decide_greedy(w: CoflowWorld, p: State, t: Int) -> None:
-    """Make the order anew if a coflow has come or ended, serve it, and tell the agents."""
+    """Recompute the order if a coflow has arrived or ended; serve it, and send what has changed."""
     fabric, r, m = w.fabric, p.ranking, p.matching
     effective = t + w.network.delay_ns
     if p.stale[0]:
@@ -204,7 +204,7 @@ def decide_greedy(w: CoflowWorld, p: State, t: Int) -> None:
 
 @compiled
 def decide_madd(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
-    """Make order and rates anew if a coflow has come, or will have ended; else give away what flows have left."""
+    """Recompute order and rates if a coflow has arrived or will have ended; else refill what ended flows had."""
     fabric, order, a = w.fabric, p.order, p.madd
     price = p.ended[0] * (w.prices.flow + w.prices.schedule) if w.cost.model == FIXED else 0
     if p.stale[0] or any_ends_by(order, a, effective_time(w, t) + price):
@@ -226,7 +226,7 @@ def decide_madd(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
 
 @inlined
 def port_event(w: CoflowWorld, p: State, me: Int) -> None:
-    """Handle the message of an agent, which obeys either kind of rates."""
+    """Handle the message of an agent under either kind of rates."""
     if p.by_madd:
         shrinking_event(w, p.shrinking, me)
     else:
@@ -270,7 +270,7 @@ def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
 
 
 def build_ordered(setting: Setting, rule: np.int64, rates: str) -> tuple[CoflowWorld, State]:
-    """The world and the coordinator's state at time 0.
+    """Return the world and the coordinator's state at time 0.
 
     Args:
         rates: "madd" or "greedy".

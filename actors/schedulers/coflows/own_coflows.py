@@ -12,8 +12,8 @@ With `order` each flow in turn gets both of its ports if they are free, and what
 the next in order at once. With `rates` nothing changes until the class is asked again. It is asked when a coflow has
 been registered or has ended (with `rates`, also when a flow has), or every `interval_s`, an attribute of the class.
 
-The kernel hands the decision out to Python, tells the agents what has changed, and goes on. What the class sees is what
-the coordinator was told and reckons with; sizes only if its attribute `clairvoyant` is true.
+The kernel leaves the decision to Python, sends the agents what has changed, and goes on. The class sees what the
+coordinator has received and estimates; sizes only if its attribute `clairvoyant` is true.
 """
 
 from dataclasses import dataclass, replace
@@ -53,33 +53,33 @@ _SLACK = 1e-9  # of a port's speed, for what adding up rates rounds
 
 @dataclass(frozen=True)
 class Coflows:
-    """The coflows that are there, in order of arrival; arrays [K] without leave to write."""
+    """The active coflows in order of arrival; read-only arrays [K]."""
 
     coflow: np.ndarray  # place in the workload
     arrival_s: np.ndarray
     weight: np.ndarray
     width: np.ndarray  # flows
     flows_left: np.ndarray
-    bytes_sent: np.ndarray  # as the coordinator reckons
+    bytes_sent: np.ndarray  # as the coordinator estimates
     size_bytes: np.ndarray | None  # of the clairvoyant alone
 
 
 @dataclass(frozen=True)
 class Flows:
-    """The unfinished flows of those coflows; arrays [M] without leave to write."""
+    """The unfinished flows of those coflows; read-only arrays [M]."""
 
     coflow: np.ndarray  # place in `Coflows`
     ingress: np.ndarray
     egress: np.ndarray
-    left_bytes: np.ndarray | None  # as the coordinator reckons, of the clairvoyant alone
+    left_bytes: np.ndarray | None  # as the coordinator estimates, of the clairvoyant alone
     ingress_bytes_per_s: np.ndarray  # [P] speeds of all ports
     egress_bytes_per_s: np.ndarray
 
 
 def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
-    """A scheduler of a user's object or class that has `order(coflows, now_s)` or `rates(coflows, flows, now_s)`.
+    """Return a scheduler of a user's object or class with `order(coflows, now_s)` or `rates(coflows, flows, now_s)`.
 
-    A class is made anew for each emulation, with its parameters (`actors.schedulers.own_parameters`), among them its
+    A class is instantiated for each emulation, with its parameters (`actors.schedulers.own_parameters`), among them its
     `interval_s`; an object is copied. A method `start(num_ports, seed)`, if there is one, is called first.
 
     Raises:
@@ -121,7 +121,7 @@ def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
 
 
 def _with_interval(parameters: tuple[Parameter, ...], own: Any, scheduler: str) -> tuple[Parameter, ...]:
-    """The parameters of a user's class or object, `interval_s` among them as the duration that it is, if it has one."""
+    """Return the parameters of a user's class or object; `interval_s`, if it is one, is a duration."""
     if not hasattr(own, INTERVAL):
         return parameters
     meaning = "time between two times that it is asked"
@@ -135,13 +135,13 @@ class Host(OwnHost):
     """The Python side of an emulation: asks the user's class for an order, or for rates."""
 
     def compile(self, world: Any, state: State) -> None:
-        """Compile what it calls."""
+        """Compile the functions that the host calls."""
         number = np.int64(0)
         direct(begin_decision, world, state)
         direct(apply_order if state.rate.size == 0 else apply_rates, world, state, number, number)
 
     def share_done(self, world: Any, state: State) -> float:
-        """By the flows that have ended; where it is asked by the interval, by virtual time, up to when all can end.
+        """Return the share of flows that have ended; of calls by interval, the share of the earliest possible run.
 
         Few flows are left for most of the time of many a workload: the last coflows are the largest.
         """
@@ -174,7 +174,7 @@ class Host(OwnHost):
         return bool(getattr(self.scheduler, "clairvoyant", False))
 
     def _coflows(self, world: Any, active: np.ndarray, t: np.int64) -> Coflows:
-        """The coordinator's picture of the active coflows."""
+        """Return the active coflows as the coordinator knows them."""
         coflows = world.fabric.coflows
         first = coflows.first_flow
         sent = coflows.sent[active] + coflows.rate[active] * (
@@ -194,7 +194,7 @@ class Host(OwnHost):
         )
 
     def _flows(self, world: Any, state: State, active: np.ndarray, flow: np.ndarray, t: np.int64) -> Flows:
-        """The coordinator's picture of their unfinished flows."""
+        """Return their unfinished flows as the coordinator knows them."""
         fabric, ports = world.fabric, world.nodes.size
         flows, side = fabric.flows, int(fabric.side)
         left = None
@@ -211,7 +211,7 @@ class Host(OwnHost):
         )
 
     def _checked_order(self, order: Any, count: Int) -> np.ndarray:
-        """The order as places of coflows.
+        """Return the order as places of coflows.
 
         Raises:
             InputError: it is not a permutation of them.
@@ -230,7 +230,7 @@ class Host(OwnHost):
         return found.astype(np.int64)
 
     def _checked_rates(self, rates: Any, fabric: Any, flow: np.ndarray) -> np.ndarray:
-        """The rates in bytes per second.
+        """Return the rates in bytes per second.
 
         Raises:
             InputError: one is no rate, or a port would carry more than it can.
@@ -252,20 +252,21 @@ class Host(OwnHost):
             overloaded = np.flatnonzero(load > fabric.speed * (1 + _SLACK))
             if overloaded.size:
                 raise InputError(
-                    f"scheduler {self.name}: rates() gives {what} port {overloaded[0] - shift} {load[overloaded[0]] * NS:.6g} bytes"
-                    f" per second, and it carries {fabric.speed[overloaded[0]] * NS:.6g}"
+                    f"scheduler {self.name}: rates() gives {what} port {overloaded[0] - shift}"
+                    f" {load[overloaded[0]] * NS:.6g} bytes per second, and it carries"
+                    f" {fabric.speed[overloaded[0]] * NS:.6g}"
                 )
         return found
 
 
 def _earliest_end(world: Any, now: int) -> int:
-    """When all flows can have ended at the earliest: the last has arrived, and the slowest port has sent its bytes."""
+    """Return when all flows can have ended at the earliest, by the last arrival and the slowest port."""
     sending, flows, speed = world.sending, world.fabric.flows, world.fabric.speed
     left = np.maximum(sending.left - sending.rate * np.maximum(now - sending.since, 0), 0.0)
     of_port = np.bincount(flows.source, left, minlength=speed.size)
     of_port += np.bincount(flows.sink, left, minlength=speed.size)
-    there = speed > 0
-    return max(int(world.work.submit[-1]), now + int((of_port[there] / speed[there]).max()))
+    exists = speed > 0
+    return max(int(world.work.submit[-1]), now + int((of_port[exists] / speed[exists]).max()))
 
 
 def _read_only(column: np.ndarray) -> np.ndarray:

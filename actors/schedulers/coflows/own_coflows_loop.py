@@ -44,32 +44,31 @@ from actors.kernel.queue import (
 
 
 class State(NamedTuple):
-    """What the coordinator keeps."""
+    """The state of the coordinator of C coflows with F flows."""
 
     agenda: Agenda
     ranking: Ranking
     matching: Matching
     groups: np.ndarray  # [C] the order that is made
-    rate: np.ndarray  # [F] bytes per ns, as told; empty where coflows are ordered
-    wanted: np.ndarray  # [F] the same, to be told
+    rate: np.ndarray  # [F] bytes per ns, as sent; empty where coflows are ordered
+    wanted: np.ndarray  # [F] the same, to be sent
     since: np.ndarray  # [F] from when on
     changed: np.ndarray  # [F] scratch
     interval: int  # ns, 0: at events
-    must_ask: (
-        np.ndarray
-    )  # [1] 1: the class is asked at the next decision; 0: its order stands, and ports are given away
+    # [1] 1: the class is asked at the next decision; 0: its order stands, and ports are given away
+    must_ask: np.ndarray
 
 
 @compiled
 def request_schedule(w: CoflowWorld, p: State, t: Int) -> None:
-    """Ask the class at once, or when the interval ends."""
+    """Request a call of the class, at once or when the interval ends."""
     p.must_ask[0] = 1
     request_decision(w, p.agenda, next_tick(t, p.interval) if p.interval > 0 else t)
 
 
 @compiled
 def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
-    """A flow has ended."""
+    """Apply the end of a flow."""
     coflows, flows = w.fabric.coflows, w.fabric.flows
     receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
     if p.rate.size > 0 and p.rate[flow] > 0.0:
@@ -85,7 +84,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> Non
 
 @compiled
 def refill(w: CoflowWorld, p: State, t: Int) -> None:
-    """What flows have left goes to the next in order."""
+    """Give what ended flows have left to the next flows in order."""
     fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
     w.counts[N_REFILLS] += 1
     send_greedy_rates(w, p.matching, t)
@@ -93,7 +92,7 @@ def refill(w: CoflowWorld, p: State, t: Int) -> None:
 
 @compiled
 def settle(w: CoflowWorld, p: State, t: Int, flow: Int) -> None:
-    """Account for what a flow has sent at the rate that it was told."""
+    """Account for what a flow has sent at its last rate."""
     flows, lines = w.fabric.flows, w.fabric.lines
     sent = min(p.rate[flow] * max(t - p.since[flow], 0), flows.left[flow])
     flows.left[flow] -= sent
@@ -104,7 +103,7 @@ def settle(w: CoflowWorld, p: State, t: Int, flow: Int) -> None:
 
 @entry
 def begin_decision(w: CoflowWorld, p: State) -> Int:
-    """Return how many coflows are there."""
+    """Begin a decision; return how many coflows are active."""
     p.must_ask[0] = 0
     return remove_ended(w, p.agenda)
 

@@ -39,7 +39,7 @@ from actors.setting import Setting
 
 
 class State(NamedTuple):
-    """What the switch keeps."""
+    """The state of the switch."""
 
     agenda: Agenda  # active: coflows that have arrived at this instant
     shortest: Shortest
@@ -47,14 +47,14 @@ class State(NamedTuple):
 
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
-    """Step 1."""
+    """Step 1: register a coflow; its flows start at this instant."""
     if register(w, p.agenda, t, coflow):
         request_decision(w, p.agenda, t)
 
 
 @compiled
 def on_change(w: CoflowWorld, p: State, t: Int) -> None:
-    """Step 2: flows end, others arrive, and the shortest are served."""
+    """Step 2: end flows, add others, and serve the shortest."""
     fabric, s, new = w.fabric, p.shortest, p.agenda.used
     while next_end(fabric.flows, s.ends) == t:
         flow = s.ends.flow[0]
@@ -73,7 +73,7 @@ def on_change(w: CoflowWorld, p: State, t: Int) -> None:
 
 @compiled
 def start(w: CoflowWorld, t: Int, flow: Int) -> None:
-    """A flow is served, perhaps not for the first time."""
+    """Start a flow, or continue it."""
     coflows, coflow = w.fabric.coflows, w.fabric.flows.coflow[flow]
     if w.sending.since[flow] == NONE:
         note_start(w, t, flow)
@@ -97,7 +97,7 @@ def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
-    """The world and the switch's state at time 0."""
+    """Return the world and the switch's state at time 0."""
     world = build_switch(setting)
     return world, State(make_agenda(world.work.size), make_shortest(world.fabric))
 

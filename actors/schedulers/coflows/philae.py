@@ -6,14 +6,14 @@ Then the shortest coflow goes first, by the size and by the contention at its po
 1. A coflow registers. One of up to `thin_limit` flows is thin, and all its flows are served at once, before all others,
    those first that fewest other thin coflows meet. Of another, pilots are chosen (`philae_pilots`).
 2. Pilots are served next, first in, first out, each with all of its two ports. With `work_conservation` the other flows
-   of a coflow that is being sampled get what nobody else wants.
+   of a coflow that is being sampled get ports that are otherwise idle.
 3. When all pilots of a coflow have ended, its flows are taken to be as long as they were in the mean, l. It enters the
    priority queue (`actors.fabric.priority_queues`) of its measure, by `policy`, for n flows of which d bytes are sent:
    A: n l.  B: n l - d.  C: the number of other coflows that share a port with it.
-   D: the sum of l c_p over its ports p with unfinished flows, c_p being the other coflows there.
+   D: the sum of l c_p over its ports p with unfinished flows, c_p being the number of other coflows at port p.
 4. A decision: a coflow whose measure has changed goes to the tail of another queue, up or down. Queues in their order,
    in a queue first in, first out: each flow in turn gets both of its ports if they are free.
-5. Between decisions that order stands, and what a flow that ends leaves goes to the next in it at once: a refill.
+5. Between decisions the order stays, and the ports of a flow that ends go to the next flows in it at once: a refill.
 
 Decisions are made when a coflow registers, when it ends, and when all of its pilots have ended (section 8); under C and
 D also when a coflow is done at a port where others are, as contention changes then (section 5); and when a queue's slot
@@ -26,8 +26,8 @@ decides at the end of every interval, as the authors' simulator does. c_p counts
 it; the simulator counts the coflow itself too: `count_itself=true`. It has no work conservation:
 `work_conservation=false`. The simulator's policy C has neither pilots nor thin coflows; the paper's has both:
 `pilots="none"`, `thin_limit=0`. C measures contention against limits in bytes; with the authors' unit of one byte
-(`contention_unit_bytes`) all coflows stay in the first queue, and C is first in, first out. What starves queues that
-have no slot there is mended: `least_intervals`. Pilots and thin coflows go before all queues, as in the paper, and a
+(`contention_unit_bytes`) all coflows stay in the first queue, and C is first in, first out. There, queues that have no
+slot starve; here they do not: `least_intervals`. Pilots and thin coflows go before all queues, as in the paper, and a
 port that is full of them serves no other. The order among thin coflows is the authors'; the paper has none.
 `size_correction` scales the measure with what is left of the estimate (section 4.5, failure tolerance); without
 failures that is a remaining-size policy, so it is off by default.
@@ -110,7 +110,7 @@ from actors.setting import Setting
 
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
-    """Steps 1 and 2."""
+    """Steps 1 and 2: register a coflow, and choose its pilots if it is not thin."""
     if not register(w, p.agenda, t, coflow):
         return
     p.queues.queue[coflow] = UNQUEUED
@@ -133,14 +133,14 @@ def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
 
 @inlined
 def request_reorder(w: CoflowWorld, p: State, t: Int) -> None:
-    """Decide at once, or when the interval ends."""
+    """Request a decision, at once or when the interval ends."""
     p.stale[0] = True
     request_decision(w, p.agenda, next_tick(t, p.queues.interval) if p.decide_at == INTERVALS else t)
 
 
 @compiled
 def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
-    """A flow has ended: note what that teaches, and who is no longer where; decide anew, or refill."""
+    """Apply the end of a flow to the sample and to the contention; request a decision, or a refill."""
     fabric, flows, lines = w.fabric, w.fabric.flows, w.fabric.lines
     receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
     if has_more_to_send(w, flow):
@@ -178,20 +178,20 @@ def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> Non
 
 @inlined
 def changes_contention(p: State, port: Int) -> Bool:
-    """Return whether the measure of a coflow goes by who is at a port, where one is no more."""
+    """Return whether the measure of another coflow changes as one has left a port."""
     return (p.policy == C or p.policy == D) and p.coflows_at_port[port] + 1 - p.excludes_itself > 0
 
 
 @compiled
 def on_update(w: CoflowWorld, p: State, t: Int, k: Int) -> None:
-    """A coflow has changed."""
+    """Apply an update of a coflow."""
     if update_coflow(w, p, t, k):
         request_reorder(w, p, t)
 
 
 @compiled
 def on_decide(w: CoflowWorld, p: State, t: Int) -> None:
-    """Decide, or give what flows have left to the next in the order that stands; tell the agents."""
+    """Make a decision, or refill what ended flows have left in the last order; send what has changed."""
     if is_decision_due(p, t):
         put_in_order(w, p, t)
         note_decision(w, p.num_active[0])
@@ -213,7 +213,7 @@ def is_decision_due(p: State, t: Int) -> Bool:
 
 @compiled
 def put_in_order(w: CoflowWorld, p: State, t: Int) -> None:
-    """Step 4: give the groups of coflows that have moved their levels."""
+    """Step 4: recompute the levels of coflows that have moved."""
     q = p.queues
     if p.policy == B or p.policy == C or p.corrects:
         for i in range(remove_ended(w, p.agenda)):
@@ -233,7 +233,7 @@ def put_in_order(w: CoflowWorld, p: State, t: Int) -> None:
 
 @compiled
 def mark_slot_change(w: CoflowWorld, p: State) -> None:
-    """It is the turn of another queue: coflows of both queues move."""
+    """Mark the coflows of the queue whose slot begins, and of the one whose slot is over, as moved."""
     q = p.queues
     for i in range(remove_ended(w, p.agenda)):
         queue = q.queue[p.agenda.active[i]]
@@ -244,7 +244,7 @@ def mark_slot_change(w: CoflowWorld, p: State) -> None:
 
 @compiled
 def set_levels(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
-    """Give each group of a coflow its level: thin, pilots, by queue, being sampled."""
+    """Give each group of a coflow its level: thin, pilots, by queue, or being sampled."""
     fabric, r, m = w.fabric, p.ranking, p.matching
     if p.queues.queue[coflow] >= 0:
         move_group(fabric, r, m, t, coflow, MAIN | order_key(p.queues, coflow))
@@ -280,7 +280,7 @@ def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
 
 
 def series(setting: Setting, state: State) -> dict[str, np.ndarray]:
-    """When the size of each coflow was learned, what it had sent by then, and its estimate."""
+    """Return when the size of each coflow was learned, what it had sent by then, and its estimate."""
     known = state.learned < NEVER
     width = np.diff(merge_parallel(setting.workload.arrays())[0].first_flow)
     return {

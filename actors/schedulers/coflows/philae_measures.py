@@ -1,6 +1,7 @@
-"""What decides about the queue of a coflow under Philae: its size, and who else is there (ATC 2019, section 4.4).
+"""The measure by which Philae chooses a coflow's queue: its size, and its contention (ATC 2019, section 4.4).
 
-Who is at a port is kept up to date: a coflow that comes to a port or is done there changes the measure of the others.
+The number of coflows at each port is kept up to date: a coflow that arrives at a port, or is done there, changes the
+measure of the others.
 `p` is the coordinator's `State` (`actors.schedulers.coflows.philae`).
 """
 
@@ -26,7 +27,7 @@ BACKFILL = np.int64(3) << _CLASS_SHIFT
 
 @compiled
 def learn(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
-    """Step 3: all pilots have ended."""
+    """Step 3: estimate the size of a coflow whose pilots have all ended."""
     p.length[coflow] = p.pilot_bytes[coflow] / p.pilots_done[coflow]
     p.learned[coflow], p.learned_bytes[coflow] = t, bytes_sent(w.fabric.coflows, t, coflow)
     if w.fabric.coflows.left[coflow] > 0:
@@ -35,7 +36,7 @@ def learn(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
 
 @compiled
 def enter_queue(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
-    """Count who is at the ports of a coflow, and put it into the queue of its measure."""
+    """Compute the contention at the ports of a coflow, and put it into the queue of its measure."""
     lines, contention_sum = w.fabric.lines, 0
     for side in range(2):
         for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
@@ -43,7 +44,8 @@ def enter_queue(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
                 contention_sum += p.coflows_at_port[lines.port[line]] - p.excludes_itself
     p.contention_sum[coflow] = contention_sum
     enqueue(p.queues, coflow, queue_of(p.queues, measure(w, p, t, coflow)))
-    if p.policy == D and p.ranking.level[coflow] == NONE:  # now, so that it hears of the others at its ports
+    # Now and not at the decision, so that it is found at its ports when others leave them.
+    if p.policy == D and p.ranking.level[coflow] == NONE:
         move_group(w.fabric, p.ranking, p.matching, t, coflow, MAIN | order_key(p.queues, coflow))
     mark_moved(p, coflow)
 
@@ -68,7 +70,7 @@ def measure(w: CoflowWorld, p: State, t: Int, coflow: Int) -> float:
 
 @compiled
 def change_coflows_at_port(w: CoflowWorld, p: State, t: Int, port: Int, by: Int) -> None:
-    """There is a coflow more or less at a port: the others there may go to another queue."""
+    """Add `by` to the number of coflows at a port; the others there may move to another queue."""
     lines, r = w.fabric.lines, p.ranking
     p.coflows_at_port[port] += by
     if p.policy != D:
@@ -94,7 +96,7 @@ def appear_at_ports(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
 
 @inlined
 def leave_port(w: CoflowWorld, p: State, t: Int, coflow: Int, port: Int, coflow_ended: Bool) -> None:
-    """A coflow has no unfinished flow left at a port."""
+    """Remove a coflow from a port at which it has no unfinished flow left."""
     if p.queues.queue[coflow] >= 0:
         p.contention_sum[coflow] -= p.coflows_at_port[port] - p.excludes_itself
         if p.policy == D and not coflow_ended:
@@ -106,7 +108,7 @@ def leave_port(w: CoflowWorld, p: State, t: Int, coflow: Int, port: Int, coflow_
 
 @inlined
 def return_to_port(w: CoflowWorld, p: State, t: Int, coflow: Int, port: Int) -> None:
-    """A coflow has an unfinished flow at a port where it had none."""
+    """Add a coflow at a port where it had no unfinished flow, and has one now."""
     if p.queues.queue[coflow] >= 0:
         # The coflow is in a queue, so `change_coflows_at_port` counts it once more where it counts itself.
         p.contention_sum[coflow] += p.coflows_at_port[port] - p.excludes_itself
@@ -117,7 +119,7 @@ def return_to_port(w: CoflowWorld, p: State, t: Int, coflow: Int, port: Int) -> 
 
 @inlined
 def move(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
-    """Step 4: put a coflow into the queue of its measure, if that is another one."""
+    """Step 4: put a coflow into the queue of its measure, if that has changed."""
     queue = queue_of(p.queues, measure(w, p, t, coflow))
     if queue != p.queues.queue[coflow]:
         enqueue(p.queues, coflow, queue)
@@ -150,13 +152,13 @@ def count_neighbours(w: CoflowWorld, p: State, coflow: Int, thin: bool) -> Int:
 
 @inlined
 def is_thin(p: State, coflow: Int) -> Bool:
-    """Return whether a coflow that is there is in no queue, and has no pilots."""
+    """Return whether an active coflow is in no queue, and has no pilots."""
     return p.queues.queue[coflow] == UNQUEUED and p.pilots_left[coflow] == 0
 
 
 @inlined
 def mark_moved(p: State, coflow: Int) -> None:
-    """Give a coflow its level at the next decision."""
+    """Mark a coflow as moved: it gets another level at the next decision."""
     if not p.is_moved[coflow]:
         p.is_moved[coflow] = True
         p.moved[p.num_moved[0]] = coflow
@@ -165,7 +167,7 @@ def mark_moved(p: State, coflow: Int) -> None:
 
 @compiled
 def mark_thin_at_port(w: CoflowWorld, p: State, port: Int) -> None:
-    """Thin coflows at a port meet another number of thin ones."""
+    """Mark thin coflows at a port as moved: the number of thin ones that they meet has changed."""
     r = p.ranking
     line = r.next[r.ports + port]
     while line < r.ports:
@@ -177,7 +179,7 @@ def mark_thin_at_port(w: CoflowWorld, p: State, port: Int) -> None:
 
 @compiled
 def mark_thin_at_ports(w: CoflowWorld, p: State, coflow: Int) -> None:
-    """The others that are thin meet one more at the ports of a coflow."""
+    """Mark the thin coflows at the ports of a thin coflow as moved."""
     lines = w.fabric.lines
     for side in range(2):
         for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):

@@ -46,7 +46,7 @@ PILOT_PARAMETERS = (
 
 
 def pilots_of(work: CoflowArrays, parameters: dict[str, Any]) -> np.ndarray:
-    """[C] how many pilots each coflow has: none if it is thin, at most all of its flows."""
+    """Return [C] how many pilots each coflow has: none if it is thin, at most all of its flows."""
     coflows, flows, ports = work.arrival_ns.size, np.diff(work.first_flow), work.ingress_bytes_per_s.size
     if parameters["pilots"] in ("number", "none"):
         wanted = np.full(coflows, parameters["pilot_number"] if parameters["pilots"] == "number" else 0)
@@ -61,7 +61,7 @@ def pilots_of(work: CoflowArrays, parameters: dict[str, Any]) -> np.ndarray:
 
 @compiled
 def choose_pilots(w: CoflowWorld, busy: np.ndarray, coflow: Int, at_random: bool) -> Int:
-    """Set the pilots of a coflow apart, as a group of their own, and return how many there are."""
+    """Choose the pilots of a coflow, make them a group of their own, and return how many there are."""
     fabric, lines = w.fabric, w.fabric.lines
     group = pilot_group(fabric, coflow)
     ingress, egress = lines.of_group[group, 0], lines.of_group[group, 1]

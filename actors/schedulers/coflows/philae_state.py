@@ -20,7 +20,7 @@ EVENTS, FLOW_ENDS, INTERVALS = range(3)
 
 
 class State(NamedTuple):
-    """What the coordinator keeps of C coflows and N ports."""
+    """The state of the coordinator of C coflows and N ports."""
 
     agenda: Agenda
     ranking: Ranking
@@ -46,7 +46,7 @@ class State(NamedTuple):
     contention_sum: np.ndarray  # [C] c_p summed over the ports of a coflow in a queue
     met_in: np.ndarray  # [C] scratch: the count in which a coflow was met last
     num_counts: np.ndarray  # [1] counts so far
-    num_active: np.ndarray  # [1] coflows that are there
+    num_active: np.ndarray  # [1] active coflows
     last_slot: np.ndarray  # [1] the queue whose slot it was at the last decision
     moved: np.ndarray  # [C] coflows that may have another level than at the last decision
     num_moved: np.ndarray  # [1]
@@ -57,7 +57,7 @@ class State(NamedTuple):
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
-    """The world and the coordinator's state at time 0."""
+    """Return the world and the coordinator's state at time 0."""
     given = setting.parameters
     if given["pilots"] == "none" and given["policy"] != "C":
         raise InputError(

@@ -1,4 +1,4 @@
-"""What Philae does when a coflow changes: who is at which port, which flows are pilots, how large the coflow is.
+"""How Philae applies an update of a coflow: to the contention at ports, to pilots, and to the size.
 
 - A pilot that restarts before the size of its coflow is known is a pilot again, and what it had taught is withdrawn.
   One that moves is a pilot where it goes; if the coflow has a flow there that has not ended, it is one flow with that.
@@ -35,7 +35,7 @@ _FORGETS = True  # what was lost does not count as sent
 
 @inlined
 def update_coflow(w: CoflowWorld, p: State, t: Int, k: Int) -> Bool:
-    """A framework tells that a coflow has changed; return whether that changes anything."""
+    """Receive an update of a coflow, and apply it; return whether it has any effect."""
     if not receive_update(w, t, k):
         return False
     rows, pairs, coflow = w.updates.row, w.updates.pair, w.updates.row.coflow[k]
@@ -67,7 +67,7 @@ def update_coflow(w: CoflowWorld, p: State, t: Int, k: Int) -> Bool:
 
 @inlined
 def change_flow(w: CoflowWorld, p: State, t: Int, k: Int, coflow: Int, flow: Int, onto: Int) -> None:
-    """Stop a flow, and put back what is to be sent again, by a pilot if it was one and the size is not known."""
+    """Stop a flow and resend what is needed: as a pilot, if it was one and the size is not known."""
     fabric, flows = w.fabric, w.fabric.flows
     unknown = p.learned[coflow] == NEVER
     pilot, ends = is_pilot(fabric, coflow, flow), flows.finish[flow] == NEVER
@@ -99,7 +99,7 @@ def is_pilot(fabric: Fabric, coflow: Int, flow: Int) -> Bool:
 
 @inlined
 def count_pilot(w: CoflowWorld, p: State, coflow: Int, flow: Int, by: Int) -> None:
-    """There is a pilot more or less that has not ended."""
+    """Add `by` to the number of pilots that have not ended."""
     p.pilots_left[coflow] += by
     p.busy[w.fabric.flows.source[flow]] += by
     p.busy[w.fabric.flows.sink[flow]] += by
@@ -107,7 +107,7 @@ def count_pilot(w: CoflowWorld, p: State, coflow: Int, flow: Int, by: Int) -> No
 
 @compiled
 def make_ordinary(fabric: Fabric, coflow: Int, flow: Int) -> None:
-    """Let a pilot that is not there be one of its coflow's other flows."""
+    """Make a pilot that is not sent one of its coflow's other flows."""
     flows, lines = fabric.flows, fabric.lines
     flows.line[flow, 0] = line_at(lines, coflow, 0, flows.source[flow])
     flows.line[flow, 1] = line_at(lines, coflow, 1, flows.sink[flow])
@@ -115,7 +115,7 @@ def make_ordinary(fabric: Fabric, coflow: Int, flow: Int) -> None:
 
 @compiled
 def give_pilot_lines(fabric: Fabric, flow: Int, row: Int, column: Int) -> None:
-    """Let a flow that is not there have the lines of a pilot."""
+    """Give the lines of a pilot to a flow that is not sent."""
     flows, lines = fabric.flows, fabric.lines
     assign_pilot_line(lines, row, flows.line[flow, 0], flows.sink[flow])
     assign_pilot_line(lines, column, flows.line[flow, 1], flows.source[flow])
@@ -124,7 +124,7 @@ def give_pilot_lines(fabric: Fabric, flow: Int, row: Int, column: Int) -> None:
 
 @compiled
 def note_presence(fabric: Fabric, was: np.ndarray, sampled: bool, coflow: Int, flow: Int) -> None:
-    """Note whether a coflow has anything to send at the ports of a flow; `sampled`: it may have pilots there."""
+    """Note whether a coflow has unfinished flows, or pilots if it is `sampled`, at the ports of a flow."""
     source, sink = fabric.flows.source[flow], fabric.flows.sink[flow]
     was[source] = np.int64(has_flows_at(fabric, sampled, coflow, 0, source))
     was[sink] = np.int64(has_flows_at(fabric, sampled, coflow, 1, sink))
@@ -132,7 +132,7 @@ def note_presence(fabric: Fabric, was: np.ndarray, sampled: bool, coflow: Int, f
 
 @compiled
 def apply_presence(w: CoflowWorld, p: State, t: Int, coflow: Int, flow: Int, coflow_ended: Bool) -> None:
-    """Compare that with what it has there now."""
+    """Apply how that has changed: the coflow leaves a port, or returns to it."""
     flows = w.fabric.flows
     for side in range(2):
         port = flows.source[flow] if side == 0 else flows.sink[flow]
@@ -159,7 +159,7 @@ def has_flows_at(fabric: Fabric, sampled: bool, coflow: Int, side: Int, port: In
 
 @compiled
 def count_flows(fabric: Fabric, width: np.ndarray, coflow: Int) -> None:
-    """Count the flows of a coflow as it is now."""
+    """Count the present flows of a coflow."""
     width[coflow] = 0
     for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
         width[coflow] += np.int64(fabric.flows.size[flow] > 0.0)

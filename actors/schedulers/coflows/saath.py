@@ -1,8 +1,8 @@
 """Saath: a coflow is served at all of its ports or at none (Jajoo, Gandhi, Hu, Koh; CoNEXT 2017), non-clairvoyant.
 
-Aalo's queues, with a look at the ports: no bandwidth for flows whose coflow must wait elsewhere, a coflow goes down as
-soon as one of its flows has sent its part of the limit, and of those in a queue the one goes first that is in the way
-of fewest.
+Aalo's queues, with three differences: flows whose coflow must wait at another port get no bandwidth, a coflow is moved
+down as soon as one of its flows has sent its part of the limit, and in a queue the coflow with the least contention is
+served first.
 
 1. A coflow registers: it enters the first queue. For the queue it gets a deadline, `deadline_factor` times as long
    from now as all in the queue would take at one port, one after another, if each sent as much as the queue takes.
@@ -13,20 +13,20 @@ of fewest.
 4. All or none: each in this order gives all its flows the same rate, as much as the slowest of them can have of what
    those before it left. A coflow that finds a port full is missed.
 5. What is left goes to the flows of missed coflows in the same order, each as much as both of its ports have.
-6. The agents are told what is new. What an ended flow leaves waits for the next interval.
+6. The agents receive the rates that are new. What an ended flow leaves is idle until the next interval.
 
-The coordinator wakes only at those multiples of the interval at which something can change, as Aalo's. O(lines of all
-active coflows) a decision, whatever their number of flows (`actors.fabric.equal`); who shares ports with whom is kept
-up to date (`actors.fabric.port_contention`). An agent is told one rate for all that it sends of a coflow
+The coordinator decides only at those multiples of the interval at which something can change, as Aalo's. O(lines of all
+active coflows) a decision, whatever their number of flows (`actors.fabric.equal`); contention is kept up
+to date (`actors.fabric.port_contention`). An agent receives one rate for all that it sends of a coflow
 (`actors.fabric.equal_agent`).
 
 **Deviations from the paper.** From memory, not checked against the text: that the deadline's factor is 2, that it is
 kept until the coflow leaves the queue, that late coflows are served by deadline, that what a coflow may stay is the
 limit over the port's speed (the fastest port's; the last queue's limit is what it would be), and that the figures of
 queues and interval are Aalo's. Contention counts coflows of the same queue, as in the simulator that the authors
-published for Philae; `contention="all"` counts all that are there. Not here: the paper's second estimate, by which a
-coflow some of whose flows have ended is put into a queue by what the others probably have left, which is for stragglers
-and failures.
+published for Philae; `contention="all"` counts all active coflows. Not modelled: the paper's second estimate, by which
+a coflow some of whose flows have ended is put into a queue by what the others probably have left, which is for
+stragglers and failures.
 
 References: doi 10.1145/3143361.3143364
 """
@@ -88,15 +88,14 @@ from actors.scheduler import Parameter, Scheduler
 from actors.setting import Setting
 
 _FIRST = np.int64(0)
-_MOST_SENDS = 1 << 13  # of one event; what a decision has to tell beyond that others do
-_MOST_IDLE_INTERVALS = np.int64(
-    128
-)  # intervals: who waits for longer looks in between, so that no run goes on for a far deadline
+_MOST_SENDS = 1 << 13  # of one event; further events at the same instant send what is left of a decision
+# intervals: a longer wait is divided, so that a far deadline does not prolong a run
+_MOST_IDLE_INTERVALS = np.int64(128)
 _QUEUE_SHIFT, _CONTENTION_SHIFT = 56, 32  # of a key; below is the order in which coflows came to the queue
 
 
 class State(NamedTuple):
-    """What the coordinator keeps of C coflows and K queues, and `serving`, which is the agents'."""
+    """The state of the coordinator of C coflows and K queues, and `serving`, the agents' state."""
 
     agenda: Agenda
     order: Order
@@ -106,21 +105,20 @@ class State(NamedTuple):
     contention: Contention
     by_queue: bool  # contention is within a queue
     width: np.ndarray  # [C] flows that cross the switch
-    limit: np.ndarray  # [C] what each of these may be sent in the coflow's queue, bytes
+    limit: np.ndarray  # [C] what each of these may be sent before the coflow leaves its queue, bytes
     deadline: np.ndarray  # [C] ns
-    wait_per_coflow_ns: (
-        np.ndarray
-    )  # [K] by how much a coflow in a queue puts off the deadline of one that comes to it, ns, float64
-    idle_until: np.ndarray  # [1] before when nothing changes unless somebody says so, ns
+    # [K] by how much a coflow in a queue puts off the deadline of one that comes to it, ns, float64
+    wait_per_coflow_ns: np.ndarray
+    idle_until: np.ndarray  # [1] until when no decision can change anything without a new message, ns
     num_sending: np.ndarray  # [1] agents that send
-    num_sent: np.ndarray  # [1] how much of the last decision agents were told
+    num_sent: np.ndarray  # [1] how many of the last decision's changes have been sent
     counted_at: np.ndarray  # [P] scratch
-    learned: np.ndarray  # [C] when a coflow came to the queue that it is in, ns
+    learned: np.ndarray  # [C] when a coflow entered its queue, ns
     learned_bytes: np.ndarray  # [C] float64, what it had sent then
 
 
 class Waiting(Protocol):
-    """What `await_change` needs of a state."""
+    """What `await_change` and `request_tick` need of a state."""
 
     @property
     def agenda(self) -> Agenda:
@@ -137,7 +135,7 @@ class Waiting(Protocol):
 
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
-    """Step 1; what is new is looked at when the interval ends."""
+    """Step 1: put a coflow into the first queue, with a deadline; decide at the interval's end."""
     enter_interval(w, t, p.num_sending[0])
     if register(w, p.agenda, t, coflow):
         add_coflow(w.fabric, p.contention, coflow, _FIRST)
@@ -157,7 +155,7 @@ def enter_queue(p: State, t: Int, coflow: Int, queue: Int) -> None:
 
 @compiled
 def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
-    """A flow has ended; its ports are given away when the interval ends."""
+    """Apply the end of a flow; its bandwidth is reassigned when the interval ends."""
     receive_flow_done(w, t, p.num_sending[0], flow)
     lines, line = w.fabric.lines, w.fabric.flows.line
     coflow_ended = apply_flow_done(w.fabric, p.equal, p.num_sending, flow, ended)
@@ -171,7 +169,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> Non
 
 @compiled
 def on_tick(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
-    """Steps 2 to 6."""
+    """Make the decision at the end of an interval: steps 2 to 6."""
     fabric, order, e, q = w.fabric, p.order, p.equal, p.queues
     if t < p.idle_until[0]:
         await_change(w, p, t)
@@ -199,14 +197,14 @@ def on_tick(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
 
 @inlined
 def request_tick(w: CoflowWorld, p: Waiting, t: Int) -> None:
-    """Decide when the interval ends, as something has changed."""
+    """Request a decision at the end of the interval, as something has changed."""
     p.idle_until[0] = 0
     request_decision(w, p.agenda, next_tick(t, p.queues.interval))
 
 
 @inlined
 def await_change(w: CoflowWorld, p: Waiting, t: Int) -> None:
-    """Look again when something can change, or before."""
+    """Request a decision when one can change something, or an earlier one that only waits again."""
     request_decision(
         w,
         p.agenda,
@@ -216,7 +214,7 @@ def await_change(w: CoflowWorld, p: Waiting, t: Int) -> None:
 
 @compiled
 def demote(w: CoflowWorld, p: State, t: Int) -> None:
-    """Step 2: move each coflow to the queue of what its flows had been sent when the agents reported."""
+    """Step 2: move each coflow to the queue of the bytes that its flows had been sent when the agents reported."""
     fabric, q, known = w.fabric, p.queues, t - w.network.delay_ns
     update_ahead(fabric, p.equal, known)
     for i in range(num_active(p.agenda)):
@@ -234,7 +232,7 @@ def demote(w: CoflowWorld, p: State, t: Int) -> None:
 
 @inlined
 def order_key(p: State, t: Int, coflow: Int) -> Int:
-    """Step 3: return what sorts coflows; the deadlines of late ones come before all else."""
+    """Step 3: return the sort key of a coflow; missed deadlines come before all others."""
     if p.deadline[coflow] <= t:
         return p.deadline[coflow] - NEVER
     q = p.queues
@@ -282,7 +280,7 @@ def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
 
 
 def build_serving_world(setting: Setting) -> CoflowWorld:
-    """The world where a decision may tell many flows their rates."""
+    """Return a world in which a decision may send the rates of many flows."""
     return build_world(
         setting,
         interval_s=setting.parameters["interval_s"],
@@ -291,7 +289,7 @@ def build_serving_world(setting: Setting) -> CoflowWorld:
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
-    """The world and the coordinator's state at time 0."""
+    """Return the world and the coordinator's state at time 0."""
     given = setting.parameters
     world = build_serving_world(setting)
     fabric, coflows = world.fabric, world.work.size
@@ -319,7 +317,7 @@ def build(setting: Setting) -> tuple[CoflowWorld, State]:
 
 
 def series(setting: Setting, state: State) -> dict[str, np.ndarray]:
-    """When each coflow came to its last queue, and what it had sent by then."""
+    """Return when each coflow entered its last queue, and what it had sent by then."""
     return {
         "learned_ns": np.where(state.learned == NEVER, -1, state.learned),
         "learned_bytes": state.learned_bytes.copy(),
