@@ -141,8 +141,9 @@ def test_what_is_left_by_who_is_gone_is_removed(tmp_path: Path, monkeypatch: pyt
 DOOMED = """
 import os, sys
 from pathlib import Path
-os.environ["PYTHONPATH"] += os.pathsep + "tests/actors"
-sys.path.append("tests/actors")
+folders = ["tests/actors", "tests/actors/hosting"]
+os.environ["PYTHONPATH"] = os.pathsep.join([os.environ["PYTHONPATH"], *folders])
+sys.path += folders
 import doomed
 from actors.hosting import ray_windows
 from actors.hosting.child import close

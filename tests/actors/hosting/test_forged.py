@@ -27,7 +27,7 @@ from actors.kernel.queue import NONE, TASK_END
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.schedulers.registry import BUILT_IN
-from tests.actors.forged import OBSERVED, forged, goes_on, setting_of, snapshot_of
+from tests.actors.hosting.forged import OBSERVED, forged, goes_on, setting_of, snapshot_of
 
 
 @pytest.mark.parametrize("scheduler", BUILT_IN, ids=lambda s: s.name)

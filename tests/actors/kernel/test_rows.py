@@ -154,7 +154,7 @@ def test_forms_of_arrays_that_kernels_do_not_use_are_refused() -> None:
 
 
 CHECKED = """
-from tests.actors.test_rows import _read_beyond, _tree
+from tests.actors.kernel.test_rows import _read_beyond, _tree
 try:
     _read_beyond(_tree([1, 2], 1, []), {})
     raise SystemExit("bounds are not checked")

@@ -20,7 +20,7 @@ import emu.terminal
 from emu.cli import build_parser, main
 from workloads.jobs import JobWorkload
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 Cli = Callable[..., "Ended"]  # noqa: F821
 RUN = ("run", "--scheduler", "sparrow", "--nodes", "20", "--in-process", "--workload")
 

@@ -25,7 +25,7 @@ from workloads.catalogue import save_workload
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LIVE = ("run", "--scheduler", "sparrow", "--workload", "brief", "--nodes", "50", "--clock", "live")
 QUANTILES = ("p50", "p90", "p99", "max")
 

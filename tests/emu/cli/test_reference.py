@@ -11,7 +11,7 @@ from emu.configuration.config_file import layer_from_file
 from emu.configuration.keys import KEYS
 from emu.families.registry import families
 
-FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+FOLDER = Path(__file__).parents[3] / "docs" / "reference"
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -1,6 +1,6 @@
 """Run directories that are damaged in every way a file can be: made, changed, read, and compared with what they were.
 
-    python -m tests.emu.directory_mutations --seeds 2000     # from the root of the repository
+    python -m tests.emu.directories.directory_mutations --seeds 2000     # from the root of the repository
 
 Whatever is changed, `emu report`, `--resume` and the functions of Python end in one line that names what is wrong, or
 give what they gave before: never a traceback, and never other values.

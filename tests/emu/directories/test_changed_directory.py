@@ -220,7 +220,7 @@ def test_a_file_without_an_end_is_not_hashed(
 
 
 def test_directories_changed_in_every_way(tmp_path: Path, trace: Path) -> None:
-    """A few of the changes that `python -m tests.emu.directory_mutations` tries by the thousand."""
+    """A few of the changes that `python -m tests.emu.directories.directory_mutations` tries by the thousand."""
     (tmp_path / "m").mkdir()
     assert list(fuzz(tmp_path / "m", trace, range(10))) == []
 

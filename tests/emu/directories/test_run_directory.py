@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from emulations import PATIENCE_S
 from killed import calls_of, kill_at
-from run_commands import COMPARE, RUN, SIZE, TABLES
+from run_commands import COMPARE, RUN, SIZE, TABLES, same_bytes
 from sweep_grids import SMALL, write
 
 import emu as package
@@ -30,10 +30,6 @@ from emu.sweeps.sweep import sweep
 from workloads.errors import InputError
 
 Cli = Callable[..., Any]
-
-
-def same_bytes(one: Path, other: Path) -> bool:
-    return all((one / n).read_bytes() == (other / n).read_bytes() for n in TABLES)
 
 
 # Kills: at every call to the file system, in a process that dies there.
@@ -162,7 +158,7 @@ try:
 except InputError as error:
     print(error)
 """
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     children = [
         subprocess.Popen(
             [sys.executable, "-c", program],

@@ -24,7 +24,7 @@ from emu.results.result import Result
 from emu.sweeps.reading import read_runs
 from emu.sweeps.sweep import sweep
 from tests.emu.conftest import small_workload
-from tests.emu.test_comparison import result_of
+from tests.emu.results.test_comparison import result_of
 
 Cli = Callable[..., Any]
 LOAD = Axis("load", (0.5, 0.7, 0.9), False)

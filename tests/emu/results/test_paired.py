@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import emu
 from emu.families.jobs.comparison import compare_class
 from emu.results.paired import SHARES, Tolerance, best_of, shares_of, tolerance_of
-from tests.emu.test_comparison import result_of
+from tests.emu.results.test_comparison import result_of
 from workloads.jobs import JobWorkload
 
 USUAL, EXACT = Tolerance(), Tolerance(0.0, 0.0)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from run_commands import RUN, TABLES, same_bytes
 from sweep_grids import FAILS, SMALL, write
-from test_run_directory import RUN, TABLES, same_bytes
 
 import emu as package
 from emu import disk

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from emulations import PATIENCE_S
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 OWN = f"{ROOT / 'examples' / 'least_loaded.py'}:LeastLoaded"
 pytestmark = pytest.mark.ray
 

@@ -23,7 +23,7 @@ from emu.directories import run_directory as rd
 from emu.directories.names import CHECKPOINTS, CONFIG
 from workloads.jobs import JobWorkload
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 Cli = Callable[..., "Ended"]  # noqa: F821
 
 # A scheduler that takes its time, says which jobs it has placed, and can be told to do something at one of them.

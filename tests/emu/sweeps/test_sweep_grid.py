@@ -15,7 +15,7 @@ from emu.sweeps.grid import read_grid
 from emu.sweeps.sweep import prepare_sweep, sweep
 from workloads.jobs import JobWorkload
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 Cli = Callable[..., Any]
 BASE = 'workload = "small"\nnodes = 20\n[sweep]\n'
 

@@ -18,7 +18,7 @@ from emu.sweeps.batch import Hosting
 from emu.sweeps.sweep import prepare_sweep, run_sweep, sweep
 from workloads.jobs import JobWorkload
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.ray
 
 

@@ -18,7 +18,7 @@ from workloads.readers.coflow_benchmark import read_coflow_benchmark, write_cofl
 from workloads.transform.load import fabric_bytes_per_s, offered_bytes_per_s
 
 TRACE = (
-    Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[2].parent / "shared")
+    Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[3].parent / "shared")
     / "traces"
     / "FB2010-1Hr-150-0.txt"
 )

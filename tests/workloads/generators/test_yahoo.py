@@ -10,7 +10,7 @@ from workloads.generators.closeness import closeness, render_closeness
 from workloads.generators.clustered import LEVELS, ClassShape, ClusteredTrace, JobCluster, generate, quantile
 from workloads.generators.yahoo import YAHOO, yahoo
 
-SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[2].parent / "shared")
+SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[3].parent / "shared")
 
 
 @pytest.fixture(scope="module")

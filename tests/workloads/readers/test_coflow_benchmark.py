@@ -18,7 +18,7 @@ from workloads.readers.coflowlib import recognises as recognises_coflowlib
 from workloads.readers.report import Report
 from workloads.readers.text import number_text
 
-SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[2].parent / "shared")
+SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[3].parent / "shared")
 SMALL = b"4 2\n7 0 2 3 1 2 0:4.0 1:1.0\n9 1500 1 2 1 2:0.5\n"
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.workloads.test_coflow_benchmark import valid as valid_benchmark
-from tests.workloads.test_coflowlib import valid as valid_coflowlib
+from tests.workloads.readers.test_coflow_benchmark import valid as valid_benchmark
+from tests.workloads.readers.test_coflowlib import valid as valid_coflowlib
 from tests.workloads.text_mutations import Lines, to_text
 from workloads.coflows import CoflowWorkload
 from workloads.errors import InputError

@@ -15,7 +15,7 @@ from workloads.errors import InputError
 from workloads.readers.coflow_benchmark import recognises as recognises_benchmark
 from workloads.readers.coflowlib import list_coflowlib, read_coflowlib, recognises, write_coflowlib
 
-SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[2].parent / "shared")
+SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[3].parent / "shared")
 SMALL = """0
 2
 

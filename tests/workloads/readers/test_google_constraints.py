@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from clusters.cluster import load_cluster
 from clusters.matching import match, nodes_of
-from tests.workloads.test_google_2011 import BEGIN_US, folder_of, ran
+from tests.workloads.readers.test_google_2011 import BEGIN_US, folder_of, ran
 from workloads.constraints import constraint_sets, set_of_job, set_text
 from workloads.readers.google_2011 import convert_google_2011, read_google_2011
 from workloads.readers.google_2019 import convert_google_2019

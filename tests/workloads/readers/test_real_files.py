@@ -23,7 +23,7 @@ from workloads.formats import recognise
 from workloads.readers.report import Report
 from workloads.transform import sample
 
-REAL = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[2].parent / "shared") / "traces" / "real"
+REAL = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[3].parent / "shared") / "traces" / "real"
 GOOGLE, ALIBABA = REAL / "google-2011", REAL / "alibaba-2018"
 SWIM = REAL / "swim" / "FB-2009_samples_24_times_1hr_0.tsv"
 KINDS = ("SUBMIT", "SCHEDULE", "EVICT", "FAIL", "FINISH", "KILL", "LOST", "UPDATE_PENDING", "UPDATE_RUNNING")

@@ -12,7 +12,7 @@ from workloads.dags import stage_levels
 from workloads.errors import InputError
 from workloads.readers.tpch import read_tpch, recognises
 
-SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[2].parent / "shared")
+SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[3].parent / "shared")
 FIRST, REST, FRESH = "first_wave", "rest_wave", "fresh_durations"
 
 # Two stages, the second after the first, which was run with 2 executors at most.

@@ -10,7 +10,7 @@ from workloads.errors import InputError, printable
 from workloads.jobs import make_workload
 from workloads.readers.tr import read_tr, write_tr
 
-SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[2].parent / "shared")
+SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[3].parent / "shared")
 
 
 @pytest.mark.reference

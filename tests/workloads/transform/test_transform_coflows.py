@@ -22,7 +22,7 @@ from workloads.readers.coflow_benchmark import read_coflow_benchmark
 from workloads.transform import TRANSFORMATIONS, history, keep_coflows, redo, replicate, skew
 from workloads.transform.coflows import flow_skew
 
-SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[2].parent / "shared")
+SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[3].parent / "shared")
 TRACE = SHARED / "traces" / "FB2010-1Hr-150-0.txt"
 with_trace = pytest.mark.skipif(not TRACE.exists(), reason="no traces beside the repository")
 

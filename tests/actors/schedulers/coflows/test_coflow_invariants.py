@@ -271,7 +271,7 @@ def test_the_same_after_checkpoints(expected: dict[str, str]) -> None:
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="compares with compiled code")
 def test_the_same_as_plain_python(expected: dict[str, str]) -> None:
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
     code += "from actors.kernel.cost import take; assert type(take).__name__ == 'function'\n"
     code += "import json, coflow_emulations; print(json.dumps(coflow_emulations.digests()))"
     plain: dict[str, Any] = json.loads(run_python(code, NUMBA_DISABLE_JIT="1"))

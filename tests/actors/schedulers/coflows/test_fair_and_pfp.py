@@ -19,7 +19,7 @@ from actors.hosting.outcome import Observe
 from workloads.readers.coflow_benchmark import read_coflow_benchmark
 
 NS = 1_000_000_000
-SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[4] / "shared")
+SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[5] / "shared")
 TRACE = SHARED / "traces" / "FB2010-1Hr-150-0.txt"
 ROWS = ((0, [(0, 0, 4), (0, 1, 2)]), (1, [(1, 1, 0.5)]))
 

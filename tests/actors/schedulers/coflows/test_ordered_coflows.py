@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from coflow_emulations import COSTS, NS, coflows, log_of, mixed_workload, setting_of
 from emulations import OBSERVED, run_setting
-from fabric.switch_runs import by_madd, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from switch_runs import by_madd, run
 
 from actors.fabric.ports import build_fabric
 from actors.hosting.partition import Partition

@@ -39,7 +39,7 @@ def expected() -> dict[str, str]:
 def test_cases_cover_every_scheduler_there_is() -> None:
     from actors.schedulers.registry import BUILT_IN
 
-    jobs = {s.name for s in BUILT_IN if s.family == "jobs"}  # of coflows: tests/actors/coflows
+    jobs = {s.name for s in BUILT_IN if s.family == "jobs"}  # of coflows: beside this folder
     assert jobs | {"own"} == set(VARIANTS) | set(TWINS)
     assert set(VARIANTS) - {"own"} <= set(scheduler_names("jobs"))
 
