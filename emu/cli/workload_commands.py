@@ -122,7 +122,8 @@ def _constraints(options: Namespace, nodes: list[int], workload: Workload) -> _C
     if options.cluster is None:
         return None
     from clusters.cluster import load_cluster
-    from clusters.matching import constraint_figures, describe_constraints, match
+    from clusters.constraint_figures import constraint_figures, describe_constraints
+    from clusters.matching import match
     from workloads.coflows import CoflowWorkload
 
     if isinstance(workload, CoflowWorkload):

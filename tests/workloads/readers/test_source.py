@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from workloads import limits
 from workloads.errors import InputError
 from workloads.limits import Limits, limited
+from workloads.readers.piping import piped
 from workloads.readers.report import Report
-from workloads.readers.source import open_members, open_text, piped, read_lines, shown
+from workloads.readers.source import open_members, open_text, read_lines, shown
 
 TEXT = b"one\ntwo\nthree"
 

@@ -25,7 +25,7 @@ from actors.hosting.windows import emulate_here
 from actors.scheduler import needs_global_view
 from actors.setting import Dynamics, Estimates, Network, Setting
 from clusters.cluster import Cluster, build_cluster
-from clusters.matching import drop_infeasible
+from clusters.feasibility import drop_infeasible
 from clusters.schema import encode_texts
 from emu.families.jobs.constraint_check import levels_of, satisfying
 from workloads.constraints import (
