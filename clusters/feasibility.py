@@ -87,7 +87,7 @@ def drop_infeasible(workload: JobsOrDags, cluster: Cluster) -> tuple[JobsOrDags,
     InputError
         No job would be left.
     """
-    from workloads.transform.families import take, with_tables
+    from workloads.transform.primitives import take, with_tables
 
     matching = match(workload, cluster)
     dropped = infeasible_jobs(workload, cluster, matching)

@@ -21,9 +21,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from workloads.download import MOST_BYTES, UnavailableError, download, new_session, part_of, refuse_no_room
 from workloads.errors import InputError
-from workloads.public_traces import PublicFile, PublicTrace, public_trace
+from workloads.public.http_file import (
+    MOST_BYTES,
+    UnavailableError,
+    download,
+    new_session,
+    part_of,
+    refuse_no_room,
+)
+from workloads.public.traces import PublicFile, PublicTrace, public_trace
 from workloads.readers.report import Progress
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import pytest
 
 from actors.hosting import greeting, ray_session
 from actors.hosting.ending import Lost
-from workloads import download
 from workloads.errors import InputError, UnavailableError
+from workloads.public import http_file
 
 Cli = Callable[..., Any]
 
@@ -180,7 +180,7 @@ def test_an_address_that_is_none_is_wrong_input_and_one_that_is_silent_is_not(
 def test_a_trace_that_cannot_be_had_is_not_wrong_input(
     emu: Cli, monkeypatch: pytest.MonkeyPatch, closed_port: int
 ) -> None:
-    monkeypatch.setattr(download, "_PAUSES_S", (0.0,) * 4)
+    monkeypatch.setattr(http_file, "_PAUSES_S", (0.0,) * 4)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     mirror = f"http://127.0.0.1:{closed_port}"
     ended = emu("workload", "fetch", "coflow-benchmark", "--folder", "data", "--mirror", mirror)

@@ -9,7 +9,7 @@ from emu.report.workload_plots import workload_figure
 from tests.workloads.family_examples import coflows_of, dags_of
 from workloads.info import describe
 from workloads.jobs import make_workload
-from workloads.transform.families import Workload
+from workloads.transform.primitives import Workload
 
 JOBS = make_workload("a $ b_", [0.0, 4.0, 9.0], [1, 2, 1], [0.0, 3.0, 4.0, 11.0], short_cutoff_s=5.0)
 DAGS = dags_of([(n * 60.0, [[1.0], [2.0, 60.0]], [(0, 1)], None) for n in range(30)])

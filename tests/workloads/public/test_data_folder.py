@@ -17,18 +17,18 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.workloads.http_site import cut, right, serving, status
-from workloads import download, fetch
+from tests.workloads.public.http_site import cut, right, serving, status
 from workloads.errors import InputError
-from workloads.public_traces import PublicFile, PublicTrace, public_trace, public_traces
+from workloads.public import data_folder, http_file
+from workloads.public.traces import PublicFile, PublicTrace, public_trace, public_traces
 
-SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[2].parent / "shared")
+SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[3].parent / "shared")
 CONTENT = {"one.txt": b"one " * 300, "part/two.gz": b"two " * 500, "part/three.gz": b"three" * 70}
 
 
 @pytest.fixture
 def site(monkeypatch):
-    monkeypatch.setattr(download, "_PAUSES_S", (0.0,) * 4)
+    monkeypatch.setattr(http_file, "_PAUSES_S", (0.0,) * 4)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with serving() as site:
         site.files = {f"/{path}": content for path, content in CONTENT.items()}
@@ -97,17 +97,17 @@ def test_checksums_and_sizes_are_of_the_files_themselves():
 
 def test_an_unknown_name_leads_to_the_nearest():
     with pytest.raises(InputError, match="did you mean 'google-2011'"):
-        fetch.fetch("gogle-2011")
+        data_folder.fetch("gogle-2011")
 
 
 def test_the_data_folder_is_the_users(monkeypatch, tmp_path):
     monkeypatch.delenv("EMU_DATA_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert fetch.data_folder() == tmp_path / "cache" / "emu" / "data"
+    assert data_folder.data_folder() == tmp_path / "cache" / "emu" / "data"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert fetch.data_folder() == Path.home() / ".cache" / "emu" / "data"
+    assert data_folder.data_folder() == Path.home() / ".cache" / "emu" / "data"
     monkeypatch.setenv("EMU_DATA_DIR", str(tmp_path / "data"))
-    assert fetch.data_folder() == tmp_path / "data"
+    assert data_folder.data_folder() == tmp_path / "data"
 
 
 def test_size_and_licence_are_told_before_anything_is_asked_for(site, tmp_path, monkeypatch):
@@ -119,7 +119,7 @@ def test_size_and_licence_are_told_before_anything_is_asked_for(site, tmp_path, 
         told.append(line)
         asked_by_then.append(len(site.asked))
 
-    path = fetch.fetch(one(site.url, **exactly("one.txt")), tell=tell)
+    path = data_folder.fetch(one(site.url, **exactly("one.txt")), tell=tell)
     assert path == tmp_path / "small" / "one.txt"
     assert path.read_bytes() == CONTENT["one.txt"]
     assert told == [
@@ -135,10 +135,10 @@ def test_size_and_licence_are_told_before_anything_is_asked_for(site, tmp_path, 
 
 def test_what_is_there_and_right_is_not_downloaded(site, tmp_path):
     trace = one(site.url, **exactly("one.txt"))
-    fetch.fetch(trace, folder=tmp_path, tell=lambda line: None)
+    data_folder.fetch(trace, folder=tmp_path, tell=lambda line: None)
     site.asked.clear()
     told = []
-    assert fetch.fetch(trace, folder=tmp_path, tell=told.append) == tmp_path / "small" / "one.txt"
+    assert data_folder.fetch(trace, folder=tmp_path, tell=told.append) == tmp_path / "small" / "one.txt"
     assert "right: not downloaded again" in told
     assert site.asked == []
 
@@ -148,7 +148,7 @@ def test_several_files_share_a_folder_and_one_progress(site, tmp_path):
     in_all = sum(map(len, CONTENT.values()))
     shown = []
     trace = trace_of(*files, size_bytes=in_all)
-    place = fetch.fetch(
+    place = data_folder.fetch(
         trace, folder=tmp_path, progress=lambda *x: shown.append(x), tell=lambda line: None, mirror=None
     )
     assert place == tmp_path / "small"
@@ -159,7 +159,7 @@ def test_several_files_share_a_folder_and_one_progress(site, tmp_path):
     assert done == sorted(done)
     (place / "one.txt").unlink()
     site.asked.clear()
-    fetch.fetch(trace, folder=tmp_path, tell=lambda line: None)
+    data_folder.fetch(trace, folder=tmp_path, tell=lambda line: None)
     assert [path for path, _ in site.asked] == ["/one.txt"]
 
 
@@ -169,14 +169,14 @@ def test_a_published_list_of_checksums_is_used(site, tmp_path):
     site.files["/SHA256SUM"] = "\n".join(lines).encode()
     trace = trace_of(*files, checksums=public_file(site.url, "SHA256SUM"))
     told = []
-    fetch.fetch(trace, folder=tmp_path, tell=told.append)
+    data_folder.fetch(trace, folder=tmp_path, tell=told.append)
     assert not any("no published checksum" in line for line in told)
     (tmp_path / "small" / "part" / "two.gz").unlink()
     site.files["/part/two.gz"] = b"not two"
     with pytest.raises(
         InputError, match=f"two.gz: wrong checksum: want sha256 {sha256(CONTENT['part/two.gz'])}"
     ):
-        fetch.fetch(trace, folder=tmp_path, tell=told.append)
+        data_folder.fetch(trace, folder=tmp_path, tell=told.append)
 
 
 def test_a_list_of_checksums_that_is_gone_is_said_and_not_needed(site, tmp_path):
@@ -184,7 +184,7 @@ def test_a_list_of_checksums_that_is_gone_is_said_and_not_needed(site, tmp_path)
         *(public_file(site.url, path) for path in CONTENT), checksums=public_file(site.url, "SHA256SUM")
     )
     told = []
-    fetch.fetch(trace, folder=tmp_path, tell=told.append)
+    data_folder.fetch(trace, folder=tmp_path, tell=told.append)
     assert (
         f"its published checksums cannot be had: {site.url}/SHA256SUM: the server answered 404 Not Found"
         in told
@@ -203,7 +203,7 @@ def nowhere(monkeypatch):
 
 def test_without_a_network_one_line_says_where_to_place_it(nowhere, tmp_path):
     with pytest.raises(InputError) as caught:
-        fetch.fetch(one(nowhere), folder=tmp_path, tell=lambda line: None)
+        data_folder.fetch(one(nowhere), folder=tmp_path, tell=lambda line: None)
     line = str(caught.value)
     assert line.startswith(f"{nowhere}/one.txt: 127.0.0.1 cannot be reached (Connection refused); by hand: ")
     assert line.endswith(f"and place it as {tmp_path}/small/one.txt")
@@ -215,7 +215,7 @@ def test_without_a_network_several_files_are_placed_below_a_folder(nowhere, tmp_
     with pytest.raises(
         InputError, match=f"get its 3 files .* place them below {tmp_path}/small, this one as one.txt$"
     ):
-        fetch.fetch(trace, folder=tmp_path, tell=lambda line: None)
+        data_folder.fetch(trace, folder=tmp_path, tell=lambda line: None)
 
 
 def test_a_dead_link_says_how_to_place_it_by_hand(site, tmp_path):
@@ -223,7 +223,7 @@ def test_a_dead_link_says_how_to_place_it_by_hand(site, tmp_path):
     with pytest.raises(
         InputError, match=r"answered 404 Not Found; by hand: get this file \(see https://example"
     ):
-        fetch.fetch(one(site.url), folder=tmp_path, tell=lambda line: None)
+        data_folder.fetch(one(site.url), folder=tmp_path, tell=lambda line: None)
 
 
 @pytest.mark.parametrize("known", [{}, exactly("one.txt")])
@@ -232,7 +232,7 @@ def test_a_file_placed_by_hand_is_taken_without_a_network(nowhere, tmp_path, kno
     (tmp_path / "small" / "one.txt").write_bytes(CONTENT["one.txt"])
     told = []
     assert (
-        fetch.fetch(one(nowhere, **known), folder=tmp_path, tell=told.append)
+        data_folder.fetch(one(nowhere, **known), folder=tmp_path, tell=told.append)
         == tmp_path / "small" / "one.txt"
     )
     assert any(line.startswith("right" if known else "right as far as is known") for line in told)
@@ -247,7 +247,7 @@ def test_a_wrong_file_placed_by_hand_is_refused_and_stays(nowhere, tmp_path, kno
     mine = tmp_path / "small" / "one.txt"
     mine.write_bytes(b"wrong")
     with pytest.raises(InputError, match=f"^{mine}: is not the published file: {said}"):
-        fetch.fetch(
+        data_folder.fetch(
             one(nowhere, **{known: exactly("one.txt")[known]}), folder=tmp_path, tell=lambda line: None
         )
     assert mine.read_bytes() == b"wrong"
@@ -255,10 +255,10 @@ def test_a_wrong_file_placed_by_hand_is_refused_and_stays(nowhere, tmp_path, kno
 
 def test_a_trace_no_program_can_download_is_placed_by_hand(tmp_path):
     with pytest.raises(InputError, match=f"put those you want into {tmp_path}/hawk-eagle.*epfl-labos/eagle"):
-        fetch.fetch("hawk-eagle", folder=tmp_path, tell=lambda line: None)
+        data_folder.fetch("hawk-eagle", folder=tmp_path, tell=lambda line: None)
     (tmp_path / "hawk-eagle" / "YH.tr").write_text("0 1 1 1\n")
     told = []
-    assert fetch.fetch("hawk-eagle", folder=tmp_path, tell=told.append) == tmp_path / "hawk-eagle"
+    assert data_folder.fetch("hawk-eagle", folder=tmp_path, tell=told.append) == tmp_path / "hawk-eagle"
     assert told[-1] == f"next: emu workload convert {tmp_path}/hawk-eagle/YH.tr hawk-eagle --from tr"
     assert "1 file there, placed by hand; nothing to check by" in told
 
@@ -272,10 +272,10 @@ def test_an_interrupt_says_that_what_is_there_stays(site, tmp_path):
     trace = one(site.url, **exactly("one.txt"))
     site.answers = [cut(500)]
     with pytest.raises(KeyboardInterrupt):
-        fetch.fetch(trace, folder=tmp_path, progress=interrupt, tell=told.append)
+        data_folder.fetch(trace, folder=tmp_path, progress=interrupt, tell=told.append)
     assert told[-1].startswith("interrupted; what was downloaded stays")
     site.asked.clear()
-    fetch.fetch(trace, folder=tmp_path, tell=told.append)
+    data_folder.fetch(trace, folder=tmp_path, tell=told.append)
     assert [headers["range"] for _, headers in site.asked] == ["bytes=500-"]
     assert "downloaded 1 file: 700 B" in told
 
@@ -285,21 +285,21 @@ def test_room_for_all_is_seen_before_anything_is_downloaded(site, tmp_path, monk
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(3000, 0, 3000))
     trace = trace_of(*(public_file(site.url, p, **exactly(p)) for p in CONTENT), size_bytes=3550)
     with pytest.raises(InputError, match="no room: 3550 bytes are to come, and 3000 are free"):
-        fetch.fetch(trace, folder=tmp_path, tell=lambda line: None)
+        data_folder.fetch(trace, folder=tmp_path, tell=lambda line: None)
     assert site.asked == []
     (tmp_path / "small" / "one.txt").write_bytes(CONTENT["one.txt"])
-    fetch.fetch(trace, folder=tmp_path, tell=lambda line: None)
+    data_folder.fetch(trace, folder=tmp_path, tell=lambda line: None)
 
 
 def test_what_was_begun_needs_no_room_again(site, tmp_path, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(3000, 2300, 700))
     (tmp_path / "small").mkdir()
-    part = download.part_of(tmp_path / "small" / "one.txt")
+    part = http_file.part_of(tmp_path / "small" / "one.txt")
     part.write_bytes(CONTENT["one.txt"][:500])
     part.with_name(f"{part.name}.version").write_text(site.etag)
     told = []
-    fetch.fetch(one(site.url, **exactly("one.txt")), folder=tmp_path, tell=told.append)
+    data_folder.fetch(one(site.url, **exactly("one.txt")), folder=tmp_path, tell=told.append)
     assert "downloaded 1 file: 700 B" in told
 
 
@@ -315,22 +315,22 @@ def test_a_folder_that_others_keep_is_read_and_not_written(nowhere, tmp_path, mo
     (tmp_path / "small" / "one.txt").write_bytes(CONTENT["one.txt"])
     monkeypatch.setattr(Path, "open", kept)
     trace = one(nowhere, **exactly("one.txt"))
-    assert fetch.fetch(trace, folder=tmp_path, tell=lambda line: None) == tmp_path / "small" / "one.txt"
+    assert data_folder.fetch(trace, folder=tmp_path, tell=lambda line: None) == tmp_path / "small" / "one.txt"
 
 
 def test_a_full_disk_is_one_line(site, tmp_path, monkeypatch):
     def full(handle):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(download.os, "fsync", full)
+    monkeypatch.setattr(http_file.os, "fsync", full)
     with pytest.raises(InputError, match=r"No space left on device; what was downloaded stays.*EMU_DATA_DIR"):
-        fetch.fetch(one(site.url), folder=tmp_path, tell=lambda line: None)
+        data_folder.fetch(one(site.url), folder=tmp_path, tell=lambda line: None)
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(InputError, match=r"file.*: Not a directory; EMU_DATA_DIR names another folder"):
-        fetch.fetch("coflow-benchmark", folder=tmp_path / "file", tell=lambda line: None)
+        data_folder.fetch("coflow-benchmark", folder=tmp_path / "file", tell=lambda line: None)
 
 
 def test_two_that_fetch_the_same_download_it_once(site, tmp_path):
@@ -350,11 +350,11 @@ def test_two_that_fetch_the_same_download_it_once(site, tmp_path):
 
     site.answers = [slow]
     thread = threading.Thread(
-        target=fetch.fetch, args=(trace,), kwargs={"folder": tmp_path, "tell": first.append}
+        target=data_folder.fetch, args=(trace,), kwargs={"folder": tmp_path, "tell": first.append}
     )
     thread.start()
     assert first_asks.wait(60)  # it holds the lock by then
-    fetch.fetch(trace, folder=tmp_path, tell=tell_second)
+    data_folder.fetch(trace, folder=tmp_path, tell=tell_second)
     thread.join(60)
     assert len(site.asked) == 1
     assert "another process is fetching it; waiting for that one to end" in second
@@ -365,20 +365,23 @@ def test_two_that_fetch_the_same_download_it_once(site, tmp_path):
 def test_a_data_folder_that_is_served_is_a_mirror(site, tmp_path):
     trace = trace_of(*(public_file("https://example.invalid", path, **exactly(path)) for path in CONTENT))
     site.files = {f"/data/small/{path}": content for path, content in CONTENT.items()}
-    fetch.fetch(trace, folder=tmp_path, tell=lambda line: None, mirror=f"{site.url}/data/")
+    data_folder.fetch(trace, folder=tmp_path, tell=lambda line: None, mirror=f"{site.url}/data/")
     assert (tmp_path / "small" / "part" / "two.gz").read_bytes() == CONTENT["part/two.gz"]
     with pytest.raises(InputError, match="begins with http:// or https://"):
-        fetch.fetch(trace, folder=tmp_path, tell=lambda line: None, mirror="file:///etc")
+        data_folder.fetch(trace, folder=tmp_path, tell=lambda line: None, mirror="file:///etc")
 
 
 def test_a_busy_server_then_a_broken_transfer_is_still_one_fetch(site, tmp_path):
     site.answers = [status(503), cut(100)]
     told = []
-    fetch.fetch(one(site.url, **exactly("one.txt")), folder=tmp_path, tell=told.append)
+    data_folder.fetch(one(site.url, **exactly("one.txt")), folder=tmp_path, tell=told.append)
     assert "downloaded 1 file: 1.2 kB" in told
 
 
 def test_what_downloads_is_imported_only_then():
-    code = "import sys, workloads.fetch; print(sorted({'requests', 'urllib3', 'pyarrow', 'duckdb'} & set(sys.modules)))"
+    code = (
+        "import sys, workloads.public.data_folder; "
+        "print(sorted({'requests', 'urllib3', 'pyarrow', 'duckdb'} & set(sys.modules)))"
+    )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert out.stdout.strip() == "[]"

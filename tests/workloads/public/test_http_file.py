@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.workloads.http_site import cut, redirect, serving, status
-from workloads import download as module
-from workloads.download import UnavailableError, download
+from tests.workloads.public.http_site import cut, redirect, serving, status
 from workloads.errors import InputError
+from workloads.public import http_file as module
+from workloads.public.http_file import UnavailableError, download
 
 CONTENT = bytes(range(256)) * 40
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

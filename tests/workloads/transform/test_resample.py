@@ -18,7 +18,7 @@ from workloads.constraints import constraint_sets, parse_constraint_set, set_of_
 from workloads.errors import InputError
 from workloads.jobs import MAX_TIME_S, JobWorkload, make_workload
 from workloads.transform import history, redo, resample
-from workloads.transform.families import arrivals_s, family, heads
+from workloads.transform.primitives import arrivals_s, family, heads
 
 SPANS = st.floats(0.01, 2.0)
 """Lengths of blocks, as shares of the span."""

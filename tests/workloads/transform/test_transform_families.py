@@ -29,8 +29,8 @@ from workloads.transform import (
     time_slice,
     truncate,
 )
-from workloads.transform.families import row_counts
 from workloads.transform.load import fabric_bytes_per_s, offered_bytes_per_s
+from workloads.transform.primitives import row_counts
 
 MANY = settings(max_examples=40)
 
