@@ -7,6 +7,7 @@ coflow and ports: "2 0>1" goes from port 0 to port 1 and is of coflow 2.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from actors.scheduler import needs_global_view, resolve_parameters
 from actors.schedulers.registry import find_scheduler, scheduler_names
 from actors.setting import Costs, Network, Setting, Switch
 from clusters.cluster import build_cluster
+from workloads.coflow_updates import Row as Update
+from workloads.coflow_updates import make_updates
 from workloads.coflows import CoflowWorkload, make_coflow_workload
 
 NS = 1_000_000_000
@@ -59,6 +62,16 @@ def setting_of(
         costs=costs or Costs(),
         switch=Switch(speed, local_is_free),
         seed=seed,
+    )
+
+
+def updated(scheduler: str, workload: CoflowWorkload, updates: Sequence[Update], **asked: Any) -> Setting:
+    """A setting with updates, for a scheduler that takes them, if only with other rates."""
+    if find_scheduler(scheduler).updatable == "rates=greedy":
+        asked["rates"] = "greedy"
+    return replace(
+        setting_of(scheduler, workload, **asked),
+        updates=make_updates(updates, workload) if updates else None,
     )
 
 

@@ -18,10 +18,10 @@ from emulations import (
     digest,
     mixed_workload,
     named,
-    run_python,
     run_setting,
     setting_of,
 )
+from python_process import run_python
 
 from actors.hosting import windows
 from actors.hosting.partition import Partition, merge_shares

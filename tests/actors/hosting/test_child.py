@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from emulations import PATIENCE_S, ROOT, run_python
+from python_process import PATIENCE_S, ROOT, run_python
 
 from actors.hosting import child as hosting
 from actors.hosting import leftovers

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from checkpointing import Mortal, checkpoints, names, started
-from emulations import OBSERVED, digest, mixed_workload, named, run_python, run_setting, setting_of
+from emulations import OBSERVED, digest, mixed_workload, named, run_setting, setting_of
+from python_process import run_python
 
 from actors.hosting.checkpoint import Checkpoint, Position
 from actors.hosting.ending import Lost, interrupts_deferred

@@ -9,7 +9,8 @@ import json
 from functools import cache
 
 import pytest
-from emulations import DIGESTS, MODERATE, TWINS, differing, digests, run_python
+from emulations import DIGESTS, MODERATE, TWINS, differing, digests
+from python_process import run_python
 
 from actors.kernel.compiled import config
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from emulations import ROOT, run_python
+from python_process import ROOT, run_python
 
 from actors.kernel import compiled
 from actors.kernel.compiled import config

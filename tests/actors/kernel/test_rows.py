@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from emulations import run_python
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from python_process import run_python
 
 from actors.kernel.compiled import compiled, config, direct, entry
 from actors.kernel.rows import Table

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from emulations import PATIENCE_S
+from python_process import PATIENCE_S
 
 from emu.cli import main
 from tests.workloads.mutations import Mutant, mutants

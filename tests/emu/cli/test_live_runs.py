@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from emulations import PATIENCE_S
+from python_process import PATIENCE_S
 
 import emu as package
 from emu.families.jobs.columns import LIVE_TIMELINE, TIMELINE

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from emulations import PATIENCE_S
 from killed import calls_of, kill_at
+from python_process import PATIENCE_S
 from run_commands import COMPARE, RUN, SIZE, TABLES, same_bytes
 from sweep_grids import SMALL, write
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from emulations import PATIENCE_S
+from python_process import PATIENCE_S
 
 ROOT = Path(__file__).parents[3]
 OWN = f"{ROOT / 'examples' / 'least_loaded.py'}:LeastLoaded"

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulations import PATIENCE_S
+from python_process import PATIENCE_S
 
 import emu as package
 from emu.directories import run_directory as rd

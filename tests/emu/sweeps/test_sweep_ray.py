@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from emulations import PATIENCE_S
+from python_process import PATIENCE_S
 from sweep_grids import FAILS, GRID, SMALL, status, write
 
 from emu.sweeps.batch import Hosting

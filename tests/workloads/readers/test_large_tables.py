@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from emulations import run_python
+from python_process import run_python
 
 from workloads.errors import InputError
 from workloads.readers.report import Report

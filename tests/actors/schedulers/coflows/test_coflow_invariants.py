@@ -22,9 +22,10 @@ from coflow_emulations import (
     setting_of,
     variants_of,
 )
-from emulations import OBSERVED, differing, digest, run_python, run_setting
+from emulations import OBSERVED, differing, digest, run_setting
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from python_process import run_python
 
 from actors.fabric.world import N_ARRIVED, N_DECISIONS, N_FINISHED, N_STARTED
 from actors.hosting.outcome import Outcome
