@@ -11,7 +11,8 @@ from actors.kernel.queue import NONE, records
 from actors.setting import Setting
 from clusters.cluster import Cluster
 from clusters.failures import NODE
-from clusters.matching import Matching, check_feasible, match, most_tasks, nodes_of
+from clusters.feasibility import check_feasible, most_tasks
+from clusters.matching import Matching, match, nodes_of
 from clusters.schema import ATTRIBUTES, find_attribute
 from workloads.arrow import column, from_numpy
 from workloads.constraints import PLACEMENT, ConstraintSet, constraint_sets, set_text

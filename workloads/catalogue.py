@@ -24,7 +24,7 @@ from workloads.limits import limited, take_limits
 from workloads.options import option_defaults, options_line, read_options, without_meaning
 from workloads.readers.parquet import FAMILIES, JOBS_FILE
 from workloads.readers.report import Progress, Report
-from workloads.transform.families import Workload, family
+from workloads.transform.primitives import Workload, family
 
 __all__ = [
     "convert_workload",

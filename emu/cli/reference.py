@@ -9,7 +9,7 @@ from typing import Any
 
 from emu.columns import Column
 from emu.configuration.config_file import as_toml
-from emu.configuration.families import has_key
+from emu.configuration.family_keys import has_key
 from emu.configuration.keys import KEYS
 from emu.configuration.kinds import KINDS, Key
 from emu.configuration.needs import NEEDS, told

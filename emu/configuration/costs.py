@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from emu import disk
 from emu.columns import COSTS, numbers
-from emu.configuration.families import has_key
+from emu.configuration.family_keys import has_key
 from emu.configuration.keys import BY_NAME
 from emu.families.family import Family
 from workloads.errors import InputError

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from workloads.transform.families import Workload
+from workloads.transform.primitives import Workload
 
 ROOM_BYTES = 1 << 30
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from emu.configuration.chosen import (
 from emu.configuration.config import Config, layer_from_arguments, resolve
 from emu.configuration.config_file import layer_from_file, write_config
 from emu.configuration.costs import check_clock, costs_of
-from emu.configuration.families import family_of, for_family, own_keys
+from emu.configuration.family_keys import family_of, for_family, own_keys
 from emu.configuration.keys import BY_NAME
 from emu.configuration.loading import draws_workload, input_files, is_given, path_of, workload_options
 from emu.configuration.memo import Memo

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from emu.families.registry import families
+
 SCHEMA_VERSION = 1
 """Of all files of a run directory."""
 SUMMARY = "summary.json"
@@ -19,6 +21,11 @@ REPORT_MARK = "<!-- made by emu report -->"
 """What a page begins with, after its document type."""
 FIGURES = ("cdf-", "percentiles", "targets")
 """How the names of figures begin that run directories hold, besides those of a family."""
+
+
+def figure_names() -> tuple[str, ...]:
+    """Return how the names of all figures begin that run directories hold."""
+    return (*FIGURES, *(name for family in families() for name in family.figures))
 
 
 def is_report(path: Path) -> bool:

@@ -18,10 +18,11 @@ from emu.directories.names import (
     REPORT,
     SUMMARY,
     WORKLOAD,
+    figure_names,
     is_report,
 )
 from emu.disk import BEGUN
-from emu.families.registry import families, figure_names
+from emu.families.registry import families
 from workloads.errors import InputError
 from workloads.readers.parquet import ALL_FILES
 

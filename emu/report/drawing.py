@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from emu.directories.names import figure_names
 from emu.disk import write_bytes, write_text
-from emu.families.registry import figure_names
 from emu.results.tables import number
 from workloads.errors import InputError, printable
 

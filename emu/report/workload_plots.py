@@ -17,7 +17,7 @@ from emu.report.drawing import (
     time_scale,
 )
 from workloads.info import Distribution, distributions
-from workloads.transform.families import Workload
+from workloads.transform.primitives import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ from workloads.coflows import CoflowWorkload
 from workloads.dags import DagWorkload
 from workloads.info import coflows, dags, jobs
 from workloads.info.common import QUANTILES, Distribution, render_end
-from workloads.transform.families import Workload
+from workloads.transform.primitives import Workload
 
 __all__ = ["QUANTILES", "Distribution", "describe", "distributions", "render"]
 

@@ -13,8 +13,8 @@ from workloads.errors import InputError
 from workloads.generators.draws import DEFAULT_SEED, check_positive, check_whole, generator
 from workloads.groups import first_rows
 from workloads.jobs import Float64Array, Int64Array
-from workloads.transform.families import Workload, family, set_column, take, with_tables
 from workloads.transform.history import recorded
+from workloads.transform.primitives import Workload, family, set_column, take, with_tables
 
 CV_MEDIAN, CV_P90 = 0.34, 3.1
 """Variation of what senders send in Microsoft's cluster, in Mantri (OSDI 2010) as Philae takes it."""

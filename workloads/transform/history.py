@@ -14,7 +14,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from workloads.transform.families import W, Workload, with_tables
+from workloads.transform.primitives import W, Workload, with_tables
 
 _KEY = re.compile(r"transformed\.([1-9][0-9]*)")
 

@@ -10,7 +10,8 @@ from workloads.dags import DagWorkload
 from workloads.errors import InputError
 from workloads.generators.draws import check_positive, check_whole
 from workloads.jobs import MAX_TIME_S, Float64Array, JobWorkload
-from workloads.transform.families import (
+from workloads.transform.history import recorded
+from workloads.transform.primitives import (
     JobsOrDags,
     W,
     Workload,
@@ -20,7 +21,6 @@ from workloads.transform.families import (
     set_column,
     with_tables,
 )
-from workloads.transform.history import recorded
 
 _MAX_NODES = 10_000_000
 _MAX_SLOTS = 1_000_000

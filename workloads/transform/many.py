@@ -16,7 +16,8 @@ from workloads.errors import InputError
 from workloads.generators.draws import DEFAULT_SEED, check_whole, generator
 from workloads.jobs import Float64Array
 from workloads.limits import check_tasks
-from workloads.transform.families import (
+from workloads.transform.history import recorded
+from workloads.transform.primitives import (
     JobsOrDags,
     W,
     Workload,
@@ -28,7 +29,6 @@ from workloads.transform.families import (
     take,
     with_tables,
 )
-from workloads.transform.history import recorded
 
 NO_TENANT = "none"
 _PORT_SPEEDS = ("ingress_bytes_per_s", "egress_bytes_per_s")

@@ -15,7 +15,8 @@ from workloads.dags import DagWorkload
 from workloads.errors import InputError
 from workloads.generators.draws import DEFAULT_SEED, check_whole, generator
 from workloads.jobs import Float64Array, Int64Array
-from workloads.transform.families import (
+from workloads.transform.history import recorded
+from workloads.transform.primitives import (
     JobsOrDags,
     W,
     Workload,
@@ -27,7 +28,6 @@ from workloads.transform.families import (
     take,
     with_tables,
 )
-from workloads.transform.history import recorded
 
 NARROW_FLOWS = 50
 SHORT_FLOW_BYTES = 5e6

@@ -26,8 +26,8 @@ from workloads.errors import InputError
 from workloads.generators.draws import DEFAULT_SEED, check_whole
 from workloads.groups import first_rows
 from workloads.jobs import Float64Array, Int64Array
-from workloads.transform.families import W, Workload, arrivals_s, arriving_at, family, heads, take
 from workloads.transform.history import recorded
+from workloads.transform.primitives import W, Workload, arrivals_s, arriving_at, family, heads, take
 
 MAX_BLOCKS = 10_000_000
 _STREAM = 0xB10C

@@ -12,7 +12,7 @@ import numpy as np
 
 from emu.configuration.loading import TIMELINE_ROWS, Loaded, load_cluster_of, path_of
 from emu.configuration.memo import Memo
-from emu.families.jobs.dynamics import dynamics_of, endless_task_note
+from emu.families.jobs.dynamics_setting import dynamics_of, endless_task_note
 from emu.families.jobs.loading import cluster_for_load, feasible, load_jobs_of
 from emu.families.jobs.metrics import offered_load
 from emu.results.metrics import after_warmup
