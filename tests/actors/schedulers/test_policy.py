@@ -165,6 +165,21 @@ def test_an_entry_point_may_be_a_scheduler_of_its_own(monkeypatch: pytest.Monkey
     assert find_scheduler("mine").advance is find_scheduler("sparrow").advance
 
 
+def test_an_entry_point_is_listed_with_its_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry_point(monkeypatch, "fewest", FewestTasks)
+    assert scheduler_names("jobs")[-1] == "fewest"
+    assert "fewest" not in scheduler_names("coflows")
+    entry_point(monkeypatch, "shortest", find_scheduler("sebf"))
+    assert scheduler_names("coflows")[-1] == "shortest"
+    assert "shortest" not in scheduler_names("jobs")
+
+
+def test_an_entry_point_that_cannot_be_loaded_is_of_no_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry_point(monkeypatch, "broken", object())
+    assert "broken" in scheduler_names()
+    assert "broken" not in (*scheduler_names("jobs"), *scheduler_names("coflows"))
+
+
 def test_an_entry_point_cannot_take_a_built_in_name(monkeypatch: pytest.MonkeyPatch) -> None:
     entry_point(monkeypatch, "eagle", FewestTasks)
     assert find_scheduler("eagle").hybrid
