@@ -1,4 +1,4 @@
-"""How much memory an emulation takes, before it starts.
+"""The memory that an emulation needs, estimated before it starts.
 
 The peak of processes that emulate was measured for sparrow, eagle and central-lwl with 1,000 to 1,000,000 nodes, 1,000
 to 97,000 jobs and 41,000 to 3.9 million tasks: 180 MiB, 40 bytes a task, 150 a node; a Ray worker that has built a
@@ -17,7 +17,7 @@ BYTES_PER_FLOW = 850
 
 
 def needed_bytes(setting: Setting, partitions: int = 1) -> int:
-    """An estimate, on the safe side, of the most memory that all partitions need.
+    """Return an upper estimate of the memory that all partitions need.
 
     Every partition knows all jobs and nodes by their number; tasks lie where they wait. Flows are laid out in each.
     """
@@ -29,10 +29,10 @@ def needed_bytes(setting: Setting, partitions: int = 1) -> int:
 
 
 def refuse_too_large(setting: Setting, partitions: int, free_bytes: int) -> None:
-    """Raise what says how many partitions would fit.
+    """Refuse a run that needs more memory than is free; the error says how many partitions would fit.
 
     Raises:
-        InputError: so many do not.
+        InputError: the partitions do not fit.
     """
     needed = needed_bytes(setting, partitions)
     if needed <= free_bytes:
@@ -46,7 +46,7 @@ def refuse_too_large(setting: Setting, partitions: int, free_bytes: int) -> None
 
 
 def free_bytes_here() -> int | None:
-    """Memory that this machine can give now; None where it does not say."""
+    """Return the free memory of this machine; None where it is not known."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         (free,) = (line.split()[1] for line in lines if line.startswith("MemAvailable"))
