@@ -71,7 +71,7 @@ class Coflows(NamedTuple):
 class Fabric(NamedTuple):
     """All that rate allocations work on; N = 2 `side` ports, of which those that are not there have no speed."""
 
-    side: np.int64  # first egress port
+    side: int  # first egress port
     speed: np.ndarray  # [N] of each port, bytes per ns
     flows: Flows
     coflows: Coflows

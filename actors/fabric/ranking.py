@@ -18,7 +18,7 @@ class Ranking(NamedTuple):
     """G groups, L lines at N ports; in the rings a line is its number, and port n is `ports` + n."""
 
     level: np.ndarray  # [G] groups of lesser levels are served before; NONE where a group is not served
-    ports: np.int64  # L
+    ports: int  # L
     next: np.ndarray  # [L + N]
     prev: np.ndarray  # [L + N]
     given: np.ndarray  # [1] levels that `serve_in_order` has given

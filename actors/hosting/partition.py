@@ -225,7 +225,7 @@ class Partition:
         """[2] tasks that arrived, started or finished, short and long."""
         return self.world.counts[which : which + 2]
 
-    def _step(self, until: int, most: np.int64 = SLICE_EVENTS) -> bool:
+    def _step(self, until: int, most: int = SLICE_EVENTS) -> bool:
         """One call of the loop, and what it asked for; True when all before `until` is done."""
         scheduler = self.setting.scheduler
         stop = min(until, self._samples.next_ns)

@@ -5,9 +5,9 @@ numba passes a named tuple of arrays by value, some 300 words for a world, and m
 `rows.field[i]` one load. Plain Python uses none of this: tuples are tuples there, and arrays NumPy's.
 
 The table has the leaves of the tree side by side: of a number its value; of an array the address of its first element,
-and the length of each axis. While compiled code runs nobody writes the table, so the compiler keeps what it has read.
-What compiled code can do with a leaf is what kernels do: a number is read; an array has `size`, `shape`, elements and,
-if it has records, fields; an element is read and written by one whole number for each axis.
+and the length of each axis. While compiled code runs the table is not written, so the compiler keeps what it has read.
+What compiled code can do with a leaf is what kernels need: a number is read; an array has `size`, `shape`, elements
+and, if it has records, fields; an element is read and written by one whole number for each axis.
 """
 
 import hashlib
@@ -47,8 +47,8 @@ class TupleType(_WithShortName):
     def __init__(self, kind: str, fields: tuple[tuple[str, _types.Type, int], ...]):
         self.fields = {name: (field, at) for name, field, at in fields}
         # Not all names of inner types: they would grow with the square of the depth.
-        told = repr([(name, field.name, at) for name, field, at in fields])
-        super().__init__(f"{kind}({hashlib.sha256(told.encode()).hexdigest()})")
+        description = repr([(name, field.name, at) for name, field, at in fields])
+        super().__init__(f"{kind}({hashlib.sha256(description.encode()).hexdigest()})")
 
 
 class ArrayType(_WithShortName):

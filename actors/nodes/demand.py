@@ -30,7 +30,7 @@ from actors.nodes.reporting import NODE_BITS, reporter
 from actors.nodes.waiting import length_of
 
 MOST_WAIT = 2.0**60
-# Busy slots share a report's column with the node and its incarnation, which has what is left of 63 bits.
+# Busy slots share a report's column with the node and its generation, which has what is left of 63 bits.
 BUSY_BITS = 20
 LIFE_SHIFT = NODE_BITS + BUSY_BITS
 # One resource in a report: which, how many entries ask for it, their scarcity.
@@ -218,13 +218,13 @@ def tell(w, c, t, node, first, second):
 
 @inlined
 def pack_reporter(who, busy):
-    """The node, its incarnation and its busy slots in one number of a report; `who` is as `reporter` makes it."""
+    """The node, its generation and its busy slots in one number of a report; `who` is as `reporter` makes it."""
     return who & np.int64(MOST_ACTORS - 1) | busy << NODE_BITS | who >> NODE_BITS << LIFE_SHIFT
 
 
 @inlined
 def unpack_reporter(packed):
-    """The node with its incarnation, as `reporter` makes it, and the busy slots."""
+    """The node with its generation, as `reporter` makes it, and the busy slots."""
     who = packed & np.int64(MOST_ACTORS - 1) | packed >> LIFE_SHIFT << NODE_BITS
     return who, packed >> NODE_BITS & np.int64((1 << BUSY_BITS) - 1)
 

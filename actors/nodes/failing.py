@@ -7,7 +7,7 @@
    it does not steal before it has had some.
 
 What reaches a node that is down is lost like its queue: told when the failure has been detected, and at once from then
-on. An answer to a request of an earlier incarnation finds nobody who asked: a task in it is lost, no task is nothing.
+on. An answer to a request of an earlier generation finds nobody who asked: a task in it is lost, no task is nothing.
 The failure detector's messages are sent from the node's own row, so that they are the same for any partitions.
 Failures and repairs are no work, but step 2 of a node that has something to tell is: a run is not over before, whatever
 partitions there are.
@@ -33,7 +33,7 @@ from actors.kernel.kinds import (
 from actors.kernel.queue import (
     WHOLE,
     send,
-    wake_idly,
+    wake_in_background,
 )
 from actors.kernel.world import (
     N_LOST_NS,
@@ -80,7 +80,7 @@ def is_void(w, node):
         task = message.b[0]
         return w.faults.tasks.node[task] != node or w.faults.tasks.start[task] != message.c[0]
     if kind == TASK or kind == NO_TASK:
-        return message.d[0] != row.incarnation[node]
+        return message.d[0] != row.generation[node]
     return False
 
 
@@ -115,7 +115,7 @@ def fail(w, t, node):
     """Step 1."""
     row, nodes, counts = w.faults.actors, w.nodes, w.counts
     row.down[node], row.detected[node] = 1, 0
-    row.incarnation[node] += 1
+    row.generation[node] += 1
     row.detect[node] = min(t + w.faults.detection, row.repair[node])
     nodes.idle[node], nodes.running[node], nodes.version[node] = 0, NONE, NONE
     task = row.running[node]
@@ -143,7 +143,7 @@ def has_losses(w, node):
 @inlined
 def expect_detection(w, t, node):
     """Wait for step 2, or its next piece."""
-    wake_idly(w, t, node, DETECT)
+    wake_in_background(w, t, node, DETECT)
     if has_losses(w, node):
         w.queue.now.background[0] -= 1
 
@@ -173,7 +173,7 @@ def detect(w, t, node):
     if has_losses(w, node):
         expect_detection(w, t, node)
     elif row.repair[node] < NEVER_AGAIN:
-        wake_idly(w, row.repair[node], node, REPAIR)
+        wake_in_background(w, row.repair[node], node, REPAIR)
 
 
 @inlined
@@ -183,7 +183,7 @@ def repair(w, t, node):
     row.down[node] = 0
     w.nodes.idle[node], w.nodes.longs[node] = row.slots[node], 0
     tell(w, t, node, NODE_UP)
-    expect_failure(w, node, row.incarnation[node], t)
+    expect_failure(w, node, row.generation[node], t)
 
 
 @inlined
@@ -192,14 +192,14 @@ def expect_failure(w, node, k, up_since):
     start, end = find_outage(w.faults, w.seed, node, k, up_since)
     w.faults.actors.repair[node] = end
     if start < NEVER_AGAIN:
-        wake_idly(w, start, node, FAIL)
+        wake_in_background(w, start, node, FAIL)
 
 
 @inlined
 def tell(w, t, node, kind):
     """Tell all schedulers that the node is down or up."""
     now, listener = w.queue.now, w.queue.seq.size - 1
-    send(w, t, node, listener, kind, node, w.faults.actors.incarnation[node], t, NONE)
+    send(w, t, node, listener, kind, node, w.faults.actors.generation[node], t, NONE)
     if now.first[0] <= listener < now.end[0]:
         now.background[0] += 1
 

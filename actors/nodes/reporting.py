@@ -13,7 +13,7 @@ from actors.kernel.queue import (
 )
 from actors.kernel.world import NONE
 
-NODE_BITS = MOST_ACTORS.bit_length() - 1  # of the column of a report that has the node and its incarnation
+NODE_BITS = MOST_ACTORS.bit_length() - 1  # of the column of a report that has the node and its generation
 
 
 @inlined
@@ -31,10 +31,10 @@ def change_load(w, p, t, node, amount):
 
 @inlined
 def reporter(w, node):
-    """How a report names its node: with the incarnation, where nodes fail."""
+    """How a report names its node: with the generation, where nodes fail."""
     if w.faults.active == 0:
         return node
-    return node | w.faults.actors.incarnation[node] << NODE_BITS
+    return node | w.faults.actors.generation[node] << NODE_BITS
 
 
 @inlined
@@ -45,7 +45,7 @@ def node_of(who):
 
 @inlined
 def is_of_now(w, who):
-    """Whether a report is of the incarnation of its node that the schedulers know to be up."""
+    """Whether a report is of the generation of its node that the schedulers know to be up."""
     return w.faults.active == 0 or w.faults.actors.heard[node_of(who)] == 2 * (who >> NODE_BITS) + 1
 
 

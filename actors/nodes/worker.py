@@ -101,10 +101,10 @@ def give_slot(w, t, node, entry, before):
     job, task = leave_queue(w, node, entry, before)
     w.nodes.idle[node] -= 1
     if task == NONE:
-        incarnation = NONE
+        generation = NONE
         if w.faults.active == 1:
-            incarnation = w.faults.actors.incarnation[node]
-        send(w, t, node, w.work.home[job], REQUEST, job, node, incarnation, NONE)
+            generation = w.faults.actors.generation[node]
+        send(w, t, node, w.work.home[job], REQUEST, job, node, generation, NONE)
     else:
         if w.rules.report_start == 1:
             send(w, t, node, w.work.home[job], STARTED, job, node, t, NONE)

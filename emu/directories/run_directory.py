@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from actors.hosting.ending import Lost
+from actors.hosting.interrupts import Lost
 from emu.directories import locks, writers
 from emu.directories.locks import LOCK, Found
 from emu.directories.manifest import (

@@ -74,7 +74,7 @@ def checkpoints_of(plan: Plan, index: int, out: Path | None) -> Iterator[Checkpo
         yield None
         return
     from actors.hosting.checkpoint import Checkpoints
-    from actors.hosting.leftovers import temporary
+    from actors.hosting.cleanup import temporary
     from actors.hosting.structures import check_snapshots
 
     with temporary("checkpoints") if out is None else nullcontext(out) as folder:

@@ -240,7 +240,7 @@ def _compile(setting: Setting) -> None:
 
 def _prepare_workers(pool: Any, runs: Sequence[Run], tell: Callable[[str], None] | None, here: bool) -> None:
     """Let users' classes travel, and compile here, once, what this machine's disk cache lacks: else each would."""
-    from actors.hosting.child import carry
+    from actors.hosting.child import pickle_by_value
     from actors.kernel.compiled import is_warm
 
     cold: dict[str, tuple[Setting, int]] = {}
@@ -250,7 +250,7 @@ def _prepare_workers(pool: Any, runs: Sequence[Run], tell: Callable[[str], None]
         plan = run.plan
         scheduler = plan.schedulers[0]
         if scheduler.own is not None:
-            carry(scheduler.own)
+            pickle_by_value(scheduler.own)
         if here and not is_warm(scheduler.advance):
             cold[scheduler.policy] = (plan.setting(0), run.memory_bytes)
     if cold and tell is not None:

@@ -328,7 +328,7 @@ class Host(OwnHost):
     def _clairvoyant(self) -> bool:
         return bool(getattr(self.scheduler, "clairvoyant", False))
 
-    def _coflows(self, world: Any, active: np.ndarray, t: np.int64) -> Coflows:
+    def _coflows(self, world: Any, active: np.ndarray, t: int) -> Coflows:
         """The coordinator's picture of the active coflows."""
         coflows = world.fabric.coflows
         first = coflows.first_flow
@@ -348,7 +348,7 @@ class Host(OwnHost):
             size_bytes=sizes,
         )
 
-    def _flows(self, world: Any, state: State, active: np.ndarray, flow: np.ndarray, t: np.int64) -> Flows:
+    def _flows(self, world: Any, state: State, active: np.ndarray, flow: np.ndarray, t: int) -> Flows:
         """The coordinator's picture of their unfinished flows."""
         fabric, ports = world.fabric, world.nodes.size
         flows, side = fabric.flows, int(fabric.side)

@@ -52,10 +52,10 @@ def next_arrival(w, me, job):
 def on_request(w, t, me, job, node):
     """A probe's turn has come at `node`: give it the job's next task, or say that there is none."""
     task, end, kind = w.jobs.next_task[job], w.work.end_task[job], NO_TASK
-    incarnation = w.queue.now.c[0]
+    generation = w.queue.now.c[0]
     if w.eligible.active == 1:
         if is_refused(w, job, node):
-            refuse(w, t, me, job, node, incarnation)
+            refuse(w, t, me, job, node, generation)
             return
         if w.eligible.jobs.placed[job] == 0 and tasks_left(w, job) > 0:
             hold(w, job, node)
@@ -68,7 +68,7 @@ def on_request(w, t, me, job, node):
         kind = TASK
     else:
         w.counts[N_EMPTY] += 1
-    send(w, t, me, node, kind, job, task, tasks_left(w, job) | epoch_bits(w, job), incarnation)
+    send(w, t, me, node, kind, job, task, tasks_left(w, job) | epoch_bits(w, job), generation)
 
 
 @inlined
@@ -83,10 +83,10 @@ def is_refused(w, job, node):
 
 
 @compiled
-def refuse(w, t, me, job, node, incarnation):
+def refuse(w, t, me, job, node, generation):
     """A node may run no task of the job: it gets none, and a probe goes to a node that may in its place."""
     w.counts[N_REFUSALS] += 1
-    send(w, t, me, node, NO_TASK, job, NONE, tasks_left(w, job) | epoch_bits(w, job), incarnation)
+    send(w, t, me, node, NO_TASK, job, NONE, tasks_left(w, job) | epoch_bits(w, job), generation)
     probe_one(w, t, me, job, FIRST_ROUND)
 
 

@@ -213,7 +213,7 @@ class Host(OwnHost):
             place_assigned(world, state, t, me, index)
 
 
-def _nodes(world: Any, state: State, t: np.int64) -> Nodes:
+def _nodes(world: Any, state: State, t: int) -> Nodes:
     """The bookkeeping as the user's class gets it."""
     ledger = state.placer.ledger
     done = np.where(ledger.started <= t, np.minimum(t - ledger.started, ledger.running), 0)

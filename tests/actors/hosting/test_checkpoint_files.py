@@ -79,7 +79,7 @@ def test_when_none_is_left_the_run_starts_anew(tmp_path: Path) -> None:
         flip(tmp_path / number / "0.npz")
     told: list[str] = []
     assert checkpoints(tmp_path, told=told).load() is None
-    assert told[-1] == f"no checkpoint in {tmp_path} can be used: the run starts anew"
+    assert told[-1] == f"no checkpoint in {tmp_path} can be used: the run starts from the beginning"
 
 
 @pytest.mark.parametrize("what", ["emu", "configuration", "sources", "format"])

@@ -18,9 +18,9 @@ import pytest
 from python_process import PATIENCE_S, ROOT, run_python
 
 from actors.hosting import child as hosting
-from actors.hosting import leftovers
+from actors.hosting import cleanup
 from actors.hosting.child import in_child, the_child
-from actors.hosting.ending import Lost
+from actors.hosting.interrupts import Lost
 from workloads.errors import UnavailableError
 
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="what is left is looked for in /proc")
@@ -126,14 +126,14 @@ def test_what_is_left_by_who_is_gone_is_removed(tmp_path: Path, monkeypatch: pyt
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(leftovers, "SHARED_MEMORY", tmp_path)
+    monkeypatch.setattr(cleanup, "SHARED_MEMORY", tmp_path)
     for name in (f"emu-ray-{ended.pid}-x", f"emu-checkpoints-{ended.pid}-x", f"other-{ended.pid}-x"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").touch()
     for name in (f"sem.hdr{ended.pid}-17", f"sem.obj{ended.pid}-17", f"sem.obj{os.getpid()}-17", "sem.mine"):
         (tmp_path / name).touch()
-    mine = leftovers.temporary_folder("checkpoints")
-    leftovers.remove_orphans()
+    mine = cleanup.temporary_folder("checkpoints")
+    cleanup.remove_orphans()
     left = {p.name for p in tmp_path.iterdir()}
     assert left == {mine.name, f"other-{ended.pid}-x", f"sem.obj{os.getpid()}-17", "sem.mine"}
 
@@ -227,10 +227,10 @@ def test_nothing_is_left_when_this_process_is_killed(killed: str) -> None:
     leader, folder = process.stdout.readline().split()
 
     def members() -> list[int]:
-        return [pid for pid in leftovers._pids() if leftovers._state(pid)[3:4] == [leader]]
+        return [pid for pid in cleanup._pids() if cleanup._state(pid)[3:4] == [leader]]
 
     def semaphores() -> list[str]:
-        names = [leftovers._SEMAPHORE.fullmatch(name) for name in os.listdir("/dev/shm")]
+        names = [cleanup._SEMAPHORE.fullmatch(name) for name in os.listdir("/dev/shm")]
         return [match[0] for match in names if match and int(match[1]) in raylets]
 
     raylets = members()
@@ -242,6 +242,6 @@ def test_nothing_is_left_when_this_process_is_killed(killed: str) -> None:
         process.stdin.write("\n")
         process.stdin.flush()
     assert process.wait() == -signal.SIGKILL
-    assert becomes(lambda: all(leftovers.is_gone(pid) for pid in raylets))
+    assert becomes(lambda: all(cleanup.is_gone(pid) for pid in raylets))
     assert becomes(lambda: not semaphores())
     assert becomes(lambda: not Path(folder).exists())

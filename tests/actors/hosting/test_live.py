@@ -139,12 +139,12 @@ def test_an_error_in_a_partition_ends_the_run() -> None:
 def test_an_interrupt_ends_all_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     companies = []
 
-    class Company(live.Threads):
+    class PartitionGroup(live.Threads):
         def ended(self, timeout_s: float) -> bool:
             companies.append(self)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(live, "Threads", Company)
+    monkeypatch.setattr(live, "Threads", PartitionGroup)
     with pytest.raises(KeyboardInterrupt):
         run_live(setting_of("sparrow", spread_out(3, 60.0), 20))
     assert all(future.done() for future in companies[0]._running)

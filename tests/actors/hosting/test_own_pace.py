@@ -8,8 +8,8 @@ from coflow_emulations import coflows, setting_of
 from emulations import jobs
 from emulations import setting_of as setting_of_jobs
 
+from actors.hosting.decision_time import DecisionTime
 from actors.hosting.partition import Asked, Observe, Partition
-from actors.hosting.patience import Patience
 from actors.hosting.virtual import emulate
 from actors.kernel.world import NEVER
 
@@ -88,23 +88,23 @@ def test_a_scheduler_of_jobs_is_as_far_as_arrivals_are() -> None:
 
 def test_a_long_run_is_told_of_and_once_more_when_it_gets_longer() -> None:
     lines: list[str] = []
-    patience = Patience("Mine", lines.append)
+    notice = DecisionTime("Mine", lines.append)
     for wall_s, share in ((1, 0.001), (4, 0.5), (5, 0.05), (8, 0.06), (20, 0.07), (21, 0.069), (300, 1.0)):
-        patience.look(Asked(int(wall_s * 400), wall_s * 0.8, wall_s, share))
+        notice.update(Asked(int(wall_s * 400), wall_s * 0.8, wall_s, share))
     assert lines == [
         "note: Mine, in plain Python, takes 2 ms a decision, 2,000 so far; about 100 s for this run",
         "note: Mine, in plain Python, takes 2 ms a decision, 8,000 so far; about 285.7 s for this run",
     ]
-    patience.look(None)  # a compiled scheduler
-    Patience("Mine", None).look(Asked(1, 1.0, 100.0, 0.01))  # nobody listens
+    notice.update(None)  # a compiled scheduler
+    DecisionTime("Mine", None).update(Asked(1, 1.0, 100.0, 0.01))  # nobody listens
 
 
 def test_a_run_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from actors.hosting import conduct, patience
+    from actors.hosting import decision_time, slices
 
-    monkeypatch.setattr(patience, "FIRST_S", 0.0)
-    monkeypatch.setattr(patience, "LONG_S", 0.0)
-    monkeypatch.setattr(conduct, "SLICE_S", 1e-5)
+    monkeypatch.setattr(decision_time, "FIRST_S", 0.0)
+    monkeypatch.setattr(decision_time, "LONG_S", 0.0)
+    monkeypatch.setattr(slices, "SLICE_S", 1e-5)
     told: list[str] = []
     shares: list[float] = []
 

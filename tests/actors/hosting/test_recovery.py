@@ -16,7 +16,7 @@ from emulations import OBSERVED, digest, mixed_workload, named, run_setting, set
 from python_process import run_python
 
 from actors.hosting.checkpoint import Checkpoint, Position
-from actors.hosting.ending import Lost, interrupts_deferred
+from actors.hosting.interrupts import Lost, interrupts_deferred
 from actors.hosting.recovery import MOST_RESTARTS, recover
 from actors.hosting.virtual import emulate
 
@@ -73,7 +73,7 @@ def test_ctrl_c_is_noted_once_and_breaks_in_the_second_time() -> None:
 
 
 def test_ctrl_c_breaks_in_when_nothing_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actors.hosting.ending.PATIENCE_S", 0.05)
+    monkeypatch.setattr("actors.hosting.interrupts.LAST_CHECKPOINT_S", 0.05)
     with interrupts_deferred():
         signal.raise_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from actors.hosting import greeting, ray_session
-from actors.hosting.ending import Lost
+from actors.hosting import handshake, ray_session
+from actors.hosting.interrupts import Lost
 from workloads.errors import InputError, UnavailableError
 from workloads.public import http_file
 
@@ -59,7 +59,7 @@ def open_port() -> Iterator[int]:
 def test_who_listens_and_is_not_ray_is_told(
     answer: bytes, joined: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(greeting, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(handshake, "TIMEOUT_S", 0.2)
     for port in listener(answer):
         with pytest.raises(
             UnavailableError, match=rf"^--address 127.0.0.1:{port}: .*what listens there is not Ray"
@@ -84,7 +84,7 @@ def test_a_token_is_offered_where_it_is_asked_for(
     answer: bytes, has: bool, mode: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And where that is not known: in the first three as clusters of Ray have answered."""
-    monkeypatch.setattr(greeting, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(handshake, "TIMEOUT_S", 0.2)
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_USE_TLS"):
         monkeypatch.setenv(name, "")

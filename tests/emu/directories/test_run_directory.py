@@ -20,7 +20,7 @@ from sweep_grids import SMALL, write
 
 import emu as package
 from actors.hosting.checkpoint import Checkpoints
-from actors.hosting.ending import Lost
+from actors.hosting.interrupts import Lost
 from emu import disk
 from emu.directories import locks
 from emu.directories import run_directory as rd

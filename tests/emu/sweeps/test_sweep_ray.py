@@ -94,7 +94,7 @@ def test_a_pool_that_is_lost_while_it_is_made_is_made_again(monkeypatch: pytest.
     from contextlib import contextmanager
 
     from actors.hosting import pool
-    from actors.hosting.ending import Lost
+    from actors.hosting.interrupts import Lost
 
     class There:
         def cpus(self) -> int:

@@ -1,13 +1,13 @@
-"""A run from slice to slice, up to its end: between two of them progress is shown, and a checkpoint written."""
+"""A run in slices of wall time, to its end: between two slices progress is shown, and a checkpoint written."""
 
 from collections.abc import Callable
 from typing import Protocol
 
 from actors.hosting.checkpoint import Checkpoints
-from actors.hosting.ending import interrupts_deferred
+from actors.hosting.decision_time import DecisionTime
+from actors.hosting.interrupts import interrupts_deferred
 from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Progress, Report, Tell
-from actors.hosting.patience import Patience
 from actors.hosting.recovery import pause
 from actors.hosting.snapshot import Snapshot
 
@@ -16,16 +16,16 @@ COMPILING = "compiling the kernel (first run of this scheduler on this machine; 
 
 
 class Running(Protocol):
-    """What runs in slices: all partitions of a run, here or in the child that drives Ray."""
+    """All partitions of a run, in this process or in the child that drives Ray."""
 
     def run(self, most_s: float) -> Progress:
-        """Go on for about `most_s` seconds, or to the end."""
+        """Continue for about `most_s` seconds, or to the end."""
 
     def outcome(self) -> Outcome:
-        """The result."""
+        """Return the result."""
 
 
-def conduct(
+def run_in_slices(
     running: Running,
     take: Callable[[], list[Snapshot]],
     scheduler: str,
@@ -36,7 +36,7 @@ def conduct(
     """Run to the end and fetch the result.
 
     Args:
-        take: gives the snapshots of all partitions.
+        take: returns the snapshots of all partitions.
         scheduler: its name.
         checkpoints, progress, tell: as `actors.hosting.virtual.emulate`.
 
@@ -44,11 +44,11 @@ def conduct(
         KeyboardInterrupt: the user interrupted.
     """
     slice_s = SLICE_S if checkpoints is None else min(SLICE_S, checkpoints.period_s)
-    patience = Patience(scheduler, tell)
+    notice = DecisionTime(scheduler, tell)
     with interrupts_deferred() as interrupted:
         while True:
             state = running.run(slice_s)
-            patience.look(state.asked)
+            notice.update(state.asked)
             if progress is not None:
                 if state.asked is not None and hasattr(progress, "share_done"):
                     progress.share_done(state.asked.share_done)

@@ -1,8 +1,8 @@
-"""What processes leave on this machine when they are killed: other processes, folders, semaphores; and its removal.
+"""Removal of what killed processes leave on this machine: other processes, folders, semaphores.
 
 Ray's compiled graphs make named semaphores, `/dev/shm/sem.hdrPID-NS` and `sem.objPID-NS` with the id of the raylet, and
-nobody removes those of a raylet that was killed. Names of temporary folders have the id of the process that made them.
-Only what belongs to processes that are gone is removed, and only this user's.
+Ray does not remove those of a raylet that was killed. Names of temporary folders have the id of the process
+that made them. Only what belongs to processes that are gone is removed, and only this user's.
 """
 
 import os
@@ -23,7 +23,7 @@ KILL_S = 5.0  # for processes that were killed to be gone
 
 
 def temporary_folder(what: str, short: bool = False) -> Path:
-    """A new temporary folder, `what` ("ray", "checkpoints") and this process's id in its name.
+    """Make a temporary folder, with `what` ("ray", "checkpoints") and this process's id in its name.
 
     Args:
         short: below /tmp where there is one: a socket's path may have 107 bytes.
@@ -34,7 +34,7 @@ def temporary_folder(what: str, short: bool = False) -> Path:
 
 @contextmanager
 def temporary(what: str) -> Iterator[Path]:
-    """Within, a temporary folder that is removed at the end."""
+    """Yield a temporary folder that is removed at the end."""
     folder = temporary_folder(what)
     try:
         yield folder
@@ -52,7 +52,7 @@ def remove_orphans() -> None:
 
 
 def _own(place: Path, pattern: re.Pattern[str]) -> list[Path]:
-    """This user's files in a folder whose names have the id of a process that is gone."""
+    """Return this user's files in a folder whose names have the id of a process that is gone."""
     found = []
     with suppress(OSError):
         for entry in os.scandir(place):
@@ -68,7 +68,7 @@ def _own(place: Path, pattern: re.Pattern[str]) -> list[Path]:
 
 
 def is_gone(pid: int) -> bool:
-    """Whether there is no such process."""
+    """Return whether there is no such process."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -79,7 +79,7 @@ def is_gone(pid: int) -> bool:
 
 
 def has_dead_child(parent: int, names: tuple[str, ...]) -> bool:
-    """Whether a child of a process has ended that has one of these names; where the system does not tell: no."""
+    """Return whether a child of a process with one of these names has ended; False where there is no /proc."""
     if not PROCESSES.is_dir():
         return False
     dead = [pid for pid in _pids() if _state(pid)[:2] == ["Z", str(parent)]]
@@ -93,7 +93,7 @@ def has_dead_child(parent: int, names: tuple[str, ...]) -> bool:
 def end_session(leader: int) -> None:
     """Kill all other processes of the session that a process leads, or led; return when they are gone.
 
-    Where the system does not tell sessions, the process group that it leads.
+    Where there is no /proc: the process group that it leads.
     """
     end = time.monotonic() + KILL_S
     if not PROCESSES.is_dir():
@@ -115,7 +115,7 @@ def _pids() -> list[int]:
 
 
 def _state(pid: int) -> list[str]:
-    """State, parent, process group and session of a process, as /proc has them; "Z" of one that is gone."""
+    """Return state, parent, process group and session of a process, as /proc has them; "Z" of one that is gone."""
     try:
         return (PROCESSES / str(pid) / "stat").read_text().rpartition(")")[2].split()[:4]
     except OSError:

@@ -1,4 +1,4 @@
-"""How a run ends early: something that it needs is lost, or the user wants an end."""
+"""Early ends of a run: a process that it needs is lost, or the user interrupts it."""
 
 import signal
 import threading
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-PATIENCE_S = 5.0  # after Ctrl-C, for a last checkpoint
+LAST_CHECKPOINT_S = 5.0  # the time after Ctrl-C for a last checkpoint
 ENDING = (signal.SIGTERM, signal.SIGHUP)  # what ends a program: `kill`, a terminal that closes
 
 
@@ -16,17 +16,17 @@ class Lost(RuntimeError):
 
 @contextmanager
 def interrupts_deferred() -> Iterator[Callable[[], bool]]:
-    """Within, Ctrl-C does not break in upon what is under way; yields what says whether it was pressed.
+    """Defer Ctrl-C within a block; yield a function that returns whether it was pressed.
 
-    Pressed again, or when PATIENCE_S have passed, it raises KeyboardInterrupt wherever the program is. So do other
-    signals that the program takes for Ctrl-C (`ends_as_ctrl_c`).
+    If it is pressed again, or after LAST_CHECKPOINT_S, KeyboardInterrupt is raised wherever the program is. Other
+    signals that the program takes for Ctrl-C (`ends_as_ctrl_c`) are treated likewise.
     """
     ours = [s for s in (signal.SIGINT, *ENDING) if signal.getsignal(s) is signal.default_int_handler]
     if not ours or threading.current_thread() is not threading.main_thread():
-        yield lambda: False  # somebody else's to handle
+        yield lambda: False  # other code handles it
         return
     pressed = False
-    again = threading.Timer(PATIENCE_S, signal.pthread_kill, (threading.main_thread().ident, ours[0]))
+    again = threading.Timer(LAST_CHECKPOINT_S, signal.pthread_kill, (threading.main_thread().ident, ours[0]))
     again.daemon = True
 
     def note(*_: Any) -> None:
@@ -48,7 +48,7 @@ def interrupts_deferred() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def ends_as_ctrl_c() -> Iterator[None]:
-    """Within, the signals that ask a program to end do what Ctrl-C does, unless they are ignored or handled already."""
+    """Let the signals that end a program do what Ctrl-C does, unless they are ignored or handled already."""
     in_main = threading.current_thread() is threading.main_thread()
     ours = [s for s in ENDING if in_main and signal.getsignal(s) is signal.SIG_DFL]
     for number in ours:

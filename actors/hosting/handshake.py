@@ -1,8 +1,9 @@
-"""What listens at an address: whether it is a Ray cluster, and whether that asks for a token.
+"""A handshake with what listens at an address: whether it is a Ray cluster, and whether that asks for a token.
 
-Ray itself would try for minutes to reach what is not there. And a process offers its token, or does not, from the
-moment it imports Ray: one that offers none is refused where one is asked for, and where none is asked for the actors
-of one that offers it never start. So a cluster is asked first: one question of HTTP/2, which all of Ray speaks.
+Ray itself would try for minutes to reach an address where nothing listens. And whether a process sends a token is
+fixed when it imports Ray: a cluster that wants a token refuses a process that sends none, and with a cluster that
+wants none the actors of a process that sends one never start. So one request of HTTP/2, which Ray's servers speak, is
+sent first.
 """
 
 import os
@@ -10,11 +11,11 @@ import socket
 import time
 from contextlib import suppress
 
-PATIENCE_S = 5.0
+TIMEOUT_S = 5.0
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _SETTINGS = 0, 1, 4  # kinds of frames
 _END_STREAM, _END_HEADERS = 1, 4
-_QUESTION = {
+_REQUEST = {
     ":method": "POST",
     ":scheme": "http",
     ":path": "/ray.rpc.NodeInfoGcsService/GetClusterId",
@@ -26,7 +27,7 @@ _STATUS, _UNAUTHENTICATED = b"grpc-status", b"16"
 
 
 def asks_for_token(address: str) -> bool | None:
-    """Whether the Ray cluster at an address asks for a token; None: it is not known, as with TLS, `auto` and `ray://`.
+    """Return whether the Ray cluster at an address asks for a token; None: not known, as with TLS, `auto`, `ray://`.
 
     Raises:
         OSError: nothing answers there, or something that is not Ray.
@@ -37,7 +38,7 @@ def asks_for_token(address: str) -> bool | None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         raise ValueError("an address is HOST:PORT, ray://HOST:PORT or auto")
-    with socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE_S) as connection:
+    with socket.create_connection((host.strip("[]"), int(port)), timeout=TIMEOUT_S) as connection:
         if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
             return None
         answer = _answer(connection)
@@ -48,10 +49,10 @@ def asks_for_token(address: str) -> bool | None:
 
 
 def _answer(connection: socket.socket) -> bytes:
-    """What is answered to the question, up to its status or until nothing comes any more."""
-    headers = b"".join(b"\0" + _text(name) + _text(value) for name, value in _QUESTION.items())
+    """Return the answer to the request, up to its status or until the connection is silent."""
+    headers = b"".join(b"\0" + _text(name) + _text(value) for name, value in _REQUEST.items())
     asked = _frame(_HEADERS, _END_HEADERS, 1, headers) + _frame(_DATA, _END_STREAM, 1, bytes(5))
-    answer, end = b"", time.monotonic() + PATIENCE_S
+    answer, end = b"", time.monotonic() + TIMEOUT_S
     with suppress(TimeoutError):
         connection.sendall(_PREFACE + _frame(_SETTINGS, 0, 0, b"") + asked)
         while (more := connection.recv(4096)) and (left_s := end - time.monotonic()) > 0:
@@ -63,16 +64,16 @@ def _answer(connection: socket.socket) -> bytes:
 
 
 def _status(answer: bytes) -> bytes | None:
-    """The status of the call among what was answered: a text behind its name, as it stands, with its length."""
-    told = answer.partition(_STATUS)[2]
-    return told[1 : 1 + told[0]] if told and len(told) > told[0] else None
+    """Return the status of the call in an answer: it stands there in plain text, behind its name and its length."""
+    text = answer.partition(_STATUS)[2]
+    return text[1 : 1 + text[0]] if text and len(text) > text[0] else None
 
 
 def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    """A frame of HTTP/2 (RFC 9113, 4.1)."""
+    """Return a frame of HTTP/2 (RFC 9113, 4.1)."""
     return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
 
 
 def _text(text: str) -> bytes:
-    """A short string as it stands (RFC 7541, 5.2)."""
+    """Return a short string, not compressed (RFC 7541, 5.2)."""
     return bytes([len(text)]) + text.encode()
