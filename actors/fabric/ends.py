@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.fabric.floats import whole_ns
 from actors.fabric.heap import drop, push
-from actors.fabric.ports import Fabric, flow_speed
+from actors.fabric.ports import Fabric, Flows, flow_speed
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.world import NEVER
 
@@ -28,15 +29,15 @@ def make_ends(fabric: Fabric) -> Ends:
 
 
 @inlined
-def foresee_end(fabric, t, flow):
+def foresee_end(fabric: Fabric, t: int, flow: int) -> None:
     """Let a flow run from t on at the full speed of its ports, and foresee its end, at least 1 ns later."""
     flows = fabric.flows
     flows.since[flow] = t
-    flows.end[flow] = t + max(np.int64(flows.left[flow] / flow_speed(fabric, flow) + 0.5), 1)
+    flows.end[flow] = t + whole_ns(flows.left[flow] / flow_speed(fabric, flow))
 
 
 @compiled
-def enter_end(fabric, ends, t, flow):
+def enter_end(fabric: Fabric, ends: Ends, t: int, flow: int) -> None:
     """Let a flow run from t on, and enter its end."""
     flows = fabric.flows
     foresee_end(fabric, t, flow)
@@ -46,7 +47,7 @@ def enter_end(fabric, ends, t, flow):
 
 
 @compiled
-def purge(flows, ends):
+def purge(flows: Flows, ends: Ends) -> None:
     """Leave stale entries out of the heap."""
     size = ends.size[0]
     ends.size[0] = 0
@@ -57,7 +58,7 @@ def purge(flows, ends):
 
 
 @compiled
-def next_end(flows, ends):
+def next_end(flows: Flows, ends: Ends) -> int:
     """Return when the next flow ends, NEVER if none runs; that flow is ``ends.flow[0]`` then."""
     while ends.size[0] > 0:
         if flows.end[ends.flow[0]] == ends.time[0]:

@@ -28,8 +28,17 @@ import numpy as np
 from actors.fabric.bits import exclude, include, lowest, place
 from actors.fabric.ends import foresee_end
 from actors.fabric.heap import drop, push
-from actors.fabric.ports import Fabric, change_rate, flow_at, flow_speed, leave_out, mark_ended, take_off
-from actors.fabric.ranking import level_of, line_from, rank_group, unlink
+from actors.fabric.ports import (
+    Fabric,
+    Lines,
+    change_rate,
+    drop_empty_word,
+    flow_at,
+    flow_speed,
+    mark_ended,
+    remove_from_line,
+)
+from actors.fabric.ranking import Ranking, level_of, line_from, rank_group, unlink
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
@@ -62,7 +71,7 @@ def make_matching(fabric: Fabric) -> Matching:
     ports = fabric.speed.size
     free = np.zeros(ports // 64, np.uint64)
     for port in np.flatnonzero(fabric.speed > 0):
-        include(free, port)
+        include(free, int(port))
     return Matching(
         flow=np.full(ports, NONE),
         level=np.full(ports, FREE),
@@ -82,7 +91,13 @@ def make_matching(fabric: Fabric) -> Matching:
 
 
 @inlined
-def hold_ports(m, source, sink, flow, level):
+def num_running(m: Matching) -> int:
+    """Return how many flows run."""
+    return m.running[0]
+
+
+@inlined
+def hold_ports(m: Matching, source: int, sink: int, flow: int, level: int) -> None:
     """Let a flow have its two ports."""
     m.flow[source] = m.flow[sink] = flow
     m.level[source] = m.level[sink] = level
@@ -91,14 +106,14 @@ def hold_ports(m, source, sink, flow, level):
 
 
 @inlined
-def free_port(m, port):
+def free_port(m: Matching, port: int) -> None:
     """Let nobody have a port."""
     m.flow[port], m.level[port] = NONE, FREE
     include(m.free, port)
 
 
 @compiled
-def start_flow(fabric, m, t, flow, level):
+def start_flow(fabric: Fabric, m: Matching, t: int, flow: int, level: int) -> None:
     """Start a flow at its two ports, which are free."""
     flows, coflows = fabric.flows, fabric.coflows
     hold_ports(m, flows.source[flow], flows.sink[flow], flow, level)
@@ -108,7 +123,7 @@ def start_flow(fabric, m, t, flow, level):
 
 
 @inlined
-def note_change(m, flow, by):
+def note_change(m: Matching, flow: int, by: int) -> None:
     """Note that a flow has started (1) or stopped (-1); between two decisions it does so once at most."""
     m.changed[m.changes[0]] = flow
     m.changes[0] += 1
@@ -116,7 +131,7 @@ def note_change(m, flow, by):
 
 
 @compiled
-def settle_flow(fabric, t, flow):
+def settle_flow(fabric: Fabric, t: int, flow: int) -> None:
     """Account for what a running flow has sent."""
     flows, lines = fabric.flows, fabric.lines
     sent = flow_speed(fabric, flow) * (t - flows.since[flow])
@@ -127,7 +142,7 @@ def settle_flow(fabric, t, flow):
 
 
 @compiled
-def settle_all(fabric, m, t):
+def settle_all(fabric: Fabric, m: Matching, t: int) -> None:
     """Account for what all running flows have sent, so that the bytes of lines are those at t."""
     for port in range(fabric.side):
         if m.flow[port] != NONE:
@@ -135,7 +150,7 @@ def settle_all(fabric, m, t):
 
 
 @compiled
-def stop_flow(fabric, m, t, flow):
+def stop_flow(fabric: Fabric, m: Matching, t: int, flow: int) -> None:
     """Stop a running flow, which loses its ports; whoever calls says who has them."""
     settle_flow(fabric, t, flow)
     change_rate(fabric.coflows, t, fabric.flows.coflow[flow], -flow_speed(fabric, flow))
@@ -144,35 +159,35 @@ def stop_flow(fabric, m, t, flow):
 
 
 @compiled
-def end_flow(fabric, r, m, t, flow):
+def end_flow(fabric: Fabric, r: Ranking, m: Matching, t: int, flow: int) -> bool:
     """End a flow that ran and offer its ports; return whether its coflow has ended."""
     flows = fabric.flows
     source, sink = flows.source[flow], flows.sink[flow]
     level = m.level[source]
     change_rate(fabric.coflows, t, flows.coflow[flow], -flow_speed(fabric, flow))
     m.running[0] -= 1
-    over = end_waiting(fabric, r, t, flow)
-    give_up(m, source, sink, level)
-    return over
+    coflow_ended = end_stopped_flow(fabric, r, t, flow)
+    release_ports(m, source, sink, level)
+    return coflow_ended
 
 
 @compiled
-def end_waiting(fabric, r, t, flow):
+def end_stopped_flow(fabric: Fabric, r: Ranking, t: int, flow: int) -> bool:
     """End a flow that does not run, as far as its ports know; return whether its coflow has ended."""
     flows, lines = fabric.flows, fabric.lines
     for side in range(2):
         line = flows.line[flow, side]
         other = flows.sink[flow] if side == 0 else flows.source[flow]
-        b = take_off(lines, line, other, flows.left[flow])
+        b = remove_from_line(lines, line, other, flows.left[flow])
         if lines.left[line] == 0:
             unlink(r, line)
         elif lines.bits[b] == _EMPTY:
-            leave_out(lines, line, b)
+            drop_empty_word(lines, line, b)
     return mark_ended(fabric, t, flow)
 
 
 @inlined
-def give_up(m, source, sink, level):
+def release_ports(m: Matching, source: int, sink: int, level: int) -> None:
     """Free the ports of a flow of this level, and offer them from there on."""
     free_port(m, source)
     free_port(m, sink)
@@ -181,7 +196,7 @@ def give_up(m, source, sink, level):
 
 
 @inlined
-def offer(m, port, first, last):
+def offer(m: Matching, port: int, first: int, last: int) -> None:
     """Offer a port to the lines of some levels; `fill_ports` lets them ask."""
     if m.first[port] == FREE:
         m.offered[m.num_offered[0]] = port
@@ -190,7 +205,7 @@ def offer(m, port, first, last):
 
 
 @compiled
-def move_group(fabric, r, m, t, group, level):
+def move_group(fabric: Fabric, r: Ranking, m: Matching, t: int, group: int, level: int) -> None:
     """Serve a group at a level that no other group has; NONE: no longer."""
     lines, flows, was = fabric.lines, fabric.flows, r.level[group]
     if level == was:
@@ -210,7 +225,7 @@ def move_group(fabric, r, m, t, group, level):
         sink = flows.sink[flow]
         if level == NONE:
             stop_flow(fabric, m, t, flow)
-            give_up(m, source, sink, was)
+            release_ports(m, source, sink, was)
             continue
         m.level[source] = m.level[sink] = level
         if level > was:
@@ -219,7 +234,7 @@ def move_group(fabric, r, m, t, group, level):
 
 
 @compiled
-def serve_in_order(fabric, r, m, t, groups, count):
+def serve_in_order(fabric: Fabric, r: Ranking, m: Matching, t: int, groups: np.ndarray, count: int) -> None:
     """Serve the first `count` of `groups` in their order.
 
     Those before the first that is out of place keep their levels. Groups that are left out must have nothing
@@ -235,7 +250,7 @@ def serve_in_order(fabric, r, m, t, groups, count):
 
 
 @compiled
-def find_partner(lines, m, line, level):
+def find_partner(lines: Lines, m: Matching, line: int, level: int) -> int:
     """Return the flow of a line whose other port is free, else held by a later group; the first of them, or NONE."""
     for b in range(lines.block[line], lines.end[line]):
         hit = lines.bits[b] & m.free[lines.word[b]]
@@ -252,7 +267,7 @@ def find_partner(lines, m, line, level):
 
 
 @compiled
-def fill_ports(fabric, r, m, t):
+def fill_ports(fabric: Fabric, r: Ranking, m: Matching, t: int) -> None:
     """Let the lines to which ports are offered ask for them, in order of their levels."""
     flows, lines = fabric.flows, fabric.lines
     for i in range(m.num_offered[0]):
@@ -267,14 +282,14 @@ def fill_ports(fabric, r, m, t):
         if flow == NONE:
             ask_next(lines, r, m, port, r.next[line])
             continue
-        withdraw(m, port)
+        withdraw_offer(m, port)
         evict(fabric, r, m, t, flows.source[flow])
         evict(fabric, r, m, t, flows.sink[flow])
         start_flow(fabric, m, t, flow, level)
 
 
 @inlined
-def ask_next(lines, r, m, port, line):
+def ask_next(lines: Lines, r: Ranking, m: Matching, port: int, line: int) -> None:
     """Let a line ask next for a port, if it is offered to that line and not held by its group or one before."""
     if line < r.ports:
         level = level_of(lines, r, line)
@@ -282,17 +297,17 @@ def ask_next(lines, r, m, port, line):
             m.cursor[port] = line
             push(m.open_level, m.open_port, m.open_size, level, port)
             return
-    withdraw(m, port)
+    withdraw_offer(m, port)
 
 
 @inlined
-def withdraw(m, port):
+def withdraw_offer(m: Matching, port: int) -> None:
     """Offer a port no longer."""
     m.first[port], m.last[port] = FREE, NONE
 
 
 @compiled
-def evict(fabric, r, m, t, port):
+def evict(fabric: Fabric, r: Ranking, m: Matching, t: int, port: int) -> None:
     """Stop the flow at a port, if there is one, and let lines of its level and after it ask for its other port."""
     flows, flow = fabric.flows, m.flow[port]
     if flow == NONE:

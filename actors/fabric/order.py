@@ -35,7 +35,7 @@ def make_order(fabric: Fabric) -> Order:
 
 
 @compiled
-def set_order(order, groups, count):
+def set_order(order: Order, groups: np.ndarray, count: int) -> bool:
     """Serve the first `count` of `groups`, in their order; return whether that is another order than it was.
 
     Groups of the old order that are gone do not count: they have nothing left to serve.
@@ -56,7 +56,7 @@ def set_order(order, groups, count):
 
 
 @compiled
-def list_lines(fabric, order):
+def list_lines(fabric: Fabric, order: Order) -> None:
     """Write each port's lines in the order of their groups; lines without unfinished flows are left out."""
     lines, first, end = fabric.lines, order.first, order.end
     fill(end, 0)

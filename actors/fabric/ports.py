@@ -257,19 +257,37 @@ def _changes(*columns: np.ndarray) -> np.ndarray:
 
 
 @inlined
-def flow_speed(fabric, flow):
+def pilot_group(fabric: Fabric, coflow: int) -> int:
+    """Return the group of a coflow's pilots."""
+    return coflow + fabric.coflows.arrival.size
+
+
+@inlined
+def is_pilot_group(fabric: Fabric, group: int) -> bool:
+    """Return whether a group is the pilots of a coflow."""
+    return group >= fabric.coflows.arrival.size
+
+
+@inlined
+def coflow_of(fabric: Fabric, group: int) -> int:
+    """Return the coflow of a group."""
+    return group % fabric.coflows.arrival.size
+
+
+@inlined
+def flow_speed(fabric: Fabric, flow: int) -> float:
     """Return the bytes per ns of a flow that has both of its ports alone."""
     return min(fabric.speed[fabric.flows.source[flow]], fabric.speed[fabric.flows.sink[flow]])
 
 
 @inlined
-def flow_at(lines, b, bit):
+def flow_at(lines: Lines, b: int, bit: np.uint64) -> int:
     """Return the flow of a line that has this bit of its word `b`."""
     return lines.flow[lines.first[b] + count_bits(lines.mask[b] & bits_before(bit))]
 
 
 @compiled
-def take_off(lines, line, other, size):
+def remove_from_line(lines: Lines, line: int, other: int, size: float) -> int:
     """Take a flow of `size` bytes to port `other` off a line: it has ended, or goes to a line of pilots.
 
     Returns the word that it was in.
@@ -284,13 +302,13 @@ def take_off(lines, line, other, size):
 
 
 @compiled
-def put_on(lines, line, other, size):
+def add_to_line(lines: Lines, line: int, other: int, size: float) -> None:
     """Put a flow of `size` bytes to port `other` on a line, where it has its place."""
     b = lines.block[line]
     while lines.word[b] != other >> 6:
         b += 1
     if b >= lines.end[line]:
-        exchange_words(lines, b, lines.end[line])
+        swap_words(lines, b, lines.end[line])
         b = lines.end[line]
         lines.end[line] += 1
     lines.bits[b] |= bit_of(other)
@@ -299,15 +317,15 @@ def put_on(lines, line, other, size):
 
 
 @inlined
-def leave_out(lines, line, b):
+def drop_empty_word(lines: Lines, line: int, b: int) -> None:
     """Leave a word without bits out of its line: the last one takes its place."""
     last = lines.end[line] - 1
     lines.end[line] = last
-    exchange_words(lines, b, last)
+    swap_words(lines, b, last)
 
 
 @inlined
-def exchange_words(lines, a, b):
+def swap_words(lines: Lines, a: int, b: int) -> None:
     """Let two words of a line have each other's place."""
     lines.word[a], lines.word[b] = lines.word[b], lines.word[a]
     lines.bits[a], lines.bits[b] = lines.bits[b], lines.bits[a]
@@ -316,16 +334,16 @@ def exchange_words(lines, a, b):
 
 
 @compiled
-def finish_flow(fabric, t, flow):
+def finish_flow(fabric: Fabric, t: int, flow: int) -> bool:
     """End a flow and take it off its lines; return whether its coflow has ended."""
     flows, lines = fabric.flows, fabric.lines
-    take_off(lines, flows.line[flow, 0], flows.sink[flow], flows.left[flow])
-    take_off(lines, flows.line[flow, 1], flows.source[flow], flows.left[flow])
+    remove_from_line(lines, flows.line[flow, 0], flows.sink[flow], flows.left[flow])
+    remove_from_line(lines, flows.line[flow, 1], flows.source[flow], flows.left[flow])
     return mark_ended(fabric, t, flow)
 
 
 @compiled
-def mark_ended(fabric, t, flow):
+def mark_ended(fabric: Fabric, t: int, flow: int) -> bool:
     """End a flow where lines are not used; return whether its coflow has ended."""
     flows, coflows = fabric.flows, fabric.coflows
     flows.left[flow], flows.end[flow], flows.finish[flow] = 0.0, NEVER, t
@@ -337,7 +355,7 @@ def mark_ended(fabric, t, flow):
 
 
 @inlined
-def change_rate(coflows, t, coflow, by):
+def change_rate(coflows: Coflows, t: int, coflow: int, by: float) -> None:
     """Change the rate of a coflow at t by so many bytes per ns."""
     coflows.sent[coflow] = bytes_sent(coflows, t, coflow)
     coflows.since[coflow] = t
@@ -345,6 +363,6 @@ def change_rate(coflows, t, coflow, by):
 
 
 @inlined
-def bytes_sent(coflows, t, coflow):
+def bytes_sent(coflows: Coflows, t: int, coflow: int) -> float:
     """Return what a coflow has sent up to t."""
     return coflows.sent[coflow] + coflows.rate[coflow] * (t - coflows.since[coflow])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.ports import Fabric
+from actors.fabric.ports import Fabric, Lines
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 
@@ -32,19 +32,19 @@ def make_ranking(fabric: Fabric) -> Ranking:
 
 
 @inlined
-def level_of(lines, r, line):
+def level_of(lines: Lines, r: Ranking, line: int) -> int:
     """Return the level of a line's group."""
     return r.level[lines.group[line]]
 
 
 @inlined
-def first_line(r, port):
+def first_line(r: Ranking, port: int) -> int:
     """Return the first line at a port, or the port itself; after the last line `r.next` is the port, too."""
     return r.next[r.ports + port]
 
 
 @compiled
-def line_from(lines, r, port, level):
+def line_from(lines: Lines, r: Ranking, port: int, level: int) -> int:
     """Return the first line at a port of this level or after it, or the port itself."""
     line = r.next[r.ports + port]
     while line < r.ports and level_of(lines, r, line) < level:
@@ -53,7 +53,7 @@ def line_from(lines, r, port, level):
 
 
 @inlined
-def link(r, line, after):
+def link(r: Ranking, line: int, after: int) -> None:
     """Put a line into a ring."""
     before = r.next[after]
     r.next[after] = r.prev[before] = line
@@ -61,7 +61,7 @@ def link(r, line, after):
 
 
 @inlined
-def unlink(r, line):
+def unlink(r: Ranking, line: int) -> None:
     """Take a line out of its ring, if it is in one."""
     r.next[r.prev[line]] = r.next[line]
     r.prev[r.next[line]] = r.prev[line]
@@ -69,7 +69,7 @@ def unlink(r, line):
 
 
 @compiled
-def rank_group(lines, r, group, level):
+def rank_group(lines: Lines, r: Ranking, group: int, level: int) -> None:
     """Give a group a level, or NONE, and its lines their places."""
     was = r.level[group]
     r.level[group] = level
@@ -86,7 +86,7 @@ def rank_group(lines, r, group, level):
 
 
 @inlined
-def place_line(lines, r, line, level):
+def place_line(lines: Lines, r: Ranking, line: int, level: int) -> None:
     """Move a line in its ring past those of greater levels before it, or past those of lesser levels after it."""
     after = r.prev[line]
     while after < r.ports and level_of(lines, r, after) > level:

@@ -4,16 +4,19 @@ Each queue that has a group in the order gets its weight's part of what the port
 in order. What queues leave of their shares is pooled, and all groups are served once more, in order, out of the pool:
 work is conserved. (Shares as time, slots in turn: queues.py.)
 
-A policy whose order is sorted by queue calls this between `open_ports` and `backfill` of the allocation that it uses,
-where others call `add_rates`. Whoever goes before all queues, pilots for instance, takes from the ports before.
+A policy whose order is sorted by queue calls this between `reset_residual` and `backfill` of the allocation that it
+uses, where others call `add_rates`. Groups before all queues, such as pilots, are served first.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from actors.fabric.equal import Equal
 from actors.fabric.equal import add_rates as add_equal_rates
+from actors.fabric.madd import Madd
 from actors.fabric.madd import add_rates as add_madd_rates
+from actors.fabric.order import Order
 from actors.fabric.ports import Fabric
 from actors.kernel.compiled import compiled, inlined
 
@@ -33,38 +36,44 @@ def make_shares(fabric: Fabric, weight: np.ndarray) -> Shares:
 
 
 @compiled
-def share_equally(fabric, order, e, s, queue, first, end):
+def share_equally(
+    fabric: Fabric, order: Order, e: Equal, s: Shares, queue: np.ndarray, first: int, end: int
+) -> None:
     """Equal rates for the groups from level `first` to before `end`: `queue` [G] shares of the room, then the pool."""
-    total = start_sharing(order, e.room, s, queue, first, end)
+    total = start_sharing(order, e.residual, s, queue, first, end)
     level = first
     while level < end:
-        after = open_share(order, e.room, s, queue, level, end, total)
+        after = open_share(order, e.residual, s, queue, level, end, total)
         add_equal_rates(fabric, order, e, level, after)
-        close_share(e.room, s)
+        close_share(e.residual, s)
         level = after
-    open_pool(e.room, s)
+    open_pool(e.residual, s)
     add_equal_rates(fabric, order, e, first, end)
 
 
 @compiled
-def share_madd(fabric, order, a, s, queue, first, end):
+def share_madd(
+    fabric: Fabric, order: Order, a: Madd, s: Shares, queue: np.ndarray, first: int, end: int
+) -> None:
     """MADD likewise."""
-    total = start_sharing(order, a.room, s, queue, first, end)
+    total = start_sharing(order, a.residual, s, queue, first, end)
     level = first
     while level < end:
-        after = open_share(order, a.room, s, queue, level, end, total)
+        after = open_share(order, a.residual, s, queue, level, end, total)
         add_madd_rates(fabric, order, a, level, after)
-        close_share(a.room, s)
+        close_share(a.residual, s)
         level = after
-    open_pool(a.room, s)
+    open_pool(a.residual, s)
     add_madd_rates(fabric, order, a, first, end)
 
 
 @inlined
-def start_sharing(order, room, s, queue, first, end):
+def start_sharing(
+    order: Order, residual: np.ndarray, s: Shares, queue: np.ndarray, first: int, end: int
+) -> float:
     """Set out to share the room; return the weight of all queues that have groups, without which all is pooled."""
-    for port in range(room.size):
-        s.whole[port], s.pool[port] = room[port], 0.0 if first < end else room[port]
+    for port in range(residual.size):
+        s.whole[port], s.pool[port] = residual[port], 0.0 if first < end else residual[port]
     total, level = 0.0, first
     while level < end:
         total += s.weight[queue[order.groups[level]]]
@@ -73,7 +82,7 @@ def start_sharing(order, room, s, queue, first, end):
 
 
 @inlined
-def end_of_queue(order, queue, level, end):
+def end_of_queue(order: Order, queue: np.ndarray, level: int, end: int) -> int:
     """Return the level after those of the queue that `level` is in."""
     own = queue[order.groups[level]]
     while level < end and queue[order.groups[level]] == own:
@@ -82,23 +91,25 @@ def end_of_queue(order, queue, level, end):
 
 
 @inlined
-def open_share(order, room, s, queue, level, end, total):
+def open_share(
+    order: Order, residual: np.ndarray, s: Shares, queue: np.ndarray, level: int, end: int, total: float
+) -> int:
     """Let the room be the share of the queue that `level` is in; return the level after those of the queue."""
     share = s.weight[queue[order.groups[level]]] / total
-    for port in range(room.size):
-        room[port] = share * s.whole[port]
+    for port in range(residual.size):
+        residual[port] = share * s.whole[port]
     return end_of_queue(order, queue, level, end)
 
 
 @inlined
-def close_share(room, s):
+def close_share(residual: np.ndarray, s: Shares) -> None:
     """Put what is left of a share into the pool."""
-    for port in range(room.size):
-        s.pool[port] += room[port]
+    for port in range(residual.size):
+        s.pool[port] += residual[port]
 
 
 @inlined
-def open_pool(room, s):
+def open_pool(residual: np.ndarray, s: Shares) -> None:
     """Let the room be what all queues have left."""
-    for port in range(room.size):
-        room[port] = s.pool[port]
+    for port in range(residual.size):
+        residual[port] = s.pool[port]

@@ -8,7 +8,7 @@ from actors.kernel.compiled import compiled
 
 
 @compiled
-def fill(values: np.ndarray, value: float) -> None:
+def fill(values: np.ndarray, value: Any) -> None:
     """Set every element to `value`."""
     for i in range(values.size):
         values[i] = value

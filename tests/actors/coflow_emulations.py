@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from emulations import OBSERVED, digest, run_setting
 
-from actors.fabric.world import N_DECISIONS, N_REFILLS
+from actors.fabric.counters import N_DECISIONS, N_REFILLS
 from actors.hosting.partition import Observe, Partition
 from actors.kernel.world import NEVER
 from actors.scheduler import needs_global_view, resolve_parameters
@@ -103,7 +103,7 @@ def rates_now(partition: Partition) -> np.ndarray:
     if hasattr(state, "serving"):  # of lines whose flows have one rate
         line = flows.line[:, 0]
         there = np.flatnonzero((line >= 0) & (sending.left > 0.0))
-        rates[there] += state.serving.told[line[there]]
+        rates[there] += state.serving.in_force[line[there]]
     if hasattr(state, "fair"):
         level = state.fair.level
         there = (fabric.coflows.start[flows.coflow] < NEVER) & (flows.finish == NEVER)

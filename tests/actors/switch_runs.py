@@ -10,8 +10,9 @@ import equal_loop
 import numpy as np
 from hypothesis import strategies as st
 
-from actors.fabric import equal, greedy, madd, pfp
-from actors.fabric import fair as fair_rates
+from actors.fabric import equal, greedy, madd
+from actors.fabric import max_min as fair_rates
+from actors.fabric import shortest_flow_first as pfp
 from actors.fabric.ends import next_end
 from actors.fabric.order import list_lines, make_order, set_order
 from actors.fabric.ports import Fabric, build_fabric
@@ -183,11 +184,11 @@ def check_ports(fabric: Fabric, order: Any, e: Any) -> None:
     for ports in (flows.source, flows.sink):
         np.add.at(load, ports, given)
     assert (load <= fabric.speed * (1 + 1e-9)).all()
-    assert np.allclose(e.room, fabric.speed - load, atol=1e-7)
+    assert np.allclose(e.residual, fabric.speed - load, atol=1e-7)
     may = (flows.finish == NEVER) & (order.level[flows.coflow] != NONE)
     if e.missed_only:
         may &= e.rate[flows.coflow] == 0.0
-    room = e.room > 1e-6
+    room = e.residual > 1e-6
     assert not (may & room[flows.source] & room[flows.sink]).any()
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.fabric.world import COUNTERS
+from actors.fabric.counters import COUNTERS
 from actors.families.coflows.bounds import COFLOWS
 from actors.families.coflows.structures import check_lines, coflow_sizes
 from actors.worlds import Sizes, Worlds

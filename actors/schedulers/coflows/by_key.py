@@ -23,6 +23,10 @@ References: doi 10.1145/2619239.2626315; github.com/coflow/coflowsim
 
 from functools import partial
 
+# STATE
+import numpy as np
+
+from actors.fabric.fabric_world import CoflowWorld
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.ordered import (
@@ -32,12 +36,14 @@ from actors.schedulers.coflows.ordered import (
     BY_WIDTH,
     INTERVAL,
     RATES,
+    State,
     advance,
     build_ordered,
 )
+from actors.setting import Setting
 
 
-def build(setting, rule):
+def build(setting: Setting, rule: np.int64) -> tuple[CoflowWorld, State]:
     """The world and the coordinator's state at time 0; `rule` gives the coflows' keys."""
     return build_ordered(setting, rule, setting.parameters["rates"])
 

@@ -5,7 +5,7 @@ and at which no other flow has more. This is what a fabric does without a schedu
 compared with.
 
 1. A coflow arrives: all its flows begin to send at once, no message is needed.
-2. When flows arrive or end, rates are max-min fair again, at that instant (`actors.fabric.fair`).
+2. When flows arrive or end, rates are max-min fair again, at that instant (`actors.fabric.max_min`).
 
 A flow's rate depends on all flows of the switch, which no actor sees: the switch is one actor, and the clock
 `virtual` alone runs it. Network delay and costs of a coordinator do not apply. O(pairs of ports whose rates change)
@@ -22,9 +22,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from actors.fabric.agent import note_end, note_start
-from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, want_decision
-from actors.fabric.fair import Fair, add_coflow, end_due, fill, make_fair, next_due
-from actors.fabric.world import build_world
+from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, request_decision
+from actors.fabric.fabric_world import CoflowWorld, build_world
+from actors.fabric.max_min import Fair, add_coflow, end_due, fill, make_fair, next_due
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
@@ -37,7 +37,7 @@ from actors.kernel.queue import (
 )
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
-from actors.setting import Costs, Network
+from actors.setting import Costs, Network, Setting
 
 _NO_INTERVALS_S = 1e9  # nobody looks at intervals, so let the first one last
 
@@ -50,14 +50,14 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w, p, t, coflow):
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 1."""
     if register(w, p.agenda, t, coflow):
-        want_decision(w, p.agenda, t)
+        request_decision(w, p.agenda, t)
 
 
 @compiled
-def on_change(w, p, t):
+def on_change(w: CoflowWorld, p: State, t: int) -> None:
     """Step 2: flows end, others begin, and all have their rates anew."""
     fabric, f, new = w.fabric, p.fair, p.agenda.used
     least = end_due(fabric, f, t)
@@ -74,11 +74,11 @@ def on_change(w, p, t):
     fill(fabric, f, t, least)
     following = next_due(f)
     if following < NEVER:
-        want_decision(w, p.agenda, following)
+        request_decision(w, p.agenda, following)
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -92,14 +92,14 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build_switch(setting):
+def build_switch(setting: Setting) -> CoflowWorld:
     """The world where coflows are known to the switch when they arrive, and nobody has to be paid for that."""
     return build_world(
         replace(setting, network=Network(delay_s=0.0), costs=Costs()), interval_s=_NO_INTERVALS_S
     )
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """The world and the switch's state at time 0."""
     world = build_switch(setting)
     return world, State(make_agenda(world.work.size), make_fair(world.fabric))

@@ -5,7 +5,7 @@ nearly the best that there is; what it lacks is that a coflow is as slow as its 
 
 1. A coflow arrives: each of its flows is known to its two ports at once, with its size.
 2. When flows arrive or end, the flow with the least left has both of its ports, at full speed; then the one with
-   the least left of those whose ports are both free, and so on (`actors.fabric.pfp`).
+   the least left of those whose ports are both free, and so on (`actors.fabric.shortest_flow_first`).
 
 Who is served depends on all flows of the switch, which no actor sees: the switch is one actor, and the clock
 `virtual` alone runs it. Network delay and costs of a coordinator do not apply. O(pairs of ports that are looked
@@ -17,9 +17,10 @@ References: M. Alizadeh et al., pFabric, SIGCOMM 2013, doi 10.1145/2486001.24860
 from typing import NamedTuple
 
 from actors.fabric.agent import note_end, note_start
-from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, want_decision
+from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, request_decision
 from actors.fabric.ends import next_end
-from actors.fabric.pfp import Shortest, arrive, end_flow, make_shortest, match
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.shortest_flow_first import Shortest, arrive, end_flow, make_shortest, match
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
@@ -33,6 +34,7 @@ from actors.kernel.queue import (
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.fair import NO_COORDINATOR, build_switch
+from actors.setting import Setting
 
 
 class State(NamedTuple):
@@ -43,14 +45,14 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w, p, t, coflow):
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 1."""
     if register(w, p.agenda, t, coflow):
-        want_decision(w, p.agenda, t)
+        request_decision(w, p.agenda, t)
 
 
 @compiled
-def on_change(w, p, t):
+def on_change(w: CoflowWorld, p: State, t: int) -> None:
     """Step 2: flows end, others arrive, and the shortest are served."""
     fabric, s, new = w.fabric, p.shortest, p.agenda.used
     while next_end(fabric.flows, s.ends) == t:
@@ -65,11 +67,11 @@ def on_change(w, p, t):
         start(w, t, s.served[i])
     following = next_end(fabric.flows, s.ends)
     if following < NEVER:
-        want_decision(w, p.agenda, following)
+        request_decision(w, p.agenda, following)
 
 
 @compiled
-def start(w, t, flow):
+def start(w: CoflowWorld, t: int, flow: int) -> None:
     """A flow is served, perhaps not for the first time."""
     coflows, coflow = w.fabric.coflows, w.fabric.flows.coflow[flow]
     if w.sending.since[flow] == NONE:
@@ -79,7 +81,7 @@ def start(w, t, flow):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -93,7 +95,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """The world and the switch's state at time 0."""
     world = build_switch(setting)
     return world, State(make_agenda(world.work.size), make_shortest(world.fabric))

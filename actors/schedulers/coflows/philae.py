@@ -8,7 +8,7 @@ Then the shortest coflow goes first, by the size and by the contention at its po
 2. Pilots are served next, first in, first out, each with all of its two ports. With `work_conservation` the other flows
    of a coflow that is being sampled get what nobody else wants.
 3. When all pilots of a coflow have ended, its flows are taken to be as long as they were in the mean, l. It enters the
-   priority queue (`actors.fabric.queues`) of its measure, by `policy`, for n flows of which d bytes are sent:
+   priority queue (`actors.fabric.priority_queues`) of its measure, by `policy`, for n flows of which d bytes are sent:
    A: n l.  B: n l - d.  C: the number of other coflows that share a port with it.
    D: the sum of l c_p over its ports p with unfinished flows, c_p being the other coflows there.
 4. A decision: a coflow whose measure has changed goes to the tail of another queue, up or down. Queues in their order,
@@ -39,28 +39,32 @@ import numpy as np
 
 from actors.fabric.agent import agent_event
 from actors.fabric.coordinator import (
+    NO_AGENT_REPORTS,
     end_greedy,
-    forget_ended,
-    has_more,
-    hear_of_end,
+    has_more_to_send,
     is_due,
     note_decision,
+    receive_flow_done,
     register,
-    tell_greedy,
-    want_decision,
+    remove_ended,
+    request_decision,
+    send_greedy_rates,
 )
+from actors.fabric.counters import N_PILOTS, N_REFILLS
+from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import fill_ports, move_group
-from actors.fabric.ports import merge_parallel
-from actors.fabric.queues import (
-    ASIDE,
+from actors.fabric.ports import merge_parallel, pilot_group
+from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
     RANK_SHIFT,
-    leave,
+    UNQUEUED,
+    dequeue,
     next_tick,
-    rank,
-    turn,
+    order_key,
+    slot_end,
+    slot_queue,
+    update_slot,
 )
-from actors.fabric.world import N_PILOTS, N_REFILLS
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
@@ -81,15 +85,15 @@ from actors.schedulers.coflows.philae_measures import (
     B,
     C,
     D,
-    change_crowd,
+    appear_at_ports,
     count_neighbours,
     enter_queue,
     is_thin,
     learn,
     leave_port,
+    mark_moved,
+    mark_thin_at_ports,
     move,
-    note,
-    note_thin,
 )
 from actors.schedulers.coflows.philae_pilots import (
     PILOT_PARAMETERS,
@@ -98,60 +102,52 @@ from actors.schedulers.coflows.philae_pilots import (
     has_pilot,
     line_at,
 )
-from actors.schedulers.coflows.philae_state import EVENTS, INTERVALS, build
+from actors.schedulers.coflows.philae_state import EVENTS, INTERVALS, State, build
 from actors.schedulers.coflows.philae_updates import update_coflow
-
-NO_AGENT_REPORTS = np.int64(0)
+from actors.setting import Setting
 
 
 @compiled
-def on_arrival(w, p, t, coflow):
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Steps 1 and 2."""
     if not register(w, p.agenda, t, coflow):
         return
-    lines = w.fabric.lines
-    p.queues.queue[coflow] = ASIDE
-    p.there[0] += 1
-    for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
-            if lines.left[line] > 0:
-                change_crowd(w, p, t, lines.port[line], 1)
+    p.queues.queue[coflow] = UNQUEUED
+    p.num_active[0] += 1
+    appear_at_ports(w, p, t, coflow)
     if w.fabric.coflows.left[coflow] > p.thin_limit:
         if p.samples:
             p.pilots_left[coflow] = choose_pilots(w, p.busy, coflow, p.random_ports)
             w.counts[N_PILOTS] += p.pilots_left[coflow]
         else:
             enter_queue(w, p, t, coflow)
-    note(p, coflow)
+    mark_moved(p, coflow)
     if p.policy == C and not is_thin(p, coflow):
         set_levels(w, p, t, coflow)  # so that the others meet it
     elif is_thin(p, coflow):
         move_group(w.fabric, p.ranking, p.matching, t, coflow, coflow)  # so that the others see it
-        for side in range(2):
-            for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
-                if lines.left[line] > 0:
-                    note_thin(w, p, lines.port[line])
-    want(w, p, t)
+        mark_thin_at_ports(w, p, coflow)
+    request_reorder(w, p, t)
 
 
 @inlined
-def want(w, p, t):
+def request_reorder(w: CoflowWorld, p: State, t: int) -> None:
     """Decide at once, or when the interval ends."""
     p.stale[0] = True
-    want_decision(w, p.agenda, next_tick(t, p.queues.interval) if p.by == INTERVALS else t)
+    request_decision(w, p.agenda, next_tick(t, p.queues.interval) if p.decide_at == INTERVALS else t)
 
 
 @compiled
-def on_flow_done(w, p, t, flow, ended):
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """A flow has ended: note what that teaches, and who is no longer where; decide anew, or refill."""
     fabric, flows, lines = w.fabric, w.fabric.flows, w.fabric.lines
-    hear_of_end(w, t, NO_AGENT_REPORTS, flow)
-    if has_more(w, flow):
+    receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
+    if has_more_to_send(w, flow):
         return
     coflow, group = flows.coflow[flow], lines.group[flows.line[flow, 0]]
-    over = end_greedy(w, p.ranking, p.matching, flow, ended)
+    coflow_ended = end_greedy(w, p.ranking, p.matching, flow, ended)
     is_pilot = group != coflow
-    decides = over or p.by != EVENTS
+    decides = coflow_ended or p.decide_at != EVENTS
     for side in range(2):
         line = flows.line[flow, side]
         port = flows.source[flow] if side == 0 else flows.sink[flow]
@@ -161,7 +157,7 @@ def on_flow_done(w, p, t, flow, ended):
         if lines.left[line] == 0 and (
             p.pilots_left[coflow] == 0 or not has_pilot(fabric, coflow, side, port)
         ):
-            leave_port(w, p, t, coflow, port, over)
+            leave_port(w, p, t, coflow, port, coflow_ended)
             decides = decides or changes_contention(p, port)
     if is_pilot:
         p.pilots_left[coflow] -= 1
@@ -170,91 +166,98 @@ def on_flow_done(w, p, t, flow, ended):
         if p.pilots_left[coflow] == 0:
             learn(w, p, t, coflow)
             decides = True
-    if over:
-        leave(p.queues, coflow)
-        p.there[0] -= 1
+    if coflow_ended:
+        dequeue(p.queues, coflow)
+        p.num_active[0] -= 1
     if decides:
-        want(w, p, t)
+        request_reorder(w, p, t)
     else:
-        want_decision(w, p.agenda, t)
+        request_decision(w, p.agenda, t)
 
 
 @inlined
-def changes_contention(p, port):
+def changes_contention(p: State, port: int) -> bool:
     """Return whether the measure of a coflow goes by who is at a port, where one is no more."""
-    return (p.policy == C or p.policy == D) and p.crowd[port] + 1 - p.own > 0
+    return (p.policy == C or p.policy == D) and p.coflows_at_port[port] + 1 - p.excludes_itself > 0
 
 
 @compiled
-def on_update(w, p, t, k):
+def on_update(w: CoflowWorld, p: State, t: int, k: int) -> None:
     """A coflow has changed."""
     if update_coflow(w, p, t, k):
-        want(w, p, t)
+        request_reorder(w, p, t)
 
 
 @compiled
-def on_decide(w, p, t):
+def on_decide(w: CoflowWorld, p: State, t: int) -> None:
     """Decide, or give what flows have left to the next in the order that stands; tell the agents."""
-    if p.stale[0] or t >= p.queues.clock[2]:
-        p.stale[0] = False
+    if is_decision_due(p, t):
         put_in_order(w, p, t)
-        note_decision(w, p.there[0])
+        note_decision(w, p.num_active[0])
     else:
         w.counts[N_REFILLS] += 1
     fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
-    tell_greedy(w, p.matching, t)
-    if p.queues.clock[2] < NEVER:
-        want_decision(w, p.agenda, p.queues.clock[2])
+    send_greedy_rates(w, p.matching, t)
+    if slot_end(p.queues) < NEVER:
+        request_decision(w, p.agenda, slot_end(p.queues))
+
+
+@inlined
+def is_decision_due(p: State, t: int) -> bool:
+    """Return whether a decision is due, and not only a refill; then it is no longer requested."""
+    due = p.stale[0] or t >= slot_end(p.queues)
+    p.stale[0] = False
+    return due
 
 
 @compiled
-def put_in_order(w, p, t):
+def put_in_order(w: CoflowWorld, p: State, t: int) -> None:
     """Step 4: give the groups of coflows that have moved their levels."""
     q = p.queues
     if p.policy == B or p.policy == C or p.corrects:
-        for i in range(forget_ended(w, p.agenda)):
+        for i in range(remove_ended(w, p.agenda)):
             if q.queue[p.agenda.active[i]] >= 0:
                 move(w, p, t, p.agenda.active[i])
-    turn(q, t)
-    if q.clock[1] != p.slot[0]:
-        note_slots(w, p)
-    holds = t + w.network.delay_ns
+    update_slot(q, t)
+    if slot_queue(q) != p.last_slot[0]:
+        mark_slot_change(w, p)
+    effective = t + w.network.delay_ns
     for i in range(p.num_moved[0]):
         coflow = p.moved[i]
         p.is_moved[coflow] = False
         if w.fabric.coflows.left[coflow] > 0:
-            set_levels(w, p, holds, coflow)
+            set_levels(w, p, effective, coflow)
     p.num_moved[0] = 0
 
 
 @compiled
-def note_slots(w, p):
+def mark_slot_change(w: CoflowWorld, p: State) -> None:
     """It is the turn of another queue: coflows of both queues move."""
     q = p.queues
-    for i in range(forget_ended(w, p.agenda)):
+    for i in range(remove_ended(w, p.agenda)):
         queue = q.queue[p.agenda.active[i]]
-        if queue >= 0 and (queue == q.clock[1] or queue == p.slot[0]):
-            note(p, p.agenda.active[i])
-    p.slot[0] = q.clock[1]
+        if queue >= 0 and (queue == slot_queue(q) or queue == p.last_slot[0]):
+            mark_moved(p, p.agenda.active[i])
+    p.last_slot[0] = slot_queue(q)
 
 
 @compiled
-def set_levels(w, p, t, coflow):
+def set_levels(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Give each group of a coflow its level: thin, pilots, by queue, being sampled."""
     fabric, r, m = w.fabric, p.ranking, p.matching
     if p.queues.queue[coflow] >= 0:
-        move_group(fabric, r, m, t, coflow, MAIN | rank(p.queues, coflow))
+        move_group(fabric, r, m, t, coflow, MAIN | order_key(p.queues, coflow))
     elif p.pilots_left[coflow] == 0:
         thin = count_neighbours(w, p, coflow, True)
         move_group(fabric, r, m, t, coflow, (thin << RANK_SHIFT) | coflow)
     else:
-        move_group(fabric, r, m, t, coflow + p.mark.size, PILOTS | coflow)
+        move_group(fabric, r, m, t, pilot_group(fabric, coflow), PILOTS | coflow)
         if p.conserves:
             move_group(fabric, r, m, t, coflow, BACKFILL | coflow)
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -275,7 +278,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def series(setting, state):
+def series(setting: Setting, state: State) -> dict[str, np.ndarray]:
     """When the size of each coflow was learned, what it had sent by then, and its estimate."""
     known = state.learned < NEVER
     width = np.diff(merge_parallel(setting.workload.arrays())[0].first_flow)

@@ -16,7 +16,7 @@ so.
 
 O(lines of all active coflows) a decision, O(words of a line) a flow that is backfilled: all flows of a coflow that
 MADD serves shrink in one proportion (`actors.fabric.madd`). An agent is told of a line, not of each of its flows, and
-only what is new (`actors.fabric.shrinking`). The coordinator decides for the time at which its rates will hold, and
+only what is new (`actors.fabric.madd_agent`). The coordinator decides for the time at which its rates will hold, and
 reckons with what will have ended by then (`actors.fabric.madd_schedule`).
 
 **Deviations from the paper.** No deadlines and no admission. A coflow without rates waits for what backfill gives its
@@ -26,12 +26,16 @@ given away at once; CoflowSim, the simulator of Varys's authors, leaves it unuse
 References: doi 10.1145/2619239.2626315; github.com/coflow/coflowsim
 """
 
+from actors.fabric.fabric_world import CoflowWorld
+
+# STATE
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.scheduler import Scheduler
-from actors.schedulers.coflows.ordered import BY_BOTTLENECK, INTERVAL, RATES, advance, build_ordered
+from actors.schedulers.coflows.ordered import BY_BOTTLENECK, INTERVAL, RATES, State, advance, build_ordered
+from actors.setting import Setting
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """The world and the coordinator's state at time 0."""
     return build_ordered(setting, BY_BOTTLENECK, setting.parameters["rates"])
 

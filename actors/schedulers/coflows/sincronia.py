@@ -4,7 +4,7 @@ The order of coflows is enough: whatever the rates, as long as they follow it an
 time is within 4 times the least there is, if all coflows are there from the beginning.
 
 1. A coflow registers, with the sizes of its flows; or a coflow has ended.
-2. Bottleneck, select, scale, iterate (`actors.fabric.sincronia`): at the most loaded port, the coflow with the least
+2. Bottleneck, select, scale, iterate (`actors.fabric.bssi`): at the most loaded port, the coflow with the least
    weight for what it has left there comes last. The weights of the others at that port are lowered in proportion, and
    so on with those that are left. Weights are the workload's, 1 where it knows none.
 3. In this order each flow gets both of its ports if they are free; one that is in the way of an earlier coflow's
@@ -20,12 +20,16 @@ long as lighter ones come. Rates are the coordinator's, not those of priorities 
 References: doi 10.1145/3230543.3230569
 """
 
+from actors.fabric.fabric_world import CoflowWorld
+
+# STATE
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.scheduler import Scheduler
-from actors.schedulers.coflows.ordered import BY_BSSI, INTERVAL, advance, build_ordered
+from actors.schedulers.coflows.ordered import BY_BSSI, INTERVAL, State, advance, build_ordered
+from actors.setting import Setting
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """The world and the coordinator's state at time 0."""
     return build_ordered(setting, BY_BSSI, "greedy")
 

@@ -39,11 +39,11 @@ def in_shares(fabric: Fabric, queue: list[int], weights: list[float], pilots: in
     s, queues, begin = make_shares(fabric, weights), np.array(queue), np.int64(pilots)
 
     def decide(fabric: Fabric, order: Any, e: Any) -> None:
-        equal.open_ports(fabric, e)
+        equal.reset_residual(fabric, e)
         equal.add_rates(fabric, order, e, _FIRST, begin)
         share_equally(fabric, order, e, s, queues, begin, order.used[0])
         equal.backfill(fabric, order, e)
-        equal.hold(fabric, order, e, e.now[0])
+        equal.enforce_rates(fabric, order, e, e.now[0])
 
     return decide
 
@@ -52,7 +52,7 @@ def madd_in_shares(fabric: Fabric, queue: list[int], weights: list[float]) -> An
     s, queues = make_shares(fabric, weights), np.array(queue)
 
     def decide(fabric: Fabric, order: Any, a: Any) -> None:
-        madd.open_ports(fabric, order, a)
+        madd.reset_residual(fabric, order, a)
         share_madd(fabric, order, a, s, queues, _FIRST, order.used[0])
         madd.backfill(fabric, order, a)
 

@@ -15,7 +15,7 @@ from emulations import run_setting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.fabric.queues import QUEUE_PARAMETERS, enter, leave, make_queues, turn
+from actors.fabric.priority_queues import QUEUE_PARAMETERS, dequeue, enqueue, make_queues, update_slot
 from actors.hosting.outcome import Observe
 
 NS = 1_000_000_000
@@ -27,12 +27,12 @@ def slots_of(queues: list[int], until_s: float, **given: Any) -> list[tuple[int,
     parameters = DEFAULTS | given
     q = make_queues(len(queues), parameters)
     for coflow, queue in enumerate(queues):
-        enter(q, np.int64(coflow), np.int64(queue))
+        enqueue(q, np.int64(coflow), np.int64(queue))
     found, t = [], 0
     while t < until_s * NS:
-        turn(q, np.int64(t))
-        found.append((int(q.clock[1]), int((q.clock[2] - t) // q.interval)))
-        t = int(q.clock[2])
+        update_slot(q, np.int64(t))
+        found.append((int(q.clock.queue[0]), int((q.clock.end[0] - t) // q.interval)))
+        t = int(q.clock.end[0])
     return found
 
 
@@ -82,14 +82,14 @@ def test_no_queue_waits_longer_than_a_round(queues: list[int], slot: int, share:
 def test_queues_that_empty_give_their_slots_up() -> None:
     q = make_queues(2, DEFAULTS)
     for coflow, queue in enumerate([0, 9]):
-        enter(q, np.int64(coflow), np.int64(queue))
-    turn(q, np.int64(0))
-    assert (q.clock[1], q.clock[2]) == (0, 256 * q.interval)
-    leave(q, np.int64(1))
-    turn(q, np.int64(q.clock[2]))
-    leave(q, np.int64(0))
-    turn(q, np.int64(q.clock[2]))
-    assert q.clock[1] == -1  # nobody is there
+        enqueue(q, np.int64(coflow), np.int64(queue))
+    update_slot(q, np.int64(0))
+    assert (q.clock.queue[0], q.clock.end[0]) == (0, 256 * q.interval)
+    dequeue(q, np.int64(1))
+    update_slot(q, np.int64(q.clock.end[0]))
+    dequeue(q, np.int64(0))
+    update_slot(q, np.int64(q.clock.end[0]))
+    assert q.clock.queue[0] == -1  # nobody is there
 
 
 LAST = {"first_limit_bytes": 1, "factor": 1.2, "interval_s": 1.0}

@@ -27,9 +27,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from python_process import run_python
 
-from actors.fabric.world import (
-    N_DECISIONS,
-)
+from actors.fabric.counters import N_DECISIONS
 from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Partition
 from actors.hosting.windows import emulate_here
@@ -217,12 +215,12 @@ def philae_knows(setting: Setting) -> None:
             for c, port in zip(flows.coflow[there], side[there], strict=True)
         }
         crowd = np.bincount([port for _, port in at], minlength=fabric.speed.size)
-        assert np.array_equal(state.crowd, crowd)
+        assert np.array_equal(state.coflows_at_port, crowd)
         if setting.parameters["policy"] != "D":
             continue
         for c in np.flatnonzero(queue >= 0):
             around = sum(crowd[port] - state.own for coflow, port in at if coflow == c)
-            assert state.around[c] == around
+            assert state.contention_sum[c] == around
             if not setting.parameters["size_correction"]:
                 assert queue[c] == np.searchsorted(limits, state.length[c] * around)
 

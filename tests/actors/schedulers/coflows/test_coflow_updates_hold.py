@@ -23,7 +23,7 @@ from emulations import OBSERVED, digest, run_setting
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from actors.fabric.world import (
+from actors.fabric.counters import (
     N_LOST,
 )
 from actors.hosting.partition import Partition
@@ -147,10 +147,10 @@ def knows_who_is_there(partition: Partition, t: int) -> None:
         for c, port in zip(flows.coflow[there], side[there], strict=True)
     }
     crowd = np.bincount([port for _, port in at], minlength=fabric.speed.size)
-    assert np.array_equal(state.crowd, crowd)
+    assert np.array_equal(state.coflows_at_port, crowd)
     for c in np.flatnonzero(state.queues.queue >= 0) if parameters["policy"] == "D" else ():
         around = sum(crowd[port] - state.own for coflow, port in at if coflow == c)
-        assert state.around[c] == around
+        assert state.contention_sum[c] == around
         if not parameters["size_correction"]:
             assert state.queues.queue[c] == np.searchsorted(state.queues.limit, state.length[c] * around)
 

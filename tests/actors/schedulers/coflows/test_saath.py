@@ -15,7 +15,7 @@ from coflow_emulations import COSTS, SPEED, TASKS, coflows, log_of, mixed_worklo
 from emulations import run_setting
 
 from actors.fabric import equal
-from actors.fabric.equal_schedule import reported
+from actors.fabric.equal_schedule import reported_sent
 from actors.fabric.order import make_order, set_order
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
 from actors.kernel.world import NEVER
@@ -193,7 +193,9 @@ def fluid(setting: Setting) -> Fabric:
 
     def most_sent(coflow: int) -> float:
         own = np.flatnonzero(flows.coflow == coflow)
-        return max(flows.size[f] if flows.finish[f] < NEVER else reported(fabric, e, now, f) for f in own)
+        return max(
+            flows.size[f] if flows.finish[f] < NEVER else reported_sent(fabric, e, now, f) for f in own
+        )
 
     def key(coflow: int) -> tuple[float, ...]:
         if deadline[coflow] <= now:

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.dynamics import no_faults
+from actors.fabric.counters import COUNTERS
 from actors.fabric.intervals import Intervals, make_intervals
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
 from actors.fabric.updates import Updates, expect_updates, follow_moves, lay_out, no_updates
 from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
-from actors.kernel.counters import Counters
 from actors.kernel.faults import Faults
 from actors.kernel.kinds import (
     REGISTER,
@@ -37,29 +37,6 @@ from workloads.coflows import CoflowArrays, CoflowWorkload
 from workloads.errors import InputError
 
 NS = 1_000_000_000
-
-# What is counted over the run; the first six as job schedulers have them, of flows, which have one class.
-COUNTERS = Counters()
-N_UPDATES = COUNTERS.add("updates")  # messages from agents that the coordinator has heard
-N_DECISIONS = COUNTERS.add("decisions")  # schedules that it has made
-N_SCHEDULES = COUNTERS.add("schedules")  # agents that were told anything, each time anew
-N_RATES = COUNTERS.add("rates")  # rates that it told them
-N_STALE = COUNTERS.add("stale_rates")  # rates of flows that had ended meanwhile
-N_DEMOTIONS = COUNTERS.add("demotions")  # coflows that went to another queue
-N_PILOTS = COUNTERS.add("pilots")  # flows that were sent ahead of their coflow's others
-N_INTERVALS = COUNTERS.add("intervals")  # scheduling intervals from the first arrival on
-N_MISSED = COUNTERS.add("intervals_missed")  # in which the coordinator had more to do than it had time
-N_WITHOUT = COUNTERS.add("intervals_without_rates")  # in which it sent no schedule
-N_HEARD = COUNTERS.add("agents_heard")  # agents heard in an interval, all intervals together
-N_COFLOW_UPDATES = COUNTERS.add(
-    "coflow_updates"
-)  # changes of coflows under way that the coordinator has heard of
-N_WITHOUT_EFFECT = COUNTERS.add("updates_without_effect")  # those of coflows that had ended
-N_DEREGISTERED = COUNTERS.add("deregistered")  # coflows that left before they were done
-N_LOST = COUNTERS.add("bytes_lost")  # bytes sent that had to be sent again
-N_REFILLS = COUNTERS.add(
-    "refills"
-)  # times freed rates went to the next flows in the order, without a decision
 
 
 class Sending(NamedTuple):
@@ -174,14 +151,14 @@ def build_world(
 
 
 @entry
-def expect_first(w):
+def expect_first(w: CoflowWorld) -> None:
     """The coordinator waits for the first coflow, and whoever hears of updates for the first of those."""
     expect_coflow(w, w.nodes.size, 0)
     expect_updates(w)
 
 
 @inlined
-def expect_coflow(w, me, coflow):
+def expect_coflow(w: CoflowWorld, me: int, coflow: int) -> None:
     """The registration of a coflow comes one network delay after it arrives."""
     wake(w, w.work.submit[coflow] + w.network.delay_ns, me, REGISTER, coflow, NONE, NONE)
 

@@ -1,8 +1,7 @@
 """The agent of a port under equal rates: what it has of a coflow, an ingress line, is sent at one rate for each flow.
 
-It is told a rate for a line, and not for each of its flows, which then end in order of what they have left
-(`actors.fabric.served`). A flow that is backfilled has a rate of its own beyond that, and ends by itself. The columns
-of `Sending` are those of backfilled flows: `rate` is what a flow has beyond its line's, `since` when it got it, `end`
+It gets a rate for a line, and not for each of its flows, which then end in order of what they have left
+(`actors.fabric.served_together`). A backfilled flow has a rate beyond that, and an end of its own. The columns of `Sending` are those of backfilled flows: `rate` is what a flow has beyond its line's, `since` when it got it, `end`
 when it ends by it. ``left`` is where its line's `served` must get to, and 0 when it has ended.
 """
 
@@ -11,9 +10,18 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.agent import PATIENCE, await_flow_end, has_ended, note_end, note_start
+from actors.fabric.counters import N_STALE
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.floats import float_of
 from actors.fabric.ports import Fabric
-from actors.fabric.served import extra_sent, foresee_end, ns_for, rise, served_by, take_out
-from actors.fabric.world import N_STALE
+from actors.fabric.served_together import (
+    extra_sent,
+    foresee_end,
+    ns_for,
+    remove_from_heap,
+    served_by,
+    sift_up,
+)
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.kinds import (
     FLOW_DONE,
@@ -28,16 +36,16 @@ from actors.kernel.world import NEVER
 class Serving(NamedTuple):
     """What agents know of L ingress lines, besides `Sending`; F flows that cross the switch."""
 
-    told: np.ndarray  # [L] bytes per ns of each flow
+    in_force: np.ndarray  # [L] bytes per ns of each flow
     since: np.ndarray  # [L] from when on, ns
     served: np.ndarray  # [L] what each of its flows had been served by then, bytes
     end: np.ndarray  # [L] when the next flow ends by that rate, ns; NEVER
     timer: np.ndarray  # [L] the first LINE_END that is under way, ns; NEVER. If it is early, it is set anew
-    fresh: np.ndarray  # [L] flows that were never sent
+    unsent: np.ndarray  # [L] flows that were never sent
     first: np.ndarray  # [L] of its heap
     size: np.ndarray  # [L] of it: unfinished flows, the first to end in front
     heap: np.ndarray  # [F]
-    seat: np.ndarray  # [flows] where a flow is in `heap`
+    position: np.ndarray  # [flows] where a flow is in `heap`
 
 
 def make_serving(fabric: Fabric) -> Serving:
@@ -46,24 +54,24 @@ def make_serving(fabric: Fabric) -> Serving:
     crossing = np.flatnonzero(flows.line[:, 0] != NONE)
     heap = crossing[np.lexsort((flows.left[crossing], flows.line[crossing, 0]))]  # sorted, hence a heap
     size = np.bincount(flows.line[crossing, 0], minlength=lines)
-    seat = np.full(flows.size.size, NONE)
-    seat[heap] = np.arange(heap.size)
+    position = np.full(flows.size.size, NONE)
+    position[heap] = np.arange(heap.size)
     return Serving(
-        told=np.zeros(lines),
+        in_force=np.zeros(lines),
         since=np.zeros(lines, np.int64),
         served=np.zeros(lines),
         end=np.full(lines, NEVER),
         timer=np.full(lines, NEVER),
-        fresh=size.copy(),
+        unsent=size.copy(),
         first=np.cumsum(size) - size,
         size=size,
         heap=heap,
-        seat=seat,
+        position=position,
     )
 
 
 @inlined
-def serving_event(w, s, me):
+def serving_event(w: CoflowWorld, s: Serving, me: int) -> None:
     """Handle the message of an agent under equal rates."""
     message = w.queue.now
     t, kind, which = message.time[0], message.kind[0], message.a[0]
@@ -72,43 +80,43 @@ def serving_event(w, s, me):
     elif kind == LINE_END:
         on_line_end(w, s, t, me, which)
     elif kind == SET_LINE:
-        on_set_line(w, s, t, me, which, np.int64(message.b[0]).view(np.float64))
+        on_set_line(w, s, t, me, which, float_of(message.b[0]))
     else:
-        on_set_extra(w, s, t, me, which, np.int64(message.b[0]).view(np.float64))
+        on_set_extra(w, s, t, me, which, float_of(message.b[0]))
 
 
 @compiled
-def on_set_line(w, s, t, me, line, rate):
+def on_set_line(w: CoflowWorld, s: Serving, t: int, me: int, line: int, rate: float) -> None:
     """Send each flow of a line at this rate from now on."""
     if s.size[line] == 0:
         w.counts[N_STALE] += 1
         return
     s.served[line] = served_by(s, t, line)
-    s.since[line], s.told[line] = t, rate
-    if rate > 0.0 and s.fresh[line] > 0:
+    s.since[line], s.in_force[line] = t, rate
+    if rate > 0.0 and s.unsent[line] > 0:
         for i in range(s.first[line], s.first[line] + s.size[line]):
             start_flow(w, s, t, line, s.heap[i])
-    await_end(w, s, t + 1, me, line)
+    await_line_end(w, s, t + 1, me, line)
 
 
 @inlined
-def start_flow(w, s, t, line, flow):
+def start_flow(w: CoflowWorld, s: Serving, t: int, line: int, flow: int) -> None:
     """Note that a flow is sent, if it is for the first time."""
     if w.sending.since[flow] == NONE:
         w.sending.since[flow] = t
-        s.fresh[line] -= 1
+        s.unsent[line] -= 1
         note_start(w, t, flow)
 
 
 @inlined
-def await_end(w, s, least, me, line):
+def await_line_end(w: CoflowWorld, s: Serving, least: int, me: int, line: int) -> None:
     """Wait for the next end of a line."""
     foresee_end(w.sending, s, line, least)
-    look_at_end(w, s, least, me, line)
+    set_line_timer(w, s, least, me, line)
 
 
 @inlined
-def look_at_end(w, s, t, me, line):
+def set_line_timer(w: CoflowWorld, s: Serving, t: int, me: int, line: int) -> None:
     """Look at a line at its next end, or before, and then again."""
     timer = min(s.end[line], t + PATIENCE)
     if s.end[line] < NEVER and timer < s.timer[line]:
@@ -117,7 +125,7 @@ def look_at_end(w, s, t, me, line):
 
 
 @compiled
-def on_set_extra(w, s, t, me, flow, extra):
+def on_set_extra(w: CoflowWorld, s: Serving, t: int, me: int, flow: int, extra: float) -> None:
     """From now on a flow has this rate beyond its line's; 0: it is sent with the others."""
     f, line = w.sending, w.fabric.flows.line[flow, 0]
     if f.left[flow] == 0.0:
@@ -125,24 +133,24 @@ def on_set_extra(w, s, t, me, flow, extra):
         return
     start_flow(w, s, t, line, flow)
     f.left[flow] -= extra_sent(f, s, line, t, flow, f.rate[flow])
-    rise(f, s, line, s.seat[flow])
+    sift_up(f, s, line, s.position[flow])
     f.since[flow], f.rate[flow], f.end[flow] = t, extra, NEVER
     if extra > 0.0:
-        f.end[flow] = t + ns_for(f.left[flow] - served_by(s, t, line), s.told[line] + extra)
+        f.end[flow] = t + ns_for(f.left[flow] - served_by(s, t, line), s.in_force[line] + extra)
         await_flow_end(w, t, me, flow)
-    await_end(w, s, t + 1, me, line)
+    await_line_end(w, s, t + 1, me, line)
 
 
 @compiled
-def on_flow_end(w, s, t, me, flow):
+def on_flow_end(w: CoflowWorld, s: Serving, t: int, me: int, flow: int) -> None:
     """A backfilled flow has ended, unless its rate has changed since its end was foreseen."""
     if has_ended(w, t, me, flow):
         end_flow(w, s, t, me, flow)
-        await_end(w, s, t, me, w.fabric.flows.line[flow, 0])
+        await_line_end(w, s, t, me, w.fabric.flows.line[flow, 0])
 
 
 @compiled
-def on_line_end(w, s, t, me, line):
+def on_line_end(w: CoflowWorld, s: Serving, t: int, me: int, line: int) -> None:
     """The next flows of a line have ended, unless it has been told another rate since their end was foreseen."""
     if s.timer[line] != t:
         return
@@ -150,14 +158,14 @@ def on_line_end(w, s, t, me, line):
     while s.end[line] == t:
         end_flow(w, s, t, me, s.heap[s.first[line]])
         foresee_end(w.sending, s, line, t)
-    look_at_end(w, s, t, me, line)
+    set_line_timer(w, s, t, me, line)
 
 
 @compiled
-def end_flow(w, s, t, me, flow):
+def end_flow(w: CoflowWorld, s: Serving, t: int, me: int, flow: int) -> None:
     """End a flow, and tell the coordinator."""
     f = w.sending
-    take_out(f, s, w.fabric.flows.line[flow, 0], flow)
+    remove_from_heap(f, s, w.fabric.flows.line[flow, 0], flow)
     f.left[flow], f.rate[flow], f.end[flow] = 0.0, 0.0, NEVER
     note_end(w, t, flow)
     send(w, t, me, w.nodes.size, FLOW_DONE, flow, t, NONE, NONE)

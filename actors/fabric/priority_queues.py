@@ -10,19 +10,29 @@ With a `least` of nothing slots of less than an interval are left out, as Philae
 the order of queues is strict.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from actors.kernel.arrays import total
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import NONE
+from actors.kernel.queue import NONE, records
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter
 
-ASIDE = np.int64(-2)  # there, but in no queue
-GONE = np.int64(-1)
+UNQUEUED = np.int64(-2)  # there, but in no queue
+INACTIVE = np.int64(-1)
 RANK_SHIFT = 40  # a key is a class or a queue, and below that what orders it
+
+
+CLOCK = np.dtype(
+    [
+        ("entries", "i8"),  # how often a coflow has entered a queue
+        ("queue", "i8"),  # whose slot it is, or NONE
+        ("end", "i8"),  # when that slot ends, ns
+        ("first", "i8"),  # the queue that had the first slot of the round
+    ]
+)
 
 
 class Queues(NamedTuple):
@@ -31,7 +41,7 @@ class Queues(NamedTuple):
     queue: np.ndarray  # [C] ASIDE, GONE, or the queue
     entered: np.ndarray  # [C] counts entries to queues
     size: np.ndarray  # [K] coflows in a queue
-    clock: np.ndarray  # [4] entries; whose slot; when it ends, ns; the round's first queue
+    clock: np.recarray  # [1] CLOCK
     limit: np.ndarray  # [K] bytes, the last infinite
     slot: int  # ns, 0: strict priority
     least: int  # ns
@@ -85,10 +95,24 @@ QUEUE_PARAMETERS = (
 )
 
 
+class ToSort(Protocol):
+    """Groups, and what they are sorted by."""
+
+    @property
+    def groups(self) -> np.ndarray:
+        """The groups."""
+
+    @property
+    def keys(self) -> np.ndarray:
+        """Their keys."""
+
+
 def make_queues(coflows: int, parameters: dict[str, Any]) -> Queues:
     """Empty queues, after `QUEUE_PARAMETERS`; what is about slots may be missing where `starvation` is "strict"."""
     limits = parameters["first_limit_bytes"] * parameters["factor"] ** np.arange(parameters["queues"])
     limits[-1] = np.inf
+    clock = records(CLOCK, 1)
+    clock.queue[0], clock.end[0] = NONE, NEVER
     interval = round(parameters["interval_s"] * 1e9)
     slot, least, share = 0, 0, 1
     if parameters["starvation"] == "slots":
@@ -96,10 +120,10 @@ def make_queues(coflows: int, parameters: dict[str, Any]) -> Queues:
         slot = max(parameters["slot_intervals"] * interval, least)
         share = parameters["share"]
     return Queues(
-        queue=np.full(coflows, GONE),
+        queue=np.full(coflows, INACTIVE),
         entered=np.zeros(coflows, np.int64),
         size=np.zeros(limits.size, np.int64),
-        clock=np.array([0, NONE, NEVER, 0]),
+        clock=clock,
         limit=limits,
         slot=slot,
         least=least,
@@ -111,13 +135,13 @@ def make_queues(coflows: int, parameters: dict[str, Any]) -> Queues:
 
 
 @inlined
-def next_tick(t, interval):
+def next_tick(t: int, interval: int) -> int:
     """Return the first multiple of the interval at t or after it."""
     return (t + interval - 1) // interval * interval
 
 
 @inlined
-def queue_of(q, measure):
+def queue_of(q: Queues, measure: float) -> int:
     """Return the queue for a measure in bytes."""
     queue = 0
     while measure > q.limit[queue]:
@@ -126,69 +150,81 @@ def queue_of(q, measure):
 
 
 @compiled
-def enter(q, coflow, queue):
+def enqueue(q: Queues, coflow: int, queue: int) -> None:
     """Put a coflow at the tail of a queue."""
-    leave(q, coflow)
+    dequeue(q, coflow)
     q.queue[coflow] = queue
     q.size[queue] += 1
-    q.clock[0] += 1
-    q.entered[coflow] = q.clock[0]
+    q.clock.entries[0] += 1
+    q.entered[coflow] = q.clock.entries[0]
 
 
 @compiled
-def leave(q, coflow):
+def dequeue(q: Queues, coflow: int) -> None:
     """Take a coflow out of its queue."""
     if q.queue[coflow] >= 0:
         q.size[q.queue[coflow]] -= 1
-    q.queue[coflow] = GONE
-
-
-@compiled
-def turn(q, t):
-    """Begin the slot that t is in; slots follow one another while there is a coflow in a queue."""
-    clock = q.clock
-    if q.slot == 0 or total(q.size) == 0:
-        clock[1], clock[2] = NONE, NEVER
-        return
-    if clock[1] == NONE:
-        clock[2] = t
-    while t >= clock[2]:
-        span = next_slot(q)
-        if span == 0:  # a round is over
-            clock[1] = 0
-            while q.size[clock[1]] == 0:
-                clock[1] += 1
-            clock[3], span = clock[1], q.slot
-        clock[2] += span // q.interval * q.interval
+    q.queue[coflow] = INACTIVE
 
 
 @inlined
-def next_slot(q):
+def slot_queue(q: Queues) -> int:
+    """Return the queue whose slot it is, or NONE."""
+    return q.clock.queue[0]
+
+
+@inlined
+def slot_end(q: Queues) -> int:
+    """Return when that slot ends, ns; NEVER if queues have none."""
+    return q.clock.end[0]
+
+
+@compiled
+def update_slot(q: Queues, t: int) -> None:
+    """Begin the slot that t is in; slots follow one another while there is a coflow in a queue."""
+    clock = q.clock
+    if q.slot == 0 or total(q.size) == 0:
+        clock.queue[0], clock.end[0] = NONE, NEVER
+        return
+    if clock.queue[0] == NONE:
+        clock.end[0] = t
+    while t >= clock.end[0]:
+        span = next_slot(q)
+        if span == 0:  # a round is over
+            clock.queue[0] = 0
+            while q.size[clock.queue[0]] == 0:
+                clock.queue[0] += 1
+            clock.first[0], span = clock.queue[0], q.slot
+        clock.end[0] += span // q.interval * q.interval
+
+
+@inlined
+def next_slot(q: Queues) -> int:
     """Go on to the next queue that has a slot in this round, and return how long that is, ns; 0 if there is none."""
     clock, span = q.clock, q.slot
-    if clock[1] == NONE:
+    if clock.queue[0] == NONE:
         return np.int64(0)
-    for _ in range(clock[3], clock[1]):
+    for _ in range(clock.first[0], clock.queue[0]):
         span //= q.share
-    while clock[1] + 1 < q.size.size:
-        clock[1] += 1
+    while clock.queue[0] + 1 < q.size.size:
+        clock.queue[0] += 1
         span //= q.share
         if span >= max(q.interval, q.least):
             return span
-        if q.least > 0 and q.size[clock[1]] > 0:
+        if q.least > 0 and q.size[clock.queue[0]] > 0:
             return q.least
     return np.int64(0)
 
 
 @inlined
-def rank(q, coflow):
+def order_key(q: Queues, coflow: int) -> int:
     """Return what sorts coflows in queues: whose slot it is first, then by queue; first in, first out."""
     queue = q.queue[coflow]
-    return ((0 if queue == q.clock[1] else 1 + queue) << RANK_SHIFT) | q.entered[coflow]
+    return ((0 if queue == q.clock.queue[0] else 1 + queue) << RANK_SHIFT) | q.entered[coflow]
 
 
 @compiled
-def sort_groups(q, count):
+def sort_groups(q: ToSort, count: int) -> None:
     """Sort the first `count` of `groups` by `keys`, then by group (Shell's sort; they are mostly in order)."""
     keys, groups, gap = q.keys, q.groups, 1
     while gap < count // 3:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.agent import PATIENCE, await_flow_end, on_flow_end
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.floats import float_of, whole_ns
 from actors.fabric.ports import Fabric
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
@@ -34,7 +36,7 @@ class Shrinking(NamedTuple):
     since: np.ndarray  # [L] ns
     end: np.ndarray  # [L] when they end, ns; NEVER
     due: np.ndarray  # [L] when the agent looks whether they have ended, ns: at that time or before; NEVER
-    fresh: np.ndarray  # [L] flows that were never sent
+    unsent: np.ndarray  # [L] flows that were never sent
 
 
 def make_shrinking(fabric: Fabric) -> Shrinking:
@@ -46,12 +48,12 @@ def make_shrinking(fabric: Fabric) -> Shrinking:
         since=np.zeros(lines, np.int64),
         end=np.full(lines, NEVER),
         due=np.full(lines, NEVER),
-        fresh=fabric.lines.left[:lines].copy(),
+        unsent=fabric.lines.left[:lines].copy(),
     )
 
 
 @inlined
-def shrinking_event(w, s, me):
+def shrinking_event(w: CoflowWorld, s: Shrinking, me: int) -> None:
     """Handle the message of an agent under MADD."""
     message = w.queue.now
     t, kind, which = message.time[0], message.kind[0], message.a[0]
@@ -60,33 +62,33 @@ def shrinking_event(w, s, me):
     elif kind == LINE_END:
         on_line_end(w, s, t, me, which)
     elif kind == SHRINK:
-        on_shrink(w, s, t, me, which, np.int64(message.b[0]).view(np.float64))
+        on_shrink(w, s, t, me, which, float_of(message.b[0]))
     else:
-        on_pace(w, s, t, me, which, np.int64(message.b[0]).view(np.float64))
+        on_pace(w, s, t, me, which, float_of(message.b[0]))
 
 
 @inlined
-def scale_at(s, t, line):
+def scale_at(s: Shrinking, t: int, line: int) -> float:
     """Return what is left at t of what the waiting flows of a line have."""
     return s.scale[line] * (1.0 - (t - s.since[line]) / s.need[line])
 
 
 @compiled
-def on_shrink(w, s, t, me, line, need):
+def on_shrink(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int, need: float) -> None:
     """From now on the waiting flows of a line end together, `need` ns from now; inf: they are not sent."""
     s.scale[line] = scale_at(s, t, line)
     s.since[line], s.need[line], s.end[line] = t, need, NEVER
     if need < np.inf:
         lines, flow_ids = w.fabric.lines, w.fabric.lines.flow
-        if s.fresh[line] > 0:
+        if s.unsent[line] > 0:
             for k in range(lines.first[lines.block[line]], lines.first[lines.block[line + 1]]):
                 start_flow(w, s, t, me, line, flow_ids[k])
-        s.end[line] = t + max(np.int64(need + 0.5), 1)
-        look_at_end(w, s, t, me, line)
+        s.end[line] = t + whole_ns(need)
+        set_line_timer(w, s, t, me, line)
 
 
 @inlined
-def look_at_end(w, s, t, me, line):
+def set_line_timer(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int) -> None:
     """Look at a line when it ends; or before, and then again: ends are put off again and again."""
     due = min(s.end[line], t + PATIENCE)
     if s.end[line] < NEVER and due < s.due[line]:
@@ -95,18 +97,18 @@ def look_at_end(w, s, t, me, line):
 
 
 @inlined
-def start_flow(w, s, t, me, line, flow):
+def start_flow(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int, flow: int) -> None:
     """Note that a flow is sent, if it is for the first time."""
     if w.sending.since[flow] == NONE:
         w.sending.since[flow] = t
-        s.fresh[line] -= 1
+        s.unsent[line] -= 1
         w.counts[N_STARTED] += 1
         if w.task_records.size > 0:
             w.task_records.node[flow], w.task_records.start[flow] = me, t
 
 
 @compiled
-def on_pace(w, s, t, me, flow, pace):
+def on_pace(w: CoflowWorld, s: Shrinking, t: int, me: int, flow: int, pace: float) -> None:
     """From now on a flow ends by itself, `pace` ns from now; inf: it ends with those that wait."""
     f, line = w.sending, w.fabric.flows.line[flow, 0]
     if f.end[flow] < NEVER:
@@ -125,13 +127,13 @@ def on_pace(w, s, t, me, flow, pace):
 
 
 @compiled
-def on_line_end(w, s, t, me, line):
+def on_line_end(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int) -> None:
     """The waiting flows of a line have ended, unless they have been told another end since this one was foreseen."""
     if s.due[line] != t:
         return
     s.due[line] = NEVER
     if s.end[line] != t:
-        look_at_end(w, s, t, me, line)
+        set_line_timer(w, s, t, me, line)
         return
     s.end[line] = NEVER
     f, lines, ended = w.sending, w.fabric.lines, 0

@@ -7,37 +7,35 @@ is whether its flows had ended, and what had ended when the task stopped was hea
 
 import numpy as np
 
-from actors.fabric.coordinator import NOBODY
-from actors.fabric.greedy import end_flow, end_waiting, offer
-from actors.fabric.intervals import charge, charge_updates, enter_interval
-from actors.fabric.ports import flow_speed, put_on
-from actors.fabric.ranking import link, place_line
-from actors.fabric.updates import expect_update, tell_life
-from actors.fabric.world import (
+from actors.fabric.coordinator import NO_AGENT_REPORTS, send_rate
+from actors.fabric.counters import (
     N_COFLOW_UPDATES,
     N_DEREGISTERED,
-    N_INTERVALS,
     N_LOST,
     N_RATES,
     N_WITHOUT_EFFECT,
 )
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.floats import whole_ns
+from actors.fabric.greedy import Matching, end_flow, end_stopped_flow, offer
+from actors.fabric.intervals import charge, charge_updates, enter_interval
+from actors.fabric.ports import Fabric, add_to_line, flow_speed
+from actors.fabric.ranking import Ranking, link, place_line
+from actors.fabric.updates import expect_update
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
-from actors.kernel.kinds import (
-    SET_RATE,
-)
-from actors.kernel.queue import NONE, send
+from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import DEREGISTER, RECEIVER
 
 
 @inlined
-def hear_of_update(w, t, k):
+def receive_update(w: CoflowWorld, t: int, k: int) -> bool:
     """A framework tells of an update; return whether its coflow is still there."""
     rows, counts = w.updates.row, w.counts
     if k + 1 < rows.size:
         expect_update(w, k + 1)
-    enter_interval(w, t, NOBODY, N_INTERVALS)
+    enter_interval(w, t, NO_AGENT_REPORTS)
     charge_updates(w, 1)
     counts[N_COFLOW_UPDATES] += 1
     if w.fabric.coflows.left[rows.coflow[k]] == 0:
@@ -47,22 +45,24 @@ def hear_of_update(w, t, k):
 
 
 @inlined
-def change_flows(w, r, m, t, k, forgets):
+def change_flows(w: CoflowWorld, r: Ranking, m: Matching, t: int, k: int, forgets: bool) -> bool:
     """Stop the flows of an update, and put back what is to be sent again; return whether the coflow is done with it.
 
     `forgets`: what was lost no longer counts as sent by the coflow.
     """
     rows, pairs = w.updates.row, w.updates.pair
     for i in range(rows.first[k], rows.end[k]):
-        size = take_flow(w, r, m, k, pairs.flow[i], pairs.onto[i], forgets)
-        give_flow(w, r, m, t, k, pairs.onto[i], size)
+        size = stop_updated_flow(w, r, m, k, pairs.flow[i], pairs.onto[i], forgets)
+        resend_flow(w, r, m, t, k, pairs.onto[i], size)
     return settle_coflow(w, k)
 
 
 @inlined
-def take_flow(w, r, m, k, flow, onto, forgets):
+def stop_updated_flow(
+    w: CoflowWorld, r: Ranking, m: Matching, k: int, flow: int, onto: int, forgets: bool
+) -> float:
     """Stop a flow of an update, whose bytes become those of `onto`; return how many of them are to be sent again."""
-    flows, lives, kind = w.fabric.flows, w.updates.flow, w.updates.row.kind[k]
+    flows, generations, kind = w.fabric.flows, w.updates.flow, w.updates.row.kind[k]
     size, ends = flows.size[flow], flows.finish[flow] == NEVER
     left = 0.0
     if ends:
@@ -72,11 +72,13 @@ def take_flow(w, r, m, k, flow, onto, forgets):
     if kind == DEREGISTER or (flow == onto and flows.line[flow, 0] == NONE):
         again = False
     if again:
-        w.counts[N_LOST] += np.int64(lost_before(lives, flow, size, w.updates.row.time[k]) if ends else size)
+        w.counts[N_LOST] += np.int64(
+            lost_before(generations, flow, size, w.updates.row.time[k]) if ends else size
+        )
         if forgets:
             w.fabric.coflows.sent[flows.coflow[flow]] -= size - left
-    lives.told[flow] += 1
-    lives.due[flow] = lives.heard[flow] = 0.0
+    generations.known_generation[flow] += 1
+    generations.due[flow] = generations.heard[flow] = 0.0
     if flow != onto:
         flows.size[flow] = 0.0
         flows.size[onto] += size
@@ -84,17 +86,17 @@ def take_flow(w, r, m, k, flow, onto, forgets):
 
 
 @inlined
-def lost_before(lives, flow, size, time):
+def lost_before(generations: np.recarray, flow: int, size: float, time: int) -> float:
     """Return the bytes of a flow with more to send that were lost at `time`, but for those that its agent counts.
 
-    Those are what it has sent in a life that has not ended, as far as it knew then.
+    Those are what it has sent in a generation that has not ended, as far as it knew then.
     """
-    lost = size - lives.due[flow]
-    return lost + lives.heard[flow] if lives.knows[flow] > time else lost
+    lost = size - generations.due[flow]
+    return lost + generations.heard[flow] if generations.known_from[flow] > time else lost
 
 
 @compiled
-def drop_flow(fabric, r, m, time, flow):
+def drop_flow(fabric: Fabric, r: Ranking, m: Matching, time: int, flow: int) -> float:
     """End a flow whose agent stopped it at `time`; return what it has left, as far as the coordinator knows."""
     flows = fabric.flows
     stopped = max(time, flows.since[flow])  # a rate that was on its way does not count
@@ -103,12 +105,12 @@ def drop_flow(fabric, r, m, time, flow):
         left -= flow_speed(fabric, flow) * (stopped - flows.since[flow])
         end_flow(fabric, r, m, stopped, flow)
     else:
-        end_waiting(fabric, r, stopped, flow)
+        end_stopped_flow(fabric, r, stopped, flow)
     return max(left, 0.0)
 
 
 @inlined
-def give_flow(w, r, m, t, k, flow, size):
+def resend_flow(w: CoflowWorld, r: Ranking, m: Matching, t: int, k: int, flow: int, size: float) -> None:
     """Let a flow have so many bytes more to send, whether it has any left or not."""
     fabric, flows = w.fabric, w.fabric.flows
     if size == 0.0:
@@ -117,16 +119,16 @@ def give_flow(w, r, m, t, k, flow, size):
         end_at_once(w, w.updates.row.time[k], flow)
         return
     w.updates.flow.due[flow] += size
-    w.updates.flow.knows[flow] = NEVER
+    w.updates.flow.known_from[flow] = NEVER
     if flows.finish[flow] == NEVER:
         add_bytes(w, m, t, flow, size)
     else:
         w.counts[N_ARRIVED] += 1
-        renew_flow(fabric, r, m, flow, size)
+        restart_flow(fabric, r, m, flow, size)
 
 
 @inlined
-def end_at_once(w, time, flow):
+def end_at_once(w: CoflowWorld, time: int, flow: int) -> None:
     """A flow from a port to itself takes no time where such flows are free."""
     if w.task_records.size > 0:
         row = w.task_records
@@ -134,7 +136,7 @@ def end_at_once(w, time, flow):
 
 
 @inlined
-def add_bytes(w, m, t, flow, size):
+def add_bytes(w: CoflowWorld, m: Matching, t: int, flow: int, size: float) -> None:
     """A flow has more to send; if it runs it goes on, and its agent is told at once."""
     flows, lines = w.fabric.flows, w.fabric.lines
     flows.left[flow] += size
@@ -143,22 +145,21 @@ def add_bytes(w, m, t, flow, size):
     agent = flows.source[flow]
     if m.flow[agent] == flow:
         speed = flow_speed(w.fabric, flow)
-        flows.end[flow] = flows.since[flow] + max(np.int64(flows.left[flow] / speed + 0.5), 1)
+        flows.end[flow] = flows.since[flow] + whole_ns(flows.left[flow] / speed)
         charge(w, w.prices.flow + w.prices.schedule)
         w.counts[N_RATES] += 1
-        life, due = tell_life(w, t, flow)
-        send(w, t, w.nodes.size, agent, SET_RATE, flow, np.float64(speed).view(np.int64), life, due)
+        send_rate(w, t, flow, speed)
 
 
 @compiled
-def renew_flow(fabric, r, m, flow, size):
+def restart_flow(fabric: Fabric, r: Ranking, m: Matching, flow: int, size: float) -> None:
     """Put a flow that has ended, or that there was none of, on its lines, and offer it its port."""
     flows, coflows, lines = fabric.flows, fabric.coflows, fabric.lines
     flows.left[flow], flows.finish[flow] = size, NEVER
     coflows.left[flows.coflow[flow]] += 1
     for side in range(2):
         line = flows.line[flow, side]
-        put_on(lines, line, flows.sink[flow] if side == 0 else flows.source[flow], size)
+        add_to_line(lines, line, flows.sink[flow] if side == 0 else flows.source[flow], size)
         if lines.left[line] == 1 and r.level[lines.group[line]] != NONE:
             link(r, line, r.prev[r.ports + lines.port[line]])
             place_line(lines, r, line, r.level[lines.group[line]])
@@ -168,7 +169,7 @@ def renew_flow(fabric, r, m, flow, size):
 
 
 @inlined
-def settle_coflow(w, k):
+def settle_coflow(w: CoflowWorld, k: int) -> bool:
     """Return whether a coflow is done after an update; a coflow that was deregistered never finishes."""
     coflows, rows = w.fabric.coflows, w.updates.row
     coflow = rows.coflow[k]

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.ports import Fabric
+from actors.fabric.ports import Fabric, Lines
 from actors.kernel.arrays import fill, largest
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 
 
-class Scratch(NamedTuple):
+class BssiScratch(NamedTuple):
     """What `bssi` reckons with; N ports, C coflows, L lines."""
 
     load: np.ndarray  # [N] ns that the coflows without a place need at a port
@@ -24,9 +24,9 @@ class Scratch(NamedTuple):
     next: np.ndarray  # [L] the next one
 
 
-def make_scratch(fabric: Fabric) -> Scratch:
+def make_scratch(fabric: Fabric) -> BssiScratch:
     """Room for the coflows of a fabric."""
-    return Scratch(
+    return BssiScratch(
         load=np.zeros(fabric.speed.size),
         weight=np.zeros(fabric.coflows.arrival.size),
         head=np.zeros(fabric.speed.size, np.int64),
@@ -35,7 +35,7 @@ def make_scratch(fabric: Fabric) -> Scratch:
 
 
 @compiled
-def bssi(fabric, s, groups, count):
+def bssi(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: int) -> None:
     """Put the first `count` of `groups`, coflows, into Sincronia's order, by the bytes of their lines."""
     load_ports(fabric, s, groups, count)
     end = count - 1
@@ -55,7 +55,7 @@ def bssi(fabric, s, groups, count):
 
 
 @compiled
-def load_ports(fabric, s, groups, count):
+def load_ports(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: int) -> None:
     """Load the ports with the first `count` of `groups`, and list their lines by port."""
     lines = fabric.lines
     fill(s.load, 0.0)
@@ -72,7 +72,7 @@ def load_ports(fabric, s, groups, count):
 
 
 @inlined
-def choose_last(lines, s, port):
+def choose_last(lines: Lines, s: BssiScratch, port: int) -> int:
     """Return the line at a port whose coflow has the least weight for its bytes there, or NONE."""
     least, of, chosen = np.inf, 1.0, NONE
     line = s.head[port]
@@ -85,7 +85,7 @@ def choose_last(lines, s, port):
 
 
 @inlined
-def lower_weights(lines, s, port, chosen):
+def lower_weights(lines: Lines, s: BssiScratch, port: int, chosen: int) -> None:
     """Lower the weights of the coflows at a port by what the chosen one has for each byte; that one is done with."""
     last = lines.group[chosen]
     price = s.weight[last] / lines.bytes[chosen]
@@ -97,7 +97,7 @@ def lower_weights(lines, s, port, chosen):
 
 
 @inlined
-def unload_ports(fabric, s, group):
+def unload_ports(fabric: Fabric, s: BssiScratch, group: int) -> None:
     """Take the load of a coflow off its ports."""
     lines = fabric.lines
     for side in range(2):
@@ -107,7 +107,7 @@ def unload_ports(fabric, s, group):
 
 
 @inlined
-def move_to(groups, group, end):
+def move_to(groups: np.ndarray, group: int, end: int) -> None:
     """Move a group, which is at `end` or before, to that place; those between move up."""
     i = end
     while groups[i] != group:

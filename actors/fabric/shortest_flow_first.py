@@ -27,8 +27,8 @@ class Shortest(NamedTuple):
 
     pairs: Pairs  # amount: bytes left of the shortest
     flow: np.ndarray  # [N] the flow that a port serves, or NONE
-    had: np.ndarray  # [N] what that had left when it was last settled, inf where there is none
-    open: np.ndarray  # [N] 1: to be looked at
+    served_left: np.ndarray  # [N] what that had left when it was last settled, inf where there is none
+    must_search: np.ndarray  # [N] 1: to be looked at
     left: np.ndarray  # heap of ports that look, by what is left of the flow each has found
     port: np.ndarray
     size: np.ndarray  # [1]
@@ -44,8 +44,8 @@ def make_shortest(fabric: Fabric) -> Shortest:
     return Shortest(
         pairs=make_pairs(fabric),
         flow=np.full(ports, NONE),
-        had=np.full(ports, np.inf),
-        open=np.zeros(ports, np.int64),
+        served_left=np.full(ports, np.inf),
+        must_search=np.zeros(ports, np.int64),
         left=np.zeros(4 * ports),
         port=np.zeros(4 * ports, np.int64),
         size=np.zeros(1, np.int64),
@@ -57,13 +57,13 @@ def make_shortest(fabric: Fabric) -> Shortest:
 
 
 @inlined
-def show_shortest(fabric, p, pair):
+def show_shortest(fabric: Fabric, p: Pairs, pair: int) -> None:
     """Let a pair's ports see what its shortest flow has left."""
     set_amount(p, pair, fabric.flows.left[p.queue[p.head[pair]]])
 
 
 @compiled
-def settle(fabric, s, t, flow):
+def settle(fabric: Fabric, s: Shortest, t: int, flow: int) -> None:
     """Account for what a running flow has sent."""
     flows = fabric.flows
     flows.left[flow] -= flow_speed(fabric, flow) * (t - flows.since[flow])
@@ -72,21 +72,21 @@ def settle(fabric, s, t, flow):
 
 
 @compiled
-def end_flow(fabric, s, t, flow):
+def end_flow(fabric: Fabric, s: Shortest, t: int, flow: int) -> bool:
     """End a flow, whose ports look for another; return whether its coflow has ended."""
     flows, p = fabric.flows, s.pairs
-    over = mark_ended(fabric, t, flow)
+    coflow_ended = mark_ended(fabric, t, flow)
     for port in (flows.source[flow], flows.sink[flow]):
-        serve(fabric, s, port, NONE)
-        s.open[port] = 1
+        set_served(fabric, s, port, NONE)
+        s.must_search[port] = 1
     pair = p.of_flow[flow]
     if not remove_first(p, pair):
         show_shortest(fabric, p, pair)
-    return over
+    return coflow_ended
 
 
 @compiled
-def arrive(fabric, s, t, first, last):
+def arrive(fabric: Fabric, s: Shortest, t: int, first: int, last: int) -> None:
     """Let coflows `first` to `last` arrive; all ports look anew.
 
     What runs keeps its `end` until it is known that it stops.
@@ -96,74 +96,74 @@ def arrive(fabric, s, t, first, last):
         flow = s.flow[port]
         if flow != NONE:
             settle(fabric, s, t, flow)
-            serve(fabric, s, flows.sink[flow], flow)
-            serve(fabric, s, port, flow)
+            set_served(fabric, s, flows.sink[flow], flow)
+            set_served(fabric, s, port, flow)
     for flow in range(first_flow[first], first_flow[last + 1]):
         if p.of_flow[flow] != NONE:
             insert(p, flows.left, flow)
             show_shortest(fabric, p, p.of_flow[flow])
     for port in range(s.flow.size):
-        s.open[port] = p.size[port] > 0
+        s.must_search[port] = p.size[port] > 0
 
 
 @inlined
-def would_give(fabric, s, t, port, left):
+def is_available(fabric: Fabric, s: Shortest, t: int, port: int, left: float) -> bool:
     """Return whether a port serves nothing, or a flow with more than `left` bytes left."""
-    if s.had[port] <= left:
+    if s.served_left[port] <= left:
         return False
     flow = s.flow[port]
     if flow == NONE:
         return True
-    return s.had[port] - flow_speed(fabric, flow) * (t - fabric.flows.since[flow]) > left
+    return s.served_left[port] - flow_speed(fabric, flow) * (t - fabric.flows.since[flow]) > left
 
 
 @inlined
-def serve(fabric, s, port, flow):
+def set_served(fabric: Fabric, s: Shortest, port: int, flow: int) -> None:
     """A port serves a flow, or NONE."""
     s.flow[port] = flow
-    s.had[port] = np.inf if flow == NONE else fabric.flows.left[flow]
+    s.served_left[port] = np.inf if flow == NONE else fabric.flows.left[flow]
 
 
 @compiled
-def look(fabric, s, t, port):
+def search_port(fabric: Fabric, s: Shortest, t: int, port: int) -> None:
     """Find the shortest flow that a port could serve, and enter the port into the heap."""
     p, best = s.pairs, np.inf
     s.found[port] = NONE
     for i in range(p.first[port], p.first[port] + p.size[port]):
         left = p.amount[i]
-        if left < best and would_give(fabric, s, t, p.other[i], left):
+        if left < best and is_available(fabric, s, t, p.other[i], left):
             best, s.found[port] = left, i
-    s.open[port] = 0
+    s.must_search[port] = 0
     if s.found[port] != NONE:
         push(s.left, s.port, s.size, best, port)
 
 
 @compiled
-def match(fabric, s, t):
+def match(fabric: Fabric, s: Shortest, t: int) -> None:
     """Let open ports look, and serve the shortest flows that they have found, the shortest first."""
     flows, p = fabric.flows, s.pairs
     s.num_served[0] = 0
-    for port in range(s.open.size):
-        if s.open[port]:
-            look(fabric, s, t, port)
+    for port in range(s.must_search.size):
+        if s.must_search[port]:
+            search_port(fabric, s, t, port)
     while s.size[0] > 0:
         left, port = s.left[0], s.port[0]
         drop(s.left, s.port, s.size)
         found = s.found[port]
         if found == NONE or p.amount[found] != left:
             continue  # it has looked again since
-        if not would_give(fabric, s, t, port, left):
+        if not is_available(fabric, s, t, port, left):
             continue
         other = p.other[found]
-        if not would_give(fabric, s, t, other, left):
-            look(fabric, s, t, port)
+        if not is_available(fabric, s, t, other, left):
+            search_port(fabric, s, t, port)
             continue
         pair = p.pair[found]
         flow = p.queue[p.head[pair]]
-        take_from(fabric, s, t, port, flow)
-        take_from(fabric, s, t, other, flow)
-        serve(fabric, s, port, flow)
-        serve(fabric, s, other, flow)
+        preempt(fabric, s, t, port, flow)
+        preempt(fabric, s, t, other, flow)
+        set_served(fabric, s, port, flow)
+        set_served(fabric, s, other, flow)
         if flows.end[flow] == NEVER:
             enter_end(fabric, s.ends, t, flow)
             s.served[s.num_served[0]] = flow
@@ -171,7 +171,7 @@ def match(fabric, s, t):
 
 
 @compiled
-def take_from(fabric, s, t, port, flow):
+def preempt(fabric: Fabric, s: Shortest, t: int, port: int, flow: int) -> None:
     """Stop what a port serves, unless it is `flow`; the other port of what stops looks for another."""
     flows, loser = fabric.flows, s.flow[port]
     if loser == NONE or loser == flow:
@@ -179,6 +179,6 @@ def take_from(fabric, s, t, port, flow):
     third = flows.source[loser] + flows.sink[loser] - port
     settle(fabric, s, t, loser)
     flows.end[loser] = NEVER
-    serve(fabric, s, port, NONE)
-    serve(fabric, s, third, NONE)
-    look(fabric, s, t, third)
+    set_served(fabric, s, port, NONE)
+    set_served(fabric, s, third, NONE)
+    search_port(fabric, s, t, third)
