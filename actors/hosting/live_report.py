@@ -24,7 +24,7 @@ LIVE_TIMELINE = ("backlog", "scheduler_backlog")
 
 @dataclass(frozen=True)
 class Pace:
-    """How a live run keeps time.
+    """The pace of a live run.
 
     Attributes:
         dilation: seconds of wall time for a second of emulated time.

@@ -36,7 +36,7 @@ _HEADER = struct.Struct(f"={HEADER}q")
 
 @dataclass(frozen=True)
 class Rhythm:
-    """How far partitions may run between two barriers: lookahead and quantum, ns."""
+    """The time that partitions may run between two barriers: lookahead and quantum, ns."""
 
     lookahead: int
     quantum: int = 0  # 0: exact

@@ -1,4 +1,4 @@
-"""What handling a message costs a scheduler: nothing, given times, or the time its handler takes.
+"""The cost of handling a message for a scheduler: nothing, given times, or the time that its handler takes.
 
 A scheduler actor is a server: it handles one message at a time, in the order in which they arrive, and what it
 sends leaves when it is done with the message. Only its messages read its state, so a message can be handled
@@ -101,7 +101,7 @@ class Cost(NamedTuple):
 
 
 class HasCost(HasFaults, Protocol):
-    """What the functions of this file need of a world."""
+    """The part of a world that the functions of this file need."""
 
     @property
     def cost(self) -> Cost:

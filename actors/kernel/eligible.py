@@ -60,7 +60,7 @@ class Eligible(NamedTuple):
 
 
 class HasEligible(Protocol):
-    """What the functions of this file need of a world."""
+    """The part of a world that the functions of this file need."""
 
     @property
     def eligible(self) -> Eligible:

@@ -66,7 +66,7 @@ OUTAGE = np.dtype([("start", "i8"), ("end", "i8")])  # ns; NEVER_AGAIN: for good
 
 
 class Faults(NamedTuple):
-    """What can fail, and what has; arrays are empty where nothing can."""
+    """The failures of a run, possible and past; arrays are empty where nothing can fail."""
 
     active: int  # 0: nothing fails
     failing: int  # 1: nodes fail by draws
@@ -81,11 +81,11 @@ class Faults(NamedTuple):
 
 
 class HasFaults(HasQueue, Protocol):
-    """What the functions of this file need of a world."""
+    """The part of a world that the functions of this file need."""
 
     @property
     def faults(self) -> Faults:
-        """What can fail, and what has."""
+        """The failures of the run, possible and past."""
 
     @property
     def nodes(self) -> np.recarray:

@@ -153,7 +153,7 @@ EntryCompiler = _compiler(EntryLibrary)
 
 
 class InnerOnDisk(CompileResultCacheImpl):
-    """What the disk cache keeps of an inner function."""
+    """The form of an inner function in the disk cache."""
 
     def reduce(self, result: Any) -> tuple[Any, ...]:
         """Return what can be pickled of a compiled function."""

@@ -79,7 +79,7 @@ class Network(NamedTuple):
 
 
 class HasQueue(Protocol):
-    """What the functions of this file need of a world."""
+    """The part of a world that the functions of this file need."""
 
     @property
     def queue(self) -> Queue:

@@ -1,4 +1,4 @@
-"""How compiled code sees the state of a partition: a tree of named tuples of arrays is one pointer to a table of words.
+"""The state of a partition in compiled code: a tree of named tuples of arrays is one pointer to a table of words.
 
 numba passes a named tuple of arrays by value, some 300 words for a world, and makes an array view of every
 `rows.field[i]`; most of the time to compile a policy went into that. Here a named tuple is a pointer, and
@@ -85,7 +85,7 @@ class Table:
 
 
 def is_tree(value: Any) -> bool:
-    """Whether it is a named tuple, which compiled code takes as a table."""
+    """Return whether a value is a named tuple, which compiled code takes as a table."""
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 

@@ -44,15 +44,15 @@ FIELDS = len(MESSAGE.descr)
 
 
 class HasCounts(HasQueue, Protocol):
-    """What the functions of this file need of a world."""
+    """The part of a world that the functions of this file need."""
 
     @property
     def counts(self) -> np.ndarray:
-        """What is counted over the run, by counter."""
+        """The counts of the run, by counter."""
 
     @property
     def faults(self) -> Faults:
-        """What can fail, and what has."""
+        """The failures of the run, possible and past."""
 
 
 def make_frame(partitions: int, messages: int) -> np.ndarray:

@@ -130,7 +130,7 @@ TASK_RECORD = np.dtype([("node", "i8"), ("start", "i8"), ("finish", "i8")])
 
 
 class Rules(NamedTuple):
-    """How a node serves its queue."""
+    """The rules by which a node serves its queue."""
 
     shortest_first: int  # 1: the job with the least remaining work first, 0: in order of arrival
     sticky: int  # 1: a probe of a short job stays until its job has no task left
@@ -143,7 +143,7 @@ class Rules(NamedTuple):
 
 
 class World(NamedTuple):
-    """All that the handlers of any job scheduler work on; one type for all, so that they compile once."""
+    """The state on which the handlers of all job schedulers work; one type for all, so that they compile once."""
 
     queue: Queue
     network: Network
