@@ -8,9 +8,9 @@ to those of all, in order, each as much as its two ports have.
 
 All flows of a group have been served the same number of bytes, `served`, so that the state of a coflow of 20,000 flows
 is one number and their order by end is fixed (`actors.fabric.served_together`): ``flows.left`` is where `served` must
-get to, and what a flow has left is ``flows.left - served``. An end costs a step in the group's heap, a decision costs lines
-and not flows. Only backfilled flows, of which there are about as many as ports, move on by themselves; when backfill is
-taken from one, what it had beyond the others is taken off its mark.
+get to, and what a flow has left is ``flows.left - served``. An end costs a step in the group's heap, a decision costs
+lines and not flows. Only backfilled flows, of which there are about as many as ports, move on by themselves; when
+backfill is taken from one, what it had beyond the others is taken off its mark.
 
 A policy calls `end_flow` for each flow that has ended. To decide, it calls `progress`, puts what has arrived into the
 order, sorts it, and calls `reset_residual`, `add_rates`, `backfill`, and `enforce_rates` when the decision is in force.

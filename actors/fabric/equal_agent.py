@@ -1,8 +1,9 @@
 """The agent of a port under equal rates: what it has of a coflow, an ingress line, is sent at one rate for each flow.
 
 It gets a rate for a line, and not for each of its flows, which then end in order of what they have left
-(`actors.fabric.served_together`). A backfilled flow has a rate beyond that, and an end of its own. The columns of `Sending` are those of backfilled flows: `rate` is what a flow has beyond its line's, `since` when it got it, `end`
-when it ends by it. ``left`` is where its line's `served` must get to, and 0 when it has ended.
+(`actors.fabric.served_together`). A backfilled flow has a rate beyond that, and an end of its own. The columns of
+`Sending` are those of backfilled flows: `rate` is what a flow has beyond its line's, `since` when it got it, `end` when
+it ends by it. ``left`` is where its line's `served` must get to, and 0 when it has ended.
 """
 
 from typing import NamedTuple

@@ -1,10 +1,10 @@
 """What frameworks change of coflows under way: the tables that agents and coordinator look it up in.
 
 A task that restarts or moves, or a coflow that leaves, *stops* flows: their *generation* ends, and what they have sent
-in it may be lost (`workloads.coflow_updates`). Hosts stop their flows at that time by themselves; the framework's message
-reaches the coordinator one network delay later, and it alone decides what is to be sent again. It informs the agents
-with the next rate: `SET_RATE` carries the flow's generation, and how many bytes it has to send in it. A host would know
-this number from its task; it goes with the message because no actor of the emulation sees another's state.
+in it may be lost (`workloads.coflow_updates`). Hosts stop their flows at that time by themselves; the framework's
+message reaches the coordinator one network delay later, and it alone decides what is to be sent again. It informs the
+agents with the next rate: `SET_RATE` carries the flow's generation, and how many bytes it has to send in it. A host
+would know this number from its task; it goes with the message because no actor of the emulation sees another's state.
 
 - A rate for another generation than the agent's is stale: it was given before the coordinator had heard.
 - An end for another generation, or for fewer bytes, is no end: there is more to send than the agent knew.
