@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.equal import add_rates as add_equal_rates
-from actors.fabric.madd import add_rates as add_madd_rates
+from actors.fabric.equal import add_rates
 from actors.fabric.ports import Fabric
 from actors.kernel.compiled import compiled, inlined
 
@@ -39,25 +38,11 @@ def share_equally(fabric, order, e, s, queue, first, end):
     level = first
     while level < end:
         after = open_share(order, e.room, s, queue, level, end, total)
-        add_equal_rates(fabric, order, e, level, after)
+        add_rates(fabric, order, e, level, after)
         close_share(e.room, s)
         level = after
     open_pool(e.room, s)
-    add_equal_rates(fabric, order, e, first, end)
-
-
-@compiled
-def share_madd(fabric, order, a, s, queue, first, end):
-    """MADD likewise."""
-    total = start_sharing(order, a.room, s, queue, first, end)
-    level = first
-    while level < end:
-        after = open_share(order, a.room, s, queue, level, end, total)
-        add_madd_rates(fabric, order, a, level, after)
-        close_share(a.room, s)
-        level = after
-    open_pool(a.room, s)
-    add_madd_rates(fabric, order, a, first, end)
+    add_rates(fabric, order, e, first, end)
 
 
 @inlined

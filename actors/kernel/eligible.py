@@ -66,14 +66,6 @@ def is_constrained(w, job):
 
 
 @inlined
-def level_of(w, job):
-    """The level of a job, an index of `factor` and `placement`; NONE without constraints."""
-    if w.eligible.active == 0:
-        return NONE
-    return w.eligible.jobs.level[job]
-
-
-@inlined
 def placement_of(w, job):
     """How the tasks of a job must lie to one another: bits, 0 for anyhow."""
     if not is_constrained(w, job):
@@ -179,18 +171,6 @@ def keep_to_rack(w, job, rack):
     begin = place_of(eligible, which, start)
     jobs.rack[job], jobs.begin[job] = rack, begin
     jobs.count[job] = place_of(eligible, which, eligible.rack_end[rack]) - begin
-
-
-@inlined
-def relax(w, job):
-    """Do without the cheapest soft constraint that the job has left; False if it has none."""
-    if not is_constrained(w, job):
-        return False
-    level = w.eligible.jobs.level[job] + 1
-    if level == w.eligible.first_level[w.eligible.set_of_job[job] + 1]:
-        return False
-    set_level(w, job, level)
-    return True
 
 
 @inlined
