@@ -37,12 +37,6 @@ def level_of(lines: Lines, r: Ranking, line: int) -> int:
     return r.level[lines.group[line]]
 
 
-@inlined
-def first_line(r: Ranking, port: int) -> int:
-    """Return the first line at a port, or the port itself; after the last line `r.next` is the port, too."""
-    return r.next[r.ports + port]
-
-
 @compiled
 def line_from(lines: Lines, r: Ranking, port: int, level: int) -> int:
     """Return the first line at a port of this level or after it, or the port itself."""

@@ -12,10 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.equal import Equal
-from actors.fabric.equal import add_rates as add_equal_rates
-from actors.fabric.madd import Madd
-from actors.fabric.madd import add_rates as add_madd_rates
+from actors.fabric.equal import Equal, add_rates
 from actors.fabric.order import Order
 from actors.fabric.ports import Fabric
 from actors.kernel.compiled import compiled, inlined
@@ -44,27 +41,11 @@ def share_equally(
     level = first
     while level < end:
         after = open_share(order, e.residual, s, queue, level, end, total)
-        add_equal_rates(fabric, order, e, level, after)
+        add_rates(fabric, order, e, level, after)
         close_share(e.residual, s)
         level = after
     open_pool(e.residual, s)
-    add_equal_rates(fabric, order, e, first, end)
-
-
-@compiled
-def share_madd(
-    fabric: Fabric, order: Order, a: Madd, s: Shares, queue: np.ndarray, first: int, end: int
-) -> None:
-    """MADD likewise."""
-    total = start_sharing(order, a.residual, s, queue, first, end)
-    level = first
-    while level < end:
-        after = open_share(order, a.residual, s, queue, level, end, total)
-        add_madd_rates(fabric, order, a, level, after)
-        close_share(a.residual, s)
-        level = after
-    open_pool(a.residual, s)
-    add_madd_rates(fabric, order, a, first, end)
+    add_rates(fabric, order, e, first, end)
 
 
 @inlined

@@ -36,7 +36,6 @@ from actors.setting import Setting
 from workloads.errors import InputError
 from workloads.units import format_duration
 
-TRANSPORTS = ("auto", "graph", "calls")
 BUFFER_BYTES = 4 << 20
 BARRIER_S = 7 * 86400.0  # as good as no limit: a scheduler in Python may take long
 GRAPH_S = 60.0  # to build a graph

@@ -86,14 +86,6 @@ def is_constrained(w: HasEligible, job: int) -> bool:
 
 
 @inlined
-def level_of(w: HasEligible, job: int) -> int:
-    """Return the level of a job, an index of `factor` and `placement`; NONE without constraints."""
-    if w.eligible.active == 0:
-        return NONE
-    return w.eligible.jobs.level[job]
-
-
-@inlined
 def placement_of(w: HasEligible, job: int) -> int:
     """Return the placement constraint of a job: bits IN_RACK, OVER_RACKS, OVER_NODES; 0 without one."""
     if not is_constrained(w, job):
@@ -199,18 +191,6 @@ def keep_to_rack(w: HasEligible, job: int, rack: int) -> None:
     begin = place_of(eligible, which, start)
     jobs.rack[job], jobs.begin[job] = rack, begin
     jobs.count[job] = place_of(eligible, which, eligible.rack_end[rack]) - begin
-
-
-@inlined
-def relax(w: HasEligible, job: int) -> bool:
-    """Drop the cheapest soft constraint that the job has left; return False if it has none."""
-    if not is_constrained(w, job):
-        return False
-    level = w.eligible.jobs.level[job] + 1
-    if level == w.eligible.first_level[w.eligible.set_of_job[job] + 1]:
-        return False
-    set_level(w, job, level)
-    return True
 
 
 @inlined

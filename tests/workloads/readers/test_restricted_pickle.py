@@ -125,12 +125,18 @@ def test_what_is_not_admitted_is_named(value, named):
 
 DTYPE = b"cnumpy\ndtype\nU\x02O8\x85R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK?tbq\x02"
 AGAIN = b"cnumpy.core.multiarray\n_reconstruct\n)R(K\x01J\x00\x00\x10\x00\x85h\x02\x89h\x01tb0"
+ENCODED = b"c_codecs\nencode\nh\x02\x85R"
 BOMBS = {
     "long text": b"\x80\x02X\xff\xff\xff\xff" + b"x" * 9 + b".",
     "long bytes": b"\x80\x04\x8e" + struct.pack("<Q", 2**62) + b".",
     "long buffer": b"\x80\x05\x96" + struct.pack("<Q", 2**40) + b".",
     "a key so deep that hashing it would crash": b"\x80\x02})" + b"\x85" * 300_000 + b"Ns.",
     "many arrays of one list": b"\x80\x02](" + b"N" * (1 << 20) + b"eq\x01" + DTYPE + AGAIN * 100 + b".",
+    "one text as many bytes": b"\x80\x02](X\x00\x00\x10\x00"
+    + b"x" * (1 << 20)
+    + b"q\x02"
+    + ENCODED * 99
+    + b"0e.",
     "a large array": b"\x80\x02]q\x01" + DTYPE + AGAIN + b".",
 }
 
