@@ -151,7 +151,7 @@ def load_cluster(
     ----------
     name_or_path : str or Path
         A preset (see `presets`), a ``.toml`` file with ``[[machines]]`` entries, a ``.parquet`` table
-        with one row per node, a converted trace with its ``cluster.parquet``, or the tables of a trace that tell of
+        with one row per node, a converted trace with its ``cluster.parquet``, or the tables of a trace that list
         machines (`workloads.readers.machines`). Of a table only ``slots`` is required; columns it lacks take the
         defaults.
     nodes : int, optional

@@ -1,4 +1,4 @@
-"""What is told at a terminal: results on standard output, all else on standard error."""
+"""Output to a terminal: results on standard output, all else on standard error."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def note(text: str) -> None:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Return whether a person reads the stream; a closed or missing one is read by nobody."""
+    """Return whether a person reads the stream; False for a closed or missing one."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:

@@ -72,7 +72,7 @@ def read_value(
     Raises
     ------
     InputError
-        The value is not of the kind; the message says what would be right.
+        The value is not of the kind; the message states what would be right.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The command line: what can be asked, how wrong questions are answered, and how the program ends."""
+"""The command line: commands and options, errors in wrong arguments, and exit codes."""
 
 from __future__ import annotations
 
@@ -350,26 +350,30 @@ def _complain(text: str) -> None:
     line = printable(f"emu: {text}")
     try:
         print(line, file=sys.stderr, flush=True)
-    except (OSError, ValueError, AttributeError):  # nobody reads standard error; the exit code still tells
+    except (
+        OSError,
+        ValueError,
+        AttributeError,
+    ):  # standard error is closed; the exit code still reports the failure
         return
 
 
 def _crash(error: Exception, debug: bool) -> int:
-    """Say in one line what went wrong, with the traceback on standard error or in a file."""
-    told = " ".join(f"{type(error).__name__}: {error}".split())
-    told = told if len(told) <= 300 else f"{told[:299]}…"
+    """Report the error in one line, with the traceback on standard error or in a file."""
+    message = " ".join(f"{type(error).__name__}: {error}".split())
+    message = message if len(message) <= 300 else f"{message[:299]}…"
     if debug:
         traceback.print_exception(error)
-        _complain(told)
+        _complain(message)
         return FAILED
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="emu-error-", suffix=".txt", delete=False, encoding="utf-8"
         ) as file:
             traceback.print_exception(error, file=file)
-        _complain(f"{told} (unexpected; the traceback is in {file.name}, or use --debug)")
+        _complain(f"{message} (unexpected; the traceback is in {file.name}, or use --debug)")
     except OSError:
-        _complain(f"{told} (unexpected; --debug shows the traceback)")
+        _complain(f"{message} (unexpected; --debug shows the traceback)")
     return FAILED
 
 

@@ -100,7 +100,7 @@ def _info(options: Namespace) -> int:
 
 
 def _plots(given: str | None) -> list[Path]:
-    """Return the files that ``--plot`` asks for; a wrong ending is told before a workload takes its time."""
+    """Return the files that ``--plot`` asks for; a wrong ending is refused before the workload is loaded."""
     if given is None:
         return []
     from emu.report.drawing import figure_paths
@@ -140,7 +140,7 @@ def _convert(options: Namespace) -> int:
 
     report = Report()
     with _saving(), bytes_bar() as progress:
-        told = convert_workload(
+        notes = convert_workload(
             options.workload,
             options.to,
             options=_given(options),
@@ -151,7 +151,7 @@ def _convert(options: Namespace) -> int:
             progress=progress,
         )
     put("\n".join([*report.lines(), f"written to {options.to}"]))
-    warn(text for text in told if text not in report.lines())
+    warn(text for text in notes if text not in report.lines())
     return 0
 
 

@@ -23,7 +23,7 @@ class Key:
     kind : str
         A key of `KINDS`.
     default : object
-        In base units (seconds, shares 0..1); None where `otherwise` says what holds instead.
+        In base units (seconds, shares 0..1); None where `otherwise` describes the default.
     meaning : str
         One sentence for ``--help`` and the reference page.
     option : str | None

@@ -1,4 +1,4 @@
-"""What plans share: workloads and clusters that are loaded once, as long as there is room for them."""
+"""A cache that plans share: workloads and clusters that are loaded once, within a limit on memory."""
 
 from __future__ import annotations
 

@@ -31,9 +31,9 @@ from emu.configuration.needs import (
     effective_options,
     effective_parameters,
     ignored_notes,
+    ineffective,
     ineffective_keys,
     leftover_notes,
-    meaningless,
     refuse,
 )
 from emu.configuration.seeds import (
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 KEPT_WORKLOAD = f"./{WORKLOAD}"
 """How a run directory names the workload that it keeps itself."""
 HOSTING = ("in_process", "address", "checkpoint")
-"""Tables and keys that say how a run is hosted; its result is the same."""
+"""Tables and keys that determine how a run is hosted; they do not change its result."""
 READ_FILES = {
     "cost.file": "costs file",
     "dynamics.failures": "failures file",
@@ -93,7 +93,7 @@ class Plan:
     costs : Costs
         What messages cost schedulers.
     notes : tuple of str
-        What the user must be told before the run.
+        Notes for the user, to print before the run.
     options : dict
         All options of the workload's generator or reader, as they hold.
     drawn : dict of str to int
@@ -260,8 +260,8 @@ class Plan:
         """Return a hash (hex) of all that the states of a run depend on, but for Emu itself."""
         config = tomllib.loads(self.config_toml(index))
         inputs = [found["sha256"] for found in self.inputs]
-        told = [{name: value for name, value in config.items() if name not in HOSTING}, inputs]
-        return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+        identifying = [{name: value for name, value in config.items() if name not in HOSTING}, inputs]
+        return hashlib.sha256(json.dumps(identifying, sort_keys=True, default=str).encode()).hexdigest()
 
     def _which(self, index: int | None) -> range:
         return range(len(self.schedulers)) if index is None else range(index, index + 1)
@@ -320,14 +320,14 @@ def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = Fal
     config = for_family(config, family, schedulers[0].name)
     parameters = scheduler_parameters(config, schedulers)
     if not one_of_many:
-        refuse(meaningless(config, schedulers, parameters))
+        refuse(ineffective(config, schedulers, parameters))
     check_clock(config, schedulers, parameters)
     family.check(config, schedulers, parameters)
     costs = costs_of(config, family)
     of_workload = draws_workload(config, memo)
     notes = check_seeds(config, of_workload)
     loaded = family.load(config, schedulers, memo)
-    told = () if one_of_many else leftover_notes(config, schedulers, parameters)
+    leftovers = () if one_of_many else leftover_notes(config, schedulers, parameters)
     return Plan(
         config=config,
         workload=loaded.workload,
@@ -339,7 +339,7 @@ def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = Fal
         load_s=loaded.load_s,
         source=loaded.source,
         costs=costs,
-        notes=(*loaded.notes, *notes, *told, *ignored_notes(config, schedulers)),
+        notes=(*loaded.notes, *notes, *leftovers, *ignored_notes(config, schedulers)),
         options=workload_options(config, memo),
         drawn=drawn(config, of_workload),
         memo=memo,

@@ -1,4 +1,4 @@
-"""Replacing a run directory: what Emu wrote in it is removed, and where there is anything else, nothing is."""
+"""Replacing a run directory: files that Emu wrote are removed; if there are others, nothing is removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of a run, so that it can be cited: when it was made, by which command, where, and by which source."""
+"""The record of a run, so that it can be cited: date, command, host, and version of the source."""
 
 from __future__ import annotations
 

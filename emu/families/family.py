@@ -1,4 +1,4 @@
-"""What a family of schedulers is to the rest of Emu: all that the core asks of it, in one place.
+"""The interface of a family of schedulers: all that the rest of Emu calls.
 
 A family is a subclass of `Family` and one object of it, named in `emu.families.registry`. It says which keys it has,
 how a plan of it is loaded, what its runs write, and how that is compared, drawn and shown. What it does not say is as
@@ -61,7 +61,7 @@ class Family:
         Tables that may be removed from a run directory.
     figures : tuple of str
         What the names of its figures begin with, besides ``cdf-``.
-    says_what_one_ignores : bool
+    notes_each_ignored_key : bool
         Whether a key that one of several schedulers ignores is reported; else only one that all ignore.
     no_size : str
         Why `emu size` cannot search a number of nodes for it; empty: it can.
@@ -84,7 +84,7 @@ class Family:
     without: ClassVar[Mapping[str, str]] = {}
     optional: ClassVar[frozenset[str]] = frozenset()
     figures: ClassVar[tuple[str, ...]] = ()
-    says_what_one_ignores: ClassVar[bool] = False
+    notes_each_ignored_key: ClassVar[bool] = False
     no_size: ClassVar[str] = "it has no number of nodes"
     timeline_caption: ClassVar[str] = "Utilisation over time"
 

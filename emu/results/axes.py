@@ -90,7 +90,7 @@ def group_runs(runs: Sequence[Result]) -> list[Group]:
     ]
     inputs = [_input(run) for run in runs]
     seeds = [run.summary["seed"] for run in runs]
-    # The same scheduler with the same seed on several workloads: they differ by something that no key tells.
+    # The same scheduler with the same seed on several workloads: they differ by something that is not a key.
     same = list(zip(keys, names, seeds, strict=True))
     untold = len(set(zip(same, inputs, strict=True))) > len(set(same))
     groups: dict[Any, Group] = {}

@@ -1,4 +1,4 @@
-"""Names of figures, such as ``p99`` or ``wait.p99``: what tables, targets and files call what summaries hold."""
+"""Names of figures, such as ``p99`` or ``wait.p99``: how tables, targets and files name the values of summaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clocks, from configuration to what hosts an emulation, and what a summary says of them."""
+"""Clocks: from the configuration to the host of an emulation, and their part of a summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page is made of: the runs in directories of any kind, and what else is to be said of these."""
+"""The input of a report: the runs in directories of any kind, and notes on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a search for a size: its answer, what was tried, and each target against the number of nodes."""
+"""The report of a search for a size: its answer, the numbers tried, and each target against the number of nodes."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ def test_ctrl_c_ends_with_130_and_says_so_in_the_manifest(
 
     monkeypatch.setattr("emu.cli.commands.execute", interrupted)
     ended = emu(*RUN, "small", "--out", "r")
-    assert (ended.code, ended.line()) == (130, "emu: interrupted; emu run --resume r goes on with it")
+    assert (ended.code, ended.line()) == (130, "emu: interrupted; emu run --resume r resumes it")
     assert json.loads(Path("r/manifest.json").read_text())["status"] == "interrupted"
     monkeypatch.setattr(comparing, "execute", interrupted)
     assert emu("compare", "--schedulers", "sparrow,random", *RUN[3:], "small", "--out", "c").code == 130

@@ -14,7 +14,7 @@ from actors.schedulers.registry import BUILT_IN
 from emu.configuration.config import layer_from_set, resolve
 from emu.configuration.config_file import layer_from_file
 from emu.configuration.keys import BY_NAME
-from emu.configuration.needs import NEEDS, meaningless
+from emu.configuration.needs import NEEDS, ineffective
 from emu.configuration.plan import Plan, configure, prepare
 from emu.families.coflows.family import COFLOWS as FAMILY
 from emu.sweeps.sweep import prepare_sweep
@@ -107,7 +107,7 @@ def test_in_a_sweep_a_value_may_mean_nothing_at_some_points(tmp_path: Path) -> N
     }
     ready = prepare_sweep({**grid, "cost": {"per_message": "1 ms"}, "sweep": axes}, tmp_path / "a")
     assert len(ready.runs) == 8
-    assert any(meaningless(r.plan.config, r.plan.schedulers, r.plan.parameters) for r in ready.runs)
+    assert any(ineffective(r.plan.config, r.plan.schedulers, r.plan.parameters) for r in ready.runs)
     with pytest.raises(InputError, match=r"cost\.per_message: goes with cost\.model=fixed"):
         prepare_sweep(
             {**grid, "cost": {"per_message": "1 ms"}, "sweep": {"scheduler": ["philae"]}}, tmp_path / "b"

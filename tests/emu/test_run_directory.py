@@ -53,7 +53,7 @@ def test_killed_anywhere_it_is_whole_or_goes_on(finished: Path, monkeypatch: pyt
         shutil.rmtree("killed", ignore_errors=True)
         kill_at(k, act)
         there = {p.name for p in Path("killed").iterdir()} if Path("killed").exists() else set()
-        if rd.MANIFEST not in there:  # nothing but a lock and what was begun: it is claimed anew
+        if rd.MANIFEST not in there:  # nothing but a lock and what was begun: it is claimed again
             assert all(name == locks.LOCK or name.startswith(f".{rd.MANIFEST}.") for name in there)
             act()
         else:
@@ -225,9 +225,7 @@ def test_a_directory_that_is_being_run_is_told_so(command: tuple[str, ...], fini
             assert line.startswith(f"emu: --out: r is being run by process {os.getpid()} on ")
             assert "remove" not in line
         assert f"r: is being run by process {os.getpid()} on " in emu("report", "r").line()
-    assert (
-        "r holds a run that was killed; emu run --resume r goes on with it" in emu(*RUN, "--out", "r").line()
-    )
+    assert "r holds a run that was killed; emu run --resume r resumes it" in emu(*RUN, "--out", "r").line()
 
 
 @pytest.mark.parametrize(
@@ -236,7 +234,7 @@ def test_a_directory_that_is_being_run_is_told_so(command: tuple[str, ...], fini
 def test_what_ended_early_is_told_with_what_goes_on(status: str, told: str, finished: Path, emu: Cli) -> None:
     rd.write_manifest(finished, {**rd.read_manifest(finished), "status": status})
     for command in ((*RUN, "--out", "r"), ("report", "r")):
-        assert f"holds a run that {told}; emu run --resume r goes on with it" in emu(*command).line()
+        assert f"holds a run that {told}; emu run --resume r resumes it" in emu(*command).line()
 
 
 # Overwriting.
@@ -300,7 +298,10 @@ def test_a_run_within_that_is_being_run_is_not_overwritten(compared: Path, emu: 
 
 @pytest.mark.parametrize(
     ("clock", "advice"),
-    [("windows", "goes on with it"), ("live", "begins it anew, as the clock live cannot go on")],
+    [
+        ("windows", "resumes it"),
+        ("live", "runs it again from the beginning, as the clock live cannot resume"),
+    ],
 )
 @pytest.mark.parametrize("ends", [Lost, KeyboardInterrupt])
 def test_what_ends_early_names_what_can_be_done(

@@ -289,7 +289,7 @@ def test_ctrl_c(emu: Cli, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(batch, "execute", interrupted)
     ended = emu(*SIZE, "small", "--target", "p90 < 60s", "--out", "s")
-    assert (ended.code, ended.line()) == (130, "emu: interrupted; the same command goes on with s")
+    assert (ended.code, ended.line()) == (130, "emu: interrupted; the same command resumes s")
     assert json.loads(Path("s/manifest.json").read_text())["status"] == "interrupted"
 
 

@@ -205,7 +205,7 @@ def test_ctrl_c_leaves_what_can_be_taken_up(
     ended = emu("sweep", "grid.toml", "--in-process")
     assert (ended.code, ended.line()) == (
         130,
-        "emu: interrupted; the same command goes on with runs/sweep-grid",
+        "emu: interrupted; the same command resumes runs/sweep-grid",
     )
     folder = Path("runs/sweep-grid")
     assert status(folder) == "interrupted"

@@ -153,7 +153,7 @@ def test_ctrl_c_from_outside(trace: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out) == (130, ""), err
-    assert err == "emu: interrupted; the same command goes on with s\n"
+    assert err == "emu: interrupted; the same command resumes s\n"
     assert status(Path("s")) == "interrupted"
     begun = sorted(Path("s").glob("scheduler=Slow/seed=*"))
     assert 1 <= len(begun) <= 2

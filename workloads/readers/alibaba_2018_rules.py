@@ -211,7 +211,7 @@ def _cut_off(con: duckdb.DuckDBPyConnection) -> str:
     return (
         f"stages of {jobs:,} jobs with a name of {NAME_LIMIT} characters, at which names are cut off ({names:,} in the "
         "table): what follows the last _ is left out, and dependencies may be lost; a whole name of that length "
-        "cannot be told from one that was cut"
+        "cannot be distinguished from one that was cut"
     )
 
 

@@ -52,7 +52,7 @@ def read_coflow_benchmark(
     """Read a coflow-benchmark file, plain or gzip.
 
     Flows of a coflow lie reducer after reducer. Bandwidths are null: the format has none. A reducer that gets
-    0 MB has no flows, and the report says how many there were.
+    0 MB has no flows, and the report counts them.
 
     Parameters
     ----------

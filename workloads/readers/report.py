@@ -1,4 +1,4 @@
-"""What a reader read, repaired and dropped, and why, with counts; and how it tells how far it is."""
+"""What a reader read, repaired and dropped, and why, with counts; and how it reports progress."""
 
 from __future__ import annotations
 

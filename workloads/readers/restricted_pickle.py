@@ -88,7 +88,7 @@ def loads(data: bytes) -> Any:
 
 
 class _Refused(Exception):
-    """A file is not one that is read; the text says why."""
+    """A file that is refused; the text gives the reason."""
 
 
 @dataclass(frozen=True)

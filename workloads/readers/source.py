@@ -179,7 +179,7 @@ def piped(stream: IO[bytes], place: object = None, lines_before: int = 0) -> Ite
                         if room.poll(100):
                             block = block[sink.write(block) or 0 :]
         except BrokenPipeError:
-            pass  # nobody reads on
+            pass  # the rest is not read
         except InputError as error:
             failed.append(error)
 
@@ -234,7 +234,7 @@ class _File:
         return io.BufferedReader(_Watched(self, inner, unpacks, member), _BUFFER)
 
     def note(self, unpacked: int) -> None:
-        """Count bytes that were unpacked, refuse too many, and tell how far the file is read."""
+        """Count bytes that were unpacked, refuse too many, and report how far the file is read."""
         self.given += unpacked
         if self.given > self._most:
             raise InputError(unpacks_to_more(self._most, self.size), file=self.path)
@@ -372,7 +372,7 @@ def _member(
 
 
 class _Header(tarfile.TarInfo):
-    """A header that is refused where tarfile would end the archive without a word, or fill the memory."""
+    """A header that is refused where tarfile would end the archive without an error, or fill the memory."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:

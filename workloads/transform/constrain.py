@@ -76,7 +76,7 @@ def constrain(
         model has it: ``short`` in ``phoenix``, as in its authors' simulator, and ``all`` otherwise.
     soft : str, optional
         Attributes whose constraints may be relaxed, with commas between: ``clock, port``. By default none, but
-        for constraints that say so themselves.
+        for constraints that state it themselves.
     price : float
         Factor on the task durations of a job whose constraint is relaxed.
     seed : int
