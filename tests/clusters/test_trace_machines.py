@@ -113,6 +113,6 @@ def test_a_run_takes_a_trace_s_machines_for_its_cluster(tmp_path, capsys, monkey
     assert jobs[0].read_bytes() == jobs[1].read_bytes()
     capsys.readouterr()
     assert main(["cluster", "info", "trace"]) == 0
-    told = capsys.readouterr()
-    assert told.out.startswith("trace: 6 nodes, 6 slots")
-    assert "dropped 1: machines that are not there" in told.err
+    output = capsys.readouterr()
+    assert output.out.startswith("trace: 6 nodes, 6 slots")
+    assert "dropped 1: machines that are not there" in output.err

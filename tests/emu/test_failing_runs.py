@@ -52,10 +52,10 @@ def test_others_are_compared_without_the_one_that_fails(emu: Cli, fails: str) ->
     assert "failed: scheduler=Fails/seed=1: " in Path("c/report.html").read_text()
     assert emu("report", "c", "--out", "page.html").code == 0
     assert "failed: c/scheduler=Fails/seed=1: " in Path("page.html").read_text()
-    told = emu("compare", "--schedulers", f"{fails},random", *RUN[3:], "--out", "d", "--json")
-    assert told.code == 1
-    assert json.loads(told.out)["scheduler"] == "random"
-    assert "failed: scheduler=Fails/seed=1: " in told.err
+    output = emu("compare", "--schedulers", f"{fails},random", *RUN[3:], "--out", "d", "--json")
+    assert output.code == 1
+    assert json.loads(output.out)["scheduler"] == "random"
+    assert "failed: scheduler=Fails/seed=1: " in output.err
     # It is tried again, and the others are not.
     Path("fail").unlink()
     before = Path("c/scheduler=random/seed=1/jobs.parquet").stat().st_mtime_ns

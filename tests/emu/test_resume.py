@@ -26,7 +26,7 @@ from workloads.jobs import JobWorkload
 ROOT = Path(__file__).parents[2]
 Cli = Callable[..., "Ended"]  # noqa: F821
 
-# A scheduler that takes its time, says which jobs it has placed, and can be told to do something at one of them.
+# A slow scheduler that records the jobs it has placed, and can be made to do something at one of them.
 SLOW = """
 import os, signal, time
 import numpy as np

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import emu.results.tables
 import emu.running.progress
 from emu.families.jobs.tables import render_summary
-from emu.results.tables import align, counter_texts, counter_text, number, percent, ratio, with_error
+from emu.results.tables import align, counter_text, counter_texts, number, percent, ratio, with_error
 from emu.running.progress import describe, progress_bar
 from emu.terminal import say, to_ascii
 
