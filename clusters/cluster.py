@@ -74,7 +74,7 @@ class Cluster:
 
     @property
     def attributes(self) -> dict[str, Attribute]:
-        """What its nodes have, by name: `ATTRIBUTES`, and then those of the user's own."""
+        """The attributes of its nodes by name: `ATTRIBUTES`, and then those that the user defined."""
         return ATTRIBUTES | {name: find_attribute(name) for name in self.table.column_names if is_own(name)}
 
     def slots(self) -> Int64Array:

@@ -1,4 +1,4 @@
-"""What a cluster is like: how its attributes are distributed over the nodes, as text and as figures."""
+"""Description of a cluster: the distribution of its attributes over the nodes, as text and as figures."""
 
 from __future__ import annotations
 

@@ -42,20 +42,20 @@ def results_alone() -> Iterator[None]:
 
 
 def warn(notes: Iterable[str]) -> None:
-    """Say what the user must know, on standard error, wherever that goes."""
+    """Print a line for the user on standard error, also if that is not a terminal."""
     for text in notes:
         note(text)
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
-    """Say what is being done; like all progress, only to a terminal, but for what begins with ``note:``."""
+    """Print a line of progress, only to a terminal, except for lines that begin with ``note:``."""
     stream = stream or sys.stderr
     if text.startswith("note: ") or is_terminal(stream):
         print(printable(f"emu: {text}", keep="\n"), file=stream, flush=True)
 
 
 def note(text: str) -> None:
-    """Say what the user must know, on standard error, wherever that goes."""
+    """Print a line for the user on standard error, also if that is not a terminal."""
     print(printable(f"emu: note: {text}"), file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Where workloads come from and go to: generators by name, files by path."""
+"""The catalogue of workloads: generators by name, files by path."""
 
 from __future__ import annotations
 

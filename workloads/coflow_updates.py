@@ -1,4 +1,4 @@
-"""What frameworks change of coflows that are under way: tasks that restart or move, coflows that leave.
+"""Updates of coflows while they run: tasks that restart or move, coflows that are deregistered.
 
 A CSV file with a header::
 

@@ -63,7 +63,7 @@ W = TypeVar("W", bound=Constrained)
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 OWN = "attr:"
-"""What the name of an attribute of the user's own begins with, such as ``attr:licence``."""
+"""The prefix of the names of attributes that the user defines, such as ``attr:licence``."""
 PLACEMENT = "placement"
 """The attribute of a constraint on how the tasks of a job lie to one another."""
 PLACEMENTS = {

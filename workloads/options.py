@@ -22,7 +22,7 @@ NEEDS: dict[str, tuple[str, tuple[str, ...]]] = {
     **dict.fromkeys(("long_tasks", "long_ratio"), ("service", ("bimodal",))),
     **dict.fromkeys(("long_tasks_per_job", "long_mean_task_s"), ("long_jobs", ())),
 }
-"""What options of generators go with, and change nothing without: another option, and its values (none: above 0)."""
+"""The option that an option of a generator needs to have an effect, and its values (none: above 0)."""
 
 
 def without_meaning(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, str]:

@@ -25,7 +25,7 @@ _WORDS = {"true": True, "false": False, "none": None}
 
 
 class Kind(NamedTuple):
-    """What values of a kind look like.
+    """The form of the values of a kind.
 
     Attributes
     ----------

@@ -81,7 +81,7 @@ class Parser(argparse.ArgumentParser):
             known = [name.strip(" '") for name in match[2].split(",")]
             message = f"unknown command {match[1]!r}{did_you_mean(match[1], known)}"
         elif message.endswith("required: ACTION"):
-            message = f"{self.prog} does nothing alone; `{self.prog} --help` says what it can"
+            message = f"{self.prog} does nothing alone; `{self.prog} --help` lists its commands"
         raise InputError(message)
 
 
@@ -269,7 +269,7 @@ def _add_overwrite(parser: Parser) -> None:
 
 
 def _add_view(parser: Parser) -> None:
-    """Add the options that say what tables show."""
+    """Add the options that choose the columns of tables."""
     parser.add_argument(
         "--columns",
         metavar="A,B,…",
@@ -333,7 +333,7 @@ def _texts(about: str, name: str) -> dict[str, Any]:
 def _unknown(parser: Parser, argv: list[str], text: str) -> str:
     """Return the error for an argument that no command takes."""
     if not text.startswith("-"):
-        return f"unexpected argument {text!r}; `emu {argv[0]} --help` says what it takes"
+        return f"unexpected argument {text!r}; `emu {argv[0]} --help` lists its arguments"
     option = text.partition("=")[0]
     current: argparse.ArgumentParser = parser
     for word in argv:  # down to the parser of the command, and of its action

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 RESUME_OPTIONS = ("address", "in_process")
 """Options that --resume takes: where to go on with a run."""
 VIEW_OPTIONS = ("json", "columns", "reasons")
-"""Options that say what is printed."""
+"""Options that choose what is printed."""
 MAIN_JOB = {"scheduler": ("sparrow", "hawk", "eagle", "central-lwl"), "workload": "yahoo", "nodes": 15_000}
 
 
@@ -142,7 +142,7 @@ def size(options: Namespace) -> int:
 
 
 def validate(options: Namespace) -> int:
-    """Print the fully resolved configuration of a file, or say what is wrong with it."""
+    """Print the fully resolved configuration of a file, or report what is wrong with it."""
     _tell_of_code(options)
     plan = prepare(resolve([layer_from_file(options.file), layer_from_set(options.set)]))
     warn(plan.notes)
@@ -151,7 +151,7 @@ def validate(options: Namespace) -> int:
 
 
 def _tell_of_code(options: Namespace) -> None:
-    """Say which schedulers of a file are code, which is run to know their parameters; ``--no-code`` refuses them."""
+    """Print which schedulers of a file are code, which is run to get their parameters; ``--no-code`` refuses them."""
     from emu.configuration.config_file import code_of
 
     for text, place in code_of(options.file, options.set):

@@ -112,7 +112,7 @@ def _plots(given: str | None) -> list[Path]:
 
 
 class _Constraints(NamedTuple):
-    """What jobs ask for and what a cluster has of it, as data and as text."""
+    """The constraints of jobs and the nodes that satisfy them, as data and as text."""
 
     figures: dict[str, Any]
     text: str

@@ -23,7 +23,7 @@ AUTO_ROWS = 10 * TIMELINE_ROWS
 
 
 class Loaded(NamedTuple):
-    """What the schedulers of a plan run, and what follows from it.
+    """The workload and cluster of a plan, and values derived from them.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Memo:
-    """What was made under a key before; of workloads those asked for last, in as many bytes as there is room for.
+    """A cache from keys to objects; of workloads it keeps the last used, up to a number of bytes.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from clusters.cluster import Cluster
 
 KEPT_WORKLOAD = f"./{WORKLOAD}"
-"""How a run directory names the workload that it keeps itself."""
+"""The name of a workload that is stored in the run directory itself."""
 HOSTING = ("in_process", "address", "checkpoint")
 """Tables and keys that determine how a run is hosted; they do not change its result."""
 READ_FILES = {
@@ -148,7 +148,7 @@ class Plan:
 
     @property
     def work(self) -> tuple[int, str]:
-        """How much there is to run, and what it is, such as tasks."""
+        """The amount of work, and its unit, such as tasks."""
         return self.family.num_parts(self.workload), self.family.part
 
     def setting(self, index: int) -> Setting:
@@ -226,7 +226,7 @@ class Plan:
 
     @property
     def kept_workload(self) -> Any:
-        """What the directory of the whole plan must hold: what was given, from which each seed draws its own."""
+        """The configuration in the directory of the whole plan: as given; each seed derives its own."""
         given = self.config["workload"]
         return given if len(self.seeds) > 1 else self.workload
 
@@ -268,7 +268,7 @@ class Plan:
 
     @cached_property
     def inputs(self) -> list[dict[str, str]]:
-        """What was read, with its sha256: the workload's content, and files."""
+        """The inputs with their sha256: the workload's content, and files."""
         found = [{"what": "workload", "name": self.workload.name, "sha256": self.workload.fingerprint()}]
         for what in ("workload", "cluster"):
             path = path_of(self.config, what)

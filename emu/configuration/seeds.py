@@ -17,7 +17,7 @@ from workloads.units import format_duration
 WORKLOAD, CONSTRAINTS, SCHEDULER = "workload", "constraints", "scheduler"
 MOST = 2**63
 SEEDS_VERSION = 2
-"""Of what a seed means, in manifests of many runs: 1 varied what schedulers draw alone."""
+"""Version of the meaning of seeds, in manifests of many runs: in 1 they varied only the draws of schedulers."""
 Summary = Mapping[str, Any]
 
 

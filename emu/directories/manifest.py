@@ -15,9 +15,9 @@ from workloads.errors import InputError
 MANIFEST = "manifest.json"
 RUNNING, FINISHED, INTERRUPTED, FAILED = "running", "finished", "interrupted", "failed"
 NODES_FOR_LOAD = "nodes_for_load"
-"""What a manifest calls the load that picked the number of nodes."""
+"""The manifest's name for the load that determined the number of nodes."""
 SEAL = "sha256"
-"""What a manifest calls the sha256 of the rest of it; those of earlier versions have none."""
+"""The manifest's name for the sha256 of the rest of it; manifests of earlier versions have none."""
 _PROJECTS = ("emu-scheduler", "numpy", "numba", "pyarrow", "ray")
 _SHAPES: dict[str, type] = {
     "schema_version": int,

@@ -234,7 +234,7 @@ def _command(manifest: Mapping[str, Any]) -> str:
 
 
 def begin(out: Path, manifest: Mapping[str, Any]) -> None:
-    """Say that this process runs a directory which it has locked."""
+    """Record that this process runs a directory which it has locked."""
     lost = ("results", "bytes", "error", "failures")  # of an earlier attempt
     kept = {name: value for name, value in manifest.items() if name not in lost}
     write_manifest(out, {**kept, "status": RUNNING, "process": writers.this_process()})
@@ -292,7 +292,7 @@ def one_line(error: BaseException) -> str:
 def conclude(
     out: Path, manifest: Mapping[str, Any], names: Iterable[str], status: str = FINISHED
 ) -> dict[str, Any]:
-    """Say that a directory's run is done, and return its manifest; `names` are the files that it came to.
+    """Record that a directory's run is finished, and return its manifest; `names` are its files.
 
     They are on the disk before the manifest lists them, and checkpoints are there until then.
     """

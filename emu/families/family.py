@@ -1,6 +1,6 @@
 """The interface of a family of schedulers: all that the rest of Emu calls.
 
-A family is a subclass of `Family` and one object of it, named in `emu.families.registry`. It says which keys it has,
+A family is a subclass of `Family` and one object of it, named in `emu.families.registry`. It defines its keys,
 how a plan of it is loaded, what its runs write, and how that is compared, drawn and shown. What it does not say is as
 here: nothing to show, nothing to draw. Methods import what they need when they are called, so that a command that
 needs little of a family imports little.
@@ -95,7 +95,7 @@ class Family:
 
     @property
     def tables(self) -> Mapping[str, tuple[Column, ...]]:
-        """What its runs write: name of a table, without ``.parquet``, to its columns.
+        """The tables that its runs write: name without ``.parquet``, to its columns.
 
         The first has a row for each of what is scheduled, and ``timeline`` is another.
         """
@@ -103,7 +103,7 @@ class Family:
 
     @property
     def about_tables(self) -> Mapping[str, str]:
-        """What the rows of each table are, for the reference page."""
+        """The meaning of a row of each table, for the reference page."""
         return {}
 
     def reference(self) -> tuple[str, str]:

@@ -18,7 +18,7 @@ BEST_EXPLAINED = {
     True: "Bold is the best, and what differs from it by no more than chance: the 95 % intervals of differences and of "
     "ratios, seed by seed, reach what is called equal (where seeds make no difference: what is within 1 %).",
 }
-"""What the report says of bold figures, by whether there are several seeds."""
+"""The explanation of bold figures, by whether there are several seeds."""
 WAITS = tuple(
     Measure(metric, statistic)
     for metric, statistics in (

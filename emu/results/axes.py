@@ -1,4 +1,4 @@
-"""What differs between runs, and which of them can be compared, by the configurations in their manifests."""
+"""Differences between the configurations of runs, and groups of runs that can be compared."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_AXES = (
 OF_THE_WORKLOAD = ("short_cutoff", "long_partition")
 """Keys that are the workload's unless they are given, and differ with it."""
 IN_HEADINGS = ("workload", "nodes")
-"""What every heading says."""
+"""The part that all headings share."""
 OFFERED_LOAD = "offered_load"
 
 

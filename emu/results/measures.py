@@ -58,7 +58,7 @@ def all_measures(family: str) -> tuple[Measure, ...]:
 
 
 DEFAULT = tuple(Measure("", s) for s in STATISTICS)
-"""What tables show unless they are asked for others."""
+"""The columns of tables by default."""
 
 
 def read_measures(names: Sequence[str] | None, family: str, option: str = "columns") -> tuple[Measure, ...]:

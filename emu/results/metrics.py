@@ -13,10 +13,10 @@ from emu.families.registry import family_of_summary
 from emu.results.bottlenecks import BOTTLENECKS, bottlenecks_of
 
 STATISTICS = ("mean", "p50", "p90", "p99")
-"""Of completion times, in tables that are not asked for others."""
+"""Statistics of completion times in tables by default."""
 QUANTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
 EVERY_STATISTIC = ("mean", *QUANTILES)
-"""Of everything that is described, in summaries."""
+"""Statistics of all metrics in summaries."""
 
 # Two-sided 95 % quantiles of Student's t by degrees of freedom; between two rows the wider one holds, and
 # above the last the normal distribution's.

@@ -32,11 +32,11 @@ DELAYS = 20
 """Network delays that a difference must exceed to be more than a matter of messages: Hawk's ten attempts to steal take
 as many, and no scheduler here sends more one after another for a task."""
 BEST_WITHIN = 0.01
-"""What is as good as the best, where a single seed, or seeds that all gave the same, do not show random variation."""
+"""The ratio up to which a figure counts as the best, where a single seed, or equal results, show no variation."""
 
 
 class Tolerance(NamedTuple):
-    """How much two completion times may differ and be called equal: so many seconds, or such a share of the longer."""
+    """The difference up to which two completion times are equal: in seconds, or as a share of the longer."""
 
     absolute_s: float = 0.01
     relative: float = 0.001

@@ -41,7 +41,7 @@ def lacking(folder: Path, begins: Mapping[str, Any]) -> str:
 
 
 def tell_again(folder: Path, why: str) -> None:
-    """Say that a run which was finished is computed again."""
+    """Report that a finished run is computed again."""
     if why not in ("", NOT_THERE):
         note(f"{folder} is computed again: {why}")
 

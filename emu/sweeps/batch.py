@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Hosting:
-    """Where runs are computed, and how many at once.
+    """The place where runs are computed, and how many in parallel.
 
     Attributes
     ----------

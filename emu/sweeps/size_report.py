@@ -35,7 +35,7 @@ _LOOK = {
 
 
 class Tried(NamedTuple):
-    """What a target's figure was on a number of nodes: its mean over the seeds, and 95 % half-width."""
+    """The measured figure of a target on a number of nodes: its mean over the seeds, and 95 % half-width."""
 
     nodes: int
     mean: float

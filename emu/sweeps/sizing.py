@@ -31,7 +31,7 @@ Measured = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class Probe:
-    """What was measured at one number of nodes: for each target its mean over the seeds, and 95 % half-width."""
+    """The measurements at one number of nodes: for each target its mean over the seeds, and 95 % half-width."""
 
     nodes: int
     values: Measured

@@ -87,7 +87,7 @@ class Sweep:
 
 @dataclass(eq=False)
 class SweepResult:
-    """What the runs of a sweep gave.
+    """The results of a sweep.
 
     Attributes
     ----------

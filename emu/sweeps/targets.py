@@ -55,7 +55,7 @@ class Target(NamedTuple):
 
 
 class Search(NamedTuple):
-    """How a search for the fewest ended: the least that holds and the most below it that fails, where known."""
+    """The result of a search for the fewest: the least that holds and the most below it that fails, where known."""
 
     holds: int | None
     fails: int | None

@@ -1,4 +1,4 @@
-"""What the descriptions of jobs, DAGs and coflows share: arrivals over time, quantiles, rows of text."""
+"""Functions of all descriptions of workloads: arrivals over time, quantiles, rows of text."""
 
 from __future__ import annotations
 

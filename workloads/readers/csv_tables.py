@@ -31,7 +31,7 @@ _ERROR = re.compile(
     r'"(?P<column>[^"]*)"|(?P<other>Expected Number of Columns|Value with unterminated quote|Invalid unicode))',
     re.DOTALL,
 )
-"""What DuckDB says of the first line that does not fit the columns."""
+"""DuckDB's message about the first line that does not fit the columns."""
 _MOST_FIELDS = 10_000
 """The number of fields that DuckDB reports."""
 _WHOLE, _WIDE = ("BIGINT", "INTEGER", "TINYINT"), "DECIMAL(38, 6)"

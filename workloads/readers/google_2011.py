@@ -60,7 +60,7 @@ _TYPES = (
 )  # fmt: skip
 _CODES = {str(code): name for code, name in enumerate(_TYPES)}
 _WHOLE = ("time", "job ID", "task index", "type")
-"""What is a whole number in an event. DuckDB would take 1_000 and 0x10 for one, and round 1.5."""
+"""The form of a whole number in an event. DuckDB would take 1_000 and 0x10 for one, and round 1.5."""
 _KIND = kinds(whole("type"), _CODES)
 _EVENTS = {
     "time": "VARCHAR", "missing info": "VARCHAR", "job ID": "VARCHAR", "task index": "VARCHAR",

@@ -77,7 +77,7 @@ _IN_TEXT = {
     + ", ".join(f"{name} := CAST({_part(name, '{text}')} AS DOUBLE)" for name in ("cpus", "memory")) + ")",
     "start_after_collection_ids": "regexp_extract_all({text}, '[0-9]+')",
 }  # fmt: skip
-"""What is nested and CSV has as text."""
+"""Nested fields, which CSV has as text."""
 _OTHER_NAMES = {
     "constraints": "constraint", "capacity_cpus": "capacity.cpus", "capacity_memory": "capacity.memory",
     "cpus": "capacity.cpus", "memory": "capacity.memory",

@@ -45,7 +45,7 @@ _NUMERIC = "biuf"
 _HEADER_ERRORS = (
     ValueError, TypeError, SyntaxError, EOFError, MemoryError, RecursionError, tokenize.TokenError,
 )  # fmt: skip
-"""What NumPy and `ast.literal_eval` raise for headers that are not right."""
+"""Exceptions of NumPy and `ast.literal_eval` for invalid headers."""
 
 
 def read_npy(path: str | Path, progress: Progress | None = None) -> Any:
@@ -93,7 +93,7 @@ class _Refused(Exception):
 
 @dataclass(frozen=True)
 class _Named:
-    """What a pickle names, and which of the things we know it is."""
+    """A name in a pickle, and the known object that it stands for."""
 
     kind: str
 
@@ -114,7 +114,7 @@ class _Array:
 
 
 class _Mark:
-    """Where on the stack the items of a list, tuple or dictionary begin."""
+    """The mark on the stack where the items of a list, tuple or dictionary begin."""
 
 
 def _parse_npy(data: bytes) -> npt.NDArray[Any]:

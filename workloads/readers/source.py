@@ -50,7 +50,7 @@ _OTHER_CONTENT = {
     rb"version https://git-lfs": "this is Git LFS's pointer to a file that was not fetched; git lfs pull fetches it",
     rb"(?i)\s*<(!doctype )?html": "this is a web page; was the download refused?",
 }
-"""How no file of a trace begins, and what is said of one that does."""
+"""First bytes that no file of a trace has, and the error about a file that has them."""
 _UNREADABLE = (
     OSError, EOFError, ValueError, RuntimeError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile,
 )  # fmt: skip

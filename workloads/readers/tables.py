@@ -37,7 +37,7 @@ CLUSTER_FILE = "cluster.parquet"
 """Beside a workload: the machines of its trace, as nodes."""
 _ROWS_PER_BATCH = 1 << 20
 _SPILL_BYTES, _SPILL_TIMES = 1 << 30, 30
-"""What may be spilled: this, or so often the source: a packed shard unpacks to 3 to 10 times its size."""
+"""The limit on spilled bytes: this, or so many times the source: a packed shard unpacks to 3 to 10 times its size."""
 
 
 @contextmanager

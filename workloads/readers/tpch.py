@@ -48,7 +48,7 @@ from workloads.readers.report import Progress, Report
 from workloads.readers.restricted_pickle import read_npy
 
 WARM_UP_S = 1.0
-"""What a new executor takes longer where it was not measured: Decima's ``warmup_delay``."""
+"""The additional time of a new executor where it was not measured: Decima's ``warmup_delay``."""
 
 _WAVES = ("first_wave", "rest_wave", "fresh_durations")
 _MATRIX = re.compile(r"adj_mat_([0-9]{1,6})\.npy")

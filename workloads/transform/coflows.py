@@ -1,4 +1,4 @@
-"""What the field derives from its one public trace of coflows: those that are wide, those with skew, more skew."""
+"""Workloads that papers derive from the one public trace of coflows: wide ones, those with skew, more skew."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _JOBS = ("short", "long", "all")
 
 
 class Frequency(NamedTuple):
-    """How often jobs have a constraint, or several that were drawn together.
+    """The frequency of a constraint, or of several that are drawn together.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What was done to a workload, in its metadata: ``transformed.1``, ``transformed.2``, ... in order.
+"""The transformations of a workload, in its metadata: ``transformed.1``, ``transformed.2``, ... in order.
 
 Each says a transformation and its options, so that it can be done again::
 

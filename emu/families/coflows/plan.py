@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Ports(NamedTuple):
-    """What coflows ask of the ports of a switch, were each alone on it.
+    """The load of coflows on the ports of a switch, if each were alone.
 
     Attributes
     ----------

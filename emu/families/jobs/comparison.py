@@ -23,7 +23,7 @@ from emu.results.result import Result
 from emu.results.tables import align, number, ratio, times_clause, with_error
 
 GROUPS = ("short", "long", "all", *SPLIT)
-"""What is compared: classes, and where jobs have constraints, jobs with and without."""
+"""The groups that are compared: classes, and where jobs have constraints, jobs with and without."""
 
 
 def compare_jobs(results: Runs, warmup_s: float) -> list[Row]:

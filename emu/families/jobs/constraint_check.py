@@ -44,7 +44,7 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class Level(NamedTuple):
-    """What is left of a set of constraints when the cheapest soft ones are dropped.
+    """The rest of a set of constraints when the cheapest soft ones are dropped.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ OTHER_KINDS = "other kinds"
 
 
 THRESHOLD_S = 10.0
-"""Of bounded slowdown, by default: as in its definition, and in most papers since."""
+"""The default threshold of bounded slowdown: as in its definition, and in most papers since."""
 
 
 def bounded_slowdown(
