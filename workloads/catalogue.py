@@ -49,7 +49,7 @@ _GENERATORS: dict[str, Callable[..., Workload]] = {
 
 
 def generators() -> dict[str, str]:
-    """Return what generators there are: name to one line that says what it makes and its parameters."""
+    """Return the generators: name to one line on what it makes and its parameters."""
     return {name: f"{_summary(make)} ({options_line(make)})" for name, make in sorted(_GENERATORS.items())}
 
 

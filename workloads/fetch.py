@@ -280,7 +280,7 @@ def _published_checksums(
                 trace.checksums.url, path, most_bytes=_CHECKSUMS_BYTES, session=session, timeout_s=timeout_s
             )
         except UnavailableError as error:
-            tell(f"its published checksums cannot be had: {error}")
+            tell(f"its published checksums are not available: {error}")
             return {}
     listed = re.findall(
         r"^([0-9a-f]{64}) [ *](?:\./)?(.+?)\r?$", path.read_text(encoding="utf-8", errors="replace"), re.M

@@ -91,7 +91,7 @@ def _read(name: str, text: str, parameter: inspect.Parameter) -> Any:
 
 
 def _kind(name: str, parameter: inspect.Parameter) -> str:
-    """Return the kind of a parameter: its name says it, or its default or annotation."""
+    """Return the kind of a parameter, from its name, or its default or annotation."""
     default, annotation = parameter.default, str(parameter.annotation)
     if isinstance(default, str) or (default is None and "str" in annotation):
         return "text"

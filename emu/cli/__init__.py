@@ -75,7 +75,7 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are `InputError`s."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise what argparse says, with the nearest command where one is unknown."""
+        """Raise argparse's error, with the nearest command where one is unknown."""
         message = re.sub(r"^argument (\S+): ", lambda m: f"{m[1].split('/')[0]}: ", message)
         if match := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
             known = [name.strip(" '") for name in match[2].split(",")]

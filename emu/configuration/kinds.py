@@ -79,7 +79,7 @@ def _read_workload(value: Any, what: str) -> Any:
 
 
 def _read_cutoff(value: Any, what: str) -> float | str:
-    """Read a duration, or a share of the jobs, which stays text: what it is in seconds the workload says."""
+    """Read a duration, or a share of the jobs, which stays text: its value in seconds follows from the workload."""
     if isinstance(value, str) and value.strip().endswith("%"):
         try:
             return f"{100 * parse_share(value, what):.12g}%"

@@ -243,7 +243,7 @@ class Plan:
         return write_config(self.resolved(index), own, options, variants)
 
     def manifest(self, index: int | None = None) -> dict[str, Any]:
-        """Return what a manifest says before the run: the whole plan's, or one scheduler's."""
+        """Return the content of a manifest before the run: of the whole plan, or of one scheduler."""
         return {
             "schema_version": SCHEMA_VERSION,
             "status": rd.RUNNING,

@@ -66,7 +66,7 @@ def constraints_seed(config: Config) -> int:
 
 
 def drawn(config: Config, of_workload: bool) -> dict[str, int]:
-    """Return what a run draws, and with which seed; `of_workload` says whether its workload is drawn."""
+    """Return what a run draws, and with which seed; `of_workload`: whether its workload is drawn."""
     found = {WORKLOAD: workload_seed(config)} if of_workload else {}
     if config["constraints.model"] not in (None, "none"):
         found[CONSTRAINTS] = constraints_seed(config)

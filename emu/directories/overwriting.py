@@ -32,7 +32,7 @@ _CHECKPOINT = re.compile(r"\.?\d{6,}(/(\d+\.npz|meta\.json))?")
 
 
 def clear(out: Path) -> None:
-    """Remove what a run directory holds, but for its manifest, which says that it was interrupted, and its lock.
+    """Remove what a run directory holds, except for its lock and its manifest, whose status becomes `interrupted`.
 
     Raises
     ------

@@ -61,7 +61,7 @@ def _source() -> dict[str, Any] | None:
 
 
 def _git(*arguments: str) -> str:
-    """Return what git says of the checkout, whatever repository the environment may name."""
+    """Return git's description of the checkout, whatever repository the environment may name."""
     import subprocess
 
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

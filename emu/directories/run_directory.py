@@ -245,7 +245,7 @@ def begin(out: Path, manifest: Mapping[str, Any]) -> None:
 
 @contextmanager
 def running(out: Path) -> Iterator[Path]:
-    """Within, the claimed directory is being run; what ends that early is what its manifest then says."""
+    """Within, the claimed directory is being run; if it ends early, the manifest then states how."""
     try:
         yield out
     except KeyboardInterrupt:

@@ -107,7 +107,7 @@ class Family:
         return {}
 
     def reference(self) -> tuple[str, str]:
-        """Return what the reference page says before and after the tables."""
+        """Return the text of the reference page before and after the tables."""
         return f"# Runs of {self.name}\n", ""
 
     def columns(self, table: str, names: Sequence[str]) -> tuple[Column, ...]:
@@ -157,7 +157,7 @@ class Family:
     # From an outcome to tables and a summary.
 
     def results(self, plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
-        """Return the tables of a run, and what its summary says of it; ``figures[name]`` is its own part."""
+        """Return the tables of a run, and entries for its summary; ``figures[name]`` is its own part."""
         raise NotImplementedError
 
     def groups(self, figures: Figures) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -207,7 +207,7 @@ class Family:
         return []
 
     def run_facts(self, run: Result) -> dict[str, str]:
-        """Return what the table of one run says, as name to text."""
+        """Return the facts of one run for its table, as name to text."""
         return {}
 
     def timeline_labels(self) -> tuple[str, str, Mapping[str, str]]:

@@ -220,7 +220,7 @@ def figure_paths(path: Path) -> list[Path]:
 
 
 def write_figure(figure: Figure, path: Path) -> None:
-    """Write a figure in the form that the path's ending says."""
+    """Write a figure in the format of the path's ending."""
     form = path.suffix.lower()
     path.write_bytes(
         to_pdf(figure) if form == ".pdf" else to_png(figure) if form == ".png" else to_svg(figure).encode()

@@ -32,7 +32,7 @@ DELAYS = 20
 """Network delays that a difference must exceed to be more than a matter of messages: Hawk's ten attempts to steal take
 as many, and no scheduler here sends more one after another for a task."""
 BEST_WITHIN = 0.01
-"""The ratio up to which a figure counts as the best, where a single seed, or equal results, show no variation."""
+"""The relative margin of the best figures where a single seed, or equal results, show no variation."""
 
 
 class Tolerance(NamedTuple):

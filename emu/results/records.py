@@ -23,7 +23,7 @@ OUTSIDE = ("seed", "seeds", "drawn", "nodes", "resample_block_s", "confidence_95
 
 
 def compared(rows: Sequence[Row], first: str) -> dict[str, Any]:
-    """Return what a summary says of one scheduler against the first, from the rows of that scheduler.
+    """Return a summary's entries of one scheduler against the first, from the rows of that scheduler.
 
     Returns
     -------

@@ -77,7 +77,7 @@ def ratio(mean: float, half: float = math.nan) -> str:
 
 
 def times_clause(first: str) -> str:
-    """Return how a table says that it shows such ratios to the first scheduler's."""
+    """Return the text of a table's head about ratios to the first scheduler."""
     return f", and {TIMES} that of {first}, below a tenth as 1/20{TIMES}"
 
 

@@ -191,7 +191,7 @@ def _held(folder: Path, begins: Mapping[str, Any], config: str) -> Iterator[None
 
 
 def manifest_together(plan: Plan) -> dict[str, Any]:
-    """Return what the manifest of all runs of a plan says before them."""
+    """Return the content of the manifest of all runs of a plan before they start."""
     folders = [run_folder(plan, s.name, seed).as_posix() for s in plan.schedulers for seed in plan.seeds]
     return {**plan.manifest(), "runs": folders}
 

@@ -91,7 +91,7 @@ def checkpoints_of(plan: Plan, index: int, out: Path | None) -> Iterator[Checkpo
 
 
 def keep_workload(plan: Plan, out: Path) -> None:
-    """Write a workload that came from neither a name nor a path where ``config.toml`` says it is."""
+    """Write a workload that came from neither a name nor a path to the place that ``config.toml`` names."""
     if plan.keeps_workload:
         from workloads.catalogue import save_workload
 
@@ -99,7 +99,7 @@ def keep_workload(plan: Plan, out: Path) -> None:
 
 
 def observe(plan: Plan) -> Observe:
-    """Return what a plan wants recorded."""
+    """Return what a plan records."""
     from actors.hosting.outcome import MOST_ROWS, Observe
 
     tasks = plan.family.keeps_parts(plan.config)

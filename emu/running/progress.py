@@ -17,7 +17,7 @@ from workloads.units import format_duration
 def progress_bar(
     label: str, total: int, stream: TextIO | None = None, unit: str = "tasks"
 ) -> Iterator[Callable[[int, int, float], None] | None]:
-    """Yield what `emu.run` wants as `progress`, or None where no terminal would show it."""
+    """Yield a callback for `progress` of `emu.run`, or None where no terminal would show it."""
     stream = stream or sys.stderr
     if not is_terminal(stream):
         yield None

@@ -33,8 +33,8 @@ SWEEP = "sweep"
 SCHEDULER, SEED = "scheduler", "seed"
 _NO_AXES = {
     "seeds": "give `seed = [1, 2, 3]`, or `seeds = 3` outside of [sweep]",
-    "in_process": "it says where runs are computed: --in-process",
-    "address": "it says where runs are computed: --address",
+    "in_process": "it sets where runs are computed: use --in-process",
+    "address": "it sets where runs are computed: use --address",
     "load_by": "give it outside of [sweep]",
 }
 

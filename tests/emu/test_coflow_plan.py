@@ -153,7 +153,7 @@ def test_schedules_reach_all_agents_at_the_same_time() -> None:
         ({"clock": "live"}, "clock: 'live' runs jobs; coflows have the clocks 'virtual' and 'windows'$"),
         (
             {"clock": "windows"},
-            r"clock: 'windows' wants messages that take time.*--set network\.delay='1 ms'",
+            r"clock: 'windows' needs messages that take time.*--set network\.delay='1 ms'",
         ),
         ({"fabric_port_speed": 0}, "fabric_port_speed: is 0; want a speed such as '1 Gbps'$"),
         ({"fabric_port_speed": "1 GBps"}, "fabric_port_speed: '1 GBps' is not a speed in bits"),

@@ -183,8 +183,8 @@ def test_what_is_not_this_trace_is_not_recognised(tmp_path):
         ),
         (
             [stage("j_1", "M1", end=115), stage("j_1", "M2_1", end=114)],
-            "repaired 1: stages that end before what they depend on has ended: taken to last no time, or as "
-            "shortest_s says",
+            "repaired 1: stages that end before what they depend on has ended: taken to last no time, or "
+            "shortest_s",
             2,
         ),
     ],

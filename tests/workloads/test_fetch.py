@@ -186,7 +186,7 @@ def test_a_list_of_checksums_that_is_gone_is_said_and_not_needed(site, tmp_path)
     lines = []
     fetch.fetch(trace, folder=tmp_path, tell=lines.append)
     assert (
-        f"its published checksums cannot be had: {site.url}/SHA256SUM: the server answered 404 Not Found"
+        f"its published checksums are not available: {site.url}/SHA256SUM: the server answered 404 Not Found"
         in lines
     )
     assert "no published checksum for 3 files; only the size was checked, where known" in lines

@@ -301,7 +301,7 @@ def _count_starts(con: duckdb.DuckDBPyConnection, starts: str, report: Report) -
     if starts == "ready":
         report.repaired(f"{what}: taken to begin then", number(con, f"SELECT count(*) {alike} WHERE waited"))
         report.repaired(
-            "stages that end before what they depend on has ended: taken to last no time, or as shortest_s says",
+            "stages that end before what they depend on has ended: taken to last no time, or shortest_s",
             number(con, f"SELECT count(*) {alike} WHERE overtook"),
         )
         return

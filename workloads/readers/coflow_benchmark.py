@@ -98,7 +98,7 @@ def read_coflow_benchmark(
             check_tasks(num_flows, "flows", file=path, line=number, field="reducers")
         flows.append((mappers, reducers[some], sizes[some]))
     if len(seen) < num_coflows:
-        wrong = f"the file ends after {len(seen)} of the {num_coflows} coflows that the first line says"
+        wrong = f"the file ends after {len(seen)} of the {num_coflows} coflows that the first line states"
         raise InputError(wrong, file=path, line=number + 1)
     report.read("coflows", num_coflows)
     report.read("flows", num_flows)

@@ -254,7 +254,9 @@ class _Lines:
         """Return the fields of the next line, or raise an error that names what was expected."""
         found = next(self._lines, None)
         if found is None:
-            wrong = f"the file ends where {form!r} is due; is it truncated, or are there fewer than it says?"
+            wrong = (
+                f"the file ends where {form!r} is due; is it truncated, or are there fewer than it states?"
+            )
             raise InputError(wrong, file=self._file, line=self._last + 1)
         self._last = found[0]
         return Fields(self._file, *found, form)

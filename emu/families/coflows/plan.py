@@ -167,7 +167,7 @@ def _check_clock(config: Config) -> None:
     if config["clock"] == "windows" and config["network.delay"] == 0:
         raise config.error(
             "clock",
-            "'windows' wants messages that take time, and for coflows network.delay is 0 unless it is given; "
+            "'windows' needs messages that take time, and for coflows network.delay is 0 unless it is given; "
             "--set network.delay='1 ms' gives it",
         )
 
@@ -220,7 +220,7 @@ def at_load(workload: CoflowWorkload, port_bytes_per_s: float, load: float) -> C
 
 
 def with_port_speeds(workload: CoflowWorkload, port_bytes_per_s: float) -> CoflowWorkload:
-    """Return the workload with a speed of every port: its own where it says one."""
+    """Return the workload with a speed of every port: its own where it states one."""
     from workloads.arrow import from_numpy
 
     ports = workload.ports

@@ -74,7 +74,7 @@ def group_section(results: Runs, warmup_s: float) -> list[str]:
 
 
 def run_facts(run: Result) -> dict[str, str]:
-    """Return what the table of one run says, as name to text."""
+    """Return the facts of one run for its table, as name to text."""
     engine = run.summary["engine"]
     coflows = run.summary["coflows"]
     facts = {f"completion time (s), {s}": number(coflows.get(s)) for s in STATISTICS}

@@ -201,7 +201,7 @@ def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFA
 
 
 def facts_of(summary: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a summary says beside completion times, as name to text."""
+    """Return the facts of a summary besides completion times, as name to text."""
     coflows = summary["coflows"]
     facts = {}
     if "makespan_s" in coflows:

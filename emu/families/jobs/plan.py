@@ -193,5 +193,5 @@ def check_targets(plan: Plan, targets: Sequence[Target]) -> None:
     there = {"all": True, "long": bool(np.any(is_long)), "short": not bool(np.all(is_long))}
     for target in targets:
         if not there[target.job_class]:
-            hint = "" if math.isfinite(cutoff_s) else "; --short-cutoff says where short ends"
+            hint = "" if math.isfinite(cutoff_s) else "; --short-cutoff sets the limit of short jobs"
             raise InputError(f"--target: {target}: {plan.workload.name} has no {target.job_class} jobs{hint}")

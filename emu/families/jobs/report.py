@@ -45,7 +45,7 @@ def group_section(results: Runs, warmup_s: float) -> list[str]:
 
 
 def run_facts(run: Result) -> dict[str, str]:
-    """Return what the table of one run of jobs says."""
+    """Return the facts of one run of jobs for its table."""
     summary = run.summary
     engine = summary["engine"]
     unfinished = summary["jobs"].get("unfinished")

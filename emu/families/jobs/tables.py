@@ -45,7 +45,7 @@ def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFA
 
 
 def job_facts(jobs: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a summary says of all jobs beside their times, as name to text."""
+    """Return the facts of a summary about all jobs besides their times, as name to text."""
     facts = {}
     if "makespan_s" in jobs:
         facts["makespan"] = format_duration(jobs["makespan_s"])
