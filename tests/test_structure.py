@@ -68,9 +68,7 @@ LATE = {"ray", "pandas", "matplotlib", "tqdm"}  # slow to import, so imported wh
 MOST_LINES = 400
 # Longer than that today. Whoever shortens one deletes its name here.
 LONG = {
-    "actors/schedulers/coflows/own_coflows.py",
     "actors/schedulers/jobs/yacc_d.py",
-    "workloads/readers/restricted_pickle.py",
 }
 
 

@@ -63,7 +63,7 @@ W = TypeVar("W", bound=Constrained)
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 OWN = "attr:"
-"""What the name of an attribute of the user's own begins with, such as ``attr:licence``."""
+"""The prefix of the names of attributes that the user defines, such as ``attr:licence``."""
 PLACEMENT = "placement"
 """The attribute of a constraint on how the tasks of a job lie to one another."""
 PLACEMENTS = {
@@ -324,7 +324,7 @@ def tidied(sets: pa.Table, owners: pa.Table) -> dict[str, pa.Table]:
 
 
 def constraint_bytes(workload: Constrained) -> bytes:
-    """Return bytes that tell the constraints of workloads apart; none where there are none."""
+    """Return bytes that identify the constraints of a workload; none where there are none."""
     if workload.job_constraints.num_rows == 0:
         return b""
     numbers = [column(workload.job_constraints, name).tobytes() for name in JOB_CONSTRAINTS_SCHEMA.names]

@@ -100,7 +100,7 @@ def _info(options: Namespace) -> int:
 
 
 def _plots(given: str | None) -> list[Path]:
-    """Return the files that ``--plot`` asks for; a wrong ending is told before a workload takes its time."""
+    """Return the files that ``--plot`` asks for; a wrong ending is refused before the workload is loaded."""
     if given is None:
         return []
     from emu.report.drawing import figure_paths
@@ -112,7 +112,7 @@ def _plots(given: str | None) -> list[Path]:
 
 
 class _Constraints(NamedTuple):
-    """What jobs ask for and what a cluster has of it, as data and as text."""
+    """The constraints of jobs and the nodes that satisfy them, as data and as text."""
 
     figures: dict[str, Any]
     text: str
@@ -141,7 +141,7 @@ def _convert(options: Namespace) -> int:
 
     report = Report()
     with _saving(), bytes_bar() as progress:
-        told = convert_workload(
+        notes = convert_workload(
             options.workload,
             options.to,
             options=_given(options),
@@ -152,7 +152,7 @@ def _convert(options: Namespace) -> int:
             progress=progress,
         )
     put("\n".join([*report.lines(), f"written to {options.to}"]))
-    warn(text for text in told if text not in report.lines())
+    warn(text for text in notes if text not in report.lines())
     return 0
 
 

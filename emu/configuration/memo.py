@@ -1,4 +1,4 @@
-"""What plans share: workloads and clusters that are loaded once, as long as there is room for them."""
+"""A cache that plans share: workloads and clusters that are loaded once, within a limit on memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Memo:
-    """What was made under a key before; of workloads those asked for last, in as many bytes as there is room for.
+    """A cache from keys to objects; of workloads it keeps the last used, up to a number of bytes.
 
     Parameters
     ----------

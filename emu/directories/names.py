@@ -14,13 +14,13 @@ CHECKPOINTS = "checkpoints"
 WORKLOAD = "workload"
 """Folder of a workload that came from neither a name nor a path."""
 COMPARISON = "comparison.csv"
-"""What every comparison and sweep writes."""
+"""Files that every comparison and sweep writes."""
 REPORT = "report.html"
 """The page that a comparison writes into its directory, and `emu report` into one that it is given."""
 REPORT_MARK = "<!-- made by emu report -->"
-"""What a page begins with, after its document type."""
+"""The beginning of a page, after its document type."""
 FIGURES = ("cdf-", "percentiles", "targets")
-"""How the names of figures begin that run directories hold, besides those of a family."""
+"""Prefixes of the names of figures in run directories, besides those of a family."""
 
 
 def figure_names() -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The families there are: a line each; another package registers its own in the entry-point group `emu.families`."""
+"""The list of families, one line each; another package registers its own in the entry-point group `emu.families`."""
 
 from __future__ import annotations
 

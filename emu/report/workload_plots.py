@@ -1,4 +1,4 @@
-"""The figure of a workload: when its jobs arrive, how large they are, and what load they make."""
+"""The figure of a workload: arrivals, sizes and load of its jobs."""
 
 from __future__ import annotations
 

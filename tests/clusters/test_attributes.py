@@ -252,8 +252,8 @@ def test_a_footer_that_ends_pyarrow_is_refused_in_a_line(tmp_path: Path) -> None
     begin = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     footer = data[begin:].replace(b"\x15\x0c", b"\x15\x04")  # type: BYTE_ARRAY to INT64
     path.write_bytes(data[:begin] + footer)
-    told = run_python(READ.format(path=str(path)))
-    assert "nodes.parquet: is not a Parquet file that can be read (Unencoded byte array" in told
+    found = run_python(READ.format(path=str(path)))
+    assert "nodes.parquet: is not a Parquet file that can be read (Unencoded byte array" in found
 
 
 def test_a_column_of_lists_is_not_read(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a workload is like, in numbers: arrivals, load, and how its jobs, DAGs or coflows are distributed."""
+"""Description of a workload in numbers: arrivals, load, and distributions of its jobs, DAGs or coflows."""
 
 from __future__ import annotations
 

@@ -58,8 +58,8 @@ def fetch(
 ) -> Path:
     """Download a public trace, or find that it is there; return its file, or its folder if it has several.
 
-    Size and licence are told first, then what was done, where the trace is and the command that reads it.
-    What broke off, or was interrupted, is gone on with by the next call.
+    Size and licence are printed first, then what was done, where the trace is and the command that reads it.
+    The next call continues a download that broke off or was interrupted.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ def fetch(
     folder : path, optional
         By default `data_folder()`; the trace lies in a folder of its name below it.
     progress : callable, optional
-        Told what is being downloaded, the bytes done and the bytes in all (0 when nobody knows).
+        Called with the name of the download, the bytes done and the bytes in all (0 if not known).
     tell : callable
-        Told lines for the user.
+        Called with lines for the user.
     mirror : str, optional
         http or https address of a data folder of another, which is asked instead of the trace's own source.
     timeout_s : float
@@ -100,7 +100,7 @@ def fetch(
             else:
                 tell(f"{_count(len(found), 'file')} there, placed by hand; nothing to check by")
     except KeyboardInterrupt:
-        tell(f"interrupted; what was downloaded stays in {place}, and the same command goes on from there")
+        tell(f"interrupted; what was downloaded stays in {place}, and the same command continues from there")
         raise
     except OSError as error:
         raise _not_written(error, place) from error
@@ -287,7 +287,7 @@ def _published_checksums(
                 trace.checksums.url, path, most_bytes=_CHECKSUMS_BYTES, session=session, timeout_s=timeout_s
             )
         except UnavailableError as error:
-            tell(f"its published checksums cannot be had: {error}")
+            tell(f"its published checksums are not available: {error}")
             return {}
     listed = re.findall(
         r"^([0-9a-f]{64}) [ *](?:\./)?(.+?)\r?$", path.read_text(encoding="utf-8", errors="replace"), re.M
@@ -340,7 +340,7 @@ def _files_in(place: Path) -> list[Path]:
 def _not_written(error: OSError, place: Path) -> InputError:
     what = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        what += "; what was downloaded stays, and the same command goes on from there"
+        what += "; what was downloaded stays, and the same command continues from there"
     return InputError(f"{what}; EMU_DATA_DIR names another folder", file=error.filename or place)
 
 

@@ -1,10 +1,10 @@
-"""One file over HTTP: begun, broken off, taken up again, checked, and only then under its name.
+"""Download of one file over HTTP: it can be continued after a break, and gets its name only when it is checked.
 
 The bytes go to ``NAME.part``. Beside it ``NAME.part.version`` keeps what the server calls this version of the
 file (its ETag, else its date): a later request asks for the rest of that version only (RFC 9110, Range and
-If-Range), so that a file that changed in between is fetched anew and never mixed. Content is stored as it is
-sent. Requests is the library: it brings proxies, certificates and connections kept open over many small
-files; going on with a broken transfer is what it, like pooch, leaves to others.
+If-Range), so that a file that changed in between is fetched from the beginning and never mixed. Content is stored
+as it is sent. Requests is the library: it brings proxies, certificates and connections kept open over many small
+files; continuing a broken transfer is not part of it, nor of pooch.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def download(
     session : optional
         As of `new_session`, to keep connections open over several files.
     progress : callable, optional
-        Told the bytes that are there and the bytes in all, 0 when nobody knows.
+        Called with the bytes that are there and the bytes in all, 0 if not known.
     timeout_s : float
         How long the server may be silent.
 
@@ -146,7 +146,7 @@ def _transfer(
 ) -> str:
     """Make the part whole and return its sha256 (hex), or raise `_Broken`, with more there than before or not.
 
-    `count` is told the bytes that are there, the bytes in all (0 when nobody knows) and how many are new.
+    `count` is called with the bytes that are there, the bytes in all (0 if not known) and how many are new.
     """
     have, version = _there(part)
     digest = hashlib.sha256()
@@ -186,7 +186,7 @@ def _transfer(
             os.fsync(file.fileno())
     if have < total:
         raise _Broken(f"the transfer broke off after {have} of {total} bytes")
-    _refuse_size(url, part, have, size_bytes)  # of a server that did not say how much it would send
+    _refuse_size(url, part, have, size_bytes)  # of a server that did not state how much it would send
     return digest.hexdigest()
 
 
@@ -257,7 +257,7 @@ def _range(response: Response) -> tuple[int | None, int | None]:
 
 
 def _length(response: Response, have: int) -> int | None:
-    """Return how long the file is with what the server sends now, where it says so."""
+    """Return how long the file is with what the server sends now, where the server states it."""
     length = response.headers.get("Content-Length", "")
     return have + int(length) if re.fullmatch(r"\d+", length, re.ASCII) else None
 
@@ -269,7 +269,7 @@ def _refuse_size(url: str, part: Path, total: int | None, size_bytes: int | None
 
 
 def _refuse_more(url: str, part: Path, have: int, most: int) -> None:
-    """Refuse more bytes than the file can have: a server need not say how much it sends, or send what it says."""
+    """Refuse more bytes than the file can have: a server need not state how much it sends, nor keep to it."""
     if have > most:
         _forget(part)
         raise InputError(

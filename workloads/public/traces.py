@@ -1,7 +1,7 @@
 """The public traces that can be fetched: where they lie, how large they are, under which licence.
 
 No trace is part of the project. Sizes and checksums stand here only where a source gives them, named beside
-them; a size that is an estimate says so, and what nobody publishes is None.
+them; a size that is an estimate is marked, and a size that is not published is None.
 """
 
 from __future__ import annotations

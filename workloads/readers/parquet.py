@@ -1,4 +1,4 @@
-"""Emu's own workload form: a folder of Parquet files, whose names say what family the workload is of.
+"""Emu's own workload form: a folder of Parquet files, whose names determine the family of the workload.
 
 =========  ===================================================================
 jobs       ``jobs.parquet``, ``tasks.parquet``
@@ -123,7 +123,7 @@ def read_folder(folder: str | Path) -> JobWorkload | DagWorkload | CoflowWorkloa
 
 
 def read_parquet(folder: str | Path) -> JobWorkload:
-    """Read a folder of jobs; its name becomes the workload's. Of DAGs it reads the jobs, and says so in a note.
+    """Read a folder of jobs; its name becomes the workload's. Of DAGs it reads the jobs, and adds a note.
 
     Columns other than the schema's are left out, with a note; ``constraint`` and ``tenant`` may be absent.
 

@@ -46,7 +46,7 @@ _NUMERIC = "biuf"
 _HEADER_ERRORS = (
     ValueError, TypeError, SyntaxError, EOFError, MemoryError, RecursionError, tokenize.TokenError,
 )  # fmt: skip
-"""What NumPy and `ast.literal_eval` raise for headers that are not right."""
+"""Exceptions of NumPy and `ast.literal_eval` for invalid headers."""
 
 
 def read_npy(path: str | Path, progress: Progress | None = None) -> Any:
@@ -89,7 +89,7 @@ def loads(data: bytes) -> Any:
 
 
 class _Refused(Exception):
-    """A file is not one that is read; the text says why."""
+    """A file that is refused; the text gives the reason."""
 
 
 class _Dtype:

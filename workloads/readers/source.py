@@ -45,7 +45,7 @@ _OTHER_CONTENT = {
     rb"version https://git-lfs": "this is Git LFS's pointer to a file that was not fetched; git lfs pull fetches it",
     rb"(?i)\s*<(!doctype )?html": "this is a web page; was the download refused?",
 }
-"""How no file of a trace begins, and what is said of one that does."""
+"""First bytes that no file of a trace has, and the error about a file that has them."""
 _UNREADABLE = (
     OSError, EOFError, ValueError, RuntimeError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile,
 )  # fmt: skip
@@ -171,7 +171,7 @@ class _File:
         return io.BufferedReader(_Watched(self, inner, unpacks, member), _BUFFER)
 
     def note(self, unpacked: int) -> None:
-        """Count bytes that were unpacked, refuse too many, and tell how far the file is read."""
+        """Count bytes that were unpacked, refuse too many, and report how far the file is read."""
         self.given += unpacked
         if self.given > self._most:
             raise InputError(unpacks_to_more(self._most, self.size), file=self.path)
@@ -309,7 +309,7 @@ def _member(
 
 
 class _Header(tarfile.TarInfo):
-    """A header that is refused where tarfile would end the archive without a word, or fill the memory."""
+    """A header that is refused where tarfile would end the archive without an error, or fill the memory."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:

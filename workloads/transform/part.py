@@ -117,7 +117,7 @@ def sample(workload: W, share: float | None = None, count: int | None = None, se
 
 
 def truncate(workload: JobsOrDags, cap_s: float) -> JobsOrDags:
-    """Return the workload with tasks that last longer than `cap_s` ended then; a note says what was cut.
+    """Return the workload with tasks that last longer than `cap_s` ended then; a note counts what was cut.
 
     The mean task duration that a job (a stage) states shrinks as its task-seconds do, so that estimates are
     as good or bad as they were. The cut-off stays: a long job may so become a short one.

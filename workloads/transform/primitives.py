@@ -1,4 +1,4 @@
-"""What jobs, DAGs and coflows have in common: things that arrive, and rows that belong to them.
+"""The common structure of jobs, DAGs and coflows: things that arrive, and rows that belong to them.
 
 Each kind of workload has one table with a row per arrival (a job, a coflow) in order of arrival, and tables
 whose rows belong to the arrivals and lie in their order (tasks, stages and edges, flows). The transformations
@@ -28,7 +28,7 @@ W = TypeVar("W", bound=Workload)
 
 
 class Family(NamedTuple):
-    """Where a kind of workload keeps its arrivals.
+    """The place of the arrivals in a kind of workload.
 
     Attributes
     ----------

@@ -45,7 +45,7 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """What it is called on a command line: without the unit, which is written with the value."""
+        """Its name on a command line: without the unit, which is written with the value."""
         return "--" + self.name.removesuffix("_bps").removesuffix("_s").replace("_", "-")
 
     def parse(self, text: str) -> Any:

@@ -1,4 +1,4 @@
-"""What goes wrong in an emulation, from configuration to setting: failures of nodes and schedulers, stragglers."""
+"""Dynamics of an emulation, from configuration to setting: failures of nodes and schedulers, stragglers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def dynamics_of(config: Config, cluster: Cluster) -> Dynamics:
 
 
 def endless_task_note(dynamics: Dynamics, workload: JobWorkload) -> str | None:
-    """Return what the user must be told if the longest task has little chance to end between two failures.
+    """Return a note if the longest task has little chance to end between two failures.
 
     A task starts again from its beginning. With a mean time between failures M, one of length d ends in an attempt with
     probability e^(-d/M), so that e^(d/M) attempts are the mean.
@@ -78,5 +78,5 @@ def endless_task_note(dynamics: Dynamics, workload: JobWorkload) -> str | None:
         return None
     return (
         f"the longest task takes {format_duration(longest_s)} and nodes fail every {format_duration(dynamics.mtbf_s)}: "
-        f"about {attempts:.2g} attempts in the mean until it ends, as a lost task starts anew"
+        f"about {attempts:.2g} attempts in the mean until it ends, as a lost task starts again"
     )

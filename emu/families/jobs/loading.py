@@ -56,7 +56,7 @@ def _constrained(config: Config, workload: JobWorkload, asked: dict[str, Any]) -
 
 
 def feasible(config: Config, workload: JobWorkload, cluster: Cluster) -> JobWorkload:
-    """Return the workload, without the jobs that no node can run where the configuration says so.
+    """Return the workload, without the jobs that no node can run if the configuration drops them.
 
     Raises
     ------

@@ -142,7 +142,7 @@ def plain_shares(fabric: Fabric, order: Any, queue: list[int], serve: Callable[.
     )
     queues = sorted({queue[coflow] for coflow in coflows})
     for own in queues:
-        residual = fabric.speed * (WEIGHTS[own] / sum(WEIGHTS[other] for other in queues))
+        room = fabric.speed * (WEIGHTS[own] / sum(WEIGHTS[other] for other in queues))
         for coflow in coflows:
             if queue[coflow] == own:
                 serve(fabric, coflow, room, rates)

@@ -26,7 +26,7 @@ RUN = ("run", "--scheduler", "sparrow", "--nodes", "20", "--in-process", "--work
 
 
 @pytest.mark.parametrize(
-    ("argv", "told"),
+    ("argv", "expected"),
     [
         ("rnu", "unknown command 'rnu'; did you mean 'run'"),
         ("run --shceduler x", "unknown option '--shceduler'; did you mean '--scheduler'"),
@@ -90,11 +90,11 @@ RUN = ("run", "--scheduler", "sparrow", "--nodes", "20", "--in-process", "--work
         ("size --target x", "--target: 'x' is not of the form"),
     ],
 )
-def test_wrong_input_ends_with_2_and_one_line(emu: Cli, argv: str, told: str) -> None:
+def test_wrong_input_ends_with_2_and_one_line(emu: Cli, argv: str, expected: str) -> None:
     ended = emu(*argv.split())
     assert ended.code == 2
     assert ended.line().startswith("emu: ")
-    assert told in ended.line()
+    assert expected in ended.line()
     assert ended.out == ""
 
 
@@ -220,13 +220,13 @@ def test_the_main_job_takes_options(emu: Cli, trace: Path) -> None:
 def test_workloads_are_listed_described_made_and_converted(emu: Cli) -> None:
     assert "yahoo" in emu("workload", "list").out
     assert emu("workload", "synth", "yahoo", "w", "--seed", "7", "--set", "jobs=20").code == 0
-    told = json.loads(emu("workload", "info", "w", "--json").out)
-    assert told["jobs"] == 20
+    output = json.loads(emu("workload", "info", "w", "--json").out)
+    assert output["jobs"] == 20
     assert "load" in emu("workload", "info", "w", "--nodes", "5", "--nodes", "6").out
     assert emu("workload", "convert", "w", "w.tr.gz").code == 0
     assert "give --overwrite" in emu("workload", "convert", "w", "w.tr.gz").line()
     assert emu("workload", "convert", "w", "w.tr.gz", "--overwrite").code == 0
-    assert json.loads(emu("workload", "info", "w.tr.gz", "--json").out)["tasks"] == told["tasks"]
+    assert json.loads(emu("workload", "info", "w.tr.gz", "--json").out)["tasks"] == output["tasks"]
 
 
 def test_clusters_and_schedulers_are_listed_and_described(emu: Cli) -> None:
@@ -237,9 +237,9 @@ def test_clusters_and_schedulers_are_listed_and_described(emu: Cli) -> None:
     listed = emu("schedulers").out
     for name in ("sparrow", "hawk", "eagle", "central-lwl"):
         assert f"\n{name} " in listed
-    told = emu("schedulers", "eagle").out
-    assert "probe_ratio" in told
-    assert "paper: " in told
+    output = emu("schedulers", "eagle").out
+    assert "probe_ratio" in output
+    assert "paper: " in output
 
 
 def test_ctrl_c_ends_with_130_and_says_so_in_the_manifest(
@@ -252,7 +252,7 @@ def test_ctrl_c_ends_with_130_and_says_so_in_the_manifest(
 
     monkeypatch.setattr("emu.cli.commands.execute", interrupted)
     ended = emu(*RUN, "small", "--out", "r")
-    assert (ended.code, ended.line()) == (130, "emu: interrupted; emu run --resume r goes on with it")
+    assert (ended.code, ended.line()) == (130, "emu: interrupted; emu run --resume r resumes it")
     assert json.loads(Path("r/manifest.json").read_text())["status"] == "interrupted"
     monkeypatch.setattr(comparing, "execute", interrupted)
     assert emu("compare", "--schedulers", "sparrow,random", *RUN[3:], "small", "--out", "c").code == 130

@@ -1,4 +1,4 @@
-"""Constraints and heterogeneous clusters from the command line: what is told, refused and dropped."""
+"""Constraints and heterogeneous clusters from the command line: notes, refusals and dropped jobs."""
 
 from __future__ import annotations
 

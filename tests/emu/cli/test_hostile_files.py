@@ -17,7 +17,7 @@ def fifo(tmp_path):
     return tmp_path / "pipe"
 
 
-def told(capsys, *argv) -> str:
+def error_of(capsys, *argv) -> str:
     assert main([*map(str, argv)]) == 2
     said = capsys.readouterr()
     assert said.out == ""
@@ -45,7 +45,7 @@ COMMANDS = {
 def test_a_pipe_or_a_device_is_refused(command, what, fifo, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = str(fifo) if what == "pipe" else "/dev/zero"
-    line = told(capsys, *(part.replace("FILE", path) for part in COMMANDS[command]))
+    line = error_of(capsys, *(part.replace("FILE", path) for part in COMMANDS[command]))
     assert path in line
     assert "unexpected" not in line
 
@@ -53,7 +53,7 @@ def test_a_pipe_or_a_device_is_refused(command, what, fifo, capsys, tmp_path, mo
 def test_a_pipe_as_a_description_or_table_of_nodes(tmp_path, capsys):
     for name in ("c.toml", "c.parquet"):
         os.mkfifo(tmp_path / name)
-        assert name in told(capsys, "cluster", "info", tmp_path / name)
+        assert name in error_of(capsys, "cluster", "info", tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,10 @@ def test_a_pipe_as_a_description_or_table_of_nodes(tmp_path, capsys):
 def test_toml_that_no_parser_was_made_for(tmp_path, capsys, text, says):
     path = tmp_path / "c.toml"
     path.write_text(text)
-    assert says in told(capsys, "validate", path)
+    assert says in error_of(capsys, "validate", path)
     with pytest.raises(InputError, match=says):
         parse_toml(text, path)
-    assert says in told(capsys, "cluster", "info", path)
+    assert says in error_of(capsys, "cluster", "info", path)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_what_only_looks_like_such_a_key_is_parsed(tmp_path, monkeypatch, part):
 def test_a_configuration_larger_than_any_is(tmp_path, capsys):
     with open(tmp_path / "c.toml", "wb") as file:
         file.truncate(100 << 30)
-    assert "larger than 4 MiB" in told(capsys, "validate", tmp_path / "c.toml")
+    assert "larger than 4 MiB" in error_of(capsys, "validate", tmp_path / "c.toml")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_code_is_told_of_and_can_be_refused(tmp_path, capsys, text, command, mon
     (tmp_path / "own.py").write_text(
         f"open({str(ran)!r}, 'w').close()\nclass Own:\n    def place(self, job, nodes):\n        return []\n"
     )
-    assert "own.py:Own' is code, and --no-code was given" in told(capsys, *command, "c.toml", "--no-code")
+    assert "own.py:Own' is code, and --no-code was given" in error_of(capsys, *command, "c.toml", "--no-code")
     assert not ran.exists()
     assert main([*command, "c.toml"]) == 0
     assert "own.py:Own is code: it is loaded, and so run" in capsys.readouterr().err

@@ -113,7 +113,7 @@ def test_seeds_together(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (("--dilation", "2"), "--dilation: goes with clock=live, and clock is "),
         (("--set", "live.tick=1 ms"), "live.tick: goes with clock=live, and clock is "),
@@ -124,12 +124,12 @@ def test_seeds_together(folder: Path) -> None:
         (("--clock", "live", "--partitions", "99"), "99 partitions for 50 nodes"),
     ],
 )
-def test_what_is_refused(emu: Callable, folder: Path, arguments: tuple[str, ...], told: str) -> None:
+def test_what_is_refused(emu: Callable, folder: Path, arguments: tuple[str, ...], expected: str) -> None:
     ended = emu(
         "run", "--scheduler", "sparrow", "--workload", "brief", "--nodes", "50", "--in-process", *arguments
     )
     assert ended.code == 2
-    assert told in ended.line()
+    assert expected in ended.line()
 
 
 def test_a_global_view_is_refused(folder: Path) -> None:

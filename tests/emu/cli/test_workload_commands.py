@@ -134,7 +134,7 @@ def test_every_transformation_has_help(action: str, emu: Cli) -> None:
     [
         ("scale two to --nodes 5", "--load: required; the offered load, such as 90%"),
         ("scale two to --load much --nodes 5", "--load: 'much' is not a load such as '80%' or 0.8"),
-        ("scale shuffles.txt to --load 90%", "shuffles does not say how fast its ports are"),
+        ("scale shuffles.txt to --load 90%", "shuffles does not state the speed of its ports"),
         ("slice two to --start 30s", "two"),
         ("slice two to --begin 30s", "unknown option '--begin'"),
         ("truncate shuffles.txt to --cap 3s", "coflows"),

@@ -67,7 +67,7 @@ def test_values_are_read_with_their_units(name: str, text: object, value: object
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "expected"),
     [
         ("nodes", "0", "too little; the least is 1"),
         ("nodes", "many", "'many' is not a whole number"),
@@ -88,11 +88,11 @@ def test_values_are_read_with_their_units(name: str, text: object, value: object
         ("workload", 3, "name"),
     ],
 )
-def test_wrong_values_are_named_with_the_option(name: str, text: object, told: str) -> None:
+def test_wrong_values_are_named_with_the_option(name: str, text: object, expected: str) -> None:
     with pytest.raises(InputError) as caught:
         read_given(BY_NAME[name], Given(text, Place(f"--set {name}")))
     assert str(caught.value).startswith(f"--set {name}: ")
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -104,10 +104,10 @@ def test_any_value_is_read_or_refused(name: str, value: object) -> None:
     try:
         read_given(BY_NAME[name], Given(value, Place("--set x")))
     except InputError as error:
-        told = str(error).splitlines()
+        found = str(error).splitlines()
     else:
-        told = ["read"]
-    assert len(told) == 1
+        found = ["read"]
+    assert len(found) == 1
 
 
 def test_a_wrong_value_in_a_file_is_named_by_file_line_and_key(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_wrong_value_in_a_file_is_named_by_file_line_and_key(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "told"),
+    ("text", "line", "expected"),
     [
         ("nodse = 5\n", 1, "did you mean 'nodes'"),
         ("[network]\ndelay = 1\ndealy = 2\n", 3, "did you mean 'network.delay'"),
@@ -131,23 +131,23 @@ def test_a_wrong_value_in_a_file_is_named_by_file_line_and_key(tmp_path: Path) -
         ('scheduler = "eagle', 1, "is not TOML"),
     ],
 )
-def test_a_wrong_file_is_named_with_its_line(tmp_path: Path, text: str, line: int, told: str) -> None:
+def test_a_wrong_file_is_named_with_its_line(tmp_path: Path, text: str, line: int, expected: str) -> None:
     path = toml(tmp_path, text)
     with pytest.raises(InputError) as caught:
         layer_from_file(path)
     assert (caught.value.file, caught.value.line) == (str(path), line)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     binary = tmp_path / "b.toml"
     binary.write_bytes(b"\xff\xfe\x00")
-    for path, told in (
+    for path, expected in (
         (tmp_path / "none.toml", "no such file"),
         (tmp_path, "is a folder"),
         (binary, "UTF-8"),
     ):
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=expected):
             layer_from_file(path)
 
 

@@ -68,7 +68,7 @@ def test_a_task_that_hardly_ever_ends_is_told_before() -> None:
     *_, note = plan_of(workload_options=options, **fails).notes
     assert note == (
         "the longest task takes 40 s and nodes fail every 10 s: about 55 attempts in the mean until it ends, "
-        "as a lost task starts anew"
+        "as a lost task starts again"
     )
     short = plan_of(workload_options={**options, "mean_task_s": 20.0}, **fails).notes
     assert not any("attempts" in note for note in short)

@@ -147,10 +147,10 @@ def test_keys_of_ray_reach_it(planned: Callable[..., Plan], monkeypatch: pytest.
     """Whether, where and how Ray hosts a run; that this changes no bit is held in `test_ray` and `test_same_bytes`."""
     from actors.hosting import ray_windows, virtual
 
-    told: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
 
     def host(setting: Any, observe: Any, **given: Any) -> Any:
-        told.append(given)
+        lines.append(given)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(virtual, "emulate", host)
@@ -165,9 +165,9 @@ def test_keys_of_ray_reach_it(planned: Callable[..., Plan], monkeypatch: pytest.
     ):
         with pytest.raises(KeyboardInterrupt):
             execute(planned({**JOBS, **sets}), 0)
-    assert [given.get("in_process") for given in told] == [False, True, False, None, None, None]
-    assert [given["address"] for given in told] == [None, None, "ray://there:1", "ray://there:1", None, None]
-    assert [given.get("transport") for given in told[3:]] == ["calls", "graph", "auto"]
+    assert [given.get("in_process") for given in lines] == [False, True, False, None, None, None]
+    assert [given["address"] for given in lines] == [None, None, "ray://there:1", "ray://there:1", None, None]
+    assert [given.get("transport") for given in lines[3:]] == ["calls", "graph", "auto"]
 
 
 def test_keys_of_the_clock_live_reach_it(
@@ -176,10 +176,10 @@ def test_keys_of_the_clock_live_reach_it(
     """What they do there is held in `test_live` and `test_live_runs`, which take their time."""
     from actors.hosting import live
 
-    told: dict[str, Any] = {}
+    actual: dict[str, Any] = {}
 
     def host(setting: Any, observe: Any, **given: Any) -> Any:
-        told.update(given)
+        actual.update(given)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(live, "emulate_live", host)
@@ -196,7 +196,7 @@ def test_keys_of_the_clock_live_reach_it(
             with pytest.raises(KeyboardInterrupt):
                 execute(planned({**JOBS, "clock": "live", **sets}), 0)
             found.append(
-                told[{"live.tick": "tick_s", "live.lateness_bound": "lateness_bound_s"}.get(name, name)]
+                actual[{"live.tick": "tick_s", "live.lateness_bound": "lateness_bound_s"}.get(name, name)]
             )
         assert found[0] != found[1] == wanted
 

@@ -1,4 +1,4 @@
-"""What is given and would change nothing is refused by name, or told."""
+"""Values that are given without an effect are refused by name, or reported in a note."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from actors.schedulers.registry import BUILT_IN
 from emu.configuration.config import layer_from_set, resolve
 from emu.configuration.config_file import layer_from_file
 from emu.configuration.keys import BY_NAME
-from emu.configuration.needs import NEEDS, meaningless
+from emu.configuration.needs import NEEDS, ineffective
 from emu.configuration.plan import Plan, configure, prepare
 from emu.families.coflows.family import COFLOWS as FAMILY
 from emu.sweeps.sweep import prepare_sweep
@@ -78,8 +78,8 @@ def test_what_nobody_looks_at_is_told(planned: Callable[..., Plan]) -> None:
 
 def test_parameters_mean_something_to_one_scheduler_at_least(planned: Callable[..., Plan]) -> None:
     work = small_coflows()
-    told = "^--set pilot_number: parameter pilot_number of philae goes with pilots=number, and pilots is senders$"
-    with pytest.raises(InputError, match=told):
+    expected = "^--set pilot_number: parameter pilot_number of philae goes with pilots=number, and pilots is senders$"
+    with pytest.raises(InputError, match=expected):
         planned({"scheduler": "philae", "pilot_number": "9"}, work)
     planned({"scheduler": "philae", "pilot_number": "5"}, work)  # what holds anyway does no harm
     planned({"scheduler": "philae,aalo", "share": "3", "aalo.starvation": "strict"}, work)
@@ -90,10 +90,10 @@ def test_parameters_mean_something_to_one_scheduler_at_least(planned: Callable[.
     (note,) = planned(
         {**JOBS, "steal_attempts": "0", "steal_limit": "5"}
     ).notes  # who gives a number as 0 means it
-    told = (
+    expected = (
         "--set steal_limit: parameter steal_limit of hawk goes with steal_attempts, and steal_attempts is 0"
     )
-    assert note == f"{told}; it changes nothing"
+    assert note == f"{expected}; it changes nothing"
     (note,) = planned({**JOBS, "estimates.error": "random", "estimates.size": "0"}).notes
     assert note.startswith("--set estimates.error: goes with estimates.size, and estimates.size is 0.0; ")
 
@@ -107,7 +107,7 @@ def test_in_a_sweep_a_value_may_mean_nothing_at_some_points(tmp_path: Path) -> N
     }
     ready = prepare_sweep({**grid, "cost": {"per_message": "1 ms"}, "sweep": axes}, tmp_path / "a")
     assert len(ready.runs) == 8
-    assert any(meaningless(r.plan.config, r.plan.schedulers, r.plan.parameters) for r in ready.runs)
+    assert any(ineffective(r.plan.config, r.plan.schedulers, r.plan.parameters) for r in ready.runs)
     with pytest.raises(InputError, match=r"cost\.per_message: goes with cost\.model=fixed"):
         prepare_sweep(
             {**grid, "cost": {"per_message": "1 ms"}, "sweep": {"scheduler": ["philae"]}}, tmp_path / "b"
@@ -116,8 +116,8 @@ def test_in_a_sweep_a_value_may_mean_nothing_at_some_points(tmp_path: Path) -> N
 
 def test_options_of_generators_go_with_others_too(planned: Callable[..., Plan], tmp_path: Path) -> None:
     yahoo = {**JOBS, "workload_options.jobs": "20", "workload_options.burst_ratio": "9"}
-    told = r"^--set workload_options\.burst_ratio: goes with arrivals=bursty, and arrivals is poisson$"
-    with pytest.raises(InputError, match=told):
+    expected = r"^--set workload_options\.burst_ratio: goes with arrivals=bursty, and arrivals is poisson$"
+    with pytest.raises(InputError, match=expected):
         planned(yahoo, "yahoo")
     planned({**yahoo, "workload_options.arrivals": "bursty"}, "yahoo")
     grid = {
@@ -254,7 +254,7 @@ parameters.eagle.probe_ratio = 3
 
 
 @pytest.mark.parametrize(
-    ("over", "told"),
+    ("over", "expected"),
     [
         ("clock=virtual", r"line 6: field partitions: goes with clock=windows or live, and clock is virtual"),
         (
@@ -273,14 +273,14 @@ parameters.eagle.probe_ratio = 3
     ],
 )
 def test_what_an_option_leaves_without_a_meaning_in_a_file_is_told(
-    over: str, told: str, tmp_path: Path
+    over: str, expected: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "base.toml"
     file.write_text(FILE)
     assert not prepare(configure({}, file)).notes[1:]
     plan = prepare(resolve([layer_from_file(file), layer_from_set([over])]))
     (note,) = [note for note in plan.notes if "change" in note]
-    assert re.fullmatch(rf".*base\.toml: {told}(; it changes nothing)?", note)
+    assert re.fullmatch(rf".*base\.toml: {expected}(; it changes nothing)?", note)
     again = prepare(configure({}, written(plan, 0, tmp_path)))
     assert not [note for note in again.notes if "change" in note]
     # In the same file, or over the file, it is refused.
@@ -299,8 +299,10 @@ SAME_PLACE = {
 
 
 def test_settings_of_a_variant_mean_something_together(tmp_path: Path) -> None:
-    told = "^--set scheduler: parameter slack of .* goes with shortest_first, and shortest_first is false$"
-    with pytest.raises(InputError, match=told):
+    expected = (
+        "^--set scheduler: parameter slack of .* goes with shortest_first, and shortest_first is false$"
+    )
+    with pytest.raises(InputError, match=expected):
         prepared({**SMALL, "scheduler": "eagle@shortest_first=false@slack=3"})
     file = tmp_path / "base.toml"
     file.write_text(

@@ -29,7 +29,7 @@ def test_parameters_go_to_all_that_have_them_or_to_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("probe_ration=3", "did you mean 'probe_ratio'"),
         ("nodse=3", "did you mean 'nodes'"),
@@ -38,12 +38,12 @@ def test_parameters_go_to_all_that_have_them_or_to_one() -> None:
         ("hawk.probe_ratio=3", "no scheduler 'hawk' in this run"),
     ],
 )
-def test_wrong_parameters_name_the_option(text: str, told: str) -> None:
+def test_wrong_parameters_name_the_option(text: str, expected: str) -> None:
     name = text.partition("=")[0]
     with pytest.raises(InputError) as caught:
         scheduler_parameters(resolve([layer_from_set([text])]), (find_scheduler("eagle"),))
     assert str(caught.value).startswith(f"--set {name}: ")
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_wrong_parameters_in_a_file_name_its_line(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_the_timeline_has_about_200_rows_of_the_shortest_run(workload: JobWorklo
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         ({"scheduler": "sparow"}, "scheduler: .*did you mean 'sparrow'"),
         ({"scheduler": ["sparrow", "sparrow"]}, "scheduler: 'sparrow' is there twice"),
@@ -118,8 +118,8 @@ def test_the_timeline_has_about_200_rows_of_the_shortest_run(workload: JobWorklo
         ({"workload": "yahoo", "workload_options": {"jobs": "x"}}, r"workload_options\['jobs'\]: 'x' is not"),
     ],
 )
-def test_wrong_names_and_values(workload: JobWorkload, arguments: dict[str, object], told: str) -> None:
-    with pytest.raises(InputError, match=f"^{told}"):
+def test_wrong_names_and_values(workload: JobWorkload, arguments: dict[str, object], expected: str) -> None:
+    with pytest.raises(InputError, match=f"^{expected}"):
         plan_of(**({"workload": workload} | arguments))
 
 

@@ -62,10 +62,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_cannot_be_a_cost_is_refused(what: str, workload: JobWorkload, tmp_path: Path) -> None:
     changed, wrong = WRONG[what]
     path = write(tmp_path / "costs.parquet", GOOD | changed)
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as caught:
         run(workload, path)
-    assert wrong in str(told.value)
-    assert "\n" not in str(told.value)
+    assert wrong in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_column_that_is_not_there(workload: JobWorkload, tmp_path: Path) -> None:

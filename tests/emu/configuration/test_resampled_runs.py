@@ -27,8 +27,10 @@ def test_a_trace_is_resampled_by_the_seed(trace: Path, workload: JobWorkload) ->
         == found["central-fifo"]
         == [resample(workload, 30.0, s).fingerprint() for s in (1, 2)]
     )
-    told = "small on 20 nodes, seeds 1 to 2 (trace resampled in blocks of 30 s, and scheduler), means ± 95 %"
-    assert compared.to_text().startswith(told)
+    expected = (
+        "small on 20 nodes, seeds 1 to 2 (trace resampled in blocks of 30 s, and scheduler), means ± 95 %"
+    )
+    assert compared.to_text().startswith(expected)
     assert compared.summaries[0]["resample_block_s"] == 30.0
     assert compared.summaries[0]["varied"] == ["workload", "scheduler"]
 

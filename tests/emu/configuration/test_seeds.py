@@ -1,4 +1,4 @@
-"""What seeds vary: workloads, constraints, what is drawn while a run goes on; and how it is told."""
+"""What seeds vary: workloads, constraints, draws during a run; and how it is reported."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_constraints_follow_the_workload_s_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         (
             {"workload_seed": 2, "workload_options": {"seed": 3}},
@@ -72,8 +72,8 @@ def test_constraints_follow_the_workload_s_seed() -> None:
         ({"resample_block": "1 h"}, "resample_block: poisson is generated, and another one with every seed"),
     ],
 )
-def test_what_contradicts_itself_is_refused(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=f"^{told}"):
+def test_what_contradicts_itself_is_refused(given: dict[str, Any], expected: str) -> None:
+    with pytest.raises(InputError, match=f"^{expected}"):
         plan_of(**given)
 
 
@@ -133,7 +133,7 @@ def test_seeds_of_a_file_are_given_to_run_by_hand(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ({}, "seeds 1 to 2 (workload and scheduler), means ± 95 %"),
         ({"workload_seed": 1}, "seeds 1 to 2 (scheduler's draws; the workload is the same), means ± 95 %"),
@@ -141,10 +141,10 @@ def test_seeds_of_a_file_are_given_to_run_by_hand(tmp_path: Path) -> None:
         ({"seeds": 1, "seed": 4}, "seed 4"),
     ],
 )
-def test_tables_and_summaries_say_what_was_varied(given: dict[str, Any], told: str) -> None:
+def test_tables_and_summaries_say_what_was_varied(given: dict[str, Any], expected: str) -> None:
     compared = emu_package.compare(["random"], **(POISSON | {"seeds": 2} | given), in_process=True)
-    assert compared.to_text().startswith(f"poisson on 8 nodes, {told}: job completion time")
-    assert head_of([r.summary for r in compared.results["random"]]) == f"poisson on 8 nodes, {told}"
+    assert compared.to_text().startswith(f"poisson on 8 nodes, {expected}: job completion time")
+    assert head_of([r.summary for r in compared.results["random"]]) == f"poisson on 8 nodes, {expected}"
 
 
 def test_constraints_are_varied_apart_from_jobs() -> None:

@@ -142,7 +142,7 @@ def test_what_is_written_makes_them_again(schedulers: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("schedulers", "sets", "told"),
+    ("schedulers", "sets", "expected"),
     [
         ("eagle,eagle@slak=2", (), "scheduler: eagle has no parameter 'slak'; did you mean 'slack'"),
         (
@@ -175,9 +175,9 @@ def test_what_is_written_makes_them_again(schedulers: Any, tmp_path: Path) -> No
     ],
 )
 def test_what_is_wrong_with_them_is_named_where_it_was_given(
-    schedulers: str, sets: tuple[str, ...], told: str
+    schedulers: str, sets: tuple[str, ...], expected: str
 ) -> None:
-    with pytest.raises(InputError, match=f"^{told}" if told[0] != "n" else told):
+    with pytest.raises(InputError, match=f"^{expected}" if expected[0] != "n" else expected):
         plan_of(schedulers, *sets)
 
 

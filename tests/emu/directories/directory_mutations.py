@@ -52,8 +52,8 @@ def make(place: Path, workload: Path, kinds: tuple[str, ...] = KINDS) -> dict[st
     for name, command in commands.items():
         if name not in kinds and name != "finished":
             continue
-        code, told = _call(*command)
-        assert code == 0, f"{name}: {told}"
+        code, output = _call(*command)
+        assert code == 0, f"{name}: {output}"
     if "interrupted" in kinds:
         _interrupted(place, workload)
     return {kind: place / kind for kind in KINDS}
@@ -91,12 +91,12 @@ def attempt(kind: str, folder: Path, whole: Path, workload: Path) -> str | None:
         commands.append(("run", "--resume", folder, "--in-process"))
     for command in commands:
         start = time.monotonic()
-        code, told = _call(*command)
+        code, output = _call(*command)
         if time.monotonic() - start > MOST_S:
             return f"{command[0]} took {time.monotonic() - start:.1f} s"
-        if code not in (0, 1, 2) or "Traceback" in told or "(unexpected;" in told:
-            return f"{command[0]} ended with {code}: {told.strip()[-500:]}"
-        if code and "emu: " not in told:
+        if code not in (0, 1, 2) or "Traceback" in output or "(unexpected;" in output:
+            return f"{command[0]} ended with {code}: {output.strip()[-500:]}"
+        if code and "emu: " not in output:
             return f"{command[0]} ended with {code}, without a word"
     if code == 0 and (other := _other(folder, whole)) is not None:
         return f"other values: {other}"
@@ -137,19 +137,19 @@ def _interrupted(place: Path, workload: Path) -> None:
     Checkpoints.due, Result.write = lambda self: not self.saved, interrupt  # type: ignore[method-assign, assignment]
     try:
         run = ("run", "--scheduler", "random", "--workload", workload, "--nodes", "20", "--in-process")
-        code, told = _call(*run, "--out", place / "interrupted")
+        code, output = _call(*run, "--out", place / "interrupted")
     finally:
         Checkpoints.due, Result.write = due, write  # type: ignore[method-assign]
-    assert code == 130, told
+    assert code == 130, output
     assert (place / "interrupted" / CHECKPOINTS).is_dir()
 
 
 def _call(*argv: Any) -> tuple[int, str]:
     """Return exit code and what was printed on standard error."""
-    told = io.StringIO()
-    with contextlib.redirect_stderr(told), contextlib.redirect_stdout(io.StringIO()):
+    found = io.StringIO()
+    with contextlib.redirect_stderr(found), contextlib.redirect_stdout(io.StringIO()):
         code = main([str(word) for word in argv])
-    return code, told.getvalue()
+    return code, found.getvalue()
 
 
 def _other(folder: Path, whole: Path) -> str | None:

@@ -24,8 +24,8 @@ def calls_of(action: Callable[[], Any]) -> int:
             _keep["write"](write, str(count[0]).encode())
             os._exit(0)
     os.close(write)
-    with os.fdopen(read) as told:
-        text = told.read()
+    with os.fdopen(read) as stream:
+        text = stream.read()
     os.waitpid(child, 0)
     return int(text)
 

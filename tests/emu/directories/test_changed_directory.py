@@ -1,4 +1,4 @@
-"""Run directories of which something was changed: it is noticed, told, and computed again."""
+"""Run directories that were changed: the change is detected and reported, and the run is computed again."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_an_edited_configuration_is_refused(finished: Path, emu: Cli) -> None:
         {k: v for k, v in rd.read_manifest(finished).items() if k != "results"} | {"status": "interrupted"},
     )
     text = (finished / CONFIG).read_text()
-    for change, told in (
+    for change, expected in (
         (
             text.replace('delay = "0.0005 s"', 'delay = "0.005 s"'),
             "network.delay is '0.005 s' there, and was '0.0005 s'",
@@ -120,7 +120,7 @@ def test_an_edited_configuration_is_refused(finished: Path, emu: Cli) -> None:
         (finished / CONFIG).write_text(change)
         line = emu("run", "--resume", "r").line()
         assert line.startswith("emu: --resume: r/config.toml is not as ")
-        assert told in line
+        assert expected in line
     (finished / CONFIG).write_text(f"# a comment\n{text}")
     before = (finished / "jobs.parquet").read_bytes()
     assert emu("run", "--resume", "r").code == 0
@@ -192,7 +192,7 @@ def test_a_table_whose_texts_unpack_to_gigabytes_is_refused(finished: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("config.toml", "has 8,796,0"),
         ("jobs.parquet", "is no Parquet file"),
@@ -200,7 +200,7 @@ def test_a_table_whose_texts_unpack_to_gigabytes_is_refused(finished: Path) -> N
     ],
 )
 def test_a_file_without_an_end_is_not_hashed(
-    name: str, told: str, finished: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, expected: str, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sparse, with a manifest that fits: its sha256 would take minutes."""
     manifest = rd.read_manifest(finished)
@@ -215,7 +215,7 @@ def test_a_file_without_an_end_is_not_hashed(
         return disk.sha256_of(path)
 
     monkeypatch.setattr("emu.directories.manifest.sha256_of", hashed)
-    with pytest.raises(InputError, match=rf"r: {name} {told}"):
+    with pytest.raises(InputError, match=rf"r: {name} {expected}"):
         read_result(finished)
 
 

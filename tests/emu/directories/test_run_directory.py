@@ -49,7 +49,7 @@ def test_killed_anywhere_it_is_whole_or_goes_on(finished: Path, monkeypatch: pyt
         shutil.rmtree("killed", ignore_errors=True)
         kill_at(k, act)
         there = {p.name for p in Path("killed").iterdir()} if Path("killed").exists() else set()
-        if rd.MANIFEST not in there:  # nothing but a lock and what was begun: it is claimed anew
+        if rd.MANIFEST not in there:  # nothing but a lock and what was begun: it is claimed again
             assert all(name == locks.LOCK or name.startswith(f".{rd.MANIFEST}.") for name in there)
             act()
         else:
@@ -173,11 +173,11 @@ except InputError as error:
     while sum(child.poll() is None for child in children) > 1 and time.monotonic() < end:
         time.sleep(0.02)
     Path("others-ended").touch()
-    told = [child.stdout.read().strip() for child in children if child.stdout is not None]
+    output = [child.stdout.read().strip() for child in children if child.stdout is not None]
     for child in children:
         child.wait()
-    (holder,) = [text.removeprefix("had it ") for text in told if text.startswith("had it ")]
-    assert sum(text.startswith(f"--resume: r is being run by process {holder} on ") for text in told) == 3
+    (holder,) = [text.removeprefix("had it ") for text in output if text.startswith("had it ")]
+    assert sum(text.startswith(f"--resume: r is being run by process {holder} on ") for text in output) == 3
 
 
 def test_a_lock_ends_with_its_process(finished: Path) -> None:
@@ -221,18 +221,19 @@ def test_a_directory_that_is_being_run_is_told_so(command: tuple[str, ...], fini
             assert line.startswith(f"emu: --out: r is being run by process {os.getpid()} on ")
             assert "remove" not in line
         assert f"r: is being run by process {os.getpid()} on " in emu("report", "r").line()
-    assert (
-        "r holds a run that was killed; emu run --resume r goes on with it" in emu(*RUN, "--out", "r").line()
-    )
+    assert "r holds a run that was killed; emu run --resume r resumes it" in emu(*RUN, "--out", "r").line()
 
 
 @pytest.mark.parametrize(
-    ("status", "told"), [("interrupted", "was interrupted"), ("failed", "failed"), ("running", "was killed")]
+    ("status", "expected"),
+    [("interrupted", "was interrupted"), ("failed", "failed"), ("running", "was killed")],
 )
-def test_what_ended_early_is_told_with_what_goes_on(status: str, told: str, finished: Path, emu: Cli) -> None:
+def test_what_ended_early_is_told_with_what_goes_on(
+    status: str, expected: str, finished: Path, emu: Cli
+) -> None:
     rd.write_manifest(finished, {**rd.read_manifest(finished), "status": status})
     for command in ((*RUN, "--out", "r"), ("report", "r")):
-        assert f"holds a run that {told}; emu run --resume r goes on with it" in emu(*command).line()
+        assert f"holds a run that {expected}; emu run --resume r resumes it" in emu(*command).line()
 
 
 # Overwriting.
@@ -296,7 +297,10 @@ def test_a_run_within_that_is_being_run_is_not_overwritten(compared: Path, emu: 
 
 @pytest.mark.parametrize(
     ("clock", "advice"),
-    [("windows", "goes on with it"), ("live", "begins it anew, as the clock live cannot go on")],
+    [
+        ("windows", "resumes it"),
+        ("live", "runs it again from the beginning, as the clock live cannot resume"),
+    ],
 )
 @pytest.mark.parametrize("ends", [Lost, KeyboardInterrupt])
 def test_what_ends_early_names_what_can_be_done(
@@ -304,7 +308,7 @@ def test_what_ends_early_names_what_can_be_done(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     manifest = {"config": {"clock": clock}}
-    with pytest.raises(ends) as told, rd.claimed("r", manifest, ""):
+    with pytest.raises(ends) as caught, rd.claimed("r", manifest, ""):
         raise ends("the cluster is gone")
-    assert str(told.value).endswith(f"emu run --resume r {advice}")
+    assert str(caught.value).endswith(f"emu run --resume r {advice}")
     assert rd.read_manifest(Path("r"))["status"] == ("failed" if ends is Lost else "interrupted")

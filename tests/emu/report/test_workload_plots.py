@@ -21,7 +21,7 @@ def drawn(workload: Workload) -> str:
 
 
 @pytest.mark.parametrize(
-    ("workload", "told"),
+    ("workload", "expected"),
     [
         (
             JOBS,
@@ -40,9 +40,9 @@ def drawn(workload: Workload) -> str:
     ],
     ids=["jobs", "dags", "coflows"],
 )
-def test_a_figure_has_its_axes(workload: Workload, told: list[str]) -> None:
+def test_a_figure_has_its_axes(workload: Workload, expected: list[str]) -> None:
     text = drawn(workload)
-    assert all(label in text for label in told)
+    assert all(label in text for label in expected)
 
 
 def test_figures_have_equal_bytes() -> None:

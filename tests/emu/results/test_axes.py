@@ -137,11 +137,11 @@ def test_nodes_that_a_load_picks_for_each_seed_are_no_axis(tmp_path: Path) -> No
         compared = emu_package.compare(
             ["random", "sparrow"], load=load, in_process=True, out=tmp_path / str(load), **given
         )
-        told = compared.summaries[0]
-        assert len(set(told["nodes_by_seed"])) > 1  # else this test shows nothing
+        figures = compared.summaries[0]
+        assert len(set(figures["nodes_by_seed"])) > 1  # else this test shows nothing
         loads = [run.summary["offered_load"] for run in compared.results["random"]]
-        assert told["offered_load"] == pytest.approx(np.mean(loads))
-        assert told["offered_load"] != loads[0]
+        assert figures["offered_load"] == pytest.approx(np.mean(loads))
+        assert figures["offered_load"] != loads[0]
     runs = read_runs([tmp_path / "0.4"])
     (group,) = group_runs(runs)
     assert [len(own) for own in group.results.values()] == [3, 3]

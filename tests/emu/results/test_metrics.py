@@ -39,8 +39,8 @@ def jobs_table(
 
 
 def test_percentiles_are_linear() -> None:
-    told = describe_values(np.array([1.0, 2.0, 4.0, 8.0, 16.0]))
-    assert told == {
+    figures = describe_values(np.array([1.0, 2.0, 4.0, 8.0, 16.0]))
+    assert figures == {
         "count": 5,
         "mean": 6.2,
         "p50": 4.0,
@@ -65,9 +65,9 @@ def test_classes_warmup_and_unfinished_jobs() -> None:
         [100.0, 101.0, 105.0, 110.0, 120.0], [50.0, 2.0, None, 4.0, 30.0], [1.0, 1.0, 1.0, 0.0, 10.0],
         [True, False, False, False, True],
     )  # fmt: skip
-    told = describe_jobs(jobs, warmup_s=1.0)
-    assert told["all"]["count"] == 3  # the first is warm-up, the third never finished
-    times = {k: v for k, v in told["short"].items() if not isinstance(v, dict)}
+    figures = describe_jobs(jobs, warmup_s=1.0)
+    assert figures["all"]["count"] == 3  # the first is warm-up, the third never finished
+    times = {k: v for k, v in figures["short"].items() if not isinstance(v, dict)}
     expected = {
         "count": 2,
         "mean": 3.0,
@@ -79,33 +79,35 @@ def test_classes_warmup_and_unfinished_jobs() -> None:
         "max": 4.0,
     }
     assert times == pytest.approx(expected)
-    assert told["long"]["mean"] == 30.0
-    assert told["makespan_s"] == 50.0  # warm-up or not, it is time that passed
-    assert told["jain_index"] == pytest.approx((2 + 3) ** 2 / (2 * (4 + 9)))
-    assert told["unfinished"] == 1
+    assert figures["long"]["mean"] == 30.0
+    assert figures["makespan_s"] == 50.0  # warm-up or not, it is time that passed
+    assert figures["jain_index"] == pytest.approx((2 + 3) ** 2 / (2 * (4 + 9)))
+    assert figures["unfinished"] == 1
 
 
 def test_waits_and_slowdowns_by_hand() -> None:
     # The second is a job of 5 ms that takes 5 s: slowed down a thousand times, which nobody minds.
     jobs = jobs_table([0.0, 1.0, 2.0, 3.0], [12.0, 5.0, 40.0, None], [6.0, 0.005, 20.0, 1.0], [False] * 4)
-    told = describe_jobs(jobs)
-    assert told["all"]["wait"]["max"] == 20.0
-    assert told["all"]["slowdown"]["mean"] == pytest.approx((2 + 1000 + 2) / 3)
+    figures = describe_jobs(jobs)
+    assert figures["all"]["wait"]["max"] == 20.0
+    assert figures["all"]["slowdown"]["mean"] == pytest.approx((2 + 1000 + 2) / 3)
     bounded = [12 / 10, 1.0, 2.0]
-    assert told["short"]["bounded_slowdown"]["mean"] == pytest.approx(sum(bounded) / 3)
-    assert told["short"]["bounded_slowdown"]["p99.9"] == pytest.approx(np.percentile(bounded, 99.9))
-    assert told["jain_index"] == pytest.approx(1004**2 / (3 * (4 + 1000**2 + 4)))  # one job decides it: 1/3
-    assert told["bounded_jain_index"] == pytest.approx(4.2**2 / (3 * (1.44 + 1 + 4)))
-    assert told["slowdown_threshold_s"] == 10.0
+    assert figures["short"]["bounded_slowdown"]["mean"] == pytest.approx(sum(bounded) / 3)
+    assert figures["short"]["bounded_slowdown"]["p99.9"] == pytest.approx(np.percentile(bounded, 99.9))
+    assert figures["jain_index"] == pytest.approx(
+        1004**2 / (3 * (4 + 1000**2 + 4))
+    )  # one job decides it: 1/3
+    assert figures["bounded_jain_index"] == pytest.approx(4.2**2 / (3 * (1.44 + 1 + 4)))
+    assert figures["slowdown_threshold_s"] == 10.0
     wider = describe_jobs(jobs, threshold_s=20.0)
     assert wider["all"]["bounded_slowdown"]["mean"] == pytest.approx((1 + 1 + 2) / 3)
-    assert describe_jobs(jobs, threshold_s=0.0)["all"]["bounded_slowdown"] == told["all"]["slowdown"]
+    assert describe_jobs(jobs, threshold_s=0.0)["all"]["bounded_slowdown"] == figures["all"]["slowdown"]
 
 
 def test_a_class_without_jobs_is_absent() -> None:
-    told = describe_jobs(jobs_table([0.0], [1.0], [1.0], [False]))
-    assert "long" not in told
-    assert "unfinished" not in told
+    figures = describe_jobs(jobs_table([0.0], [1.0], [1.0], [False]))
+    assert "long" not in figures
+    assert "unfinished" not in figures
 
 
 def test_warmup_counts_from_the_first_arrival() -> None:
@@ -157,16 +159,16 @@ def test_summary_of_seeds() -> None:
             "windows": {"exact": True, "windows": 10 * seed},
         }
 
-    told = summarise_seeds([one(1, 1.0, True), one(2, 3.0, False)])
-    assert (told["scheduler"], told["seed"], told["seeds"]) == ("s", 1, [1, 2])
-    assert told["jobs"]["all"] == {"count": 2, "mean": 2.0}
-    assert "long" not in told["jobs"]
-    low, high = told["confidence_95"]["jobs"]["all"]["mean"]
+    figures = summarise_seeds([one(1, 1.0, True), one(2, 3.0, False)])
+    assert (figures["scheduler"], figures["seed"], figures["seeds"]) == ("s", 1, [1, 2])
+    assert figures["jobs"]["all"] == {"count": 2, "mean": 2.0}
+    assert "long" not in figures["jobs"]
+    low, high = figures["confidence_95"]["jobs"]["all"]["mean"]
     assert (low + high) / 2 == pytest.approx(2.0)
     assert high - 2.0 == pytest.approx(12.7062 * math.sqrt(2) / math.sqrt(2))
-    assert told["confidence_95"]["jobs"]["makespan_s"] == [5.0, 5.0]
-    assert told["counters"]["probes"] == 1.5
+    assert figures["confidence_95"]["jobs"]["makespan_s"] == [5.0, 5.0]
+    assert figures["counters"]["probes"] == 1.5
     # Of both seeds, not the first one's.
-    assert told["schedulers"]["busiest"] == pytest.approx(0.15)
-    assert told["schedulers"]["wait_max_s"] == 90.0
-    assert told["windows"]["windows"] == 15.0
+    assert figures["schedulers"]["busiest"] == pytest.approx(0.15)
+    assert figures["schedulers"]["wait_max_s"] == 90.0
+    assert figures["windows"]["windows"] == 15.0

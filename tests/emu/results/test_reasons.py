@@ -67,14 +67,14 @@ def test_what_the_summary_says_by_hand(compared: Comparison) -> None:
 
 def test_utilisation_is_that_of_the_timeline(compared: Comparison) -> None:
     timeline = compared.results["sparrow"][0].timeline.to_pandas()
-    told = compared.summaries[1]["utilisation"]
-    assert told["mean"] == pytest.approx(timeline.utilisation.mean())
-    assert told["max"] == timeline.utilisation.max()
+    figures = compared.summaries[1]["utilisation"]
+    assert figures["mean"] == pytest.approx(timeline.utilisation.mean())
+    assert figures["max"] == timeline.utilisation.max()
     arriving = timeline[timeline.time_s <= JOBS - 1].utilisation
-    assert told["while_arriving"] == pytest.approx(arriving.mean())
+    assert figures["while_arriving"] == pytest.approx(arriving.mean())
     # 15 s of work a second, but for the beginning.
-    assert told["while_arriving"] == pytest.approx(15 / NODES, rel=0.1)
-    assert told["mean"] < 0.3 * told["while_arriving"]
+    assert figures["while_arriving"] == pytest.approx(15 / NODES, rel=0.1)
+    assert figures["mean"] < 0.3 * figures["while_arriving"]
 
 
 def test_the_table_prints_the_reason(compared: Comparison) -> None:
@@ -132,8 +132,8 @@ nodes = [1000, 15000]
     points = {(p["scheduler"], p["nodes"]): p for p in result.summary["points"]}
     assert points["central-fifo", 15000]["bottlenecks"][0] in many
     assert points["central-fifo", 15000]["schedulers"]["wait_max_s"] > 10
-    told = pd.read_csv(result.path / "results.csv").set_index(["scheduler", "nodes"]).bottlenecks
-    assert told["central-fifo", 15000] == points["central-fifo", 15000]["bottlenecks"][0]
+    found = pd.read_csv(result.path / "results.csv").set_index(["scheduler", "nodes"]).bottlenecks
+    assert found["central-fifo", 15000] == points["central-fifo", 15000]["bottlenecks"][0]
     table = pd.read_csv(result.path / "comparison.csv")
     row = table[(table.nodes == 15000) & (table.scheduler == "central-fifo")]
     busy = row[(row.metric == "schedulers") & (row.statistic == "busiest_while_arriving")]
@@ -205,10 +205,10 @@ def live() -> Result:
 
 def test_a_live_report_has_latency_and_the_verdict(live: Result) -> None:
     page = render_report([live])
-    told = live.summary
-    verdict = told["live"]["verdict"]
+    figures = live.summary
+    verdict = figures["live"]["verdict"]
     assert verdict[1:] in page
-    latency = next(value for label, value in reason_rows([told]) if label == "decision latency, p99 (s)")
+    latency = next(value for label, value in reason_rows([figures]) if label == "decision latency, p99 (s)")
     assert f"<td>decision latency, p99 (s)</td><td>{latency}</td>" in page
     for row in (
         "lateness of nodes",
@@ -219,9 +219,9 @@ def test_a_live_report_has_latency_and_the_verdict(live: Result) -> None:
         assert f"<td>{row}</td>" in page
     # The two clocks name things alike.
     virtual = package.run("central-fifo", live.workload, 50, in_process=True, **COST).summary
-    assert set(told["schedulers"]) == set(virtual["schedulers"])
-    assert set(told["decision_latency"]) == set(virtual["decision_latency"])
-    assert set(told["utilisation"]) == set(virtual["utilisation"])
+    assert set(figures["schedulers"]) == set(virtual["schedulers"])
+    assert set(figures["decision_latency"]) == set(virtual["decision_latency"])
+    assert set(figures["utilisation"]) == set(virtual["utilisation"])
 
 
 @pytest.mark.parametrize("scheduler", ["dist-lwl", "eagle"])  # they have a listener, which is no scheduler
@@ -270,6 +270,6 @@ def test_options_of_the_command_line(emu: Cli, trace: Path) -> None:
         assert "--columns: unknown column 'wait.p98'; did you mean 'wait.p9" in wrong.line()
         assert not Path("x").exists()
     write('workload = "small"\nnodes = 20\n[sweep]\nscheduler = ["random", "sparrow"]\n')
-    told = emu("sweep", "grid.toml", "--in-process", "--columns", "p99.9", "--reasons").out
-    assert "wait of short jobs, p99 (s)" in told
-    assert "p99.9" in told.splitlines()[3]
+    output = emu("sweep", "grid.toml", "--in-process", "--columns", "p99.9", "--reasons").out
+    assert "wait of short jobs, p99 (s)" in output
+    assert "p99.9" in output.splitlines()[3]

@@ -86,13 +86,15 @@ def test_csv_and_json_are_what_pandas_says_of_the_files(
             ]
             if all(math.isfinite(r) for r in ratios):
                 assert [row.ratio, float(row.ratio_half_95)] == pytest.approx(pair(ratios))
-            group, told = summaries["random"]["jobs"][job_class], summaries["random"]["ratios"][job_class]
+            group, figures = summaries["random"]["jobs"][job_class], summaries["random"]["ratios"][job_class]
             inner = metric.removesuffix("_s")
             if inner != "jct":
-                group, told = group[inner], told[inner]
+                group, figures = group[inner], figures[inner]
             assert group[statistic] == pytest.approx(row.value)
             if all(math.isfinite(r) for r in ratios):
-                assert [told[statistic]["mean"], told[statistic]["half_95"]] == pytest.approx(pair(ratios))
+                assert [figures[statistic]["mean"], figures[statistic]["half_95"]] == pytest.approx(
+                    pair(ratios)
+                )
     assert not table.duplicated(["scheduler", "group", "metric", "statistic"]).any()
 
 
@@ -203,6 +205,6 @@ def test_of_coflows_too() -> None:
     assert of_csv(table, "fair", "all", "speedup", "average").value == pytest.approx(810 / 606)
     assert of_csv(table, "fair", "all", "share", "equal").value == 0.25
     assert of_csv(table, "philae", "all", "learning", "latency.p50").value == 4.5
-    told = comparison.summaries[1]
-    assert told["speedup"]["all"]["average"]["mean"] == told["ratios"]["all"]["mean"]["mean"]
-    assert told["worse"]["all"]["mean"] == 0.75
+    figures = comparison.summaries[1]
+    assert figures["speedup"]["all"]["average"]["mean"] == figures["ratios"]["all"]["mean"]["mean"]
+    assert figures["worse"]["all"]["mean"] == 0.75

@@ -108,9 +108,9 @@ def test_a_run_finishes_every_job_and_task(result: Result, workload: JobWorkload
 
 def test_the_summary_is_of_the_jobs(result: Result) -> None:
     jct_s = result.jobs["jct_s"].to_numpy()
-    told = result.summary["jobs"]["all"]
-    assert told["count"] == len(jct_s)
-    assert [told["p50"], told["p90"], told["p99"]] == np.percentile(jct_s, [50, 90, 99]).tolist()
+    figures = result.summary["jobs"]["all"]
+    assert figures["count"] == len(jct_s)
+    assert [figures["p50"], figures["p90"], figures["p99"]] == np.percentile(jct_s, [50, 90, 99]).tolist()
     assert set(result.summary) == {
         "scheduler", "policy", "workload", "nodes", "seed", "drawn", "clock", "jobs", "decision_latency",
         "sustained_tasks_per_s", "utilisation", "offered_load", "engine", "counters",
@@ -187,9 +187,9 @@ def test_measured_costs_are_written_and_can_be_given_again(workload: JobWorkload
     ],
 )
 def test_wrong_costs_are_refused(workload: JobWorkload, settings: dict[str, str], wrong: str) -> None:
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as caught:
         emu.run("sparrow", workload, 8, in_process=True, **settings)
-    assert wrong in str(told.value)
+    assert wrong in str(caught.value)
 
 
 def test_what_was_saved_reads_back(result: Result, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def run(whole: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "told"),
+    ("place", "value", "expected"),
     [
         (("scheduler",), ["x"], "field scheduler: want a text, not"),
         (("nodes",), "20", "field nodes: want a number, not"),
@@ -60,7 +60,7 @@ def run(whole: Path, tmp_path: Path) -> Path:
     ],
 )
 def test_a_summary_of_another_form_is_refused(
-    run: Path, place: tuple[str, ...], value: Any, told: str
+    run: Path, place: tuple[str, ...], value: Any, expected: str
 ) -> None:
     summary = part = json.loads((run / "summary.json").read_text())
     for name in place[:-1]:
@@ -70,7 +70,7 @@ def test_a_summary_of_another_form_is_refused(
     fit_hashes(run)
     with pytest.raises(InputError) as caught:
         read_result(run)
-    assert str(caught.value).startswith(f"{run / 'summary.json'}: {told}")
+    assert str(caught.value).startswith(f"{run / 'summary.json'}: {expected}")
 
 
 def test_what_runs_write_has_their_form(tmp_path: Path, emu: Cli) -> None:
@@ -102,7 +102,7 @@ def test_what_is_asked_for_and_not_there_is_the_fault_of_the_file(run: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         (lambda t: t.drop_columns(["wait_s"]), "field wait_s: is not there"),
         (lambda t: t.append_column("wait_s", t["wait_s"]), "field wait_s: is there 2 times"),
@@ -116,13 +116,13 @@ def test_what_is_asked_for_and_not_there_is_the_fault_of_the_file(run: Path) -> 
     ],
 )
 def test_a_table_with_other_columns_is_refused(
-    run: Path, change: Callable[[pa.Table], pa.Table], told: str
+    run: Path, change: Callable[[pa.Table], pa.Table], expected: str
 ) -> None:
     pq.write_table(change(pq.read_table(run / "jobs.parquet")), run / "jobs.parquet")
     fit_hashes(run)
     with pytest.raises(InputError) as caught:
         read_result(run)
-    assert str(caught.value).startswith(f"{run / 'jobs.parquet'}: {told}")
+    assert str(caught.value).startswith(f"{run / 'jobs.parquet'}: {expected}")
 
 
 def test_runs_of_other_jobs_are_not_compared(whole: Path, tmp_path: Path, emu: Cli) -> None:

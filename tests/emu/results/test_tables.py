@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import emu.results.tables
 import emu.running.progress
 from emu.families.jobs.tables import render_summary
-from emu.results.tables import align, counted_told, counter_text, number, percent, ratio, with_error
+from emu.results.tables import align, counter_text, counter_texts, number, percent, ratio, with_error
 from emu.running.progress import describe, progress_bar
 from emu.terminal import say, to_ascii
 
@@ -111,8 +111,8 @@ def test_shares(share: float, half: float, text: str) -> None:
 
 
 def test_nanoseconds_of_nodes_are_told_in_node_hours() -> None:
-    told = counted_told({"probes": 7, "lost_work_ns": 14_976_311_782_015_280, "node_downtime_ns": 0})
-    assert told == {"probes": "7", "lost work": "4,160 node-hours"}
+    shown = counter_texts({"probes": 7, "lost_work_ns": 14_976_311_782_015_280, "node_downtime_ns": 0})
+    assert shown == {"probes": "7", "lost work": "4,160 node-hours"}
     assert counter_text("lost_work_ns", 3.6e12, 0.36e12) == "1.00±0.10 node-hours"
     assert counter_text("probes", 12345.6, 700.0) == "12,300±700"
 

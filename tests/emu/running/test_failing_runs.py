@@ -52,10 +52,10 @@ def test_others_are_compared_without_the_one_that_fails(emu: Cli, fails: str) ->
     assert "failed: scheduler=Fails/seed=1: " in Path("c/report.html").read_text()
     assert emu("report", "c", "--out", "page.html").code == 0
     assert "failed: c/scheduler=Fails/seed=1: " in Path("page.html").read_text()
-    told = emu("compare", "--schedulers", f"{fails},random", *RUN[3:], "--out", "d", "--json")
-    assert told.code == 1
-    assert json.loads(told.out)["scheduler"] == "random"
-    assert "failed: scheduler=Fails/seed=1: " in told.err
+    output = emu("compare", "--schedulers", f"{fails},random", *RUN[3:], "--out", "d", "--json")
+    assert output.code == 1
+    assert json.loads(output.out)["scheduler"] == "random"
+    assert "failed: scheduler=Fails/seed=1: " in output.err
     # It is tried again, and the others are not.
     Path("fail").unlink()
     before = Path("c/scheduler=random/seed=1/jobs.parquet").stat().st_mtime_ns
@@ -141,7 +141,7 @@ def test_a_full_disk_is_named_and_what_was_computed_stays(
     full[name] = number
     ended = emu(*RUN, "--out", "r")
     assert ended.code == 1
-    advice = "when there is room, emu run --resume r goes on with it"
+    advice = "when there is room, emu run --resume r resumes it"
     assert ended.line() == f"emu: r/{name}: cannot be written: {os.strerror(number)}; {advice}"
     manifest = rd.read_manifest(Path("r"))
     assert manifest["status"] == "failed"
@@ -194,13 +194,11 @@ def test_a_full_disk_ends_a_sweep_and_a_comparison(
     full["summary.json"] = errno.ENOSPC
     ended = emu("sweep", source, "--in-process", "--out", "s")
     assert ended.code == 1
-    assert ended.line().endswith(
-        "No space left on device; when there is room, the same command goes on with s"
-    )
+    assert ended.line().endswith("No space left on device; when there is room, the same command resumes s")
     assert len(counted) == 1  # it would be so with the next one too
     ended = emu("compare", "--schedulers", "random,central-fifo", *RUN[3:], "--out", "c")
     assert ended.code == 1
-    assert ended.line().endswith("when there is room, emu compare --resume c goes on with it")
+    assert ended.line().endswith("when there is room, emu compare --resume c resumes it")
     full.clear()
     assert emu("sweep", source, "--in-process", "--out", "s").code == 0
     assert emu("compare", "--resume", "c").code == 0

@@ -83,7 +83,7 @@ def test_ctrl_c_from_outside(trace: Path, where: list[str], number: signal.Signa
     process.send_signal(number)
     out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out) == (130, ""), err
-    assert err.endswith("emu: interrupted; emu run --resume r goes on with it\n")
+    assert err.endswith("emu: interrupted; emu run --resume r resumes it\n")
     assert len(err.splitlines()) == 1 or "windows" in where
     assert json.loads((trace.parent / "r" / "manifest.json").read_text())["status"] == "interrupted"
 

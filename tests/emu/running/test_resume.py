@@ -26,7 +26,7 @@ from workloads.jobs import JobWorkload
 ROOT = Path(__file__).parents[3]
 Cli = Callable[..., "Ended"]  # noqa: F821
 
-# A scheduler that takes its time, says which jobs it has placed, and can be told to do something at one of them.
+# A slow scheduler that records the jobs it has placed, and can be made to do something at one of them.
 SLOW = """
 import os, signal, time
 import numpy as np
@@ -100,7 +100,7 @@ def test_a_run_that_ended_early_goes_on(act: str, whole: Path) -> None:
     assert ended.returncode == code, ended.stderr
     assert rd.read_manifest(folder / "r")["status"] == status
     if act == INTERRUPT:
-        assert ended.stderr == "emu: interrupted; emu run --resume r goes on with it\n"
+        assert ended.stderr == "emu: interrupted; emu run --resume r resumes it\n"
     assert 1 <= len(numbers(folder / "r")) <= 2
     again = program("run", "--resume", "r", "--json", cwd=folder)
     assert (again.returncode, again.stderr) == (0, "")
@@ -121,7 +121,7 @@ def test_without_a_checkpoint_it_starts_anew(period: str, whole: Path) -> None:
     assert not (folder / "r" / CHECKPOINTS).exists()
     again = program("run", "--resume", "r", cwd=folder)
     assert again.returncode == 0
-    assert again.stderr == "emu: note: r has no checkpoint: the run starts anew\n"
+    assert again.stderr == "emu: note: r has no checkpoint: the run starts again from the beginning\n"
     assert same_bytes(folder / "r", whole)
 
 
@@ -228,7 +228,7 @@ def test_changed_inputs_are_refused(what: str, interrupted: Path, emu: Cli) -> N
         (folder / "slow.py").write_text((folder / "slow.py").read_text() + "\n")
     line = emu("run", "--resume", "r").line()
     assert line.startswith(f"emu: --resume: the {what}")
-    assert "has changed since r was begun; start it anew with --config r/config.toml" in line
+    assert "has changed since r was begun; start again from the beginning with --config r/config.toml" in line
 
 
 def test_other_options_are_refused(interrupted: Path, emu: Cli) -> None:

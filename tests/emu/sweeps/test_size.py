@@ -53,7 +53,7 @@ def test_targets_are_read(text: str, target: Target) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("short.p99 > 60s", "is not of the form [class.]statistic < bound"),
         ("short.p99", "is not of the form"),
@@ -69,11 +69,11 @@ def test_targets_are_read(text: str, target: Target) -> None:
         ("p99 < -1", "--target: '-1' is not a duration"),
     ],
 )
-def test_wrong_targets_are_told(text: str, told: str) -> None:
+def test_wrong_targets_are_told(text: str, expected: str) -> None:
     with pytest.raises(InputError) as caught:
         read_targets([text])
     assert str(caught.value).startswith("--target: ")
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_at_the_bound() -> None:
@@ -263,7 +263,7 @@ def test_what_was_measured_is_not_measured_again(
 
 
 @pytest.mark.parametrize(
-    ("argv", "told"),
+    ("argv", "expected"),
     [
         ("", "--target: required, such as"),
         ("--target p99<1 --nodes 5", "--nodes: emu size finds the number of nodes"),
@@ -276,10 +276,10 @@ def test_what_was_measured_is_not_measured_again(
         ("--target long.p99<1 --short-cutoff 1h", "--target: long.p99 < 1 s: small has no long jobs"),
     ],
 )
-def test_wrong_input(emu: Cli, trace: Path, argv: str, told: str) -> None:
+def test_wrong_input(emu: Cli, trace: Path, argv: str, expected: str) -> None:
     ended = emu(*SIZE, "small", *argv.split())
     assert ended.code == 2
-    assert told in ended.line()
+    assert expected in ended.line()
     assert not Path("runs").exists()
 
 
@@ -289,7 +289,7 @@ def test_ctrl_c(emu: Cli, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(batch, "execute", interrupted)
     ended = emu(*SIZE, "small", "--target", "p90 < 60s", "--out", "s")
-    assert (ended.code, ended.line()) == (130, "emu: interrupted; the same command goes on with s")
+    assert (ended.code, ended.line()) == (130, "emu: interrupted; the same command resumes s")
     assert json.loads(Path("s/manifest.json").read_text())["status"] == "interrupted"
 
 

@@ -164,8 +164,8 @@ def test_dry_run_runs_nothing(emu: Cli, trace: Path) -> None:
         "12 runs, 12 to do, of 1 workload; up to 0.3 GiB each; results in runs/sweep-grid"
     )
     assert not Path("runs").exists()
-    told = json.loads(emu("sweep", "grid.toml", "--dry-run", "--json").out)
-    assert [run["done"] for run in told["runs"]] == [False] * 12
+    output = json.loads(emu("sweep", "grid.toml", "--dry-run", "--json").out)
+    assert [run["done"] for run in output["runs"]] == [False] * 12
 
 
 def test_one_failed_run_does_not_stop_the_others(emu: Cli, trace: Path, counted: list[str]) -> None:
@@ -205,7 +205,7 @@ def test_ctrl_c_leaves_what_can_be_taken_up(
     ended = emu("sweep", "grid.toml", "--in-process")
     assert (ended.code, ended.line()) == (
         130,
-        "emu: interrupted; the same command goes on with runs/sweep-grid",
+        "emu: interrupted; the same command resumes runs/sweep-grid",
     )
     folder = Path("runs/sweep-grid")
     assert status(folder) == "interrupted"
@@ -254,8 +254,8 @@ def test_figures_are_those_of_emu_compare(trace: Path) -> None:
         for measure in all_measures("jobs"):
             mean, half = row.ratios[measure.name]
             of_group = ours["ratios"][row.group]
-            told = (of_group[measure.metric] if measure.metric else of_group)[measure.statistic]
-            assert told == {"mean": known(mean), "half_95": known(half)}
+            found = (of_group[measure.metric] if measure.metric else of_group)[measure.statistic]
+            assert found == {"mean": known(mean), "half_95": known(half)}
         improved = ours["improved"][row.group]
         assert improved == row.improved or (improved is None and math.isnan(row.improved))
 

@@ -150,7 +150,7 @@ def test_examples_are_sweeps(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (
             BASE + 'shceduler = ["random"]',
@@ -219,17 +219,17 @@ def test_examples_are_sweeps(path: Path, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_errors_name_file_line_and_key(emu: Cli, trace: Path, text: str, told: str) -> None:
+def test_errors_name_file_line_and_key(emu: Cli, trace: Path, text: str, expected: str) -> None:
     write(text + "\n")
     ended = emu("sweep", "grid.toml", "--in-process", "--out", "s")
     assert ended.code == 2
-    assert told in ended.line()
+    assert expected in ended.line()
     assert "grid.toml" in ended.line() or "small:" in ended.line()
     assert not Path("s").exists()
 
 
 @pytest.mark.parametrize(
-    ("argv", "told"),
+    ("argv", "expected"),
     [
         ("--parallel 0", "--parallel: '0' is too little; the least is 1"),
         ("--retries x", "--retries: 'x' is not a whole number"),
@@ -238,8 +238,8 @@ def test_errors_name_file_line_and_key(emu: Cli, trace: Path, text: str, told: s
         ("--address nowhere", "--address nowhere: an address is HOST:PORT"),
     ],
 )
-def test_wrong_options(emu: Cli, trace: Path, argv: str, told: str) -> None:
+def test_wrong_options(emu: Cli, trace: Path, argv: str, expected: str) -> None:
     write(SMALL)
     ended = emu("sweep", "grid.toml", *argv.split(" ", 1)[:1], argv.split(" ", 1)[1])
     assert ended.code == 2
-    assert told in ended.line()
+    assert expected in ended.line()

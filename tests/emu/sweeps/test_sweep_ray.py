@@ -83,8 +83,8 @@ def test_a_sweep_survives_what_drives_ray(trace: Path, capsys: pytest.CaptureFix
     here = sweep("grid.toml", out="here", in_process=True)
     assert there.failures == {}
     assert len(there.rows) == 4
-    told = capsys.readouterr().err.splitlines()
-    assert len([line for line in told if line.endswith("runs begin again")]) == 1, told
+    output = capsys.readouterr().err.splitlines()
+    assert len([line for line in output if line.endswith("runs begin again")]) == 1, output
     for row in here.rows:
         ours, theirs = (Path(where) / row["path"] / "jobs.parquet" for where in ("here", "there"))
         assert ours.read_bytes() == theirs.read_bytes()
@@ -108,10 +108,10 @@ def test_a_pool_that_is_lost_while_it_is_made_is_made_again(monkeypatch: pytest.
         yield There()
 
     monkeypatch.setattr(pool, "in_child", in_child)
-    told: list[str] = []
+    lines: list[str] = []
     left = [1, 2, 3]
-    assert pool.Pool(warn=told.append).parallel == 3
-    assert told == ["what drives Ray is gone; 0 runs begin again"] * 2
+    assert pool.Pool(warn=lines.append).parallel == 3
+    assert lines == ["what drives Ray is gone; 0 runs begin again"] * 2
     left = [*range(9)]
     with pytest.raises(Lost, match="what drives Ray is gone; 4 times without a run that ended in between"):
         pool.Pool()
@@ -153,7 +153,7 @@ def test_ctrl_c_from_outside(trace: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out) == (130, ""), err
-    assert err == "emu: interrupted; the same command goes on with s\n"
+    assert err == "emu: interrupted; the same command resumes s\n"
     assert status(Path("s")) == "interrupted"
     begun = sorted(Path("s").glob("scheduler=Slow/seed=*"))
     assert 1 <= len(begun) <= 2

@@ -112,17 +112,17 @@ def test_the_data_folder_is_the_users(monkeypatch, tmp_path):
 
 def test_size_and_licence_are_told_before_anything_is_asked_for(site, tmp_path, monkeypatch):
     monkeypatch.setenv("EMU_DATA_DIR", str(tmp_path))
-    told = []
+    lines = []
     asked_by_then = []
 
     def tell(line):
-        told.append(line)
+        lines.append(line)
         asked_by_then.append(len(site.asked))
 
     path = data_folder.fetch(one(site.url, **exactly("one.txt")), tell=tell)
     assert path == tmp_path / "small" / "one.txt"
     assert path.read_bytes() == CONTENT["one.txt"]
-    assert told == [
+    assert lines == [
         "small: a small trace",
         "size: 1.2 kB; licence: CC BY 4.0",
         "source: https://example.org/traces",
@@ -137,9 +137,9 @@ def test_what_is_there_and_right_is_not_downloaded(site, tmp_path):
     trace = one(site.url, **exactly("one.txt"))
     data_folder.fetch(trace, folder=tmp_path, tell=lambda line: None)
     site.asked.clear()
-    told = []
-    assert data_folder.fetch(trace, folder=tmp_path, tell=told.append) == tmp_path / "small" / "one.txt"
-    assert "right: not downloaded again" in told
+    lines = []
+    assert data_folder.fetch(trace, folder=tmp_path, tell=lines.append) == tmp_path / "small" / "one.txt"
+    assert "right: not downloaded again" in lines
     assert site.asked == []
 
 
@@ -168,28 +168,28 @@ def test_a_published_list_of_checksums_is_used(site, tmp_path):
     lines = [f"{sha256(c)} {'*./' if '/' in p else ' '}{p}" for p, c in CONTENT.items()]
     site.files["/SHA256SUM"] = "\n".join(lines).encode()
     trace = trace_of(*files, checksums=public_file(site.url, "SHA256SUM"))
-    told = []
-    data_folder.fetch(trace, folder=tmp_path, tell=told.append)
-    assert not any("no published checksum" in line for line in told)
+    notes = []
+    data_folder.fetch(trace, folder=tmp_path, tell=notes.append)
+    assert not any("no published checksum" in line for line in notes)
     (tmp_path / "small" / "part" / "two.gz").unlink()
     site.files["/part/two.gz"] = b"not two"
     with pytest.raises(
         InputError, match=f"two.gz: wrong checksum: want sha256 {sha256(CONTENT['part/two.gz'])}"
     ):
-        data_folder.fetch(trace, folder=tmp_path, tell=told.append)
+        data_folder.fetch(trace, folder=tmp_path, tell=notes.append)
 
 
 def test_a_list_of_checksums_that_is_gone_is_said_and_not_needed(site, tmp_path):
     trace = trace_of(
         *(public_file(site.url, path) for path in CONTENT), checksums=public_file(site.url, "SHA256SUM")
     )
-    told = []
-    data_folder.fetch(trace, folder=tmp_path, tell=told.append)
+    lines = []
+    data_folder.fetch(trace, folder=tmp_path, tell=lines.append)
     assert (
-        f"its published checksums cannot be had: {site.url}/SHA256SUM: the server answered 404 Not Found"
-        in told
+        f"its published checksums are not available: {site.url}/SHA256SUM: the server answered 404 Not Found"
+        in lines
     )
-    assert "no published checksum for 3 files; only the size was checked, where known" in told
+    assert "no published checksum for 3 files; only the size was checked, where known" in lines
 
 
 @pytest.fixture
@@ -230,12 +230,12 @@ def test_a_dead_link_says_how_to_place_it_by_hand(site, tmp_path):
 def test_a_file_placed_by_hand_is_taken_without_a_network(nowhere, tmp_path, known):
     (tmp_path / "small").mkdir()
     (tmp_path / "small" / "one.txt").write_bytes(CONTENT["one.txt"])
-    told = []
+    lines = []
     assert (
-        data_folder.fetch(one(nowhere, **known), folder=tmp_path, tell=told.append)
+        data_folder.fetch(one(nowhere, **known), folder=tmp_path, tell=lines.append)
         == tmp_path / "small" / "one.txt"
     )
-    assert any(line.startswith("right" if known else "right as far as is known") for line in told)
+    assert any(line.startswith("right" if known else "right as far as is known") for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -257,10 +257,10 @@ def test_a_trace_no_program_can_download_is_placed_by_hand(tmp_path):
     with pytest.raises(InputError, match=f"put those you want into {tmp_path}/hawk-eagle.*epfl-labos/eagle"):
         data_folder.fetch("hawk-eagle", folder=tmp_path, tell=lambda line: None)
     (tmp_path / "hawk-eagle" / "YH.tr").write_text("0 1 1 1\n")
-    told = []
-    assert data_folder.fetch("hawk-eagle", folder=tmp_path, tell=told.append) == tmp_path / "hawk-eagle"
-    assert told[-1] == f"next: emu workload convert {tmp_path}/hawk-eagle/YH.tr hawk-eagle --from tr"
-    assert "1 file there, placed by hand; nothing to check by" in told
+    lines = []
+    assert data_folder.fetch("hawk-eagle", folder=tmp_path, tell=lines.append) == tmp_path / "hawk-eagle"
+    assert lines[-1] == f"next: emu workload convert {tmp_path}/hawk-eagle/YH.tr hawk-eagle --from tr"
+    assert "1 file there, placed by hand; nothing to check by" in lines
 
 
 def test_an_interrupt_says_that_what_is_there_stays(site, tmp_path):
@@ -268,16 +268,16 @@ def test_an_interrupt_says_that_what_is_there_stays(site, tmp_path):
         if done:
             raise KeyboardInterrupt
 
-    told = []
+    lines = []
     trace = one(site.url, **exactly("one.txt"))
     site.answers = [cut(500)]
     with pytest.raises(KeyboardInterrupt):
-        data_folder.fetch(trace, folder=tmp_path, progress=interrupt, tell=told.append)
-    assert told[-1].startswith("interrupted; what was downloaded stays")
+        data_folder.fetch(trace, folder=tmp_path, progress=interrupt, tell=lines.append)
+    assert lines[-1].startswith("interrupted; what was downloaded stays")
     site.asked.clear()
-    data_folder.fetch(trace, folder=tmp_path, tell=told.append)
+    data_folder.fetch(trace, folder=tmp_path, tell=lines.append)
     assert [headers["range"] for _, headers in site.asked] == ["bytes=500-"]
-    assert "downloaded 1 file: 700 B" in told
+    assert "downloaded 1 file: 700 B" in lines
 
 
 def test_room_for_all_is_seen_before_anything_is_downloaded(site, tmp_path, monkeypatch):
@@ -298,9 +298,9 @@ def test_what_was_begun_needs_no_room_again(site, tmp_path, monkeypatch):
     part = http_file.part_of(tmp_path / "small" / "one.txt")
     part.write_bytes(CONTENT["one.txt"][:500])
     part.with_name(f"{part.name}.version").write_text(site.etag)
-    told = []
-    data_folder.fetch(one(site.url, **exactly("one.txt")), folder=tmp_path, tell=told.append)
-    assert "downloaded 1 file: 700 B" in told
+    lines = []
+    data_folder.fetch(one(site.url, **exactly("one.txt")), folder=tmp_path, tell=lines.append)
+    assert "downloaded 1 file: 700 B" in lines
 
 
 def test_a_folder_that_others_keep_is_read_and_not_written(nowhere, tmp_path, monkeypatch):
@@ -373,9 +373,9 @@ def test_a_data_folder_that_is_served_is_a_mirror(site, tmp_path):
 
 def test_a_busy_server_then_a_broken_transfer_is_still_one_fetch(site, tmp_path):
     site.answers = [status(503), cut(100)]
-    told = []
-    data_folder.fetch(one(site.url, **exactly("one.txt")), folder=tmp_path, tell=told.append)
-    assert "downloaded 1 file: 1.2 kB" in told
+    lines = []
+    data_folder.fetch(one(site.url, **exactly("one.txt")), folder=tmp_path, tell=lines.append)
+    assert "downloaded 1 file: 1.2 kB" in lines
 
 
 def test_what_downloads_is_imported_only_then():

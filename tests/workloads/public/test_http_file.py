@@ -62,16 +62,20 @@ def begin(site, to, content=CONTENT, bytes_there=1000):
 
 
 def test_a_whole_file_appears_under_its_name_with_nothing_beside_it(site, tmp_path):
-    told = []
+    lines = []
     to = tmp_path / "trace.gz"
     received = download(
-        f"{site.url}/trace.gz", to, sha256=SHA256, size_bytes=len(CONTENT), progress=lambda *x: told.append(x)
+        f"{site.url}/trace.gz",
+        to,
+        sha256=SHA256,
+        size_bytes=len(CONTENT),
+        progress=lambda *x: lines.append(x),
     )
     assert received == len(CONTENT)
     assert to.read_bytes() == CONTENT
     assert left_behind(tmp_path) == ["trace.gz"]
-    assert told[0] == (0, len(CONTENT))
-    assert told[-1] == (len(CONTENT), len(CONTENT))
+    assert lines[0] == (0, len(CONTENT))
+    assert lines[-1] == (len(CONTENT), len(CONTENT))
     assert asked(site, "accept-encoding") == ["identity"]
 
 
@@ -178,10 +182,10 @@ def test_a_wrong_checksum_removes_the_file_and_says_both(site, tmp_path):
 
 
 def test_a_wrong_size_is_refused_before_the_body(site, tmp_path):
-    told = []
+    lines = []
     with pytest.raises(InputError, match="want 5 bytes, the server sends 10240"):
-        download(f"{site.url}/trace.gz", tmp_path / "t", size_bytes=5, progress=lambda *x: told.append(x))
-    assert told == []
+        download(f"{site.url}/trace.gz", tmp_path / "t", size_bytes=5, progress=lambda *x: lines.append(x))
+    assert lines == []
     assert left_behind(tmp_path) == []
 
 
@@ -194,11 +198,11 @@ def unmeasured(length):
 
 
 def test_a_server_may_keep_the_length_to_itself(site, tmp_path):
-    told = []
+    lines = []
     site.answers = [unmeasured(None)]
-    download(f"{site.url}/trace.gz", tmp_path / "t", progress=lambda *x: told.append(x))
+    download(f"{site.url}/trace.gz", tmp_path / "t", progress=lambda *x: lines.append(x))
     assert (tmp_path / "t").read_bytes() == CONTENT
-    assert told[-1] == (len(CONTENT), 0)
+    assert lines[-1] == (len(CONTENT), 0)
 
 
 def test_a_known_size_shows_that_a_transfer_without_length_broke(site, tmp_path):

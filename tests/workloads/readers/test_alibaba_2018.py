@@ -173,7 +173,7 @@ def test_what_is_not_this_trace_is_not_recognised(tmp_path):
             [stage("j_1", "M1"), stage("j_1", CUT), stage("j_1", CUT.replace("R5", "R6"))],
             "repaired 2: stages of 1 jobs with a name of 50 characters, at which names are cut off (2 in the table): "
             "what follows the last _ is left out, and dependencies may be lost; a whole name of that length cannot be "
-            "told from one that was cut",
+            "distinguished from one that was cut",
             3,
         ),
         (
@@ -183,8 +183,8 @@ def test_what_is_not_this_trace_is_not_recognised(tmp_path):
         ),
         (
             [stage("j_1", "M1", end=115), stage("j_1", "M2_1", end=114)],
-            "repaired 1: stages that end before what they depend on has ended: taken to last no time, or as "
-            "shortest_s says",
+            "repaired 1: stages that end before what they depend on has ended: taken to last no time, or "
+            "shortest_s",
             2,
         ),
     ],
@@ -289,10 +289,10 @@ def has_cycle(edges) -> bool:
 
 def parts_of(name):
     """Return the numbers in a name: the stage's own, and those it depends on; none of one that stands alone."""
-    told = name.rpartition("_")[0] if len(name) == 50 else name
+    found = name.rpartition("_")[0] if len(name) == 50 else name
     return (
-        re.findall("[0-9]+", told.split("_Stg")[0])
-        if re.fullmatch(r"[A-Z]+\d+(_\d+)*(_Stg\d)?", told)
+        re.findall("[0-9]+", found.split("_Stg")[0])
+        if re.fullmatch(r"[A-Z]+\d+(_\d+)*(_Stg\d)?", found)
         else []
     )
 

@@ -30,7 +30,7 @@ def test_a_suffix_is_no_dependency_and_the_stage_stays_in_the_dag(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "durations", "told"),
+    ("options", "durations", "expected"),
     [
         (
             {},
@@ -45,14 +45,14 @@ def test_a_suffix_is_no_dependency_and_the_stage_stays_in_the_dag(tmp_path):
         ),
     ],
 )
-def test_a_stage_begins_when_it_is_ready(tmp_path, options, durations, told):
+def test_a_stage_begins_when_it_is_ready(tmp_path, options, durations, expected):
     """All were registered at 100 but the last: 2 waits for 1, 3 for 2 but ends before it, 4 began after 1."""
     rows = stage("j_1", "M1") + stage("j_1", "R2_1", end=115) + stage("j_1", "R3_2", end=112)
     source = folder_of(tmp_path / "in", rows + stage("j_1", "R4_1", start=111, end=114))
     got = tables(source, tmp_path / "out", **options)
     assert got["tasks"]["duration_s"] == durations
     metadata = pq.read_schema(tmp_path / "out" / "jobs.parquet").metadata[b"metadata"].decode()
-    assert told in metadata
+    assert expected in metadata
     assert "3 stages that were registered before" not in metadata
     assert "2 stages that were registered before what they depend on had ended" in metadata
 

@@ -194,10 +194,10 @@ def test_a_mutant_is_refused_or_read_as_what_it_says(
         except Wrong:
             with pytest.raises(InputError) as caught:
                 read(path)
-            told = str(caught.value)
-            assert told.isprintable(), (text, told)  # so it is one line
-            assert told.startswith(f"{path}: "), (text, told)
-            assert NAMES_ITS_PLACE.match(told.removeprefix(f"{path}: ")), (text, told)
+            found = str(caught.value)
+            assert found.isprintable(), (text, found)  # so it is one line
+            assert found.startswith(f"{path}: "), (text, found)
+            assert NAMES_ITS_PLACE.match(found.removeprefix(f"{path}: ")), (text, found)
             refused += 1
         else:
             assert content(read(path)) == want, text

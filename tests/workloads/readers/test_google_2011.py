@@ -59,10 +59,10 @@ def test_a_job_is_what_its_tasks_events_say(tmp_path):
 
 
 def test_job_events_say_when_and_who(tmp_path):
-    told = f"{BEGIN_US + 1_000_000},,8,0,w=,2,n,l\n{BEGIN_US + 9_000_000},,8,4,w=,2,n,l\n0,,5,0,x,2,n,l\n"
+    expected = f"{BEGIN_US + 1_000_000},,8,0,w=,2,n,l\n{BEGIN_US + 9_000_000},,8,4,w=,2,n,l\n0,,5,0,x,2,n,l\n"
     text = ran(8, 0, 10, 12, 20) + ran(5, 0, 2, 3, 4)
     report = Report()
-    source = folder_of(tmp_path, task_events=text, job_events=told)
+    source = folder_of(tmp_path, task_events=text, job_events=expected)
     workload = read_google_2011(source, report=report)
     assert jobs_of(workload) == [(1.0, 8, [8.0])]
     assert workload.jobs["tenant"].to_pylist() == ["w="]
@@ -120,8 +120,8 @@ def test_any_events_become_what_the_rules_say(tmp_path_factory, rng, attempts, u
     rows, submitted = draw_events(rng)
     options = {"attempts": attempts, "unfinished": unfinished}
     text = "".join(f"{e.time},,{e.job},{e.task},,{KINDS.index(e.kind)},u,2,9,,,,\n" for e in rows)
-    told = "".join(f"{time},,{job},0,u,2,n,l\n" for job, time in submitted.items())
-    source = folder_of(tmp_path, task_events=text, **({"job_events": told} if told else {}))
+    actual = "".join(f"{time},,{job},0,u,2,n,l\n" for job, time in submitted.items())
+    source = folder_of(tmp_path, task_events=text, **({"job_events": actual} if actual else {}))
     found = jobs_of(read_google_2011(source, **options))
     assert [
         (round(at * 1e6), job, [round(d * 1e6) for d in durations]) for at, job, durations in found
@@ -158,14 +158,14 @@ def test_shards_and_packings_give_the_same_workload(tmp_path):
     write_google_shaped(tmp_path / "gz", task_rows=3000, shards=6, packed=True)
     with tarfile.open(tmp_path / "trace.tar.gz", "w:gz") as packed:
         packed.add(tmp_path / "gz", "clusterdata-2011-2")
-    told = []
+    lines = []
     prints = {
-        read_google_2011(tmp_path / name, progress=lambda *a: told.append(a)).fingerprint()
+        read_google_2011(tmp_path / name, progress=lambda *a: lines.append(a)).fingerprint()
         for name in ("plain", "gz", "trace.tar.gz")
     }
     assert len(prints) == 1
-    assert all(0 <= done <= total for _, done, total in told)
-    assert {what for what, done, total in told if done == total} == {"plain", "gz", "trace.tar.gz"}
+    assert all(0 <= done <= total for _, done, total in lines)
+    assert {what for what, done, total in lines if done == total} == {"plain", "gz", "trace.tar.gz"}
 
 
 def test_it_is_recognised_by_its_names(tmp_path):

@@ -64,12 +64,12 @@ def refused(source, to, **options):
 def test_collections_are_jobs_and_alloc_sets_are_left_out(tmp_path):
     rows = ran(380, 0, 10, 12, 20) + ran(380, 1, 10, 12.5, 13, missing_type="1")
     rows += [*ran(381, 0, 9, 9, 500, collection_type="1"), event(12, 380, 1, "UPDATE_RUNNING")]
-    told = [
+    found = [
         collection(8, 380, start_after_collection_ids=["5", "6"]), collection(9, 381, collection_type="1"),
         collection(8, 382, parent_collection_id="380"),
     ]  # fmt: skip
     report = Report()
-    source = folder_of(tmp_path / "a", instance_events=rows, collection_events=told)
+    source = folder_of(tmp_path / "a", instance_events=rows, collection_events=found)
     workload = read_google_2019(source, report=report)
     assert jobs_of(workload) == [(8.0, 380, [8.0, 0.5])]
     assert workload.jobs["tenant"].to_pylist() == ["u="]
@@ -149,8 +149,8 @@ def test_constraints_and_machines_are_kept_beside(tmp_path):
 
 def test_json_parquet_and_archives_give_the_same_workload(tmp_path):
     rows = [row for job in range(40) for row in ran(job, 0, job % 7, 8, 9 + job)]
-    told = [collection(job / 2, job) for job in range(40)]
-    source = folder_of(tmp_path / "json", instance_events=rows, collection_events=told)
+    found = [collection(job / 2, job) for job in range(40)]
+    source = folder_of(tmp_path / "json", instance_events=rows, collection_events=found)
     with tarfile.open(tmp_path / "cell.tar.gz", "w:gz") as packed:
         packed.add(source, "cell")
     (tmp_path / "parquet" / "instance_events").mkdir(parents=True)
@@ -160,7 +160,7 @@ def test_json_parquet_and_archives_give_the_same_workload(tmp_path):
     for shard in range(2):
         path = tmp_path / "parquet" / "instance_events" / f"{shard:012}.parquet"
         pq.write_table(pa.Table.from_pylist(numbers[shard::2]), path)
-    pq.write_table(pa.Table.from_pylist(told), tmp_path / "parquet" / "collection_events.parquet")
+    pq.write_table(pa.Table.from_pylist(found), tmp_path / "parquet" / "collection_events.parquet")
     names = ("json", "cell.tar.gz", "parquet")
     assert len({read_google_2019(tmp_path / name).fingerprint() for name in names}) == 1
     assert all(recognises(tmp_path / name) for name in names)

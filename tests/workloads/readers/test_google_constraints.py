@@ -149,12 +149,14 @@ def test_any_trace_is_matched_as_its_description_says(tmp_path_factory, rng: ran
         for machine in rng.sample(range(1, 200), rng.randint(1, 6))
     }
     old = [(0, job, task, draw_constraint(rng)) for job, task in tasks if tasks[job, task]]
-    told = [(9, job, task, one) for (job, task), constraints in tasks.items() for one in constraints] + old
-    rng.shuffle(told)
+    found = [(9, job, task, one) for (job, task), constraints in tasks.items() for one in constraints] + old
+    rng.shuffle(found)
     source = folder_of(
         tmp_path / "in",
         task_events="".join(ran(job, task, job, 20, 30) for job, task in tasks),
-        task_constraints="".join(f"{t},{j},{k},{op},{name},{value}\n" for t, j, k, (name, op, value) in told),
+        task_constraints="".join(
+            f"{t},{j},{k},{op},{name},{value}\n" for t, j, k, (name, op, value) in found
+        ),
         machine_events="".join(f"0,{machine},0,p,0.5,0.5\n" for machine in machines),
         machine_attributes="".join(
             f"0,{machine},{name},{value},0\n"

@@ -52,14 +52,14 @@ def test_shards_of_all_forms_add_up(tmp_path):
     (tmp_path / "pairs_1.json").write_text('{"a": "4", "b": "z", "c": [1]}\n\n{"a": 5}\n')
     pq.write_table(pa.table({"a": pa.array([6], pa.int32())}), tmp_path / "pairs-2.parquet")
     (tmp_path / "others.csv").write_text("not read")
-    told = []
-    rows, found, lines = scanned(tmp_path, progress=lambda *a: told.append((*a, threading.get_ident())))
+    notes = []
+    rows, found, lines = scanned(tmp_path, progress=lambda *a: notes.append((*a, threading.get_ident())))
     assert rows == [(1, "x"), (2, None), (3, "y"), (4, "z"), (5, None), (6, None)]
     assert found == {"pairs": 6}
     assert lines == ["read 6 rows of pairs"]
-    assert {what for what, *_ in told} == {tmp_path.name}
-    assert max(done for _, done, *_ in told) == {total for _, _, total, _ in told}.pop()
-    assert [done for _, done, *_ in told] == sorted(done for _, done, *_ in told)
+    assert {what for what, *_ in notes} == {tmp_path.name}
+    assert max(done for _, done, *_ in notes) == {total for _, _, total, _ in notes}.pop()
+    assert [done for _, done, *_ in notes] == sorted(done for _, done, *_ in notes)
     assert [fields for _, _, fields in csv_lines(tmp_path / "pairs", "pairs", PAIRS)] == [
         {"a": "1", "b": "x"},
         {"a": "2", "b": ""},
@@ -143,7 +143,7 @@ def test_reading_stops_at_the_first_line_that_is_wrong(tmp_path):
     (tmp_path / "pairs.csv").write_bytes(b"1\n" + b"1,x\n" * (40 << 20))
     done = []
     with pytest.raises(InputError, match="line 1: field b: the line ends after 1 of 2 fields"):
-        scanned(tmp_path, progress=lambda *told: done.append(told[1:3]))
+        scanned(tmp_path, progress=lambda *expected: done.append(expected[1:3]))
     assert done
     assert all(read < total / 2 for read, total in done)
 

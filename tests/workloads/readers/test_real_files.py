@@ -115,11 +115,11 @@ def stages() -> dict[str, dict[str, tuple[float, float, int]]]:
 
 def parents_of(names) -> dict[str, set[str]]:
     """Return what each stage of a job depends on, by the rules that the real files call for."""
-    told = {name: name.rpartition("_")[0] if len(name) == 50 else name for name in names}
-    by_number = {re.match(r"[A-Z]+(\d+)", text)[1]: name for name, text in told.items()}
+    found = {name: name.rpartition("_")[0] if len(name) == 50 else name for name in names}
+    by_number = {re.match(r"[A-Z]+(\d+)", text)[1]: name for name, text in found.items()}
     return {
         name: {by_number[n] for n in text.split("_")[1:] if n in by_number} - {name}
-        for name, text in told.items()
+        for name, text in found.items()
     }
 
 

@@ -206,7 +206,7 @@ def test_constraints_deadlines_and_edges_come_along() -> None:
 
 
 @pytest.mark.parametrize(
-    ("workload", "block_s", "told"),
+    ("workload", "block_s", "expected"),
     [
         (make_workload("w", [3, 3], [1, 1], [1, 1]), 1.0, "all jobs of w arrive at once"),
         (five(), 0.0, "field block_s: 0.0 is not a duration above 0"),
@@ -214,8 +214,8 @@ def test_constraints_deadlines_and_edges_come_along() -> None:
         (evenly(5, gap_s=1e8), 1.0, "more than 10,000,000 blocks"),
     ],
 )
-def test_what_cannot_be_resampled(workload: JobWorkload, block_s: float, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_what_cannot_be_resampled(workload: JobWorkload, block_s: float, expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
         resample(workload, block_s)
 
 

@@ -136,8 +136,8 @@ def test_senders_of_a_shuffle_vary_as_asked():
 def test_flows_to_a_receiver_vary_as_asked_and_senders_less():
     was = synthetic_coflows(coflows=400, mean_width=100.0)
     of_senders, of_flows = (skew(was, cv_median=0.2, cv_p90=1.5, of=of) for of in ("senders", "flows"))
-    told = "skew: c.v. of the flows to a receiver: median 0.2 (0.2 asked for), 90th percentile 1.5 (1.5)"
-    assert of_flows.notes[0].startswith(told)
+    expected = "skew: c.v. of the flows to a receiver: median 0.2 (0.2 asked for), 90th percentile 1.5 (1.5)"
+    assert of_flows.notes[0].startswith(expected)
     assert variation(of_flows).mean() < 0.7 * variation(of_senders).mean()
     assert flow_skew(of_flows).mean() > 0.5 * flow_skew(of_senders).mean()
     one = coflows_of([(0.0, None, {(c, 5): 10.0 for c in range(5)})], ports=6)

@@ -252,7 +252,7 @@ def test_a_sample_of_coflows_keeps_short_and_long() -> None:
 def test_what_coflows_do_not_have_is_named() -> None:
     workload = two_coflows()
     for wrong, message in (
-        (lambda: scale(workload, 0.5), "field port_speed_bps: .* does not say how fast its ports are"),
+        (lambda: scale(workload, 0.5), "field port_speed_bps: .* does not state the speed of its ports"),
         (lambda: scale(workload, 0.5, nodes=9), "has 3 ports, not 9; replicate it"),
         (lambda: truncate(workload, 1.0), "which have sizes and no durations"),
         (lambda: split(workload), "which have no tenants"),

@@ -175,9 +175,9 @@ def test_truncated_by_hand() -> None:
     made = truncate(five(), 8.0)
     assert made.tasks["duration_s"].to_pylist() == [1.0, 2.0, 3.0, 8.0, 5.0, 7.0, 8.0, 8.0]
     assert made.jobs["mean_task_s"].to_pylist() == pytest.approx([1.0, 2.5, 8.0, 5.0, 23 / 3])
-    told = "2 of 8 tasks in 2 jobs cut, by 124 of 166 task-seconds (74.70%); 2 long jobs are short now"
-    assert made.metadata["transformed.1"] == f"truncate cap_s=8.0 # {told}"
-    assert made.notes == ("read so", f"truncate: {told}")
+    expected = "2 of 8 tasks in 2 jobs cut, by 124 of 166 task-seconds (74.70%); 2 long jobs are short now"
+    assert made.metadata["transformed.1"] == f"truncate cap_s=8.0 # {expected}"
+    assert made.notes == ("read so", f"truncate: {expected}")
     assert made.jobs.drop_columns(["mean_task_s"]).equals(five().jobs.drop_columns(["mean_task_s"]))
 
 

@@ -201,7 +201,7 @@ def test_the_report_page_is_whole(runs: dict[str, list[Result]], tmp_path: Path)
     folders = [own[0].save(tmp_path / name) for name, own in runs.items()]
     page = render_report(read_runs(folders))
     html.parser.HTMLParser().feed(page)
-    for told in (
+    for expected in (
         "coflows on 4 ports, seed 1",
         "<h3>Bin-3, width up to 7, above 100 MB (1)</h3>",
         "<h3>Learning</h3>",
@@ -212,7 +212,7 @@ def test_the_report_page_is_whole(runs: dict[str, list[Result]], tmp_path: Path)
         "Flows that have begun and not ended per port",
         "<td>intervals missed</td><td>10.0%</td>",
     ):
-        assert told in page
+        assert expected in page
     assert "queued" not in page
 
 

@@ -133,8 +133,8 @@ def test_keys_of_jobs_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", [key.name for key in COFLOWS.keys])
 def test_keys_of_coflows_are_refused_for_jobs(name: str, workload: JobWorkload) -> None:
     value = {"fabric.port_speed": "2 Gbps", "fabric.local": "free"}.get(name, "1 ms")
-    told = f"^--set {name}: not for sparrow: it is for coflows, and sparrow schedules jobs$"
-    with pytest.raises(InputError, match=told):
+    expected = f"^--set {name}: not for sparrow: it is for coflows, and sparrow schedules jobs$"
+    with pytest.raises(InputError, match=expected):
         plan_of(f"{name}={value}", scheduler="sparrow", workload=workload, nodes=4)
 
 
@@ -144,7 +144,7 @@ def test_schedules_reach_all_agents_at_the_same_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (
             {"scheduler": ["aalo", "sparrow"]},
@@ -153,7 +153,7 @@ def test_schedules_reach_all_agents_at_the_same_time() -> None:
         ({"clock": "live"}, "clock: 'live' runs jobs; coflows have the clocks 'virtual' and 'windows'$"),
         (
             {"clock": "windows"},
-            r"clock: 'windows' wants messages that take time.*--set network\.delay='1 ms'",
+            r"clock: 'windows' needs messages that take time.*--set network\.delay='1 ms'",
         ),
         ({"fabric_port_speed": 0}, "fabric_port_speed: is 0; want a speed such as '1 Gbps'$"),
         ({"fabric_port_speed": "1 GBps"}, "fabric_port_speed: '1 GBps' is not a speed in bits"),
@@ -163,8 +163,8 @@ def test_schedules_reach_all_agents_at_the_same_time() -> None:
         ({"nodes": 10**9}, "nodes: .*10,000,000"),
     ],
 )
-def test_what_is_refused(arguments: dict[str, object], told: str) -> None:
-    with pytest.raises(InputError, match=f"^{told}"):
+def test_what_is_refused(arguments: dict[str, object], expected: str) -> None:
+    with pytest.raises(InputError, match=f"^{expected}"):
         plan_of(**arguments)
 
 

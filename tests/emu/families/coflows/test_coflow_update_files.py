@@ -156,11 +156,11 @@ def test_a_run_says_what_came_of_updates(tmp_path: Path) -> None:
     assert result.coflows["cct_s"].to_pylist() == [4.0, None]
     assert result.flows is not None
     assert result.flows["finish_s"].to_pylist() == [3.0, 4.0, None]
-    told = {
+    found = {
         name: result.counters.get(name)
         for name in ("coflow_updates", "updates_without_effect", "deregistered")
     }
-    assert told == {"coflow_updates": 3, "updates_without_effect": 1, "deregistered": 1}
+    assert found == {"coflow_updates": 3, "updates_without_effect": 1, "deregistered": 1}
     assert result.summary["coflows"]["unfinished"] == 1
     assert result.summary["coflows"]["count"] == 1
     assert np.isclose(result.summary["coflows"]["mean"], 4.0)

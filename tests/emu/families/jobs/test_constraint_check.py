@@ -92,7 +92,7 @@ def changed(result: Result, what: str, job: int, values: list[float]) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("what", "job", "values", "told"),
+    ("what", "job", "values", "expected"),
     [
         ("node", 0, [3, 3], r"job 0 \(cores >= 4\): a task ran on node 3, which has not got cores >= 4"),
         ("node", 2, [1, 4], r"job 2 \(same-rack and spread-nodes\): tasks ran in 2 racks"),
@@ -125,9 +125,9 @@ def changed(result: Result, what: str, job: int, values: list[float]) -> Result:
     ],
 )
 def test_what_breaks_a_constraint_is_told(
-    result: Result, what: str, job: int, values: list[float], told: str
+    result: Result, what: str, job: int, values: list[float], expected: str
 ) -> None:
-    with pytest.raises(AssertionError, match=told):
+    with pytest.raises(AssertionError, match=expected):
         check_constraints(changed(result, what, job, values), workload(), cluster())
 
 

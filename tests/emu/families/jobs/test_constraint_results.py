@@ -89,10 +89,10 @@ KINDS = ("cores", None, "isa", None, "cores", None)
 
 @pytest.fixture
 def pair() -> dict[str, list[Result]]:
-    """A scheduler that ignores constraints, one that heeds them, two seeds; the last job is long."""
+    """A scheduler that ignores constraints, one that respects them, two seeds; the last job is long."""
     waits = {
         "plain": [[1, 1, 1, 3, 1, 9], [1, 1, 3, 3, 1, 9]],
-        "heeds": [[3, 1, 5, 3, 5, 9], [1, 1, 3, 1, 1, 9]],
+        "aware": [[3, 1, 5, 3, 5, 9], [1, 1, 3, 1, 1, 9]],
     }
     return {
         name: [run_of(name, jobs_of(wait, KINDS, long=(5,)), seed) for seed, wait in enumerate(of_seed, 1)]
@@ -102,18 +102,18 @@ def pair() -> dict[str, list[Result]]:
 
 def test_figures_with_and_without_constraints_by_hand() -> None:
     jobs = jobs_of([0, 2, 4, 2, 3, np.nan], KINDS, run_s=[2, 2, 1, 1, 4, 1], long=(4,))
-    told = describe_jobs(jobs)
-    short = told["constrained"]["short"]
+    figures = describe_jobs(jobs)
+    short = figures["constrained"]["short"]
     assert (short["count"], short["mean"], short["p50"]) == (2, 3.5, 3.5)  # 2 and 5 s
     assert [short["wait"][s] for s in ("count", "mean", "p50", "max")] == [2, 2.0, 2.0, 4.0]
     assert [short["wait"][s] for s in ("p90", "p99")] == pytest.approx([3.6, 3.96])
     assert short["slowdown"]["mean"] == pytest.approx((2 / 2 + 5 / 1) / 2)
-    assert told["constrained"]["long"]["mean"] == 7.0
-    assert told["constrained"]["all"]["count"] == 3
-    assert told["unconstrained"]["short"]["mean"] == 3.5  # 4 and 3 s; the last never started
-    assert set(told["unconstrained"]) == {"all", "short"}
-    assert list(told["by_constraint"]) == ["cores", "isa"]
-    cores, isa = told["by_constraint"].values()
+    assert figures["constrained"]["long"]["mean"] == 7.0
+    assert figures["constrained"]["all"]["count"] == 3
+    assert figures["unconstrained"]["short"]["mean"] == 3.5  # 4 and 3 s; the last never started
+    assert set(figures["unconstrained"]) == {"all", "short"}
+    assert list(figures["by_constraint"]) == ["cores", "isa"]
+    cores, isa = figures["by_constraint"].values()
     assert (cores["all"]["mean"], cores["short"]["mean"]) == (4.5, 2.0)
     # Cores take 2 s for 2 s, isa 5 s for 1 s, the unconstrained 4 + 3 s for 2 + 1 s.
     assert cores["slowdown_vs_unconstrained"] == pytest.approx(1 / (7 / 3))
@@ -135,40 +135,40 @@ def test_every_job_that_counts_is_in_one_part(rows: list[tuple[str | None, bool,
     waits = [1.0 if ran else np.nan for _, _, ran in rows]
     jobs = jobs_of(waits, [k for k, _, _ in rows], long=[i for i, (_, long, _) in enumerate(rows) if long])
     warmup_s = 1.0 if len(rows) > 1 else 0.0
-    told = describe_jobs(jobs, warmup_s)
+    figures = describe_jobs(jobs, warmup_s)
     if not any(kind for kind, _, _ in rows):
-        assert "constrained" not in told
+        assert "constrained" not in figures
         return
     for name in ("all", "short", "long"):
-        halves = [told[side].get(name, {"count": 0})["count"] for side in ("constrained", "unconstrained")]
-        assert sum(halves) == told.get(name, {"count": 0})["count"]
-    by_kind = sum(of_kind["all"]["count"] for of_kind in told["by_constraint"].values())
-    assert by_kind == told["constrained"]["all"]["count"]
+        halves = [figures[side].get(name, {"count": 0})["count"] for side in ("constrained", "unconstrained")]
+        assert sum(halves) == figures.get(name, {"count": 0})["count"]
+    by_kind = sum(of_kind["all"]["count"] for of_kind in figures["by_constraint"].values())
+    assert by_kind == figures["constrained"]["all"]["count"]
 
 
 def test_many_kinds_are_summed_up() -> None:
     names = [f"k{i:02}" for i in range(MOST_KINDS + 3)]
     kinds = [*names, *names[2:], names[-1]]
-    told = describe_jobs(jobs_of(np.arange(len(kinds)), kinds))["by_constraint"]
-    assert len(told) == MOST_KINDS + 1
+    figures = describe_jobs(jobs_of(np.arange(len(kinds)), kinds))["by_constraint"]
+    assert len(figures) == MOST_KINDS + 1
     # The last kind has 3 jobs, others 2, and k00 and k01 one each: those two and the last in name with 2.
-    assert list(told)[:2] == [names[-1], "k02"]
-    assert list(told)[-1] == OTHER_KINDS
-    assert told[OTHER_KINDS]["all"]["count"] == 1 + 1 + 2
-    assert {"k00", "k01", names[-2]}.isdisjoint(told)
+    assert list(figures)[:2] == [names[-1], "k02"]
+    assert list(figures)[-1] == OTHER_KINDS
+    assert figures[OTHER_KINDS]["all"]["count"] == 1 + 1 + 2
+    assert {"k00", "k01", names[-2]}.isdisjoint(figures)
 
 
 def test_a_class_is_split_where_it_has_both(pair: dict[str, list[Result]]) -> None:
     rows = {(r.scheduler, r.group): r for r in Comparison(pair, "", {}).rows()}
     assert {group for _, group in rows} == {"short", "long", "all", *SPLIT[:2]}  # no long job is constrained
-    heeds = rows["heeds", "constrained short"]
-    assert heeds.count == 3
-    assert heeds.figures["mean"][0] == pytest.approx((16 / 3 + 8 / 3) / 2)
-    assert heeds.ratios["mean"][0] == pytest.approx((16 / 6 + 1) / 2)
-    assert heeds.improved == 0.0
+    aware = rows["aware", "constrained short"]
+    assert aware.count == 3
+    assert aware.figures["mean"][0] == pytest.approx((16 / 3 + 8 / 3) / 2)
+    assert aware.ratios["mean"][0] == pytest.approx((16 / 6 + 1) / 2)
+    assert aware.improved == 0.0
     # All three take longer with seed 1, and as long as before with seed 2.
-    assert [heeds.shares[s][0] for s in ("better", "equal", "worse")] == [0.0, 0.5, 0.5]
-    free = rows["heeds", "unconstrained short"]
+    assert [aware.shares[s][0] for s in ("better", "equal", "worse")] == [0.0, 0.5, 0.5]
+    free = rows["aware", "unconstrained short"]
     assert free.improved == pytest.approx((0 + 1 / 2) / 2)
     assert compare_class(pair, "constrained long", 0.0) == []
 
@@ -176,11 +176,11 @@ def test_a_class_is_split_where_it_has_both(pair: dict[str, list[Result]]) -> No
 def test_kinds_are_compared_with_the_same_jobs_of_the_first(pair: dict[str, list[Result]]) -> None:
     cores, isa = compare_kinds(pair)
     assert (cores.kind, cores.count, isa.kind, isa.count) == ("cores", 2.0, "isa", 1.0)
-    assert cores.mean["heeds"][0] == pytest.approx((5 + 2) / 2)
-    assert cores.ratio["heeds"][0] == pytest.approx((5 / 2 + 2 / 2) / 2)
-    assert isa.ratio["heeds"][0] == pytest.approx((6 / 2 + 4 / 4) / 2)
-    # Unconstrained short jobs are slowed down 3 times in the first run of "heeds", 2 times in the second.
-    assert cores.slowdown["heeds"][0] == pytest.approx((5 / 3 + 2 / 2) / 2)
+    assert cores.mean["aware"][0] == pytest.approx((5 + 2) / 2)
+    assert cores.ratio["aware"][0] == pytest.approx((5 / 2 + 2 / 2) / 2)
+    assert isa.ratio["aware"][0] == pytest.approx((6 / 2 + 4 / 4) / 2)
+    # Unconstrained short jobs are slowed down 3 times in the first run of "aware", 2 times in the second.
+    assert cores.slowdown["aware"][0] == pytest.approx((5 / 3 + 2 / 2) / 2)
 
 
 def test_the_tables_as_printed(pair: dict[str, list[Result]]) -> None:
@@ -190,32 +190,32 @@ def test_the_tables_as_printed(pair: dict[str, list[Result]]) -> None:
         "constrained short jobs (3)\n"
         "          mean         p50         p90         p99         better  equal   worse\n"
         "  plain      2           2           2           2\n"
-        "  heeds  5.333  2.67×    6  3.00×    6  3.00×    6  3.00×    0.0%   0.0%  100.0%\n"
+        "  aware  5.333  2.67×    6  3.00×    6  3.00×    6  3.00×    0.0%   0.0%  100.0%\n"
         "\n"
         "unconstrained short jobs (2)\n"
         "         mean         p50         p90          p99         better   equal  worse\n"
         "  plain     3           3         3.8         3.98\n"
-        "  heeds     3  1.00×    3  1.00×  3.8  1.00×  3.98  1.00×    0.0%  100.0%   0.0%\n"
+        "  aware     3  1.00×    3  1.00×  3.8  1.00×  3.98  1.00×    0.0%  100.0%   0.0%\n"
         "\n"
         "better, equal, worse: share of the jobs by completion time, against plain; equal is within 10 ms or 0.1 %\n"
         "\n"
         "queueing delay in seconds, until a job's first task starts\n"
         "                                    mean  p50  p90   p99\n"
         "  plain  constrained short jobs        1    1    1     1\n"
-        "  heeds  constrained short jobs    4.333    5    5     5\n"
+        "  aware  constrained short jobs    4.333    5    5     5\n"
         "  plain  unconstrained short jobs      2    2  2.8  2.98\n"
-        "  heeds  unconstrained short jobs      2    2  2.8  2.98\n"
+        "  aware  unconstrained short jobs      2    2  2.8  2.98\n"
         "\n"
         "short jobs by kind of constraint: mean completion time in seconds, and × that of plain, "
         "below a tenth as 1/20×\n"
-        "         jobs  plain  heeds\n"
+        "         jobs  plain  aware\n"
         "  cores     2      2      5  2.50×\n"
         "  isa       1      2      6  3.00×\n"
     )
 
 
 def test_a_summary_as_printed(pair: dict[str, list[Result]]) -> None:
-    lines = render_summary(pair["heeds"][0].summary).splitlines()
+    lines = render_summary(pair["aware"][0].summary).splitlines()
     begin = lines.index("  constrained short         3  5.333    6    6     6")
     assert lines[begin : begin + 9] == [
         "  constrained short         3  5.333    6    6     6",
@@ -228,7 +228,7 @@ def test_a_summary_as_printed(pair: dict[str, list[Result]]) -> None:
         "short jobs by constraint (s)  jobs  mean  p50  p90   p99  relative slowdown",
         "  cores                          2     5    5  5.8  5.98              1.67×",
     ]
-    together = Comparison({"heeds": pair["heeds"]}, "", {}).summaries[0]
+    together = Comparison({"aware": pair["aware"]}, "", {}).summaries[0]
     assert "  cores                          2  4±19  4±19" in render_summary(together)
 
 
@@ -243,8 +243,8 @@ def test_the_page_shows_delay_kinds_and_mechanisms(pair: dict[str, list[Result]]
     assert "<td>rejections</td><td>2±6</td><td>2±6</td>" in page
     assert "<td>cores</td><td>2</td><td>2</td>" in page
     assert "Mean queueing delay of short jobs by their arrival" in page
-    alone = render_report(pair["heeds"][:1])
-    assert "<th>constraint</th><th>jobs</th><th>heeds</th><th>slowdown</th>" in alone
+    alone = render_report(pair["aware"][:1])
+    assert "<th>constraint</th><th>jobs</th><th>aware</th><th>slowdown</th>" in alone
 
 
 def test_the_crv_table_by_hand(tmp_path: Path) -> None:

@@ -52,9 +52,9 @@ def test_tasks_that_never_start_or_finish(drawn: Rows, data: st.DataObject) -> N
         finish[i] = finish[i] if fate == "finishes" else -1
         start[i] = -1 if fate == "never starts" else start[i]
     room = np.array([1, 1, 2, 2])
-    told = decision_latency_ns(submit, node, start, finish, room)
+    found = decision_latency_ns(submit, node, start, finish, room)
     finish = np.where((start >= 0) & (finish < 0), INSTANTS, finish)
-    assert told.tolist() == brute_force(submit, node, start, finish, room)
+    assert found.tolist() == brute_force(submit, node, start, finish, room)
 
 
 def test_by_hand() -> None:
@@ -79,12 +79,12 @@ def test_an_empty_cluster_costs_the_way_to_it(workload: object, tmp_path: Path) 
     result = emu.run("sparrow", workload, 400, in_process=True, output_tasks=True, network_delay="1 ms")
     tasks = tasks_of(result)
     slots = np.ones(400, np.int64)
-    told = describe_latency(workload, tasks, slots, result.jobs)
-    assert set(told) == {"all", "short", "long"}
-    assert np.isclose(told["all"]["p50"], 0.003)
-    assert told["all"]["p50"] <= told["all"]["p90"] <= told["all"]["p99"] <= told["all"]["max"]
+    figures = describe_latency(workload, tasks, slots, result.jobs)
+    assert set(figures) == {"all", "short", "long"}
+    assert np.isclose(figures["all"]["p50"], 0.003)
+    assert figures["all"]["p50"] <= figures["all"]["p90"] <= figures["all"]["p99"] <= figures["all"]["max"]
     late = describe_latency(workload, tasks, slots, result.jobs, warmup_s=50.0)
-    assert set(late) <= set(told)
+    assert set(late) <= set(figures)
 
 
 def tasks_of(result: Result) -> dict[str, np.ndarray]:
