@@ -14,8 +14,9 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import task_of
 from actors.kernel.faults import is_down
+from actors.kernel.hints import Int
 from actors.kernel.queue import FAIL, LOAD_REPORT, PLACED, REJECTED, TASK_END, send
-from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NONE
+from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NONE, World
 from actors.nodes.failing import is_void
 from actors.nodes.reporting import change_load, reporter
 from actors.nodes.waiting import remove
@@ -38,7 +39,7 @@ class BoundedQueues(NamedTuple):
 
 
 @inlined
-def on_bounded_node(w, queues, t, kind, node, job):
+def on_bounded_node(w: World, queues: BoundedQueues, t: Int, kind: Int, node: Int, job: Int) -> None:
     """Handle a message to a node, other than its heartbeat."""
     void = w.faults.active == 1 and is_void(w, node)
     waits = False
@@ -60,7 +61,7 @@ def on_bounded_node(w, queues, t, kind, node, job):
 
 
 @compiled
-def room_of(w, queues, node):
+def room_of(w: World, queues: BoundedQueues, node: Int) -> Int:
     """What the node has room for, in units of the bound; an idle slot counts as one."""
     room = queues.limit[node] + w.nodes.idle[node]
     entry = w.nodes.head[node]
@@ -71,7 +72,7 @@ def room_of(w, queues, node):
 
 
 @inlined
-def rest_of(w, queues, node):
+def rest_of(w: World, queues: BoundedQueues, node: Int) -> Int:
     """The node's estimated work, less that of the task that started last, ns."""
     job = w.nodes.running[node]
     if job == NONE:
@@ -80,7 +81,7 @@ def rest_of(w, queues, node):
 
 
 @inlined
-def turn_away(w, queues, t, node, job):
+def turn_away(w: World, queues: BoundedQueues, t: Int, node: Int, job: Int) -> None:
     """Send a task back for which there is no room."""
     w.counts[N_TURNED_AWAY] += 1
     task = task_of(w, w.queue.now.b[0])
@@ -88,7 +89,7 @@ def turn_away(w, queues, t, node, job):
 
 
 @compiled
-def on_bounded_heartbeat(w, queues, t, node):
+def on_bounded_heartbeat(w: World, queues: BoundedQueues, t: Int, node: Int) -> None:
     """A changed node reports. All schedulers hear it at the same time: one message stands for theirs."""
     queues.to_report[node] = False
     if is_down(w, node):
@@ -105,7 +106,7 @@ def on_bounded_heartbeat(w, queues, t, node):
 
 
 @inlined
-def give_back(w, queues, t, node):
+def give_back(w: World, queues: BoundedQueues, t: Int, node: Int) -> None:
     """Send back the tasks that wait too far behind; as many as there is room for messages."""
     rows, left = w.entries, w.queue.room - 4
     most = (queues.mean[node] + queues.above) * queues.slots[node]

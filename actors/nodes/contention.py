@@ -14,96 +14,24 @@ What a node reports at a heartbeat is in actors/nodes/demand.py.
 """
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import LEVEL_SHIFT
-from actors.kernel.queue import FAIL, PLACED, PROBE, TASK_END, records
-from actors.kernel.world import N_REORDERS, NONE
-from actors.nodes.demand import LOAD, ROUND, expect_report, has_moved, nothing_told
+from actors.kernel.hints import Int
+from actors.kernel.queue import FAIL, PLACED, PROBE, TASK_END
+from actors.kernel.world import N_REORDERS, NONE, World
+from actors.nodes.contention_state import UNIT, Contention
+from actors.nodes.demand import expect_report, has_moved
 from actors.nodes.failing import is_void
-from actors.nodes.queueing import SERVED, forget_service, note_idle, note_service
+from actors.nodes.queueing import forget_service, note_idle, note_service
 from actors.nodes.shortest import pick_first, remaining_work, waits
 from actors.nodes.worker import give_slot, next_entry, take_in
 
-UNIT = np.int64(1) << 32  # of a CRV
-SHARE = np.int64(1) << 10  # scarcity of one entry that asks for what all nodes have
-
-NODE = np.dtype(
-    [
-        *SERVED.descr,
-        ("wait", "i8"),  # E[W] as last reported, ns
-        ("asked", "i8"),  # bits: resources that queued entries ask for, likewise
-        ("to_report", "i8"),  # 1: there may be something new
-    ]
-)
-
-
-class Contention(NamedTuple):
-    """What nodes know of the CRV and of themselves; N nodes, R resources, V levels of all sets of constraints."""
-
-    crv: np.ndarray  # [R] in UNIT, as last announced; 0 up to the threshold
-    hot: np.ndarray  # [1] bits: resources whose CRV is above it
-    open: np.ndarray  # [1] 1: the CRV counts, 0: the cluster's load is too low for that
-    asks: np.ndarray  # [V] bits: the resources that a job asks for at this level
-    scarcity: np.ndarray  # [V, R] in SHARE: N over the number of nodes that have what is asked for
-    nodes: np.recarray  # [N] NODE
-    busy: np.ndarray  # [N] busy slots as last reported, where that is wanted
-    told: np.ndarray  # [N, R] what was last reported of a resource, as `pack_resource` makes it
-    counts: np.ndarray  # [R] scratch, 0 between reports
-    total: np.ndarray  # [R] scratch, likewise
-    slots: np.ndarray  # [N]
-    ring: np.ndarray  # [N] nodes that are to report at the next heartbeat
-    round: np.recarray  # [1] ROUND
-    loads: np.recarray  # [N] LOAD, those that one event brings
-    more: (
-        np.ndarray
-    )  # [2, R] likewise: entries that ask for a resource, and their scarcity, more than was told before
-    reorder: int  # 1: nodes serve their queues by the CRV
-    weighted: int  # 1: by remaining work over CRV
-    static: int  # 1: by weights that never change, first come first served among equals; all queues, where they count
-    shortest_first: int  # 1: where it does not, the shortest remaining job goes first
-    reporting: int  # 1: there is somebody who wants to know
-    gated: int  # 1: and wants to know the load
-    window: int  # tasks
-    rho_cap: float
-    change: float  # share by which the expected wait must have changed to be reported anew
-    heartbeat: int  # ns
-
-
-def make_contention(
-    asks: np.ndarray,
-    scarcity: np.ndarray,
-    slots: np.ndarray,
-    crv: np.ndarray,
-    **settings: Any,
-) -> Contention:
-    """Nodes that have nothing to tell; `settings` are the scalars of `Contention`."""
-    nodes, resources = slots.size, crv.size
-    return Contention(
-        crv=crv.astype(np.int64),
-        hot=np.zeros(1, np.int64),
-        open=np.zeros(1, np.int64),
-        asks=asks,
-        scarcity=scarcity,
-        nodes=records(NODE, nodes),
-        busy=np.zeros(nodes, np.int64),
-        told=nothing_told(nodes, resources),
-        counts=np.zeros(resources, np.int64),
-        total=np.zeros(resources, np.int64),
-        slots=slots.astype(np.int64),
-        ring=np.zeros(nodes, np.int64),
-        round=records(ROUND, 1),
-        loads=records(LOAD, nodes),
-        more=np.zeros((2, resources), np.int64),
-        **settings,
-    )
-
 
 @inlined
-def on_announced(c, resource, value):
+def on_announced(c: Contention, resource: Int, value: Int) -> None:
     """News of the CRV: that of a resource, or if there is none, whether the CRV counts."""
     if resource == NONE:
         c.open[0] = value
@@ -117,7 +45,7 @@ def on_announced(c, resource, value):
 
 
 @inlined
-def on_contended_node(w, c, t, kind, node):
+def on_contended_node(w: World, c: Contention, t: Int, kind: Int, node: Int) -> None:
     """Handle a message to a node, other than its heartbeat."""
     message = w.queue.now
     void, level, idle = w.faults.active == 1 and is_void(w, node), NONE, w.nodes.idle[node]
@@ -142,7 +70,7 @@ def on_contended_node(w, c, t, kind, node):
 
 
 @compiled
-def forget_all(c, node, t):
+def forget_all(c: Contention, node: Int, t: Int) -> None:
     """A node that fails has lost its queue, and what it had told is void."""
     forget_service(c.nodes, node, t)
     c.nodes.wait[node], c.busy[node], c.nodes.asked[node] = 0, 0, 0
@@ -151,7 +79,7 @@ def forget_all(c, node, t):
 
 
 @inlined
-def serve_contended(w, c, t, node):
+def serve_contended(w: World, c: Contention, t: Int, node: Int) -> None:
     """Give idle slots to the entries whose turn it is."""
     while w.nodes.idle[node] > 0:
         entry, before = next_contended(w, c, node)
@@ -160,7 +88,7 @@ def serve_contended(w, c, t, node):
 
 
 @inlined
-def next_contended(w, c, node):
+def next_contended(w: World, c: Contention, node: Int) -> tuple[Int, Int]:
     """The entry whose turn it is and the one in front of it; NONE if none waits."""
     entry = w.nodes.head[node]
     if entry != NONE and w.entries.next[entry] != NONE:
@@ -172,7 +100,7 @@ def next_contended(w, c, node):
 
 
 @inlined
-def is_contended(w, c, node):
+def is_contended(w: World, c: Contention, node: Int) -> bool:
     """Whether the queue is to be served by the CRV."""
     if c.static == 1:
         return True
@@ -187,7 +115,7 @@ def is_contended(w, c, node):
 
 
 @inlined
-def asks_of(w, c, entry):
+def asks_of(w: World, c: Contention, entry: Int) -> Int:
     """The resources that an entry asks for, as bits."""
     level = w.entries.level[entry]
     if level == NONE:
@@ -196,7 +124,7 @@ def asks_of(w, c, entry):
 
 
 @inlined
-def crv_of(w, c, entry):
+def crv_of(w: World, c: Contention, entry: Int) -> Int:
     """The greatest CRV of the resources that an entry asks for, 0 if it asks for none."""
     asks, most = asks_of(w, c, entry), np.int64(0)
     for r in range(c.crv.size):
@@ -206,7 +134,7 @@ def crv_of(w, c, entry):
 
 
 @compiled
-def pick_by_crv(w, c, node):
+def pick_by_crv(w: World, c: Contention, node: Int) -> tuple[Int, Int]:
     """The entry with the greatest CRV and the one in front of it, within the bound on starvation.
 
     A long entry at the front goes first; one that is chosen from further back ends the scan, as in `pick_shortest`. By
@@ -215,14 +143,16 @@ def pick_by_crv(w, c, node):
     rows = w.entries
     entry, before = w.nodes.head[node], NONE
     chosen, in_front = NONE, NONE
-    most, least, slack = NONE, math.inf, math.inf
+    most: Int = NONE
+    least, slack = math.inf, math.inf
     some_wait = passes = False
     while entry != NONE:
         if waits(w, entry):
             job, is_long = rows.job[entry], rows.is_long[entry] == 1
             if is_long and c.static == 1 and chosen != NONE:
                 break
-            estimate, crv, remaining = w.work.estimate[job], crv_of(w, c, entry), 0.0
+            estimate, crv = w.work.estimate[job], crv_of(w, c, entry)
+            remaining = 0.0
             if c.static == 0 and c.shortest_first == 1:
                 remaining = remaining_work(w, entry)
             if c.weighted == 1:

@@ -12,6 +12,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import is_down
+from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import (
     HEARTBEAT,
     LOAD_REPORT,
@@ -21,7 +22,8 @@ from actors.kernel.queue import (
     push,
     send,
 )
-from actors.kernel.world import N_REPORTS, NONE
+from actors.kernel.world import N_REPORTS, NONE, World
+from actors.nodes.contention_state import Contention
 from actors.nodes.queueing import expected_wait
 from actors.nodes.reporting import NODE_BITS, reporter
 from actors.nodes.waiting import length_of
@@ -35,37 +37,27 @@ RESOURCE_BITS, COUNT_BITS, SCARCITY_BITS = 6, 16, 41
 COUNT_SHIFT, SCARCITY_SHIFT = RESOURCE_BITS, RESOURCE_BITS + COUNT_BITS
 MOST_RESOURCES = (1 << RESOURCE_BITS) - 2  # as many as an int64 has bits for
 
-# Nodes that have something to report, as places in a ring; and of the event that stands for the messages of a heartbeat
-# how many these are, and how many nodes' loads it brings.
-ROUND = np.dtype([("next", "i8"), ("end", "i8"), ("messages", "i8"), ("loads", "i8")])
-LOAD = np.dtype([("node", "i8"), ("wait", "i8"), ("busy", "i8")])
-
-
-def nothing_told(nodes: int, resources: int) -> np.ndarray:
-    """[N, R] packed resources that no entry asks for."""
-    return np.tile(np.arange(resources), (nodes, 1))
-
 
 @inlined
-def wait_now(w, c, node):
+def wait_now(w: World, c: Contention, node: Int) -> float:
     """How long a task that comes to the node now is expected to wait, ns."""
     return expected_wait(c.nodes, node, w.nodes.idle[node], c.window, c.rho_cap)
 
 
 @inlined
-def has_moved(w, c, node):
+def has_moved(w: World, c: Contention, node: Int) -> Bool:
     """Whether the expected wait is no longer about what the node has reported."""
     return differs(c, wait_now(w, c, node), c.nodes.wait[node])
 
 
 @inlined
-def differs(c, wait, told):
+def differs(c: Contention, wait: float, told: Int) -> Bool:
     """Whether an expected wait is to be reported anew: always where there is none any more."""
     return abs(wait - told) > c.change * told or (wait == 0.0 and told > 0)
 
 
 @inlined
-def expect_report(w, c, t, node):
+def expect_report(w: World, c: Contention, t: Int, node: Int) -> None:
     """The node is to report at the first heartbeat from `t` on."""
     c.nodes.to_report[node] = 1
     c.ring[c.round.end[0] % c.ring.size] = node
@@ -75,7 +67,7 @@ def expect_report(w, c, t, node):
 
 
 @inlined
-def expect_beat(w, beat):
+def expect_beat(w: World, beat: Int) -> None:
     """The heartbeat of all nodes here that have something to report: one event, whatever the partitions.
 
     Its key is nobody's, so that no node's messages are numbered otherwise for it.
@@ -87,10 +79,11 @@ def expect_beat(w, beat):
 
 
 @compiled
-def on_heartbeat(w, c, t):
+def on_heartbeat(w: World, c: Contention, t: Int) -> None:
     """Nodes report what is new, as many as there is room for messages; the others in an event of their own."""
     most, together = max((c.crv.size + 1) // 2, 1), are_together(w)
-    left, done = w.queue.room - 4, 0
+    left: Int = w.queue.room - 4
+    done = 0
     while c.round.next[0] < c.round.end[0] and left >= most:
         node = c.ring[c.round.next[0] % c.ring.size]
         c.round.next[0] += 1
@@ -111,7 +104,7 @@ def on_heartbeat(w, c, t):
 
 
 @inlined
-def are_together(w):
+def are_together(w: World) -> bool:
     """Whether one event may stand for the messages of a heartbeat."""
     now = w.queue.now
     is_whole = now.end[0] - now.first[0] == w.queue.seq.size
@@ -119,7 +112,7 @@ def are_together(w):
 
 
 @inlined
-def expect_reports(w, t):
+def expect_reports(w: World, t: Int) -> None:
     """The reports of a heartbeat arrive in one event, behind the other messages of that instant.
 
     The next heartbeat comes later: it is longer than the network delay.
@@ -131,9 +124,10 @@ def expect_reports(w, t):
 
 
 @inlined
-def report(w, c, t, node, together):
+def report(w: World, c: Contention, t: Int, node: Int, together: bool) -> Int:
     """A node reports what is new; returns how many messages that is."""
-    rows, waiting, changed = c.nodes, NONE, np.int64(0)
+    rows, changed = c.nodes, np.int64(0)
+    waiting: Int = NONE
     wait = wait_now(w, c, node)
     is_other = differs(c, wait, rows.wait[node])
     if c.gated == 1 and c.slots[node] - w.nodes.idle[node] != c.busy[node]:
@@ -168,7 +162,7 @@ def report(w, c, t, node, together):
 
 
 @inlined
-def count_queue(w, c, node):
+def count_queue(w: World, c: Contention, node: Int) -> Int:
     """Count the queued entries that ask for each resource, and add up their scarcity; returns the resources as bits.
 
     `counts` and `total` are 0 before.
@@ -190,7 +184,7 @@ def count_queue(w, c, node):
 
 
 @inlined
-def add_difference(c, told, packed):
+def add_difference(c: Contention, told: Int, packed: Int) -> None:
     """A node has this to report of a resource, where it told that before."""
     r, count, scarcity = unpack_resource(packed)
     _, count_before, scarcity_before = unpack_resource(told)
@@ -199,7 +193,7 @@ def add_difference(c, told, packed):
 
 
 @inlined
-def add_load(c, node):
+def add_load(c: Contention, node: Int) -> None:
     """The node's load goes with the event of this heartbeat."""
     i, rows = c.round.loads[0], c.loads
     rows.node[i], rows.wait[i], rows.busy[i] = node, c.nodes.wait[node], c.busy[node]
@@ -207,34 +201,34 @@ def add_load(c, node):
 
 
 @inlined
-def tell(w, c, t, node, first, second):
+def tell(w: World, c: Contention, t: Int, node: Int, first: Int, second: Int) -> None:
     """A node's report, or a part of it, as a message to all schedulers."""
     who = pack_reporter(reporter(w, node), c.busy[node])
     send(w, t, node, np.int64(w.queue.seq.size - 1), LOAD_REPORT, who, c.nodes.wait[node], first, second)
 
 
 @inlined
-def pack_reporter(who, busy):
+def pack_reporter(who: Int, busy: Int) -> Int:
     """The node, its incarnation and its busy slots in one number of a report; `who` is as `reporter` makes it."""
     return who & np.int64(MOST_ACTORS - 1) | busy << NODE_BITS | who >> NODE_BITS << LIFE_SHIFT
 
 
 @inlined
-def unpack_reporter(packed):
+def unpack_reporter(packed: Int) -> tuple[Int, Int]:
     """The node with its incarnation, as `reporter` makes it, and the busy slots."""
     who = packed & np.int64(MOST_ACTORS - 1) | packed >> LIFE_SHIFT << NODE_BITS
     return who, packed >> NODE_BITS & np.int64((1 << BUSY_BITS) - 1)
 
 
 @inlined
-def pack_resource(resource, count, scarcity):
+def pack_resource(resource: Int, count: Int, scarcity: Int) -> Int:
     """One resource of a report in one number."""
     most_count, most_scarcity = np.int64((1 << COUNT_BITS) - 1), np.int64((1 << SCARCITY_BITS) - 1)
     return resource | min(count, most_count) << COUNT_SHIFT | min(scarcity, most_scarcity) << SCARCITY_SHIFT
 
 
 @inlined
-def unpack_resource(packed):
+def unpack_resource(packed: Int) -> tuple[Int, Int, Int]:
     """The resource, the count and the scarcity in one number of a report."""
     resource = packed & np.int64((1 << RESOURCE_BITS) - 1)
     count = packed >> COUNT_SHIFT & np.int64((1 << COUNT_BITS) - 1)

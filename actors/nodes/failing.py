@@ -16,6 +16,7 @@ partitions there are.
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import task_of
 from actors.kernel.faults import NEVER_AGAIN, NO_EPOCH, find_outage
+from actors.kernel.hints import Int
 from actors.kernel.queue import (
     DETECT,
     FAIL,
@@ -40,12 +41,13 @@ from actors.kernel.world import (
     N_STARTED,
     N_TASKS_LOST,
     NONE,
+    World,
 )
 from actors.nodes.waiting import enqueue, length_of, remove
 
 
 @compiled
-def meet(w, node):
+def meet(w: World, node: Int) -> bool:
     """Do what failures make of a message to a node; True if nothing else is to be done with it."""
     message = w.queue.now
     t, kind = message.time[0], message.kind[0]
@@ -68,7 +70,7 @@ def meet(w, node):
 
 
 @inlined
-def is_void(w, node):
+def is_void(w: World, node: Int) -> bool:
     """Whether a message does not reach the node as it is now: it is down, or was when it asked or began."""
     message, row = w.queue.now, w.faults.actors
     kind = message.kind[0]
@@ -83,7 +85,7 @@ def is_void(w, node):
 
 
 @inlined
-def link_running(w, t, node, job, task):
+def link_running(w: World, t: Int, node: Int, job: Int, task: Int) -> None:
     """A task runs on a node."""
     rows, actors = w.faults.tasks, w.faults.actors
     following = actors.running[node]
@@ -95,7 +97,7 @@ def link_running(w, t, node, job, task):
 
 
 @inlined
-def unlink_running(w, node, task):
+def unlink_running(w: World, node: Int, task: Int) -> None:
     """A task runs no more."""
     rows = w.faults.tasks
     before, after = rows.previous[task], rows.next[task]
@@ -109,7 +111,7 @@ def unlink_running(w, node, task):
 
 
 @inlined
-def fail(w, t, node):
+def fail(w: World, t: Int, node: Int) -> None:
     """Step 1."""
     row, nodes, counts = w.faults.actors, w.nodes, w.counts
     row.down[node], row.detected[node] = 1, 0
@@ -133,13 +135,13 @@ def fail(w, t, node):
 
 
 @inlined
-def has_losses(w, node):
+def has_losses(w: World, node: Int) -> bool:
     """Whether a node that is down has to tell of something that it has lost."""
     return w.faults.actors.running[node] != NONE or w.nodes.head[node] != NONE
 
 
 @inlined
-def expect_detection(w, t, node):
+def expect_detection(w: World, t: Int, node: Int) -> None:
     """Wait for step 2, or its next piece."""
     wake_idly(w, t, node, DETECT)
     if has_losses(w, node):
@@ -147,7 +149,7 @@ def expect_detection(w, t, node):
 
 
 @inlined
-def detect(w, t, node):
+def detect(w: World, t: Int, node: Int) -> None:
     """Step 2, in as many pieces as the room for messages wants."""
     row, rows = w.faults.actors, w.faults.tasks
     left = w.queue.room - 4
@@ -175,7 +177,7 @@ def detect(w, t, node):
 
 
 @inlined
-def repair(w, t, node):
+def repair(w: World, t: Int, node: Int) -> None:
     """Step 3."""
     row = w.faults.actors
     row.down[node] = 0
@@ -185,7 +187,7 @@ def repair(w, t, node):
 
 
 @inlined
-def expect_failure(w, node, k, up_since):
+def expect_failure(w: World, node: Int, k: Int, up_since: Int) -> None:
     """Wait for the next failure of a node that has had `k`, if there is one."""
     start, end = find_outage(w.faults, w.seed, node, k, up_since)
     w.faults.actors.repair[node] = end
@@ -194,7 +196,7 @@ def expect_failure(w, node, k, up_since):
 
 
 @inlined
-def tell(w, t, node, kind):
+def tell(w: World, t: Int, node: Int, kind: Int) -> None:
     """Tell all schedulers that the node is down or up."""
     now, listener = w.queue.now, w.queue.seq.size - 1
     send(w, t, node, listener, kind, node, w.faults.actors.incarnation[node], t, NONE)
@@ -203,7 +205,7 @@ def tell(w, t, node, kind):
 
 
 @inlined
-def lose(w, t, node, job, task):
+def lose(w: World, t: Int, node: Int, job: Int, task: Int) -> None:
     """What has come is lost: told at once, or with the queue when the failure is detected."""
     count_lost(w, task, 1)
     if w.faults.actors.down[node] == 1 and w.faults.actors.detected[node] == 0:
@@ -215,7 +217,7 @@ def lose(w, t, node, job, task):
 
 
 @inlined
-def count_lost(w, task, count):
+def count_lost(w: World, task: Int, count: Int) -> None:
     """Count probes, or tasks, that are lost before they run."""
     if task == NONE:
         w.counts[N_PROBES_LOST] += count

@@ -18,6 +18,7 @@ held for a scheduler's answer counts as neither.
 import numpy as np
 
 from actors.kernel.compiled import inlined
+from actors.kernel.hints import Int
 
 # Of one node, times in ns of one server.
 SERVED = np.dtype(
@@ -33,7 +34,7 @@ SERVED = np.dtype(
 
 
 @inlined
-def note_idle(rows, node, t, share):
+def note_idle(rows: np.recarray, node: Int, t: Int, share: float) -> None:
     """Up to `t` this share of the node's slots was idle."""
     if share > 0.0:
         rows.unused[node] += share * (t - rows.since[node])
@@ -41,7 +42,7 @@ def note_idle(rows, node, t, share):
 
 
 @inlined
-def note_service(rows, node, service, window):
+def note_service(rows: np.recarray, node: Int, service: float, window: Int) -> None:
     """A task ends that took a server `service` ns."""
     seen = rows.seen[node] + 1
     share = 1.0 / min(seen, window)
@@ -52,14 +53,14 @@ def note_service(rows, node, service, window):
 
 
 @inlined
-def forget_service(rows, node, t):
+def forget_service(rows: np.recarray, node: Int, t: Int) -> None:
     """The node knows nothing from before `t` any more."""
     rows.seen[node], rows.since[node], rows.unused[node] = 0, t, 0.0
     rows.idle[node], rows.service[node], rows.square[node] = 0.0, 0.0, 0.0
 
 
 @inlined
-def expected_wait(rows, node, idle_slots, window, rho_cap):
+def expected_wait(rows: np.recarray, node: Int, idle_slots: Int, window: Int, rho_cap: float) -> float:
     """E[W] of a task that comes now, ns; 0 where a slot is idle, and before a task has told how long they take."""
     if idle_slots > 0 or rows.service[node] <= 0.0:
         return 0.0

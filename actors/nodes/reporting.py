@@ -1,20 +1,36 @@
 """Heartbeats: a node reports its load at the first one after a change; those with nothing to report are left out."""
 
+from typing import Protocol
+
 import numpy as np
 
 from actors.kernel.compiled import inlined
+from actors.kernel.hints import Int
 from actors.kernel.queue import HEARTBEAT, MOST_ACTORS, SOURCE_SHIFT, wake
-from actors.kernel.world import NONE
+from actors.kernel.world import NONE, World
 
 NODE_BITS = MOST_ACTORS.bit_length() - 1  # of the column of a report that has the node and its incarnation
 
 
-@inlined
-def change_load(w, p, t, node, amount):
-    """A node's load changes; it is to report that at the first heartbeat from `t` on.
+class Reporting(Protocol):
+    """What nodes know of their own load; part of the state of a policy whose nodes report it."""
 
-    `p` has `load` [N], estimated work that waits or runs, ns; `to_report` [N], bool; and `heartbeat`, ns.
-    """
+    @property
+    def load(self) -> np.ndarray:
+        """[N] estimated work that waits or runs, ns."""
+
+    @property
+    def to_report(self) -> np.ndarray:
+        """[N] bool: the load has changed since the node's last heartbeat."""
+
+    @property
+    def heartbeat(self) -> int:
+        """Time between two heartbeats, ns."""
+
+
+@inlined
+def change_load(w: World, p: Reporting, t: Int, node: Int, amount: Int) -> None:
+    """Change a node's load; the node reports that at the first heartbeat from `t` on."""
     p.load[node] += amount
     if not p.to_report[node]:
         p.to_report[node] = True
@@ -23,7 +39,7 @@ def change_load(w, p, t, node, amount):
 
 
 @inlined
-def reporter(w, node):
+def reporter(w: World, node: Int) -> Int:
     """How a report names its node: with the incarnation, where nodes fail."""
     if w.faults.active == 0:
         return node
@@ -31,25 +47,25 @@ def reporter(w, node):
 
 
 @inlined
-def node_of(who):
+def node_of(who: Int) -> Int:
     """The node that a report names."""
     return who & ((np.int64(1) << NODE_BITS) - 1)
 
 
 @inlined
-def is_of_now(w, who):
+def is_of_now(w: World, who: Int) -> bool:
     """Whether a report is of the incarnation of its node that the schedulers know to be up."""
     return w.faults.active == 0 or w.faults.actors.heard[node_of(who)] == 2 * (who >> NODE_BITS) + 1
 
 
 @inlined
-def number_of(w):
+def number_of(w: World) -> Int:
     """The number of the message that is handled, among all that its source has sent."""
     return w.queue.now.key[0] & ((np.int64(1) << SOURCE_SHIFT) - 1)
 
 
 @inlined
-def is_newest(w, newest, node):
+def is_newest(w: World, newest: np.ndarray, node: Int) -> bool:
     """Whether the report that is handled is newer than all of the node so far; its number goes into `newest` [N] then.
 
     Where network delays vary one may overtake another. The node would not tell the newer news again.

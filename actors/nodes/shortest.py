@@ -13,12 +13,13 @@ import math
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import is_spread
-from actors.kernel.world import ASKED, ASKED_SHIFT, NONE
+from actors.kernel.hints import Int
+from actors.kernel.world import ASKED, ASKED_SHIFT, NONE, World
 from actors.nodes.waiting import length_of, remove, remove_run
 
 
 @inlined
-def waits(w, entry):
+def waits(w: World, entry: Int) -> bool:
     """Whether an entry waits for a slot: a sticky probe does not that has asked for all that its job has left.
 
     Of a job whose tasks must be spread a node runs one at the most.
@@ -31,7 +32,7 @@ def waits(w, entry):
 
 
 @inlined
-def remaining_work(w, entry):
+def remaining_work(w: World, entry: Int) -> float:
     """Estimated work left in the job, ns, or its tasks; a float, for months of a large job do not fit an int64."""
     rows = w.entries
     job = rows.job[entry]
@@ -44,7 +45,7 @@ def remaining_work(w, entry):
 
 
 @compiled
-def pick_shortest(w, node):
+def pick_shortest(w: World, node: Int) -> tuple[Int, Int]:
     """The entry to serve and the one in front of it, (NONE, NONE) if none waits.
 
     The scan goes from the front. A long entry at the front goes first; a long one that is chosen from
@@ -72,7 +73,7 @@ def pick_shortest(w, node):
 
 
 @compiled
-def pick_first(w, node):
+def pick_first(w: World, node: Int) -> tuple[Int, Int]:
     """The first entry that waits and the one in front of it, (NONE, NONE) if none does."""
     rows = w.entries
     entry, before = w.nodes.head[node], NONE
@@ -82,7 +83,7 @@ def pick_first(w, node):
 
 
 @inlined
-def drop_exhausted(w, node):
+def drop_exhausted(w: World, node: Int) -> None:
     """With a global view, probes of jobs that have no task left go without asking."""
     rows = w.entries
     entry, before = w.nodes.head[node], NONE
@@ -100,7 +101,7 @@ def drop_exhausted(w, node):
 
 
 @inlined
-def bypass(w, node, chosen):
+def bypass(w: World, node: Int, chosen: Int) -> None:
     """Charge the entries in front of `chosen` for the work that goes before them; a long one is not charged."""
     rows = w.entries
     if rows.is_long[chosen] == 1 and w.rules.bound_all == 0:
@@ -114,7 +115,7 @@ def bypass(w, node, chosen):
 
 
 @compiled
-def passes_any(w, node, chosen):
+def passes_any(w: World, node: Int, chosen: Int) -> bool:
     """Whether an entry that waits is in front of `chosen`."""
     entry = w.nodes.head[node]
     while entry != chosen:
@@ -125,7 +126,7 @@ def passes_any(w, node, chosen):
 
 
 @compiled
-def hear_answer(w, node, job, left, epoch):
+def hear_answer(w: World, node: Int, job: Int, left: Int, epoch: Int) -> None:
     """A task of `job` has come: note what is left of the job, and that a sticky probe has its answer.
 
     What is left is as of `epoch`; probes sent since know better. Where the shortest job goes first, those that the
@@ -154,7 +155,7 @@ def hear_answer(w, node, job, left, epoch):
 
 
 @compiled
-def drop_probe(w, node, job, epoch):
+def drop_probe(w: World, node: Int, job: Int, epoch: Int) -> None:
     """An answer says that `job` had no task left as of `epoch`: a sticky probe that asked goes.
 
     Whose question it answers is not known. If all that have asked were sent since, one of them has one answer less to

@@ -19,9 +19,10 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import is_eligible, placement_of
 from actors.kernel.faults import is_down
+from actors.kernel.hints import Int
 from actors.kernel.queue import PROBE, STEAL, send
 from actors.kernel.random import LOOT, VICTIMS, below, next_bits, random_bits
-from actors.kernel.world import LONG_RUNS, N_STEAL_ATTEMPTS, N_STEALS, N_STOLEN, NONE, free_entry
+from actors.kernel.world import LONG_RUNS, N_STEAL_ATTEMPTS, N_STEALS, N_STOLEN, NONE, World, free_entry
 from actors.nodes.waiting import append, copy_entry, length_of, shorten, unlink
 
 
@@ -45,7 +46,7 @@ def make_stealing(
 
 
 @inlined
-def seek(w, p, t, node):
+def seek(w: World, p: Stealing, t: Int, node: Int) -> bool:
     """Step 1: a node with nothing to do looks for work; with a global view it may find it at once."""
     draws = np.int64(random_bits(w.seed, VICTIMS, node, p.searches[node]) >> np.uint64(2))
     p.searches[node] += 1
@@ -61,7 +62,7 @@ def seek(w, p, t, node):
 
 
 @inlined
-def ask(w, p, t, node, thief, attempts, draws):
+def ask(w: World, p: Stealing, t: Int, node: Int, thief: Int, attempts: Int, draws: Int) -> None:
     """Ask a random node on behalf of the thief; a draw of the thief or of the asking node is an attempt lost."""
     victim = node
     while attempts > 0 and (victim == thief or victim == node):
@@ -74,20 +75,20 @@ def ask(w, p, t, node, thief, attempts, draws):
 
 
 @inlined
-def victim_of(w, p, draws):
+def victim_of(w: World, p: Stealing, draws: Int) -> Int:
     """A node of the part that long jobs may use."""
     return p.first + below(np.uint64(draws) << np.uint64(2), w.nodes.size - p.first)
 
 
 @inlined
-def on_steal(w, p, t, victim, thief, attempts, draws):
+def on_steal(w: World, p: Stealing, t: Int, victim: Int, thief: Int, attempts: Int, draws: Int) -> None:
     """Steps 2 and 3: give, or pass the question on."""
     if loot(w, p, t, victim, thief, draws) == 0 and attempts > 0:
         ask(w, p, t, victim, thief, attempts, draws)
 
 
 @inlined
-def first_behind_long(w, victim):
+def first_behind_long(w: World, victim: Int) -> tuple[Int, Int]:
     """The first short probe behind the first long work, and the entry in front of it; NONE if there is none."""
     rows = w.entries
     entry, before = w.nodes.head[victim], NONE
@@ -100,20 +101,20 @@ def first_behind_long(w, victim):
 
 
 @inlined
-def is_loot(w, entry):
+def is_loot(w: World, entry: Int) -> bool:
     """Whether an entry is a probe of a short job."""
     return entry != NONE and w.entries.is_long[entry] == 0 and w.entries.task[entry] == NONE
 
 
 @inlined
-def suits(w, entry, thief):
+def suits(w: World, entry: Int, thief: Int) -> bool:
     """Whether the thief may run the job of a probe. Nodes know the level at which a job starts; it stays as it is."""
     job = w.entries.job[entry]
     return placement_of(w, job) == 0 and is_eligible(w, job, thief)
 
 
 @inlined
-def give(w, t, victim, thief, entry, before, instant):
+def give(w: World, t: Int, victim: Int, thief: Int, entry: Int, before: Int, instant: Int) -> bool:
     """Move one probe of a run to the thief: by message, or at once. True if it was the last one."""
     rows = w.entries
     taken, is_last = entry, rows.more[entry] == NONE
@@ -132,7 +133,7 @@ def give(w, t, victim, thief, entry, before, instant):
 
 
 @inlined
-def loot(w, p, t, victim, thief, draws):
+def loot(w: World, p: Stealing, t: Int, victim: Int, thief: Int, draws: Int) -> Int:
     """Step 2: give the thief what it may have; returns how many probes that is. A node that is down has nothing."""
     if is_down(w, victim):
         return 0
@@ -142,9 +143,9 @@ def loot(w, p, t, victim, thief, draws):
 
 
 @compiled
-def search(w, p, t, victim, thief, draws):
+def search(w: World, p: Stealing, t: Int, victim: Int, thief: Int, draws: Int) -> Int:
     """Find and give what the thief may have, in a queue that may hold some."""
-    given = 0
+    given: Int = 0
     if p.at_random == 0:
         entry, before = first_behind_long(w, victim)
         while given < p.limit and is_loot(w, entry):
@@ -164,9 +165,9 @@ def search(w, p, t, victim, thief, draws):
 
 
 @inlined
-def loot_at_random(w, p, t, victim, thief, draws):
+def loot_at_random(w: World, p: Stealing, t: Int, victim: Int, thief: Int, draws: Int) -> Int:
     """Short probes from anywhere in the queue, each equally likely (selection sampling, one pass)."""
-    count = 0
+    count: Int = 0
     entry, before = w.nodes.head[victim], NONE
     while entry != NONE:
         count += length_of(w.entries, entry) if is_loot(w, entry) and suits(w, entry, thief) else 0
@@ -174,7 +175,8 @@ def loot_at_random(w, p, t, victim, thief, draws):
     wanted = min(count, p.limit)
     given, entry = 0, w.nodes.head[victim]
     while entry != NONE:
-        after, left = w.entries.next[entry], 0
+        after = w.entries.next[entry]
+        left: Int = 0
         if is_loot(w, entry) and suits(w, entry, thief):
             left = length_of(w.entries, entry)
         for _ in range(left):

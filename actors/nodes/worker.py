@@ -13,22 +13,23 @@ spread for one, since a node may run no more.
 from actors.kernel.compiled import inlined
 from actors.kernel.eligible import level_in, run_time, task_of
 from actors.kernel.faults import EPOCH_SHIFT, NO_EPOCH, low_bits
+from actors.kernel.hints import Int
 from actors.kernel.queue import DONE, NO_TASK, PLACED, PROBE, REQUEST, STARTED, TASK, TASK_END, send, wake
-from actors.kernel.world import ASKED, LONG_RUNS, N_BYPASSES, N_FINISHED, N_STARTED, NONE
+from actors.kernel.world import ASKED, LONG_RUNS, N_BYPASSES, N_FINISHED, N_STARTED, NONE, World
 from actors.nodes.failing import link_running, meet
 from actors.nodes.shortest import bypass, drop_probe, hear_answer, passes_any, pick_first, pick_shortest
 from actors.nodes.waiting import enqueue, part, remove
 
 
 @inlined
-def node_event(w, node):
+def node_event(w: World, node: Int) -> bool:
     """Handle a message to a node; True if a slot fell idle for want of work."""
     serves, freed = take_in(w, node)
     return serves and not serve(w, w.queue.now.time[0], node) and freed
 
 
 @inlined
-def take_in(w, node):
+def take_in(w: World, node: Int) -> tuple[bool, bool]:
     """Handle a message to a node, but for giving a slot away: whether one is to be, and whether it just fell free."""
     message = w.queue.now
     t, kind, job = message.time[0], message.kind[0], message.a[0]
@@ -63,7 +64,7 @@ def take_in(w, node):
 
 
 @inlined
-def serve(w, t, node):
+def serve(w: World, t: Int, node: Int) -> bool:
     """Give idle slots to the entries whose turn it is; False if there is none."""
     given = False
     while w.nodes.idle[node] > 0:
@@ -75,7 +76,7 @@ def serve(w, t, node):
 
 
 @inlined
-def give_slot(w, t, node, entry, before):
+def give_slot(w: World, t: Int, node: Int, entry: Int, before: Int) -> bool:
     """Give an idle slot to an entry, `before` in front of it; False if there is none."""
     if entry == NONE:
         return False
@@ -94,7 +95,7 @@ def give_slot(w, t, node, entry, before):
 
 
 @inlined
-def next_entry(w, node):
+def next_entry(w: World, node: Int) -> tuple[Int, Int]:
     """The entry whose turn it is and the one in front of it; NONE if none waits."""
     entry = w.nodes.head[node]
     if w.rules.shortest_first == 1 and entry != NONE and (w.entries.next[entry] != NONE or w.rules.live == 1):
@@ -105,7 +106,7 @@ def next_entry(w, node):
 
 
 @inlined
-def leave_queue(w, node, entry, before):
+def leave_queue(w: World, node: Int, entry: Int, before: Int) -> tuple[Int, Int]:
     """Take the entry whose turn has come out of the queue, unless it is sticky; its job and its task."""
     rows = w.entries
     job, task = rows.job[entry], rows.task[entry]
@@ -123,7 +124,7 @@ def leave_queue(w, node, entry, before):
 
 
 @inlined
-def start_task(w, t, node, job, bound):
+def start_task(w: World, t: Int, node: Int, job: Int, bound: Int) -> None:
     """Run a task in a slot that is held for it; `bound` is the task with its job's level, as it came."""
     task = task_of(w, bound)
     w.nodes.started[node] = t
@@ -136,7 +137,7 @@ def start_task(w, t, node, job, bound):
 
 
 @inlined
-def end_task(w, t, node, job, task, start):
+def end_task(w: World, t: Int, node: Int, job: Int, task: Int, start: Int) -> None:
     """Free the slot of a task that ends, and tell the job's scheduler."""
     w.nodes.idle[node] += 1
     if w.nodes.running[node] == job and w.nodes.started[node] == start:

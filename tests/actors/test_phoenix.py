@@ -32,8 +32,8 @@ from actors.hosting.partition import Partition
 from actors.hosting.windows import emulate_here
 from actors.kernel.queue import LOAD_REPORT, RANK_SHIFT, SOURCE_SHIFT
 from actors.kernel.world import NEVER
-from actors.nodes.contention import SHARE, UNIT
-from actors.nodes.demand import nothing_told, pack_resource, unpack_resource
+from actors.nodes.contention_state import SHARE, UNIT, nothing_told
+from actors.nodes.demand import pack_resource, unpack_resource
 from actors.schedulers.jobs import phoenix, phoenix_monitor
 from actors.schedulers.jobs.build import NS
 from actors.schedulers.jobs.phoenix_monitor import find_asked

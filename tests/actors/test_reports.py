@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from emulations import SETS, constrained, mixed_cluster, mixed_workload, run_partition, setting_of
 
-from actors.nodes.demand import nothing_told
+from actors.nodes.contention_state import nothing_told
 from actors.setting import Network, Setting
 
 

@@ -96,7 +96,7 @@ def build_world(
 
 
 @entry
-def expect_arrivals(w, homes, first_jobs):
+def expect_arrivals(w: World, homes: np.ndarray, first_jobs: np.ndarray) -> None:
     """Every scheduler waits for its first job."""
     for i in range(homes.size):
         job = first_jobs[i]

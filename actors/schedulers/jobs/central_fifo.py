@@ -17,6 +17,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.faults import hear, is_known_down
+from actors.kernel.hints import Int
 from actors.kernel.queue import (
     ARRIVAL,
     DONE,
@@ -29,11 +30,12 @@ from actors.kernel.queue import (
     send,
     wake,
 )
-from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE
+from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, World
 from actors.nodes.worker import node_event
 from actors.scheduler import ALL_ALIKE, Scheduler
 from actors.schedulers.jobs.build import build_world, fifo_rules
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
+from actors.setting import Setting
 
 
 class State(NamedTuple):
@@ -48,7 +50,7 @@ class State(NamedTuple):
 
 
 @inlined
-def dispatch(w, p, t, me):
+def dispatch(w: World, p: State, t: Int, me: Int) -> None:
     """Step 2: tasks to idle slots, as long as there are both."""
     idle, cursor = p.idle, p.cursor
     taken, added, job, arrived = cursor[0], cursor[1], cursor[2], cursor[3]
@@ -72,7 +74,7 @@ def dispatch(w, p, t, me):
 
 
 @inlined
-def add_slot(p, node):
+def add_slot(p: State, node: Int) -> None:
     """A slot of the node is idle."""
     p.idle[p.cursor[1] % p.idle.size] = node
     p.cursor[1] += 1
@@ -80,7 +82,7 @@ def add_slot(p, node):
 
 
 @inlined
-def is_own_slot(w, p, node, start):
+def is_own_slot(w: World, p: State, node: Int, start: Int) -> bool:
     """Step 4: whether a task that ended leaves an idle slot: not if its node has failed since it started."""
     if w.faults.active == 0:
         return True
@@ -89,7 +91,7 @@ def is_own_slot(w, p, node, start):
 
 
 @compiled
-def on_news(w, p):
+def on_news(w: World, p: State) -> None:
     """Step 4: a node is down or up."""
     node = w.queue.now.a[0]
     if not hear(w):
@@ -109,7 +111,7 @@ def on_news(w, p):
 
 
 @inlined
-def on_lost(w, p, job, task, start):
+def on_lost(w: World, p: State, job: Int, task: Int, start: Int) -> None:
     """Step 4: a task is lost."""
     rows = w.faults.tasks
     if start != NONE:
@@ -119,7 +121,7 @@ def on_lost(w, p, job, task, start):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: World, p: State, until: Int, most: Int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -145,7 +147,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[World, State]:
     """The world and the scheduler's state at time 0."""
     slots = setting.cluster.slots()
     # Every node's first slot, then every second one, …: tasks spread over the nodes.

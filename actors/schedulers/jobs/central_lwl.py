@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
+from actors.kernel.hints import Int
 from actors.kernel.queue import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, REQUEST, RUNNING, STARTED
-from actors.kernel.world import NONE
+from actors.kernel.world import NONE, World
 from actors.nodes.worker import node_event
 from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, fifo_rules, most_tasks
@@ -35,6 +36,7 @@ from actors.schedulers.jobs.least_work import (
     replace,
     send_assigned,
 )
+from actors.setting import Setting
 
 
 class State(NamedTuple):
@@ -45,7 +47,7 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w, p, t, me, job):
+def on_arrival(w: World, p: State, t: Int, me: Int, job: Int) -> None:
     """Step 1: place every task."""
     next_arrival(w, me, job)
     placer = p.long if w.work.is_long[job] == 1 else p.short
@@ -55,7 +57,7 @@ def on_arrival(w, p, t, me, job):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: World, p: State, until: Int, most: Int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -83,7 +85,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[World, State]:
     """The world and the scheduler's state at time 0."""
     late = setting.parameters["late_binding"]
     world = build_world(

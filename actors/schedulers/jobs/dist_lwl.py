@@ -25,6 +25,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.faults import is_down, is_known_down
+from actors.kernel.hints import Int
 from actors.kernel.queue import (
     ARRIVAL,
     DONE,
@@ -41,7 +42,7 @@ from actors.kernel.queue import (
     TASK_END,
     send,
 )
-from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules
+from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules, World
 from actors.nodes.failing import is_void
 from actors.nodes.reporting import change_load, is_newest, is_of_now, node_of, reporter
 from actors.nodes.worker import node_event
@@ -60,6 +61,7 @@ from actors.schedulers.jobs.least_work import (
     send_one,
 )
 from actors.schedulers.jobs.sparrow import SCHEDULERS
+from actors.setting import Setting
 from workloads.errors import InputError
 
 
@@ -78,7 +80,7 @@ class State(NamedTuple):
 
 
 @inlined
-def on_heartbeat(w, p, t, node):
+def on_heartbeat(w: World, p: State, t: Int, node: Int) -> None:
     """Step 1: a changed node reports. All schedulers hear it at the same time: one message stands for theirs."""
     p.to_report[node] = False
     if p.global_view == 0 and is_down(w, node):
@@ -96,7 +98,7 @@ def on_heartbeat(w, p, t, node):
 
 
 @inlined
-def on_report(w, p, who, work, started, running):
+def on_report(w: World, p: State, who: Int, work: Int, started: Int, running: Int) -> None:
     """The schedulers have a report: it is their view of the node until the next one, or until the node is down."""
     view, node = p.short.ledger, node_of(who)
     if is_of_now(w, who) and is_newest(w, p.newest, node):
@@ -104,7 +106,7 @@ def on_report(w, p, who, work, started, running):
 
 
 @compiled
-def on_arrival(w, p, t, me, job):
+def on_arrival(w: World, p: State, t: Int, me: Int, job: Int) -> None:
     """Step 2: place every task."""
     next_arrival(w, me, job)
     placer = p.long if w.work.is_long[job] == 1 else p.short
@@ -117,7 +119,7 @@ def on_arrival(w, p, t, me, job):
 
 
 @inlined
-def on_node(w, p, t, kind, node, job):
+def on_node(w: World, p: State, t: Int, kind: Int, node: Int, job: Int) -> None:
     """Step 3, and the node's own account of its load."""
     if w.faults.active == 1 and is_void(w, node):
         pass  # it changes nothing here
@@ -135,7 +137,7 @@ def on_node(w, p, t, kind, node, job):
 
 
 @compiled
-def on_lost(w, p, t, me, job, task, node, start):
+def on_lost(w: World, p: State, t: Int, me: Int, job: Int, task: Int, node: Int, start: Int) -> None:
     """A node's failure has lost a task or a probe: place it again."""
     if p.global_view == 1 and node != NONE:
         change_load(w, p, t, node, -w.work.estimate[job])
@@ -148,7 +150,7 @@ def on_lost(w, p, t, me, job, task, node, start):
 
 
 @inlined
-def on_news(w, p):
+def on_news(w: World, p: State) -> None:
     """A node is down or up; one that is up again has nothing to do."""
     node = w.queue.now.a[0]
     if hear_of_node(w, p.short.ledger) and not is_known_down(w, node):
@@ -156,7 +158,7 @@ def on_news(w, p):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: World, p: State, until: Int, most: Int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -183,7 +185,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[World, State]:
     """The world and the schedulers' state at time 0."""
     p = setting.parameters
     nodes = setting.cluster.num_nodes

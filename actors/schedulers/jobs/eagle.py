@@ -43,6 +43,7 @@ from actors.kernel.eligible import (
     with_level,
 )
 from actors.kernel.faults import epoch_bits, is_down, is_known_down, low_bits
+from actors.kernel.hints import Int
 from actors.kernel.queue import (
     ARRIVAL,
     DONE,
@@ -61,7 +62,7 @@ from actors.kernel.queue import (
     wake,
 )
 from actors.kernel.random import LAST_RETRIES, below, random_bits
-from actors.kernel.world import N_AGAIN, N_PROBES, N_REJECTIONS, NONE, Rules
+from actors.kernel.world import N_AGAIN, N_PROBES, N_REJECTIONS, NONE, Rules, World
 from actors.nodes.worker import node_event
 from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
@@ -99,6 +100,7 @@ from actors.schedulers.jobs.shared_state import (
 )
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
 from actors.schedulers.jobs.spreading import is_open
+from actors.setting import Setting
 
 LAST_ROUND = np.int64(1 << 30)  # a probe of this round is never rejected
 
@@ -114,7 +116,7 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w, p, t, me, job):
+def on_arrival(w: World, p: State, t: Int, me: Int, job: Int) -> None:
     """Place a long job and publish where it is; probe for a short one."""
     tasks = next_arrival(w, me, job)
     if w.work.is_long[job] == 1:
@@ -131,7 +133,7 @@ def on_arrival(w, p, t, me, job):
 
 
 @inlined
-def reject(w, t, node):
+def reject(w: World, t: Int, node: Int) -> bool:
     """Step 1: a node with long work sends a probe back, with the version of its picture; False if it has none."""
     message = w.queue.now
     job, this_round = message.a[0], low_bits(message.c[0])
@@ -145,7 +147,7 @@ def reject(w, t, node):
 
 
 @inlined
-def on_rejected(w, t, me, job, version, next_round):
+def on_rejected(w: World, t: Int, me: Int, job: Int, version: Int, next_round: Int) -> None:
     """Gather what is rejected at one instant; the newest picture of all is used for it."""
     jobs = w.jobs
     jobs.version[job] = max(jobs.version[job], version)
@@ -155,7 +157,7 @@ def on_rejected(w, t, me, job, version, next_round):
 
 
 @compiled
-def on_retry(w, p, t, me, job, this_round):
+def on_retry(w: World, p: State, t: Int, me: Int, job: Int, this_round: Int) -> None:
     """Step 2: send the rejected probes again."""
     count = w.jobs.rejected[job]
     w.jobs.rejected[job] = 0
@@ -167,7 +169,9 @@ def on_retry(w, p, t, me, job, this_round):
 
 
 @inlined
-def probe_free(w, p, t, me, job, count, version, this_round):
+def probe_free(
+    w: World, p: State, t: Int, me: Int, job: Int, count: Int, version: Int, this_round: Int
+) -> None:
     """Probe random nodes: free ones in `version`, or those of the short partition if that is NONE.
 
     A free node that is known to be down is no choice: the probe would be lost, sent again, rejected and come here anew.
@@ -181,7 +185,8 @@ def probe_free(w, p, t, me, job, count, version, this_round):
     for _ in range(count):
         w.jobs.draws[job] += 1
         draw = w.jobs.draws[job]
-        node, shown_round = NONE, this_round
+        node: Int = NONE
+        shown_round = this_round
         if version != NONE:
             node = draw_free(w, p.shared, version, job, draw)
             if node == NONE:
@@ -194,7 +199,7 @@ def probe_free(w, p, t, me, job, count, version, this_round):
 
 
 @inlined
-def next_open(w, job, place, end):
+def next_open(w: World, job: Int, place: Int, end: Int) -> Int:
     """The job's node at a place, or the next one that is not known to be down and may run a task; itself if none may.
 
     The places are those below `end`. A job with constraints, which may have few of them, takes those behind them next.
@@ -213,7 +218,7 @@ def next_open(w, job, place, end):
 
 
 @compiled
-def on_lost(w, p, t, me, job, task, node, start):
+def on_lost(w: World, p: State, t: Int, me: Int, job: Int, task: Int, node: Int, start: Int) -> None:
     """A node's failure has lost a task or a probe: it is placed, or sent, again."""
     if w.work.is_long[job] == 0:
         probe_again(w, t, me, job, task, start, round_again(w, p, job))
@@ -228,7 +233,7 @@ def on_lost(w, p, t, me, job, task, node, start):
 
 
 @inlined
-def round_again(w, p, job):
+def round_again(w: World, p: State, job: Int) -> Int:
     """The round of a probe that is sent in place of a lost one: the first, if a last one has somewhere to go."""
     if p.ideal == 1:
         return LAST_ROUND
@@ -241,7 +246,7 @@ def round_again(w, p, job):
 
 
 @inlined
-def on_scheduler(w, p, t, kind, me, job):
+def on_scheduler(w: World, p: State, t: Int, kind: Int, me: Int, job: Int) -> None:
     """Handle a message to a scheduler."""
     message = w.queue.now
     if kind == REQUEST:
@@ -269,13 +274,13 @@ def on_scheduler(w, p, t, kind, me, job):
 
 
 @inlined
-def lacks_room(w, p):
+def lacks_room(w: World, p: State) -> bool:
     """Whether the log of changes is too short for those of one event."""
     return p.shared.previous.size - p.shared.length[0] < w.queue.room
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: World, p: State, until: Int, most: Int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -292,12 +297,12 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def grow(world, state):
+def grow(world: World, state: State) -> State:
     """The state with room in the log of changes for those of one event."""
     return state._replace(shared=grow_shared_state(state.shared, world.queue.room))
 
 
-def build(setting, ideal=False, least_sends=0):
+def build(setting: Setting, ideal: bool = False, least_sends: int = 0) -> tuple[World, State]:
     """The world and the scheduler's state at time 0; `least_sends` where handlers send so many messages for any job."""
     p = setting.parameters
     nodes, late = setting.cluster.num_nodes, p["late_binding"]

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
+from actors.kernel.hints import Int
 from actors.kernel.queue import (
     ARRIVAL,
     DONE,
@@ -34,7 +35,7 @@ from actors.kernel.queue import (
     STARTED,
     STEAL,
 )
-from actors.kernel.world import NONE
+from actors.kernel.world import NONE, World
 from actors.nodes.stealing import Stealing, make_stealing, on_steal, seek
 from actors.nodes.worker import node_event, serve
 from actors.scheduler import Parameter, Scheduler, constraint_aware
@@ -62,6 +63,7 @@ from actors.schedulers.jobs.probing import (
     send_probes,
 )
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
+from actors.setting import Setting
 
 
 class State(NamedTuple):
@@ -73,7 +75,7 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w, p, t, me, job):
+def on_arrival(w: World, p: State, t: Int, me: Int, job: Int) -> None:
     """Steps 1 and 2: place a long job, probe for a short one."""
     tasks = next_arrival(w, me, job)
     if w.work.is_long[job] == 1:
@@ -85,7 +87,7 @@ def on_arrival(w, p, t, me, job):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: World, p: State, until: Int, most: Int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -120,7 +122,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[World, State]:
     """The world and the scheduler's state at time 0."""
     p = setting.parameters
     nodes, late = setting.cluster.num_nodes, p["late_binding"]

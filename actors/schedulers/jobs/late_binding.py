@@ -12,14 +12,15 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import is_relaxed, with_level
 from actors.kernel.faults import epoch_bits, keep_task, look_again, next_again
+from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import ARRIVAL, NO_TASK, PLACED, PROBE, TASK, send, wake
-from actors.kernel.world import N_ARRIVED, N_EMPTY, N_REFUSALS, N_RELAXED, N_SENT_AGAIN, NONE
+from actors.kernel.world import N_ARRIVED, N_EMPTY, N_REFUSALS, N_RELAXED, N_SENT_AGAIN, NONE, World
 from actors.schedulers.jobs.probing import FIRST_ROUND
 from actors.schedulers.jobs.spreading import NODE_0, draw_node, hold, may_run, must_spread, release
 
 
 @inlined
-def next_arrival(w, me, job):
+def next_arrival(w: World, me: Int, job: Int) -> Int:
     """Job `job` has arrived: count it, and wait for this scheduler's next one."""
     tasks = w.work.end_task[job] - w.work.first_task[job]
     w.counts[N_ARRIVED + w.work.report_class[job]] += tasks
@@ -32,7 +33,7 @@ def next_arrival(w, me, job):
 
 
 @inlined
-def on_request(w, t, me, job, node):
+def on_request(w: World, t: Int, me: Int, job: Int, node: Int) -> None:
     """A probe's turn has come at `node`: give it the job's next task, or say that there is none."""
     task, end, kind = w.jobs.next_task[job], w.work.end_task[job], NO_TASK
     incarnation = w.queue.now.c[0]
@@ -55,7 +56,7 @@ def on_request(w, t, me, job, node):
 
 
 @inlined
-def is_refused(w, job, node):
+def is_refused(w: World, job: Int, node: Int) -> Bool:
     """Whether there are tasks, but none that the node may run: those of its job must be spread."""
     return (
         must_spread(w, job)
@@ -66,7 +67,7 @@ def is_refused(w, job, node):
 
 
 @compiled
-def refuse(w, t, me, job, node, incarnation):
+def refuse(w: World, t: Int, me: Int, job: Int, node: Int, incarnation: Int) -> None:
     """A node may run no task of the job: it gets none, and a probe goes to a node that may in its place."""
     w.counts[N_REFUSALS] += 1
     send(w, t, me, node, NO_TASK, job, NONE, tasks_left(w, job) | epoch_bits(w, job), incarnation)
@@ -74,7 +75,7 @@ def refuse(w, t, me, job, node, incarnation):
 
 
 @compiled
-def probe_one(w, t, me, job, this_round):
+def probe_one(w: World, t: Int, me: Int, job: Int, this_round: Int) -> bool:
     """A probe to a random node that may run a task of the job and is up; False if there is none, and it must wait."""
     node = draw_node(w, job, NODE_0)
     if node == NONE:
@@ -86,7 +87,7 @@ def probe_one(w, t, me, job, this_round):
 
 
 @inlined
-def tasks_left(w, job):
+def tasks_left(w: World, job: Int) -> Int:
     """Tasks that the job has yet to hand out."""
     left = w.work.end_task[job] - w.jobs.next_task[job]
     if w.faults.active == 1:
@@ -95,7 +96,7 @@ def tasks_left(w, job):
 
 
 @inlined
-def on_done(w, job, start, finish):
+def on_done(w: World, job: Int, start: Int, finish: Int) -> None:
     """A task ended: book its times in its job."""
     jobs = w.jobs
     jobs.unfinished[job] -= 1
@@ -104,7 +105,7 @@ def on_done(w, job, start, finish):
 
 
 @inlined
-def note_lost(w, job, task, start):
+def note_lost(w: World, job: Int, task: Int, start: Int) -> Bool:
     """A task or a probe is lost; False if it was a probe, and its job has no task to hand out.
 
     `start` is when the task had started, or NONE: a job starts with the first attempt at any of its tasks.
@@ -117,7 +118,7 @@ def note_lost(w, job, task, start):
 
 
 @compiled
-def probe_again(w, t, me, job, task, start, this_round):
+def probe_again(w: World, t: Int, me: Int, job: Int, task: Int, start: Int, this_round: Int) -> None:
     """Late binding: something is lost; a probe goes to a random node that is up, if one is needed."""
     if task != NONE:
         release(w, job, w.queue.now.c[0])
@@ -126,7 +127,7 @@ def probe_again(w, t, me, job, task, start, this_round):
 
 
 @compiled
-def send_again(w, t, me, job, task, start, first):
+def send_again(w: World, t: Int, me: Int, job: Int, task: Int, start: Int, first: Int) -> None:
     """Bound placement: a task is lost; it goes to a random node from `first` on that is up."""
     if start != NONE:
         w.jobs.start[job] = min(w.jobs.start[job], start)

@@ -26,9 +26,10 @@ from actors.kernel.eligible import (
     with_level,
 )
 from actors.kernel.faults import epoch_bits, hear, is_known_down, look_again
+from actors.kernel.hints import Int
 from actors.kernel.queue import NODE_UP, PLACED, PROBE, records, send
 from actors.kernel.random import JITTER, below, random_bits
-from actors.kernel.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, NEVER, NONE
+from actors.kernel.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, NEVER, NONE, World
 from actors.schedulers.jobs.late_binding import note_lost, tasks_left
 from actors.schedulers.jobs.spreading import hold, may_run, must_spread, release, settle_rack
 
@@ -70,7 +71,7 @@ def make_placer(slots: np.ndarray, most_tasks: int, first: int, late: bool) -> P
 
 
 @inlined
-def waiting(ledger, node, t):
+def waiting(ledger: Ledger, node: Int, t: Int) -> Int:
     """Estimated time until the node has done all that was assigned to it, ns.
 
     A node without work waits IDLE, less than nothing: it comes before one whose work takes no time. A busy one
@@ -85,7 +86,7 @@ def waiting(ledger, node, t):
 
 
 @inlined
-def precedes(choice, i, j):
+def precedes(choice: np.recarray, i: Int, j: Int) -> bool:
     """Whether choice `i` is better than choice `j`: waits less, or as long with a lower id."""
     return choice.wait[i] < choice.wait[j] or (
         choice.wait[i] == choice.wait[j] and choice.node[i] < choice.node[j]
@@ -93,14 +94,14 @@ def precedes(choice, i, j):
 
 
 @inlined
-def swap(choice, i, j):
+def swap(choice: np.recarray, i: Int, j: Int) -> None:
     """Exchange two choices."""
     choice.wait[i], choice.wait[j] = choice.wait[j], choice.wait[i]
     choice.node[i], choice.node[j] = choice.node[j], choice.node[i]
 
 
 @inlined
-def sink_worse(choice, i, size):
+def sink_worse(choice: np.recarray, i: Int, size: Int) -> None:
     """Restore a heap with the worst on top, from `i` down."""
     while 2 * i + 1 < size:
         child = 2 * i + 1
@@ -113,7 +114,7 @@ def sink_worse(choice, i, size):
 
 
 @inlined
-def sink_better(choice, i, size):
+def sink_better(choice: np.recarray, i: Int, size: Int) -> None:
     """Restore a heap with the best on top, from `i` down."""
     while 2 * i + 1 < size:
         child = 2 * i + 1
@@ -126,7 +127,7 @@ def sink_better(choice, i, size):
 
 
 @inlined
-def first_place(w, placer, job):
+def first_place(w: World, placer: Placer, job: Int) -> Int:
     """The first place among the job's nodes that it is to be placed on: of a node for long jobs, if it is long."""
     begin = eligible_before(w, job, placer.first)
     if is_constrained(w, job) and begin == eligible_count(w, job):
@@ -135,7 +136,7 @@ def first_place(w, placer, job):
 
 
 @inlined
-def choose_idle(w, ledger, choice, job, begin, k):
+def choose_idle(w: World, ledger: Ledger, choice: np.recarray, job: Int, begin: Int, k: Int) -> bool:
     """Put the job's first `k` nodes without work into `choice[:k]`, in order of id; False if there are fewer."""
     low, first = listing_of(w, job)
     found = 0
@@ -150,7 +151,17 @@ def choose_idle(w, ledger, choice, job, begin, k):
 
 
 @compiled
-def choose_least(w, ledger, choice, t, job, begin, k, jitter, step):
+def choose_least(
+    w: World,
+    ledger: Ledger,
+    choice: np.recarray,
+    t: Int,
+    job: Int,
+    begin: Int,
+    k: Int,
+    jitter: Int,
+    step: Int,
+) -> None:
     """Put the job's `k` nodes that wait least into `choice[:k]`, best on top; 0 to `jitter` random steps are added.
 
     Its nodes from place `begin` on are considered.
@@ -180,7 +191,9 @@ def choose_least(w, ledger, choice, t, job, begin, k, jitter, step):
 
 
 @compiled
-def assign(ledger, choice, k, assigned, count, estimate):
+def assign(
+    ledger: Ledger, choice: np.recarray, k: Int, assigned: np.ndarray, count: Int, estimate: Int
+) -> None:
     """Give `count` tasks, one by one, to the node that waits least; node by task into `assigned`."""
     for i in range(count):
         node = choice.node[0]
@@ -194,7 +207,7 @@ def assign(ledger, choice, k, assigned, count, estimate):
 
 
 @inlined
-def place_tasks(w, placer, t, job, jitter, step):
+def place_tasks(w: World, placer: Placer, t: Int, job: Int, jitter: Int, step: Int) -> Int:
     """Choose a node for each task of a job, into `placer.assigned`; returns how many tasks there are."""
     count = w.work.end_task[job] - w.work.first_task[job]
     settle_rack(w, job, placer.first)
@@ -209,7 +222,7 @@ def place_tasks(w, placer, t, job, jitter, step):
 
 
 @compiled
-def spread_tasks(w, placer, t, job, count, jitter, step):
+def spread_tasks(w: World, placer: Placer, t: Int, job: Int, count: Int, jitter: Int, step: Int) -> None:
     """Choose a node for each task of a job whose tasks must be spread, into `placer.assigned`."""
     w.eligible.jobs.placed[job] = 1
     for i in range(count):
@@ -219,7 +232,7 @@ def spread_tasks(w, placer, t, job, count, jitter, step):
 
 
 @compiled
-def place_one(w, placer, t, job, jitter, step):
+def place_one(w: World, placer: Placer, t: Int, job: Int, jitter: Int, step: Int) -> Int:
     """The node that waits least of those that may run a task of the job; a long job tries those for long ones first."""
     begin = first_place(w, placer, job)
     node = least_of(w, placer.ledger, t, job, begin, jitter, step)
@@ -229,10 +242,11 @@ def place_one(w, placer, t, job, jitter, step):
 
 
 @compiled
-def least_of(w, ledger, t, job, begin, jitter, step):
+def least_of(w: World, ledger: Ledger, t: Int, job: Int, begin: Int, jitter: Int, step: Int) -> Int:
     """The one of the job's nodes from place `begin` on that waits least and may run a task of it, or NONE."""
     low, first = listing_of(w, job)
-    best, least = NONE, NEVER
+    best: Int = NONE
+    least: Int = NEVER
     for i in range(begin, eligible_count(w, job)):
         node = listed(w, low, first, i)
         wait = waiting(ledger, node, t)
@@ -246,39 +260,38 @@ def least_of(w, ledger, t, job, begin, jitter, step):
 
 
 @inlined
-def add_assigned(w, placer, job, count):
+def add_assigned(w: World, placer: Placer, job: Int, count: Int) -> None:
     """Enter the assigned tasks into the ledger."""
     for i in range(count):
         placer.ledger.work[placer.assigned[i]] += w.work.estimate[job]
 
 
 @inlined
-def send_assigned(w, placer, t, me, job, count, version):
+def send_assigned(w: World, placer: Placer, t: Int, me: Int, job: Int, count: Int, version: Int) -> None:
     """Send the assigned tasks to their nodes: bound to them, or as probes with late binding."""
-    first = w.work.first_task[job]
-    kind = PLACED
+    first, kind = w.work.first_task[job], PLACED
+    b: Int = count
+    c: Int = 0
     if placer.late == 1:
         kind = PROBE
         w.counts[N_PROBES] += count
     else:
         w.counts[N_PLACEMENTS] += count
     for i in range(count):
-        if placer.late == 1:
-            b, c = count, 0
-        else:
+        if placer.late == 0:
             b, c = with_level(w, job, first + i), count
         send(w, t, me, placer.assigned[i], kind, job, b, c, version)
 
 
 @inlined
-def note_start(w, placer, job, node, t):
+def note_start(w: World, placer: Placer, job: Int, node: Int, t: Int) -> None:
     """The scheduler learns that a task of `job` runs on `node` since `t`."""
     placer.ledger.started[node] = t
     placer.ledger.running[node] = w.work.estimate[job]
 
 
 @inlined
-def note_end(w, placer, job, node):
+def note_end(w: World, placer: Placer, job: Int, node: Int) -> Int:
     """The scheduler learns that a task of `job` has ended on `node`; returns the work it has left there."""
     placer.ledger.started[node] = NEVER
     placer.ledger.work[node] -= w.work.estimate[job]
@@ -286,7 +299,7 @@ def note_end(w, placer, job, node):
 
 
 @inlined
-def hear_of_node(w, ledger):
+def hear_of_node(w: World, ledger: Ledger) -> bool:
     """The scheduler learns that a node is down or up; True if that is news."""
     message = w.queue.now
     node, news = message.a[0], hear(w)
@@ -299,7 +312,9 @@ def hear_of_node(w, ledger):
 
 
 @compiled
-def place_again(w, placer, t, me, job, task, start, jitter, step):
+def place_again(
+    w: World, placer: Placer, t: Int, me: Int, job: Int, task: Int, start: Int, jitter: Int, step: Int
+) -> Int:
     """A task or a probe is lost: one goes to the node that waits least; that node, or NONE if none is sent."""
     release(w, job, w.queue.now.c[0])
     if placer.late == 1:
@@ -318,7 +333,7 @@ def place_again(w, placer, t, me, job, task, start, jitter, step):
 
 
 @inlined
-def send_one(w, placer, t, me, job, task, node, version):
+def send_one(w: World, placer: Placer, t: Int, me: Int, job: Int, task: Int, node: Int, version: Int) -> None:
     """Send what `place_again` has chosen a node for."""
     if placer.late == 1:
         send(w, t, me, node, PROBE, job, tasks_left(w, job), epoch_bits(w, job), version)
@@ -327,7 +342,9 @@ def send_one(w, placer, t, me, job, task, node, version):
 
 
 @inlined
-def replace(w, placer, t, me, job, task, node, start, version):
+def replace(
+    w: World, placer: Placer, t: Int, me: Int, job: Int, task: Int, node: Int, start: Int, version: Int
+) -> None:
     """A task or a probe that was assigned to `node` is lost: take it out of the ledger, and assign it again."""
     if node != NONE:
         note_end(w, placer, job, node)

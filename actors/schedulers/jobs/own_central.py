@@ -20,6 +20,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, direct, entry
 from actors.kernel.cost import take
 from actors.kernel.faults import is_known_down, look_again
+from actors.kernel.hints import Int
 from actors.kernel.queue import (
     ARRIVAL,
     DONE,
@@ -32,7 +33,7 @@ from actors.kernel.queue import (
     STARTED,
     send,
 )
-from actors.kernel.world import N_ARRIVED, N_SENT_AGAIN, NONE
+from actors.kernel.world import N_ARRIVED, N_SENT_AGAIN, NONE, World
 from actors.nodes.worker import node_event
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import NS, build_world, fifo_rules, most_tasks
@@ -50,6 +51,7 @@ from actors.schedulers.jobs.least_work import (
 )
 from actors.schedulers.own_host import OwnHost
 from actors.schedulers.own_parameters import described
+from actors.setting import Setting
 from workloads.errors import InputError
 
 
@@ -82,7 +84,7 @@ class State(NamedTuple):
 
 
 @entry
-def place_assigned(w, p, t, me, job):
+def place_assigned(w: World, p: State, t: Int, me: Int, job: Int) -> None:
     """Send the tasks of a job to the nodes in `p.placer.assigned`, and wait for the next job."""
     count = next_arrival(w, me, job)
     for i in range(count):
@@ -92,7 +94,7 @@ def place_assigned(w, p, t, me, job):
 
 
 @entry
-def place_lost(w, p, t, me, job, task):
+def place_lost(w: World, p: State, t: Int, me: Int, job: Int, task: Int) -> None:
     """Send a lost task to the node in `p.placer.assigned`, unless that is known to be down."""
     node = p.placer.assigned[0]
     if is_known_down(w, node):
@@ -105,7 +107,7 @@ def place_lost(w, p, t, me, job, task):
 
 
 @compiled
-def note_lost(w, p, job, node, start):
+def note_lost(w: World, p: State, job: Int, node: Int, start: Int) -> None:
     """A task that was assigned to the node is lost."""
     if node != NONE:
         p.tasks[node] -= 1
@@ -115,7 +117,7 @@ def note_lost(w, p, job, node, start):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: World, p: State, until: Int, most: Int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -141,7 +143,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[World, State]:
     """The world and the scheduler's bookkeeping at time 0."""
     world = build_world(setting, fifo_rules(report_start=True), most_sends=lambda tasks: tasks, schedulers=1)
     slots = setting.cluster.slots()

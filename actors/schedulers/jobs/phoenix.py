@@ -53,6 +53,7 @@ from actors.kernel.eligible import (
     with_level,
 )
 from actors.kernel.faults import is_known_down
+from actors.kernel.hints import Int
 from actors.kernel.queue import (
     ANNOUNCED,
     ARRIVAL,
@@ -67,14 +68,9 @@ from actors.kernel.queue import (
     records,
     send,
 )
-from actors.kernel.world import N_ADMISSIONS, N_PROBES, N_RELAXED, NONE
-from actors.nodes.contention import (
-    UNIT,
-    Contention,
-    make_contention,
-    on_announced,
-    on_contended_node,
-)
+from actors.kernel.world import N_ADMISSIONS, N_PROBES, N_RELAXED, NONE, World
+from actors.nodes.contention import on_announced, on_contended_node
+from actors.nodes.contention_state import UNIT, Contention, make_contention
 from actors.nodes.demand import on_heartbeat
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs import eagle
@@ -96,6 +92,7 @@ from actors.schedulers.jobs.phoenix_monitor import (
 )
 from actors.schedulers.jobs.probing import FIRST_ROUND, draw_nodes, probes_of, shuffle_nodes
 from actors.schedulers.jobs.spreading import NODE_0, settle_rack
+from actors.setting import Setting
 from workloads.errors import InputError
 
 DOWN = np.int64(1) << 61  # ns: how long a task waits at a node that is known to be down
@@ -128,7 +125,7 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w, p, t, me, job):
+def on_arrival(w: World, p: State, t: Int, me: Int, job: Int) -> None:
     """Step 4: find nodes for the probes of a job that asks for a contended resource; all else is Eagle's."""
     if not is_contended(w, p, job) or w.work.is_long[job] == 1:
         eagle.on_arrival(w, p.eagle, t, me, job)
@@ -148,7 +145,7 @@ def on_arrival(w, p, t, me, job):
 
 
 @inlined
-def is_contended(w, p, job):
+def is_contended(w: World, p: State, job: Int) -> bool:
     """Whether a job that arrives asks for a contended resource, and something is done about it."""
     if not is_constrained(w, job) or (p.admission == 0 and p.negotiate == 0):
         return False
@@ -156,7 +153,7 @@ def is_contended(w, p, job):
 
 
 @compiled
-def choose_nodes(w, p, job, tasks, choice):
+def choose_nodes(w: World, p: State, job: Int, tasks: Int, choice: np.recarray) -> tuple[Int, float]:
     """Draw candidates, and put those where tasks should wait least into `choice`; returns their number and mean wait.
 
     The draws are the same for every level of the job: it is probed for at one of them only. Among equals those drawn
@@ -191,7 +188,7 @@ def choose_nodes(w, p, job, tasks, choice):
 
 
 @compiled
-def negotiate(w, p, job, tasks, count, wait):
+def negotiate(w: World, p: State, job: Int, tasks: Int, count: Int, wait: float) -> Int:
     """Drop soft constraints, the cheapest first, while that is worth its price; returns the number of probes.
 
     What was chosen at a level, its rack too, holds until a further level is found better.
@@ -214,7 +211,7 @@ def negotiate(w, p, job, tasks, count, wait):
 
 
 @inlined
-def on_state(w, p, node):
+def on_state(w: World, p: State, node: Int) -> None:
     """A node that was up is known to be down, or the other way round."""
     was_down = is_known_down(w, node)
     if hear_of_node(w, p.eagle.placer.ledger):
@@ -222,7 +219,7 @@ def on_state(w, p, node):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: World, p: State, until: Int, most: Int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -254,7 +251,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def grow(world, state):
+def grow(world: World, state: State) -> State:
     """The state with room for what one event may add."""
     return state._replace(
         eagle=eagle.grow(world, state.eagle),
@@ -262,7 +259,7 @@ def grow(world, state):
     )
 
 
-def build(setting, released=False):
+def build(setting: Setting, released: bool = False) -> tuple[World, State]:
     """The world and the scheduler's state at time 0."""
     p, slots = setting.parameters, setting.cluster.slots()
     delay_s = max(setting.network.delay_s, setting.network.cross_rack_delay_s or 0.0)

@@ -19,12 +19,12 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import is_known_down
+from actors.kernel.hints import Int
 from actors.kernel.queue import MONITOR, announce, records, wake
-from actors.kernel.world import NONE
-from actors.nodes.contention import SHARE, UNIT
+from actors.kernel.world import NONE, World
+from actors.nodes.contention_state import SHARE, UNIT, Contention, nothing_told
 from actors.nodes.demand import (
     MOST_RESOURCES,
-    nothing_told,
     pack_resource,
     unpack_reporter,
     unpack_resource,
@@ -97,7 +97,7 @@ def make_monitor(slots: np.ndarray, resources: int, **settings: Any) -> Monitor:
 
 
 @inlined
-def on_report(w, m, t, packed, wait, first, second):
+def on_report(w: World, m: Monitor, t: Int, packed: Int, wait: Int, first: Int, second: Int) -> None:
     """The schedulers hear from a node: how long a task waits there, its busy slots, and up to two resources."""
     who, busy = unpack_reporter(packed)
     if not is_of_now(w, who):
@@ -115,7 +115,7 @@ def on_report(w, m, t, packed, wait, first, second):
 
 
 @compiled
-def on_reports(w, m, c, t):
+def on_reports(w: World, m: Monitor, c: Contention, t: Int) -> None:
     """The reports of a heartbeat, in one event."""
     rows = c.loads
     for i in range(c.round.loads[0]):
@@ -130,7 +130,7 @@ def on_reports(w, m, c, t):
 
 
 @inlined
-def note_load(m, node, wait, busy):
+def note_load(m: Monitor, node: Int, wait: Int, busy: Int) -> None:
     """A node has reported how long a task waits there, and its busy slots."""
     m.wait[node] = wait
     m.total.busy[0] += busy - m.busy[node]
@@ -138,7 +138,7 @@ def note_load(m, node, wait, busy):
 
 
 @inlined
-def book(m, node, packed):
+def book(m: Monitor, node: Int, packed: Int) -> None:
     """A node has reported this of a resource."""
     r, count, scarcity = unpack_resource(packed)
     _, count_before, scarcity_before = unpack_resource(m.told[node, r])
@@ -148,7 +148,7 @@ def book(m, node, packed):
 
 
 @compiled
-def on_news(w, m, node, was_down):
+def on_news(w: World, m: Monitor, node: Int, was_down: bool) -> None:
     """The schedulers have heard that a node is down, or up again; either way its queue is lost.
 
     The table has it when the next report comes: failures are no work, and make none (actors/kernel/faults.py).
@@ -163,7 +163,7 @@ def on_news(w, m, node, was_down):
 
 
 @inlined
-def expect_table(w, m, t):
+def expect_table(w: World, m: Monitor, t: Int) -> None:
     """Where the monitor is: it makes a new table at its next time."""
     now, handler, monitor = w.queue.now, w.cost.handler, np.int64(w.queue.seq.size - 2)
     # While a handler is timed nobody is here; its record has who is.
@@ -175,7 +175,7 @@ def expect_table(w, m, t):
 
 
 @compiled
-def on_monitor(w, m, t, me):
+def on_monitor(w: World, m: Monitor, t: Int, me: Int) -> None:
     """Make a new table, log it, and announce what is new in it."""
     total, place = m.total, m.total.rows[0] * (1 + 2 * m.demand.size)
     total.waits[0] = 0
@@ -195,14 +195,14 @@ def on_monitor(w, m, t, me):
 
 
 @inlined
-def crv_at(m, r):
+def crv_at(m: Monitor, r: Int) -> Int:
     """The CRV of a resource, in UNIT."""
     share = float(SHARE) * max(m.total.nodes[0], 1)
     return np.int64(min(m.pressure[r] / share * float(UNIT), MOST_CRV))
 
 
 @inlined
-def lacks_log(m):
+def lacks_log(m: Monitor) -> bool:
     """Whether the log is full."""
     return m.log.size - m.total.rows[0] * (1 + 2 * m.demand.size) < 1 + 2 * m.demand.size
 

@@ -14,9 +14,10 @@ from actors.kernel.eligible import (
     placement_of,
     with_level,
 )
+from actors.kernel.hints import Int
 from actors.kernel.queue import PROBE, send
 from actors.kernel.random import DRAW_ORDER, PROBES, below, random_bits
-from actors.kernel.world import N_PROBES, NONE
+from actors.kernel.world import N_PROBES, NONE, World
 from actors.schedulers.jobs.spreading import NODE_0, settle_rack
 
 FIRST_ROUND = np.int64(0)
@@ -49,13 +50,14 @@ def most_probes(ratio: float, least: int, most_tasks: int) -> int:
 
 
 @inlined
-def probes_of(probing, tasks):
+def probes_of(probing: Probing, tasks: Int) -> Int:
     """Probes that a job of `tasks` tasks sends."""
-    return max(np.int64(math.ceil(probing.ratio * tasks)), probing.least)
+    wanted: Int = np.int64(math.ceil(probing.ratio * tasks))
+    return max(wanted, probing.least)
 
 
 @inlined
-def draw_nodes(w, probing, job, count):
+def draw_nodes(w: World, probing: Probing, job: Int, count: Int) -> None:
     """Draw `count` nodes that the job may use into `probing.nodes`, as `draw_places` does their places."""
     draw_places(w, probing, job, count, eligible_count(w, job))
     if is_constrained(w, job):
@@ -64,7 +66,7 @@ def draw_nodes(w, probing, job, count):
 
 
 @inlined
-def draw_places(w, probing, job, count, n):
+def draw_places(w: World, probing: Probing, job: Int, count: Int, n: Int) -> None:
     """Draw `count` of `n` places into `probing.nodes`: all different, or with replacement.
 
     If there are more probes than nodes, every node comes in turn first, and the rest is drawn.
@@ -87,7 +89,7 @@ def draw_places(w, probing, job, count, n):
 
 
 @inlined
-def shuffle_nodes(w, probing, job, count):
+def shuffle_nodes(w: World, probing: Probing, job: Int, count: Int) -> None:
     """Put the `count` nodes that were drawn for the job in random order, which the draws are not in."""
     nodes = probing.nodes
     for i in range(count - 1, 0, -1):
@@ -96,7 +98,9 @@ def shuffle_nodes(w, probing, job, count):
 
 
 @inlined
-def send_probes(w, t, me, probing, job, tasks, count, first_round):
+def send_probes(
+    w: World, t: Int, me: Int, probing: Probing, job: Int, tasks: Int, count: Int, first_round: Int
+) -> None:
     """Probe `count` nodes for a job of `tasks` tasks; where no two may share a node, each at most once."""
     settle_rack(w, job, NODE_0)
     if placement_of(w, job) & OVER_NODES != 0:

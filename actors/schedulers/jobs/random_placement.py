@@ -8,14 +8,16 @@ from typing import NamedTuple
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.faults import hear
+from actors.kernel.hints import Int
 from actors.kernel.queue import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, PLACED, RUNNING, send
 from actors.kernel.random import PLACEMENT, below, random_bits
-from actors.kernel.world import N_PLACEMENTS, NONE
+from actors.kernel.world import N_PLACEMENTS, NONE, World
 from actors.nodes.worker import node_event
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import build_world, fifo_rules
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, send_again
 from actors.schedulers.jobs.sparrow import SCHEDULERS
+from actors.setting import Setting
 
 
 class State(NamedTuple):
@@ -25,7 +27,7 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w, p, t, me, job):
+def on_arrival(w: World, p: State, t: Int, me: Int, job: Int) -> None:
     """Send each task of a job to a random node."""
     tasks = next_arrival(w, me, job)
     w.counts[N_PLACEMENTS] += tasks
@@ -37,7 +39,7 @@ def on_arrival(w, p, t, me, job):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: World, p: State, until: Int, most: Int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -58,7 +60,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[World, State]:
     """The world and the scheduler's state at time 0."""
     world = build_world(
         setting, fifo_rules(), most_sends=lambda tasks: tasks, schedulers=setting.parameters["schedulers"]

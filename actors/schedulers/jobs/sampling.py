@@ -18,9 +18,10 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_count, eligible_node, with_level
 from actors.kernel.faults import is_down, look_again
+from actors.kernel.hints import Int
 from actors.kernel.queue import ASK_LENGTH, LENGTH, PLACED, records, send, wake
 from actors.kernel.random import PROBES, below, random_bits
-from actors.kernel.world import N_PLACEMENTS, N_PROBES, NONE
+from actors.kernel.world import N_PLACEMENTS, N_PROBES, NONE, World
 from actors.nodes.waiting import length_of
 from actors.schedulers.jobs.least_work import CHOICE, sink_worse
 from actors.schedulers.jobs.spreading import NODE_0, draw_node, hold, may_run, must_spread
@@ -45,7 +46,7 @@ def make_sampling(probes: np.ndarray, most_tasks: int, per_task: bool) -> Sampli
 
 
 @inlined
-def ask_lengths(w, p, t, me, job, count, nodes):
+def ask_lengths(w: World, p: Sampling, t: Int, me: Int, job: Int, count: Int, nodes: np.ndarray) -> None:
     """Step 1: ask `count` nodes; `nodes[i]` is the i-th, with per-task sampling they are drawn here."""
     w.counts[N_PROBES] += count
     for i in range(count):
@@ -57,7 +58,7 @@ def ask_lengths(w, p, t, me, job, count, nodes):
 
 
 @compiled
-def answer_length(w, t, node, job, i):
+def answer_length(w: World, t: Int, node: Int, job: Int, i: Int) -> None:
     """Step 2: how many wait here, less the idle slots."""
     length = -w.nodes.idle[node]
     if is_down(w, node):
@@ -74,7 +75,7 @@ def answer_length(w, t, node, job, i):
 
 
 @compiled
-def on_length(w, p, t, me, job, i, node, length):
+def on_length(w: World, p: Sampling, t: Int, me: Int, job: Int, i: Int, node: Int, length: Int) -> None:
     """Step 3: note an answer; place the job when it was the last one."""
     first, end = p.first_answer[job], p.first_answer[job + 1]
     p.answers.node[first + i], p.answers.length[first + i] = node, length
@@ -96,7 +97,7 @@ def on_length(w, p, t, me, job, i, node, length):
 
 
 @compiled
-def place_spread(w, p, t, me, job, tasks):
+def place_spread(w: World, p: Sampling, t: Int, me: Int, job: Int, tasks: Int) -> None:
     """Step 3 for tasks that must be spread."""
     first = p.first_answer[job]
     each = (p.first_answer[job + 1] - first) // tasks
@@ -104,7 +105,8 @@ def place_spread(w, p, t, me, job, tasks):
         begin, end = first, p.first_answer[job + 1]
         if p.per_task == 1:
             begin, end = first + i * each, first + (i + 1) * each
-        node, shortest = NONE, LONGEST + 1
+        node: Int = NONE
+        shortest = LONGEST + 1
         for place in range(begin, end):
             length = p.answers.length[place]
             if length < shortest and may_run(w, job, p.answers.node[place]):
@@ -120,7 +122,7 @@ def place_spread(w, p, t, me, job, tasks):
 
 
 @compiled
-def choose_per_task(p, first, end, tasks):
+def choose_per_task(p: Sampling, first: Int, end: Int, tasks: Int) -> None:
     """For each task the shortest queue of its own nodes, the first asked among equals."""
     each = (end - first) // tasks
     for task in range(tasks):
@@ -132,7 +134,7 @@ def choose_per_task(p, first, end, tasks):
 
 
 @compiled
-def choose_of_all(p, first, end, tasks):
+def choose_of_all(p: Sampling, first: Int, end: Int, tasks: Int) -> None:
     """The `tasks` shortest queues of all nodes asked, the first asked among equals."""
     choice = p.choice
     for i in range(end - first):

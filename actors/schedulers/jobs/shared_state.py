@@ -11,9 +11,10 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_count, is_constrained, list_of, listed, listing_of
+from actors.kernel.hints import Int
 from actors.kernel.queue import PUBLISHED, publish, records
 from actors.kernel.random import RETRIES, below, random_bits
-from actors.kernel.world import NONE
+from actors.kernel.world import NONE, World
 from actors.schedulers.jobs.spreading import may_run, must_spread
 
 TRIES = 1024  # random nodes looked at before all are counted: twice a pass over 15,000 nodes costs as much
@@ -57,7 +58,7 @@ def grow_shared_state(shared: SharedState, changes: int) -> SharedState:
 
 
 @inlined
-def bit_at(shared, node, version):
+def bit_at(shared: SharedState, node: Int, version: Int) -> Int:
     """A node's bit in the given version."""
     change = shared.latest[node]
     while change >= 2 * version:
@@ -66,7 +67,7 @@ def bit_at(shared, node, version):
 
 
 @inlined
-def set_bit(shared, node, bit):
+def set_bit(shared: SharedState, node: Int, bit: Int) -> None:
     """Change a node's bit, if it is not so already."""
     change = shared.latest[node]
     if change & 1 != bit:
@@ -77,7 +78,7 @@ def set_bit(shared, node, bit):
 
 
 @inlined
-def change_bit(w, shared, t, node, bit):
+def change_bit(w: World, shared: SharedState, t: Int, node: Int, bit: Int) -> None:
     """The owner changes a node's bit, for all schedulers."""
     if shared.latest[node] & 1 != bit:
         set_bit(shared, node, bit)
@@ -85,7 +86,7 @@ def change_bit(w, shared, t, node, bit):
 
 
 @inlined
-def is_free(w, shared, version, job, spread, node):
+def is_free(w: World, shared: SharedState, version: Int, job: Int, spread: bool, node: Int) -> bool:
     """Whether a node's bit is clear in the given version, and it may run another task of the job.
 
     `spread`: the job's tasks must be spread.
@@ -94,7 +95,7 @@ def is_free(w, shared, version, job, spread, node):
 
 
 @inlined
-def draw_free(w, shared, version, job, counter):
+def draw_free(w: World, shared: SharedState, version: Int, job: Int, counter: Int) -> Int:
     """A random node that may run a task of the job and whose bit is clear in `version`; NONE if there is none.
 
     Most draws need a few tries; if nearly all bits are set, the free nodes are counted instead.
@@ -110,7 +111,7 @@ def draw_free(w, shared, version, job, counter):
 
 
 @compiled
-def draw_counted(w, shared, version, job, counter):
+def draw_counted(w: World, shared: SharedState, version: Int, job: Int, counter: Int) -> Int:
     """As `draw_free`, where nearly all bits are set."""
     end, spread = eligible_count(w, job), must_spread(w, job)
     low, first = listing_of(w, job)
@@ -136,7 +137,7 @@ def draw_counted(w, shared, version, job, counter):
 
 
 @inlined
-def known_free(w, shared, version, job):
+def known_free(w: World, shared: SharedState, version: Int, job: Int) -> Int:
     """How many of the job's nodes are free in `version`, if that was what was last counted of its list; else NONE."""
     rows, row = shared.counted, row_of(w, shared, job)
     low, first = listing_of(w, job)
@@ -148,7 +149,7 @@ def known_free(w, shared, version, job):
 
 
 @inlined
-def row_of(w, shared, job):
+def row_of(w: World, shared: SharedState, job: Int) -> Int:
     """The row of `counted` for a job."""
     if is_constrained(w, job):
         return list_of(w, job)

@@ -31,6 +31,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.faults import hear
+from actors.kernel.hints import Int
 from actors.kernel.queue import (
     ARRIVAL,
     ASK_LENGTH,
@@ -42,6 +43,7 @@ from actors.kernel.queue import (
     REQUEST,
     RUNNING,
 )
+from actors.kernel.world import World
 from actors.nodes.worker import node_event
 from actors.scheduler import ALL_ALIKE, Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, fifo_rules, most_tasks
@@ -63,6 +65,7 @@ from actors.schedulers.jobs.probing import (
 )
 from actors.schedulers.jobs.sampling import Sampling, answer_length, ask_lengths, make_sampling, on_length
 from actors.schedulers.jobs.spreading import settle_rack
+from actors.setting import Setting
 
 
 class State(NamedTuple):
@@ -74,7 +77,7 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w, p, t, me, job):
+def on_arrival(w: World, p: State, t: Int, me: Int, job: Int) -> None:
     """Step 1: probe."""
     tasks = next_arrival(w, me, job)
     if p.late_binding == 1:
@@ -88,7 +91,7 @@ def on_arrival(w, p, t, me, job):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: World, p: State, until: Int, most: Int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -119,7 +122,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[World, State]:
     """The world and the scheduler's state at time 0."""
     p = setting.parameters
     most, late = most_tasks(setting), p["sampling"] == "batch-late"

@@ -20,20 +20,21 @@ from actors.kernel.eligible import (
     placement_of,
 )
 from actors.kernel.faults import TRIES, draw_up, is_known_down
+from actors.kernel.hints import Int
 from actors.kernel.random import CANDIDATES, below, random_bits
-from actors.kernel.world import NONE
+from actors.kernel.world import NONE, World
 
 NODE_0 = np.int64(0)
 
 
 @inlined
-def must_spread(w, job):
+def must_spread(w: World, job: Int) -> bool:
     """Whether no two tasks of the job may share a node, or a rack."""
     return placement_of(w, job) & (OVER_NODES | OVER_RACKS) != 0
 
 
 @compiled
-def may_run(w, job, node):
+def may_run(w: World, job: Int, node: Int) -> bool:
     """Whether the node may run a task of a job beside those that have a node already."""
     placement, racks = placement_of(w, job), w.network.rack
     if placement & (OVER_NODES | OVER_RACKS) == 0:
@@ -47,7 +48,7 @@ def may_run(w, job, node):
 
 
 @inlined
-def hold(w, job, node):
+def hold(w: World, job: Int, node: Int) -> None:
     """A task of the job has this node."""
     if must_spread(w, job):
         jobs = w.eligible.jobs
@@ -56,14 +57,14 @@ def hold(w, job, node):
 
 
 @inlined
-def release(w, job, node):
+def release(w: World, job: Int, node: Int) -> None:
     """A task of the job is lost on this node, which is free for another one; NONE: on none."""
     if must_spread(w, job) and node != NONE:
         give_back(w, job, node)
 
 
 @compiled
-def give_back(w, job, node):
+def give_back(w: World, job: Int, node: Int) -> None:
     """Take the node out of those that the job's tasks hold."""
     jobs, held = w.eligible.jobs, w.eligible.held
     first = w.work.first_task[job]
@@ -76,20 +77,20 @@ def give_back(w, job, node):
 
 
 @inlined
-def draw_bits(w, job):
+def draw_bits(w: World, job: Int) -> Int:
     """Random bits for the job's next choice among its nodes."""
     w.eligible.jobs.draws[job] += 1
     return random_bits(w.seed, CANDIDATES, job, w.eligible.jobs.draws[job])
 
 
 @inlined
-def is_open(w, job, node):
+def is_open(w: World, job: Int, node: Int) -> bool:
     """Whether a task of the job may be sent to one of its nodes now."""
     return not is_known_down(w, node) and may_run(w, job, node)
 
 
 @compiled
-def draw_node(w, job, first):
+def draw_node(w: World, job: Int, first: Int) -> Int:
     """A random node for what is sent anew, not known to be down; NONE if there is none.
 
     Of a job without constraints it is one from `first` on, of others one that the job may use and that may run a task.
@@ -118,14 +119,14 @@ def draw_node(w, job, first):
 
 
 @inlined
-def settle_rack(w, job, first):
+def settle_rack(w: World, job: Int, first: Int) -> None:
     """Choose the rack of a job that must run in one, if that is not done: one with nodes from `first` on, if it can."""
     if placement_of(w, job) & IN_RACK != 0 and w.eligible.jobs.rack[job] == NONE:
         choose_rack(w, job, first)
 
 
 @compiled
-def choose_rack(w, job, first):
+def choose_rack(w: World, job: Int, first: Int) -> None:
     """Take the rack of a random node among the racks in which the job fits."""
     wanted = 1
     if placement_of(w, job) & OVER_NODES != 0:
@@ -139,7 +140,7 @@ def choose_rack(w, job, first):
 
 
 @compiled
-def find_rack(w, job, begin, wanted, skip):
+def find_rack(w: World, job: Int, begin: Int, wanted: Int, skip: Int) -> Int:
     """The rack of the `skip`-th node from place `begin` on that is in a rack with `wanted` such nodes.
 
     How many such nodes there are, if `skip` is NONE.

@@ -40,6 +40,7 @@ from actors.kernel.eligible import (
     with_level,
 )
 from actors.kernel.faults import hear
+from actors.kernel.hints import Int
 from actors.kernel.queue import (
     ARRIVAL,
     DONE,
@@ -56,7 +57,7 @@ from actors.kernel.queue import (
     send,
     wake,
 )
-from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules
+from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules, World
 from actors.nodes.bounded import BoundedQueues, on_bounded_heartbeat, on_bounded_node
 from actors.nodes.reporting import is_newest, is_of_now, node_of
 from actors.scheduler import Parameter, Scheduler
@@ -85,6 +86,7 @@ from actors.schedulers.jobs.yacc_d_view import (
     note_sent,
     wait_at,
 )
+from actors.setting import Setting
 
 MISSES = 64  # jobs without a node at which a scheduler stops to look until the next heartbeat
 FIFO, SJF, SRJF, LRTF = ORDERS = ("fifo", "sjf", "srjf", "lrtf")
@@ -105,7 +107,7 @@ class State(NamedTuple):
 
 
 @inlined
-def first_of(w, p, job):
+def first_of(w: World, p: State, job: Int) -> Int:
     """The first node that the job may use: of a long one that of its part, if that has nodes enough."""
     first = p.first_long * w.work.is_long[job]
     if first > 0 and is_constrained(w, job):
@@ -119,7 +121,7 @@ def first_of(w, p, job):
 
 
 @compiled
-def on_arrival(w, p, t, me, job):
+def on_arrival(w: World, p: State, t: Int, me: Int, job: Int) -> None:
     """Step 1: bind each task to the best of the nodes drawn, or to another one with room; the others wait."""
     tasks, first_task = next_arrival(w, me, job), w.work.first_task[job]
     w.counts[N_PLACEMENTS] += tasks
@@ -139,7 +141,7 @@ def on_arrival(w, p, t, me, job):
 
 
 @inlined
-def draw_choice(w, p, t, me, job, first, tasks):
+def draw_choice(w: World, p: State, t: Int, me: Int, job: Int, first: Int, tasks: Int) -> Int:
     """Put the nodes with room, of those drawn for the job, into `p.choice` as a heap; returns how many they are."""
     begin = eligible_before(w, job, first)
     places = eligible_count(w, job) - begin
@@ -158,7 +160,7 @@ def draw_choice(w, p, t, me, job, first, tasks):
 
 
 @inlined
-def best_on_top(w, p, t, me, job, size):
+def best_on_top(w: World, p: State, t: Int, me: Int, job: Int, size: Int) -> Int:
     """Bring the node that waits least on top of the heap, and drop those that may take no more; returns its size."""
     choice = p.choice
     while size > 0:
@@ -176,7 +178,7 @@ def best_on_top(w, p, t, me, job, size):
 
 
 @inlined
-def bind(w, p, t, me, job, task, node):
+def bind(w: World, p: State, t: Int, me: Int, job: Int, task: Int, node: Int) -> None:
     """Send a task to a node, with the nodes' mean work, and whether the node may give it back at a heartbeat."""
     hold(w, job, node)
     note_sent(w, p.known, me, node, job)
@@ -186,7 +188,7 @@ def bind(w, p, t, me, job, task, node):
 
 
 @inlined
-def keep(w, p, t, me, job, task):
+def keep(w: World, p: State, t: Int, me: Int, job: Int, task: Int) -> None:
     """A task waits here, until a heartbeat shows room."""
     who = me - w.nodes.size
     keep_waiting(w, p.backlog, who, job, task)
@@ -196,14 +198,14 @@ def keep(w, p, t, me, job, task):
 
 
 @inlined
-def next_reports(w, p, t):
+def next_reports(w: World, p: State, t: Int) -> Int:
     """When the reports of the next heartbeat arrive."""
     delay, beat = w.network.cross_ns, p.queues.heartbeat
     return ((t - delay) // beat + 1) * beat + delay
 
 
 @compiled
-def on_returned(w, p, t, me, job, task, node, rest):
+def on_returned(w: World, p: State, t: Int, me: Int, job: Int, task: Int, node: Int, rest: Int) -> None:
     """Step 2: a node has sent a task back; it goes to another one, or waits."""
     note_returned(w, p.known, me, node, rest)
     release(w, job, node)
@@ -215,7 +217,7 @@ def on_returned(w, p, t, me, job, task, node, rest):
 
 
 @compiled
-def bind_anew(w, p, t, me, job, task):
+def bind_anew(w: World, p: State, t: Int, me: Int, job: Int, task: Int) -> None:
     """A task goes to another node that is thought to have room, or waits."""
     node = find_node(w, p.known, t, me, job, first_of(w, p, job))
     if node == NONE:
@@ -225,7 +227,7 @@ def bind_anew(w, p, t, me, job, task):
 
 
 @compiled
-def on_lost(w, p, t, me, job, task, node, start):
+def on_lost(w: World, p: State, t: Int, me: Int, job: Int, task: Int, node: Int, start: Int) -> None:
     """A node's failure has lost a task: it goes to another one, or waits."""
     if start != NONE:
         w.jobs.start[job] = min(w.jobs.start[job], start)
@@ -235,7 +237,7 @@ def on_lost(w, p, t, me, job, task, node, start):
 
 
 @compiled
-def on_retry(w, p, t, me):
+def on_retry(w: World, p: State, t: Int, me: Int) -> None:
     """Step 2: the reports of a heartbeat are there; tasks that wait here go where there is room now.
 
     A job that finds none keeps its turn and ends the search, if it may use any node; others go behind.
@@ -245,7 +247,8 @@ def on_retry(w, p, t, me):
     while jobs > 0 and misses < MISSES and room > 0:
         jobs -= 1
         job = take_job(p.backlog, who)
-        first, node = first_of(w, p, job), np.int64(0)
+        first = first_of(w, p, job)
+        node: Int = np.int64(0)
         while p.backlog.jobs.task[job] != NONE and room > 0:
             node = find_node(w, p.known, t, me, job, first)
             if node == NONE:
@@ -267,7 +270,7 @@ def on_retry(w, p, t, me):
 
 
 @inlined
-def on_news(w, p):
+def on_news(w: World, p: State) -> None:
     """A node is down, and there is no room, or up again without work."""
     node = w.queue.now.a[0]
     if hear(w):
@@ -276,7 +279,7 @@ def on_news(w, p):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: World, p: State, until: Int, most: Int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -307,7 +310,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build(setting):
+def build(setting: Setting) -> tuple[World, State]:
     """The world and the schedulers' state at time 0."""
     p, slots, nodes = setting.parameters, setting.cluster.slots(), setting.cluster.num_nodes
     rules = Rules(

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import inlined
+from actors.kernel.hints import Int
 from actors.kernel.queue import records
-from actors.kernel.world import N_BACKLOGGED, NONE
+from actors.kernel.world import N_BACKLOGGED, NONE, World
 
 OF_SCHEDULER = np.dtype(
     [
@@ -41,7 +42,7 @@ def make_backlog(schedulers: int, jobs: int, tasks: int) -> Backlog:
 
 
 @inlined
-def keep_waiting(w, backlog, who, job, task):
+def keep_waiting(w: World, backlog: Backlog, who: Int, job: Int, task: Int) -> None:
     """A task waits, in front of the others of its job; its job behind the other jobs of scheduler `who`."""
     w.counts[N_BACKLOGGED] += 1
     if backlog.jobs.task[job] == NONE:
@@ -51,7 +52,7 @@ def keep_waiting(w, backlog, who, job, task):
 
 
 @inlined
-def take_task(backlog, job):
+def take_task(backlog: Backlog, job: Int) -> Int:
     """Take the job's next task that waits."""
     task = backlog.jobs.task[job]
     backlog.jobs.task[job] = backlog.tasks.next[task]
@@ -59,7 +60,7 @@ def take_task(backlog, job):
 
 
 @inlined
-def add_last(backlog, who, job):
+def add_last(backlog: Backlog, who: Int, job: Int) -> None:
     """Put a job behind the others."""
     rows = backlog.schedulers
     backlog.jobs.next[job] = NONE
@@ -72,7 +73,7 @@ def add_last(backlog, who, job):
 
 
 @inlined
-def take_job(backlog, who):
+def take_job(backlog: Backlog, who: Int) -> Int:
     """Take the first job; it is in the list no longer."""
     rows = backlog.schedulers
     job = rows.head[who]
@@ -82,7 +83,7 @@ def take_job(backlog, who):
 
 
 @inlined
-def put_first(backlog, who, job):
+def put_first(backlog: Backlog, who: Int, job: Int) -> None:
     """Put the job that was taken in front again."""
     rows = backlog.schedulers
     backlog.jobs.next[job] = rows.head[who]

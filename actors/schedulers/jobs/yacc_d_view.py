@@ -11,9 +11,10 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_before, eligible_count, eligible_node, is_eligible
+from actors.kernel.hints import Int
 from actors.kernel.queue import WHOLE, records
 from actors.kernel.random import PLACEMENT, below, random_bits
-from actors.kernel.world import NONE
+from actors.kernel.world import NONE, World
 from actors.schedulers.jobs.spreading import may_run
 
 LOOKS = 64  # nodes looked at for one task that is sent anew
@@ -61,7 +62,7 @@ def make_view(slots: np.ndarray, empty_room: np.ndarray, by_work: bool, schedule
 
 
 @compiled
-def note_node(view, node, rest, busy_until, room):
+def note_node(view: View, node: Int, rest: Int, busy_until: Int, room: Int) -> None:
     """All schedulers have a report of a node, or news of it."""
     rows, totals = view.nodes, view.totals
     totals.rest[0] += rest - rows.rest[node]
@@ -82,14 +83,14 @@ def note_node(view, node, rest, busy_until, room):
 
 
 @inlined
-def mean_rest(view):
+def mean_rest(view: View) -> Int:
     """The estimated work for a slot over all nodes, ns."""
     wholes, slots = view.totals.rest_wholes[0], view.all_slots
     return wholes * (WHOLE // slots) + (wholes * (WHOLE % slots) + view.totals.rest[0]) // slots
 
 
 @inlined
-def sent_to(w, view, me, node):
+def sent_to(w: World, view: View, me: Int, node: Int) -> Int:
     """The row of what a scheduler has sent to a node since its last report."""
     row = (me - w.nodes.size) * w.nodes.size + node
     if view.sent.report[row] != view.nodes.report[node]:
@@ -99,7 +100,7 @@ def sent_to(w, view, me, node):
 
 
 @inlined
-def note_sent(w, view, me, node, job):
+def note_sent(w: World, view: View, me: Int, node: Int, job: Int) -> None:
     """A scheduler sends a task to a node."""
     row, estimate = sent_to(w, view, me, node), w.work.estimate[job]
     view.sent.work[row] += estimate
@@ -107,7 +108,7 @@ def note_sent(w, view, me, node, job):
 
 
 @inlined
-def note_returned(w, view, me, node, rest):
+def note_returned(w: World, view: View, me: Int, node: Int, rest: Int) -> None:
     """A node has sent a task back and said what work it has: until its next report it gets no more."""
     row = sent_to(w, view, me, node)
     view.sent.work[row] = rest - view.nodes.rest[node]
@@ -115,7 +116,7 @@ def note_returned(w, view, me, node, rest):
 
 
 @inlined
-def wait_at(w, view, t, me, node):
+def wait_at(w: World, view: View, t: Int, me: Int, node: Int) -> Int:
     """Estimated time until a slot of the node is free for one more task, ns; NONE if there is no room for it."""
     row = sent_to(w, view, me, node)
     if view.nodes.room[node] <= view.sent.room[row]:
@@ -125,7 +126,7 @@ def wait_at(w, view, t, me, node):
 
 
 @compiled
-def find_node(w, view, t, me, job, first):
+def find_node(w: World, view: View, t: Int, me: Int, job: Int, first: Int) -> Int:
     """The node that waits least of those looked at that have room for a task of the job; NONE if there is none.
 
     Looked at is a run of at most LOOKS nodes from a random one on: of those that the job may use, or of those with
@@ -140,7 +141,8 @@ def find_node(w, view, t, me, job, first):
         return NONE
     w.jobs.draws[job] += 1
     place = below(random_bits(w.seed, PLACEMENT, job, w.jobs.draws[job]), count)
-    chosen, least = NONE, NONE
+    chosen: Int = NONE
+    least: Int = NONE
     for _ in range(min(count, LOOKS)):
         node = view.open[place] if by_room else eligible_node(w, job, begin + place)
         place = place + 1 if place + 1 < count else 0
