@@ -30,7 +30,7 @@ class BoundedQueues(NamedTuple):
 
     limit: np.ndarray  # [N] the most that waits: tasks, or ns of estimated work
     slots: np.ndarray  # [N]
-    by_work: int  # 1: the bound is on work
+    by_work: bool  # the bound is on work
     load: np.ndarray  # [N] a node's own estimated work, waiting or running, ns
     to_report: np.ndarray  # [N] bool: the load has changed since the node's last heartbeat
     mean: np.ndarray  # [N] work that waits for a slot, as the node was last told, ns
@@ -66,7 +66,7 @@ def room_of(w: World, queues: BoundedQueues, node: Int) -> Int:
     room = queues.limit[node] + w.nodes.idle[node]
     entry = w.nodes.head[node]
     while entry != NONE:
-        room -= w.work.estimate[w.entries.job[entry]] if queues.by_work == 1 else 1
+        room -= w.work.estimate[w.entries.job[entry]] if queues.by_work else 1
         entry = w.entries.next[entry]
     return room
 

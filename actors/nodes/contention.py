@@ -19,7 +19,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import LEVEL_SHIFT
-from actors.kernel.hints import Int
+from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import FAIL, PLACED, PROBE, TASK_END
 from actors.kernel.world import N_REORDERS, NONE, World
 from actors.nodes.contention_state import UNIT, Contention
@@ -31,6 +31,24 @@ from actors.nodes.worker import give_slot, next_entry, take_in
 
 
 @inlined
+def contended_resources(c: Contention) -> Int:
+    """The resources whose CRV is above the threshold, as bits."""
+    return c.hot[0]
+
+
+@inlined
+def crv_counts(c: Contention) -> Bool:
+    """Whether queues are served by the CRV: the load of the cluster is high enough."""
+    return c.open[0] == 1
+
+
+@inlined
+def asks_at(c: Contention, level: Int) -> Int:
+    """The resources that a job asks for at a level, as bits."""
+    return c.asks[level]
+
+
+@inlined
 def on_announced(c: Contention, resource: Int, value: Int) -> None:
     """News of the CRV: that of a resource, or if there is none, whether the CRV counts."""
     if resource == NONE:
@@ -39,7 +57,7 @@ def on_announced(c: Contention, resource: Int, value: Int) -> None:
         c.crv[resource] = value
     hot = np.int64(0)
     for r in range(c.crv.size):
-        if c.open[0] == 1 and c.crv[r] > 0:
+        if crv_counts(c) and c.crv[r] > 0:
             hot |= np.int64(1) << r
     c.hot[0] = hot
 
@@ -61,11 +79,11 @@ def on_contended_node(w: World, c: Contention, t: Int, kind: Int, node: Int) -> 
         w.entries.level[w.nodes.tail[node]] = level
     if serves:
         serve_contended(w, c, t, node)
-    if c.reporting == 1 and not void and kind != FAIL and c.nodes.to_report[node] == 0:
+    if c.reporting and not void and kind != FAIL and c.nodes.to_report[node] == 0:
         # What asks for a resource has come, or may have gone; or others are expected to wait longer or less.
         asks = level != NONE or c.nodes.asked[node] != 0
         waits_anew = kind == TASK_END or (idle > 0) != (w.nodes.idle[node] > 0)
-        if asks or c.gated == 1 or (waits_anew and has_moved(w, c, node)):
+        if asks or c.gated or (waits_anew and has_moved(w, c, node)):
             expect_report(w, c, t, node)
 
 
@@ -92,9 +110,9 @@ def next_contended(w: World, c: Contention, node: Int) -> tuple[Int, Int]:
     """The entry whose turn it is and the one in front of it; NONE if none waits."""
     entry = w.nodes.head[node]
     if entry != NONE and w.entries.next[entry] != NONE:
-        if c.open[0] == 1 and c.reorder == 1 and is_contended(w, c, node):
+        if crv_counts(c) and c.reorder and is_contended(w, c, node):
             return pick_by_crv(w, c, node)
-        if c.shortest_first == 0:
+        if not c.shortest_first:
             return pick_first(w, node)
     return next_entry(w, node)
 
@@ -102,13 +120,13 @@ def next_contended(w: World, c: Contention, node: Int) -> tuple[Int, Int]:
 @inlined
 def is_contended(w: World, c: Contention, node: Int) -> bool:
     """Whether the queue is to be served by the CRV."""
-    if c.static == 1:
+    if c.static:
         return True
-    if c.hot[0] == 0:
+    if contended_resources(c) == 0:
         return False
     entry = w.nodes.head[node]
     while entry != NONE:
-        if asks_of(w, c, entry) & c.hot[0] != 0:
+        if asks_of(w, c, entry) & contended_resources(c) != 0:
             return True
         entry = w.entries.next[entry]
     return False
@@ -120,7 +138,7 @@ def asks_of(w: World, c: Contention, entry: Int) -> Int:
     level = w.entries.level[entry]
     if level == NONE:
         return np.int64(0)
-    return c.asks[level]
+    return asks_at(c, level)
 
 
 @inlined
@@ -149,13 +167,13 @@ def pick_by_crv(w: World, c: Contention, node: Int) -> tuple[Int, Int]:
     while entry != NONE:
         if waits(w, entry):
             job, is_long = rows.job[entry], rows.is_long[entry] == 1
-            if is_long and c.static == 1 and chosen != NONE:
+            if is_long and c.static and chosen != NONE:
                 break
             estimate, crv = w.work.estimate[job], crv_of(w, c, entry)
             remaining = 0.0
-            if c.static == 0 and c.shortest_first == 1:
+            if not c.static and c.shortest_first:
                 remaining = remaining_work(w, entry)
-            if c.weighted == 1:
+            if c.weighted:
                 remaining, crv = remaining / max(float(crv) / float(UNIT), 1.0), np.int64(0)
             if (crv > most or (crv == most and remaining < least)) and estimate <= slack:
                 chosen, in_front, most, least, passes = entry, before, crv, remaining, some_wait

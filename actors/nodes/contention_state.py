@@ -46,12 +46,12 @@ class Contention(NamedTuple):
     more: (
         np.ndarray
     )  # [2, R] likewise: entries that ask for a resource, and their scarcity, more than was told before
-    reorder: int  # 1: nodes serve their queues by the CRV
-    weighted: int  # 1: by remaining work over CRV
-    static: int  # 1: by weights that never change, first come first served among equals; all queues, where they count
-    shortest_first: int  # 1: where it does not, the shortest remaining job goes first
-    reporting: int  # 1: there is somebody who wants to know
-    gated: int  # 1: and wants to know the load
+    reorder: bool  # nodes serve their queues by the CRV
+    weighted: bool  # by remaining work over CRV
+    static: bool  # by weights that never change, first come first served among equals; all queues, where they count
+    shortest_first: bool  # where it does not, the shortest remaining job goes first
+    reporting: bool  # there is somebody who wants to know
+    gated: bool  # and wants to know the load
     window: int  # tasks
     rho_cap: float
     change: float  # share by which the expected wait must have changed to be reported anew

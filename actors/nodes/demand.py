@@ -130,7 +130,7 @@ def report(w: World, c: Contention, t: Int, node: Int, together: bool) -> Int:
     waiting: Int = NONE
     wait = wait_now(w, c, node)
     is_other = differs(c, wait, rows.wait[node])
-    if c.gated == 1 and c.slots[node] - w.nodes.idle[node] != c.busy[node]:
+    if c.gated and c.slots[node] - w.nodes.idle[node] != c.busy[node]:
         c.busy[node], is_other = c.slots[node] - w.nodes.idle[node], True
     if is_other:
         rows.wait[node] = np.int64(min(wait, MOST_WAIT))

@@ -31,8 +31,8 @@ class Stealing(NamedTuple):
 
     attempts: int  # victims asked before a thief gives up; 0: no stealing
     limit: int  # the most probes taken from one victim
-    at_random: int  # 1: short probes from anywhere in the queue, 0: the group behind the first long entry
-    instant: int  # 1: the thief sees its victims' queues and takes at once (global view)
+    at_random: bool  # short probes from anywhere in the queue; else the group behind the first long entry
+    instant: bool  # the thief sees its victims' queues and takes at once (global view)
     first: int  # the first node that may be a victim
     searches: np.ndarray  # [N] times the node has gone looking for work
 
@@ -42,7 +42,7 @@ def make_stealing(
 ) -> Stealing:
     """Stealing among `nodes` nodes, of which those from `first` on are victims."""
     searches = np.zeros(nodes, np.int64)
-    return Stealing(int(attempts), int(limit), int(at_random), int(instant), int(first), searches)
+    return Stealing(int(attempts), int(limit), at_random, instant, int(first), searches)
 
 
 @inlined
@@ -50,7 +50,7 @@ def seek(w: World, p: Stealing, t: Int, node: Int) -> bool:
     """Step 1: a node with nothing to do looks for work; with a global view it may find it at once."""
     draws = np.int64(random_bits(w.seed, VICTIMS, node, p.searches[node]) >> np.uint64(2))
     p.searches[node] += 1
-    if p.instant == 0:
+    if not p.instant:
         ask(w, p, t, node, node, p.attempts, draws)
         return False
     for _ in range(p.attempts):
@@ -114,7 +114,7 @@ def suits(w: World, entry: Int, thief: Int) -> bool:
 
 
 @inlined
-def give(w: World, t: Int, victim: Int, thief: Int, entry: Int, before: Int, instant: Int) -> bool:
+def give(w: World, t: Int, victim: Int, thief: Int, entry: Int, before: Int, instant: bool) -> bool:
     """Move one probe of a run to the thief: by message, or at once. True if it was the last one."""
     rows = w.entries
     taken, is_last = entry, rows.more[entry] == NONE
@@ -123,7 +123,7 @@ def give(w: World, t: Int, victim: Int, thief: Int, entry: Int, before: Int, ins
     else:
         taken = shorten(rows, entry)
         copy_entry(rows, taken, entry)
-    if instant == 1:
+    if instant:
         rows.next[taken], rows.bypassed[taken], rows.task[taken], rows.more[taken] = NONE, 0, NONE, NONE
         append(w, thief, taken)
     else:
@@ -137,7 +137,7 @@ def loot(w: World, p: Stealing, t: Int, victim: Int, thief: Int, draws: Int) -> 
     """Step 2: give the thief what it may have; returns how many probes that is. A node that is down has nothing."""
     if is_down(w, victim):
         return 0
-    if w.nodes.head[victim] == NONE or (p.at_random == 0 and w.nodes.longs[victim] == 0):
+    if w.nodes.head[victim] == NONE or (not p.at_random and w.nodes.longs[victim] == 0):
         return 0
     return search(w, p, t, victim, thief, draws)
 
@@ -146,7 +146,7 @@ def loot(w: World, p: Stealing, t: Int, victim: Int, thief: Int, draws: Int) -> 
 def search(w: World, p: Stealing, t: Int, victim: Int, thief: Int, draws: Int) -> Int:
     """Find and give what the thief may have, in a queue that may hold some."""
     given: Int = 0
-    if p.at_random == 0:
+    if not p.at_random:
         entry, before = first_behind_long(w, victim)
         while given < p.limit and is_loot(w, entry):
             after = w.entries.next[entry]

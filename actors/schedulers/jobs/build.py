@@ -31,7 +31,7 @@ A = TypeVar("A", bound=np.ndarray)
 
 def fifo_rules(report_start: bool = False) -> Rules:
     """Nodes that serve their queue in order of arrival."""
-    return Rules(shortest_first=0, sticky=0, slack=0.0, live=0, bound_all=0, report_start=int(report_start))
+    return Rules(shortest_first=0, sticky=0, slack=0.0, live=0, bound_all=0, report_start=report_start)
 
 
 def build_world(

@@ -17,7 +17,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.faults import hear, is_known_down
-from actors.kernel.hints import Int
+from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import (
     ARRIVAL,
     DONE,
@@ -27,6 +27,7 @@ from actors.kernel.queue import (
     PLACED,
     RETRY,
     RUNNING,
+    records,
     send,
     wake,
 )
@@ -37,47 +38,65 @@ from actors.schedulers.jobs.build import build_world, fifo_rules
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
 from actors.setting import Setting
 
+# The queue of tasks, and the ring of idle slots.
+FIFO = np.dtype(
+    [
+        ("taken", "i8"),  # idle slots taken from the ring
+        ("added", "i8"),  # idle slots added to it
+        ("job", "i8"),  # at the head of the queue
+        ("arrived", "i8"),  # jobs
+        ("lost", "i8"),  # the first of the tasks that were lost, or NONE
+    ]
+)
+
 
 class State(NamedTuple):
     """The scheduler's queue and its idle slots."""
 
     idle: np.ndarray  # [slots] ring of nodes with an idle slot, idle longest first
-    cursor: (
-        np.ndarray
-    )  # [4] idle slots taken, idle slots added, the job at the head of the queue, jobs arrived
+    fifo: np.recarray  # [1] FIFO
     free: np.ndarray  # [N] a node's slots in the ring
-    again: np.ndarray  # [1] the first of the tasks that were lost, or NONE
 
 
 @inlined
 def dispatch(w: World, p: State, t: Int, me: Int) -> None:
     """Step 2: tasks to idle slots, as long as there are both."""
-    idle, cursor = p.idle, p.cursor
-    taken, added, job, arrived = cursor[0], cursor[1], cursor[2], cursor[3]
-    while taken < added and p.again[0] != NONE:
-        task = p.again[0]
-        p.again[0] = w.faults.tasks.again[task]
+    fifo = p.fifo
+    while has_idle_slot(p) and fifo.lost[0] != NONE:
+        task = fifo.lost[0]
+        fifo.lost[0] = w.faults.tasks.again[task]
         w.counts[N_SENT_AGAIN] += 1
-        p.free[idle[taken % idle.size]] -= 1
-        send(w, t, me, idle[taken % idle.size], PLACED, w.faults.tasks.lost_job[task], task, 1, NONE)
-        taken += 1
-    while taken < added and job < arrived:
+        send(w, t, me, take_slot(p), PLACED, w.faults.tasks.lost_job[task], task, 1, NONE)
+    while has_idle_slot(p) and fifo.job[0] < fifo.arrived[0]:
+        job = fifo.job[0]
         task = w.jobs.next_task[job]
         w.jobs.next_task[job] = task + 1
         w.counts[N_PLACEMENTS] += 1
-        p.free[idle[taken % idle.size]] -= 1
-        send(w, t, me, idle[taken % idle.size], PLACED, job, task, 1, NONE)
-        taken += 1
+        send(w, t, me, take_slot(p), PLACED, job, task, 1, NONE)
         if task + 1 == w.work.end_task[job]:
-            job += 1
-    cursor[0], cursor[2] = taken, job
+            fifo.job[0] = job + 1
+
+
+@inlined
+def has_idle_slot(p: State) -> Bool:
+    """Whether a slot is idle."""
+    return p.fifo.taken[0] < p.fifo.added[0]
+
+
+@inlined
+def take_slot(p: State) -> Int:
+    """Take the slot that has been idle longest; return its node."""
+    node = p.idle[p.fifo.taken[0] % p.idle.size]
+    p.fifo.taken[0] += 1
+    p.free[node] -= 1
+    return node
 
 
 @inlined
 def add_slot(p: State, node: Int) -> None:
     """A slot of the node is idle."""
-    p.idle[p.cursor[1] % p.idle.size] = node
-    p.cursor[1] += 1
+    p.idle[p.fifo.added[0] % p.idle.size] = node
+    p.fifo.added[0] += 1
     p.free[node] += 1
 
 
@@ -96,16 +115,16 @@ def on_news(w: World, p: State) -> None:
     node = w.queue.now.a[0]
     if not hear(w):
         return
-    idle, kept = p.idle, p.cursor[0]
-    for i in range(p.cursor[0], p.cursor[1]):
+    idle, kept = p.idle, p.fifo.taken[0]
+    for i in range(p.fifo.taken[0], p.fifo.added[0]):
         if idle[i % idle.size] != node:
             idle[kept % idle.size] = idle[i % idle.size]
             kept += 1
-    p.cursor[1], p.free[node] = kept, 0
+    p.fifo.added[0], p.free[node] = kept, 0
     if not is_known_down(w, node):
         for _ in range(w.faults.actors.slots[node]):
             add_slot(p, node)
-    if p.cursor[0] < p.cursor[1] and (p.again[0] != NONE or p.cursor[2] < p.cursor[3]):
+    if has_idle_slot(p) and (p.fifo.lost[0] != NONE or p.fifo.job[0] < p.fifo.arrived[0]):
         # The listener has heard this; the scheduler is the first after the nodes, and may be down itself.
         wake(w, w.queue.now.time[0], w.nodes.size, RETRY, NONE, NONE, NONE)
 
@@ -116,13 +135,13 @@ def on_lost(w: World, p: State, job: Int, task: Int, start: Int) -> None:
     rows = w.faults.tasks
     if start != NONE:
         w.jobs.start[job] = min(w.jobs.start[job], start)
-    rows.again[task], rows.lost_job[task] = p.again[0], job
-    p.again[0] = task
+    rows.again[task], rows.lost_job[task] = p.fifo.lost[0], job
+    p.fifo.lost[0] = task
 
 
 @entry
 def advance(w: World, p: State, until: Int, most: Int) -> int:
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)
@@ -140,7 +159,7 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
                     add_slot(p, message.b[0])
             elif kind == ARRIVAL:
                 next_arrival(w, me, job)
-                p.cursor[3] = job + 1
+                p.fifo.arrived[0] = job + 1
             elif kind == LOST:
                 on_lost(w, p, job, message.b[0], message.d[0])
             dispatch(w, p, t, me)
@@ -159,8 +178,9 @@ def build(setting: Setting) -> tuple[World, State]:
         most_sends=lambda tasks: min(int(slots.sum()), setting.job_workload.num_tasks),
         schedulers=1,
     )
-    cursor = np.array([0, idle.size, 0, 0], np.int64)
-    return world, State(idle, cursor, slots.astype(np.int64), np.full(1, NONE))
+    fifo = records(FIFO, 1)
+    fifo.added[0], fifo.lost[0] = idle.size, NONE
+    return world, State(idle, fifo, slots.astype(np.int64))
 
 
 CENTRAL_FIFO = Scheduler(

@@ -19,23 +19,24 @@ from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.hints import Int
 from actors.kernel.queue import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, REQUEST, RUNNING, STARTED
-from actors.kernel.world import NONE, World
+from actors.kernel.world import World
 from actors.nodes.worker import node_event
 from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, fifo_rules, most_tasks
+from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
 from actors.schedulers.jobs.least_work import (
-    NO_JITTER,
     Placer,
     add_assigned,
+    assign_again,
     hear_of_node,
     make_placer,
     note_end,
     note_start,
     place_tasks,
-    replace,
     send_assigned,
 )
+from actors.schedulers.jobs.probing import NO_VERSION
 from actors.setting import Setting
 
 
@@ -50,15 +51,15 @@ class State(NamedTuple):
 def on_arrival(w: World, p: State, t: Int, me: Int, job: Int) -> None:
     """Step 1: place every task."""
     next_arrival(w, me, job)
-    placer = p.long if w.work.is_long[job] == 1 else p.short
-    count = place_tasks(w, placer, t, job, NO_JITTER, NO_JITTER)
+    placer = p.long if is_long(w, job) else p.short
+    count = place_tasks(w, placer, t, job)
     add_assigned(w, placer, job, count)
-    send_assigned(w, placer, t, me, job, count, NONE)
+    send_assigned(w, placer, t, me, job, count, NO_VERSION)
 
 
 @entry
 def advance(w: World, p: State, until: Int, most: Int) -> int:
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)
@@ -78,8 +79,8 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, job)
         elif kind == LOST:
-            placer = p.long if w.work.is_long[job] == 1 else p.short
-            replace(w, placer, t, me, job, message.b[0], message.c[0], message.d[0], NONE)
+            placer = p.long if is_long(w, job) else p.short
+            assign_again(w, placer, t, me, job, message.b[0], message.c[0], message.d[0])
         elif kind == NODE_DOWN or kind == NODE_UP:
             hear_of_node(w, p.long.ledger)
     return RUNNING

@@ -50,6 +50,7 @@ from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.eagle import SHORTEST_FIRST, SLACK
+from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
 from actors.schedulers.jobs.least_work import (
     Placer,
@@ -60,6 +61,7 @@ from actors.schedulers.jobs.least_work import (
     send_assigned,
     send_one,
 )
+from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.jobs.sparrow import SCHEDULERS
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -73,20 +75,18 @@ class State(NamedTuple):
     load: np.ndarray  # [N] a node's own estimated work, waiting or running, ns
     to_report: np.ndarray  # [N] bool: the load has changed since the node's last heartbeat
     newest: np.ndarray  # [N] number of the newest report that the schedulers have
-    jitter: int  # steps of random time
-    jitter_step: int  # ns
     heartbeat: int  # ns
-    global_view: int
+    global_view: bool
 
 
 @inlined
 def on_heartbeat(w: World, p: State, t: Int, node: Int) -> None:
     """Step 1: a changed node reports. All schedulers hear it at the same time: one message stands for theirs."""
     p.to_report[node] = False
-    if p.global_view == 0 and is_down(w, node):
+    if not p.global_view and is_down(w, node):
         return
     w.counts[N_REPORTS] += 1
-    if p.global_view == 1:
+    if p.global_view:
         if not is_known_down(w, node):
             p.short.ledger.work[node] = p.load[node]
         return
@@ -109,13 +109,13 @@ def on_report(w: World, p: State, who: Int, work: Int, started: Int, running: In
 def on_arrival(w: World, p: State, t: Int, me: Int, job: Int) -> None:
     """Step 2: place every task."""
     next_arrival(w, me, job)
-    placer = p.long if w.work.is_long[job] == 1 else p.short
-    count = place_tasks(w, placer, t, job, p.jitter, p.jitter_step)
-    if p.global_view == 1:
+    placer = p.long if is_long(w, job) else p.short
+    count = place_tasks(w, placer, t, job)
+    if p.global_view:
         for i in range(count):
             # An arrival comes after a heartbeat at the same instant: the next one reports it.
             change_load(w, p, t + 1, placer.assigned[i], w.work.estimate[job])
-    send_assigned(w, placer, t, me, job, count, NONE)
+    send_assigned(w, placer, t, me, job, count, NO_VERSION)
 
 
 @inlined
@@ -125,12 +125,12 @@ def on_node(w: World, p: State, t: Int, kind: Int, node: Int, job: Int) -> None:
         pass  # it changes nothing here
     elif kind == TASK_END:
         change_load(w, p, t, node, -w.work.estimate[job])
-    elif p.global_view == 0 and (kind == PLACED or kind == PROBE):
+    elif not p.global_view and (kind == PLACED or kind == PROBE):
         change_load(w, p, t, node, w.work.estimate[job])
-    elif p.global_view == 0 and kind == FAIL:
+    elif not p.global_view and kind == FAIL:
         p.load[node] = 0
     node_event(w, node)
-    if p.global_view == 1:
+    if p.global_view:
         running = w.nodes.running[node]
         p.short.ledger.started[node] = NEVER if running == NONE else w.nodes.started[node]
         p.short.ledger.running[node] = 0 if running == NONE else w.work.estimate[running]
@@ -139,14 +139,14 @@ def on_node(w: World, p: State, t: Int, kind: Int, node: Int, job: Int) -> None:
 @compiled
 def on_lost(w: World, p: State, t: Int, me: Int, job: Int, task: Int, node: Int, start: Int) -> None:
     """A node's failure has lost a task or a probe: place it again."""
-    if p.global_view == 1 and node != NONE:
+    if p.global_view and node != NONE:
         change_load(w, p, t, node, -w.work.estimate[job])
-    placer = p.long if w.work.is_long[job] == 1 else p.short
-    chosen = place_again(w, placer, t, me, job, task, start, p.jitter, p.jitter_step)
+    placer = p.long if is_long(w, job) else p.short
+    chosen = place_again(w, placer, t, me, job, task, start)
     if chosen != NONE:
-        if p.global_view == 1:
+        if p.global_view:
             change_load(w, p, t, chosen, w.work.estimate[job])
-        send_one(w, placer, t, me, job, task, chosen, NONE)
+        send_one(w, placer, t, me, job, task, chosen, NO_VERSION)
 
 
 @inlined
@@ -154,12 +154,12 @@ def on_news(w: World, p: State) -> None:
     """A node is down or up; one that is up again has nothing to do."""
     node = w.queue.now.a[0]
     if hear_of_node(w, p.short.ledger) and not is_known_down(w, node):
-        p.short.ledger.work[node] = p.load[node] if p.global_view == 1 else 0
+        p.short.ledger.work[node] = p.load[node] if p.global_view else 0
 
 
 @entry
 def advance(w: World, p: State, until: Int, most: Int) -> int:
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)
@@ -195,26 +195,25 @@ def build(setting: Setting) -> tuple[World, State]:
             f" ({setting.network.delay_s} s); reports would pile up"
         )
     rules = Rules(
-        shortest_first=int(p["shortest_first"]),
+        shortest_first=p["shortest_first"],
         sticky=0,
         slack=p["slack"],
-        live=int(p["global_view"]),
+        live=p["global_view"],
         bound_all=1,
         report_start=0,
     )
     world = build_world(setting, rules, most_sends=lambda tasks: tasks, schedulers=p["schedulers"])
-    short = make_placer(setting.cluster.slots(), most_tasks(setting), 0, p["late_binding"])
     step = max(round(p["jitter_step_s"] * NS), 1)
+    short = make_placer(setting.cluster.slots(), most_tasks(setting), 0, p["late_binding"])
+    short = short._replace(jitter=round(p["jitter_s"] * NS) // step, jitter_step=step)
     return world, State(
         short,
         short._replace(first=setting.cluster.partition(setting.long_partition)),
         load=np.zeros(nodes, np.int64),
         to_report=np.zeros(nodes, np.bool_),
         newest=np.full(nodes, NONE),
-        jitter=round(p["jitter_s"] * NS) // step,
-        jitter_step=step,
         heartbeat=round(p["heartbeat_s"] * NS),
-        global_view=int(p["global_view"]),
+        global_view=p["global_view"],
     )
 
 

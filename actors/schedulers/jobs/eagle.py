@@ -29,7 +29,7 @@ References: Job-aware Scheduling in Eagle: Divide and Stick to Your Probes, doi 
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,10 +40,9 @@ from actors.kernel.eligible import (
     eligible_count,
     eligible_node,
     is_constrained,
-    with_level,
 )
-from actors.kernel.faults import epoch_bits, is_down, is_known_down, low_bits
-from actors.kernel.hints import Int
+from actors.kernel.faults import is_down, is_known_down, low_bits
+from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import (
     ARRIVAL,
     DONE,
@@ -67,9 +66,9 @@ from actors.nodes.worker import node_event
 from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
+from actors.schedulers.jobs.job_info import is_long, tasks_of
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request, probe_again
 from actors.schedulers.jobs.least_work import (
-    NO_JITTER,
     Placer,
     add_assigned,
     hear_of_node,
@@ -87,6 +86,7 @@ from actors.schedulers.jobs.probing import (
     make_probing,
     most_probes,
     probes_of,
+    send_probe,
     send_probes,
 )
 from actors.schedulers.jobs.shared_state import (
@@ -96,13 +96,17 @@ from actors.schedulers.jobs.shared_state import (
     grow_shared_state,
     known_free,
     make_shared_state,
+    room_in_log,
     set_bit,
+    version_of,
 )
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
 from actors.schedulers.jobs.spreading import is_open
 from actors.setting import Setting
 
 LAST_ROUND = np.int64(1 << 30)  # a probe of this round is never rejected
+# Parameters that `ideal-eagle` or `phoenix` does not have, and the values that hold there.
+FIXED_VALUES: dict[str, Any] = {"live_progress": False, "replacement": True, "reprobe_rounds": 0}
 
 
 class State(NamedTuple):
@@ -112,24 +116,24 @@ class State(NamedTuple):
     placer: Placer
     shared: SharedState
     reprobe_rounds: int
-    ideal: int  # 1: probes go where no long work is at that moment (global view)
+    ideal: bool  # probes go where no long work is at that moment (global view)
 
 
 @compiled
 def on_arrival(w: World, p: State, t: Int, me: Int, job: Int) -> None:
     """Place a long job and publish where it is; probe for a short one."""
     tasks = next_arrival(w, me, job)
-    if w.work.is_long[job] == 1:
-        place_tasks(w, p.placer, t, job, NO_JITTER, NO_JITTER)
+    if is_long(w, job):
+        place_tasks(w, p.placer, t, job)
         add_assigned(w, p.placer, job, tasks)
         for i in range(tasks):
             change_bit(w, p.shared, t, p.placer.assigned[i], 1)
-        send_assigned(w, p.placer, t, me, job, tasks, p.shared.length[0])
-    elif p.ideal == 1:
-        probe_free(w, p, t, me, job, probes_of(p.probing, tasks), p.shared.length[0], LAST_ROUND)
+        send_assigned(w, p.placer, t, me, job, tasks, version_of(p.shared))
+    elif p.ideal:
+        probe_free(w, p, t, me, job, probes_of(p.probing, tasks), version_of(p.shared), LAST_ROUND)
         w.counts[N_PROBES] += probes_of(p.probing, tasks)
     else:
-        send_probes(w, t, me, p.probing, job, tasks, probes_of(p.probing, tasks), FIRST_ROUND)
+        send_probes(w, t, me, p.probing, job, tasks)
 
 
 @inlined
@@ -137,7 +141,7 @@ def reject(w: World, t: Int, node: Int) -> bool:
     """Step 1: a node with long work sends a probe back, with the version of its picture; False if it has none."""
     message = w.queue.now
     job, this_round = message.a[0], low_bits(message.c[0])
-    if message.kind[0] != PROBE or w.nodes.longs[node] == 0 or w.work.is_long[job] == 1:
+    if message.kind[0] != PROBE or w.nodes.longs[node] == 0 or is_long(w, job):
         return False
     if this_round == LAST_ROUND or is_down(w, node):
         return False
@@ -176,7 +180,6 @@ def probe_free(
 
     A free node that is known to be down is no choice: the probe would be lost, sent again, rejected and come here anew.
     """
-    left = with_level(w, job, w.work.end_task[job] - w.work.first_task[job])
     short_only = eligible_before(w, job, p.placer.first)
     if short_only == 0:
         short_only = eligible_count(w, job)
@@ -186,16 +189,16 @@ def probe_free(
         w.jobs.draws[job] += 1
         draw = w.jobs.draws[job]
         node: Int = NONE
-        shown_round = this_round
+        round_told = this_round
         if version != NONE:
             node = draw_free(w, p.shared, version, job, draw)
             if node == NONE:
                 version = NONE  # there is none for the others either
         if node == NONE or is_known_down(w, node):
-            shown_round = LAST_ROUND
+            round_told = LAST_ROUND
             place = below(random_bits(w.seed, LAST_RETRIES, job, draw), short_only)
             node = next_open(w, job, place, short_only)
-        send(w, t, me, node, PROBE, job, left, shown_round | epoch_bits(w, job), NONE)
+        send_probe(w, t, me, node, job, tasks_of(w, job), round_told)
 
 
 @inlined
@@ -220,22 +223,22 @@ def next_open(w: World, job: Int, place: Int, end: Int) -> Int:
 @compiled
 def on_lost(w: World, p: State, t: Int, me: Int, job: Int, task: Int, node: Int, start: Int) -> None:
     """A node's failure has lost a task or a probe: it is placed, or sent, again."""
-    if w.work.is_long[job] == 0:
+    if not is_long(w, job):
         probe_again(w, t, me, job, task, start, round_again(w, p, job))
         return
     if node != NONE and note_end(w, p.placer, job, node) == 0:
         change_bit(w, p.shared, t, node, 0)
-    chosen = place_again(w, p.placer, t, me, job, task, start, NO_JITTER, NO_JITTER)
+    chosen = place_again(w, p.placer, t, me, job, task, start)
     if chosen != NONE:
         p.placer.ledger.work[chosen] += w.work.estimate[job]
         change_bit(w, p.shared, t, chosen, 1)
-        send_one(w, p.placer, t, me, job, task, chosen, p.shared.length[0])
+        send_one(w, p.placer, t, me, job, task, chosen, version_of(p.shared))
 
 
 @inlined
 def round_again(w: World, p: State, job: Int) -> Int:
     """The round of a probe that is sent in place of a lost one: the first, if a last one has somewhere to go."""
-    if p.ideal == 1:
+    if p.ideal:
         return LAST_ROUND
     if is_constrained(w, job):  # a last one goes to any node that the job may use, if it must
         return FIRST_ROUND
@@ -250,11 +253,11 @@ def on_scheduler(w: World, p: State, t: Int, kind: Int, me: Int, job: Int) -> No
     """Handle a message to a scheduler."""
     message = w.queue.now
     if kind == REQUEST:
-        if w.work.is_long[job] == 1:
+        if is_long(w, job):
             note_start(w, p.placer, job, message.b[0], t)
         on_request(w, t, me, job, message.b[0])
     elif kind == DONE:
-        if w.work.is_long[job] == 1 and note_end(w, p.placer, job, message.b[0]) == 0:
+        if is_long(w, job) and note_end(w, p.placer, job, message.b[0]) == 0:
             change_bit(w, p.shared, t, message.b[0], 0)
         on_done(w, job, message.c[0], message.d[0])
     elif kind == STARTED:
@@ -274,14 +277,14 @@ def on_scheduler(w: World, p: State, t: Int, kind: Int, me: Int, job: Int) -> No
 
 
 @inlined
-def lacks_room(w: World, p: State) -> bool:
+def lacks_room(w: World, p: State) -> Bool:
     """Whether the log of changes is too short for those of one event."""
-    return p.shared.previous.size - p.shared.length[0] < w.queue.room
+    return room_in_log(p.shared) < w.queue.room
 
 
 @entry
 def advance(w: World, p: State, until: Int, most: Int) -> int:
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         if lacks_room(w, p):
@@ -304,18 +307,18 @@ def grow(world: World, state: State) -> State:
 
 def build(setting: Setting, ideal: bool = False, least_sends: int = 0) -> tuple[World, State]:
     """The world and the scheduler's state at time 0; `least_sends` where handlers send so many messages for any job."""
-    p = setting.parameters
+    p = FIXED_VALUES | setting.parameters
     nodes, late = setting.cluster.num_nodes, p["late_binding"]
     longs = long_jobs(setting)
     world = build_world(
         setting,
         Rules(
-            shortest_first=int(p["shortest_first"]),
-            sticky=int(p["sticky"]),
+            shortest_first=p["shortest_first"],
+            sticky=p["sticky"],
             slack=p["slack"],
-            live=int(p.get("live_progress", False)),
+            live=p["live_progress"],
             bound_all=0,
-            report_start=int(not late),
+            report_start=not late,
         ),
         most_sends=lambda tasks: max(most_probes(p["probe_ratio"], p["least_probes"], tasks), least_sends),
         schedulers=p["schedulers"],
@@ -323,9 +326,7 @@ def build(setting: Setting, ideal: bool = False, least_sends: int = 0) -> tuple[
     )
     long_tasks = int((world.work.end_task - world.work.first_task)[longs].sum())
     return world, State(
-        make_probing(
-            p["probe_ratio"], p["least_probes"], p.get("replacement", True), nodes, most_tasks(setting)
-        ),
+        make_probing(p["probe_ratio"], p["least_probes"], p["replacement"], nodes, most_tasks(setting)),
         make_placer(
             setting.cluster.slots(),
             most_tasks(setting),
@@ -333,8 +334,8 @@ def build(setting: Setting, ideal: bool = False, least_sends: int = 0) -> tuple[
             late,
         ),
         make_shared_state(nodes, long_tasks, world.eligible.num_nodes.size),
-        p.get("reprobe_rounds", 0),
-        int(ideal),
+        p["reprobe_rounds"],
+        ideal,
     )
 
 

@@ -35,31 +35,31 @@ from actors.kernel.queue import (
     STARTED,
     STEAL,
 )
-from actors.kernel.world import NONE, World
+from actors.kernel.world import World
 from actors.nodes.stealing import Stealing, make_stealing, on_steal, seek
 from actors.nodes.worker import node_event, serve
 from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, fifo_rules, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
+from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request, probe_again
 from actors.schedulers.jobs.least_work import (
-    NO_JITTER,
     Placer,
     add_assigned,
+    assign_again,
     hear_of_node,
     make_placer,
     note_end,
     note_start,
     place_tasks,
-    replace,
     send_assigned,
 )
 from actors.schedulers.jobs.probing import (
     FIRST_ROUND,
+    NO_VERSION,
     Probing,
     make_probing,
     most_probes,
-    probes_of,
     send_probes,
 )
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
@@ -78,17 +78,17 @@ class State(NamedTuple):
 def on_arrival(w: World, p: State, t: Int, me: Int, job: Int) -> None:
     """Steps 1 and 2: place a long job, probe for a short one."""
     tasks = next_arrival(w, me, job)
-    if w.work.is_long[job] == 1:
-        place_tasks(w, p.placer, t, job, NO_JITTER, NO_JITTER)
+    if is_long(w, job):
+        place_tasks(w, p.placer, t, job)
         add_assigned(w, p.placer, job, tasks)
-        send_assigned(w, p.placer, t, me, job, tasks, NONE)
+        send_assigned(w, p.placer, t, me, job, tasks, NO_VERSION)
     else:
-        send_probes(w, t, me, p.probing, job, tasks, probes_of(p.probing, tasks), FIRST_ROUND)
+        send_probes(w, t, me, p.probing, job, tasks)
 
 
 @entry
 def advance(w: World, p: State, until: Int, most: Int) -> int:
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)
@@ -101,11 +101,11 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
             if node_event(w, me) and p.stealing.attempts > 0 and seek(w, p.stealing, t, me):
                 serve(w, t, me)
         elif kind == REQUEST:
-            if w.work.is_long[job] == 1:
+            if is_long(w, job):
                 note_start(w, p.placer, job, message.b[0], t)
             on_request(w, t, me, job, message.b[0])
         elif kind == DONE:
-            if w.work.is_long[job] == 1:
+            if is_long(w, job):
                 note_end(w, p.placer, job, message.b[0])
             on_done(w, job, message.c[0], message.d[0])
         elif kind == STARTED:
@@ -113,8 +113,8 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, job)
         elif kind == LOST:
-            if w.work.is_long[job] == 1:
-                replace(w, p.placer, t, me, job, message.b[0], message.c[0], message.d[0], NONE)
+            if is_long(w, job):
+                assign_again(w, p.placer, t, me, job, message.b[0], message.c[0], message.d[0])
             else:
                 probe_again(w, t, me, job, message.b[0], message.d[0], FIRST_ROUND)
         elif kind == NODE_DOWN or kind == NODE_UP:

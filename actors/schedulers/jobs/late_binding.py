@@ -13,16 +13,17 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import is_relaxed, with_level
 from actors.kernel.faults import epoch_bits, keep_task, look_again, next_again
 from actors.kernel.hints import Bool, Int
-from actors.kernel.queue import ARRIVAL, NO_TASK, PLACED, PROBE, TASK, send, wake
+from actors.kernel.queue import ARRIVAL, NO_TASK, PLACED, TASK, send, wake
 from actors.kernel.world import N_ARRIVED, N_EMPTY, N_REFUSALS, N_RELAXED, N_SENT_AGAIN, NONE, World
-from actors.schedulers.jobs.probing import FIRST_ROUND
+from actors.schedulers.jobs.job_info import tasks_of
+from actors.schedulers.jobs.probing import FIRST_ROUND, send_probe
 from actors.schedulers.jobs.spreading import NODE_0, draw_node, hold, may_run, must_spread, release
 
 
 @inlined
 def next_arrival(w: World, me: Int, job: Int) -> Int:
     """Job `job` has arrived: count it, and wait for this scheduler's next one."""
-    tasks = w.work.end_task[job] - w.work.first_task[job]
+    tasks = tasks_of(w, job)
     w.counts[N_ARRIVED + w.work.report_class[job]] += tasks
     if is_relaxed(w, job):
         w.counts[N_RELAXED] += 1
@@ -81,8 +82,7 @@ def probe_one(w: World, t: Int, me: Int, job: Int, this_round: Int) -> bool:
     if node == NONE:
         look_again(w, t, me, job, NONE)
         return False
-    left = with_level(w, job, tasks_left(w, job))
-    send(w, t, me, node, PROBE, job, left, this_round | epoch_bits(w, job), NONE)
+    send_probe(w, t, me, node, job, tasks_left(w, job), this_round)
     return True
 
 

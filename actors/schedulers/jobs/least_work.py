@@ -30,13 +30,14 @@ from actors.kernel.hints import Int
 from actors.kernel.queue import NODE_UP, PLACED, PROBE, records, send
 from actors.kernel.random import JITTER, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, NEVER, NONE, World
+from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.late_binding import note_lost, tasks_left
+from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.jobs.spreading import hold, may_run, must_spread, release, settle_rack
 
 IDLE = np.int64(-1)
 DOWN = np.int64(1) << 61  # ns
 ONE = np.int64(1)
-NO_JITTER = np.int64(0)
 CHOICE = np.dtype([("wait", "i8"), ("node", "i8")])
 
 
@@ -59,7 +60,9 @@ class Placer(NamedTuple):
     choice: np.recarray  # [at most N] CHOICE, scratch: a heap of the nodes considered
     assigned: np.ndarray  # [most tasks of a job] scratch: node by task
     first: int  # the first node that may be used
-    late: int  # 1: a placement is a probe and takes the job's next task; 0: tasks are bound
+    late: bool  # a placement is a probe and takes the job's next task; else tasks are bound
+    jitter: int = 0  # the most steps of random time that are added to a node's wait
+    jitter_step: int = 0  # ns
 
 
 def make_placer(slots: np.ndarray, most_tasks: int, first: int, late: bool) -> Placer:
@@ -67,7 +70,7 @@ def make_placer(slots: np.ndarray, most_tasks: int, first: int, late: bool) -> P
     nothing = np.zeros(slots.size, np.int64)
     ledger = Ledger(nothing.copy(), np.full(slots.size, NEVER), nothing.copy(), slots.astype(np.int64))
     choice = records(CHOICE, min(most_tasks, slots.size))
-    return Placer(ledger, choice, np.zeros(most_tasks, np.int64), int(first), int(late))
+    return Placer(ledger, choice, np.zeros(most_tasks, np.int64), int(first), late)
 
 
 @inlined
@@ -127,12 +130,35 @@ def sink_better(choice: np.recarray, i: Int, size: Int) -> None:
 
 
 @inlined
+def keep_least(choice: np.recarray, size: Int, k: Int, wait: Int, node: Int) -> Int:
+    """Offer a node to the `k` that wait least, a heap of `size` nodes so far; return its size then."""
+    if size < k:
+        choice.wait[size], choice.node[size] = wait, node
+        if size == k - 1:
+            for i in range(k // 2 - 1, -1, -1):
+                sink_worse(choice, i, k)
+        return size + 1
+    if wait < choice.wait[0]:
+        choice.wait[0], choice.node[0] = wait, node
+        sink_worse(choice, 0, k)
+    return size
+
+
+@inlined
 def first_place(w: World, placer: Placer, job: Int) -> Int:
     """The first place among the job's nodes that it is to be placed on: of a node for long jobs, if it is long."""
     begin = eligible_before(w, job, placer.first)
     if is_constrained(w, job) and begin == eligible_count(w, job):
         return np.int64(0)
     return begin
+
+
+@inlined
+def jitter_of(w: World, placer: Placer, job: Int, node: Int) -> Int:
+    """The random time that is added to a node's wait for the job, ns."""
+    if placer.jitter == 0:
+        return np.int64(0)
+    return below(random_bits(w.seed, JITTER, job, node), placer.jitter + 1) * placer.jitter_step
 
 
 @inlined
@@ -151,41 +177,23 @@ def choose_idle(w: World, ledger: Ledger, choice: np.recarray, job: Int, begin: 
 
 
 @compiled
-def choose_least(
-    w: World,
-    ledger: Ledger,
-    choice: np.recarray,
-    t: Int,
-    job: Int,
-    begin: Int,
-    k: Int,
-    jitter: Int,
-    step: Int,
-) -> None:
-    """Put the job's `k` nodes that wait least into `choice[:k]`, best on top; 0 to `jitter` random steps are added.
+def choose_least(w: World, placer: Placer, t: Int, job: Int, begin: Int, k: Int) -> None:
+    """Put the job's `k` nodes that wait least into `choice[:k]`, best on top.
 
     Its nodes from place `begin` on are considered.
     """
-    if jitter == 0 and choose_idle(w, ledger, choice, job, begin, k):
+    ledger, choice = placer.ledger, placer.choice
+    if placer.jitter == 0 and choose_idle(w, ledger, choice, job, begin, k):
         return
     low, first = listing_of(w, job)
-    size = 0
+    size: Int = 0
     for place in range(begin, eligible_count(w, job)):
         node = listed(w, low, first, place)
         wait = waiting(ledger, node, t)
         if size == k and wait >= choice.wait[0]:
             continue
-        if jitter > 0:
-            wait += below(random_bits(w.seed, JITTER, job, node), jitter + 1) * step
-        if size < k:
-            choice.wait[size], choice.node[size] = wait, node
-            size += 1
-            if size == k:
-                for i in range(k // 2 - 1, -1, -1):
-                    sink_worse(choice, i, k)
-        elif wait < choice.wait[0]:
-            choice.wait[0], choice.node[0] = wait, node
-            sink_worse(choice, 0, k)
+        wait += jitter_of(w, placer, job, node)
+        size = keep_least(choice, size, k, wait, node)
     for i in range(k // 2 - 1, -1, -1):
         sink_better(choice, i, k)
 
@@ -207,51 +215,49 @@ def assign(
 
 
 @inlined
-def place_tasks(w: World, placer: Placer, t: Int, job: Int, jitter: Int, step: Int) -> Int:
+def place_tasks(w: World, placer: Placer, t: Int, job: Int) -> Int:
     """Choose a node for each task of a job, into `placer.assigned`; returns how many tasks there are."""
-    count = w.work.end_task[job] - w.work.first_task[job]
+    count = tasks_of(w, job)
     settle_rack(w, job, placer.first)
     if must_spread(w, job):
-        spread_tasks(w, placer, t, job, count, jitter, step)
+        spread_tasks(w, placer, t, job, count)
     else:
         begin = first_place(w, placer, job)
         k = min(count, eligible_count(w, job) - begin)
-        choose_least(w, placer.ledger, placer.choice, t, job, begin, k, jitter, step)
+        choose_least(w, placer, t, job, begin, k)
         assign(placer.ledger, placer.choice, k, placer.assigned, count, w.work.estimate[job])
     return count
 
 
 @compiled
-def spread_tasks(w: World, placer: Placer, t: Int, job: Int, count: Int, jitter: Int, step: Int) -> None:
+def spread_tasks(w: World, placer: Placer, t: Int, job: Int, count: Int) -> None:
     """Choose a node for each task of a job whose tasks must be spread, into `placer.assigned`."""
     w.eligible.jobs.placed[job] = 1
     for i in range(count):
-        node = place_one(w, placer, t, job, jitter, step)
+        node = place_one(w, placer, t, job)
         placer.assigned[i] = node
         hold(w, job, node)
 
 
 @compiled
-def place_one(w: World, placer: Placer, t: Int, job: Int, jitter: Int, step: Int) -> Int:
+def place_one(w: World, placer: Placer, t: Int, job: Int) -> Int:
     """The node that waits least of those that may run a task of the job; a long job tries those for long ones first."""
     begin = first_place(w, placer, job)
-    node = least_of(w, placer.ledger, t, job, begin, jitter, step)
+    node = least_of(w, placer, t, job, begin)
     if is_constrained(w, job) and begin > 0 and (node == NONE or is_known_down(w, node)):
-        node = least_of(w, placer.ledger, t, job, np.int64(0), jitter, step)
+        node = least_of(w, placer, t, job, np.int64(0))
     return node
 
 
 @compiled
-def least_of(w: World, ledger: Ledger, t: Int, job: Int, begin: Int, jitter: Int, step: Int) -> Int:
+def least_of(w: World, placer: Placer, t: Int, job: Int, begin: Int) -> Int:
     """The one of the job's nodes from place `begin` on that waits least and may run a task of it, or NONE."""
     low, first = listing_of(w, job)
     best: Int = NONE
     least: Int = NEVER
     for i in range(begin, eligible_count(w, job)):
         node = listed(w, low, first, i)
-        wait = waiting(ledger, node, t)
-        if jitter > 0:
-            wait += below(random_bits(w.seed, JITTER, job, node), jitter + 1) * step
+        wait = waiting(placer.ledger, node, t) + jitter_of(w, placer, job, node)
         if wait < least and may_run(w, job, node):
             best, least = node, wait
             if wait == IDLE:
@@ -272,13 +278,13 @@ def send_assigned(w: World, placer: Placer, t: Int, me: Int, job: Int, count: In
     first, kind = w.work.first_task[job], PLACED
     b: Int = count
     c: Int = 0
-    if placer.late == 1:
+    if placer.late:
         kind = PROBE
         w.counts[N_PROBES] += count
     else:
         w.counts[N_PLACEMENTS] += count
     for i in range(count):
-        if placer.late == 0:
+        if not placer.late:
             b, c = with_level(w, job, first + i), count
         send(w, t, me, placer.assigned[i], kind, job, b, c, version)
 
@@ -312,18 +318,16 @@ def hear_of_node(w: World, ledger: Ledger) -> bool:
 
 
 @compiled
-def place_again(
-    w: World, placer: Placer, t: Int, me: Int, job: Int, task: Int, start: Int, jitter: Int, step: Int
-) -> Int:
+def place_again(w: World, placer: Placer, t: Int, me: Int, job: Int, task: Int, start: Int) -> Int:
     """A task or a probe is lost: one goes to the node that waits least; that node, or NONE if none is sent."""
     release(w, job, w.queue.now.c[0])
-    if placer.late == 1:
+    if placer.late:
         if not note_lost(w, job, task, start):
             return NONE
         task = NONE
     elif start != NONE:
         w.jobs.start[job] = min(w.jobs.start[job], start)
-    node = place_one(w, placer, t, job, jitter, step)
+    node = place_one(w, placer, t, job)
     if is_known_down(w, node):
         look_again(w, t, me, job, task)
         return NONE
@@ -335,20 +339,20 @@ def place_again(
 @inlined
 def send_one(w: World, placer: Placer, t: Int, me: Int, job: Int, task: Int, node: Int, version: Int) -> None:
     """Send what `place_again` has chosen a node for."""
-    if placer.late == 1:
+    if placer.late:
         send(w, t, me, node, PROBE, job, tasks_left(w, job), epoch_bits(w, job), version)
     else:
         send(w, t, me, node, PLACED, job, with_level(w, job, task), ONE, version)
 
 
 @inlined
-def replace(
-    w: World, placer: Placer, t: Int, me: Int, job: Int, task: Int, node: Int, start: Int, version: Int
+def assign_again(
+    w: World, placer: Placer, t: Int, me: Int, job: Int, task: Int, node: Int, start: Int
 ) -> None:
     """A task or a probe that was assigned to `node` is lost: take it out of the ledger, and assign it again."""
     if node != NONE:
         note_end(w, placer, job, node)
-    chosen = place_again(w, placer, t, me, job, task, start, NO_JITTER, NO_JITTER)
+    chosen = place_again(w, placer, t, me, job, task, start)
     if chosen != NONE:
         placer.ledger.work[chosen] += w.work.estimate[job]
-        send_one(w, placer, t, me, job, task, chosen, version)
+        send_one(w, placer, t, me, job, task, chosen, NO_VERSION)

@@ -49,6 +49,7 @@ from actors.schedulers.jobs.least_work import (
     note_start,
     send_assigned,
 )
+from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.own_host import OwnHost
 from actors.schedulers.own_parameters import described
 from actors.setting import Setting
@@ -90,7 +91,7 @@ def place_assigned(w: World, p: State, t: Int, me: Int, job: Int) -> None:
     for i in range(count):
         p.tasks[p.placer.assigned[i]] += 1
     add_assigned(w, p.placer, job, count)
-    send_assigned(w, p.placer, t, me, job, count, NONE)
+    send_assigned(w, p.placer, t, me, job, count, NO_VERSION)
 
 
 @entry
@@ -118,7 +119,7 @@ def note_lost(w: World, p: State, job: Int, node: Int, start: Int) -> None:
 
 @entry
 def advance(w: World, p: State, until: Int, most: Int) -> int:
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)

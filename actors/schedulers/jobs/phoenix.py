@@ -50,7 +50,6 @@ from actors.kernel.eligible import (
     is_relaxed,
     placement_of,
     set_level,
-    with_level,
 )
 from actors.kernel.faults import is_known_down
 from actors.kernel.hints import Int
@@ -63,20 +62,19 @@ from actors.kernel.queue import (
     MONITOR,
     NODE_DOWN,
     NODE_UP,
-    PROBE,
     RUNNING,
     records,
-    send,
 )
 from actors.kernel.world import N_ADMISSIONS, N_PROBES, N_RELAXED, NONE, World
-from actors.nodes.contention import on_announced, on_contended_node
+from actors.nodes.contention import asks_at, contended_resources, on_announced, on_contended_node
 from actors.nodes.contention_state import UNIT, Contention, make_contention
 from actors.nodes.demand import on_heartbeat
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs import eagle
 from actors.schedulers.jobs.build import NS
+from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import next_arrival
-from actors.schedulers.jobs.least_work import CHOICE, hear_of_node, sink_worse
+from actors.schedulers.jobs.least_work import CHOICE, hear_of_node, keep_least
 from actors.schedulers.jobs.phoenix_monitor import (
     Monitor,
     asked_names,
@@ -90,7 +88,7 @@ from actors.schedulers.jobs.phoenix_monitor import (
     on_reports,
     series_of,
 )
-from actors.schedulers.jobs.probing import FIRST_ROUND, draw_nodes, probes_of, shuffle_nodes
+from actors.schedulers.jobs.probing import FIRST_ROUND, draw_nodes, probes_of, send_probe, shuffle_nodes
 from actors.schedulers.jobs.spreading import NODE_0, settle_rack
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -111,6 +109,20 @@ WEIGHTS = {
 }
 
 
+# Parameters that one of the two forms does not have, and the values that hold there.
+FIXED_VALUES: dict[str, Any] = {
+    "load_gate": 0.0,
+    "crv_threshold": 0.0,
+    "order": "crv",
+    "admission": False,
+    "candidates": 1,
+    "negotiate": False,
+    "window": 1,
+    "rho_cap": 0.0,
+    "report_change": 1.0,
+}
+
+
 class State(NamedTuple):
     """Phoenix's parameters and bookkeeping."""
 
@@ -120,36 +132,35 @@ class State(NamedTuple):
     choice: np.recarray  # [most probes of a job] CHOICE, scratch: the nodes that are probed
     trial: np.recarray  # the same at a level that is tried
     candidates: int  # nodes drawn for each probe of a job that asks for a contended resource
-    admission: int  # 1: that there are any
-    negotiate: int  # 1: soft constraints may be dropped
+    admission: bool  # probes go to the candidates that wait least
+    negotiate: bool  # soft constraints may be dropped
 
 
 @compiled
 def on_arrival(w: World, p: State, t: Int, me: Int, job: Int) -> None:
     """Step 4: find nodes for the probes of a job that asks for a contended resource; all else is Eagle's."""
-    if not is_contended(w, p, job) or w.work.is_long[job] == 1:
+    if not is_contended(w, p, job) or is_long(w, job):
         eagle.on_arrival(w, p.eagle, t, me, job)
         return
     tasks = next_arrival(w, me, job)
     was_relaxed = is_relaxed(w, job)
     count, wait = choose_nodes(w, p, job, tasks, p.choice)
-    if p.negotiate == 1:
+    if p.negotiate:
         count = negotiate(w, p, job, tasks, count, wait)
         if is_relaxed(w, job) and not was_relaxed:
             w.counts[N_RELAXED] += 1
     w.counts[N_PROBES] += count
     w.counts[N_ADMISSIONS] += p.admission
-    left = with_level(w, job, tasks)
     for i in range(count):
-        send(w, t, me, p.choice.node[i], PROBE, job, left, FIRST_ROUND, NONE)
+        send_probe(w, t, me, p.choice.node[i], job, tasks, FIRST_ROUND)
 
 
 @inlined
 def is_contended(w: World, p: State, job: Int) -> bool:
     """Whether a job that arrives asks for a contended resource, and something is done about it."""
-    if not is_constrained(w, job) or (p.admission == 0 and p.negotiate == 0):
+    if not is_constrained(w, job) or not (p.admission or p.negotiate):
         return False
-    return p.contention.asks[w.eligible.jobs.level[job]] & p.contention.hot[0] != 0
+    return asks_at(p.contention, w.eligible.jobs.level[job]) & contended_resources(p.contention) != 0
 
 
 @compiled
@@ -168,17 +179,11 @@ def choose_nodes(w: World, p: State, job: Int, tasks: Int, choice: np.recarray) 
     draw_nodes(w, probing, job, drawn)
     if drawn > count:
         shuffle_nodes(w, probing, job, drawn)
+    size: Int = 0
     for i in range(drawn):
         node = probing.nodes[i]
         wait = DOWN if is_known_down(w, node) else p.monitor.wait[node]
-        if i < count:
-            choice.wait[i], choice.node[i] = wait, i  # of equals the one drawn last is the worst
-            if i == count - 1:
-                for j in range(count // 2 - 1, -1, -1):
-                    sink_worse(choice, j, count)
-        elif wait < choice.wait[0]:
-            choice.wait[0], choice.node[0] = wait, i
-            sink_worse(choice, 0, count)
+        size = keep_least(choice, size, count, wait, i)  # of equals the one drawn last is the worst
     total, up = 0.0, 0
     for i in range(count):
         choice.node[i] = probing.nodes[choice.node[i]]
@@ -220,7 +225,7 @@ def on_state(w: World, p: State, node: Int) -> None:
 
 @entry
 def advance(w: World, p: State, until: Int, most: Int) -> int:
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         if eagle.lacks_room(w, p.eagle) or lacks_log(p.monitor):
@@ -261,7 +266,7 @@ def grow(world: World, state: State) -> State:
 
 def build(setting: Setting, released: bool = False) -> tuple[World, State]:
     """The world and the scheduler's state at time 0."""
-    p, slots = setting.parameters, setting.cluster.slots()
+    p, slots = FIXED_VALUES | setting.parameters, setting.cluster.slots()
     delay_s = max(setting.network.delay_s, setting.network.cross_rack_delay_s or 0.0)
     if p["heartbeat_s"] <= delay_s:
         raise InputError(
@@ -270,30 +275,30 @@ def build(setting: Setting, released: bool = False) -> tuple[World, State]:
         )
     asked, heartbeat = find_asked(setting), round(p["heartbeat_s"] * NS)
     world, base = eagle.build(setting, least_sends=len(asked.names) + 1)
-    rules = world.rules._replace(shortest_first=int(p["shortest_first"] or p["reorder"]))
-    gate, candidates = float(p.get("load_gate", 0.0)), p.get("candidates", 1) if p.get("admission") else 1
-    weights = [WEIGHTS.get(name, 0.0) * released for name in asked.names]
+    rules = world.rules._replace(shortest_first=p["shortest_first"] or p["reorder"])
+    gate, candidates = float(p["load_gate"]), p["candidates"] if p["admission"] else 1
+    weights = [WEIGHTS.get(name, 0.0) if released else 0.0 for name in asked.names]
     contention = make_contention(
         asked.asks,
         asked.scarcity,
         slots,
         np.array([round(weight * int(UNIT)) for weight in weights], np.int64),
-        reorder=int(p["reorder"]),
-        weighted=int(p.get("order") == "weighted"),
-        static=int(released),
-        shortest_first=int(p["shortest_first"]),
-        reporting=int(world.eligible.active or gate > 0),
-        gated=int(gate > 0),
-        window=p.get("window", 1),
-        rho_cap=float(p.get("rho_cap", 0.0)),
-        change=float(p.get("report_change", 1.0)),
+        reorder=p["reorder"],
+        weighted=p["order"] == "weighted",
+        static=released,
+        shortest_first=p["shortest_first"],
+        reporting=bool(world.eligible.active) or gate > 0,
+        gated=gate > 0,
+        window=p["window"],
+        rho_cap=float(p["rho_cap"]),
+        change=float(p["report_change"]),
         heartbeat=heartbeat,
     )
     monitor = make_monitor(
         slots,
         len(asked.names),
-        static=int(released),
-        threshold=round(p.get("crv_threshold", 0.0) * int(UNIT)),
+        static=released,
+        threshold=round(p["crv_threshold"] * int(UNIT)),
         load_gate=gate,
         heartbeat=heartbeat,
         lag=2 * int(world.network.cross_ns),
@@ -307,8 +312,8 @@ def build(setting: Setting, released: bool = False) -> tuple[World, State]:
         records(CHOICE, probes),
         records(CHOICE, probes),
         candidates,
-        int(p.get("admission", False)),
-        int(p.get("negotiate", False)),
+        p["admission"],
+        p["negotiate"],
     )
 
 

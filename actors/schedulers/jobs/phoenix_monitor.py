@@ -67,7 +67,7 @@ class Monitor(NamedTuple):
     announced: np.ndarray  # [R] the CRV that all have been told, in UNIT; 0 up to the threshold
     total: np.recarray  # [1] TOTALS
     log: np.ndarray  # rows of 1 + 2 R: when, the demand, the CRV in UNIT
-    static: int  # 1: the CRV is not announced, since all go by one that never changes
+    static: bool  # the CRV is not announced, since all go by one that never changes
     threshold: int  # in UNIT
     load_gate: float  # the CRV counts where more of the slots are busy; 0: always
     heartbeat: int  # ns
@@ -185,7 +185,7 @@ def on_monitor(w: World, m: Monitor, t: Int, me: Int) -> None:
         crv = crv_at(m, r)
         m.log[place + 1 + r], m.log[place + 1 + m.demand.size + r] = m.demand[r], crv
         told = crv if crv > m.threshold else np.int64(0)
-        if m.static == 0 and told != m.announced[r]:
+        if not m.static and told != m.announced[r]:
             m.announced[r] = told
             announce(w, t, me, np.int64(r), told)
     counts = np.int64(m.load_gate == 0.0 or total.busy[0] > m.load_gate * total.slots[0])

@@ -14,6 +14,7 @@ from actors.kernel.eligible import (
     placement_of,
     with_level,
 )
+from actors.kernel.faults import epoch_bits
 from actors.kernel.hints import Int
 from actors.kernel.queue import PROBE, send
 from actors.kernel.random import DRAW_ORDER, PROBES, below, random_bits
@@ -21,6 +22,7 @@ from actors.kernel.world import N_PROBES, NONE, World
 from actors.schedulers.jobs.spreading import NODE_0, settle_rack
 
 FIRST_ROUND = np.int64(0)
+NO_VERSION = NONE  # a message that carries no version of a shared state
 
 
 class Probing(NamedTuple):
@@ -28,7 +30,7 @@ class Probing(NamedTuple):
 
     ratio: float  # probes per task
     least: int  # probes of the smallest job
-    replacement: int  # 1: nodes are drawn with replacement
+    replacement: bool  # nodes are drawn with replacement
     marked: np.ndarray  # [N] scratch, all False between draws
     nodes: np.ndarray  # [most probes of a job] scratch
 
@@ -38,7 +40,7 @@ def make_probing(ratio: float, least: int, replacement: bool, nodes: int, most_t
     return Probing(
         float(ratio),
         int(least),
-        int(replacement),
+        replacement,
         np.zeros(nodes, np.bool_),
         np.zeros(most_probes(ratio, least, most_tasks), np.int64),
     )
@@ -72,14 +74,14 @@ def draw_places(w: World, probing: Probing, job: Int, count: Int, n: Int) -> Non
     If there are more probes than nodes, every node comes in turn first, and the rest is drawn.
     """
     nodes = probing.nodes
-    in_turn = 0 if probing.replacement == 1 else count - count % n
+    in_turn = 0 if probing.replacement else count - count % n
     for i in range(in_turn):
         nodes[i] = i % n
     for i in range(in_turn, count):
         # Floyd's method: one draw each, from a range that grows by one; what is drawn twice gives the newest.
-        last = n - 1 if probing.replacement == 1 else n - count + i
+        last = n - 1 if probing.replacement else n - count + i
         node = below(random_bits(w.seed, PROBES, job, i), last + 1)
-        if probing.replacement == 0:
+        if not probing.replacement:
             if probing.marked[node]:
                 node = last
             probing.marked[node] = True
@@ -98,15 +100,19 @@ def shuffle_nodes(w: World, probing: Probing, job: Int, count: Int) -> None:
 
 
 @inlined
-def send_probes(
-    w: World, t: Int, me: Int, probing: Probing, job: Int, tasks: Int, count: Int, first_round: Int
-) -> None:
-    """Probe `count` nodes for a job of `tasks` tasks; where no two may share a node, each at most once."""
+def send_probes(w: World, t: Int, me: Int, probing: Probing, job: Int, tasks: Int) -> None:
+    """Probe nodes for a job of `tasks` tasks that arrives; where no two may share a node, each at most once."""
     settle_rack(w, job, NODE_0)
+    count = probes_of(probing, tasks)
     if placement_of(w, job) & OVER_NODES != 0:
         count = min(count, eligible_count(w, job))
     draw_nodes(w, probing, job, count)
     w.counts[N_PROBES] += count
-    left = with_level(w, job, tasks)
     for i in range(count):
-        send(w, t, me, probing.nodes[i], PROBE, job, left, first_round, NONE)
+        send_probe(w, t, me, probing.nodes[i], job, tasks, FIRST_ROUND)
+
+
+@inlined
+def send_probe(w: World, t: Int, me: Int, node: Int, job: Int, left: Int, this_round: Int) -> None:
+    """Send one probe of a job that has `left` tasks to hand out."""
+    send(w, t, me, node, PROBE, job, with_level(w, job, left), this_round | epoch_bits(w, job), NO_VERSION)

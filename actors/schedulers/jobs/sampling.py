@@ -23,7 +23,8 @@ from actors.kernel.queue import ASK_LENGTH, LENGTH, PLACED, records, send, wake
 from actors.kernel.random import PROBES, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, NONE, World
 from actors.nodes.waiting import length_of
-from actors.schedulers.jobs.least_work import CHOICE, sink_worse
+from actors.schedulers.jobs.job_info import tasks_of
+from actors.schedulers.jobs.least_work import CHOICE, keep_least
 from actors.schedulers.jobs.spreading import NODE_0, draw_node, hold, may_run, must_spread
 
 LONGEST = np.int64(1) << 40
@@ -33,7 +34,7 @@ ANSWER = np.dtype([("node", "i8"), ("length", "i8")])
 class Sampling(NamedTuple):
     """Answers to probes, and scratch space; empty where tasks are bound late."""
 
-    per_task: int  # 1: each task has its own nodes, 0: the job's tasks share all
+    per_task: bool  # each task has its own nodes; else the job's tasks share all
     first_answer: np.ndarray  # [J + 1] where a job's answers begin
     answers: np.recarray  # ANSWER, in the order in which the nodes were asked
     choice: np.recarray  # [most tasks of a job] CHOICE, scratch
@@ -42,15 +43,27 @@ class Sampling(NamedTuple):
 def make_sampling(probes: np.ndarray, most_tasks: int, per_task: bool) -> Sampling:
     """Sampling for jobs that send `probes` [J] probes."""
     first = np.concatenate([[0], np.cumsum(probes, dtype=np.int64)])
-    return Sampling(int(per_task), first, records(ANSWER, int(first[-1])), records(CHOICE, most_tasks))
+    return Sampling(per_task, first, records(ANSWER, int(first[-1])), records(CHOICE, most_tasks))
+
+
+def no_sampling() -> Sampling:
+    """Nothing is sampled: tasks are bound late."""
+    return Sampling(False, np.zeros(2, np.int64), records(ANSWER, 0), records(CHOICE, 0))
 
 
 @inlined
-def ask_lengths(w: World, p: Sampling, t: Int, me: Int, job: Int, count: Int, nodes: np.ndarray) -> None:
-    """Step 1: ask `count` nodes; `nodes[i]` is the i-th, with per-task sampling they are drawn here."""
+def answers_of(p: Sampling, job: Int) -> Int:
+    """How many answers the job waits for in all."""
+    return p.first_answer[job + 1] - p.first_answer[job]
+
+
+@inlined
+def ask_lengths(w: World, p: Sampling, t: Int, me: Int, job: Int, nodes: np.ndarray) -> None:
+    """Step 1: ask the nodes for their queue lengths; with per-task sampling they are drawn here."""
+    count = answers_of(p, job)
     w.counts[N_PROBES] += count
     for i in range(count):
-        if p.per_task == 1:
+        if p.per_task:
             node = eligible_node(w, job, below(random_bits(w.seed, PROBES, job, i), eligible_count(w, job)))
         else:
             node = nodes[i]
@@ -81,12 +94,12 @@ def on_length(w: World, p: Sampling, t: Int, me: Int, job: Int, i: Int, node: In
     p.answers.node[first + i], p.answers.length[first + i] = node, length
     w.jobs.answers[job] += 1
     if w.jobs.answers[job] == end - first:
-        tasks = w.work.end_task[job] - w.work.first_task[job]
+        tasks = tasks_of(w, job)
         w.counts[N_PLACEMENTS] += tasks
         if must_spread(w, job):
             place_spread(w, p, t, me, job, tasks)
             return
-        if p.per_task == 1:
+        if p.per_task:
             choose_per_task(p, first, end, tasks)
         else:
             choose_of_all(p, first, end, tasks)
@@ -103,7 +116,7 @@ def place_spread(w: World, p: Sampling, t: Int, me: Int, job: Int, tasks: Int) -
     each = (p.first_answer[job + 1] - first) // tasks
     for i in range(tasks):
         begin, end = first, p.first_answer[job + 1]
-        if p.per_task == 1:
+        if p.per_task:
             begin, end = first + i * each, first + (i + 1) * each
         node: Int = NONE
         shortest = LONGEST + 1
@@ -137,13 +150,7 @@ def choose_per_task(p: Sampling, first: Int, end: Int, tasks: Int) -> None:
 def choose_of_all(p: Sampling, first: Int, end: Int, tasks: Int) -> None:
     """The `tasks` shortest queues of all nodes asked, the first asked among equals."""
     choice = p.choice
+    size: Int = 0
     for i in range(end - first):
         length = p.answers.length[first + i]
-        if i < tasks:
-            choice.wait[i], choice.node[i] = length, i
-            if i == tasks - 1:
-                for j in range(tasks // 2 - 1, -1, -1):
-                    sink_worse(choice, j, tasks)
-        elif length < choice.wait[0]:
-            choice.wait[0], choice.node[0] = length, i
-            sink_worse(choice, 0, tasks)
+        size = keep_least(choice, size, tasks, length, i)

@@ -58,6 +58,18 @@ def grow_shared_state(shared: SharedState, changes: int) -> SharedState:
 
 
 @inlined
+def version_of(shared: SharedState) -> Int:
+    """The current version: how many changes the log has."""
+    return shared.length[0]
+
+
+@inlined
+def room_in_log(shared: SharedState) -> Int:
+    """How many changes still fit into the log."""
+    return shared.previous.size - shared.length[0]
+
+
+@inlined
 def bit_at(shared: SharedState, node: Int, version: Int) -> Int:
     """A node's bit in the given version."""
     change = shared.latest[node]

@@ -23,6 +23,7 @@ from actors.kernel.faults import TRIES, draw_up, is_known_down
 from actors.kernel.hints import Int
 from actors.kernel.random import CANDIDATES, below, random_bits
 from actors.kernel.world import NONE, World
+from actors.schedulers.jobs.job_info import tasks_of
 
 NODE_0 = np.int64(0)
 
@@ -128,9 +129,9 @@ def settle_rack(w: World, job: Int, first: Int) -> None:
 @compiled
 def choose_rack(w: World, job: Int, first: Int) -> None:
     """Take the rack of a random node among the racks in which the job fits."""
-    wanted = 1
+    wanted: Int = 1
     if placement_of(w, job) & OVER_NODES != 0:
-        wanted = w.work.end_task[job] - w.work.first_task[job]
+        wanted = tasks_of(w, job)
     begin = eligible_before(w, job, first)
     total = find_rack(w, job, begin, wanted, NONE)
     if total == 0:

@@ -30,13 +30,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.eligible import (
-    OVER_NODES,
-    OVER_RACKS,
-    eligible_before,
-    eligible_count,
-    eligible_node,
     is_constrained,
-    placement_of,
     with_level,
 )
 from actors.kernel.faults import hear
@@ -53,7 +47,6 @@ from actors.kernel.queue import (
     REJECTED,
     RETRY,
     RUNNING,
-    records,
     send,
     wake,
 )
@@ -63,10 +56,8 @@ from actors.nodes.reporting import is_newest, is_of_now, node_of
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
-from actors.schedulers.jobs.least_work import CHOICE, sink_better, swap
-from actors.schedulers.jobs.probing import Probing, draw_places, make_probing, most_probes, probes_of
 from actors.schedulers.jobs.sparrow import SCHEDULERS
-from actors.schedulers.jobs.spreading import hold, may_run, release, settle_rack
+from actors.schedulers.jobs.spreading import hold, release, settle_rack
 from actors.schedulers.jobs.yacc_d_backlog import (
     Backlog,
     add_last,
@@ -76,6 +67,13 @@ from actors.schedulers.jobs.yacc_d_backlog import (
     take_job,
     take_task,
 )
+from actors.schedulers.jobs.yacc_d_candidates import (
+    Candidates,
+    best_on_top,
+    draw_candidates,
+    first_of,
+    make_candidates,
+)
 from actors.schedulers.jobs.yacc_d_view import (
     View,
     find_node,
@@ -84,7 +82,6 @@ from actors.schedulers.jobs.yacc_d_view import (
     note_node,
     note_returned,
     note_sent,
-    wait_at,
 )
 from actors.setting import Setting
 
@@ -99,25 +96,10 @@ class State(NamedTuple):
     queues: BoundedQueues
     known: View  # a field named `view` would be NumPy's to the compiler
     backlog: Backlog
-    drawing: Probing
-    choice: np.recarray  # [most nodes drawn for a job] CHOICE, scratch: a heap of them
+    candidates: Candidates
     first_long: int  # the first node that long jobs may use
     tries: int
-    single: int  # 1: nodes are told of one task left, so that their order goes by the task alone
-
-
-@inlined
-def first_of(w: World, p: State, job: Int) -> Int:
-    """The first node that the job may use: of a long one that of its part, if that has nodes enough."""
-    first = p.first_long * w.work.is_long[job]
-    if first > 0 and is_constrained(w, job):
-        placement, wanted = placement_of(w, job), 1
-        if placement & OVER_NODES != 0:
-            wanted = w.work.end_task[job] - w.work.first_task[job]
-        few = eligible_count(w, job) - eligible_before(w, job, first) < wanted
-        if few or placement & OVER_RACKS != 0:
-            return np.int64(0)
-    return first
+    single: bool  # nodes are told of one task left, so that their order goes by the task alone
 
 
 @compiled
@@ -126,11 +108,11 @@ def on_arrival(w: World, p: State, t: Int, me: Int, job: Int) -> None:
     tasks, first_task = next_arrival(w, me, job), w.work.first_task[job]
     w.counts[N_PLACEMENTS] += tasks
     settle_rack(w, job, p.first_long * w.work.is_long[job])
-    first = first_of(w, p, job)
-    size = draw_choice(w, p, t, me, job, first, tasks)
+    first = first_of(w, p.first_long, job)
+    size = draw_candidates(w, p.candidates, p.known, t, me, job, first, tasks)
     for i in range(tasks):
-        size = best_on_top(w, p, t, me, job, size)
-        node = p.choice.node[0]
+        size = best_on_top(w, p.candidates, p.known, t, me, job, size)
+        node = p.candidates.heap.node[0]
         if size == 0:
             node = find_node(w, p.known, t, me, job, first)
         if node == NONE:
@@ -141,48 +123,11 @@ def on_arrival(w: World, p: State, t: Int, me: Int, job: Int) -> None:
 
 
 @inlined
-def draw_choice(w: World, p: State, t: Int, me: Int, job: Int, first: Int, tasks: Int) -> Int:
-    """Put the nodes with room, of those drawn for the job, into `p.choice` as a heap; returns how many they are."""
-    begin = eligible_before(w, job, first)
-    places = eligible_count(w, job) - begin
-    count = min(probes_of(p.drawing, tasks), places)
-    draw_places(w, p.drawing, job, count, places)
-    size = 0
-    for i in range(count):
-        node = eligible_node(w, job, begin + p.drawing.nodes[i])
-        wait = wait_at(w, p.known, t, me, node)
-        if wait != NONE:
-            p.choice.wait[size], p.choice.node[size] = wait, node
-            size += 1
-    for i in range(size // 2 - 1, -1, -1):
-        sink_better(p.choice, i, size)
-    return size
-
-
-@inlined
-def best_on_top(w: World, p: State, t: Int, me: Int, job: Int, size: Int) -> Int:
-    """Bring the node that waits least on top of the heap, and drop those that may take no more; returns its size."""
-    choice = p.choice
-    while size > 0:
-        node = choice.node[0]
-        wait = wait_at(w, p.known, t, me, node)
-        if wait == NONE or not may_run(w, job, node):
-            size -= 1
-            swap(choice, 0, size)
-        elif wait > choice.wait[0]:
-            choice.wait[0] = wait
-        else:
-            break
-        sink_better(choice, 0, size)
-    return size
-
-
-@inlined
 def bind(w: World, p: State, t: Int, me: Int, job: Int, task: Int, node: Int) -> None:
     """Send a task to a node, with the nodes' mean work, and whether the node may give it back at a heartbeat."""
     hold(w, job, node)
     note_sent(w, p.known, me, node, job)
-    left = np.int64(1) if p.single == 1 else w.jobs.unfinished[job]
+    left = np.int64(1) if p.single else w.jobs.unfinished[job]
     movable = np.int64(p.backlog.tasks.returns[task] == 0)
     send(w, t, me, node, PLACED, job, with_level(w, job, task), left, mean_rest(p.known) << 1 | movable)
 
@@ -219,7 +164,7 @@ def on_returned(w: World, p: State, t: Int, me: Int, job: Int, task: Int, node: 
 @compiled
 def bind_anew(w: World, p: State, t: Int, me: Int, job: Int, task: Int) -> None:
     """A task goes to another node that is thought to have room, or waits."""
-    node = find_node(w, p.known, t, me, job, first_of(w, p, job))
+    node = find_node(w, p.known, t, me, job, first_of(w, p.first_long, job))
     if node == NONE:
         keep(w, p, t, me, job, task)
     else:
@@ -247,7 +192,7 @@ def on_retry(w: World, p: State, t: Int, me: Int) -> None:
     while jobs > 0 and misses < MISSES and room > 0:
         jobs -= 1
         job = take_job(p.backlog, who)
-        first = first_of(w, p, job)
+        first = first_of(w, p.first_long, job)
         node: Int = np.int64(0)
         while p.backlog.jobs.task[job] != NONE and room > 0:
             node = find_node(w, p.known, t, me, job, first)
@@ -280,7 +225,7 @@ def on_news(w: World, p: State) -> None:
 
 @entry
 def advance(w: World, p: State, until: Int, most: Int) -> int:
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)
@@ -314,13 +259,13 @@ def build(setting: Setting) -> tuple[World, State]:
     """The world and the schedulers' state at time 0."""
     p, slots, nodes = setting.parameters, setting.cluster.slots(), setting.cluster.num_nodes
     rules = Rules(
-        shortest_first=int(p["order"] != FIFO),
+        shortest_first=p["order"] != FIFO,
         sticky=0,
         slack=p["slack"],
         live=0,
         bound_all=1,
         report_start=0,
-        by_tasks=int(p["order"] == LRTF),
+        by_tasks=p["order"] == LRTF,
         runs=0,  # an entry's epoch says whether its task may be given back
     )
     world = build_world(setting, rules, most_sends=lambda tasks: tasks, schedulers=p["schedulers"])
@@ -329,23 +274,21 @@ def build(setting: Setting) -> tuple[World, State]:
     queues = BoundedQueues(
         limit=limit,
         slots=slots,
-        by_work=int(by_work),
+        by_work=by_work,
         load=np.zeros(nodes, np.int64),
         to_report=np.zeros(nodes, np.bool_),
         mean=np.zeros(nodes, np.int64),
         above=round(p["rebalance_s"] * NS) if p["rebalance"] else int(NONE),
         heartbeat=round(p["heartbeat_s"] * NS),
     )
-    most, choices = most_tasks(setting), p["choices"]
     return world, State(
         queues,
         make_view(slots, limit + slots, by_work, p["schedulers"]),
         make_backlog(p["schedulers"], world.work.size, world.duration.size),
-        drawing=make_probing(choices, 1, False, nodes, most),
-        choice=records(CHOICE, min(most_probes(choices, 1, most), nodes)),
+        candidates=make_candidates(p["choices"], nodes, most_tasks(setting)),
         first_long=setting.cluster.partition(setting.long_partition),
         tries=p["tries"],
-        single=int(p["order"] == SJF),
+        single=p["order"] == SJF,
     )
 
 

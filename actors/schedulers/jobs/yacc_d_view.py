@@ -45,7 +45,7 @@ class View(NamedTuple):
     slots: np.ndarray  # [N]
     all_slots: int
     empty_room: np.ndarray  # [N] room of a node without work
-    by_work: int  # 1: room is estimated work, 0: it is tasks
+    by_work: bool  # room is estimated work; else it is tasks
 
 
 def make_view(slots: np.ndarray, empty_room: np.ndarray, by_work: bool, schedulers: int) -> View:
@@ -58,7 +58,7 @@ def make_view(slots: np.ndarray, empty_room: np.ndarray, by_work: bool, schedule
     totals.open[0], listed[: with_room.size] = with_room.size, with_room
     sent = records(SENT, schedulers * slots.size)
     newest = np.full(slots.size, NONE)
-    return View(nodes, newest, listed, totals, sent, slots, int(slots.sum()), empty_room, int(by_work))
+    return View(nodes, newest, listed, totals, sent, slots, int(slots.sum()), empty_room, by_work)
 
 
 @compiled
@@ -104,7 +104,7 @@ def note_sent(w: World, view: View, me: Int, node: Int, job: Int) -> None:
     """A scheduler sends a task to a node."""
     row, estimate = sent_to(w, view, me, node), w.work.estimate[job]
     view.sent.work[row] += estimate
-    view.sent.room[row] += max(estimate, 1) if view.by_work == 1 else 1
+    view.sent.room[row] += max(estimate, 1) if view.by_work else 1
 
 
 @inlined
