@@ -26,7 +26,7 @@ NS = 1_000_000_000
 
 
 def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:
-    """What can fail: of the actors of `build_world`, nodes, probe schedulers and, if there is one, the central one.
+    """Return what can fail: the nodes, the probe schedulers and, if there is one, the central scheduler.
 
     Raises:
         InputError: a scheduler, or all nodes that some jobs may use, would be down for good.
@@ -61,20 +61,20 @@ def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:
 
 
 def no_faults(origin_ns: int) -> Faults:
-    """Nothing can fail."""
+    """Return the state where nothing can fail."""
     empty = [records(dtype, 0) for dtype in (FAULT, TASK_STATE, JOB_STATE, OUTAGE)]
     return Faults(0, 0, 0.0, 0.0, origin_ns, 0, *empty)
 
 
 @entry
 def expect_failures(w: World) -> None:
-    """Every node waits for its first failure."""
+    """Schedule the first failure of every node."""
     for node in range(w.nodes.size):
         expect_failure(w, node, NO_EPOCH, w.faults.origin)
 
 
 def _schedule(setting: Setting, schedulers: int, central: bool) -> tuple[np.ndarray, np.recarray]:
-    """[F] actors, ascending, and [F] OUTAGE; what the policy does not have is left out."""
+    """Return [F] actors, ascending, and [F] OUTAGE; outages of actors that the policy does not have are left out."""
     dynamics, nodes = setting.dynamics, setting.cluster.num_nodes
     outages = dynamics.outages
     if outages is None:
@@ -157,7 +157,7 @@ def outages_of(faults: Faults) -> Faults:
 
 
 def count_dynamics(setting: Setting, faults: Faults | None, last_ns: int) -> dict[str, int]:
-    """What failed up to the end of the last task, and how many tasks straggled.
+    """Count what failed up to the end of the last task, and how many tasks straggled.
 
     Outages do not depend on what runs, so that they are counted afterwards; no partition has to stop at that time.
     """

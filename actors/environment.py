@@ -25,7 +25,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Estimates:
-    """How far estimated task durations are off: error is "none", "constant" or "random".
+    """The error of estimated task durations: error is "none", "constant" or "random".
 
     Constant: estimate = mean · (1 + size). Random: mean · U(1 - size, 1 + size), drawn once per job.
     """
@@ -61,7 +61,7 @@ class Costs:
 
 @dataclass(frozen=True, eq=False)
 class Dynamics:
-    """What goes wrong: nodes and schedulers that fail (actors/kernel/faults.py), tasks that straggle.
+    """Failures of nodes and schedulers (actors/kernel/faults.py), and stragglers.
 
     Attributes:
         outages: when which node or scheduler is down; None: by draws alone.

@@ -9,7 +9,7 @@ from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.values import read_value
 
-ALL_ALIKE = (("long_partition", "it treats all jobs alike"), ("estimates", "it goes by no estimate"))
+ALL_ALIKE = (("long_partition", "it treats all jobs alike"), ("estimates", "it uses no estimates"))
 """What a scheduler ignores that neither tells short jobs from long ones nor looks at what they should take."""
 
 
@@ -74,14 +74,14 @@ class Scheduler:
 
     Attributes:
         hybrid: it treats short and long jobs differently, and wants a cut-off.
-        constrained: it is constraint-aware: tasks run where their jobs' constraints let them.
+        constrained: it is constraint-aware: tasks run only on nodes that satisfy their jobs' constraints.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
             runs it then.
         ignores: keys of the configuration, or tables of them, that change nothing under it, each with the reason.
         updatable: it takes updates of coflows that are under way: "always", or with which value of a parameter,
             as in "rates=greedy".
         build: setting -> (World, the policy's own state) at time 0.
-        advance: the compiled loop, (world, state, until_ns, most_events) -> why it stopped.
+        advance: the compiled loop, (world, state, until_ns, most_events) -> the stop reason.
         host: for loops that stop with PYTHON: setting -> the Python side of one emulation.
         grow: for loops that stop with GROW for want of room in their own state: (world, state) -> state with more.
         series: for schedulers that keep a table over time: (setting, state at the end) -> its arrays by name, as in
@@ -181,11 +181,11 @@ def name_with(policy: str, values: Mapping[str, Any]) -> str:
 
 
 def needs_global_view(scheduler: Scheduler, parameters: Mapping[str, Any]) -> bool:
-    """Whether the scheduler, so parameterised, sees state that no message told it."""
+    """Whether the scheduler with these parameters reads state of other actors without a message."""
     return any(name == "always" or parameters.get(name) for name in scheduler.global_view)
 
 
 def takes_updates(scheduler: Scheduler, parameters: Mapping[str, Any]) -> bool:
-    """Whether the scheduler, so parameterised, takes updates of coflows that are under way."""
+    """Whether the scheduler with these parameters takes updates of coflows that are under way."""
     name, _, value = scheduler.updatable.partition("=")
     return name == "always" or (bool(name) and parameters[name] == value)

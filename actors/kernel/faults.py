@@ -30,15 +30,15 @@ FAULT = np.dtype(
     [
         ("down", "i8"),  # 1: the node is down
         ("detected", "i8"),  # 1: and the failure detector has told so
-        ("incarnation", "i8"),  # failures so far
+        ("generation", "i8"),  # failures so far
         ("running", "i8"),  # the first task that runs on the node, or NONE
         ("slots", "i8"),
         ("detect", "i8"),  # when the latest failure is, or was, detected, ns
         ("repair", "i8"),  # when the next, or present, outage ends
         ("next_outage", "i8"),  # place in the schedule
         ("end_outage", "i8"),
-        ("heard", "i8"),  # 2 · incarnation if that is known to be down, 1 more if up again
-        ("since", "i8"),  # when the incarnation known to be up came up
+        ("heard", "i8"),  # 2 · generation if that is known to be down, 1 more if up again
+        ("since", "i8"),  # when the generation known to be up came up
     ]
 )
 # A task that runs: where, since when, its neighbours among those of its node. Or one that is to be run again.

@@ -35,9 +35,9 @@ PUBLISHED = np.int64(0x01)  # what shared state has changed, from another partit
 ANNOUNCED = np.int64(0x02)  # monitor to all actors: resource or NONE, what is new of it
 # scheduler to node: job, tasks left and level, round and epoch, version of the shared state
 PROBE = np.int64(0x10)
-REQUEST = np.int64(0x11)  # node to scheduler: job, node, incarnation of the node
-TASK = np.int64(0x12)  # scheduler to node: job, task, tasks left and epoch, incarnation of the node
-NO_TASK = np.int64(0x13)  # scheduler to node: job, none, epoch, incarnation of the node
+REQUEST = np.int64(0x11)  # node to scheduler: job, node, generation of the node
+TASK = np.int64(0x12)  # scheduler to node: job, task, tasks left and epoch, generation of the node
+NO_TASK = np.int64(0x13)  # scheduler to node: job, none, epoch, generation of the node
 DONE = np.int64(0x14)  # node to scheduler: job, node, start, finish
 PLACED = np.int64(
     0x15
@@ -51,8 +51,8 @@ LOAD_REPORT = np.int64(0x19)
 ASK_LENGTH = np.int64(0x1A)  # scheduler to node: job, which of its probes
 LENGTH = np.int64(0x1B)  # node to scheduler: job, which of its probes, node, queue length
 LOST = np.int64(0x1C)  # node to scheduler, or scheduler to itself: job, task or NONE for a probe, node, start
-NODE_DOWN = np.int64(0x1E)  # node to all schedulers: node, incarnation, when
-NODE_UP = np.int64(0x1F)  # node to all schedulers: node, incarnation, when
+NODE_DOWN = np.int64(0x1E)  # node to all schedulers: node, generation, when
+NODE_UP = np.int64(0x1F)  # node to all schedulers: node, generation, when
 HEARTBEAT = np.int64(0x20)  # node to itself
 MONITOR = np.int64(0x21)  # monitor to itself
 FAIL = np.int64(0x2D)  # node to itself

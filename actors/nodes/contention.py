@@ -1,4 +1,4 @@
-"""A node under contention for constrained resources: whose turn it is by the CRV, and what the node reports.
+"""A node under contention for constrained resources: which entry it serves next, by the CRV.
 
 The CRV (Constraint Resource Vector, Phoenix, ICDCS'17) has for each resource, an attribute of nodes that jobs have
 constraints on, what is asked for over what there is: see actors/schedulers/jobs/phoenix_monitor.py. A CRV up to the
@@ -23,9 +23,9 @@ from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import FAIL, PLACED, PROBE, TASK_END
 from actors.kernel.world import N_REORDERS, NONE, World
 from actors.nodes.contention_state import UNIT, Contention
-from actors.nodes.demand import expect_report, has_moved
+from actors.nodes.demand import expect_report, wait_has_changed
 from actors.nodes.failing import is_void
-from actors.nodes.queueing import forget_service, note_idle, note_service
+from actors.nodes.queueing import note_idle, note_service, reset_service
 from actors.nodes.shortest import pick_first, remaining_work, waits
 from actors.nodes.worker import give_slot, next_entry, take_in
 
@@ -50,7 +50,7 @@ def asks_at(c: Contention, level: Int) -> Int:
 
 @inlined
 def on_announced(c: Contention, resource: Int, value: Int) -> None:
-    """News of the CRV: that of a resource, or if there is none, whether the CRV counts."""
+    """Note an announcement of the monitor: the CRV of a resource, or without a resource whether the CRV counts."""
     if resource == NONE:
         c.open[0] = value
     else:
@@ -69,7 +69,7 @@ def on_contended_node(w: World, c: Contention, t: Int, kind: Int, node: Int) -> 
     void, level, idle = w.faults.active == 1 and is_void(w, node), NONE, w.nodes.idle[node]
     note_idle(c.nodes, node, t, idle / c.slots[node])
     if kind == FAIL:
-        forget_all(c, node, t)
+        invalidate_report(c, node, t)
     elif kind == TASK_END and not void:
         note_service(c.nodes, node, float(t - message.c[0]) / c.slots[node], c.window)
     elif kind == PROBE and w.work.is_long[message.a[0]] == 0:
@@ -80,25 +80,25 @@ def on_contended_node(w: World, c: Contention, t: Int, kind: Int, node: Int) -> 
     if serves:
         serve_contended(w, c, t, node)
     if c.reporting and not void and kind != FAIL and c.nodes.to_report[node] == 0:
-        # What asks for a resource has come, or may have gone; or others are expected to wait longer or less.
+        # Entries that ask for a resource have arrived or may have left, or the expected wait has changed.
         asks = level != NONE or c.nodes.asked[node] != 0
-        waits_anew = kind == TASK_END or (idle > 0) != (w.nodes.idle[node] > 0)
-        if asks or c.gated or (waits_anew and has_moved(w, c, node)):
+        wait_changes = kind == TASK_END or (idle > 0) != (w.nodes.idle[node] > 0)
+        if asks or c.gated or (wait_changes and wait_has_changed(w, c, node)):
             expect_report(w, c, t, node)
 
 
 @compiled
-def forget_all(c: Contention, node: Int, t: Int) -> None:
-    """A node that fails has lost its queue, and what it had told is void."""
-    forget_service(c.nodes, node, t)
+def invalidate_report(c: Contention, node: Int, t: Int) -> None:
+    """Invalidate the last report of a node that fails: its queue is lost."""
+    reset_service(c.nodes, node, t)
     c.nodes.wait[node], c.busy[node], c.nodes.asked[node] = 0, 0, 0
     for r in range(c.counts.size):
-        c.told[node, r] = r
+        c.reported[node, r] = r
 
 
 @inlined
 def serve_contended(w: World, c: Contention, t: Int, node: Int) -> None:
-    """Give idle slots to the entries whose turn it is."""
+    """Give idle slots to the next entries."""
     while w.nodes.idle[node] > 0:
         entry, before = next_contended(w, c, node)
         if not give_slot(w, t, node, entry, before):
@@ -107,7 +107,7 @@ def serve_contended(w: World, c: Contention, t: Int, node: Int) -> None:
 
 @inlined
 def next_contended(w: World, c: Contention, node: Int) -> tuple[Int, Int]:
-    """The entry whose turn it is and the one in front of it; NONE if none waits."""
+    """Find the next entry to serve and the one in front of it; NONE if none waits."""
     entry = w.nodes.head[node]
     if entry != NONE and w.entries.next[entry] != NONE:
         if crv_counts(c) and c.reorder and is_contended(w, c, node):
@@ -153,10 +153,10 @@ def crv_of(w: World, c: Contention, entry: Int) -> Int:
 
 @compiled
 def pick_by_crv(w: World, c: Contention, node: Int) -> tuple[Int, Int]:
-    """The entry with the greatest CRV and the one in front of it, within the bound on starvation.
+    """Find the entry with the greatest CRV and the one in front of it, within the bound on starvation.
 
     A long entry at the front goes first; one that is chosen from further back ends the scan, as in `pick_shortest`. By
-    fixed weights any long entry ends it. Entries that do not wait for a slot are no choice, and nobody passes them.
+    fixed weights any long entry ends it. Entries that do not wait for a slot are skipped, and are not bypassed.
     """
     rows = w.entries
     entry, before = w.nodes.head[node], NONE

@@ -36,7 +36,7 @@ class Contention(NamedTuple):
     scarcity: np.ndarray  # [V, R] in SHARE: N over the number of nodes that have what is asked for
     nodes: np.recarray  # [N] NODE
     busy: np.ndarray  # [N] busy slots as last reported, where that is wanted
-    told: np.ndarray  # [N, R] what was last reported of a resource, as `pack_resource` makes it
+    reported: np.ndarray  # [N, R] what was last reported of a resource, as `pack_resource` makes it
     counts: np.ndarray  # [R] scratch, 0 between reports
     total: np.ndarray  # [R] scratch, likewise
     slots: np.ndarray  # [N]
@@ -75,7 +75,7 @@ def make_contention(
         scarcity=scarcity,
         nodes=records(NODE, nodes),
         busy=np.zeros(nodes, np.int64),
-        told=nothing_told(nodes, resources),
+        reported=nothing_reported(nodes, resources),
         counts=np.zeros(resources, np.int64),
         total=np.zeros(resources, np.int64),
         slots=slots.astype(np.int64),
@@ -87,6 +87,6 @@ def make_contention(
     )
 
 
-def nothing_told(nodes: int, resources: int) -> np.ndarray:
+def nothing_reported(nodes: int, resources: int) -> np.ndarray:
     """[N, R] packed resources that no entry asks for."""
     return np.tile(np.arange(resources), (nodes, 1))

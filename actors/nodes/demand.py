@@ -4,7 +4,7 @@ A node that has something new, also that a slot has fallen idle or none is any m
 (actors/nodes/queueing.py), and by resource how many queued entries ask for it and how scarce what they ask for is. All
 schedulers hear it at the same time. A message has up to two resources. Where the schedulers are in the node's
 partition, all messages take equally long and no node fails, one event stands for the messages of a heartbeat, and
-counts as so many. It brings what there is more of than was told before, summed over the nodes: a message would cost
+counts as so many. It has the changes since the last reports, summed over the nodes: a message would cost
 more than what it says.
 """
 
@@ -29,9 +29,9 @@ from actors.nodes.reporting import NODE_BITS, reporter
 from actors.nodes.waiting import length_of
 
 MOST_WAIT = 2.0**60
-# Busy slots share a report's column with the node and its incarnation, which has what is left of 63 bits.
+# Busy slots share a report's column with the node and its generation, which has what is left of 63 bits.
 BUSY_BITS = 20
-LIFE_SHIFT = NODE_BITS + BUSY_BITS
+GENERATION_SHIFT = NODE_BITS + BUSY_BITS
 # One resource in a report: which, how many entries ask for it, their scarcity.
 RESOURCE_BITS, COUNT_BITS, SCARCITY_BITS = 6, 16, 41
 COUNT_SHIFT, SCARCITY_SHIFT = RESOURCE_BITS, RESOURCE_BITS + COUNT_BITS
@@ -45,20 +45,20 @@ def wait_now(w: World, c: Contention, node: Int) -> float:
 
 
 @inlined
-def has_moved(w: World, c: Contention, node: Int) -> Bool:
-    """Whether the expected wait is no longer about what the node has reported."""
+def wait_has_changed(w: World, c: Contention, node: Int) -> Bool:
+    """Whether the expected wait differs from the reported one by more than the tolerance."""
     return differs(c, wait_now(w, c, node), c.nodes.wait[node])
 
 
 @inlined
-def differs(c: Contention, wait: float, told: Int) -> Bool:
-    """Whether an expected wait is to be reported anew: always where there is none any more."""
-    return abs(wait - told) > c.change * told or (wait == 0.0 and told > 0)
+def differs(c: Contention, wait: float, before: Int) -> Bool:
+    """Whether a new expected wait must be reported; a wait that has become 0 always is."""
+    return abs(wait - before) > c.change * before or (wait == 0.0 and before > 0)
 
 
 @inlined
 def expect_report(w: World, c: Contention, t: Int, node: Int) -> None:
-    """The node is to report at the first heartbeat from `t` on."""
+    """Schedule the node's report at the first heartbeat from `t` on."""
     c.nodes.to_report[node] = 1
     c.ring[c.round.end[0] % c.ring.size] = node
     c.round.end[0] += 1
@@ -68,9 +68,9 @@ def expect_report(w: World, c: Contention, t: Int, node: Int) -> None:
 
 @inlined
 def expect_beat(w: World, beat: Int) -> None:
-    """The heartbeat of all nodes here that have something to report: one event, whatever the partitions.
+    """Schedule the heartbeat of all nodes of this partition that have something to report: one event.
 
-    Its key is nobody's, so that no node's messages are numbered otherwise for it.
+    Its key belongs to no node, so that the sequence numbers of the nodes' messages do not depend on partitions.
     """
     queue = w.queue
     key = (HEARTBEAT >> 4) << RANK_SHIFT | np.int64(queue.seq.size - 1) << SOURCE_SHIFT
@@ -80,7 +80,7 @@ def expect_beat(w: World, beat: Int) -> None:
 
 @compiled
 def on_heartbeat(w: World, c: Contention, t: Int) -> None:
-    """Nodes report what is new, as many as there is room for messages; the others in an event of their own."""
+    """Let nodes report what is new, as many as one event has room for; the others report in a further event."""
     most, together = max((c.crv.size + 1) // 2, 1), are_together(w)
     left: Int = w.queue.room - 4
     done = 0
@@ -113,7 +113,7 @@ def are_together(w: World) -> bool:
 
 @inlined
 def expect_reports(w: World, t: Int) -> None:
-    """The reports of a heartbeat arrive in one event, behind the other messages of that instant.
+    """Schedule the one event in which the reports of a heartbeat arrive, after the other messages of that instant.
 
     The next heartbeat comes later: it is longer than the network delay.
     """
@@ -125,7 +125,7 @@ def expect_reports(w: World, t: Int) -> None:
 
 @inlined
 def report(w: World, c: Contention, t: Int, node: Int, together: bool) -> Int:
-    """A node reports what is new; returns how many messages that is."""
+    """Report what is new at a node; return the number of messages."""
     rows, changed = c.nodes, np.int64(0)
     waiting: Int = NONE
     wait = wait_now(w, c, node)
@@ -142,22 +142,22 @@ def report(w: World, c: Contention, t: Int, node: Int, together: bool) -> Int:
         if asked & 1 == 1:
             packed = pack_resource(np.int64(r), c.counts[r], c.total[r])
             c.counts[r], c.total[r] = 0, 0
-            told = c.told[node, r]
-            if packed != told:
-                c.told[node, r] = packed
+            before = c.reported[node, r]
+            if packed != before:
+                c.reported[node, r] = packed
                 changed += 1
                 if together:
-                    add_difference(c, told, packed)
+                    add_difference(c, before, packed)
                 elif changed & 1 == 1:
                     waiting = packed
                 else:
-                    tell(w, c, t, node, waiting, packed)
+                    send_report(w, c, t, node, waiting, packed)
         asked, r = asked >> 1, r + 1
     if together:
         if is_other:
             add_load(c, node)
     elif changed & 1 == 1 or (is_other and changed == 0):
-        tell(w, c, t, node, waiting if changed > 0 else NONE, NONE)
+        send_report(w, c, t, node, waiting if changed > 0 else NONE, NONE)
     return max((changed + 1) // 2, np.int64(is_other))
 
 
@@ -184,39 +184,39 @@ def count_queue(w: World, c: Contention, node: Int) -> Int:
 
 
 @inlined
-def add_difference(c: Contention, told: Int, packed: Int) -> None:
-    """A node has this to report of a resource, where it told that before."""
+def add_difference(c: Contention, before: Int, packed: Int) -> None:
+    """Add the change of a node's report of a resource since its last report."""
     r, count, scarcity = unpack_resource(packed)
-    _, count_before, scarcity_before = unpack_resource(told)
+    _, count_before, scarcity_before = unpack_resource(before)
     c.more[0, r] += count - count_before
     c.more[1, r] += scarcity - scarcity_before
 
 
 @inlined
 def add_load(c: Contention, node: Int) -> None:
-    """The node's load goes with the event of this heartbeat."""
+    """Add the node's load to the event of this heartbeat."""
     i, rows = c.round.loads[0], c.loads
     rows.node[i], rows.wait[i], rows.busy[i] = node, c.nodes.wait[node], c.busy[node]
     c.round.loads[0] = i + 1
 
 
 @inlined
-def tell(w: World, c: Contention, t: Int, node: Int, first: Int, second: Int) -> None:
-    """A node's report, or a part of it, as a message to all schedulers."""
+def send_report(w: World, c: Contention, t: Int, node: Int, first: Int, second: Int) -> None:
+    """Send a node's report, or a part of it, to all schedulers."""
     who = pack_reporter(reporter(w, node), c.busy[node])
     send(w, t, node, np.int64(w.queue.seq.size - 1), LOAD_REPORT, who, c.nodes.wait[node], first, second)
 
 
 @inlined
 def pack_reporter(who: Int, busy: Int) -> Int:
-    """The node, its incarnation and its busy slots in one number of a report; `who` is as `reporter` makes it."""
-    return who & np.int64(MOST_ACTORS - 1) | busy << NODE_BITS | who >> NODE_BITS << LIFE_SHIFT
+    """The node, its generation and its busy slots in one number of a report; `who` is as `reporter` makes it."""
+    return who & np.int64(MOST_ACTORS - 1) | busy << NODE_BITS | who >> NODE_BITS << GENERATION_SHIFT
 
 
 @inlined
 def unpack_reporter(packed: Int) -> tuple[Int, Int]:
-    """The node with its incarnation, as `reporter` makes it, and the busy slots."""
-    who = packed & np.int64(MOST_ACTORS - 1) | packed >> LIFE_SHIFT << NODE_BITS
+    """The node with its generation, as `reporter` makes it, and the busy slots."""
+    who = packed & np.int64(MOST_ACTORS - 1) | packed >> GENERATION_SHIFT << NODE_BITS
     return who, packed >> NODE_BITS & np.int64((1 << BUSY_BITS) - 1)
 
 

@@ -9,7 +9,7 @@ from actors.kernel.hints import Int
 from actors.kernel.queue import HEARTBEAT, MOST_ACTORS, SOURCE_SHIFT, wake
 from actors.kernel.world import NONE, World
 
-NODE_BITS = MOST_ACTORS.bit_length() - 1  # of the column of a report that has the node and its incarnation
+NODE_BITS = MOST_ACTORS.bit_length() - 1  # of the column of a report that has the node and its generation
 
 
 class Reporting(Protocol):
@@ -40,35 +40,35 @@ def change_load(w: World, p: Reporting, t: Int, node: Int, amount: Int) -> None:
 
 @inlined
 def reporter(w: World, node: Int) -> Int:
-    """How a report names its node: with the incarnation, where nodes fail."""
+    """Return how a report names its node: with the generation, where nodes fail."""
     if w.faults.active == 0:
         return node
-    return node | w.faults.actors.incarnation[node] << NODE_BITS
+    return node | w.faults.actors.generation[node] << NODE_BITS
 
 
 @inlined
 def node_of(who: Int) -> Int:
-    """The node that a report names."""
+    """Return the node that a report names."""
     return who & ((np.int64(1) << NODE_BITS) - 1)
 
 
 @inlined
-def is_of_now(w: World, who: Int) -> bool:
-    """Whether a report is of the incarnation of its node that the schedulers know to be up."""
+def is_current(w: World, who: Int) -> bool:
+    """Whether a report is from the generation of its node that the schedulers know to be up."""
     return w.faults.active == 0 or w.faults.actors.heard[node_of(who)] == 2 * (who >> NODE_BITS) + 1
 
 
 @inlined
 def number_of(w: World) -> Int:
-    """The number of the message that is handled, among all that its source has sent."""
+    """Return the sequence number of the message that is handled, among all messages of its source."""
     return w.queue.now.key[0] & ((np.int64(1) << SOURCE_SHIFT) - 1)
 
 
 @inlined
 def is_newest(w: World, newest: np.ndarray, node: Int) -> bool:
-    """Whether the report that is handled is newer than all of the node so far; its number goes into `newest` [N] then.
+    """Whether the report is newer than all earlier ones of the node; its number is kept in `newest` [N].
 
-    Where network delays vary one may overtake another. The node would not tell the newer news again.
+    Where network delays vary, one report may overtake another. The node does not repeat the newer report.
     """
     number = number_of(w)
     if number <= newest[node]:

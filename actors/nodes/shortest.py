@@ -1,12 +1,12 @@
 """Shortest remaining job first in a node's queue, with a bound on starvation (Eagle, SoCC'16, SRPT).
 
-An entry is served out of turn if its job has the least work left, but no short entry is passed by more than
-`slack` times its own estimate. What is left of a job is what the node was told: by the probe, and by the
-scheduler's answers to its own requests. With `live` it is read from the scheduler instead, as the authors'
-simulator does (a global view).
+An entry is served out of order if its job has the least remaining work, but no short entry is bypassed by more than
+`slack` times its own estimate. The node uses the last reported number of remaining tasks of a job: that of the probe,
+and those of the scheduler's answers to the node's own requests. With `live` it reads the number from the scheduler
+instead, as the authors' simulator does (a global view).
 
-With `bound_all` long entries, too, are passed only within their slack, and whatever is served is charged to those in
-front of it: the form that the authors' simulator uses under least work left.
+With `bound_all` long entries, too, are bypassed only within their slack, and every entry that is served is charged to
+the entries in front of it: the form that the authors' simulator uses under least work left.
 """
 
 import math
@@ -20,9 +20,9 @@ from actors.nodes.waiting import length_of, remove, remove_run
 
 @inlined
 def waits(w: World, entry: Int) -> bool:
-    """Whether an entry waits for a slot: a sticky probe does not that has asked for all that its job has left.
+    """Whether an entry waits for a slot. A sticky probe that has asked for all remaining tasks of its job does not.
 
-    Of a job whose tasks must be spread a node runs one at the most.
+    A node runs at most one task of a job whose tasks must be spread.
     """
     rows = w.entries
     asked = rows.left[entry] >> ASKED_SHIFT
@@ -33,7 +33,7 @@ def waits(w: World, entry: Int) -> bool:
 
 @inlined
 def remaining_work(w: World, entry: Int) -> float:
-    """Estimated work left in the job, ns, or its tasks; a float, for months of a large job do not fit an int64."""
+    """Return the estimated remaining work of the job, ns, or its remaining tasks; large jobs exceed an int64."""
     rows = w.entries
     job = rows.job[entry]
     left = rows.left[entry] & (ASKED - 1)
@@ -46,7 +46,7 @@ def remaining_work(w: World, entry: Int) -> float:
 
 @compiled
 def pick_shortest(w: World, node: Int) -> tuple[Int, Int]:
-    """The entry to serve and the one in front of it, (NONE, NONE) if none waits.
+    """Find the entry to serve and the one in front of it; (NONE, NONE) if none waits.
 
     The scan goes from the front. A long entry at the front goes first; a long one that is chosen from
     further back ends the scan. A sticky probe that has asked for all tasks that its job has left does not wait.
@@ -74,7 +74,7 @@ def pick_shortest(w: World, node: Int) -> tuple[Int, Int]:
 
 @compiled
 def pick_first(w: World, node: Int) -> tuple[Int, Int]:
-    """The first entry that waits and the one in front of it, (NONE, NONE) if none does."""
+    """Find the first entry that waits and the one in front of it; (NONE, NONE) if none does."""
     rows = w.entries
     entry, before = w.nodes.head[node], NONE
     while entry != NONE and not waits(w, entry):
@@ -84,7 +84,7 @@ def pick_first(w: World, node: Int) -> tuple[Int, Int]:
 
 @inlined
 def drop_exhausted(w: World, node: Int) -> None:
-    """With a global view, probes of jobs that have no task left go without asking."""
+    """Drop the probes of jobs that have no task left, which a global view shows."""
     rows = w.entries
     entry, before = w.nodes.head[node], NONE
     while entry != NONE:
@@ -126,11 +126,12 @@ def passes_any(w: World, node: Int, chosen: Int) -> bool:
 
 
 @compiled
-def hear_answer(w: World, node: Int, job: Int, left: Int, epoch: Int) -> None:
-    """A task of `job` has come: note what is left of the job, and that a sticky probe has its answer.
+def note_answer(w: World, node: Int, job: Int, left: Int, epoch: Int) -> None:
+    """Note what an answer with a task says: how many tasks of the job remain, and that a sticky probe has its answer.
 
-    What is left is as of `epoch`; probes sent since know better. Where the shortest job goes first, those that the
-    sticky probe passed are charged, and probes of a job without tasks go; elsewhere these stay until they ask in vain.
+    The count is as of `epoch`; newer probes carry fresher counts and keep them. Where the shortest job goes first, the
+    entries that the sticky probe bypassed are charged, and probes of a job without remaining tasks are dropped;
+    elsewhere such probes stay until their own request is answered.
     """
     rows = w.entries
     entry, before = w.nodes.head[node], NONE
@@ -156,10 +157,10 @@ def hear_answer(w: World, node: Int, job: Int, left: Int, epoch: Int) -> None:
 
 @compiled
 def drop_probe(w: World, node: Int, job: Int, epoch: Int) -> None:
-    """An answer says that `job` had no task left as of `epoch`: a sticky probe that asked goes.
+    """Drop a sticky probe that has asked: an answer says that `job` had no task left as of `epoch`.
 
-    Whose question it answers is not known. If all that have asked were sent since, one of them has one answer less to
-    wait for: its own may have been taken for that of one before it.
+    The answer does not name the probe that asked. If all probes that have asked are newer than `epoch`, the first of
+    them waits for one answer less: its own answer may have been counted for an older probe.
     """
     rows = w.entries
     entry, before, later = w.nodes.head[node], NONE, NONE

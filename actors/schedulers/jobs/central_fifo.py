@@ -94,7 +94,7 @@ def take_slot(p: State) -> Int:
 
 @inlined
 def add_slot(p: State, node: Int) -> None:
-    """A slot of the node is idle."""
+    """Add an idle slot of the node to the ring."""
     p.idle[p.fifo.added[0] % p.idle.size] = node
     p.fifo.added[0] += 1
     p.free[node] += 1
@@ -110,8 +110,8 @@ def is_own_slot(w: World, p: State, node: Int, start: Int) -> bool:
 
 
 @compiled
-def on_news(w: World, p: State) -> None:
-    """Step 4: a node is down or up."""
+def on_node_state(w: World, p: State) -> None:
+    """Step 4: note that a node is down or up."""
     node = w.queue.now.a[0]
     if not hear(w):
         return
@@ -131,7 +131,7 @@ def on_news(w: World, p: State) -> None:
 
 @inlined
 def on_lost(w: World, p: State, job: Int, task: Int, start: Int) -> None:
-    """Step 4: a task is lost."""
+    """Step 4: put a lost task in front of all others."""
     rows = w.faults.tasks
     if start != NONE:
         w.jobs.start[job] = min(w.jobs.start[job], start)
@@ -151,7 +151,7 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
         if me < w.nodes.size:
             node_event(w, me)
         elif kind == NODE_DOWN or kind == NODE_UP:
-            on_news(w, p)
+            on_node_state(w, p)
         else:
             if kind == DONE:
                 on_done(w, job, message.c[0], message.d[0])

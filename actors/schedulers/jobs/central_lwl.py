@@ -29,9 +29,9 @@ from actors.schedulers.jobs.least_work import (
     Placer,
     add_assigned,
     assign_again,
-    hear_of_node,
     make_placer,
     note_end,
+    note_node_state,
     note_start,
     place_tasks,
     send_assigned,
@@ -82,7 +82,7 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
             placer = p.long if is_long(w, job) else p.short
             assign_again(w, placer, t, me, job, message.b[0], message.c[0], message.d[0])
         elif kind == NODE_DOWN or kind == NODE_UP:
-            hear_of_node(w, p.long.ledger)
+            note_node_state(w, p.long.ledger)
     return RUNNING
 
 

@@ -1,4 +1,4 @@
-"""Distributed least work left: schedulers place jobs by what the last heartbeat told them of the nodes' work.
+"""Distributed least work left: schedulers place jobs by the nodes' work, as reported at the last heartbeat.
 
 The baseline `DLWL` of the authors of Eagle: distributed schedulers, each with a view of the whole cluster that is
 as old as the last heartbeat.
@@ -44,7 +44,7 @@ from actors.kernel.queue import (
 )
 from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules, World
 from actors.nodes.failing import is_void
-from actors.nodes.reporting import change_load, is_newest, is_of_now, node_of, reporter
+from actors.nodes.reporting import change_load, is_current, is_newest, node_of, reporter
 from actors.nodes.worker import node_event
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
@@ -54,8 +54,8 @@ from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
 from actors.schedulers.jobs.least_work import (
     Placer,
-    hear_of_node,
     make_placer,
+    note_node_state,
     place_again,
     place_tasks,
     send_assigned,
@@ -68,7 +68,7 @@ from workloads.errors import InputError
 
 
 class State(NamedTuple):
-    """What nodes have, and what they have told the schedulers."""
+    """The load of the nodes, and what they have reported to the schedulers."""
 
     short: Placer  # its ledger is the schedulers' view, as of the last reports
     long: Placer  # the same ledger, for the nodes that long jobs may use
@@ -81,7 +81,7 @@ class State(NamedTuple):
 
 @inlined
 def on_heartbeat(w: World, p: State, t: Int, node: Int) -> None:
-    """Step 1: a changed node reports. All schedulers hear it at the same time: one message stands for theirs."""
+    """Step 1: report a node whose load has changed. All schedulers receive the report at one time, as one message."""
     p.to_report[node] = False
     if not p.global_view and is_down(w, node):
         return
@@ -99,9 +99,9 @@ def on_heartbeat(w: World, p: State, t: Int, node: Int) -> None:
 
 @inlined
 def on_report(w: World, p: State, who: Int, work: Int, started: Int, running: Int) -> None:
-    """The schedulers have a report: it is their view of the node until the next one, or until the node is down."""
+    """Note a report: the schedulers' view of the node until the next one, or until the node is down."""
     view, node = p.short.ledger, node_of(who)
-    if is_of_now(w, who) and is_newest(w, p.newest, node):
+    if is_current(w, who) and is_newest(w, p.newest, node):
         view.work[node], view.started[node], view.running[node] = work, started, running
 
 
@@ -138,7 +138,7 @@ def on_node(w: World, p: State, t: Int, kind: Int, node: Int, job: Int) -> None:
 
 @compiled
 def on_lost(w: World, p: State, t: Int, me: Int, job: Int, task: Int, node: Int, start: Int) -> None:
-    """A node's failure has lost a task or a probe: place it again."""
+    """Place a task or a probe again that a node's failure has lost."""
     if p.global_view and node != NONE:
         change_load(w, p, t, node, -w.work.estimate[job])
     placer = p.long if is_long(w, job) else p.short
@@ -150,10 +150,10 @@ def on_lost(w: World, p: State, t: Int, me: Int, job: Int, task: Int, node: Int,
 
 
 @inlined
-def on_news(w: World, p: State) -> None:
-    """A node is down or up; one that is up again has nothing to do."""
+def on_node_state(w: World, p: State) -> None:
+    """Note that a node is down or up; a node that is up again has no work."""
     node = w.queue.now.a[0]
-    if hear_of_node(w, p.short.ledger) and not is_known_down(w, node):
+    if note_node_state(w, p.short.ledger) and not is_known_down(w, node):
         p.short.ledger.work[node] = p.load[node] if p.global_view else 0
 
 
@@ -181,7 +181,7 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
         elif kind == LOST:
             on_lost(w, p, t, me, job, message.b[0], message.c[0], message.d[0])
         elif kind == NODE_DOWN or kind == NODE_UP:
-            on_news(w, p)
+            on_node_state(w, p)
     return RUNNING
 
 

@@ -3,10 +3,11 @@
 As in Hawk, a centralized scheduler places long jobs and distributed ones probe for short jobs. Instead of stealing:
 
 1. Succinct state sharing (section 4.1): a node that has long work, running or queued, rejects a probe. With the
-   rejection comes the newest picture that the node has of which nodes hold long work; placements of long tasks
-   bring it there.
-2. The scheduler sends the rejected probes again, to random nodes that are free of long work in the newest picture
-   the job has seen; what is rejected `reprobe_rounds` times goes to the short partition, where no long task runs.
+   rejection the node sends its newest version of the shared state: which nodes have long work. Placements of long
+   tasks bring that version to nodes.
+2. The scheduler sends the rejected probes again, to random nodes that have no long work in the newest version
+   that the job has received; what is rejected `reprobe_rounds` times goes to the short partition, where no long task
+   runs.
 3. Sticky batch probing (section 4.2): a probe stays in its node's queue until its job has no task left.
 4. Nodes serve the job with the shortest remaining work first; no short task is passed by more than `slack` times
    its own estimate (section 4.3).
@@ -71,9 +72,9 @@ from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_reques
 from actors.schedulers.jobs.least_work import (
     Placer,
     add_assigned,
-    hear_of_node,
     make_placer,
     note_end,
+    note_node_state,
     note_start,
     place_again,
     place_tasks,
@@ -138,7 +139,7 @@ def on_arrival(w: World, p: State, t: Int, me: Int, job: Int) -> None:
 
 @inlined
 def reject(w: World, t: Int, node: Int) -> bool:
-    """Step 1: a node with long work sends a probe back, with the version of its picture; False if it has none."""
+    """Step 1: reject a probe if the node has long work, with its version of the shared state; return whether it is."""
     message = w.queue.now
     job, this_round = message.a[0], low_bits(message.c[0])
     if message.kind[0] != PROBE or w.nodes.longs[node] == 0 or is_long(w, job):
@@ -152,7 +153,7 @@ def reject(w: World, t: Int, node: Int) -> bool:
 
 @inlined
 def on_rejected(w: World, t: Int, me: Int, job: Int, version: Int, next_round: Int) -> None:
-    """Gather what is rejected at one instant; the newest picture of all is used for it."""
+    """Collect the probes that are rejected at one instant; all use the newest version of the shared state."""
     jobs = w.jobs
     jobs.version[job] = max(jobs.version[job], version)
     if jobs.rejected[job] == 0:
@@ -178,7 +179,7 @@ def probe_free(
 ) -> None:
     """Probe random nodes: free ones in `version`, or those of the short partition if that is NONE.
 
-    A free node that is known to be down is no choice: the probe would be lost, sent again, rejected and come here anew.
+    A free node that is known to be down is not used: its probe would be lost, sent again, rejected, and come back here.
     """
     short_only = eligible_before(w, job, p.placer.first)
     if short_only == 0:
@@ -189,21 +190,21 @@ def probe_free(
         w.jobs.draws[job] += 1
         draw = w.jobs.draws[job]
         node: Int = NONE
-        round_told = this_round
+        round_sent = this_round
         if version != NONE:
             node = draw_free(w, p.shared, version, job, draw)
             if node == NONE:
                 version = NONE  # there is none for the others either
         if node == NONE or is_known_down(w, node):
-            round_told = LAST_ROUND
+            round_sent = LAST_ROUND
             place = below(random_bits(w.seed, LAST_RETRIES, job, draw), short_only)
             node = next_open(w, job, place, short_only)
-        send_probe(w, t, me, node, job, tasks_of(w, job), round_told)
+        send_probe(w, t, me, node, job, tasks_of(w, job), round_sent)
 
 
 @inlined
 def next_open(w: World, job: Int, place: Int, end: Int) -> Int:
-    """The job's node at a place, or the next one that is not known to be down and may run a task; itself if none may.
+    """Find the job's node at a place, or the next one that is up and may run a task; the first if there is none.
 
     The places are those below `end`. A job with constraints, which may have few of them, takes those behind them next.
     """
@@ -222,7 +223,7 @@ def next_open(w: World, job: Int, place: Int, end: Int) -> Int:
 
 @compiled
 def on_lost(w: World, p: State, t: Int, me: Int, job: Int, task: Int, node: Int, start: Int) -> None:
-    """A node's failure has lost a task or a probe: it is placed, or sent, again."""
+    """Place a task, or send a probe, again that a node's failure has lost."""
     if not is_long(w, job):
         probe_again(w, t, me, job, task, start, round_again(w, p, job))
         return
@@ -237,7 +238,7 @@ def on_lost(w: World, p: State, t: Int, me: Int, job: Int, task: Int, node: Int,
 
 @inlined
 def round_again(w: World, p: State, job: Int) -> Int:
-    """The round of a probe that is sent in place of a lost one: the first, if a last one has somewhere to go."""
+    """Return the round of a probe that replaces a lost one: the first one, if the last round has a node that is up."""
     if p.ideal:
         return LAST_ROUND
     if is_constrained(w, job):  # a last one goes to any node that the job may use, if it must
@@ -273,7 +274,7 @@ def on_scheduler(w: World, p: State, t: Int, kind: Int, me: Int, job: Int) -> No
     elif kind == LOST:
         on_lost(w, p, t, me, job, message.b[0], message.c[0], message.d[0])
     elif kind == NODE_DOWN or kind == NODE_UP:
-        hear_of_node(w, p.placer.ledger)
+        note_node_state(w, p.placer.ledger)
 
 
 @inlined

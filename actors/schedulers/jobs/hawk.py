@@ -36,7 +36,7 @@ from actors.kernel.queue import (
     STEAL,
 )
 from actors.kernel.world import World
-from actors.nodes.stealing import Stealing, make_stealing, on_steal, seek
+from actors.nodes.stealing import Stealing, make_stealing, on_steal, start_stealing
 from actors.nodes.worker import node_event, serve
 from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, fifo_rules, long_jobs, most_tasks
@@ -47,9 +47,9 @@ from actors.schedulers.jobs.least_work import (
     Placer,
     add_assigned,
     assign_again,
-    hear_of_node,
     make_placer,
     note_end,
+    note_node_state,
     note_start,
     place_tasks,
     send_assigned,
@@ -98,7 +98,7 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
         if kind == STEAL:
             on_steal(w, p.stealing, t, me, job, message.b[0], message.c[0])
         elif me < w.nodes.size:
-            if node_event(w, me) and p.stealing.attempts > 0 and seek(w, p.stealing, t, me):
+            if node_event(w, me) and p.stealing.attempts > 0 and start_stealing(w, p.stealing, t, me):
                 serve(w, t, me)
         elif kind == REQUEST:
             if is_long(w, job):
@@ -118,7 +118,7 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
             else:
                 probe_again(w, t, me, job, message.b[0], message.d[0], FIRST_ROUND)
         elif kind == NODE_DOWN or kind == NODE_UP:
-            hear_of_node(w, p.placer.ledger)
+            note_node_state(w, p.placer.ledger)
     return RUNNING
 
 

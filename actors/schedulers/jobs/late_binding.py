@@ -1,7 +1,7 @@
 """What every scheduler of jobs does for the jobs it owns: take arrivals, hand out tasks, book completions.
 
 Late binding (Sparrow, SOSP'13, section 3.4): a probe reserves a place in a node's queue; which task runs
-there is settled when its turn comes, in the order in which the tasks stand in the workload.
+there is decided when its turn comes, in the order in which the tasks stand in the workload.
 
 A task that a node's failure has lost is handed out again, before new ones; a fresh probe goes out, so that a node asks.
 A lost probe is sent again as long as its job has tasks to hand out. Both go to nodes that are not known to be down.
@@ -22,7 +22,7 @@ from actors.schedulers.jobs.spreading import NODE_0, draw_node, hold, may_run, m
 
 @inlined
 def next_arrival(w: World, me: Int, job: Int) -> Int:
-    """Job `job` has arrived: count it, and wait for this scheduler's next one."""
+    """Count a job that has arrived, and schedule this scheduler's next arrival; return how many tasks the job has."""
     tasks = tasks_of(w, job)
     w.counts[N_ARRIVED + w.work.report_class[job]] += tasks
     if is_relaxed(w, job):
@@ -35,12 +35,12 @@ def next_arrival(w: World, me: Int, job: Int) -> Int:
 
 @inlined
 def on_request(w: World, t: Int, me: Int, job: Int, node: Int) -> None:
-    """A probe's turn has come at `node`: give it the job's next task, or say that there is none."""
+    """Answer a request of `node` with the job's next task, or with none."""
     task, end, kind = w.jobs.next_task[job], w.work.end_task[job], NO_TASK
-    incarnation = w.queue.now.c[0]
+    generation = w.queue.now.c[0]
     if w.eligible.active == 1:
         if is_refused(w, job, node):
-            refuse(w, t, me, job, node, incarnation)
+            refuse(w, t, me, job, node, generation)
             return
         if w.eligible.jobs.placed[job] == 0 and tasks_left(w, job) > 0:
             hold(w, job, node)
@@ -53,7 +53,7 @@ def on_request(w: World, t: Int, me: Int, job: Int, node: Int) -> None:
         kind = TASK
     else:
         w.counts[N_EMPTY] += 1
-    send(w, t, me, node, kind, job, task, tasks_left(w, job) | epoch_bits(w, job), incarnation)
+    send(w, t, me, node, kind, job, task, tasks_left(w, job) | epoch_bits(w, job), generation)
 
 
 @inlined
@@ -68,16 +68,16 @@ def is_refused(w: World, job: Int, node: Int) -> Bool:
 
 
 @compiled
-def refuse(w: World, t: Int, me: Int, job: Int, node: Int, incarnation: Int) -> None:
-    """A node may run no task of the job: it gets none, and a probe goes to a node that may in its place."""
+def refuse(w: World, t: Int, me: Int, job: Int, node: Int, generation: Int) -> None:
+    """Answer with no task, as the node may run none of the job; a new probe goes to a node that may."""
     w.counts[N_REFUSALS] += 1
-    send(w, t, me, node, NO_TASK, job, NONE, tasks_left(w, job) | epoch_bits(w, job), incarnation)
+    send(w, t, me, node, NO_TASK, job, NONE, tasks_left(w, job) | epoch_bits(w, job), generation)
     probe_one(w, t, me, job, FIRST_ROUND)
 
 
 @compiled
 def probe_one(w: World, t: Int, me: Int, job: Int, this_round: Int) -> bool:
-    """A probe to a random node that may run a task of the job and is up; False if there is none, and it must wait."""
+    """Probe a random node that may run a task of the job and is up; return False if there is none now."""
     node = draw_node(w, job, NODE_0)
     if node == NONE:
         look_again(w, t, me, job, NONE)
@@ -97,7 +97,7 @@ def tasks_left(w: World, job: Int) -> Int:
 
 @inlined
 def on_done(w: World, job: Int, start: Int, finish: Int) -> None:
-    """A task ended: book its times in its job."""
+    """Note the end of a task in its job."""
     jobs = w.jobs
     jobs.unfinished[job] -= 1
     jobs.start[job] = min(jobs.start[job], start)
@@ -106,7 +106,7 @@ def on_done(w: World, job: Int, start: Int, finish: Int) -> None:
 
 @inlined
 def note_lost(w: World, job: Int, task: Int, start: Int) -> Bool:
-    """A task or a probe is lost; False if it was a probe, and its job has no task to hand out.
+    """Note a lost task or probe; return whether the job has tasks to hand out.
 
     `start` is when the task had started, or NONE: a job starts with the first attempt at any of its tasks.
     """
@@ -119,7 +119,7 @@ def note_lost(w: World, job: Int, task: Int, start: Int) -> Bool:
 
 @compiled
 def probe_again(w: World, t: Int, me: Int, job: Int, task: Int, start: Int, this_round: Int) -> None:
-    """Late binding: something is lost; a probe goes to a random node that is up, if one is needed."""
+    """Late binding: replace a lost task or probe by a probe to a random node that is up, if one is needed."""
     if task != NONE:
         release(w, job, w.queue.now.c[0])
     if note_lost(w, job, task, start) and probe_one(w, t, me, job, this_round):
@@ -128,7 +128,7 @@ def probe_again(w: World, t: Int, me: Int, job: Int, task: Int, start: Int, this
 
 @compiled
 def send_again(w: World, t: Int, me: Int, job: Int, task: Int, start: Int, first: Int) -> None:
-    """Bound placement: a task is lost; it goes to a random node from `first` on that is up."""
+    """Early binding: send a lost task to a random node from `first` on that is up."""
     if start != NONE:
         w.jobs.start[job] = min(w.jobs.start[job], start)
     release(w, job, w.queue.now.c[0])

@@ -6,10 +6,10 @@ one to the node that waits least; ties go to the node that has just been given a
 
 One pass over the nodes picks the k least for a job of k tasks; O(N + k log k) for most jobs.
 
-A node that is known to be down has DOWN more work than is there, so that it is chosen only if there is no other.
+A node that is known to be down has DOWN added to its work, so that it is chosen only if there is no other.
 
-Of a job with constraints the nodes that it may use are walked, not the cluster. One whose tasks must be spread gets its
-nodes one by one. A long job keeps to the nodes for long jobs as far as those that it may use suffice.
+For a job with constraints only its eligible nodes are searched. A job whose tasks must be spread gets its nodes one by
+one. A long job uses the long partition, as far as its eligible nodes there suffice.
 """
 
 from typing import NamedTuple
@@ -42,7 +42,7 @@ CHOICE = np.dtype([("wait", "i8"), ("node", "i8")])
 
 
 class Ledger(NamedTuple):
-    """What a scheduler believes of the nodes, [N] each; times in ns.
+    """What a scheduler knows of the nodes by assignments and reports, [N] each; times in ns.
 
     One array a field, unlike other state: the search for idle nodes reads the work of all of them.
     """
@@ -267,7 +267,7 @@ def least_of(w: World, placer: Placer, t: Int, job: Int, begin: Int) -> Int:
 
 @inlined
 def add_assigned(w: World, placer: Placer, job: Int, count: Int) -> None:
-    """Enter the assigned tasks into the ledger."""
+    """Add the assigned tasks to the ledger."""
     for i in range(count):
         placer.ledger.work[placer.assigned[i]] += w.work.estimate[job]
 
@@ -291,22 +291,22 @@ def send_assigned(w: World, placer: Placer, t: Int, me: Int, job: Int, count: In
 
 @inlined
 def note_start(w: World, placer: Placer, job: Int, node: Int, t: Int) -> None:
-    """The scheduler learns that a task of `job` runs on `node` since `t`."""
+    """Note a report that a task of `job` runs on `node` since `t`."""
     placer.ledger.started[node] = t
     placer.ledger.running[node] = w.work.estimate[job]
 
 
 @inlined
 def note_end(w: World, placer: Placer, job: Int, node: Int) -> Int:
-    """The scheduler learns that a task of `job` has ended on `node`; returns the work it has left there."""
+    """Note a report that a task of `job` has ended on `node`; return the work that is left there."""
     placer.ledger.started[node] = NEVER
     placer.ledger.work[node] -= w.work.estimate[job]
     return placer.ledger.work[node] & (DOWN - 1)
 
 
 @inlined
-def hear_of_node(w: World, ledger: Ledger) -> bool:
-    """The scheduler learns that a node is down or up; True if that is news."""
+def note_node_state(w: World, ledger: Ledger) -> bool:
+    """Note a message that a node is down or up; return whether it is new."""
     message = w.queue.now
     node, news = message.a[0], hear(w)
     if news:
@@ -319,7 +319,7 @@ def hear_of_node(w: World, ledger: Ledger) -> bool:
 
 @compiled
 def place_again(w: World, placer: Placer, t: Int, me: Int, job: Int, task: Int, start: Int) -> Int:
-    """A task or a probe is lost: one goes to the node that waits least; that node, or NONE if none is sent."""
+    """Choose the node that waits least for a lost task or probe; return it, or NONE if nothing is sent now."""
     release(w, job, w.queue.now.c[0])
     if placer.late:
         if not note_lost(w, job, task, start):
@@ -349,7 +349,7 @@ def send_one(w: World, placer: Placer, t: Int, me: Int, job: Int, task: Int, nod
 def assign_again(
     w: World, placer: Placer, t: Int, me: Int, job: Int, task: Int, node: Int, start: Int
 ) -> None:
-    """A task or a probe that was assigned to `node` is lost: take it out of the ledger, and assign it again."""
+    """Take a lost task or probe of `node` out of the ledger, and assign it again."""
     if node != NONE:
         note_end(w, placer, job, node)
     chosen = place_again(w, placer, t, me, job, task, start)

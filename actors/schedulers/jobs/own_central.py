@@ -43,9 +43,9 @@ from actors.schedulers.jobs.least_work import (
     ONE,
     Placer,
     add_assigned,
-    hear_of_node,
     make_placer,
     note_end,
+    note_node_state,
     note_start,
     send_assigned,
 )
@@ -140,7 +140,7 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
             note_lost(w, p, job, message.c[0], message.d[0])
             return PYTHON
         elif kind == NODE_DOWN or kind == NODE_UP:
-            hear_of_node(w, p.placer.ledger)
+            note_node_state(w, p.placer.ledger)
     return RUNNING
 
 

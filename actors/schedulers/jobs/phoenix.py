@@ -1,4 +1,4 @@
-"""Phoenix: Eagle that knows which constrained resources are in demand (Thinakaran et al., ICDCS 2017).
+"""Phoenix: Eagle with queues and probes steered by the demand for constrained resources (ICDCS 2017).
 
 All that `eagle-c` does, and:
 
@@ -14,7 +14,7 @@ All that `eagle-c` does, and:
    is, as in Eagle (actors/nodes/contention.py).
 4. Admission, when a short job arrives that asks for a resource whose CRV is above the threshold. `admission`: its
    scheduler draws `candidates` times as many nodes as it sends probes, and probes those where a task is expected to
-   wait least, among equals those drawn first. `negotiate`: it does without the cheapest soft constraint as long as the
+   wait least, among equals those drawn first. `negotiate`: it drops the cheapest soft constraint as long as the
    expected wait, the mean over the nodes that it would probe and that are up, is longer than that without the
    constraint and what the tasks take longer then.
 
@@ -24,11 +24,11 @@ among equals and up to the first long entry, and there is no admission. Long job
 
 **Deviations from the paper.** Of the paper we have the abstract and the first sections. The mechanisms are named there;
 where the authors' simulator has no rules for them, the rules are our reading: all of step 4, the threshold, the window,
-and both orders. The default is the order, and the threshold, that did least harm in our measurements (docs/results.md).
+and both orders. The defaults are the order and the threshold that performed best in our measurements (docs/results.md).
 The paper has estimated waiting times reorder queues, too; here queues go by the CRV and remaining work alone, and
 expected waits decide on probes and soft constraints. The text that we have gives no rule for it, and within one queue
 E[W] is the same for all entries; what it is of a resource the text does not say. The authors' simulator measures
-waiting times and does nothing with them. `phoenix-released` has its rules without its defects: every job has its
+waiting times and does not use them. `phoenix-released` has its rules without its defects: every job has its
 probes, retries respect constraints, jobs without constraints have no weight, and the shortest remaining job is the
 shortest. Its weights are those of the simulator, where an instruction set has 2.0; Table II of the paper has 2.03. They
 are compared and never added, and both are the greatest, so that no schedule depends on it.
@@ -74,7 +74,7 @@ from actors.schedulers.jobs import eagle
 from actors.schedulers.jobs.build import NS
 from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import next_arrival
-from actors.schedulers.jobs.least_work import CHOICE, hear_of_node, keep_least
+from actors.schedulers.jobs.least_work import CHOICE, keep_least, note_node_state
 from actors.schedulers.jobs.phoenix_monitor import (
     Monitor,
     asked_names,
@@ -83,7 +83,7 @@ from actors.schedulers.jobs.phoenix_monitor import (
     lacks_log,
     make_monitor,
     on_monitor,
-    on_news,
+    on_node_state,
     on_report,
     on_reports,
     series_of,
@@ -217,10 +217,10 @@ def negotiate(w: World, p: State, job: Int, tasks: Int, count: Int, wait: float)
 
 @inlined
 def on_state(w: World, p: State, node: Int) -> None:
-    """A node that was up is known to be down, or the other way round."""
+    """Note a message that a node is down or up."""
     was_down = is_known_down(w, node)
-    if hear_of_node(w, p.eagle.placer.ledger):
-        on_news(w, p.monitor, node, was_down)
+    if note_node_state(w, p.eagle.placer.ledger):
+        on_node_state(w, p.monitor, node, was_down)
 
 
 @entry

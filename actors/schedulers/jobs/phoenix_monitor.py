@@ -9,8 +9,8 @@ number of nodes. Supply counts nodes that are not known to be down; those that a
 alike.
 
 The monitor sits with the central scheduler. Twice the network delay after a heartbeat of the nodes, when what they
-reported is there, it makes the table anew, and announces what has changed to all nodes and schedulers, which go by it
-from the moment that it arrives. They hear of what is above the threshold, and when it no longer is.
+reported has arrived, it computes a new table and announces the changes to all nodes and schedulers, which use them from
+their arrival on. Announced are values above the threshold, and that a value is no longer above it.
 """
 
 from typing import Any, NamedTuple
@@ -22,14 +22,14 @@ from actors.kernel.faults import is_known_down
 from actors.kernel.hints import Int
 from actors.kernel.queue import MONITOR, announce, records, wake
 from actors.kernel.world import NONE, World
-from actors.nodes.contention_state import SHARE, UNIT, Contention, nothing_told
+from actors.nodes.contention_state import SHARE, UNIT, Contention, nothing_reported
 from actors.nodes.demand import (
     MOST_RESOURCES,
     pack_resource,
     unpack_reporter,
     unpack_resource,
 )
-from actors.nodes.reporting import is_newest, is_of_now, node_of, number_of
+from actors.nodes.reporting import is_current, is_newest, node_of, number_of
 from actors.setting import Setting
 from clusters.matching import relaxing_steps, satisfies
 from clusters.schema import find_attribute
@@ -57,7 +57,7 @@ class Monitor(NamedTuple):
     wait: np.ndarray  # [N] E[W], ns
     busy: np.ndarray  # [N] busy slots
     slots: np.ndarray  # [N]
-    told: np.ndarray  # [N, R] of a resource, packed; where reports come one by one
+    reported: np.ndarray  # [N, R] of a resource, packed; where reports come one by one
     newest: np.ndarray  # [N] number of the newest message of a report
     newest_of: (
         np.ndarray
@@ -75,7 +75,7 @@ class Monitor(NamedTuple):
 
 
 def make_monitor(slots: np.ndarray, resources: int, **settings: Any) -> Monitor:
-    """A monitor that has heard nothing; `settings` are the scalars of `Monitor`."""
+    """Return a monitor without reports; `settings` are the scalars of `Monitor`."""
     nodes = slots.size
     total = records(TOTALS, 1)
     total.slots[0], total.nodes[0] = slots.sum(), nodes
@@ -84,7 +84,7 @@ def make_monitor(slots: np.ndarray, resources: int, **settings: Any) -> Monitor:
         wait=np.zeros(nodes, np.int64),
         busy=np.zeros(nodes, np.int64),
         slots=slots.astype(np.int64),
-        told=nothing_told(nodes, resources),
+        reported=nothing_reported(nodes, resources),
         newest=np.full(nodes, NONE),
         newest_of=np.zeros((nodes, resources), np.int64),
         demand=vector,
@@ -98,9 +98,9 @@ def make_monitor(slots: np.ndarray, resources: int, **settings: Any) -> Monitor:
 
 @inlined
 def on_report(w: World, m: Monitor, t: Int, packed: Int, wait: Int, first: Int, second: Int) -> None:
-    """The schedulers hear from a node: how long a task waits there, its busy slots, and up to two resources."""
+    """Note a node's report: how long a task waits there, its busy slots, and up to two resources."""
     who, busy = unpack_reporter(packed)
-    if not is_of_now(w, who):
+    if not is_current(w, who):
         return
     node = node_of(who)
     if is_newest(w, m.newest, node):
@@ -116,7 +116,7 @@ def on_report(w: World, m: Monitor, t: Int, packed: Int, wait: Int, first: Int, 
 
 @compiled
 def on_reports(w: World, m: Monitor, c: Contention, t: Int) -> None:
-    """The reports of a heartbeat, in one event."""
+    """Note the reports of a heartbeat, which arrive in one event."""
     rows = c.loads
     for i in range(c.round.loads[0]):
         note_load(m, rows.node[i], rows.wait[i], rows.busy[i])
@@ -131,7 +131,7 @@ def on_reports(w: World, m: Monitor, c: Contention, t: Int) -> None:
 
 @inlined
 def note_load(m: Monitor, node: Int, wait: Int, busy: Int) -> None:
-    """A node has reported how long a task waits there, and its busy slots."""
+    """Note a node's expected wait and its busy slots."""
     m.wait[node] = wait
     m.total.busy[0] += busy - m.busy[node]
     m.busy[node] = busy
@@ -139,19 +139,20 @@ def note_load(m: Monitor, node: Int, wait: Int, busy: Int) -> None:
 
 @inlined
 def book(m: Monitor, node: Int, packed: Int) -> None:
-    """A node has reported this of a resource."""
+    """Note a node's report of a resource."""
     r, count, scarcity = unpack_resource(packed)
-    _, count_before, scarcity_before = unpack_resource(m.told[node, r])
+    _, count_before, scarcity_before = unpack_resource(m.reported[node, r])
     m.demand[r] += count - count_before
     m.pressure[r] += scarcity - scarcity_before
-    m.told[node, r] = packed
+    m.reported[node, r] = packed
 
 
 @compiled
-def on_news(w: World, m: Monitor, node: Int, was_down: bool) -> None:
-    """The schedulers have heard that a node is down, or up again; either way its queue is lost.
+def on_node_state(w: World, m: Monitor, node: Int, was_down: bool) -> None:
+    """Remove a node's reports: it is known to be down, or up again, and its queue is lost.
 
-    The table has it when the next report comes: failures are no work, and make none (actors/kernel/faults.py).
+    The table shows it when the next report arrives: failures are background events and cause no other events
+    (actors/kernel/faults.py).
     """
     sign = np.int64(was_down) - np.int64(is_known_down(w, node))
     m.total.nodes[0] += sign
@@ -164,9 +165,9 @@ def on_news(w: World, m: Monitor, node: Int, was_down: bool) -> None:
 
 @inlined
 def expect_table(w: World, m: Monitor, t: Int) -> None:
-    """Where the monitor is: it makes a new table at its next time."""
+    """Schedule the monitor's next table, in the partition that has the monitor."""
     now, handler, monitor = w.queue.now, w.cost.handler, np.int64(w.queue.seq.size - 2)
-    # While a handler is timed nobody is here; its record has who is.
+    # While a handler is timed, the partition has no actors; the handler's record has them.
     here = max(now.first[0], handler.first[0]) <= monitor < max(now.end[0], handler.end[0])
     if here and m.total.waits[0] == 0:
         m.total.waits[0] = 1
@@ -176,7 +177,7 @@ def expect_table(w: World, m: Monitor, t: Int) -> None:
 
 @compiled
 def on_monitor(w: World, m: Monitor, t: Int, me: Int) -> None:
-    """Make a new table, log it, and announce what is new in it."""
+    """Make a new table, log it, and announce what has changed in it."""
     total, place = m.total, m.total.rows[0] * (1 + 2 * m.demand.size)
     total.waits[0] = 0
     total.rows[0] += 1

@@ -1,8 +1,8 @@
 """Succinct shared state: one bit a node, set while long work is assigned to it (Eagle, SoCC'16, section 4.1).
 
 The bits do not travel in messages. Their owner, the central scheduler, appends every change to a log, and a
-message carries the length of the log when it was sent: its version. Who holds a version can read any node's bit
-as it was then. Schedulers of other partitions have a log of their own, which the owner's changes are published to.
+message carries the length of the log when it was sent: its version. An actor that has a version can read any node's bit
+as of that version. Schedulers of other partitions have a copy of the log, to which the owner publishes its changes.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from actors.schedulers.jobs.spreading import may_run, must_spread
 TRIES = 1024  # random nodes looked at before all are counted: twice a pass over 15,000 nodes costs as much
 
 
-# What was last counted of a list of nodes: many jobs ask the same, while no long task is placed.
+# The last count of free nodes of a list: many jobs ask for the same count between two placements of long tasks.
 COUNTED = np.dtype(
     [
         ("version", "i8"),
@@ -91,7 +91,7 @@ def set_bit(shared: SharedState, node: Int, bit: Int) -> None:
 
 @inlined
 def change_bit(w: World, shared: SharedState, t: Int, node: Int, bit: Int) -> None:
-    """The owner changes a node's bit, for all schedulers."""
+    """Change a node's bit, as its owner, for all schedulers."""
     if shared.latest[node] & 1 != bit:
         set_bit(shared, node, bit)
         publish(w, t, PUBLISHED, node, bit, NONE)

@@ -1,8 +1,8 @@
-"""How the tasks of a job lie to one another: in one rack, in different racks, on different nodes.
+"""Placement constraints: the tasks of a job in one rack, in different racks, or on different nodes.
 
-The job's scheduler sees to it. The rack of a job that must run in one is chosen when the job is first probed for or
-placed, and is then the only one that the job may use. Of a job whose tasks must be spread the scheduler keeps the
-nodes that its tasks hold: those they were handed out to, or placed on. One that a failure has lost gives its node back.
+The job's scheduler enforces them. The rack of a job that must run in one is chosen when the job is first probed for or
+placed, and the job uses no other rack after that. For a job whose tasks must be spread the scheduler keeps the nodes
+that its tasks hold: those they were handed out to, or placed on. A task that a failure has lost releases its node.
 """
 
 import numpy as np
@@ -50,7 +50,7 @@ def may_run(w: World, job: Int, node: Int) -> bool:
 
 @inlined
 def hold(w: World, job: Int, node: Int) -> None:
-    """A task of the job has this node."""
+    """Note that a task of the job holds this node."""
     if must_spread(w, job):
         jobs = w.eligible.jobs
         w.eligible.held[w.work.first_task[job] + jobs.held[job]] = node
@@ -59,7 +59,7 @@ def hold(w: World, job: Int, node: Int) -> None:
 
 @inlined
 def release(w: World, job: Int, node: Int) -> None:
-    """A task of the job is lost on this node, which is free for another one; NONE: on none."""
+    """Release the node of a lost task, for another task of the job; NONE: the task had no node."""
     if must_spread(w, job) and node != NONE:
         give_back(w, job, node)
 
@@ -92,9 +92,9 @@ def is_open(w: World, job: Int, node: Int) -> bool:
 
 @compiled
 def draw_node(w: World, job: Int, first: Int) -> Int:
-    """A random node for what is sent anew, not known to be down; NONE if there is none.
+    """Draw a random node for a task or probe that is sent again, not known to be down; NONE if there is none.
 
-    Of a job without constraints it is one from `first` on, of others one that the job may use and that may run a task.
+    For a job without constraints it is a node from `first` on, for others an eligible node that may run another task.
     """
     if not is_constrained(w, job):
         return draw_up(w, job, first)

@@ -15,8 +15,8 @@ After Yaq-d (EuroSys 2016), the distributed scheduler that the paper on Phoenix 
 5. Only nodes that satisfy a job's constraints are considered, at every step.
 
 **Deviations from the paper.** This follows the paper's published description; its code is not public, and the
-parameters are ours. The paper's nodes learn what is left of a job from its manager; here they know what they were
-told when the task was placed. Its rebalancing moves tasks between queues; here they go by way of their schedulers. A
+parameters are ours. In the paper nodes learn the remaining tasks of a job from its manager; here they use the number
+that came with the task. Its rebalancing moves tasks between queues; here they go by way of their schedulers. A
 job whose tasks may not share racks, and one for which the long partition has too few nodes, may use the short
 partition too.
 
@@ -52,7 +52,7 @@ from actors.kernel.queue import (
 )
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules, World
 from actors.nodes.bounded import BoundedQueues, on_bounded_heartbeat, on_bounded_node
-from actors.nodes.reporting import is_newest, is_of_now, node_of
+from actors.nodes.reporting import is_current, is_newest, node_of
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
@@ -85,7 +85,7 @@ from actors.schedulers.jobs.yacc_d_view import (
 )
 from actors.setting import Setting
 
-MISSES = 64  # jobs without a node at which a scheduler stops to look until the next heartbeat
+MISSES = 64  # jobs that find no node; after so many a scheduler stops its search until the next heartbeat
 FIFO, SJF, SRJF, LRTF = ORDERS = ("fifo", "sjf", "srjf", "lrtf")
 LENGTH, WAIT = BOUNDS = ("length", "wait")
 
@@ -134,7 +134,7 @@ def bind(w: World, p: State, t: Int, me: Int, job: Int, task: Int, node: Int) ->
 
 @inlined
 def keep(w: World, p: State, t: Int, me: Int, job: Int, task: Int) -> None:
-    """A task waits here, until a heartbeat shows room."""
+    """Keep a task at its scheduler until a heartbeat shows room."""
     who = me - w.nodes.size
     keep_waiting(w, p.backlog, who, job, task)
     if p.backlog.schedulers.awake[who] == 0:
@@ -144,26 +144,26 @@ def keep(w: World, p: State, t: Int, me: Int, job: Int, task: Int) -> None:
 
 @inlined
 def next_reports(w: World, p: State, t: Int) -> Int:
-    """When the reports of the next heartbeat arrive."""
+    """Return when the reports of the next heartbeat arrive."""
     delay, beat = w.network.cross_ns, p.queues.heartbeat
     return ((t - delay) // beat + 1) * beat + delay
 
 
 @compiled
 def on_returned(w: World, p: State, t: Int, me: Int, job: Int, task: Int, node: Int, rest: Int) -> None:
-    """Step 2: a node has sent a task back; it goes to another one, or waits."""
+    """Step 2: send a task that came back to another node, or keep it."""
     note_returned(w, p.known, me, node, rest)
     release(w, job, node)
     p.backlog.tasks.returns[task] += 1
     if p.backlog.tasks.returns[task] > p.tries:
         keep(w, p, t, me, job, task)
     else:
-        bind_anew(w, p, t, me, job, task)
+        bind_elsewhere(w, p, t, me, job, task)
 
 
 @compiled
-def bind_anew(w: World, p: State, t: Int, me: Int, job: Int, task: Int) -> None:
-    """A task goes to another node that is thought to have room, or waits."""
+def bind_elsewhere(w: World, p: State, t: Int, me: Int, job: Int, task: Int) -> None:
+    """Bind a task to another node that has room by the last reports, or keep it."""
     node = find_node(w, p.known, t, me, job, first_of(w, p.first_long, job))
     if node == NONE:
         keep(w, p, t, me, job, task)
@@ -173,19 +173,19 @@ def bind_anew(w: World, p: State, t: Int, me: Int, job: Int, task: Int) -> None:
 
 @compiled
 def on_lost(w: World, p: State, t: Int, me: Int, job: Int, task: Int, node: Int, start: Int) -> None:
-    """A node's failure has lost a task: it goes to another one, or waits."""
+    """Send a task that a node's failure has lost to another node, or keep it."""
     if start != NONE:
         w.jobs.start[job] = min(w.jobs.start[job], start)
     release(w, job, node)
     w.counts[N_SENT_AGAIN] += 1
-    bind_anew(w, p, t, me, job, task)
+    bind_elsewhere(w, p, t, me, job, task)
 
 
 @compiled
 def on_retry(w: World, p: State, t: Int, me: Int) -> None:
-    """Step 2: the reports of a heartbeat are there; tasks that wait here go where there is room now.
+    """Step 2: bind tasks that wait here to nodes that have room by the reports of the last heartbeat.
 
-    A job that finds none keeps its turn and ends the search, if it may use any node; others go behind.
+    A job that may use all nodes and finds no room stays first, and the search ends; other jobs go to the end.
     """
     who, rows = me - w.nodes.size, p.backlog.schedulers
     jobs, misses, room = rows.jobs[who], 0, w.queue.room - 4
@@ -215,8 +215,8 @@ def on_retry(w: World, p: State, t: Int, me: Int) -> None:
 
 
 @inlined
-def on_news(w: World, p: State) -> None:
-    """A node is down, and there is no room, or up again without work."""
+def on_node_state(w: World, p: State) -> None:
+    """Note that a node is down and has no room, or up again and without work."""
     node = w.queue.now.a[0]
     if hear(w):
         room = p.known.empty_room[node] if w.queue.now.kind[0] == NODE_UP else np.int64(0)
@@ -240,7 +240,7 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
             on_done(w, job, message.c[0], message.d[0])
         elif kind == LOAD_REPORT:
             node = node_of(message.a[0])
-            if is_of_now(w, message.a[0]) and is_newest(w, p.known.newest, node):
+            if is_current(w, message.a[0]) and is_newest(w, p.known.newest, node):
                 note_node(p.known, node, message.b[0], message.c[0], message.d[0])
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, job)
@@ -251,7 +251,7 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
         elif kind == LOST:
             on_lost(w, p, t, me, job, message.b[0], message.c[0], message.d[0])
         elif kind == NODE_DOWN or kind == NODE_UP:
-            on_news(w, p)
+            on_node_state(w, p)
     return RUNNING
 
 

@@ -1,6 +1,6 @@
-"""What the schedulers of Yacc-D know of the nodes: their last reports, and what each has sent there since.
+"""What the schedulers of Yacc-D know of the nodes: their last reports, and what each scheduler has sent there since.
 
-All schedulers hear the same reports. A report says how much estimated work a node has, until when its task is
+All schedulers receive the same reports. A report says how much estimated work a node has, until when its task is
 estimated to run, and what there is room for in its queue. What a scheduler sends to a node counts for itself alone, and
 until the node's next report; what is on its way at that time is in neither.
 """
@@ -17,7 +17,7 @@ from actors.kernel.random import PLACEMENT, below, random_bits
 from actors.kernel.world import NONE, World
 from actors.schedulers.jobs.spreading import may_run
 
-LOOKS = 64  # nodes looked at for one task that is sent anew
+LOOKS = 64  # nodes considered for one task that is sent again
 
 REPORTED = np.dtype(
     [
@@ -63,7 +63,7 @@ def make_view(slots: np.ndarray, empty_room: np.ndarray, by_work: bool, schedule
 
 @compiled
 def note_node(view: View, node: Int, rest: Int, busy_until: Int, room: Int) -> None:
-    """All schedulers have a report of a node, or news of it."""
+    """Note a report of a node, or a change of its state, for all schedulers."""
     rows, totals = view.nodes, view.totals
     totals.rest[0] += rest - rows.rest[node]
     wholes = totals.rest[0] // WHOLE
@@ -101,7 +101,7 @@ def sent_to(w: World, view: View, me: Int, node: Int) -> Int:
 
 @inlined
 def note_sent(w: World, view: View, me: Int, node: Int, job: Int) -> None:
-    """A scheduler sends a task to a node."""
+    """Note that a scheduler sends a task to a node."""
     row, estimate = sent_to(w, view, me, node), w.work.estimate[job]
     view.sent.work[row] += estimate
     view.sent.room[row] += max(estimate, 1) if view.by_work else 1
@@ -109,7 +109,7 @@ def note_sent(w: World, view: View, me: Int, node: Int, job: Int) -> None:
 
 @inlined
 def note_returned(w: World, view: View, me: Int, node: Int, rest: Int) -> None:
-    """A node has sent a task back and said what work it has: until its next report it gets no more."""
+    """Note that a node has sent a task back, with its work: it gets no task until its next report."""
     row = sent_to(w, view, me, node)
     view.sent.work[row] = rest - view.nodes.rest[node]
     view.sent.room[row] = max(view.nodes.room[node], 0)
