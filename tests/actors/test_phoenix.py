@@ -173,7 +173,7 @@ def test_what_is_asked_for_is_forgotten_when_it_is_served() -> None:
     assert outcome.series["demand"].max() > 0
     assert not state.monitor.demand.any()
     assert not state.monitor.pressure.any()
-    for told in (state.monitor.told, state.contention.told):
+    for told in (state.monitor.reported, state.contention.reported):
         assert np.array_equal(told, nothing_reported(*told.shape))
     assert not state.contention.nodes.to_report.any()
     crv = outcome.series["demand"] / outcome.series["supply"]
@@ -200,7 +200,7 @@ def test_a_report_of_a_nodes_earlier_life_is_ignored() -> None:
         monitor = partition.state.monitor
         assert not monitor.demand.any()
         assert not monitor.pressure.any()
-        assert np.array_equal(monitor.told, nothing_reported(*monitor.told.shape))
+        assert np.array_equal(monitor.reported, nothing_reported(*monitor.reported.shape))
     assert late > 0
 
 
