@@ -1,4 +1,4 @@
-"""What the dynamics of a setting mean for the kernel: outages by actor, and the durations of stragglers."""
+"""Dynamics of a setting, as the kernel uses them: outages by actor, and the durations of stragglers."""
 
 import math
 
@@ -118,7 +118,7 @@ def _some_nodes_come_back(setting: Setting, outages: np.ndarray, schedule: np.re
 
 
 def durations_ns(setting: Setting) -> np.ndarray:
-    """[T] durations of the tasks as they run, ns: those of stragglers are longer.
+    """Return [T] durations of the tasks, ns, with those of stragglers made longer.
 
     A task that straggles does so wherever and whenever it runs, and under every scheduler: they are compared on the
     same tasks. One that would take longer than a run can (`NEVER`) takes so long, and the run is refused for it.
@@ -132,7 +132,7 @@ def durations_ns(setting: Setting) -> np.ndarray:
 
 
 def straggler_factors(dynamics: Dynamics, tasks: int, seed: int) -> np.ndarray | None:
-    """[T] by how much tasks are slowed down, 1 for those that do not straggle; None if there are no stragglers.
+    """Return [T] the slowdown of each task, 1 for those that do not straggle; None if there are no stragglers.
 
     What is above 1 has mean slowdown - 1: constant, Pareto of the second kind (Lomax), or lognormal.
     """
@@ -152,7 +152,7 @@ def straggler_factors(dynamics: Dynamics, tasks: int, seed: int) -> np.ndarray |
 
 
 def outages_of(faults: Faults) -> Faults:
-    """The outages alone, without what is known of tasks and jobs."""
+    """Return the outages alone, without the state of tasks and jobs."""
     return faults._replace(tasks=records(TASK_STATE, 0), jobs=records(JOB_STATE, 0))
 
 

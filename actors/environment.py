@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Network:
-    """What a message between two actors costs, in seconds."""
+    """The delay of a message between two actors, in seconds."""
 
     delay_s: float = 0.0005  # within a rack, and the lower bound of any delay
     spread_s: float = 0.0  # mean of an exponential added to it

@@ -1,4 +1,4 @@
-"""What a scheduler is to the rest of Emu: a name, parameters, a world to start from and a loop."""
+"""The description of a scheduler: a name, parameters, the function that builds its world, and its loop."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from workloads.hints import did_you_mean
 from workloads.values import read_value
 
 ALL_ALIKE = (("long_partition", "it treats all jobs alike"), ("estimates", "it uses no estimates"))
-"""What a scheduler ignores that neither tells short jobs from long ones nor looks at what they should take."""
+"""The keys that a scheduler ignores if it treats short and long jobs alike and uses no estimates."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,15 @@ class Parameter:
 
     @property
     def about(self) -> str:
-        """What it means, and what it goes with."""
+        """The meaning of the parameter, and the parameters that it needs."""
         needs = " or ".join(f"`{need.replace('|', ' or ')}`" for need in self.needs)
         return f"{self.meaning}; goes with {needs}" if needs else self.meaning
 
     def parse(self, value: Any, scheduler: str) -> Any:
-        """The value in the parameter's own type.
+        """Return the value in the parameter's own type.
 
         Raises:
-            InputError: it is none; the message says what would be right.
+            InputError: the value is invalid; the message says what is valid.
         """
         what = f"parameter {self.name} of {scheduler}"
         return read_value(self.kind, value, what, low=self.low, high=self.high, choices=self.choices)
@@ -56,16 +56,16 @@ class Host(Protocol):
     """The Python side of one emulation."""
 
     def compile(self, world: Any, state: Any) -> None:
-        """Compile what it calls, before the run begins."""
+        """Compile the functions that the host calls, before the run begins."""
 
     def __call__(self, world: Any, state: Any) -> None:
         """Handle the event in `world.queue.now`."""
 
     def save(self) -> bytes:
-        """What it remembers, for a checkpoint."""
+        """Return the state of the host, for a checkpoint."""
 
     def load(self, saved: bytes) -> None:
-        """Remember what `save` gave, perhaps in another process."""
+        """Restore the state that `save` returned, perhaps in another process."""
 
 
 @dataclass(frozen=True)
@@ -140,12 +140,12 @@ class Scheduler:
 
 
 def constraint_aware(scheduler: Scheduler, name: str) -> Scheduler:
-    """The same policy where it respects the jobs' constraints, under a name of its own."""
+    """Return the constraint-aware form of a policy, under a name of its own."""
     return replace(scheduler, name=name, title=f"{scheduler.title}; constraint-aware", constrained=True)
 
 
 def resolve_parameters(scheduler: Scheduler, given: Mapping[str, Any]) -> dict[str, Any]:
-    """All parameters of the scheduler in declared order, defaults filled in.
+    """Return all parameters of the scheduler in declared order, with defaults filled in.
 
     Raises:
         InputError: an unknown name (the nearest is given), a value that is not of the parameter's kind, or another
@@ -168,14 +168,14 @@ def resolve_parameters(scheduler: Scheduler, given: Mapping[str, Any]) -> dict[s
 
 
 def value_text(value: Any) -> str:
-    """A value as names, paths and tables have it: ``2`` for 2.0, ``true`` for True."""
+    """Return a value as text for names, paths and tables: ``2`` for 2.0, ``true`` for True."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def name_with(policy: str, values: Mapping[str, Any]) -> str:
-    """The name of a policy with these values, as in `eagle(sticky=false,slack=2)`."""
+    """Return the name of a policy with these values, as in `eagle(sticky=false,slack=2)`."""
     shown = ",".join(f"{name}={value_text(value)}" for name, value in values.items())
     return f"{policy}({shown})" if shown else policy
 

@@ -1,4 +1,4 @@
-"""Everything an emulation depends on, with all names resolved."""
+"""The setting of an emulation: everything that its result depends on, with all names resolved."""
 
 import math
 from dataclasses import dataclass, field

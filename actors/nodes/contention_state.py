@@ -65,7 +65,7 @@ def make_contention(
     crv: np.ndarray,
     **settings: Any,
 ) -> Contention:
-    """Nodes that have nothing to tell; `settings` are the scalars of `Contention`."""
+    """Return the state of nodes without reports; `settings` are the scalars of `Contention`."""
     nodes, resources = slots.size, crv.size
     return Contention(
         crv=crv.astype(np.int64),

@@ -209,27 +209,27 @@ def send_report(w: World, c: Contention, t: Int, node: Int, first: Int, second: 
 
 @inlined
 def pack_reporter(who: Int, busy: Int) -> Int:
-    """The node, its generation and its busy slots in one number of a report; `who` is as `reporter` makes it."""
+    """Pack the node, its generation and its busy slots into one number; `who` is as `reporter` makes it."""
     return who & np.int64(MOST_ACTORS - 1) | busy << NODE_BITS | who >> NODE_BITS << GENERATION_SHIFT
 
 
 @inlined
 def unpack_reporter(packed: Int) -> tuple[Int, Int]:
-    """The node with its generation, as `reporter` makes it, and the busy slots."""
+    """Unpack the node with its generation, as `reporter` makes it, and the busy slots."""
     who = packed & np.int64(MOST_ACTORS - 1) | packed >> GENERATION_SHIFT << NODE_BITS
     return who, packed >> NODE_BITS & np.int64((1 << BUSY_BITS) - 1)
 
 
 @inlined
 def pack_resource(resource: Int, count: Int, scarcity: Int) -> Int:
-    """One resource of a report in one number."""
+    """Pack one resource of a report into one number."""
     most_count, most_scarcity = np.int64((1 << COUNT_BITS) - 1), np.int64((1 << SCARCITY_BITS) - 1)
     return resource | min(count, most_count) << COUNT_SHIFT | min(scarcity, most_scarcity) << SCARCITY_SHIFT
 
 
 @inlined
 def unpack_resource(packed: Int) -> tuple[Int, Int, Int]:
-    """The resource, the count and the scarcity in one number of a report."""
+    """Unpack the resource, the count and the scarcity from one number of a report."""
     resource = packed & np.int64((1 << RESOURCE_BITS) - 1)
     count = packed >> COUNT_SHIFT & np.int64((1 << COUNT_BITS) - 1)
     return resource, count, packed >> SCARCITY_SHIFT

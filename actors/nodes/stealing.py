@@ -42,7 +42,7 @@ class Stealing(NamedTuple):
 def make_stealing(
     nodes: int, *, attempts: int, limit: int, at_random: bool, instant: bool, first: int
 ) -> Stealing:
-    """Stealing among `nodes` nodes, of which those from `first` on are victims."""
+    """Return the state of stealing among `nodes` nodes, of which those from `first` on are victims."""
     searches = np.zeros(nodes, np.int64)
     return Stealing(int(attempts), int(limit), at_random, instant, int(first), searches)
 

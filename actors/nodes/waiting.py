@@ -119,7 +119,7 @@ def copy_entry(rows: np.recarray, to: Int, source: Int) -> None:
 
 @inlined
 def part(w: World, node: Int, entry: Int) -> None:
-    """Leave `entry` alone in its run; the others are a run behind it."""
+    """Split a run: `entry` stands alone, and the others are a run behind it."""
     rows = w.entries
     behind = rows.more[entry]
     if behind == NONE:

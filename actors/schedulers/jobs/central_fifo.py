@@ -167,7 +167,7 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
 
 
 def build(setting: Setting) -> tuple[World, State]:
-    """The world and the scheduler's state at time 0."""
+    """Make the world and the scheduler's state at time 0."""
     slots = setting.cluster.slots()
     # Every node's first slot, then every second one, …: tasks spread over the nodes.
     nth = np.concatenate([np.arange(s) for s in slots]) if slots.max() > 1 else np.zeros(slots.size, np.int64)

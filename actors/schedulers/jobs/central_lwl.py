@@ -87,7 +87,7 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
 
 
 def build(setting: Setting) -> tuple[World, State]:
-    """The world and the scheduler's state at time 0."""
+    """Make the world and the scheduler's state at time 0."""
     late = setting.parameters["late_binding"]
     world = build_world(
         setting, fifo_rules(report_start=not late), most_sends=lambda tasks: tasks, schedulers=1

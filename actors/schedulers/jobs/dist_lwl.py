@@ -10,10 +10,10 @@ as old as the last heartbeat.
    keep to the nodes that long jobs may use.
 3. Nodes serve the shortest remaining job first, within the slack bound.
 
-**Deviations from the paper.** There is no paper of its own; the rules are those of the authors' simulator, but told by
-messages. There the work of a task counts from its job's arrival, schedulers see live which task runs since when, and
-nodes the remaining work of jobs: `global_view=true`. Placed tasks are bound late there: `late_binding=true`. All
-schedulers are taken to get a node's report at the same time, also where network delays vary.
+**Deviations from the paper.** There is no paper of its own; the rules are those of the authors' simulator, but with
+reports as messages. There the work of a task counts from its job's arrival, schedulers see live which task runs since
+when, and nodes the remaining work of jobs: `global_view=true`. Placed tasks are bound late there:
+`late_binding=true`. All schedulers are taken to get a node's report at the same time, also where network delays vary.
 
 References: doi 10.1145/2987550.2987563
 """
@@ -186,7 +186,7 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
 
 
 def build(setting: Setting) -> tuple[World, State]:
-    """The world and the schedulers' state at time 0."""
+    """Make the world and the schedulers' state at time 0."""
     p = setting.parameters
     nodes = setting.cluster.num_nodes
     if p["heartbeat_s"] <= setting.network.delay_s:

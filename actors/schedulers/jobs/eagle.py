@@ -15,13 +15,13 @@ As in Hawk, a centralized scheduler places long jobs and distributed ones probe 
 `ideal-eagle` knows where long work is: probes go at once to nodes whose bit is clear at that moment, each drawn
 independently of the others.
 
-**Deviations from the paper.** A node knows of a job's remaining work what the probe and the scheduler's answers to its
-own requests told it; the authors' simulator reads it live: `live_progress=true` (a global view). Re-probes are drawn
-independently of each other. The paper has one slot a node; with several a sticky probe asks for a task for each idle
-slot, as far as its job has so many left (`actors.nodes.worker`). Where there is no short partition, the last round goes
-to any node and is accepted. Draws with replacement and late binding of long tasks, as the authors simulate them, are
-parameters. The paper does not say what becomes of a probe that a node's failure has lost: it goes to any node that is
-up, and may be rejected there, unless the whole short partition is down.
+**Deviations from the paper.** A node uses the last reported remaining work of a job: that of the probe, and of the
+scheduler's answers to its own requests; the authors' simulator reads it live: `live_progress=true` (a global view).
+Re-probes are drawn independently of each other. The paper has one slot a node; with several a sticky probe asks for a
+task for each idle slot, as far as its job has so many left (`actors.nodes.worker`). Where there is no short
+partition, the last round goes to any node and is accepted. Draws with replacement and late binding of long tasks, as
+the authors simulate them, are parameters. The paper does not say what becomes of a probe that a node's failure has
+lost: it goes to any node that is up, and may be rejected there, unless the whole short partition is down.
 
 `eagle-c` is constraint-aware: each draw is among the nodes that the job may use. Where none of them is in the short
 partition, the last round goes to any of them and is accepted.
@@ -302,12 +302,12 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
 
 
 def grow(world: World, state: State) -> State:
-    """The state with room in the log of changes for those of one event."""
+    """Return the state with enough room in the log for the changes of one event."""
     return state._replace(shared=grow_shared_state(state.shared, world.queue.room))
 
 
 def build(setting: Setting, ideal: bool = False, least_sends: int = 0) -> tuple[World, State]:
-    """The world and the scheduler's state at time 0; `least_sends` where handlers send so many messages for any job."""
+    """Make the world and the scheduler's state at time 0; handlers send at least `least_sends` messages for any job."""
     p = FIXED_VALUES | setting.parameters
     nodes, late = setting.cluster.num_nodes, p["late_binding"]
     longs = long_jobs(setting)

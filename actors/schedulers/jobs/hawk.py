@@ -7,11 +7,11 @@ A centralized scheduler places the tasks of long jobs; distributed schedulers pr
 2. A short job: batch sampling with late binding over the whole cluster, as in Sparrow (section 3.5).
 3. A node that runs out of work steals short tasks that wait behind long ones (section 3.6).
 
-**Deviations from the paper.** The paper lets a thief contact its victims; here the first victim passes the question on
-to the next, each hop taking the network delay. Its nodes have one slot; one with several gives the group at the head of
-its queue if any of its slots runs a long task. The authors' simulator lets a thief look into its victims' queues
-without a message: `instant_stealing=true` (a global view), draws probes with replacement: `replacement=true`, and
-binds long tasks late: `late_binding=true`.
+**Deviations from the paper.** In the paper a thief contacts its victims one by one; here each victim forwards the
+request to the next, and each hop takes the network delay. Its nodes have one slot; one with several gives the group
+at the head of its queue if any of its slots runs a long task. The authors' simulator lets a thief look into its
+victims' queues without a message: `instant_stealing=true` (a global view), draws probes with replacement:
+`replacement=true`, and binds long tasks late: `late_binding=true`.
 
 `hawk-c` is constraint-aware: long jobs are placed on, and short ones probed for and stolen by, nodes that they may use.
 A long job none of whose nodes is in the part for long jobs uses those that it has.
@@ -123,7 +123,7 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
 
 
 def build(setting: Setting) -> tuple[World, State]:
-    """The world and the scheduler's state at time 0."""
+    """Make the world and the scheduler's state at time 0."""
     p = setting.parameters
     nodes, late = setting.cluster.num_nodes, p["late_binding"]
     first = setting.cluster.partition(setting.long_partition)

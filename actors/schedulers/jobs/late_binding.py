@@ -1,4 +1,4 @@
-"""What every scheduler of jobs does for the jobs it owns: take arrivals, hand out tasks, book completions.
+"""The part that all schedulers of jobs share: take arrivals, hand out tasks, note completions.
 
 Late binding (Sparrow, SOSP'13, section 3.4): a probe reserves a place in a node's queue; which task runs
 there is decided when its turn comes, in the order in which the tasks stand in the workload.

@@ -146,7 +146,7 @@ def keep_least(choice: np.recarray, size: Int, k: Int, wait: Int, node: Int) -> 
 
 @inlined
 def first_place(w: World, placer: Placer, job: Int) -> Int:
-    """The first place among the job's nodes that it is to be placed on: of a node for long jobs, if it is long."""
+    """Return the job's first place that may be used: for a long job, that of a node of the long partition."""
     begin = eligible_before(w, job, placer.first)
     if is_constrained(w, job) and begin == eligible_count(w, job):
         return np.int64(0)
@@ -241,7 +241,7 @@ def spread_tasks(w: World, placer: Placer, t: Int, job: Int, count: Int) -> None
 
 @compiled
 def place_one(w: World, placer: Placer, t: Int, job: Int) -> Int:
-    """The node that waits least of those that may run a task of the job; a long job tries those for long ones first."""
+    """Find the node that waits least and may run a task of the job; a long job tries the long partition first."""
     begin = first_place(w, placer, job)
     node = least_of(w, placer, t, job, begin)
     if is_constrained(w, job) and begin > 0 and (node == NONE or is_known_down(w, node)):
@@ -251,7 +251,7 @@ def place_one(w: World, placer: Placer, t: Int, job: Int) -> Int:
 
 @compiled
 def least_of(w: World, placer: Placer, t: Int, job: Int, begin: Int) -> Int:
-    """The one of the job's nodes from place `begin` on that waits least and may run a task of it, or NONE."""
+    """Find the job's node from place `begin` on that waits least and may run a task of it; NONE if there is none."""
     low, first = listing_of(w, job)
     best: Int = NONE
     least: Int = NEVER

@@ -109,7 +109,7 @@ def place_lost(w: World, p: State, t: Int, me: Int, job: Int, task: Int) -> None
 
 @compiled
 def note_lost(w: World, p: State, job: Int, node: Int, start: Int) -> None:
-    """A task that was assigned to the node is lost."""
+    """Note the loss of a task that was assigned to the node."""
     if node != NONE:
         p.tasks[node] -= 1
         note_end(w, p.placer, job, node)
@@ -145,7 +145,7 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
 
 
 def build(setting: Setting) -> tuple[World, State]:
-    """The world and the scheduler's bookkeeping at time 0."""
+    """Make the world and the scheduler's bookkeeping at time 0."""
     world = build_world(setting, fifo_rules(report_start=True), most_sends=lambda tasks: tasks, schedulers=1)
     slots = setting.cluster.slots()
     first = setting.cluster.partition(setting.long_partition)
@@ -155,7 +155,7 @@ def build(setting: Setting) -> tuple[World, State]:
 
 
 def wrap_own(own: Any, name: str | None = None) -> Scheduler:
-    """A scheduler of a user's object or class that has `place(job, nodes) -> node ids`.
+    """Make a scheduler of a user's object or class that has `place(job, nodes) -> node ids`.
 
     A class is made anew for each emulation, with its parameters (`actors.schedulers.own_parameters`); an object is
     copied. A method `start(num_nodes, seed)`, if there is one, is called first.
@@ -189,7 +189,7 @@ class Host(OwnHost):
         direct(place_lost, world, state, number, number, number, number)
 
     def share_done(self, world: Any, state: State) -> float:
-        """By the tasks that have arrived: what comes after that is not asked."""
+        """Return the share of the tasks that have arrived: the scheduler is asked at arrivals."""
         return float(world.counts[N_ARRIVED : N_ARRIVED + 2].sum()) / float(world.work.end_task[-1])
 
     def __call__(self, world: Any, state: State) -> None:

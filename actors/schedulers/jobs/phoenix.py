@@ -265,7 +265,7 @@ def grow(world: World, state: State) -> State:
 
 
 def build(setting: Setting, released: bool = False) -> tuple[World, State]:
-    """The world and the scheduler's state at time 0."""
+    """Make the world and the scheduler's state at time 0."""
     p, slots = FIXED_VALUES | setting.parameters, setting.cluster.slots()
     delay_s = max(setting.network.delay_s, setting.network.cross_rack_delay_s or 0.0)
     if p["heartbeat_s"] <= delay_s:
@@ -318,7 +318,7 @@ def build(setting: Setting, released: bool = False) -> tuple[World, State]:
 
 
 def crv_series(setting: Any, state: State) -> dict[str, Any]:
-    """The CRV over time."""
+    """Return the CRV over time."""
     return series_of(state.monitor, asked_names(setting))
 
 
@@ -352,10 +352,29 @@ PHOENIX = Scheduler(
         Parameter(
             "negotiate", True, "flag", "jobs that ask for contended resources may drop soft constraints"
         ),
-        Parameter("window", 50, "integer", "tasks that a node's expected waiting time goes by", 1, 1_000_000),
-        Parameter("rho_cap", 0.99, "number", "a node is taken to be busy for no more of the time", 0, 0.9999),
         Parameter(
-            "report_change", 0.1, "share", "an expected wait that has changed by more is reported anew", 0, 1
+            "window",
+            50,
+            "integer",
+            "tasks from which a node's expected waiting time is computed",
+            1,
+            1_000_000,
+        ),
+        Parameter(
+            "rho_cap",
+            0.99,
+            "number",
+            "upper bound of the share of time for which a node is taken to be busy",
+            0,
+            0.9999,
+        ),
+        Parameter(
+            "report_change",
+            0.1,
+            "share",
+            "an expected wait is reported again when it has changed by more",
+            0,
+            1,
         ),
     ),
     build=build,

@@ -290,7 +290,7 @@ def _resources(setting: Setting, levels: list[list[Constraint]]) -> list[str]:
 
 
 def _capped(names: list[str]) -> list[str]:
-    """The names, at most MOST_RESOURCES: the last stands for all others then."""
+    """Return at most MOST_RESOURCES names; the last stands for all further resources."""
     return names if len(names) <= MOST_RESOURCES else [*names[: MOST_RESOURCES - 1], OTHERS]
 
 

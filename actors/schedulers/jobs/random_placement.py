@@ -61,7 +61,7 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
 
 
 def build(setting: Setting) -> tuple[World, State]:
-    """The world and the scheduler's state at time 0."""
+    """Make the world and the scheduler's state at time 0."""
     world = build_world(
         setting, fifo_rules(), most_sends=lambda tasks: tasks, schedulers=setting.parameters["schedulers"]
     )

@@ -47,7 +47,7 @@ def make_sampling(probes: np.ndarray, most_tasks: int, per_task: bool) -> Sampli
 
 
 def no_sampling() -> Sampling:
-    """Nothing is sampled: tasks are bound late."""
+    """Return the state where tasks are bound late and nothing is sampled."""
     return Sampling(False, np.zeros(2, np.int64), records(ANSWER, 0), records(CHOICE, 0))
 
 
@@ -136,7 +136,7 @@ def place_spread(w: World, p: Sampling, t: Int, me: Int, job: Int, tasks: Int) -
 
 @compiled
 def choose_per_task(p: Sampling, first: Int, end: Int, tasks: Int) -> None:
-    """For each task the shortest queue of its own nodes, the first asked among equals."""
+    """Choose for each task the shortest queue of its own nodes, the first asked among equals."""
     each = (end - first) // tasks
     for task in range(tasks):
         best = task * each
@@ -148,7 +148,7 @@ def choose_per_task(p: Sampling, first: Int, end: Int, tasks: Int) -> None:
 
 @compiled
 def choose_of_all(p: Sampling, first: Int, end: Int, tasks: Int) -> None:
-    """The `tasks` shortest queues of all nodes asked, the first asked among equals."""
+    """Choose the `tasks` shortest queues of all nodes asked, the first asked among equals."""
     choice = p.choice
     size: Int = 0
     for i in range(end - first):

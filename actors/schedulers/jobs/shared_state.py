@@ -42,7 +42,7 @@ class SharedState(NamedTuple):
 
 
 def make_shared_state(nodes: int, long_tasks: int, lists: int) -> SharedState:
-    """All bits clear; a long task changes its node's bit at most twice, each time that it is placed."""
+    """Return a state with all bits clear. A long task changes its node's bit at most twice per placement."""
     counted = records(COUNTED, lists + 1)
     counted.version[:] = NONE
     return SharedState(
@@ -51,7 +51,7 @@ def make_shared_state(nodes: int, long_tasks: int, lists: int) -> SharedState:
 
 
 def grow_shared_state(shared: SharedState, changes: int) -> SharedState:
-    """The same with twice the space for the log, or more, if it has none left for so many changes."""
+    """Return the state with room in the log for so many changes: its size is doubled as often as needed."""
     while shared.previous.size - shared.length[0] < changes:
         shared = shared._replace(previous=np.concatenate([shared.previous, np.zeros_like(shared.previous)]))
     return shared
@@ -80,7 +80,7 @@ def bit_at(shared: SharedState, node: Int, version: Int) -> Int:
 
 @inlined
 def set_bit(shared: SharedState, node: Int, bit: Int) -> None:
-    """Change a node's bit, if it is not so already."""
+    """Set a node's bit, and log the change if it is one."""
     change = shared.latest[node]
     if change & 1 != bit:
         length = shared.length[0]
@@ -108,7 +108,7 @@ def is_free(w: World, shared: SharedState, version: Int, job: Int, spread: bool,
 
 @inlined
 def draw_free(w: World, shared: SharedState, version: Int, job: Int, counter: Int) -> Int:
-    """A random node that may run a task of the job and whose bit is clear in `version`; NONE if there is none.
+    """Draw a random node that may run a task of the job and whose bit is clear in `version`; NONE if there is none.
 
     Most draws need a few tries; if nearly all bits are set, the free nodes are counted instead.
     """
@@ -124,7 +124,7 @@ def draw_free(w: World, shared: SharedState, version: Int, job: Int, counter: In
 
 @compiled
 def draw_counted(w: World, shared: SharedState, version: Int, job: Int, counter: Int) -> Int:
-    """As `draw_free`, where nearly all bits are set."""
+    """Draw a free node as `draw_free` does, by counting: nearly all bits are set."""
     end, spread = eligible_count(w, job), must_spread(w, job)
     low, first = listing_of(w, job)
     free = known_free(w, shared, version, job)
@@ -150,7 +150,7 @@ def draw_counted(w: World, shared: SharedState, version: Int, job: Int, counter:
 
 @inlined
 def known_free(w: World, shared: SharedState, version: Int, job: Int) -> Int:
-    """How many of the job's nodes are free in `version`, if that was what was last counted of its list; else NONE."""
+    """Return how many of the job's nodes are free in `version`, if the last count of its list was that; else NONE."""
     rows, row = shared.counted, row_of(w, shared, job)
     low, first = listing_of(w, job)
     if rows.version[row] != version or rows.end[row] != eligible_count(w, job):

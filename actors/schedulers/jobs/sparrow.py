@@ -129,7 +129,7 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
 
 
 def build(setting: Setting) -> tuple[World, State]:
-    """The world and the scheduler's state at time 0."""
+    """Make the world and the scheduler's state at time 0."""
     p = setting.parameters
     most, late = most_tasks(setting), p["sampling"] == "batch-late"
     per_task = p["sampling"] == "per-task"

@@ -142,9 +142,9 @@ def choose_rack(w: World, job: Int, first: Int) -> None:
 
 @compiled
 def find_rack(w: World, job: Int, begin: Int, wanted: Int, skip: Int) -> Int:
-    """The rack of the `skip`-th node from place `begin` on that is in a rack with `wanted` such nodes.
+    """Find the rack of the `skip`-th node from place `begin` on that is in a rack with `wanted` such nodes.
 
-    How many such nodes there are, if `skip` is NONE.
+    If `skip` is NONE, return how many such nodes there are.
     """
     ends, count = w.eligible.rack_end, eligible_count(w, job)
     passed, rack, i = 0, 0, begin

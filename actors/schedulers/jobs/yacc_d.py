@@ -256,7 +256,7 @@ def advance(w: World, p: State, until: Int, most: Int) -> int:
 
 
 def build(setting: Setting) -> tuple[World, State]:
-    """The world and the schedulers' state at time 0."""
+    """Make the world and the schedulers' state at time 0."""
     p, slots, nodes = setting.parameters, setting.cluster.slots(), setting.cluster.num_nodes
     rules = Rules(
         shortest_first=p["order"] != FIFO,

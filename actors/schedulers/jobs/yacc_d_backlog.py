@@ -35,7 +35,7 @@ class Backlog(NamedTuple):
 
 
 def make_backlog(schedulers: int, jobs: int, tasks: int) -> Backlog:
-    """Nothing waits."""
+    """Return a backlog without tasks."""
     made = Backlog(records(OF_SCHEDULER, schedulers), records(OF_JOB, jobs), records(OF_TASK, tasks))
     made.schedulers.head[:], made.schedulers.tail[:], made.jobs.task[:] = NONE, NONE, NONE
     return made
@@ -43,7 +43,7 @@ def make_backlog(schedulers: int, jobs: int, tasks: int) -> Backlog:
 
 @inlined
 def keep_waiting(w: World, backlog: Backlog, who: Int, job: Int, task: Int) -> None:
-    """A task waits, in front of the others of its job; its job behind the other jobs of scheduler `who`."""
+    """Keep a task, in front of the others of its job; a new job goes behind the other jobs of scheduler `who`."""
     w.counts[N_BACKLOGGED] += 1
     if backlog.jobs.task[job] == NONE:
         add_last(backlog, who, job)

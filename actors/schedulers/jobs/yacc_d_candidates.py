@@ -41,7 +41,7 @@ def make_candidates(choices: int, nodes: int, most_tasks: int) -> Candidates:
 
 @inlined
 def first_of(w: World, first_long: Int, job: Int) -> Int:
-    """The first node that the job may use: of a long one that of its part, if that has nodes enough."""
+    """Return the first node that the job may use: for a long job that of the long partition, if it has enough nodes."""
     first = first_long * w.work.is_long[job]
     if first > 0 and is_constrained(w, job):
         placement = placement_of(w, job)
@@ -58,7 +58,7 @@ def first_of(w: World, first_long: Int, job: Int) -> Int:
 def draw_candidates(
     w: World, candidates: Candidates, view: View, t: Int, me: Int, job: Int, first: Int, tasks: Int
 ) -> Int:
-    """Put the nodes with room, of those drawn for the job, into the heap; returns how many they are."""
+    """Put the nodes with room, of those drawn for the job, into the heap; return its size."""
     begin = eligible_before(w, job, first)
     places = eligible_count(w, job) - begin
     count = min(probes_of(candidates.drawing, tasks), places)
@@ -77,7 +77,7 @@ def draw_candidates(
 
 @inlined
 def best_on_top(w: World, candidates: Candidates, view: View, t: Int, me: Int, job: Int, size: Int) -> Int:
-    """Bring the node that waits least on top of the heap, and drop those that may take no more; returns its size."""
+    """Bring the node that waits least on top of the heap, and drop nodes that can take no more; return its size."""
     choice = candidates.heap
     while size > 0:
         node = choice.node[0]

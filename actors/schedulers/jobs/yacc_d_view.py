@@ -91,7 +91,7 @@ def mean_rest(view: View) -> Int:
 
 @inlined
 def sent_to(w: World, view: View, me: Int, node: Int) -> Int:
-    """The row of what a scheduler has sent to a node since its last report."""
+    """Return the row of what a scheduler has sent to a node since its last report."""
     row = (me - w.nodes.size) * w.nodes.size + node
     if view.sent.report[row] != view.nodes.report[node]:
         view.sent.report[row] = view.nodes.report[node]
@@ -117,7 +117,7 @@ def note_returned(w: World, view: View, me: Int, node: Int, rest: Int) -> None:
 
 @inlined
 def wait_at(w: World, view: View, t: Int, me: Int, node: Int) -> Int:
-    """Estimated time until a slot of the node is free for one more task, ns; NONE if there is no room for it."""
+    """Return the estimated time until a slot of the node is free for one more task, ns; NONE if it has no room."""
     row = sent_to(w, view, me, node)
     if view.nodes.room[node] <= view.sent.room[row]:
         return NONE
@@ -127,9 +127,9 @@ def wait_at(w: World, view: View, t: Int, me: Int, node: Int) -> Int:
 
 @compiled
 def find_node(w: World, view: View, t: Int, me: Int, job: Int, first: Int) -> Int:
-    """The node that waits least of those looked at that have room for a task of the job; NONE if there is none.
+    """Find the node that waits least of some that have room for a task of the job; NONE if there is none.
 
-    Looked at is a run of at most LOOKS nodes from a random one on: of those that the job may use, or of those with
+    At most LOOKS nodes in a row are considered, from a random one on: of the job's eligible nodes, or of those with
     room, whichever are fewer.
     """
     begin = eligible_before(w, job, first)
