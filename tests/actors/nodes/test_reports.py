@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from emulations import SETS, constrained, mixed_cluster, mixed_workload, run_partition, setting_of
 
-from actors.nodes.demand import nothing_told
+from actors.nodes.contention_state import nothing_reported
 from actors.setting import Network, Setting
 
 
@@ -49,4 +49,4 @@ def test_the_monitor_of_phoenix_knows_in_the_end_that_nobody_asks_for_anything(s
     assert not monitor.wait.any()
     assert not monitor.demand.any()
     assert not monitor.pressure.any()
-    assert np.array_equal(monitor.told, nothing_told(*monitor.told.shape))
+    assert np.array_equal(monitor.reported, nothing_reported(*monitor.reported.shape))

@@ -71,7 +71,7 @@ def test_what_nobody_looks_at_is_told(planned: Callable[..., Plan]) -> None:
     sets = {"nodes": "9", "long_partition": "50%", "estimates.error": "random", "estimates.size": "0.5"}
     assert planned({**sets, "scheduler": "sparrow"}).notes[-2:] == (
         "sparrow ignores long_partition: it treats all jobs alike",
-        "sparrow ignores estimates.error and estimates.size: it goes by no estimate",
+        "sparrow ignores estimates.error and estimates.size: it uses no estimates",
     )
     assert not any("ignores" in note for note in planned({**sets, "scheduler": "sparrow,hawk"}).notes)
 

@@ -38,8 +38,8 @@ from actors.kernel.queue import (
     SOURCE_SHIFT,
 )
 from actors.kernel.world import NEVER
-from actors.nodes.contention import SHARE, UNIT
-from actors.nodes.demand import nothing_told, pack_resource, unpack_resource
+from actors.nodes.contention_state import SHARE, UNIT, nothing_reported
+from actors.nodes.demand import pack_resource, unpack_resource
 from actors.schedulers.jobs import phoenix, phoenix_monitor
 from actors.schedulers.jobs.build import NS
 from actors.schedulers.jobs.phoenix_monitor import find_asked
@@ -179,8 +179,8 @@ def test_what_is_asked_for_is_forgotten_when_it_is_served() -> None:
     assert outcome.series["demand"].max() > 0
     assert not state.monitor.demand.any()
     assert not state.monitor.pressure.any()
-    for told in (state.monitor.told, state.contention.told):
-        assert np.array_equal(told, nothing_told(*told.shape))
+    for told in (state.monitor.reported, state.contention.reported):
+        assert np.array_equal(told, nothing_reported(*told.shape))
     assert not state.contention.nodes.to_report.any()
     crv = outcome.series["demand"] / outcome.series["supply"]
     asked = outcome.series["demand"] > 0
@@ -206,7 +206,7 @@ def test_a_report_of_a_nodes_earlier_life_is_ignored() -> None:
         monitor = partition.state.monitor
         assert not monitor.demand.any()
         assert not monitor.pressure.any()
-        assert np.array_equal(monitor.told, nothing_told(*monitor.told.shape))
+        assert np.array_equal(monitor.reported, nothing_reported(*monitor.reported.shape))
     assert late > 0
 
 
