@@ -1,4 +1,4 @@
-"""What a scheduler is to the rest of Emu: a name, parameters, a world to start from and a loop."""
+"""The description of a scheduler: a name, parameters, the function that builds its world, and its loop."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -10,8 +10,8 @@ from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.values import read_value
 
-ALL_ALIKE = (("long_partition", "it treats all jobs alike"), ("estimates", "it goes by no estimate"))
-"""What a scheduler ignores that neither tells short jobs from long ones nor looks at what they should take."""
+ALL_ALIKE = (("long_partition", "it treats all jobs alike"), ("estimates", "it uses no estimates"))
+"""The keys that a scheduler ignores if it treats short and long jobs alike and uses no estimates."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,15 @@ class Parameter:
 
     @property
     def about(self) -> str:
-        """What it means, and what it goes with."""
+        """The meaning of the parameter, and the parameters that it needs."""
         needs = " or ".join(f"`{need.replace('|', ' or ')}`" for need in self.needs)
         return f"{self.meaning}; goes with {needs}" if needs else self.meaning
 
     def parse(self, value: Any, scheduler: str) -> Any:
-        """The value in the parameter's own type.
+        """Return the value in the parameter's own type.
 
         Raises:
-            InputError: it is none; the message says what would be right.
+            InputError: the value is invalid; the message says what is valid.
         """
         what = f"parameter {self.name} of {scheduler}"
         return read_value(self.kind, value, what, low=self.low, high=self.high, choices=self.choices)
@@ -57,16 +57,16 @@ class Host(Protocol):
     """The Python side of one emulation."""
 
     def compile(self, world: Any, state: Any) -> None:
-        """Compile what it calls, before the run begins."""
+        """Compile the functions that the host calls, before the run begins."""
 
     def __call__(self, world: Any, state: Any) -> None:
         """Handle the event in `world.queue.now`."""
 
     def save(self) -> bytes:
-        """What it remembers, for a checkpoint."""
+        """Return the state of the host, for a checkpoint."""
 
     def load(self, saved: bytes) -> None:
-        """Remember what `save` gave, perhaps in another process."""
+        """Restore the state that `save` returned, perhaps in another process."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Scheduler:
 
     Attributes:
         hybrid: it treats short and long jobs differently, and wants a cut-off.
-        constrained: it is constraint-aware: tasks run where their jobs' constraints let them.
+        constrained: it is constraint-aware: tasks run only on nodes that satisfy their jobs' constraints.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
             runs it then.
         ignores: keys of the configuration, or tables of them, that change nothing under it, each with the reason.
@@ -83,7 +83,7 @@ class Scheduler:
             as in "rates=greedy".
         worlds: what hosts must know of the worlds that it runs in, which are those of its family.
         build: setting -> (World, the policy's own state) at time 0.
-        advance: the compiled loop, (world, state, until_ns, most_events) -> why it stopped.
+        advance: the compiled loop, (world, state, until_ns, most_events) -> the stop reason.
         host: for loops that stop with PYTHON: setting -> the Python side of one emulation.
         grow: for loops that stop with GROW for want of room in their own state: (world, state) -> state with more.
         series: for schedulers that keep a table over time: (setting, state at the end) -> its arrays by name, as in
@@ -147,12 +147,12 @@ class Scheduler:
 
 
 def constraint_aware(scheduler: Scheduler, name: str) -> Scheduler:
-    """The same policy where it respects the jobs' constraints, under a name of its own."""
+    """Return the constraint-aware form of a policy, under a name of its own."""
     return replace(scheduler, name=name, title=f"{scheduler.title}; constraint-aware", constrained=True)
 
 
 def resolve_parameters(scheduler: Scheduler, given: Mapping[str, Any]) -> dict[str, Any]:
-    """All parameters of the scheduler in declared order, defaults filled in.
+    """Return all parameters of the scheduler in declared order, with defaults filled in.
 
     Raises:
         InputError: an unknown name (the nearest is given), a value that is not of the parameter's kind, or another
@@ -175,24 +175,24 @@ def resolve_parameters(scheduler: Scheduler, given: Mapping[str, Any]) -> dict[s
 
 
 def value_text(value: Any) -> str:
-    """A value as names, paths and tables have it: ``2`` for 2.0, ``true`` for True."""
+    """Return a value as text for names, paths and tables: ``2`` for 2.0, ``true`` for True."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def name_with(policy: str, values: Mapping[str, Any]) -> str:
-    """The name of a policy with these values, as in `eagle(sticky=false,slack=2)`."""
+    """Return the name of a policy with these values, as in `eagle(sticky=false,slack=2)`."""
     shown = ",".join(f"{name}={value_text(value)}" for name, value in values.items())
     return f"{policy}({shown})" if shown else policy
 
 
 def needs_global_view(scheduler: Scheduler, parameters: Mapping[str, Any]) -> bool:
-    """Whether the scheduler, so parameterised, sees state that no message told it."""
+    """Whether the scheduler with these parameters reads state of other actors without a message."""
     return any(name == "always" or parameters.get(name) for name in scheduler.global_view)
 
 
 def takes_updates(scheduler: Scheduler, parameters: Mapping[str, Any]) -> bool:
-    """Whether the scheduler, so parameterised, takes updates of coflows that are under way."""
+    """Whether the scheduler with these parameters takes updates of coflows that are under way."""
     name, _, value = scheduler.updatable.partition("=")
     return name == "always" or (bool(name) and parameters[name] == value)

@@ -166,7 +166,7 @@ ORDERED: list[tuple[str, dict[str, Any]]] = [
     ("what rounding leaves is nothing", {"rounding": False}),
     ("no shares for who finds a port full", {"share": False}),
     ("backfill in order, not by random deadlines", {"deadlines": False}),
-    ("order by what is left, anew each time", {"static": False}),
+    ("order by what is left, recomputed each time", {"static": False}),
     ("what a flow had goes to waiting ones", {"rates": REFILL}),
     ("no steps", EXACT),
 ]
@@ -183,7 +183,7 @@ CHAINS: dict[
         Rules(rounding=False),
         [
             ("coflows begin at most 8 ms early", SHIFT),
-            ("rates anew when a flow ends", {"rates": AT_FLOWS}),
+            ("rates recomputed when a flow ends", {"rates": AT_FLOWS}),
             ("coflows sink when they pass a limit", {"sinks_late": False}),
         ],
     ),

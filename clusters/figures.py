@@ -1,4 +1,4 @@
-"""What a cluster is like: how its attributes are distributed over the nodes, as text and as figures."""
+"""Description of a cluster: the distribution of its attributes over the nodes, as text and as figures."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def describe_cluster(cluster: Cluster) -> str:
 
 
 def _machine_types(cluster: Cluster) -> list[dict[str, Any]]:
-    """Return the machine types that nodes have, with the ranges of what they are mostly told apart by."""
+    """Return the machine types that nodes have, with the ranges of the attributes that distinguish them."""
     codes, found = cluster.attribute("type"), []
     columns = {name: cluster.attribute(name) for name in ("slots", "cpu_cores", "memory_bytes", "port_bps")}
     for code, name in enumerate(cluster.attribute_names("type")):

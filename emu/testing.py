@@ -1,4 +1,4 @@
-"""Checks for a scheduler of one's own: what every scheduler must hold, tried on small hard workloads.
+"""Checks for your own scheduler: the invariants of every scheduler, tested on small, difficult workloads.
 
     from emu.testing import check_constraints, check_scheduler
     check_scheduler(MyScheduler)

@@ -9,12 +9,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,12 +29,10 @@ from clusters.schema import encode_texts
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.jobs import JobWorkload, make_workload
 
-ROOT = Path(__file__).resolve().parents[1]
 NS = 1_000_000_000
 CUTOFF_S = 10.0
 ALL_TASKS = Observe(tasks=True)
 MOST_EVENTS = 1_000_000  # of a small emulation, hundreds of times what one takes
-PATIENCE_S = 900  # for a process that compiles everything on a machine that does much else
 
 KINDS = {number: kind.name for number, kind in kinds_of("jobs").items()}
 
@@ -360,21 +354,6 @@ def differing(one: dict[str, str], other: dict[str, str]) -> list[str]:
     """The cases whose digests differ."""
     assert one.keys() == other.keys()
     return [name for name in one if one[name] != other[name]]
-
-
-def run_python(code: str, root: Path = ROOT, **environment: str) -> str:
-    """What a Python process of its own, which finds the repository at `root` and its tests, prints."""
-    path = os.pathsep.join([str(root), str(root / "tests")])
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": path, **environment},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def test_it_is_swept_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert [row["scheduler"] for row in rows] == ["fcfs", "fcfs", "lcfs", "lcfs"]
     means = {row["path"]: row["tickets.mean"] for row in rows}
     assert len(set(means.values())) == 4
-    from emu.cli.main import main
+    from emu.cli import main
 
     assert main(["report", "runs/sweep-desk"]) == 0
     assert "lcfs" in Path("runs/sweep-desk/report.html").read_text()

@@ -25,14 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workloads.arrow import (
-    column,
-    described_field,
-    from_numpy,
-    from_optional,
-    from_strings,
-    to_numpy,
-)
+from workloads.arrow import column, described_field, from_numpy, from_optional, from_strings, to_numpy
 from workloads.errors import InputError
 from workloads.groups import Int64Array, distinct_ids, positions, refuse_first
 
@@ -63,7 +56,7 @@ W = TypeVar("W", bound=Constrained)
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 OWN = "attr:"
-"""What the name of an attribute of the user's own begins with, such as ``attr:licence``."""
+"""The prefix of the names of attributes that the user defines, such as ``attr:licence``."""
 PLACEMENT = "placement"
 """The attribute of a constraint on how the tasks of a job lie to one another."""
 PLACEMENTS = {
@@ -324,7 +317,7 @@ def tidied(sets: pa.Table, owners: pa.Table) -> dict[str, pa.Table]:
 
 
 def constraint_bytes(workload: Constrained) -> bytes:
-    """Return bytes that tell the constraints of workloads apart; none where there are none."""
+    """Return bytes that identify the constraints of a workload; none where there are none."""
     if workload.job_constraints.num_rows == 0:
         return b""
     numbers = [column(workload.job_constraints, name).tobytes() for name in JOB_CONSTRAINTS_SCHEMA.names]

@@ -22,7 +22,7 @@ NEEDS: dict[str, tuple[str, tuple[str, ...]]] = {
     **dict.fromkeys(("long_tasks", "long_ratio"), ("service", ("bimodal",))),
     **dict.fromkeys(("long_tasks_per_job", "long_mean_task_s"), ("long_jobs", ())),
 }
-"""What options of generators go with, and change nothing without: another option, and its values (none: above 0)."""
+"""The option that an option of a generator needs to have an effect, and its values (none: above 0)."""
 
 
 def without_meaning(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, str]:
@@ -91,7 +91,7 @@ def _read(name: str, text: str, parameter: inspect.Parameter) -> Any:
 
 
 def _kind(name: str, parameter: inspect.Parameter) -> str:
-    """Return the kind of a parameter: its name says it, or its default or annotation."""
+    """Return the kind of a parameter, from its name, or its default or annotation."""
     default, annotation = parameter.default, str(parameter.annotation)
     if isinstance(default, str) or (default is None and "str" in annotation):
         return "text"

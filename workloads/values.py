@@ -25,7 +25,7 @@ _WORDS = {"true": True, "false": False, "none": None}
 
 
 class Kind(NamedTuple):
-    """What values of a kind look like.
+    """The form of the values of a kind.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ def read_value(
     Raises
     ------
     InputError
-        The value is not of the kind; the message says what would be right.
+        The value is not of the kind; the message states what would be right.
 
     Examples
     --------

@@ -12,12 +12,7 @@ from actors.fabric.floats import float_of, whole_ns
 from actors.fabric.updates import expect_stop, generation_of_agent
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.hints import Bool, Int
-from actors.kernel.kinds import (
-    CHANGE,
-    FLOW_DONE,
-    FLOW_END,
-)
+from actors.kernel.kinds import CHANGE, FLOW_DONE, FLOW_END
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import DEREGISTER
@@ -28,7 +23,7 @@ _LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever roundi
 
 
 @inlined
-def agent_event(w: CoflowWorld, me: Int) -> None:
+def agent_event(w: CoflowWorld, me: int) -> None:
     """Handle the message of an agent."""
     message = w.queue.now
     t, flow = message.time[0], message.a[0]
@@ -41,7 +36,7 @@ def agent_event(w: CoflowWorld, me: Int) -> None:
 
 
 @compiled
-def on_set_rate(w: CoflowWorld, t: Int, me: Int, flow: Int, rate: float) -> None:
+def on_set_rate(w: CoflowWorld, t: int, me: int, flow: int, rate: float) -> None:
     """Send a flow at this rate from now on; ignore the rate if the flow has ended."""
     s = w.sending
     if s.left[flow] == 0.0:
@@ -58,14 +53,14 @@ def on_set_rate(w: CoflowWorld, t: Int, me: Int, flow: Int, rate: float) -> None
 
 
 @inlined
-def await_flow_end(w: CoflowWorld, t: Int, me: Int, flow: Int) -> None:
+def await_flow_end(w: CoflowWorld, t: int, me: int, flow: int) -> None:
     """Set a timer for a flow's end, or an earlier one that is then set again."""
     end = w.sending.end[flow]
     wake(w, min(end, t + PATIENCE), me, FLOW_END, flow, end, NONE)
 
 
 @inlined
-def has_ended(w: CoflowWorld, t: Int, me: Int, flow: Int) -> Bool:
+def has_ended(w: CoflowWorld, t: int, me: int, flow: int) -> bool:
     """Return whether a flow ends now; if its timer was only early, set it again."""
     end = w.sending.end[flow]
     if end > t and end < NEVER and end == w.queue.now.b[0]:
@@ -74,7 +69,7 @@ def has_ended(w: CoflowWorld, t: Int, me: Int, flow: Int) -> Bool:
 
 
 @inlined
-def note_start(w: CoflowWorld, t: Int, flow: Int) -> None:
+def note_start(w: CoflowWorld, t: int, flow: int) -> None:
     """Record that a flow is sent for the first time."""
     w.counts[N_STARTED] += 1
     if w.task_records.size > 0:
@@ -82,7 +77,7 @@ def note_start(w: CoflowWorld, t: Int, flow: Int) -> None:
 
 
 @inlined
-def note_end(w: CoflowWorld, t: Int, flow: Int) -> None:
+def note_end(w: CoflowWorld, t: int, flow: int) -> None:
     """Record that a flow has ended."""
     w.counts[N_FINISHED] += 1
     if w.task_records.size > 0:
@@ -90,7 +85,7 @@ def note_end(w: CoflowWorld, t: Int, flow: Int) -> None:
 
 
 @inlined
-def on_flow_end(w: CoflowWorld, t: Int, me: Int, flow: Int) -> None:
+def on_flow_end(w: CoflowWorld, t: int, me: int, flow: int) -> None:
     """End a flow, unless its rate has changed since the timer was set."""
     s = w.sending
     if has_ended(w, t, me, flow):
@@ -101,7 +96,7 @@ def on_flow_end(w: CoflowWorld, t: Int, me: Int, flow: Int) -> None:
 
 
 @compiled
-def accept_generation(w: CoflowWorld, flow: Int, generation: Int, bits: Int) -> Bool:
+def accept_generation(w: CoflowWorld, flow: int, generation: int, bits: int) -> bool:
     """Return whether a rate is for the present generation of a flow; if so, set the bytes to send in it."""
     s, generations, total = w.sending, w.updates.flow, float_of(bits)
     if generation != generations.generation[flow]:
@@ -116,7 +111,7 @@ def accept_generation(w: CoflowWorld, flow: Int, generation: Int, bits: Int) -> 
 
 
 @compiled
-def stop_flows(w: CoflowWorld, t: Int, me: Int, k: Int) -> None:
+def stop_flows(w: CoflowWorld, t: int, me: int, k: int) -> None:
     """Stop the flows of stopped tasks, until the coordinator sends them again."""
     stop = w.updates.stop
     for i in range(stop.first[k], stop.end[k]):
@@ -126,7 +121,7 @@ def stop_flows(w: CoflowWorld, t: Int, me: Int, k: Int) -> None:
 
 
 @inlined
-def end_generation(w: CoflowWorld, t: Int, flow: Int, again: bool) -> None:
+def end_generation(w: CoflowWorld, t: int, flow: int, again: bool) -> None:
     """End the generation of a flow; if the flow is to be sent `again`, what it has sent is lost."""
     s, generations = w.sending, w.updates.flow
     if s.left[flow] > 0.0 and s.since[flow] != NONE:

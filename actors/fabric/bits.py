@@ -6,7 +6,6 @@ All words are uint64: numba turns a mixture of int64 and uint64 into float64.
 import numpy as np
 
 from actors.kernel.compiled import inlined
-from actors.kernel.hints import Int
 
 # A single bit times this number has its place, as a code, in the upper six bits (C. Leiserson, H. Prokop,
 # K. Randall, Using de Bruijn Sequences to Index a 1 in a Computer Word, 1998).
@@ -28,13 +27,13 @@ def lowest(word: np.uint64) -> np.uint64:
 
 
 @inlined
-def place(bit: np.uint64) -> Int:
+def place(bit: np.uint64) -> int:
     """Return where a single bit is, 0 to 63."""
     return _PLACE[np.int64((bit * _DE_BRUIJN) >> _S58)]
 
 
 @inlined
-def count_bits(word: np.uint64) -> Int:
+def count_bits(word: np.uint64) -> int:
     """Return how many bits of a word are set."""
     word = word - ((word >> _ONE) & _M1)
     word = (word & _M2) + ((word >> _S2) & _M2)
@@ -43,7 +42,7 @@ def count_bits(word: np.uint64) -> Int:
 
 
 @inlined
-def bit_of(port: Int) -> np.uint64:
+def bit_of(port: int) -> np.uint64:
     """Return the bit of a port within its word."""
     return _ONE << (np.uint64(port) & _63)
 
@@ -55,12 +54,12 @@ def bits_before(bit: np.uint64) -> np.uint64:
 
 
 @inlined
-def include(words: np.ndarray, port: Int) -> None:
+def include(words: np.ndarray, port: int) -> None:
     """Put a port into a set."""
     words[port >> 6] |= bit_of(port)
 
 
 @inlined
-def exclude(words: np.ndarray, port: Int) -> None:
+def exclude(words: np.ndarray, port: int) -> None:
     """Take a port out of a set."""
     words[port >> 6] &= ~bit_of(port)

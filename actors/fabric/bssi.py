@@ -12,7 +12,6 @@ import numpy as np
 from actors.fabric.ports import Fabric, Lines
 from actors.kernel.arrays import fill, largest
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Int
 from actors.kernel.queue import NONE
 
 
@@ -36,7 +35,7 @@ def make_scratch(fabric: Fabric) -> BssiScratch:
 
 
 @compiled
-def bssi(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: Int) -> None:
+def bssi(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: int) -> None:
     """Put the first `count` of `groups`, coflows, into Sincronia's order, by the bytes of their lines."""
     load_ports(fabric, s, groups, count)
     end = count - 1
@@ -56,7 +55,7 @@ def bssi(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: Int) -> None
 
 
 @compiled
-def load_ports(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: Int) -> None:
+def load_ports(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: int) -> None:
     """Compute the load of each port by the first `count` of `groups`, and list their lines by port."""
     lines = fabric.lines
     fill(s.load, 0.0)
@@ -73,7 +72,7 @@ def load_ports(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: Int) -
 
 
 @inlined
-def choose_last(lines: Lines, s: BssiScratch, port: Int) -> Int:
+def choose_last(lines: Lines, s: BssiScratch, port: int) -> int:
     """Return the line at a port whose coflow has the least weight for its bytes there, or NONE."""
     least, of, chosen = np.inf, 1.0, NONE
     line = s.head[port]
@@ -86,7 +85,7 @@ def choose_last(lines: Lines, s: BssiScratch, port: Int) -> Int:
 
 
 @inlined
-def lower_weights(lines: Lines, s: BssiScratch, port: Int, chosen: Int) -> None:
+def lower_weights(lines: Lines, s: BssiScratch, port: int, chosen: int) -> None:
     """Lower the weights of the coflows at a port in proportion to their bytes there; the chosen one gets its place."""
     last = lines.group[chosen]
     price = s.weight[last] / lines.bytes[chosen]
@@ -98,7 +97,7 @@ def lower_weights(lines: Lines, s: BssiScratch, port: Int, chosen: Int) -> None:
 
 
 @inlined
-def unload_ports(fabric: Fabric, s: BssiScratch, group: Int) -> None:
+def unload_ports(fabric: Fabric, s: BssiScratch, group: int) -> None:
     """Take the load of a coflow off its ports."""
     lines = fabric.lines
     for side in range(2):
@@ -108,7 +107,7 @@ def unload_ports(fabric: Fabric, s: BssiScratch, group: Int) -> None:
 
 
 @inlined
-def move_to(groups: np.ndarray, group: Int, end: Int) -> None:
+def move_to(groups: np.ndarray, group: int, end: int) -> None:
     """Move a group back to place `end`; the groups in between move forward by one."""
     i = end
     while groups[i] != group:

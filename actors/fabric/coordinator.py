@@ -28,11 +28,7 @@ from actors.fabric.updates import generation_to_send
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import known_cost
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
-from actors.kernel.hints import Bool, Int
-from actors.kernel.kinds import (
-    DECIDE,
-    SET_RATE,
-)
+from actors.kernel.kinds import DECIDE, SET_RATE
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 
@@ -53,13 +49,13 @@ def make_agenda(coflows: int) -> Agenda:
 
 
 @inlined
-def num_active(agenda: Agenda) -> Int:
+def num_active(agenda: Agenda) -> int:
     """Return how many coflows are active, those that have ended since `remove_ended` included."""
     return agenda.used[0]
 
 
 @inlined
-def request_decision(w: CoflowWorld, agenda: Agenda, time: Int) -> None:
+def request_decision(w: CoflowWorld, agenda: Agenda, time: int) -> None:
     """Request a decision at `time`, after all other events of that instant; an earlier one that is due stands."""
     if time < agenda.due[0]:
         agenda.due[0] = time
@@ -67,7 +63,7 @@ def request_decision(w: CoflowWorld, agenda: Agenda, time: Int) -> None:
 
 
 @inlined
-def is_due(w: CoflowWorld, agenda: Agenda) -> Bool:
+def is_due(w: CoflowWorld, agenda: Agenda) -> bool:
     """Return whether the DECIDE at hand is the one that is wanted; then none is wanted any more."""
     if w.queue.now.a[0] != agenda.due[0]:
         return False
@@ -76,7 +72,7 @@ def is_due(w: CoflowWorld, agenda: Agenda) -> Bool:
 
 
 @compiled
-def register(w: CoflowWorld, agenda: Agenda, t: Int, coflow: Int) -> Bool:
+def register(w: CoflowWorld, agenda: Agenda, t: int, coflow: int) -> bool:
     """Register a coflow; return whether it has flows that take bandwidth."""
     coflows = w.fabric.coflows
     if coflow + 1 < coflows.arrival.size:
@@ -92,10 +88,10 @@ def register(w: CoflowWorld, agenda: Agenda, t: Int, coflow: Int) -> Bool:
 
 
 @compiled
-def end_local_flows(w: CoflowWorld, coflow: Int) -> Bool:
+def end_local_flows(w: CoflowWorld, coflow: int) -> bool:
     """End those flows of a coflow that go from a port to itself; return whether it has ended with them."""
     flows, coflows = w.fabric.flows, w.fabric.coflows
-    coflow_ended: Bool = False
+    coflow_ended: bool = False
     arrival = coflows.arrival[coflow]
     for flow in range(coflows.first_flow[coflow], coflows.first_flow[coflow + 1]):
         if flows.source[flow] + w.fabric.side == flows.sink[flow] and flows.finish[flow] == NEVER:
@@ -110,7 +106,7 @@ def end_local_flows(w: CoflowWorld, coflow: Int) -> Bool:
 
 
 @inlined
-def receive_flow_done(w: CoflowWorld, t: Int, reporting: Int, flow: Int) -> None:
+def receive_flow_done(w: CoflowWorld, t: int, reporting: int, flow: int) -> None:
     """Receive an agent's message that a flow has ended."""
     enter_interval(w, t, reporting)
     w.counts[N_UPDATES] += 1
@@ -119,7 +115,7 @@ def receive_flow_done(w: CoflowWorld, t: Int, reporting: Int, flow: Int) -> None
 
 
 @inlined
-def has_more_to_send(w: CoflowWorld, flow: Int) -> Bool:
+def has_more_to_send(w: CoflowWorld, flow: int) -> bool:
     """Return whether the FLOW_DONE at hand is of a flow that has more to send than its agent knew, after an update."""
     generations, message = w.updates.flow, w.queue.now
     if generations.size == 0:
@@ -134,7 +130,7 @@ def has_more_to_send(w: CoflowWorld, flow: Int) -> Bool:
 
 
 @compiled
-def end_greedy(w: CoflowWorld, r: Ranking, m: Matching, flow: Int, ended: Int) -> Bool:
+def end_greedy(w: CoflowWorld, r: Ranking, m: Matching, flow: int, ended: int) -> bool:
     """Apply the end of a flow to a greedy schedule; return whether its coflow has ended.
 
     The flow may have been stopped, or stopped and started again, before the message arrived.
@@ -147,7 +143,7 @@ def end_greedy(w: CoflowWorld, r: Ranking, m: Matching, flow: Int, ended: Int) -
 
 
 @compiled
-def remove_ended(w: CoflowWorld, agenda: Agenda) -> Int:
+def remove_ended(w: CoflowWorld, agenda: Agenda) -> int:
     """Remove coflows that have ended from the active ones; return how many remain."""
     keep = 0
     for i in range(agenda.used[0]):
@@ -159,14 +155,14 @@ def remove_ended(w: CoflowWorld, agenda: Agenda) -> Int:
 
 
 @inlined
-def note_decision(w: CoflowWorld, coflows: Int) -> None:
+def note_decision(w: CoflowWorld, coflows: int) -> None:
     """Count a decision about so many coflows, and charge for it."""
     w.counts[N_DECISIONS] += 1
     charge(w, w.prices.coflow * coflows)
 
 
 @compiled
-def send_greedy_rates(w: CoflowWorld, m: Matching, t: Int) -> None:
+def send_greedy_rates(w: CoflowWorld, m: Matching, t: int) -> None:
     """Send the agents which flows have started and stopped, by a decision or a refill."""
     changes = m.changes[0]
     flows, start = w.fabric.flows, w.fabric.coflows.start
@@ -188,14 +184,14 @@ def send_greedy_rates(w: CoflowWorld, m: Matching, t: Int) -> None:
 
 
 @inlined
-def send_rate(w: CoflowWorld, t: Int, flow: Int, rate: float) -> None:
+def send_rate(w: CoflowWorld, t: int, flow: int, rate: float) -> None:
     """Send the agent of a flow its rate."""
     generation, due = generation_to_send(w, t, flow)
     send(w, t, w.nodes.size, w.fabric.flows.source[flow], SET_RATE, flow, bits_of(rate), generation, due)
 
 
 @inlined
-def note_sent(w: CoflowWorld, agent: Int) -> Bool:
+def note_sent(w: CoflowWorld, agent: int) -> bool:
     """Note that something is sent to an agent; return whether it is the first time in this decision or refill."""
     now = w.counts[N_DECISIONS] + w.counts[N_REFILLS]
     first = w.intervals.last_sent[agent] != now
@@ -204,16 +200,16 @@ def note_sent(w: CoflowWorld, agent: Int) -> Bool:
 
 
 @inlined
-def count_agents(w: CoflowWorld, flows: np.ndarray, count: Int) -> Int:
+def count_agents(w: CoflowWorld, flows: np.ndarray, count: int) -> int:
     """Return how many agents send the first `count` of `flows`."""
-    agents: Int = 0
+    agents: int = 0
     for k in range(count):
         agents += note_sent(w, w.fabric.flows.source[flows[k]])
     return agents
 
 
 @compiled
-def delay_change(fabric: Fabric, flow: Int, rate: float, late: Int) -> None:
+def delay_change(fabric: Fabric, flow: int, rate: float, late: int) -> None:
     """Let a flow start, or stop, `late` ns later than the decision assumed."""
     flows, coflows, lines = fabric.flows, fabric.coflows, fabric.lines
     more = flow_speed(fabric, flow) * late

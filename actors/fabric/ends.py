@@ -11,7 +11,6 @@ from actors.fabric.floats import whole_ns
 from actors.fabric.heap import drop, push
 from actors.fabric.ports import Fabric, Flows, flow_speed
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Int
 from actors.kernel.world import NEVER
 
 
@@ -30,7 +29,7 @@ def make_ends(fabric: Fabric) -> Ends:
 
 
 @inlined
-def foresee_end(fabric: Fabric, t: Int, flow: Int) -> None:
+def foresee_end(fabric: Fabric, t: int, flow: int) -> None:
     """Let a flow run from t on at the full speed of its ports, and compute its end, at least 1 ns later."""
     flows = fabric.flows
     flows.since[flow] = t
@@ -38,7 +37,7 @@ def foresee_end(fabric: Fabric, t: Int, flow: Int) -> None:
 
 
 @compiled
-def enter_end(fabric: Fabric, ends: Ends, t: Int, flow: Int) -> None:
+def enter_end(fabric: Fabric, ends: Ends, t: int, flow: int) -> None:
     """Let a flow run from t on, and put its end into the heap."""
     flows = fabric.flows
     foresee_end(fabric, t, flow)
@@ -59,7 +58,7 @@ def purge(flows: Flows, ends: Ends) -> None:
 
 
 @compiled
-def next_end(flows: Flows, ends: Ends) -> Int:
+def next_end(flows: Flows, ends: Ends) -> int:
     """Return when the next flow ends, NEVER if none runs; that flow is ``ends.flow[0]`` then."""
     while ends.size[0] > 0:
         if flows.end[ends.flow[0]] == ends.time[0]:

@@ -39,7 +39,6 @@ from actors.fabric.served_together import (
 )
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
@@ -115,13 +114,13 @@ def make_equal(fabric: Fabric, missed_only: bool = True) -> Equal:
 
 
 @inlined
-def group_of(fabric: Fabric, flow: Int) -> Int:
+def group_of(fabric: Fabric, flow: int) -> int:
     """Return the group that a flow is served with."""
     return fabric.lines.group[fabric.flows.line[flow, 0]]
 
 
 @compiled
-def end_flow(fabric: Fabric, e: Equal, t: Int, flow: Int) -> Bool:
+def end_flow(fabric: Fabric, e: Equal, t: int, flow: int) -> bool:
     """End a flow and release what it had; return whether its coflow has ended."""
     flows, group = fabric.flows, group_of(fabric, flow)
     coflow, had = flows.coflow[flow], e.in_force[group] + e.extra_in_force[flow]
@@ -140,7 +139,7 @@ def end_flow(fabric: Fabric, e: Equal, t: Int, flow: Int) -> Bool:
 
 
 @compiled
-def progress(fabric: Fabric, order: Order, e: Equal, t: Int) -> None:
+def progress(fabric: Fabric, order: Order, e: Equal, t: int) -> None:
     """Begin a decision at t: remove backfilled rates, and groups without flows. `add_rates` must follow."""
     e.now[0], e.changes[0] = t, 0
     purge(fabric.flows, e)
@@ -162,14 +161,14 @@ def progress(fabric: Fabric, order: Order, e: Equal, t: Int) -> None:
 
 
 @inlined
-def note_change(e: Equal, which: Int) -> None:
+def note_change(e: Equal, which: int) -> None:
     """Note that the rate of a flow, or of a line given as ~line, is new."""
     e.changed[e.changes[0]] = which
     e.changes[0] += 1
 
 
 @compiled
-def settle_extra(fabric: Fabric, e: Equal, t: Int, flow: Int) -> None:
+def settle_extra(fabric: Fabric, e: Equal, t: int, flow: int) -> None:
     """Account for what a backfilled flow was sent beyond its group's rate."""
     flows, lines, group = fabric.flows, fabric.lines, group_of(fabric, flow)
     sent = extra_sent(flows, e, group, t, flow, e.extra_in_force[flow])
@@ -189,7 +188,7 @@ def reset_residual(fabric: Fabric, e: Equal) -> None:
 
 
 @compiled
-def add_rates(fabric: Fabric, order: Order, e: Equal, first: Int, end: Int) -> None:
+def add_rates(fabric: Fabric, order: Order, e: Equal, first: int, end: int) -> None:
     """Give each group from level `first` to before `end` one rate for all its flows, out of `residual`, or nothing.
 
     A group keeps the rate that it has: it may be served again out of other bandwidth (`actors.fabric.shares`).
@@ -206,7 +205,7 @@ def add_rates(fabric: Fabric, order: Order, e: Equal, first: Int, end: Int) -> N
 
 
 @inlined
-def slowest_rate(fabric: Fabric, e: Equal, group: Int) -> float:
+def slowest_rate(fabric: Fabric, e: Equal, group: int) -> float:
     """Return the rate of a group's slowest flow, with its ports' residual bandwidth shared; 0.0 if a port has none."""
     lines, rate = fabric.lines, np.inf
     if e.size[group] == 0:
@@ -239,7 +238,7 @@ def backfill(fabric: Fabric, order: Order, e: Equal) -> None:
 
 
 @inlined
-def can_backfill(e: Equal) -> Bool:
+def can_backfill(e: Equal) -> bool:
     """Return whether an ingress and an egress port have residual bandwidth."""
     half, into, out = e.open_ports.size // 2, _EMPTY, _EMPTY
     for k in range(half):
@@ -249,13 +248,13 @@ def can_backfill(e: Equal) -> Bool:
 
 
 @inlined
-def is_same(rate: float, in_force: float) -> Bool:
+def is_same(rate: float, in_force: float) -> bool:
     """Return whether a rate is, but for rounding, the one that is in force."""
     return abs(rate - in_force) <= _SAME * in_force
 
 
 @inlined
-def note_rate(lines: Lines, e: Equal, group: Int) -> None:
+def note_rate(lines: Lines, e: Equal, group: int) -> None:
     """Note the ingress lines of a group as changed if its rate is new."""
     if is_same(e.rate[group], e.in_force[group]):
         e.rate[group] = e.in_force[group]
@@ -266,7 +265,7 @@ def note_rate(lines: Lines, e: Equal, group: Int) -> None:
 
 
 @compiled
-def note_stopped(e: Equal, count: Int) -> None:
+def note_stopped(e: Equal, count: int) -> None:
     """Of the flows that were backfilled before, the first `count` of `changed`, keep those that no longer are."""
     keep = 0
     for k in range(e.changes[0]):
@@ -278,7 +277,7 @@ def note_stopped(e: Equal, count: Int) -> None:
 
 
 @compiled
-def enforce_rates(fabric: Fabric, order: Order, e: Equal, t: Int) -> None:
+def enforce_rates(fabric: Fabric, order: Order, e: Equal, t: int) -> None:
     """Put the rates that were decided into force from t on."""
     coflows = fabric.coflows
     for i in range(order.used[0]):
@@ -296,7 +295,7 @@ def enforce_rates(fabric: Fabric, order: Order, e: Equal, t: Int) -> None:
 
 
 @compiled
-def enforce_extra(fabric: Fabric, e: Equal, t: Int, flow: Int) -> None:
+def enforce_extra(fabric: Fabric, e: Equal, t: int, flow: int) -> None:
     """Put a flow's backfilled rate into force."""
     flows, group = fabric.flows, group_of(fabric, flow)
     settle_extra(fabric, e, t, flow)
@@ -313,14 +312,14 @@ def enforce_extra(fabric: Fabric, e: Equal, t: Int, flow: Int) -> None:
 
 
 @inlined
-def add_rate(coflows: Coflows, t: Int, coflow: Int, by: float) -> None:
+def add_rate(coflows: Coflows, t: int, coflow: int, by: float) -> None:
     """Raise the rate of a coflow by so many bytes per ns, and note its start if it is the first."""
     change_rate(coflows, t, coflow, by)
     coflows.start[coflow] = min(coflows.start[coflow], t)
 
 
 @compiled
-def fill_line(fabric: Fabric, e: Equal, line: Int) -> None:
+def fill_line(fabric: Fabric, e: Equal, line: int) -> None:
     """Give the flows of a line the residual bandwidth of both of their ports."""
     lines = fabric.lines
     if e.missed_only and e.rate[lines.group[line]] > 0.0:
@@ -335,7 +334,7 @@ def fill_line(fabric: Fabric, e: Equal, line: Int) -> None:
 
 
 @compiled
-def give_more(fabric: Fabric, e: Equal, flow: Int) -> None:
+def give_more(fabric: Fabric, e: Equal, flow: int) -> None:
     """Give a flow the residual bandwidth that both of its ports have."""
     flows, group, residual = fabric.flows, group_of(fabric, flow), e.residual
     source, sink = flows.source[flow], flows.sink[flow]

@@ -24,13 +24,7 @@ from actors.fabric.served_together import (
     sift_up,
 )
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Int
-from actors.kernel.kinds import (
-    FLOW_DONE,
-    FLOW_END,
-    LINE_END,
-    SET_LINE,
-)
+from actors.kernel.kinds import FLOW_DONE, FLOW_END, LINE_END, SET_LINE
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 
@@ -73,7 +67,7 @@ def make_serving(fabric: Fabric) -> Serving:
 
 
 @inlined
-def serving_event(w: CoflowWorld, s: Serving, me: Int) -> None:
+def serving_event(w: CoflowWorld, s: Serving, me: int) -> None:
     """Handle the message of an agent under equal rates."""
     message = w.queue.now
     t, kind, which = message.time[0], message.kind[0], message.a[0]
@@ -88,7 +82,7 @@ def serving_event(w: CoflowWorld, s: Serving, me: Int) -> None:
 
 
 @compiled
-def on_set_line(w: CoflowWorld, s: Serving, t: Int, me: Int, line: Int, rate: float) -> None:
+def on_set_line(w: CoflowWorld, s: Serving, t: int, me: int, line: int, rate: float) -> None:
     """Send each flow of a line at this rate from now on."""
     if s.size[line] == 0:
         w.counts[N_STALE] += 1
@@ -102,7 +96,7 @@ def on_set_line(w: CoflowWorld, s: Serving, t: Int, me: Int, line: Int, rate: fl
 
 
 @inlined
-def start_flow(w: CoflowWorld, s: Serving, t: Int, line: Int, flow: Int) -> None:
+def start_flow(w: CoflowWorld, s: Serving, t: int, line: int, flow: int) -> None:
     """Note that a flow is sent, if it is the first time."""
     if w.sending.since[flow] == NONE:
         w.sending.since[flow] = t
@@ -111,14 +105,14 @@ def start_flow(w: CoflowWorld, s: Serving, t: Int, line: Int, flow: Int) -> None
 
 
 @inlined
-def await_line_end(w: CoflowWorld, s: Serving, least: Int, me: Int, line: Int) -> None:
+def await_line_end(w: CoflowWorld, s: Serving, least: int, me: int, line: int) -> None:
     """Compute the next end of a line, and set the line's timer."""
     foresee_end(w.sending, s, line, least)
     set_line_timer(w, s, least, me, line)
 
 
 @inlined
-def set_line_timer(w: CoflowWorld, s: Serving, t: Int, me: Int, line: Int) -> None:
+def set_line_timer(w: CoflowWorld, s: Serving, t: int, me: int, line: int) -> None:
     """Set a line's timer for its next end, or an earlier one that is then set again."""
     timer = min(s.end[line], t + PATIENCE)
     if s.end[line] < NEVER and timer < s.timer[line]:
@@ -127,7 +121,7 @@ def set_line_timer(w: CoflowWorld, s: Serving, t: Int, me: Int, line: Int) -> No
 
 
 @compiled
-def on_set_extra(w: CoflowWorld, s: Serving, t: Int, me: Int, flow: Int, extra: float) -> None:
+def on_set_extra(w: CoflowWorld, s: Serving, t: int, me: int, flow: int, extra: float) -> None:
     """Send a flow at this rate beyond its line's from now on; 0: at its line's rate alone."""
     f, line = w.sending, w.fabric.flows.line[flow, 0]
     if f.left[flow] == 0.0:
@@ -144,7 +138,7 @@ def on_set_extra(w: CoflowWorld, s: Serving, t: Int, me: Int, flow: Int, extra: 
 
 
 @compiled
-def on_flow_end(w: CoflowWorld, s: Serving, t: Int, me: Int, flow: Int) -> None:
+def on_flow_end(w: CoflowWorld, s: Serving, t: int, me: int, flow: int) -> None:
     """End a backfilled flow, unless its rate has changed since the timer was set."""
     if has_ended(w, t, me, flow):
         end_flow(w, s, t, me, flow)
@@ -152,7 +146,7 @@ def on_flow_end(w: CoflowWorld, s: Serving, t: Int, me: Int, flow: Int) -> None:
 
 
 @compiled
-def on_line_end(w: CoflowWorld, s: Serving, t: Int, me: Int, line: Int) -> None:
+def on_line_end(w: CoflowWorld, s: Serving, t: int, me: int, line: int) -> None:
     """End the next flows of a line, unless its rate has changed since the timer was set."""
     if s.timer[line] != t:
         return
@@ -164,7 +158,7 @@ def on_line_end(w: CoflowWorld, s: Serving, t: Int, me: Int, line: Int) -> None:
 
 
 @compiled
-def end_flow(w: CoflowWorld, s: Serving, t: Int, me: Int, flow: Int) -> None:
+def end_flow(w: CoflowWorld, s: Serving, t: int, me: int, flow: int) -> None:
     """End a flow, and send the coordinator that it has ended."""
     f = w.sending
     remove_from_heap(f, s, w.fabric.flows.line[flow, 0], flow)

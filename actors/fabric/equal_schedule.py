@@ -17,12 +17,7 @@ from actors.fabric.order import Order
 from actors.fabric.ports import Fabric
 from actors.fabric.served_together import served_by
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Bool, Int
-from actors.kernel.kinds import (
-    SET_LINE,
-    SET_RATE,
-    TELL,
-)
+from actors.kernel.kinds import SET_LINE, SET_RATE, TELL
 from actors.kernel.queue import NONE, wake
 from actors.kernel.world import NEVER
 
@@ -33,7 +28,7 @@ _ROUNDING = 1e-3  # ns
 
 
 @compiled
-def apply_flow_done(fabric: Fabric, e: Equal, num_sending: np.ndarray, flow: Int, ended: Int) -> Bool:
+def apply_flow_done(fabric: Fabric, e: Equal, num_sending: np.ndarray, flow: int, ended: int) -> bool:
     """Apply an agent's message that a flow has ended; return whether its coflow has ended.
 
     Other rates may have been sent before the message arrived; at these the flow was sent nothing.
@@ -55,13 +50,13 @@ def apply_flow_done(fabric: Fabric, e: Equal, num_sending: np.ndarray, flow: Int
 
 
 @inlined
-def is_sending(fabric: Fabric, e: Equal, agent: Int) -> Bool:
+def is_sending(fabric: Fabric, e: Equal, agent: int) -> bool:
     """Return whether an agent has flows with a rate that have not ended, as far as is known."""
     return fabric.speed[agent] - e.residual[agent] > _IDLE * fabric.speed[agent]
 
 
 @inlined
-def estimated_sent(fabric: Fabric, e: Equal, t: Int, flow: Int) -> float:
+def estimated_sent(fabric: Fabric, e: Equal, t: int, flow: int) -> float:
     """Return what a flow has been sent by t if it has not ended, bytes."""
     flows = fabric.flows
     sent = flows.size[flow] - flows.left[flow] + served_by(e, t, group_of(fabric, flow))
@@ -69,13 +64,13 @@ def estimated_sent(fabric: Fabric, e: Equal, t: Int, flow: Int) -> float:
 
 
 @inlined
-def reported_sent(fabric: Fabric, e: Equal, t: Int, flow: Int) -> float:
+def reported_sent(fabric: Fabric, e: Equal, t: int, flow: int) -> float:
     """Return what an agent reports a flow to have been sent by t, bytes."""
     return min(estimated_sent(fabric, e, t, flow), fabric.flows.size[flow])
 
 
 @compiled
-def update_ahead(fabric: Fabric, e: Equal, t: Int) -> None:
+def update_ahead(fabric: Fabric, e: Equal, t: int) -> None:
     """Update how far backfilled flows are ahead of their groups at t, for calls of `has_sent_more` with this t."""
     for k in range(e.end_size[0]):
         flow = e.end_flow[k]
@@ -85,7 +80,7 @@ def update_ahead(fabric: Fabric, e: Equal, t: Int) -> None:
 
 
 @compiled
-def has_sent_more(fabric: Fabric, e: Equal, group: Int, limit: float, t: Int) -> Bool:
+def has_sent_more(fabric: Fabric, e: Equal, group: int, limit: float, t: int) -> bool:
     """Return whether a flow of a group has been sent more than `limit` bytes by t.
 
     It searches the group's flows only if one of them may have been sent more.
@@ -101,9 +96,9 @@ def has_sent_more(fabric: Fabric, e: Equal, group: Int, limit: float, t: Int) ->
 
 
 @compiled
-def next_time_above(fabric: Fabric, order: Order, e: Equal, limit: np.ndarray, t: Int) -> Int:
+def next_time_above(fabric: Fabric, order: Order, e: Equal, limit: np.ndarray, t: int) -> int:
     """Return when after t, at the earliest, a flow has been sent more than `limit` [G] of its group at these rates."""
-    first: Int = NEVER
+    first: int = NEVER
     for i in range(order.used[0]):
         group = order.groups[i]
         if e.size[group] > 0 and e.in_force[group] > 0.0:
@@ -119,7 +114,7 @@ def next_time_above(fabric: Fabric, order: Order, e: Equal, limit: np.ndarray, t
 
 
 @inlined
-def after(t: Int, in_ns: float) -> Int:
+def after(t: int, in_ns: float) -> int:
     """Return the first whole ns after so many from t on, whatever rounding says; NEVER if that is too far."""
     return t + np.int64(max(in_ns, 0.0) + _ROUNDING) + 1 if in_ns < _FAR else NEVER
 
@@ -131,8 +126,8 @@ def enforce_decision(
     e: Equal,
     num_sending: np.ndarray,
     counted_at: np.ndarray,
-    coflows: Int,
-    t: Int,
+    coflows: int,
+    t: int,
 ) -> None:
     """Charge for a decision about so many coflows, and put it into force when its rates reach the agents.
 
@@ -157,14 +152,14 @@ def enforce_decision(
 
 
 @inlined
-def start_sending(w: CoflowWorld, e: Equal, num_sent: np.ndarray, t: Int, due: Int) -> None:
+def start_sending(w: CoflowWorld, e: Equal, num_sent: np.ndarray, t: int, due: int) -> None:
     """Send the agents a new decision."""
     num_sent[0] = 0
     send_rates(w, e, num_sent, t, due)
 
 
 @compiled
-def send_rates(w: CoflowWorld, e: Equal, num_sent: np.ndarray, t: Int, due: Int) -> None:
+def send_rates(w: CoflowWorld, e: Equal, num_sent: np.ndarray, t: int, due: int) -> None:
     """Send the agents the rates that are new, as many as one event may send; a further event at once sends the others.
 
     Args:

@@ -18,19 +18,8 @@ from actors.fabric.updates import Updates, expect_updates, follow_moves, lay_out
 from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
 from actors.kernel.faults import Faults
-from actors.kernel.hints import Int
-from actors.kernel.kinds import (
-    REGISTER,
-)
-from actors.kernel.queue import (
-    MOST_ACTORS,
-    NONE,
-    Network,
-    Queue,
-    make_queue,
-    records,
-    wake,
-)
+from actors.kernel.kinds import REGISTER
+from actors.kernel.queue import MOST_ACTORS, NONE, Network, Queue, make_queue, records, wake
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
 from actors.scheduler import takes_updates
 from actors.setting import Costs, Setting
@@ -159,7 +148,7 @@ def expect_first(w: CoflowWorld) -> None:
 
 
 @inlined
-def expect_coflow(w: CoflowWorld, me: Int, coflow: Int) -> None:
+def expect_coflow(w: CoflowWorld, me: int, coflow: int) -> None:
     """Set a timer for the registration of a coflow, one network delay after it arrives."""
     wake(w, w.work.submit[coflow] + w.network.delay_ns, me, REGISTER, coflow, NONE, NONE)
 

@@ -40,7 +40,6 @@ from actors.fabric.ports import (
 )
 from actors.fabric.ranking import Ranking, level_of, line_from, rank_group, unlink
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
@@ -72,7 +71,7 @@ def make_matching(fabric: Fabric) -> Matching:
     ports = fabric.speed.size
     free = np.zeros(ports // 64, np.uint64)
     for port in np.flatnonzero(fabric.speed > 0):
-        include(free, port)
+        include(free, int(port))
     return Matching(
         flow=np.full(ports, NONE),
         level=np.full(ports, FREE),
@@ -92,13 +91,13 @@ def make_matching(fabric: Fabric) -> Matching:
 
 
 @inlined
-def num_running(m: Matching) -> Int:
+def num_running(m: Matching) -> int:
     """Return how many flows run."""
     return m.running[0]
 
 
 @inlined
-def hold_ports(m: Matching, source: Int, sink: Int, flow: Int, level: Int) -> None:
+def hold_ports(m: Matching, source: int, sink: int, flow: int, level: int) -> None:
     """Give a flow its two ports."""
     m.flow[source] = m.flow[sink] = flow
     m.level[source] = m.level[sink] = level
@@ -107,14 +106,14 @@ def hold_ports(m: Matching, source: Int, sink: Int, flow: Int, level: Int) -> No
 
 
 @inlined
-def free_port(m: Matching, port: Int) -> None:
+def free_port(m: Matching, port: int) -> None:
     """Free a port."""
     m.flow[port], m.level[port] = NONE, FREE
     include(m.free, port)
 
 
 @compiled
-def start_flow(fabric: Fabric, m: Matching, t: Int, flow: Int, level: Int) -> None:
+def start_flow(fabric: Fabric, m: Matching, t: int, flow: int, level: int) -> None:
     """Start a flow at its two ports, which are free."""
     flows, coflows = fabric.flows, fabric.coflows
     hold_ports(m, flows.source[flow], flows.sink[flow], flow, level)
@@ -124,7 +123,7 @@ def start_flow(fabric: Fabric, m: Matching, t: Int, flow: Int, level: Int) -> No
 
 
 @inlined
-def note_change(m: Matching, flow: Int, by: Int) -> None:
+def note_change(m: Matching, flow: int, by: int) -> None:
     """Note that a flow has started (1) or stopped (-1); between two decisions it does so at most once."""
     m.changed[m.changes[0]] = flow
     m.changes[0] += 1
@@ -132,7 +131,7 @@ def note_change(m: Matching, flow: Int, by: Int) -> None:
 
 
 @compiled
-def settle_flow(fabric: Fabric, t: Int, flow: Int) -> None:
+def settle_flow(fabric: Fabric, t: int, flow: int) -> None:
     """Account for what a running flow has sent."""
     flows, lines = fabric.flows, fabric.lines
     sent = flow_speed(fabric, flow) * (t - flows.since[flow])
@@ -143,7 +142,7 @@ def settle_flow(fabric: Fabric, t: Int, flow: Int) -> None:
 
 
 @compiled
-def settle_all(fabric: Fabric, m: Matching, t: Int) -> None:
+def settle_all(fabric: Fabric, m: Matching, t: int) -> None:
     """Account for what all running flows have sent, so that the bytes of lines are those at t."""
     for port in range(fabric.side):
         if m.flow[port] != NONE:
@@ -151,7 +150,7 @@ def settle_all(fabric: Fabric, m: Matching, t: Int) -> None:
 
 
 @compiled
-def stop_flow(fabric: Fabric, m: Matching, t: Int, flow: Int) -> None:
+def stop_flow(fabric: Fabric, m: Matching, t: int, flow: int) -> None:
     """Stop a running flow; the caller reassigns the ports."""
     settle_flow(fabric, t, flow)
     change_rate(fabric.coflows, t, fabric.flows.coflow[flow], -flow_speed(fabric, flow))
@@ -160,7 +159,7 @@ def stop_flow(fabric: Fabric, m: Matching, t: Int, flow: Int) -> None:
 
 
 @compiled
-def end_flow(fabric: Fabric, r: Ranking, m: Matching, t: Int, flow: Int) -> Bool:
+def end_flow(fabric: Fabric, r: Ranking, m: Matching, t: int, flow: int) -> bool:
     """End a flow that ran and offer its ports; return whether its coflow has ended."""
     flows = fabric.flows
     source, sink = flows.source[flow], flows.sink[flow]
@@ -173,7 +172,7 @@ def end_flow(fabric: Fabric, r: Ranking, m: Matching, t: Int, flow: Int) -> Bool
 
 
 @compiled
-def end_stopped_flow(fabric: Fabric, r: Ranking, t: Int, flow: Int) -> Bool:
+def end_stopped_flow(fabric: Fabric, r: Ranking, t: int, flow: int) -> bool:
     """End a flow that does not run, as far as its ports know; return whether its coflow has ended."""
     flows, lines = fabric.flows, fabric.lines
     for side in range(2):
@@ -188,7 +187,7 @@ def end_stopped_flow(fabric: Fabric, r: Ranking, t: Int, flow: Int) -> Bool:
 
 
 @inlined
-def release_ports(m: Matching, source: Int, sink: Int, level: Int) -> None:
+def release_ports(m: Matching, source: int, sink: int, level: int) -> None:
     """Free the ports of a flow of this level, and offer them to that level and all later ones."""
     free_port(m, source)
     free_port(m, sink)
@@ -197,7 +196,7 @@ def release_ports(m: Matching, source: Int, sink: Int, level: Int) -> None:
 
 
 @inlined
-def offer(m: Matching, port: Int, first: Int, last: Int) -> None:
+def offer(m: Matching, port: int, first: int, last: int) -> None:
     """Offer a port to the lines of some levels; `fill_ports` serves them."""
     if m.first[port] == FREE:
         m.offered[m.num_offered[0]] = port
@@ -206,7 +205,7 @@ def offer(m: Matching, port: Int, first: Int, last: Int) -> None:
 
 
 @compiled
-def move_group(fabric: Fabric, r: Ranking, m: Matching, t: Int, group: Int, level: Int) -> None:
+def move_group(fabric: Fabric, r: Ranking, m: Matching, t: int, group: int, level: int) -> None:
     """Serve a group at a level that no other group has; NONE: no longer serve it."""
     lines, flows, was = fabric.lines, fabric.flows, r.level[group]
     if level == was:
@@ -235,7 +234,7 @@ def move_group(fabric: Fabric, r: Ranking, m: Matching, t: Int, group: Int, leve
 
 
 @compiled
-def serve_in_order(fabric: Fabric, r: Ranking, m: Matching, t: Int, groups: np.ndarray, count: Int) -> None:
+def serve_in_order(fabric: Fabric, r: Ranking, m: Matching, t: int, groups: np.ndarray, count: int) -> None:
     """Serve the first `count` of `groups` in their order.
 
     Those before the first that is out of place keep their levels. Groups that are left out must have nothing
@@ -251,7 +250,7 @@ def serve_in_order(fabric: Fabric, r: Ranking, m: Matching, t: Int, groups: np.n
 
 
 @compiled
-def find_partner(lines: Lines, m: Matching, line: Int, level: Int) -> Int:
+def find_partner(lines: Lines, m: Matching, line: int, level: int) -> int:
     """Return the first flow of a line whose other port is free, else held by a later group; NONE if there is none."""
     for b in range(lines.block[line], lines.end[line]):
         hit = lines.bits[b] & m.free[lines.word[b]]
@@ -268,7 +267,7 @@ def find_partner(lines: Lines, m: Matching, line: Int, level: Int) -> Int:
 
 
 @compiled
-def fill_ports(fabric: Fabric, r: Ranking, m: Matching, t: Int) -> None:
+def fill_ports(fabric: Fabric, r: Ranking, m: Matching, t: int) -> None:
     """Give ports that are offered to lines that can use them, in order of their levels."""
     flows, lines = fabric.flows, fabric.lines
     for i in range(m.num_offered[0]):
@@ -290,7 +289,7 @@ def fill_ports(fabric: Fabric, r: Ranking, m: Matching, t: Int) -> None:
 
 
 @inlined
-def ask_next(lines: Lines, r: Ranking, m: Matching, port: Int, line: Int) -> None:
+def ask_next(lines: Lines, r: Ranking, m: Matching, port: int, line: int) -> None:
     """Let a line be the next to take a port that is offered to it, unless its group or an earlier one holds it."""
     if line < r.ports:
         level = level_of(lines, r, line)
@@ -302,13 +301,13 @@ def ask_next(lines: Lines, r: Ranking, m: Matching, port: Int, line: Int) -> Non
 
 
 @inlined
-def withdraw_offer(m: Matching, port: Int) -> None:
+def withdraw_offer(m: Matching, port: int) -> None:
     """Withdraw the offer of a port."""
     m.first[port], m.last[port] = FREE, NONE
 
 
 @compiled
-def evict(fabric: Fabric, r: Ranking, m: Matching, t: Int, port: Int) -> None:
+def evict(fabric: Fabric, r: Ranking, m: Matching, t: int, port: int) -> None:
     """Stop the flow at a port, if there is one, and offer its other port to lines of its level and later ones."""
     flows, flow = fabric.flows, m.flow[port]
     if flow == NONE:

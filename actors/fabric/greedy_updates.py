@@ -8,13 +8,7 @@ depends only on whether its flows had ended; the ends before the stop were recei
 import numpy as np
 
 from actors.fabric.coordinator import NO_AGENT_REPORTS, send_rate
-from actors.fabric.counters import (
-    N_COFLOW_UPDATES,
-    N_DEREGISTERED,
-    N_LOST,
-    N_RATES,
-    N_WITHOUT_EFFECT,
-)
+from actors.fabric.counters import N_COFLOW_UPDATES, N_DEREGISTERED, N_LOST, N_RATES, N_WITHOUT_EFFECT
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.floats import whole_ns
 from actors.fabric.greedy import Matching, end_flow, end_stopped_flow, offer
@@ -24,14 +18,13 @@ from actors.fabric.ranking import Ranking, link, place_line
 from actors.fabric.updates import expect_update
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
-from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import DEREGISTER, RECEIVER
 
 
 @inlined
-def receive_update(w: CoflowWorld, t: Int, k: Int) -> Bool:
+def receive_update(w: CoflowWorld, t: int, k: int) -> bool:
     """Receive a framework's message of an update; return whether its coflow is still active."""
     rows, counts = w.updates.row, w.counts
     if k + 1 < rows.size:
@@ -46,7 +39,7 @@ def receive_update(w: CoflowWorld, t: Int, k: Int) -> Bool:
 
 
 @inlined
-def change_flows(w: CoflowWorld, r: Ranking, m: Matching, t: Int, k: Int, forgets: bool) -> Bool:
+def change_flows(w: CoflowWorld, r: Ranking, m: Matching, t: int, k: int, forgets: bool) -> bool:
     """Stop the flows of an update, and resend what is needed; return whether the coflow has ended by it.
 
     `forgets`: what was lost no longer counts as sent by the coflow.
@@ -60,7 +53,7 @@ def change_flows(w: CoflowWorld, r: Ranking, m: Matching, t: Int, k: Int, forget
 
 @inlined
 def stop_updated_flow(
-    w: CoflowWorld, r: Ranking, m: Matching, k: Int, flow: Int, onto: Int, forgets: bool
+    w: CoflowWorld, r: Ranking, m: Matching, k: int, flow: int, onto: int, forgets: bool
 ) -> float:
     """Stop a flow of an update and move its bytes to `onto`; return how many of them are to be sent again."""
     flows, generations, kind = w.fabric.flows, w.updates.flow, w.updates.row.kind[k]
@@ -87,7 +80,7 @@ def stop_updated_flow(
 
 
 @inlined
-def lost_before(generations: np.recarray, flow: Int, size: float, time: Int) -> float:
+def lost_before(generations: np.recarray, flow: int, size: float, time: int) -> float:
     """Return the bytes of a flow with more to send that were lost at `time`, but for those that its agent counts.
 
     Those are what it has sent in a generation that has not ended, as far as it knew then.
@@ -97,7 +90,7 @@ def lost_before(generations: np.recarray, flow: Int, size: float, time: Int) -> 
 
 
 @compiled
-def drop_flow(fabric: Fabric, r: Ranking, m: Matching, time: Int, flow: Int) -> float:
+def drop_flow(fabric: Fabric, r: Ranking, m: Matching, time: int, flow: int) -> float:
     """End a flow whose agent stopped it at `time`; return what it has left, as far as the coordinator knows."""
     flows = fabric.flows
     stopped = max(time, flows.since[flow])  # a rate that was on its way does not count
@@ -111,7 +104,7 @@ def drop_flow(fabric: Fabric, r: Ranking, m: Matching, time: Int, flow: Int) -> 
 
 
 @inlined
-def resend_flow(w: CoflowWorld, r: Ranking, m: Matching, t: Int, k: Int, flow: Int, size: float) -> None:
+def resend_flow(w: CoflowWorld, r: Ranking, m: Matching, t: int, k: int, flow: int, size: float) -> None:
     """Add bytes to what a flow has to send, whether it has ended or not."""
     fabric, flows = w.fabric, w.fabric.flows
     if size == 0.0:
@@ -129,7 +122,7 @@ def resend_flow(w: CoflowWorld, r: Ranking, m: Matching, t: Int, k: Int, flow: I
 
 
 @inlined
-def end_at_once(w: CoflowWorld, time: Int, flow: Int) -> None:
+def end_at_once(w: CoflowWorld, time: int, flow: int) -> None:
     """Record a flow from a port to itself, which takes no time where such flows are free."""
     if w.task_records.size > 0:
         row = w.task_records
@@ -137,7 +130,7 @@ def end_at_once(w: CoflowWorld, time: Int, flow: Int) -> None:
 
 
 @inlined
-def add_bytes(w: CoflowWorld, m: Matching, t: Int, flow: Int, size: float) -> None:
+def add_bytes(w: CoflowWorld, m: Matching, t: int, flow: int, size: float) -> None:
     """Add bytes to a flow that has not ended; if it runs, send its agent the new number at once."""
     flows, lines = w.fabric.flows, w.fabric.lines
     flows.left[flow] += size
@@ -153,7 +146,7 @@ def add_bytes(w: CoflowWorld, m: Matching, t: Int, flow: Int, size: float) -> No
 
 
 @compiled
-def restart_flow(fabric: Fabric, r: Ranking, m: Matching, flow: Int, size: float) -> None:
+def restart_flow(fabric: Fabric, r: Ranking, m: Matching, flow: int, size: float) -> None:
     """Put a flow that has ended, or did not exist, on its lines, and offer it its port."""
     flows, coflows, lines = fabric.flows, fabric.coflows, fabric.lines
     flows.left[flow], flows.finish[flow] = size, NEVER
@@ -170,7 +163,7 @@ def restart_flow(fabric: Fabric, r: Ranking, m: Matching, flow: Int, size: float
 
 
 @inlined
-def settle_coflow(w: CoflowWorld, k: Int) -> Bool:
+def settle_coflow(w: CoflowWorld, k: int) -> bool:
     """Return whether a coflow is done after an update; a coflow that was deregistered never finishes."""
     coflows, rows = w.fabric.coflows, w.updates.row
     coflow = rows.coflow[k]

@@ -3,11 +3,10 @@
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Int
 
 
 @compiled
-def push(keys: np.ndarray, values: np.ndarray, size: np.ndarray, key: Int | float, value: Int) -> None:
+def push(keys: np.ndarray, values: np.ndarray, size: np.ndarray, key: int | float, value: int) -> None:
     """Put a pair into a heap of which `size[0]` are in use; the least pair is first."""
     i = size[0]
     size[0] = i + 1
@@ -29,7 +28,7 @@ def drop(keys: np.ndarray, values: np.ndarray, size: np.ndarray) -> None:
 
 
 @inlined
-def sink_first(keys: np.ndarray, values: np.ndarray, n: Int, key: Int | float, value: Int) -> None:
+def sink_first(keys: np.ndarray, values: np.ndarray, n: int, key: int | float, value: int) -> None:
     """Put a pair in the place of the first of a heap of n, and bring it down to where it belongs."""
     i = 0
     while 2 * i + 1 < n:

@@ -11,7 +11,6 @@ import numpy as np
 from actors.fabric.counters import N_HEARD, N_INTERVALS, N_MISSED, N_SCHEDULES, N_WITHOUT
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import FIXED, NO_COST, Cost
-from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import records
 
 INTERVAL = np.dtype(
@@ -66,7 +65,7 @@ def make_intervals(origin_ns: int, length_ns: int, ports: int) -> Intervals:
 
 
 @inlined
-def charge(w: HasIntervals, price: Int) -> None:
+def charge(w: HasIntervals, price: int) -> None:
     """Charge the coordinator's work with so many ns, if costs are fixed."""
     if w.cost.model == FIXED:
         w.cost.handler.spent[0] += price
@@ -75,7 +74,7 @@ def charge(w: HasIntervals, price: Int) -> None:
 
 
 @inlined
-def has_costs(w: HasIntervals) -> Bool:
+def has_costs(w: HasIntervals) -> bool:
     """Return whether the work of the coordinator costs time: then it handles the reports of every interval."""
     return w.cost.model != NO_COST
 
@@ -87,13 +86,13 @@ def charge_message(w: HasIntervals) -> None:
 
 
 @inlined
-def charge_updates(w: HasIntervals, count: Int) -> None:
+def charge_updates(w: HasIntervals, count: int) -> None:
     """Charge what so many messages cost that tell of ends or updates."""
     charge(w, (w.prices.message + w.prices.update) * count)
 
 
 @inlined
-def charge_reports(w: HasIntervals, count: Int) -> None:
+def charge_reports(w: HasIntervals, count: int) -> None:
     """Charge for so many reports of agents without news, which are counted and not sent."""
     charge_updates(w, count)
     if w.cost.model != NO_COST:
@@ -101,7 +100,7 @@ def charge_reports(w: HasIntervals, count: Int) -> None:
 
 
 @inlined
-def note_heard(w: HasIntervals, agent: Int) -> None:
+def note_heard(w: HasIntervals, agent: int) -> None:
     """Note that the coordinator has received a message of an agent in this interval."""
     i = w.intervals
     if i.heard[agent] != i.now.number[0]:
@@ -110,14 +109,14 @@ def note_heard(w: HasIntervals, agent: Int) -> None:
 
 
 @inlined
-def note_schedules(w: HasIntervals, agents: Int) -> None:
+def note_schedules(w: HasIntervals, agents: int) -> None:
     """Count the schedules that are sent to so many agents."""
     w.intervals.now.sent[0] += agents
     w.counts[N_SCHEDULES] += agents
 
 
 @inlined
-def enter_interval(w: HasIntervals, t: Int, reporting: Int) -> None:
+def enter_interval(w: HasIntervals, t: int, reporting: int) -> None:
     """Close all intervals before the one that contains t.
 
     Args:
@@ -128,7 +127,7 @@ def enter_interval(w: HasIntervals, t: Int, reporting: Int) -> None:
 
 
 @compiled
-def close_intervals(w: HasIntervals, k: Int, reporting: Int) -> None:
+def close_intervals(w: HasIntervals, k: int, reporting: int) -> None:
     """Count the intervals from the present one up to before number k, and begin that one."""
     i, counts = w.intervals, w.counts
     busy = 0  # before the message at hand, which is of the interval that begins

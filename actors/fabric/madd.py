@@ -25,7 +25,6 @@ from actors.fabric.heap import drop, push
 from actors.fabric.order import Order, list_lines
 from actors.fabric.ports import Fabric, finish_flow, flow_at
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
@@ -99,7 +98,7 @@ def make_madd(fabric: Fabric) -> Madd:
 
 
 @compiled
-def next_coflow_end(order: Order, a: Madd) -> Int:
+def next_coflow_end(order: Order, a: Madd) -> int:
     """Return when the next coflow ends if nothing happens, NEVER if none has rates."""
     t = NEVER
     for i in range(order.used[0]):
@@ -108,7 +107,7 @@ def next_coflow_end(order: Order, a: Madd) -> Int:
 
 
 @inlined
-def any_ends_by(order: Order, a: Madd, t: Int) -> Bool:
+def any_ends_by(order: Order, a: Madd, t: int) -> bool:
     """Return whether a coflow ends by time t if nothing happens."""
     if a.earliest_end[0] <= t:
         a.earliest_end[0] = next_coflow_end(order, a)
@@ -116,7 +115,7 @@ def any_ends_by(order: Order, a: Madd, t: Int) -> Bool:
 
 
 @compiled
-def progress(fabric: Fabric, order: Order, a: Madd, t: Int) -> None:
+def progress(fabric: Fabric, order: Order, a: Madd, t: int) -> None:
     """Bring all coflows to time t; end those that have ended by then and remove them. `decide` must follow."""
     passed = t - a.now[0]
     a.now[0], a.changes[0] = t, 0
@@ -141,7 +140,7 @@ def progress(fabric: Fabric, order: Order, a: Madd, t: Int) -> None:
 
 
 @compiled
-def keep_extra(fabric: Fabric, a: Madd, t: Int, passed: Int, flow: Int) -> None:
+def keep_extra(fabric: Fabric, a: Madd, t: int, passed: int, flow: int) -> None:
     """Take what a backfilled flow was sent beyond MADD's rate off it; it waits again, until it gets more."""
     flows, lines, coflow = fabric.flows, fabric.lines, fabric.flows.coflow[flow]
     if a.end[coflow] > t:
@@ -157,7 +156,7 @@ def keep_extra(fabric: Fabric, a: Madd, t: Int, passed: Int, flow: Int) -> None:
 
 
 @compiled
-def end_coflow(fabric: Fabric, a: Madd, coflow: Int) -> None:
+def end_coflow(fabric: Fabric, a: Madd, coflow: int) -> None:
     """End those flows of a coflow that MADD's rates end together."""
     for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
         if fabric.flows.finish[flow] == NEVER:
@@ -172,7 +171,7 @@ def decide(fabric: Fabric, order: Order, a: Madd) -> None:
 
 
 @inlined
-def slowest(fabric: Fabric, a: Madd, coflow: Int, residual: np.ndarray) -> float:
+def slowest(fabric: Fabric, a: Madd, coflow: int, residual: np.ndarray) -> float:
     """Return how long a coflow needs with `residual` at each port, ns, at least 1; inf where a port has none."""
     lines, need = fabric.lines, 0.0
     for side in range(2):
@@ -186,7 +185,7 @@ def slowest(fabric: Fabric, a: Madd, coflow: Int, residual: np.ndarray) -> float
 
 
 @compiled
-def bottleneck_ns(fabric: Fabric, a: Madd, coflow: Int) -> Int:
+def bottleneck_ns(fabric: Fabric, a: Madd, coflow: int) -> int:
     """Return how long a coflow needs if it is alone: what smallest effective bottleneck first sorts by."""
     return np.int64(slowest(fabric, a, coflow, fabric.speed))
 
@@ -208,7 +207,7 @@ def reset_residual(fabric: Fabric, order: Order, a: Madd) -> None:
 
 
 @compiled
-def add_rates(fabric: Fabric, order: Order, a: Madd, first: Int, end: Int) -> None:
+def add_rates(fabric: Fabric, order: Order, a: Madd, first: int, end: int) -> None:
     """Add MADD's rates for the coflows from level `first` to before `end`, out of `residual`, to those they have."""
     lines, residual = fabric.lines, a.residual
     for level in range(first, end):
@@ -243,7 +242,7 @@ def backfill(fabric: Fabric, order: Order, a: Madd) -> None:
 
 
 @compiled
-def update_need(fabric: Fabric, a: Madd, coflow: Int) -> None:
+def update_need(fabric: Fabric, a: Madd, coflow: int) -> None:
     """Compute when a coflow ends by MADD's rates; if that is new, note its ingress lines as changed."""
     lines, need, previous_need = fabric.lines, a.need[coflow], a.previous_need[coflow]
     if need == previous_need or abs(need - previous_need) <= _SAME * previous_need < np.inf:
@@ -260,7 +259,7 @@ def update_need(fabric: Fabric, a: Madd, coflow: Int) -> None:
 
 
 @compiled
-def note_stopped(a: Madd, count: Int) -> None:
+def note_stopped(a: Madd, count: int) -> None:
     """Of the flows that were backfilled before, the first `count` of `changed`, keep those that no longer are."""
     keep = 0
     for k in range(a.changes[0]):
@@ -275,7 +274,7 @@ def note_stopped(a: Madd, count: Int) -> None:
 
 
 @compiled
-def toggle_waiting(fabric: Fabric, flow: Int) -> None:
+def toggle_waiting(fabric: Fabric, flow: int) -> None:
     """Set a flow's bits in its lines, or clear them if they are set: a backfilled flow does not wait."""
     flows, lines = fabric.flows, fabric.lines
     for side in range(2):
@@ -287,13 +286,13 @@ def toggle_waiting(fabric: Fabric, flow: Int) -> None:
 
 
 @inlined
-def has_residual(fabric: Fabric, a: HasResidual, port: Int) -> Bool:
+def has_residual(fabric: Fabric, a: HasResidual, port: int) -> bool:
     """Return whether a port has more left than rounding leaves."""
     return a.residual[port] > _LEAST * fabric.speed[port]
 
 
 @inlined
-def update_open_port(fabric: Fabric, a: HasResidual, port: Int) -> None:
+def update_open_port(fabric: Fabric, a: HasResidual, port: int) -> None:
     """Update the set of ports with residual bandwidth."""
     if has_residual(fabric, a, port):
         include(a.open_ports, port)
@@ -302,7 +301,7 @@ def update_open_port(fabric: Fabric, a: HasResidual, port: Int) -> None:
 
 
 @compiled
-def fill_line(fabric: Fabric, a: Madd, t: Int, line: Int) -> Bool:
+def fill_line(fabric: Fabric, a: Madd, t: int, line: int) -> bool:
     """Give the waiting flows of a line the residual bandwidth of both ports; return whether any got some."""
     lines, given = fabric.lines, False
     port, b = lines.port[line], lines.block[line]
@@ -317,7 +316,7 @@ def fill_line(fabric: Fabric, a: Madd, t: Int, line: Int) -> Bool:
 
 
 @compiled
-def give_more(fabric: Fabric, a: Madd, t: Int, flow: Int) -> None:
+def give_more(fabric: Fabric, a: Madd, t: int, flow: int) -> None:
     """Give a waiting flow the residual bandwidth that both of its ports have."""
     flows, coflow, residual = fabric.flows, fabric.flows.coflow[flow], a.residual
     source, sink = flows.source[flow], flows.sink[flow]
@@ -338,7 +337,7 @@ def give_more(fabric: Fabric, a: Madd, t: Int, flow: Int) -> None:
 
 
 @inlined
-def set_pace(a: Madd, t: Int, flow: Int, pace: float) -> Int:
+def set_pace(a: Madd, t: int, flow: int, pace: float) -> int:
     """Let a backfilled flow end `pace` ns after t; return when it ends, and note it as changed if that is new."""
     sent = a.pace[flow] - (t - a.pace_since[flow])
     if not abs(pace - sent) <= _SAME * pace:
@@ -349,7 +348,7 @@ def set_pace(a: Madd, t: Int, flow: Int, pace: float) -> Int:
 
 
 @inlined
-def foresee_end(fabric: Fabric, a: Madd, coflow: Int) -> None:
+def foresee_end(fabric: Fabric, a: Madd, coflow: int) -> None:
     """Compute when a coflow ends: by MADD's rates, or with its last flow if all are backfilled."""
     if a.num_backfilled[coflow] == fabric.coflows.left[coflow]:
         a.end[coflow] = a.last_backfilled_end[coflow]
@@ -359,7 +358,7 @@ def foresee_end(fabric: Fabric, a: Madd, coflow: Int) -> None:
 
 
 @compiled
-def refill(fabric: Fabric, order: Order, a: Madd, t: Int) -> None:
+def refill(fabric: Fabric, order: Order, a: Madd, t: int) -> None:
     """Give what backfilled flows had that have ended by t to flows that wait at their ports."""
     flows = fabric.flows
     a.changes[0] = 0
@@ -376,7 +375,7 @@ def refill(fabric: Fabric, order: Order, a: Madd, t: Int) -> None:
 
 
 @compiled
-def offer_residual(fabric: Fabric, order: Order, a: Madd, t: Int, port: Int, freed: float) -> None:
+def offer_residual(fabric: Fabric, order: Order, a: Madd, t: int, port: int, freed: float) -> None:
     """Give freed bandwidth of a port to the lines that wait at it, in order."""
     a.residual[port] += freed
     update_open_port(fabric, a, port)

@@ -16,13 +16,7 @@ from actors.fabric.floats import float_of, whole_ns
 from actors.fabric.ports import Fabric
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.hints import Int
-from actors.kernel.kinds import (
-    FLOW_END,
-    LINE_DONE,
-    LINE_END,
-    SHRINK,
-)
+from actors.kernel.kinds import FLOW_END, LINE_DONE, LINE_END, SHRINK
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 
@@ -54,7 +48,7 @@ def make_shrinking(fabric: Fabric) -> Shrinking:
 
 
 @inlined
-def shrinking_event(w: CoflowWorld, s: Shrinking, me: Int) -> None:
+def shrinking_event(w: CoflowWorld, s: Shrinking, me: int) -> None:
     """Handle the message of an agent under MADD."""
     message = w.queue.now
     t, kind, which = message.time[0], message.kind[0], message.a[0]
@@ -69,13 +63,13 @@ def shrinking_event(w: CoflowWorld, s: Shrinking, me: Int) -> None:
 
 
 @inlined
-def scale_at(s: Shrinking, t: Int, line: Int) -> float:
+def scale_at(s: Shrinking, t: int, line: int) -> float:
     """Return what is left at t of what the waiting flows of a line have."""
     return s.scale[line] * (1.0 - (t - s.since[line]) / s.need[line])
 
 
 @compiled
-def on_shrink(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int, need: float) -> None:
+def on_shrink(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int, need: float) -> None:
     """Let the waiting flows of a line end together, `need` ns from now; inf: do not send them."""
     s.scale[line] = scale_at(s, t, line)
     s.since[line], s.need[line], s.end[line] = t, need, NEVER
@@ -89,7 +83,7 @@ def on_shrink(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int, need: fl
 
 
 @inlined
-def set_line_timer(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int) -> None:
+def set_line_timer(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int) -> None:
     """Set a line's timer for its end, or an earlier one that is then set again, as ends are often postponed."""
     due = min(s.end[line], t + PATIENCE)
     if s.end[line] < NEVER and due < s.due[line]:
@@ -98,7 +92,7 @@ def set_line_timer(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int) -> 
 
 
 @inlined
-def start_flow(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int, flow: Int) -> None:
+def start_flow(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int, flow: int) -> None:
     """Note that a flow is sent, if it is the first time."""
     if w.sending.since[flow] == NONE:
         w.sending.since[flow] = t
@@ -109,7 +103,7 @@ def start_flow(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int, flow: I
 
 
 @compiled
-def on_pace(w: CoflowWorld, s: Shrinking, t: Int, me: Int, flow: Int, pace: float) -> None:
+def on_pace(w: CoflowWorld, s: Shrinking, t: int, me: int, flow: int, pace: float) -> None:
     """Let a flow end by itself, `pace` ns from now; inf: together with the waiting flows of its line."""
     f, line = w.sending, w.fabric.flows.line[flow, 0]
     if f.end[flow] < NEVER:
@@ -128,7 +122,7 @@ def on_pace(w: CoflowWorld, s: Shrinking, t: Int, me: Int, flow: Int, pace: floa
 
 
 @compiled
-def on_line_end(w: CoflowWorld, s: Shrinking, t: Int, me: Int, line: Int) -> None:
+def on_line_end(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int) -> None:
     """End the waiting flows of a line, unless another end was set since the timer."""
     if s.due[line] != t:
         return

@@ -16,12 +16,7 @@ from actors.fabric.intervals import charge, note_schedules
 from actors.fabric.madd import Madd
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import known_cost
-from actors.kernel.hints import Int
-from actors.kernel.kinds import (
-    PACE,
-    SHRINK,
-    TELL,
-)
+from actors.kernel.kinds import PACE, SHRINK, TELL
 from actors.kernel.queue import NONE, send, wake
 
 _SPARE = 8  # messages that the same event may send for other reasons
@@ -47,13 +42,13 @@ def charge_decision(w: CoflowWorld, agenda: Agenda, counted_at: np.ndarray) -> N
 
 
 @inlined
-def effective_time(w: CoflowWorld, t: Int) -> Int:
+def effective_time(w: CoflowWorld, t: int) -> int:
     """Return when rates sent at t take effect: one network delay after the decision is made, as far as charged."""
     return t + w.network.delay_ns + known_cost(w)
 
 
 @compiled
-def send_times(w: CoflowWorld, a: Madd, num_sent: np.ndarray, t: Int, due: Int) -> None:
+def send_times(w: CoflowWorld, a: Madd, num_sent: np.ndarray, t: int, due: int) -> None:
     """Send the agents the times that are new, as many as one event may send; a further event at once sends the others.
 
     Args:
@@ -76,7 +71,7 @@ def send_times(w: CoflowWorld, a: Madd, num_sent: np.ndarray, t: Int, due: Int) 
 
 
 @inlined
-def send_value(w: CoflowWorld, t: Int, agent: Int, kind: Int, which: Int, ns: float) -> None:
+def send_value(w: CoflowWorld, t: int, agent: int, kind: int, which: int, ns: float) -> None:
     """Send an agent a time or a rate."""
     send(w, t, w.nodes.size, agent, kind, which, bits_of(ns), NONE, NONE)
     if note_sent(w, agent):

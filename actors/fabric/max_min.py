@@ -20,7 +20,6 @@ from actors.fabric.heap import drop, push, sink_first
 from actors.fabric.pairs import Pairs, insert, make_pairs, remove_first, set_amount
 from actors.fabric.ports import Fabric, mark_ended
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
@@ -83,7 +82,7 @@ def make_fair(fabric: Fabric) -> Fair:
 
 
 @compiled
-def next_due(f: Fair) -> Int:
+def next_due(f: Fair) -> int:
     """Return when the next flow ends, NEVER if none runs."""
     t = NEVER
     for port in range(f.next_end.size):
@@ -92,7 +91,7 @@ def next_due(f: Fair) -> Int:
 
 
 @compiled
-def end_due(fabric: Fabric, f: Fair, t: Int) -> float:
+def end_due(fabric: Fabric, f: Fair, t: int) -> float:
     """End the flows whose time has come at t; return the lowest level that must be recomputed, inf if none."""
     lowest = np.inf
     f.num_ended[0] = 0
@@ -104,7 +103,7 @@ def end_due(fabric: Fabric, f: Fair, t: Int) -> float:
 
 
 @compiled
-def add_coflow(fabric: Fabric, f: Fair, t: Int, coflow: Int) -> None:
+def add_coflow(fabric: Fabric, f: Fair, t: int, coflow: int) -> None:
     """Add the flows of a coflow; all levels must then be recomputed, from 0.0 on."""
     for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
         if f.pairs.of_flow[flow] != NONE:
@@ -112,13 +111,13 @@ def add_coflow(fabric: Fabric, f: Fair, t: Int, coflow: Int) -> None:
 
 
 @inlined
-def owns(filled: np.ndarray, port: Int, other: Int) -> Bool:
+def owns(filled: np.ndarray, port: int, other: int) -> bool:
     """Return whether the pair of two ports is the first one's."""
     return filled[port] < filled[other] or (filled[port] == filled[other] and port < other)
 
 
 @inlined
-def run_clock(f: Fair, t: Int, port: Int) -> None:
+def run_clock(f: Fair, t: int, port: int) -> None:
     """Advance a port's clock to time t."""
     if f.level[port] < np.inf:
         f.clock[port] += f.level[port] * (t - f.since[port])
@@ -126,7 +125,7 @@ def run_clock(f: Fair, t: Int, port: Int) -> None:
 
 
 @compiled
-def add_flow(fabric: Fabric, f: Fair, t: Int, flow: Int) -> None:
+def add_flow(fabric: Fabric, f: Fair, t: int, flow: int) -> None:
     """Add a flow to its pair."""
     p, flows = f.pairs, fabric.flows
     pair, source, sink = p.of_flow[flow], flows.source[flow], flows.sink[flow]
@@ -144,7 +143,7 @@ def add_flow(fabric: Fabric, f: Fair, t: Int, flow: Int) -> None:
 
 
 @compiled
-def end_flows(fabric: Fabric, f: Fair, t: Int, port: Int) -> None:
+def end_flows(fabric: Fabric, f: Fair, t: int, port: int) -> None:
     """End those flows of a port's own pairs whose time has come, to the nanosecond."""
     p = f.pairs
     run_clock(f, t, port)
@@ -153,7 +152,7 @@ def end_flows(fabric: Fabric, f: Fair, t: Int, port: Int) -> None:
     i = p.first[port]
     while i < p.first[port] + p.size[port]:
         pair, other = p.pair[i], np.int64(p.other[i])
-        pair_is_empty: Bool = False
+        pair_is_empty: bool = False
         if owns(f.filled, port, other):
             while not pair_is_empty and f.mark[pair] - f.offset[pair] <= shown:
                 flow = p.queue[p.head[pair]]
@@ -172,7 +171,7 @@ def end_flows(fabric: Fabric, f: Fair, t: Int, port: Int) -> None:
 
 
 @compiled
-def fill(fabric: Fabric, f: Fair, t: Int, lowest: float) -> None:
+def fill(fabric: Fabric, f: Fair, t: int, lowest: float) -> None:
     """Recompute the rates of flows at ports whose level is at least `lowest`; lower levels stay as they are."""
     f.heap_size[0] = 0
     for port in range(f.level.size):
@@ -203,7 +202,7 @@ def fill(fabric: Fabric, f: Fair, t: Int, lowest: float) -> None:
 
 
 @compiled
-def take_back(f: Fair, port: Int) -> None:
+def take_back(f: Fair, port: int) -> None:
     """Take their rates from the flows of a port's own pairs."""
     p, level, filled, num_flows = f.pairs, f.level[port], f.filled[port], 0.0
     for i in range(p.first[port], p.first[port] + p.size[port]):  # without a branch: half of them are its own
@@ -217,7 +216,7 @@ def take_back(f: Fair, port: Int) -> None:
 
 
 @compiled
-def fill_port(f: Fair, t: Int, port: Int, level: float) -> None:
+def fill_port(f: Fair, t: int, port: int, level: float) -> None:
     """Make a port the owner of its pairs that have none yet."""
     p, previously_filled = f.pairs, f.previously_filled[port]
     first, end = p.first[port], p.first[port] + p.size[port]

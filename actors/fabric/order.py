@@ -7,7 +7,6 @@ import numpy as np
 from actors.fabric.ports import Fabric
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled
-from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 
 
@@ -36,7 +35,7 @@ def make_order(fabric: Fabric) -> Order:
 
 
 @compiled
-def set_order(order: Order, groups: np.ndarray, count: Int) -> Bool:
+def set_order(order: Order, groups: np.ndarray, count: int) -> bool:
     """Serve the first `count` of `groups`, in their order; return whether the order has changed.
 
     Groups of the old order that are not in the new one do not count: they have no flows left.

@@ -11,7 +11,6 @@ import numpy as np
 
 from actors.fabric.ports import Fabric
 from actors.kernel.compiled import compiled
-from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 
 
@@ -57,7 +56,7 @@ def make_pairs(fabric: Fabric) -> Pairs:
 
 
 @compiled
-def insert(p: Pairs, key: np.ndarray, flow: Int) -> None:
+def insert(p: Pairs, key: np.ndarray, flow: int) -> None:
     """Put a flow into the queue of its pair, in order of `key` [F]."""
     pair, queue = p.of_flow[flow], p.queue
     if p.flows[pair] == 0:
@@ -72,7 +71,7 @@ def insert(p: Pairs, key: np.ndarray, flow: Int) -> None:
 
 
 @compiled
-def remove_first(p: Pairs, pair: Int) -> Bool:
+def remove_first(p: Pairs, pair: int) -> bool:
     """Take the first flow out of a pair's queue; return whether it has no more."""
     p.head[pair] += 1
     p.flows[pair] -= 1
@@ -82,13 +81,13 @@ def remove_first(p: Pairs, pair: Int) -> Bool:
 
 
 @compiled
-def set_amount(p: Pairs, pair: Int, amount: float) -> None:
+def set_amount(p: Pairs, pair: int, amount: float) -> None:
     """Set the amount of a pair at both of its ports."""
     p.amount[p.place[pair, 0]] = p.amount[p.place[pair, 1]] = amount
 
 
 @compiled
-def move_edges(p: Pairs, pair: Int, into: bool) -> None:
+def move_edges(p: Pairs, pair: int, into: bool) -> None:
     """Move a pair into the part of its ports' lists that has flows, or out of it."""
     ports = np.int64(p.other[p.place[pair, 1]]), np.int64(p.other[p.place[pair, 0]])
     for side in range(2):

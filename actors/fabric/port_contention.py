@@ -12,7 +12,6 @@ import numpy as np
 
 from actors.fabric.ports import Fabric, Lines
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 
 
@@ -46,7 +45,7 @@ def make_contention(fabric: Fabric) -> Contention:
 
 
 @compiled
-def add_coflow(fabric: Fabric, n: Contention, coflow: Int, kind: Int) -> None:
+def add_coflow(fabric: Fabric, n: Contention, coflow: int, kind: int) -> None:
     """Add a coflow at all ports of its unfinished flows."""
     lines = fabric.lines
     for side in range(2):
@@ -61,7 +60,7 @@ def add_coflow(fabric: Fabric, n: Contention, coflow: Int, kind: Int) -> None:
 
 
 @compiled
-def change_kind(fabric: Fabric, n: Contention, coflow: Int, kind: Int) -> None:
+def change_kind(fabric: Fabric, n: Contention, coflow: int, kind: int) -> None:
     """Change the kind of a coflow."""
     if kind != n.kind[coflow]:
         count_neighbours_of(fabric, n, coflow, -1)
@@ -70,7 +69,7 @@ def change_kind(fabric: Fabric, n: Contention, coflow: Int, kind: Int) -> None:
 
 
 @compiled
-def count_neighbours_of(fabric: Fabric, n: Contention, coflow: Int, by: Int) -> None:
+def count_neighbours_of(fabric: Fabric, n: Contention, coflow: int, by: int) -> None:
     """Add `by`, 1 or -1, to the counts of a coflow and of each that shares a port with it."""
     lines = fabric.lines
     n.num_counts[0] += 1
@@ -87,14 +86,14 @@ def count_neighbours_of(fabric: Fabric, n: Contention, coflow: Int, by: Int) -> 
 
 
 @inlined
-def count_pair(n: Contention, coflow: Int, other: Int, by: Int) -> None:
+def count_pair(n: Contention, coflow: int, other: int, by: int) -> None:
     """Add `by` to the counts of two coflows that share a port."""
     n.num_met[coflow] += by
     n.num_met[other] += by
 
 
 @compiled
-def leave_port(fabric: Fabric, n: Contention, line: Int) -> None:
+def leave_port(fabric: Fabric, n: Contention, line: int) -> None:
     """Remove a coflow from the port of one of its lines."""
     lines = fabric.lines
     coflow, port, i = lines.group[line], lines.port[line], n.position[line]
@@ -109,7 +108,7 @@ def leave_port(fabric: Fabric, n: Contention, line: Int) -> None:
 
 
 @compiled
-def share_port(lines: Lines, n: Contention, a: Int, b: Int) -> Bool:
+def share_port(lines: Lines, n: Contention, a: int, b: int) -> bool:
     """Return whether two coflows are at a port together."""
     for side in range(2):
         i, j = lines.of_group[a, side], lines.of_group[b, side]

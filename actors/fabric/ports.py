@@ -14,7 +14,6 @@ import numpy as np
 
 from actors.fabric.bits import bit_of, bits_before, count_bits
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from workloads.coflows import CoflowArrays
@@ -70,7 +69,7 @@ class Coflows(NamedTuple):
 class Fabric(NamedTuple):
     """The state that rate allocations work on; N = 2 `side` ports, of which those that do not exist have speed 0."""
 
-    side: np.int64  # first egress port
+    side: int  # first egress port
     speed: np.ndarray  # [N] of each port, bytes per ns
     flows: Flows
     coflows: Coflows
@@ -256,37 +255,37 @@ def _changes(*columns: np.ndarray) -> np.ndarray:
 
 
 @inlined
-def pilot_group(fabric: Fabric, coflow: Int) -> Int:
+def pilot_group(fabric: Fabric, coflow: int) -> int:
     """Return the group of a coflow's pilots."""
     return coflow + fabric.coflows.arrival.size
 
 
 @inlined
-def is_pilot_group(fabric: Fabric, group: Int) -> Bool:
+def is_pilot_group(fabric: Fabric, group: int) -> bool:
     """Return whether a group is the pilots of a coflow."""
     return group >= fabric.coflows.arrival.size
 
 
 @inlined
-def coflow_of(fabric: Fabric, group: Int) -> Int:
+def coflow_of(fabric: Fabric, group: int) -> int:
     """Return the coflow of a group."""
     return group % fabric.coflows.arrival.size
 
 
 @inlined
-def flow_speed(fabric: Fabric, flow: Int) -> float:
+def flow_speed(fabric: Fabric, flow: int) -> float:
     """Return the bytes per ns of a flow that has both of its ports alone."""
     return min(fabric.speed[fabric.flows.source[flow]], fabric.speed[fabric.flows.sink[flow]])
 
 
 @inlined
-def flow_at(lines: Lines, b: Int, bit: np.uint64) -> Int:
+def flow_at(lines: Lines, b: int, bit: np.uint64) -> int:
     """Return the flow of a line that has this bit of its word `b`."""
     return lines.flow[lines.first[b] + count_bits(lines.mask[b] & bits_before(bit))]
 
 
 @compiled
-def remove_from_line(lines: Lines, line: Int, other: Int, size: float) -> Int:
+def remove_from_line(lines: Lines, line: int, other: int, size: float) -> int:
     """Take a flow of `size` bytes to port `other` off a line: it has ended, or goes to a line of pilots.
 
     Returns the word that it was in.
@@ -301,7 +300,7 @@ def remove_from_line(lines: Lines, line: Int, other: Int, size: float) -> Int:
 
 
 @compiled
-def add_to_line(lines: Lines, line: Int, other: Int, size: float) -> None:
+def add_to_line(lines: Lines, line: int, other: int, size: float) -> None:
     """Put a flow of `size` bytes to port `other` on a line, where it has its place."""
     b = lines.block[line]
     while lines.word[b] != other >> 6:
@@ -316,7 +315,7 @@ def add_to_line(lines: Lines, line: Int, other: Int, size: float) -> None:
 
 
 @inlined
-def drop_empty_word(lines: Lines, line: Int, b: Int) -> None:
+def drop_empty_word(lines: Lines, line: int, b: int) -> None:
     """Remove a word without bits from its line: the last one takes its place."""
     last = lines.end[line] - 1
     lines.end[line] = last
@@ -324,7 +323,7 @@ def drop_empty_word(lines: Lines, line: Int, b: Int) -> None:
 
 
 @inlined
-def swap_words(lines: Lines, a: Int, b: Int) -> None:
+def swap_words(lines: Lines, a: int, b: int) -> None:
     """Exchange two words of a line."""
     lines.word[a], lines.word[b] = lines.word[b], lines.word[a]
     lines.bits[a], lines.bits[b] = lines.bits[b], lines.bits[a]
@@ -333,7 +332,7 @@ def swap_words(lines: Lines, a: Int, b: Int) -> None:
 
 
 @compiled
-def finish_flow(fabric: Fabric, t: Int, flow: Int) -> Bool:
+def finish_flow(fabric: Fabric, t: int, flow: int) -> bool:
     """End a flow and take it off its lines; return whether its coflow has ended."""
     flows, lines = fabric.flows, fabric.lines
     remove_from_line(lines, flows.line[flow, 0], flows.sink[flow], flows.left[flow])
@@ -342,7 +341,7 @@ def finish_flow(fabric: Fabric, t: Int, flow: Int) -> Bool:
 
 
 @compiled
-def mark_ended(fabric: Fabric, t: Int, flow: Int) -> Bool:
+def mark_ended(fabric: Fabric, t: int, flow: int) -> bool:
     """End a flow where lines are not used; return whether its coflow has ended."""
     flows, coflows = fabric.flows, fabric.coflows
     flows.left[flow], flows.end[flow], flows.finish[flow] = 0.0, NEVER, t
@@ -354,7 +353,7 @@ def mark_ended(fabric: Fabric, t: Int, flow: Int) -> Bool:
 
 
 @inlined
-def change_rate(coflows: Coflows, t: Int, coflow: Int, by: float) -> None:
+def change_rate(coflows: Coflows, t: int, coflow: int, by: float) -> None:
     """Add so many bytes per ns to the rate of a coflow at t."""
     coflows.sent[coflow] = bytes_sent(coflows, t, coflow)
     coflows.since[coflow] = t
@@ -362,6 +361,6 @@ def change_rate(coflows: Coflows, t: Int, coflow: Int, by: float) -> None:
 
 
 @inlined
-def bytes_sent(coflows: Coflows, t: Int, coflow: Int) -> float:
+def bytes_sent(coflows: Coflows, t: int, coflow: int) -> float:
     """Return what a coflow has sent up to t."""
     return coflows.sent[coflow] + coflows.rate[coflow] * (t - coflows.since[coflow])

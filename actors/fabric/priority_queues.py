@@ -16,7 +16,6 @@ import numpy as np
 
 from actors.kernel.arrays import total
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Int
 from actors.kernel.queue import NONE, records
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter
@@ -136,13 +135,13 @@ def make_queues(coflows: int, parameters: dict[str, Any]) -> Queues:
 
 
 @inlined
-def next_tick(t: Int, interval: Int) -> Int:
+def next_tick(t: int, interval: int) -> int:
     """Return the first multiple of the interval at t or after it."""
     return (t + interval - 1) // interval * interval
 
 
 @inlined
-def queue_of(q: Queues, measure: float) -> Int:
+def queue_of(q: Queues, measure: float) -> int:
     """Return the queue for a measure in bytes."""
     queue = 0
     while measure > q.limit[queue]:
@@ -151,7 +150,7 @@ def queue_of(q: Queues, measure: float) -> Int:
 
 
 @compiled
-def enqueue(q: Queues, coflow: Int, queue: Int) -> None:
+def enqueue(q: Queues, coflow: int, queue: int) -> None:
     """Put a coflow at the tail of a queue."""
     dequeue(q, coflow)
     q.queue[coflow] = queue
@@ -161,7 +160,7 @@ def enqueue(q: Queues, coflow: Int, queue: Int) -> None:
 
 
 @compiled
-def dequeue(q: Queues, coflow: Int) -> None:
+def dequeue(q: Queues, coflow: int) -> None:
     """Take a coflow out of its queue."""
     if q.queue[coflow] >= 0:
         q.size[q.queue[coflow]] -= 1
@@ -169,19 +168,19 @@ def dequeue(q: Queues, coflow: Int) -> None:
 
 
 @inlined
-def slot_queue(q: Queues) -> Int:
+def slot_queue(q: Queues) -> int:
     """Return the queue whose slot it is, or NONE."""
     return q.clock.queue[0]
 
 
 @inlined
-def slot_end(q: Queues) -> Int:
+def slot_end(q: Queues) -> int:
     """Return when that slot ends, ns; NEVER if queues have none."""
     return q.clock.end[0]
 
 
 @compiled
-def update_slot(q: Queues, t: Int) -> None:
+def update_slot(q: Queues, t: int) -> None:
     """Begin the slot that contains t; slots follow one another while a coflow is in a queue."""
     clock = q.clock
     if q.slot == 0 or total(q.size) == 0:
@@ -200,7 +199,7 @@ def update_slot(q: Queues, t: Int) -> None:
 
 
 @inlined
-def next_slot(q: Queues) -> Int:
+def next_slot(q: Queues) -> int:
     """Go to the next queue that has a slot in this round, and return the slot's length, ns; 0 if there is none."""
     clock, span = q.clock, q.slot
     if clock.queue[0] == NONE:
@@ -218,14 +217,14 @@ def next_slot(q: Queues) -> Int:
 
 
 @inlined
-def order_key(q: Queues, coflow: Int) -> Int:
+def order_key(q: Queues, coflow: int) -> int:
     """Return what sorts coflows in queues: whose slot it is first, then by queue; first in, first out."""
     queue = q.queue[coflow]
     return ((0 if queue == q.clock.queue[0] else 1 + queue) << RANK_SHIFT) | q.entered[coflow]
 
 
 @compiled
-def sort_groups(q: ToSort, count: Int) -> None:
+def sort_groups(q: ToSort, count: int) -> None:
     """Sort the first `count` of `groups` by `keys`, then by group (Shell's sort; they are mostly in order)."""
     keys, groups, gap = q.keys, q.groups, 1
     while gap < count // 3:

@@ -11,7 +11,6 @@ import numpy as np
 
 from actors.fabric.ports import Fabric, Lines
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Int
 from actors.kernel.queue import NONE
 
 
@@ -19,7 +18,7 @@ class Ranking(NamedTuple):
     """The levels of G groups, and the rings of L lines at N ports; port n is element `ports` + n."""
 
     level: np.ndarray  # [G] groups of lesser levels are served before; NONE where a group is not served
-    ports: np.int64  # L
+    ports: int  # L
     next: np.ndarray  # [L + N]
     prev: np.ndarray  # [L + N]
     given: np.ndarray  # [1] levels that `serve_in_order` has given
@@ -33,19 +32,13 @@ def make_ranking(fabric: Fabric) -> Ranking:
 
 
 @inlined
-def level_of(lines: Lines, r: Ranking, line: Int) -> Int:
+def level_of(lines: Lines, r: Ranking, line: int) -> int:
     """Return the level of a line's group."""
     return r.level[lines.group[line]]
 
 
-@inlined
-def first_line(r: Ranking, port: Int) -> Int:
-    """Return the first line at a port, or the port itself; after the last line `r.next` is the port, too."""
-    return r.next[r.ports + port]
-
-
 @compiled
-def line_from(lines: Lines, r: Ranking, port: Int, level: Int) -> Int:
+def line_from(lines: Lines, r: Ranking, port: int, level: int) -> int:
     """Return the first line at a port of this level or after it, or the port itself."""
     line = r.next[r.ports + port]
     while line < r.ports and level_of(lines, r, line) < level:
@@ -54,7 +47,7 @@ def line_from(lines: Lines, r: Ranking, port: Int, level: Int) -> Int:
 
 
 @inlined
-def link(r: Ranking, line: Int, after: Int) -> None:
+def link(r: Ranking, line: int, after: int) -> None:
     """Put a line into a ring."""
     before = r.next[after]
     r.next[after] = r.prev[before] = line
@@ -62,7 +55,7 @@ def link(r: Ranking, line: Int, after: Int) -> None:
 
 
 @inlined
-def unlink(r: Ranking, line: Int) -> None:
+def unlink(r: Ranking, line: int) -> None:
     """Take a line out of its ring, if it is in one."""
     r.next[r.prev[line]] = r.next[line]
     r.prev[r.next[line]] = r.prev[line]
@@ -70,7 +63,7 @@ def unlink(r: Ranking, line: Int) -> None:
 
 
 @compiled
-def rank_group(lines: Lines, r: Ranking, group: Int, level: Int) -> None:
+def rank_group(lines: Lines, r: Ranking, group: int, level: int) -> None:
     """Give a group a level, or NONE, and move its lines to their places."""
     was = r.level[group]
     r.level[group] = level
@@ -87,7 +80,7 @@ def rank_group(lines: Lines, r: Ranking, group: Int, level: Int) -> None:
 
 
 @inlined
-def place_line(lines: Lines, r: Ranking, line: Int, level: Int) -> None:
+def place_line(lines: Lines, r: Ranking, line: int, level: int) -> None:
     """Move a line in its ring past those of greater levels before it, or past those of lesser levels after it."""
     after = r.prev[line]
     while after < r.ports and level_of(lines, r, after) > level:

@@ -12,7 +12,6 @@ import numpy as np
 
 from actors.fabric.floats import whole_ns
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Int
 from actors.kernel.world import NEVER
 
 _FAR = 1e18  # ns; what takes longer is foreseen for then
@@ -68,26 +67,26 @@ class Served(Protocol):
 
 
 @inlined
-def served_by(e: Group, t: Int, group: Int) -> float:
+def served_by(e: Group, t: int, group: int) -> float:
     """Return what each flow of a group has been served by t; backfilled flows have had more."""
     return e.served[group] + e.in_force[group] * (t - e.since[group])
 
 
 @inlined
-def extra_sent(flows: Served, e: Group, group: Int, t: Int, flow: Int, extra: float) -> float:
+def extra_sent(flows: Served, e: Group, group: int, t: int, flow: int, extra: float) -> float:
     """Return what a flow was sent beyond its group's rate since `flows.since`; it has not ended by it."""
     left = flows.left[flow] - served_by(e, t, group) - _LEAST
     return max(min(extra * (t - flows.since[flow]), left), 0.0)
 
 
 @inlined
-def ns_for(left: float, rate: float) -> Int:
+def ns_for(left: float, rate: float) -> int:
     """Return how long so many bytes take, whole ns."""
     return whole_ns(min(left / rate, _FAR))
 
 
 @inlined
-def foresee_end(flows: Served, e: Group, group: Int, least: Int) -> None:
+def foresee_end(flows: Served, e: Group, group: int, least: int) -> None:
     """Compute when the next flow of a group ends by the group's rate, not before `least`.
 
     If that one is backfilled it ends before, by itself.
@@ -100,7 +99,7 @@ def foresee_end(flows: Served, e: Group, group: Int, least: Int) -> None:
 
 
 @compiled
-def remove_from_heap(flows: Served, e: Group, group: Int, flow: Int) -> None:
+def remove_from_heap(flows: Served, e: Group, group: int, flow: int) -> None:
     """Take a flow out of the heap of its group."""
     e.size[group] -= 1
     i, last = e.position[flow], e.heap[e.first[group] + e.size[group]]
@@ -111,7 +110,7 @@ def remove_from_heap(flows: Served, e: Group, group: Int, flow: Int) -> None:
 
 
 @compiled
-def sift_up(flows: Served, e: Group, group: Int, i: Int) -> None:
+def sift_up(flows: Served, e: Group, group: int, i: int) -> None:
     """Move the flow at place i of a group's heap up to its place."""
     base, flow = e.first[group], e.heap[i]
     while i > base:
@@ -125,7 +124,7 @@ def sift_up(flows: Served, e: Group, group: Int, i: Int) -> None:
 
 
 @compiled
-def sink(flows: Served, e: Group, group: Int, i: Int) -> None:
+def sink(flows: Served, e: Group, group: int, i: int) -> None:
     """Move the flow at place i of a group's heap down to its place."""
     base, end, flow = e.first[group], e.first[group] + e.size[group], e.heap[i]
     least = 2 * i - base + 1

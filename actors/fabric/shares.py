@@ -13,14 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.equal import Equal
-from actors.fabric.equal import add_rates as add_equal_rates
-from actors.fabric.madd import Madd
-from actors.fabric.madd import add_rates as add_madd_rates
+from actors.fabric.equal import Equal, add_rates
 from actors.fabric.order import Order
 from actors.fabric.ports import Fabric
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Int
 
 
 class Shares(NamedTuple):
@@ -39,39 +35,23 @@ def make_shares(fabric: Fabric, weight: np.ndarray) -> Shares:
 
 @compiled
 def share_equally(
-    fabric: Fabric, order: Order, e: Equal, s: Shares, queue: np.ndarray, first: Int, end: Int
+    fabric: Fabric, order: Order, e: Equal, s: Shares, queue: np.ndarray, first: int, end: int
 ) -> None:
     """Give groups from level `first` to before `end` equal rates: shares by `queue` [G], then out of the pool."""
     total = start_sharing(order, e.residual, s, queue, first, end)
     level = first
     while level < end:
         after = open_share(order, e.residual, s, queue, level, end, total)
-        add_equal_rates(fabric, order, e, level, after)
+        add_rates(fabric, order, e, level, after)
         close_share(e.residual, s)
         level = after
     open_pool(e.residual, s)
-    add_equal_rates(fabric, order, e, first, end)
-
-
-@compiled
-def share_madd(
-    fabric: Fabric, order: Order, a: Madd, s: Shares, queue: np.ndarray, first: Int, end: Int
-) -> None:
-    """Give coflows MADD's rates in the same way."""
-    total = start_sharing(order, a.residual, s, queue, first, end)
-    level = first
-    while level < end:
-        after = open_share(order, a.residual, s, queue, level, end, total)
-        add_madd_rates(fabric, order, a, level, after)
-        close_share(a.residual, s)
-        level = after
-    open_pool(a.residual, s)
-    add_madd_rates(fabric, order, a, first, end)
+    add_rates(fabric, order, e, first, end)
 
 
 @inlined
 def start_sharing(
-    order: Order, residual: np.ndarray, s: Shares, queue: np.ndarray, first: Int, end: Int
+    order: Order, residual: np.ndarray, s: Shares, queue: np.ndarray, first: int, end: int
 ) -> float:
     """Begin to share the residual bandwidth; return the weight of all queues that have groups."""
     for port in range(residual.size):
@@ -84,7 +64,7 @@ def start_sharing(
 
 
 @inlined
-def end_of_queue(order: Order, queue: np.ndarray, level: Int, end: Int) -> Int:
+def end_of_queue(order: Order, queue: np.ndarray, level: int, end: int) -> int:
     """Return the level after those of the queue that `level` is in."""
     own = queue[order.groups[level]]
     while level < end and queue[order.groups[level]] == own:
@@ -94,8 +74,8 @@ def end_of_queue(order: Order, queue: np.ndarray, level: Int, end: Int) -> Int:
 
 @inlined
 def open_share(
-    order: Order, residual: np.ndarray, s: Shares, queue: np.ndarray, level: Int, end: Int, total: float
-) -> Int:
+    order: Order, residual: np.ndarray, s: Shares, queue: np.ndarray, level: int, end: int, total: float
+) -> int:
     """Set the residual bandwidth to the share of the queue of `level`; return the level after those of the queue."""
     share = s.weight[queue[order.groups[level]]] / total
     for port in range(residual.size):

@@ -18,7 +18,6 @@ from actors.fabric.heap import drop, push
 from actors.fabric.pairs import Pairs, insert, make_pairs, remove_first, set_amount
 from actors.fabric.ports import Fabric, flow_speed, mark_ended
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
@@ -58,13 +57,13 @@ def make_shortest(fabric: Fabric) -> Shortest:
 
 
 @inlined
-def show_shortest(fabric: Fabric, p: Pairs, pair: Int) -> None:
+def show_shortest(fabric: Fabric, p: Pairs, pair: int) -> None:
     """Set the amount of a pair to the bytes left of its shortest flow."""
     set_amount(p, pair, fabric.flows.left[p.queue[p.head[pair]]])
 
 
 @compiled
-def settle(fabric: Fabric, s: Shortest, t: Int, flow: Int) -> None:
+def settle(fabric: Fabric, s: Shortest, t: int, flow: int) -> None:
     """Account for what a running flow has sent."""
     flows = fabric.flows
     flows.left[flow] -= flow_speed(fabric, flow) * (t - flows.since[flow])
@@ -73,7 +72,7 @@ def settle(fabric: Fabric, s: Shortest, t: Int, flow: Int) -> None:
 
 
 @compiled
-def end_flow(fabric: Fabric, s: Shortest, t: Int, flow: Int) -> Bool:
+def end_flow(fabric: Fabric, s: Shortest, t: int, flow: int) -> bool:
     """End a flow, whose ports look for another; return whether its coflow has ended."""
     flows, p = fabric.flows, s.pairs
     coflow_ended = mark_ended(fabric, t, flow)
@@ -87,7 +86,7 @@ def end_flow(fabric: Fabric, s: Shortest, t: Int, flow: Int) -> Bool:
 
 
 @compiled
-def arrive(fabric: Fabric, s: Shortest, t: Int, first: Int, last: Int) -> None:
+def arrive(fabric: Fabric, s: Shortest, t: int, first: int, last: int) -> None:
     """Add coflows `first` to `last`; all ports search again.
 
     What runs keeps its `end` until it is known that it stops.
@@ -108,7 +107,7 @@ def arrive(fabric: Fabric, s: Shortest, t: Int, first: Int, last: Int) -> None:
 
 
 @inlined
-def is_available(fabric: Fabric, s: Shortest, t: Int, port: Int, left: float) -> Bool:
+def is_available(fabric: Fabric, s: Shortest, t: int, port: int, left: float) -> bool:
     """Return whether a port serves nothing, or a flow with more than `left` bytes left."""
     if s.served_left[port] <= left:
         return False
@@ -119,14 +118,14 @@ def is_available(fabric: Fabric, s: Shortest, t: Int, port: Int, left: float) ->
 
 
 @inlined
-def set_served(fabric: Fabric, s: Shortest, port: Int, flow: Int) -> None:
+def set_served(fabric: Fabric, s: Shortest, port: int, flow: int) -> None:
     """Let a port serve a flow, or NONE."""
     s.flow[port] = flow
     s.served_left[port] = np.inf if flow == NONE else fabric.flows.left[flow]
 
 
 @compiled
-def search_port(fabric: Fabric, s: Shortest, t: Int, port: Int) -> None:
+def search_port(fabric: Fabric, s: Shortest, t: int, port: int) -> None:
     """Find the shortest flow that a port could serve, and enter the port into the heap."""
     p, best = s.pairs, np.inf
     s.found[port] = NONE
@@ -140,7 +139,7 @@ def search_port(fabric: Fabric, s: Shortest, t: Int, port: Int) -> None:
 
 
 @compiled
-def match(fabric: Fabric, s: Shortest, t: Int) -> None:
+def match(fabric: Fabric, s: Shortest, t: int) -> None:
     """Let all marked ports search, and serve the shortest flows that are found, the shortest first."""
     flows, p = fabric.flows, s.pairs
     s.num_served[0] = 0
@@ -172,7 +171,7 @@ def match(fabric: Fabric, s: Shortest, t: Int) -> None:
 
 
 @compiled
-def preempt(fabric: Fabric, s: Shortest, t: Int, port: Int, flow: Int) -> None:
+def preempt(fabric: Fabric, s: Shortest, t: int, port: int, flow: int) -> None:
     """Stop the flow that a port serves, unless it is `flow`; the other port of that flow searches again."""
     flows, loser = fabric.flows, s.flow[port]
     if loser == NONE or loser == flow:

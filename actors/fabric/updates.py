@@ -21,13 +21,9 @@ import numpy as np
 
 from actors.fabric.floats import bits_of
 from actors.kernel.compiled import inlined
-from actors.kernel.cost import Cost, known_cost
-from actors.kernel.hints import Int
-from actors.kernel.kinds import (
-    CHANGE,
-    UPDATE,
-)
-from actors.kernel.queue import NONE, Network, Queue, records, wake
+from actors.kernel.cost import HasCost, known_cost
+from actors.kernel.kinds import CHANGE, UPDATE
+from actors.kernel.queue import NONE, records, wake
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import CoflowUpdates
 from workloads.coflows import CoflowArrays
@@ -60,28 +56,12 @@ class Updates(NamedTuple):
     moved: np.ndarray  # [M, 2] flows of the workload that are moved, and each flow that one was moved onto
 
 
-class HasUpdates(Protocol):
+class HasUpdates(HasCost, Protocol):
     """What these functions need of a world."""
 
     @property
     def updates(self) -> Updates:
         """The tables of updates."""
-
-    @property
-    def queue(self) -> Queue:
-        """The event queue."""
-
-    @property
-    def network(self) -> Network:
-        """Its delay."""
-
-    @property
-    def nodes(self) -> np.recarray:
-        """The agents."""
-
-    @property
-    def cost(self) -> Cost:
-        """The cost model."""
 
 
 def no_updates() -> Updates:
@@ -189,19 +169,19 @@ def expect_updates(w: HasUpdates) -> None:
 
 
 @inlined
-def expect_update(w: HasUpdates, k: Int) -> None:
+def expect_update(w: HasUpdates, k: int) -> None:
     """Set a timer for the framework's message, one network delay after the update."""
     wake(w, w.updates.row.time[k] + w.network.delay_ns, w.nodes.size, UPDATE, k, NONE, NONE)
 
 
 @inlined
-def expect_stop(w: HasUpdates, k: Int) -> None:
+def expect_stop(w: HasUpdates, k: int) -> None:
     """Set a timer for an agent's stop of flows, when their tasks stop."""
     wake(w, w.updates.stop.time[k], w.updates.stop.agent[k], CHANGE, k, NONE, NONE)
 
 
 @inlined
-def generation_to_send(w: HasUpdates, t: Int, flow: Int) -> tuple[Int, Int]:
+def generation_to_send(w: HasUpdates, t: int, flow: int) -> tuple[int, int]:
     """Return a flow's generation and the bits of its bytes, for the agent; NONE without updates."""
     generations = w.updates.flow
     if generations.size == 0:
@@ -211,7 +191,7 @@ def generation_to_send(w: HasUpdates, t: Int, flow: Int) -> tuple[Int, Int]:
 
 
 @inlined
-def generation_of_agent(w: HasUpdates, flow: Int) -> tuple[Int, Int]:
+def generation_of_agent(w: HasUpdates, flow: int) -> tuple[int, int]:
     """Return a flow's generation and the bits of its bytes as its agent knows them; NONE without updates."""
     generations = w.updates.flow
     if generations.size == 0:

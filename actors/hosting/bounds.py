@@ -93,7 +93,7 @@ COST: dict[str, Bound | str] = {
 FAULTS: dict[str, Bound | str] = {
     "actors.down": BIT,
     "actors.detected": BIT,
-    "actors.incarnation": (0, float(1 << 38)),  # it shares a number with a node
+    "actors.generation": (0, float(1 << 38)),  # it shares a number with a node
     "actors.running": of_or_none("tasks"),
     "actors.slots": FIXED,
     "actors.detect": TIME,

@@ -1,4 +1,4 @@
-"""How much memory an emulation takes, before it starts.
+"""The memory that an emulation needs, estimated before it starts.
 
 A process that emulates takes 180 MiB at its peak, a Ray worker that has built a partition of 15,000 nodes 265 MiB.
 """
@@ -12,7 +12,7 @@ PROCESS_BYTES = 300 << 20
 
 
 def needed_bytes(setting: Setting, partitions: int = 1) -> int:
-    """An estimate, on the safe side, of the most memory that all partitions need.
+    """Return an upper estimate of the memory that all partitions need.
 
     How much each holds besides its process, and all together, the family says.
     """
@@ -21,10 +21,10 @@ def needed_bytes(setting: Setting, partitions: int = 1) -> int:
 
 
 def refuse_too_large(setting: Setting, partitions: int, free_bytes: int) -> None:
-    """Raise what says how many partitions would fit.
+    """Refuse a run that needs more memory than is free; the error says how many partitions would fit.
 
     Raises:
-        InputError: so many do not.
+        InputError: the partitions do not fit.
     """
     needed = needed_bytes(setting, partitions)
     if needed <= free_bytes:
@@ -38,7 +38,7 @@ def refuse_too_large(setting: Setting, partitions: int, free_bytes: int) -> None
 
 
 def free_bytes_here() -> int | None:
-    """Memory that this machine can give now; None where it does not say."""
+    """Return the free memory of this machine; None where it is not known."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         (free,) = (line.split()[1] for line in lines if line.startswith("MemAvailable"))

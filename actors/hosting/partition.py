@@ -18,12 +18,7 @@ from actors.kernel.cost import MEASURED, grow_cost, settle
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
 from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue, records
 from actors.kernel.window import LEFT, NEXT, deliver, inbound, make_frame, pack, restrict
-from actors.kernel.world import (
-    NEVER,
-    NONE,
-    TASK_RECORD,
-    grow_entries,
-)
+from actors.kernel.world import NEVER, NONE, TASK_RECORD, grow_entries
 from actors.schedulers.own_host import OwnHost
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -225,7 +220,7 @@ class Partition:
         """[2] tasks that arrived, started or finished, short and long."""
         return self.world.counts[which : which + 2]
 
-    def _step(self, until: int, most: np.int64 = SLICE_EVENTS) -> bool:
+    def _step(self, until: int, most: int = SLICE_EVENTS) -> bool:
         """One call of the loop, and what it asked for; True when all before `until` is done."""
         scheduler = self.setting.scheduler
         stop = min(until, self._samples.next_ns)

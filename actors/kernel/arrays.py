@@ -1,18 +1,22 @@
-"""What compiled code does to whole arrays."""
+"""Operations of compiled code on whole arrays."""
+
+from typing import Any
+
+import numpy as np
 
 from actors.kernel.compiled import compiled
 
 
 @compiled
-def fill(values, value):
-    """Set every element."""
+def fill(values: np.ndarray, value: Any) -> None:
+    """Set every element to `value`."""
     for i in range(values.size):
         values[i] = value
 
 
 @compiled
-def largest(values):
-    """The place of the largest element, the first of several."""
+def largest(values: np.ndarray) -> int:
+    """Return the index of the largest element, the first of several."""
     place = 0
     for i in range(1, values.size):
         if values[i] > values[place]:
@@ -21,8 +25,8 @@ def largest(values):
 
 
 @compiled
-def total(values):
-    """The sum of all elements."""
+def total(values: np.ndarray) -> Any:
+    """Return the sum of all elements."""
     found = values[0] - values[0]
     for i in range(values.size):
         found += values[i]

@@ -1,7 +1,7 @@
-"""The one decorator of compiled code, and the disk cache behind it.
+"""The decorators of compiled code, and its disk cache.
 
 Kernels allocate nothing, so they are compiled without reference counting (numba's private option `_nrt`),
-which halves the cost of passing arrays. With NUMBA_DISABLE_JIT=1 the decorator leaves plain Python.
+which halves the cost of passing arrays. With NUMBA_DISABLE_JIT=1 functions stay plain Python.
 
 numba's own cache does not notice that a function in *another* file changed. The cache folder is therefore
 keyed by a hash of all compiled sources and of the versions that matter.
@@ -34,7 +34,7 @@ _njit: Any = numba.njit  # with options that its hints do not know
 
 
 def _source_hash() -> str:
-    """Hash of every source file of this package, of numba's and NumPy's versions, and of Python's."""
+    """Return a hash of every source file of this package, of numba's and NumPy's versions, and of Python's."""
     digest = hashlib.sha256()
     root = Path(__file__).resolve().parents[1]
     for path in sorted(root.rglob("*.py")):
@@ -47,7 +47,7 @@ def _source_hash() -> str:
 
 
 def _cache_folder() -> Path:
-    """A writable folder for compiled code; EMU_CACHE_DIR or NUMBA_CACHE_DIR, else the user's cache folder."""
+    """Return a writable folder for compiled code: EMU_CACHE_DIR or NUMBA_CACHE_DIR, else the user's cache folder."""
     named = os.environ.get("EMU_CACHE_DIR") or os.environ.get("NUMBA_CACHE_DIR")
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "emu"
     private = Path(tempfile.gettempdir()) / f"emu-cache-{os.getuid()}"
@@ -81,7 +81,7 @@ class _CalledByPython(CPUDispatcher):
 class _CalledByCompiled(CPUDispatcher):
     """A compiled function without a wrapper for calls from Python, which takes as long to compile as the function.
 
-    Where Python calls it all the same, as tests do, a copy with a wrapper is compiled.
+    Where Python calls it nevertheless, as tests do, a copy with a wrapper is compiled.
     """
 
     def __call__(self, *arguments: Any) -> Any:
@@ -97,17 +97,17 @@ class _CalledByCompiled(CPUDispatcher):
 
 
 def _as_compiled(value: Any) -> Any:
-    """What compiled code takes a value as."""
+    """Return a value as compiled code takes it."""
     return Table(value) if is_tree(value) else value
 
 
 @cache
-def _tell_once(text: str) -> None:
+def _print_once(text: str) -> None:
     print(f"emu: note: {text}", file=sys.stderr, flush=True)
 
 
 class _OneWriter(FunctionCache):
-    """numba's disk cache, to which one process at a time adds.
+    """numba's disk cache, to which one process at a time writes.
 
     Two that add different overloads of a function at once would give both the same file, and later processes would
     call one for the other.
@@ -119,7 +119,7 @@ class _OneWriter(FunctionCache):
                 fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
                 super().save_overload(sig, data)
         except OSError as error:  # a disk that is full: the next process compiles again
-            _tell_once(f"compiled code is not kept: {CACHE_FOLDER}: {error.strerror or error}")
+            _print_once(f"compiled code is not kept: {CACHE_FOLDER}: {error.strerror or error}")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -149,8 +149,8 @@ def entry(function: F) -> F:
 def direct(function: F, *arguments: Any) -> Callable[..., Any]:
     """Return `function` compiled for arguments of these types, to be called with such alone.
 
-    It does without the look at the types of all arguments that numba takes at every call, and keeps the tables of
-    named tuples as long as it is given the same ones. Nothing notices an argument of another type.
+    It omits numba's check of the argument types at every call, and keeps the tables of named tuples as long as it
+    gets the same ones. An argument of another type is not detected.
     """
     if not isinstance(function, CPUDispatcher):
         return function
@@ -175,7 +175,7 @@ def compiled(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Compile a small function into its callers; LLVM decides of the others."""
+    """Compile a small function into its callers; for other functions LLVM decides."""
     return _inner(function, forceinline=True)
 
 
@@ -187,7 +187,7 @@ def _inner(function: Any, **options: Any) -> Any:
 
 
 def is_warm(loop: Callable) -> bool:
-    """Whether the disk cache holds a compiled form of `loop`, a module-level compiled function."""
+    """Return whether the disk cache holds a compiled form of `loop`, a module-level compiled function."""
     if config.DISABLE_JIT:
         return True
     module = loop.__module__.rpartition(".")[2]

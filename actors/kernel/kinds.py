@@ -14,7 +14,7 @@ ns; rates, in bytes per ns, are the bits of a float, and so are times that may b
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,7 +59,7 @@ KINDS: dict[int, Kind] = {}
 MOST_RANK = 15  # four bits of a message's key
 
 
-def kind(number: int, name: str, family: str, to: str, about: str, **columns: str) -> np.int64:
+def kind(number: int, name: str, family: str, to: str, about: str, **columns: str) -> Any:
     """Declare a kind; return its number, an int64 since numba compiles a callee again for every plain number.
 
     Raises:
@@ -88,14 +88,14 @@ def kinds_of(family: str) -> dict[int, Kind]:
 
 
 @inlined
-def rank_of(number):
-    """The rank of a kind."""
+def rank_of(number: int) -> int:
+    """Return the rank of a kind."""
     return number >> 8
 
 
 @inlined
-def is_background(number):
-    """Whether messages of a kind are background messages: they are not counted as work that is left."""
+def is_background(number: int) -> bool:
+    """Return whether messages of a kind are background messages, which are not counted as work that is left."""
     return number & 0xFF >= 0xD0
 
 

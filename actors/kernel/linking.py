@@ -1,8 +1,8 @@
-"""How compiled functions become machine code: all that a loop calls is linked into it once, and optimised once.
+"""Linking of compiled functions: all that a loop calls is linked into it once, and optimised once.
 
 numba links, optimises and turns into machine code every function with all that it calls, those that only compiled code
-calls too: what lies deep is done over for each of its callers. Here such an inner function stays as its own LLVM code,
-on the disk as well, together with the names of what it calls; a loop (an entry) links each function once.
+calls too: an inner function is processed again for each of its callers. Here such an inner function keeps its own LLVM
+code, on the disk as well, with the names of the functions that it calls; a loop (an entry) links each function once.
 
 This relies on parts of numba that are not documented: libraries of code, and the implementation of the disk cache.
 pyproject.toml bounds numba's version by those that the tests have run with.
@@ -30,16 +30,16 @@ class InnerLibrary(JITCodeLibrary):
 
     @property
     def codegen(self) -> Any:
-        """Where numba puts the environment of a function, which this has not: there is no machine code to read it."""
+        """Return a code generator that sets no environment: there is no machine code that would read one."""
         return _WithoutEnvironments(self._codegen)
 
     def finalize(self) -> None:
-        """End it, without a thing that is done to machine code."""
+        """End the library, without the steps that make machine code."""
         self._raise_if_finalized()
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Nowhere."""
+        """Return 0: there is no machine code."""
         self._ensure_finalized()
         return 0
 
@@ -55,7 +55,7 @@ class InnerLibrary(JITCodeLibrary):
         return self._shared_module
 
     def save(self) -> tuple[Any, ...]:
-        """What `load` makes it of: its code, and what it calls: names of functions, or code of numba's own."""
+        """Return what `load` needs: the code, and what it calls: names of functions, or code of numba's own."""
         calls = tuple(
             getattr(library, "source", None) or (library.name, _code_of(library))
             for library in dict.fromkeys(self._linking_libraries)
@@ -66,7 +66,7 @@ class InnerLibrary(JITCodeLibrary):
     def load(
         cls, codegen: Any, name: str, code: bytes, calls: Iterable[Any] = (), source: Source | None = None
     ) -> "InnerLibrary":
-        """The library that `save` gave; loads, or compiles, what it calls."""
+        """Return the library that `save` wrote; load, or compile, what it calls."""
         made: InnerLibrary = cls(codegen, name)
         made.enable_object_caching()
         made.source = source
@@ -86,7 +86,7 @@ class _WithoutEnvironments:
         return getattr(self._codegen, name)
 
     def set_env(self, name: str, env: Any) -> None:
-        """Nothing: there is nowhere to set it."""
+        """Do nothing: there is no environment."""
 
 
 def _code_of(library: JITCodeLibrary) -> bytes:
@@ -95,7 +95,7 @@ def _code_of(library: JITCodeLibrary) -> bytes:
 
 
 def _library_of(module: str, name: str, arguments: tuple[Any, ...]) -> Any:
-    """The code of a compiled function for arguments of these types."""
+    """Return the code of a compiled function for arguments of these types."""
     function: Any = importlib.import_module(module)
     for part in name.split("."):
         function = getattr(function, part)
@@ -109,7 +109,7 @@ class EntryLibrary(JITCodeLibrary):
     source: Source | None = None
 
     def finalize(self) -> None:
-        """Link each library once, however many call it."""
+        """Link each library once, even if several call it."""
         linked: dict[Any, None] = {}
         waiting = [*reversed(self._linking_libraries)]
         while waiting:
@@ -123,7 +123,7 @@ class EntryLibrary(JITCodeLibrary):
 
 
 def _compiler(kind: type[InnerLibrary] | type[EntryLibrary]) -> type[CompilerBase]:
-    """numba's compiler, with libraries of another kind."""
+    """Return numba's compiler, with libraries of another class."""
 
     @register_pass(mutates_CFG=False, analysis_only=False)
     class MakeLibrary(FunctionPass):
@@ -153,10 +153,10 @@ EntryCompiler = _compiler(EntryLibrary)
 
 
 class InnerOnDisk(CompileResultCacheImpl):
-    """What the disk cache keeps of an inner function."""
+    """The form of an inner function in the disk cache."""
 
     def reduce(self, result: Any) -> tuple[Any, ...]:
-        """What can be pickled of a compiled function."""
+        """Return what can be pickled of a compiled function."""
         result.fndesc.typemap = result.fndesc.calltypes = None
         return (
             result.library.save(),
@@ -167,7 +167,7 @@ class InnerOnDisk(CompileResultCacheImpl):
         )
 
     def rebuild(self, target_context: Any, kept: tuple[Any, ...]) -> Any:
-        """The compiled function that `reduce` gave."""
+        """Return the compiled function that `reduce` saved."""
         saved, description, environment, signature, reload_init = kept
         for function in reload_init:
             function()

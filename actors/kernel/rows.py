@@ -1,13 +1,13 @@
-"""How compiled code sees the state of a partition: a tree of named tuples of arrays is one pointer to a table of words.
+"""The state of a partition in compiled code: a tree of named tuples of arrays is one pointer to a table of words.
 
 numba passes a named tuple of arrays by value, some 300 words for a world, and makes an array view of every
 `rows.field[i]`; most of the time to compile a policy went into that. Here a named tuple is a pointer, and
 `rows.field[i]` one load. Plain Python uses none of this: tuples are tuples there, and arrays NumPy's.
 
 The table has the leaves of the tree side by side: of a number its value; of an array the address of its first element,
-and the length of each axis. While compiled code runs nobody writes the table, so the compiler keeps what it has read.
-What compiled code can do with a leaf is what kernels do: a number is read; an array has `size`, `shape`, elements and,
-if it has records, fields; an element is read and written by one whole number for each axis.
+and the length of each axis. While compiled code runs the table is not written, so the compiler keeps what it has read.
+What compiled code can do with a leaf is what kernels need: a number is read; an array has `size`, `shape`, elements
+and, if it has records, fields; an element is read and written by one whole number for each axis.
 """
 
 import hashlib
@@ -47,8 +47,8 @@ class TupleType(_WithShortName):
     def __init__(self, kind: str, fields: tuple[tuple[str, _types.Type, int], ...]):
         self.fields = {name: (field, at) for name, field, at in fields}
         # Not all names of inner types: they would grow with the square of the depth.
-        told = repr([(name, field.name, at) for name, field, at in fields])
-        super().__init__(f"{kind}({hashlib.sha256(told.encode()).hexdigest()})")
+        description = repr([(name, field.name, at) for name, field, at in fields])
+        super().__init__(f"{kind}({hashlib.sha256(description.encode()).hexdigest()})")
 
 
 class ArrayType(_WithShortName):
@@ -85,7 +85,7 @@ class Table:
 
 
 def is_tree(value: Any) -> bool:
-    """Whether it is a named tuple, which compiled code takes as a table."""
+    """Return whether a value is a named tuple, which compiled code takes as a table."""
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 

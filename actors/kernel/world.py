@@ -39,7 +39,7 @@ ASKED = np.int64(1) << ASKED_SHIFT  # in an entry's `left`, for each task that a
 
 # A place in a node's queue: a probe (task is NONE) or a task bound to the node. Entries of a job that stand side by
 # side and differ in nothing but their tasks are a run. The first stands for all of them in the queue, and the others
-# hang on it by `more`: of a job of a million tasks a node has thousands, and who goes through the queue takes one step
+# are linked to it by `more`: of a job of a million tasks a node has thousands, and a search of the queue takes one step
 # for a run. Of the others `task` and `more` count; the first of them has in `next` the last, in `left` their number.
 ENTRY = np.dtype(
     [
@@ -49,14 +49,14 @@ ENTRY = np.dtype(
         (
             "left",
             "i8",
-        ),  # tasks that the job had left, as this node was told; and in `ASKED` those it has asked for
+        ),  # tasks that the job had left, as last reported to this node; in `ASKED`: tasks it has requested
         ("bypassed", "i8"),  # estimated work that went before it out of turn, ns
         ("is_long", "i8"),
-        ("epoch", "i8"),  # of a probe: answers of an earlier one do not speak of it
+        ("epoch", "i8"),  # of a probe: answers to an earlier one are out of date
         (
             "level",
             "i8",
-        ),  # of a job with constraints, as its probe told, see actors/kernel/eligible.py; else NONE
+        ),  # of a job with constraints, from its probe, see actors/kernel/eligible.py; else NONE
         ("more", "i8"),  # the next entry of its run, or NONE
     ]
 )
@@ -130,22 +130,20 @@ TASK_RECORD = np.dtype([("node", "i8"), ("start", "i8"), ("finish", "i8")])
 
 
 class Rules(NamedTuple):
-    """How a node serves its queue."""
+    """The rules by which a node serves its queue."""
 
     shortest_first: int  # 1: the job with the least remaining work first, 0: in order of arrival
     sticky: int  # 1: a probe of a short job stays until its job has no task left
     slack: float  # an entry may be bypassed by at most `slack` times its estimate
-    live: int  # 1: remaining work is read from the scheduler (global view), 0: as told
+    live: int  # 1: remaining work is read from the scheduler (global view), 0: as last reported
     bound_all: int  # 1: the bound holds for long entries too, and every choice is charged
-    report_start: int  # 1: tell the scheduler when a bound task starts
-    by_tasks: int = 0  # 1: what is left of a job is counted in tasks, whatever they take
-    runs: int = (
-        1  # 1: entries that differ in their tasks alone are kept as runs, 0: each entry has marks of its own
-    )
+    report_start: int  # 1: the node reports to the scheduler when a bound task starts
+    by_tasks: int = 0  # 1: what is left of a job is counted in tasks, not in time
+    runs: int = 1  # 1: entries that differ in their tasks alone are kept as runs, 0: each entry has a state of its own
 
 
 class World(NamedTuple):
-    """All that the handlers of any job scheduler work on; one type for all, so that they compile once."""
+    """The state on which the handlers of all job schedulers work; one type for all, so that they compile once."""
 
     queue: Queue
     network: Network
@@ -164,19 +162,19 @@ class World(NamedTuple):
     seed: int
 
     def records_by_task(self) -> np.recarray:
-        """[T] the records of tasks in the order of the workload."""
+        """Return [T] the records of tasks in the order of the workload."""
         return self.task_records
 
 
 def make_entries(capacity: int = 1 << 14) -> np.recarray:
-    """An empty pool of queue entries."""
+    """Return an empty pool of queue entries."""
     entries = records(ENTRY, capacity)
     entries.next[0], entries.job[0] = NONE, 1
     return entries
 
 
 def grow_entries(entries: np.recarray) -> np.recarray:
-    """The same pool, with twice the space if it is full."""
+    """Return the same pool, with twice the space if it is full."""
     if entries.next[0] != NONE or entries.job[0] < entries.size:
         return entries
     wider = records(ENTRY, 2 * entries.size)
@@ -185,7 +183,7 @@ def grow_entries(entries: np.recarray) -> np.recarray:
 
 
 @inlined
-def new_entry(entries):
+def new_entry(entries: np.recarray) -> int:
     """Take an entry from the pool, the most recently freed first: it is still in the cache."""
     entry = entries.next[0]
     if entry != NONE:
@@ -197,7 +195,7 @@ def new_entry(entries):
 
 
 @inlined
-def free_entry(entries, entry):
-    """Give an entry back."""
+def free_entry(entries: np.recarray, entry: int) -> None:
+    """Return an entry to the pool."""
     entries.next[entry] = entries.next[0]
     entries.next[0] = entry

@@ -66,9 +66,18 @@ BUILT_IN = (
 def scheduler_names(family: str | None = None) -> tuple[str, ...]:
     """Names of all schedulers, the built-in ones first."""
     found = [s.name for s in BUILT_IN if family in (None, s.family)]
-    if family in (None, "jobs"):
-        found += [e.name for e in importlib.metadata.entry_points(group=ENTRY_POINTS)]
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        if family is None or _is_of(entry.name, family):
+            found.append(entry.name)
     return tuple(dict.fromkeys(found))
+
+
+def _is_of(name: str, family: str) -> bool:
+    """Whether an installed scheduler is of a family; one that cannot be loaded is of none, until a run names it."""
+    try:
+        return find_scheduler(name).family == family
+    except Exception:  # whatever a user's module raises when it is imported
+        return False
 
 
 def find_scheduler(scheduler: Any) -> Scheduler:

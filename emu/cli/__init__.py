@@ -1,4 +1,4 @@
-"""The command line: what can be asked, how wrong questions are answered, and how the program ends."""
+"""The command line: commands and options, errors in wrong arguments, and exit codes."""
 
 from __future__ import annotations
 
@@ -75,20 +75,20 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are `InputError`s."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise what argparse says, with the nearest command where one is unknown."""
+        """Raise argparse's error, with the nearest command where one is unknown."""
         message = re.sub(r"^argument (\S+): ", lambda m: f"{m[1].split('/')[0]}: ", message)
         if match := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
             known = [name.strip(" '") for name in match[2].split(",")]
             message = f"unknown command {match[1]!r}{did_you_mean(match[1], known)}"
         elif message.endswith("required: ACTION"):
-            message = f"{self.prog} does nothing alone; `{self.prog} --help` says what it can"
+            message = f"{self.prog} does nothing alone; `{self.prog} --help` lists its commands"
         raise InputError(message)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program with arguments (by default the process's) and return its exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    from actors.hosting.ending import Lost, ends_as_ctrl_c
+    from actors.hosting.interrupts import Lost, ends_as_ctrl_c
     from emu.directories.record import commanded
     from emu.terminal import results_alone
 
@@ -269,7 +269,7 @@ def _add_overwrite(parser: Parser) -> None:
 
 
 def _add_view(parser: Parser) -> None:
-    """Add the options that say what tables show."""
+    """Add the options that choose the columns of tables."""
     parser.add_argument(
         "--columns",
         metavar="A,B,…",
@@ -333,7 +333,7 @@ def _texts(about: str, name: str) -> dict[str, Any]:
 def _unknown(parser: Parser, argv: list[str], text: str) -> str:
     """Return the error for an argument that no command takes."""
     if not text.startswith("-"):
-        return f"unexpected argument {text!r}; `emu {argv[0]} --help` says what it takes"
+        return f"unexpected argument {text!r}; `emu {argv[0]} --help` lists its arguments"
     option = text.partition("=")[0]
     current: argparse.ArgumentParser = parser
     for word in argv:  # down to the parser of the command, and of its action
@@ -350,26 +350,30 @@ def _complain(text: str) -> None:
     line = printable(f"emu: {text}")
     try:
         print(line, file=sys.stderr, flush=True)
-    except (OSError, ValueError, AttributeError):  # nobody reads standard error; the exit code still tells
+    except (
+        OSError,
+        ValueError,
+        AttributeError,
+    ):  # standard error is closed; the exit code still reports the failure
         return
 
 
 def _crash(error: Exception, debug: bool) -> int:
-    """Say in one line what went wrong, with the traceback on standard error or in a file."""
-    told = " ".join(f"{type(error).__name__}: {error}".split())
-    told = told if len(told) <= 300 else f"{told[:299]}…"
+    """Report the error in one line, with the traceback on standard error or in a file."""
+    message = " ".join(f"{type(error).__name__}: {error}".split())
+    message = message if len(message) <= 300 else f"{message[:299]}…"
     if debug:
         traceback.print_exception(error)
-        _complain(told)
+        _complain(message)
         return FAILED
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="emu-error-", suffix=".txt", delete=False, encoding="utf-8"
         ) as file:
             traceback.print_exception(error, file=file)
-        _complain(f"{told} (unexpected; the traceback is in {file.name}, or use --debug)")
+        _complain(f"{message} (unexpected; the traceback is in {file.name}, or use --debug)")
     except OSError:
-        _complain(f"{told} (unexpected; --debug shows the traceback)")
+        _complain(f"{message} (unexpected; --debug shows the traceback)")
     return FAILED
 
 

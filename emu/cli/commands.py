@@ -1,4 +1,4 @@
-"""What each command does, from parsed options to what is printed and written."""
+"""The commands: from parsed options to printed and written results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 RESUME_OPTIONS = ("address", "in_process")
 """Options that --resume takes: where to go on with a run."""
 VIEW_OPTIONS = ("json", "columns", "reasons")
-"""Options that say what is printed."""
+"""Options that choose what is printed."""
 MAIN_JOB = {"scheduler": ("sparrow", "hawk", "eagle", "central-lwl"), "workload": "yahoo", "nodes": 15_000}
 
 
@@ -142,7 +142,7 @@ def size(options: Namespace) -> int:
 
 
 def validate(options: Namespace) -> int:
-    """Print the fully resolved configuration of a file, or say what is wrong with it."""
+    """Print the fully resolved configuration of a file, or report what is wrong with it."""
     _tell_of_code(options)
     plan = prepare(resolve([layer_from_file(options.file), layer_from_set(options.set)]))
     warn(plan.notes)
@@ -151,7 +151,7 @@ def validate(options: Namespace) -> int:
 
 
 def _tell_of_code(options: Namespace) -> None:
-    """Say which schedulers of a file are code, which is run to know their parameters; ``--no-code`` refuses them."""
+    """Print which schedulers of a file are code, which is run to get their parameters; ``--no-code`` refuses them."""
     from emu.configuration.config_file import code_of
 
     for text, place in code_of(options.file, options.set):
@@ -271,7 +271,7 @@ def _columns(options: Namespace, family: str) -> list[str] | None:
     return names
 
 
-def _told(summary: dict[str, Any], options: Namespace) -> str:
+def _text_of(summary: dict[str, Any], options: Namespace) -> str:
     """Return a summary as text, as the options ask for it."""
     family = family_of_summary(summary)
     shown = read_measures(_columns(options, family.name), family.name)
@@ -279,7 +279,7 @@ def _told(summary: dict[str, Any], options: Namespace) -> str:
 
 
 def _run_one(plan: Plan, out: Path, options: Namespace) -> int:
-    """Run the only scheduler and seed of a plan in its directory, and print what it comes to."""
+    """Run the only scheduler and seed of a plan in its directory, and print its results."""
     _say_how(plan)
     total, unit = plan.work
     with progress_bar(plan.schedulers[0].name, total, unit=unit) as progress:
@@ -288,7 +288,7 @@ def _run_one(plan: Plan, out: Path, options: Namespace) -> int:
     if options.json:
         put(disk.to_json(placed(result.summary, out)))
     else:
-        put(f"{_told(result.summary, options)}results in {out}")
+        put(f"{_text_of(result.summary, options)}results in {out}")
     return 0
 
 
@@ -306,7 +306,7 @@ def _claimed(options: Namespace, name: str, manifest: Mapping[str, Any], config:
 
 
 def _run_new_together(plan: Plan, options: Namespace, name: str) -> int:
-    """Run all schedulers and seeds of a plan in a new directory, and print what they come to."""
+    """Run all schedulers and seeds of a plan in a new directory, and print their results."""
     from emu.running.comparing import manifest_together
 
     with _claimed(options, name, manifest_together(plan), plan.config_toml()) as out:
@@ -314,7 +314,7 @@ def _run_new_together(plan: Plan, options: Namespace, name: str) -> int:
 
 
 def _run_together(plan: Plan, out: Path, options: Namespace) -> int:
-    """Run all schedulers and seeds of a plan in their directory, and print what they come to."""
+    """Run all schedulers and seeds of a plan in their directory, and print their results."""
     from emu.running.comparing import run_plan, save_comparison
 
     _say_how(plan)
@@ -329,7 +329,7 @@ def _run_together(plan: Plan, out: Path, options: Namespace) -> int:
         text = comparison.to_text(_columns(options, plan.family.name), options.reasons)
         put(f"{text}\nresults in {out}, report in {out / 'report.html'}")
     else:
-        put(f"{_told(summaries[0], options)}{comparison.failed_text()}results in {out}")
+        put(f"{_text_of(summaries[0], options)}{comparison.failed_text()}results in {out}")
     if options.json:
         warn(f"failed: {path}: {error}" for path, error in comparison.failures.items())
     return 1 if comparison.failures else 0
@@ -359,7 +359,7 @@ def _resume(options: Namespace) -> int:
     elif isinstance(summary, list) and isinstance(found, Comparison):
         put(found.to_text(_columns(options, found.family), options.reasons))
     else:
-        put(_told(summary, options))
+        put(_text_of(summary, options))
     return 0
 
 
@@ -369,9 +369,7 @@ def _only_with_resume(options: Namespace) -> None:
         if name in ("command", "resume", "debug", "version", *VIEW_OPTIONS, *RESUME_OPTIONS) or not value:
             continue
         option = "--" + name.replace("_", "-")
-        raise InputError(
-            f"{option}: not with --resume, which goes on with what {CONFIG} in the directory says"
-        )
+        raise InputError(f"{option}: not with --resume, which continues with {CONFIG} of the directory")
 
 
 def _say_how(plan: Plan) -> None:

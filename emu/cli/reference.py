@@ -9,10 +9,10 @@ from typing import Any
 
 from emu.columns import Column
 from emu.configuration.config_file import as_toml
-from emu.configuration.families import has_key
+from emu.configuration.family_keys import has_key
 from emu.configuration.keys import KEYS
 from emu.configuration.kinds import KINDS, Key
-from emu.configuration.needs import NEEDS, told
+from emu.configuration.needs import NEEDS, needs_text
 from emu.families.family import Family
 from emu.families.jobs.metrics import MOST_KINDS, OTHER_KINDS
 from emu.families.registry import families
@@ -27,14 +27,14 @@ _CONFIGURATION = """\
 A run is described by the keys below. They can be given in a TOML file (`--config FILE.toml`), with
 `--set KEY=VALUE`, and those with an option of their own by that option. Options beat `--set`, `--set` beats
 the file, the file beats the defaults. In Python they are keyword arguments of `emu.run` and `emu.compare`,
-with `_` for the dot. `emu validate FILE.toml` prints the fully resolved configuration, or says what is wrong
+with `_` for the dot. `emu validate FILE.toml` prints the fully resolved configuration, or reports what is wrong
 with it.
 
-What would change nothing is refused by name: a key or parameter without what it goes with (`cost.per_job` where
-`cost.model` is not `fixed`), or one that no scheduler of the run looks at. It is told, and the run goes on, where a
-file has it and an option over the file leaves it without a meaning (`--config windows.toml --clock virtual`), where a
-number that is given as 0 turns it off, and where one scheduler of several looks at it. A sweep takes it at some points
-if it means something at others. The `config.toml` of a run has defaults in the place of such values.
+A key or parameter without an effect is refused by name: one without the key that it needs (`cost.per_job` where
+`cost.model` is not `fixed`), or one that no scheduler of the run uses. The run continues, with a note, where the value
+is in a file and an option leaves it without effect (`--config windows.toml --clock virtual`), where a number
+given as 0 turns it off, and where only some of several schedulers use it. A sweep accepts it at some points
+if it has an effect at others. The `config.toml` of a run has defaults in the place of such values.
 
 ```toml
 scheduler = ["hawk", "eagle"]
@@ -137,10 +137,10 @@ intervals; `nodes_by_seed` is there where a load picks another number of nodes f
 
 ## Bounded slowdown
 
-A job of 5 ms that takes 5 s is slowed down a thousand times, and nobody minds; yet it decides the mean of slowdowns and
-Jain's index. Bounded slowdown is max(1, jct_s / max(ideal_s, threshold)): jobs below the threshold, 10 s unless
-`slowdown_threshold` says otherwise, count as that long (Feitelson, Rudolph, Schwiegelshohn, Sevcik and Wong, Theory and
-Practice in Parallel Job Scheduling, JSSPP 1997).
+A job of 5 ms that takes 5 s is slowed down a thousand times, without practical effect; yet it dominates the mean of
+slowdowns and Jain's index. Bounded slowdown is max(1, jct_s / max(ideal_s, threshold)): jobs below the threshold
+(`slowdown_threshold`, by default 10 s) count as that long (Feitelson, Rudolph, Schwiegelshohn, Sevcik and Wong, Theory
+and Practice in Parallel Job Scheduling, JSSPP 1997).
 
 ## What constraints cost
 
@@ -224,7 +224,7 @@ def results_page() -> str:
     """Return ``docs/reference/results.md``."""
     first, *others = families()
     parts = [f"{_MADE}\n\n{_RESULTS}", *_tables(first, first)]
-    told = {
+    values = {
         "kinds": str(MOST_KINDS),
         "others": OTHER_KINDS,
         "busy": f"{SATURATED:.0%}",
@@ -233,7 +233,7 @@ def results_page() -> str:
         "delays": str(DELAYS),
         "best": f"{BEST_WITHIN:.0%}",
     }
-    parts += [_filled(_SUMMARY, told), _filled(_COMPARISONS, told)]
+    parts += [_filled(_SUMMARY, values), _filled(_COMPARISONS, values)]
     for family in others:
         head, end = family.reference()
         parts += [head, *_tables(family, first), end]
@@ -251,9 +251,9 @@ def _tables(family: Family, first: Family) -> Iterator[str]:
             yield f"With the clock `live` also:\n\n{_columns(more)}"
 
 
-def _filled(text: str, told: Mapping[str, str]) -> str:
+def _filled(text: str, values: Mapping[str, str]) -> str:
     """Return a text with values for the names in braces; other braces stay."""
-    for name, value in told.items():
+    for name, value in values.items():
         text = text.replace(f"{{{name}}}", value)
     return text
 
@@ -276,7 +276,7 @@ def _families(key: Key) -> str:
 
 def _meaning(key: Key) -> str:
     needs = NEEDS.get(key.name)
-    return f"{key.meaning} Goes with {told(needs)}." if needs else key.meaning
+    return f"{key.meaning} Goes with {needs_text(needs)}." if needs else key.meaning
 
 
 def _option(key: Key) -> str:

@@ -19,7 +19,7 @@ from workloads.units import parse_duration
 from workloads.values import read_value
 
 if TYPE_CHECKING:
-    from workloads.transform.families import Workload
+    from workloads.transform.primitives import Workload
 
 
 def run_action(options: Namespace) -> int:
@@ -100,7 +100,7 @@ def _info(options: Namespace) -> int:
 
 
 def _plots(given: str | None) -> list[Path]:
-    """Return the files that ``--plot`` asks for; a wrong ending is told before a workload takes its time."""
+    """Return the files that ``--plot`` asks for; a wrong ending is refused before the workload is loaded."""
     if given is None:
         return []
     from emu.report.drawing import figure_paths
@@ -112,7 +112,7 @@ def _plots(given: str | None) -> list[Path]:
 
 
 class _Constraints(NamedTuple):
-    """What jobs ask for and what a cluster has of it, as data and as text."""
+    """The constraints of jobs and the nodes that satisfy them, as data and as text."""
 
     figures: dict[str, Any]
     text: str
@@ -122,7 +122,8 @@ def _constraints(options: Namespace, nodes: list[int], workload: Workload) -> _C
     if options.cluster is None:
         return None
     from clusters.cluster import load_cluster
-    from clusters.matching import constraint_figures, describe_constraints, match
+    from clusters.constraint_figures import constraint_figures, describe_constraints
+    from clusters.matching import match
     from workloads.coflows import CoflowWorkload
 
     if isinstance(workload, CoflowWorkload):
@@ -140,7 +141,7 @@ def _convert(options: Namespace) -> int:
 
     report = Report()
     with _saving(), bytes_bar() as progress:
-        told = convert_workload(
+        notes = convert_workload(
             options.workload,
             options.to,
             options=_given(options),
@@ -151,7 +152,7 @@ def _convert(options: Namespace) -> int:
             progress=progress,
         )
     put("\n".join([*report.lines(), f"written to {options.to}"]))
-    warn(text for text in told if text not in report.lines())
+    warn(text for text in notes if text not in report.lines())
     return 0
 
 
@@ -172,8 +173,8 @@ def _synth(options: Namespace) -> int:
 
 
 def _fetch(options: Namespace) -> int:
-    from workloads.fetch import fetch, size_text
-    from workloads.public_traces import public_traces
+    from workloads.public.data_folder import fetch, size_text
+    from workloads.public.traces import public_traces
 
     if options.name is None:
         rows = [["trace", "size", "licence", "format", "what"]]
@@ -258,7 +259,7 @@ def _saving() -> Iterator[None]:
 
 def _save(workload: Workload, to: str, options: Namespace) -> None:
     from workloads.catalogue import save_workload
-    from workloads.transform.families import family
+    from workloads.transform.primitives import family
 
     with _saving():
         lost = save_workload(workload, to, overwrite=options.overwrite)

@@ -21,7 +21,7 @@ SCHEDULER = "scheduler"
 
 
 def find_schedulers(config: Config) -> tuple[Scheduler, ...]:
-    """Return the schedulers of a configuration, under names that tell them apart.
+    """Return the schedulers of a configuration, under distinct names.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def _variant(name: str, settings: dict[str, Given]) -> Scheduler:
 
 
 def named_apart(found: Sequence[Scheduler]) -> tuple[Scheduler, ...]:
-    """Return schedulers with names that tell them apart, also as parts of paths.
+    """Return schedulers with distinct names, also as parts of paths.
 
     Raises
     ------

@@ -18,7 +18,7 @@ from workloads.hints import did_you_mean
 
 
 class Place(NamedTuple):
-    """Where a value was given: an option, or a file's line and key."""
+    """The place where a value was given: an option, or a file's line and key."""
 
     label: str
     file: str | None = None

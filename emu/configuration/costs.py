@@ -1,4 +1,4 @@
-"""What schedulers cost and how many partitions there are, as a configuration has it."""
+"""Costs of schedulers and the number of partitions, from a configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from emu import disk
 from emu.columns import COSTS, numbers
-from emu.configuration.families import has_key
+from emu.configuration.family_keys import has_key
 from emu.configuration.keys import BY_NAME
 from emu.families.family import Family
 from workloads.errors import InputError
@@ -27,7 +27,7 @@ WINDOWS_PARTITIONS = 4  # where none are asked for
 
 
 def partitions_of(values: Mapping[str, Any] | Config) -> int:
-    """Return how many partitions a run has whose clock waits for nobody."""
+    """Return the number of partitions of a run with the clock `live`."""
     return int(values["partitions"] or WINDOWS_PARTITIONS) if values["clock"] == "windows" else 1
 
 
@@ -97,8 +97,8 @@ def read_costs(path: Any) -> npt.NDArray[Any]:
         table = disk.read_table(Path(path), {c.name: c.type for c in COSTS})
     except InputError as error:
         if error.field is None:
-            told = f"is not a table of recorded costs (costs.parquet of a measured run): {error.message}"
-            raise InputError(told, file=path) from None
+            problem = f"is not a table of recorded costs (costs.parquet of a measured run): {error.message}"
+            raise InputError(problem, file=path) from None
         raise
     if not table.num_rows:
         raise InputError(

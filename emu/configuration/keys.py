@@ -7,6 +7,7 @@ kind is read is in `emu.configuration.kinds`.
 
 from __future__ import annotations
 
+from actors.environment import Costs, Network
 from emu.configuration.kinds import Key
 from emu.families.registry import families
 
@@ -178,18 +179,23 @@ SHARED = (
     Key(
         "network.delay",
         "duration",
-        0.0005,
+        Network.delay_s,
         "Time a message takes; within a rack, where racks differ.",
     ),
     Key(
         "cost.model",
         "choice",
-        "none",
+        Costs.model,
         "What messages cost schedulers, which handle one at a time: nothing, `fixed` times, the CPU time of their "
         "handlers here (`measured`), or what `cost.file` has (`recorded`).",
         choices=("none", "fixed", "measured", "recorded"),
     ),
-    Key("cost.per_message", "duration", 0.0, "Fixed cost of any message that a scheduler receives."),
+    Key(
+        "cost.per_message",
+        "duration",
+        Costs.per_message_s,
+        "Fixed cost of any message that a scheduler receives.",
+    ),
     Key(
         "cost.file",
         "path",

@@ -23,7 +23,7 @@ class Key:
     kind : str
         A key of `KINDS`.
     default : object
-        In base units (seconds, shares 0..1); None where `otherwise` says what holds instead.
+        In base units (seconds, shares 0..1); None where `otherwise` describes the default.
     meaning : str
         One sentence for ``--help`` and the reference page.
     option : str | None
@@ -79,7 +79,7 @@ def _read_workload(value: Any, what: str) -> Any:
 
 
 def _read_cutoff(value: Any, what: str) -> float | str:
-    """Read a duration, or a share of the jobs, which stays text: what it is in seconds the workload says."""
+    """Read a duration, or a share of the jobs, which stays text: its value in seconds follows from the workload."""
     if isinstance(value, str) and value.strip().endswith("%"):
         try:
             return f"{100 * parse_share(value, what):.12g}%"

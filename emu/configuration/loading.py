@@ -1,4 +1,4 @@
-"""The workload and the cluster of a configuration: loaded once, however many plans want them."""
+"""The workload and the cluster of a configuration: loaded once for all plans that use them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AUTO_ROWS = 10 * TIMELINE_ROWS
 
 
 class Loaded(NamedTuple):
-    """What the schedulers of a plan run, and what follows from it.
+    """The workload and cluster of a plan, and values derived from them.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Loaded(NamedTuple):
     period_s : float
         Of the timeline.
     notes : tuple of str
-        What the user must be told before the run.
+        Notes for the user, to print before the run.
     setting : dict
         What the setting of an emulation has of this family alone.
     keys : dict
@@ -105,8 +105,8 @@ def load_workload_of(config: Config, memo: Memo) -> Keyed:
     if block_s is None:
         return Keyed(workload, key)
     if _is_generated(config):
-        told = f"{given} is generated, and another one with every seed; resample.block is for traces"
-        raise config.error("resample.block", told)
+        problem = f"{given} is generated, and another one with every seed; resample.block is for traces"
+        raise config.error("resample.block", problem)
     seed = workload_seed(config)
     key = (*key, "resample", block_s, seed)
     with config.blame("resample.block"):
@@ -196,7 +196,7 @@ def path_of(config: Config, what: str) -> Path | None:
 
 
 def input_files(path: Path | None) -> list[Path]:
-    """Return the files whose content a manifest tells of: of a folder Parquet files, or a trace's machines."""
+    """Return the files whose hashes are in a manifest: of a folder Parquet files, or a trace's machines."""
     if path is None or not path.is_dir():
         return [] if path is None else [path]
     from workloads.readers.machines import machine_tables

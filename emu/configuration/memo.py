@@ -1,4 +1,4 @@
-"""What plans share: workloads and clusters that are loaded once, as long as there is room for them."""
+"""A cache that plans share: workloads and clusters that are loaded once, within a limit on memory."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from workloads.transform.families import Workload
+from workloads.transform.primitives import Workload
 
 ROOM_BYTES = 1 << 30
 T = TypeVar("T")
 
 
 class Memo:
-    """What was made under a key before; of workloads those asked for last, in as many bytes as there is room for.
+    """A cache from keys to objects; of workloads it keeps the last used, up to a number of bytes.
 
     Parameters
     ----------

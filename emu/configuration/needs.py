@@ -1,9 +1,9 @@
-"""What is given and would change nothing: keys and parameters that go with others, or that every scheduler ignores.
+"""Values that are given but have no effect: keys and parameters that need others, or that every scheduler ignores.
 
-Each is refused by name. In a sweep a value may mean nothing at some points, as long as it means something at others.
-What a file gives and an option over the file leaves without a meaning, as ``--clock virtual`` does its partitions, is
-told, and so is what a number that was given as 0 turns off, as ``steal_attempts=0`` does the limit of what is stolen.
-The ``config.toml`` of a run has the default in the place of each, so that it can be run again.
+Each is refused by name. In a sweep a value may have no effect at some points, if it has one at others.
+A note is printed instead where an option overrides a file, and so leaves a value of the file without effect (as
+``--clock virtual`` does with its partitions), or where a number given as 0 does (as ``steal_attempts=0`` does with the
+limit of stolen entries). The ``config.toml`` of a run has the default for each such value, so that it can be run again.
 """
 
 from __future__ import annotations
@@ -42,39 +42,39 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "checkpoint.period": ("clock=virtual|windows",),
     "checkpoint.keep": ("checkpoint.period",),
 }
-"""What keys go with, and mean nothing without: one of other keys, or of values of a key."""
+"""The keys, or values of keys, that a key needs: without any of them it has no effect."""
 _NOTHING = (None, False, 0, "none", "never")
 DESCRIBES = ("long_partition", "estimates")
-"""Keys that describe cluster and workload to whoever looks at them: that nobody does is told, and not refused."""
+"""Keys that describe cluster and workload: if no scheduler uses them, a note is printed and the run continues."""
 
 
-class Meaningless(NamedTuple):
-    """Something given that changes nothing."""
+class Ineffective(NamedTuple):
+    """A value that was given and has no effect."""
 
     name: str
     error: InputError
-    is_told: bool  # and not refused
+    is_note: bool  # a note is printed; otherwise it is refused
 
 
-def meaningless(
+def ineffective(
     config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
 ) -> dict[str, InputError]:
-    """Return what was given and changes nothing, and is to be refused: name to the error that says why."""
+    """Return the given values without effect that are to be refused: name to error."""
     found = _all(config, schedulers, parameters)
-    return {one.name: one.error for one in found if not one.is_told}
+    return {one.name: one.error for one in found if not one.is_note}
 
 
 def leftover_notes(
     config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
 ) -> tuple[str, ...]:
-    """Return what must be told of values that others, over a file or given as 0, leave without a meaning."""
+    """Return notes on values that have no effect because of an option over a file, or of a number given as 0."""
     found = _all(config, schedulers, parameters)
     absent = dict.fromkeys(
         f"{given.place.file}: {PARAMETERS}.{owner}: {owner} is not in this run; they change nothing"
         for name, given in config.parameters
         if (owner := absent_owner(config, name, given.place, schedulers))
     )
-    return (*(f"{one.error}; it changes nothing" for one in found if one.is_told), *absent)
+    return (*(f"{one.error}; it changes nothing" for one in found if one.is_note), *absent)
 
 
 def absent_owner(config: Config, name: str, place: Place, schedulers: tuple[Scheduler, ...]) -> str:
@@ -96,9 +96,9 @@ def ineffective_keys(config: Config, schedulers: tuple[Scheduler, ...]) -> dict[
 
 
 def effective_parameters(scheduler: Scheduler, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the full parameters of a scheduler, those that mean nothing beside the others at their defaults."""
+    """Return the full parameters of a scheduler, with those at their defaults that have no effect beside the others."""
     return {
-        p.name: given[p.name] if scheduler.fixes(p.name) or _counts(p, given) else p.default
+        p.name: given[p.name] if scheduler.fixes(p.name) or _has_effect(p, given) else p.default
         for p in scheduler.parameters
     }
 
@@ -110,12 +110,12 @@ def refuse(found: Mapping[str, InputError]) -> None:
 
 
 def ignored_notes(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[str, ...]:
-    """Return what must be told of keys that some of the schedulers ignore, and that are not refused."""
+    """Return notes on keys that some of the schedulers ignore, and that are not refused."""
     notes = []
     for scheduler in schedulers:
         ignored = {name: _ignored(scheduler, name) for name in _given(config, scheduler.family)}
         names = {name: why for name, why in ignored.items() if why is not None}
-        if not find_family(scheduler.family).says_what_one_ignores:
+        if not find_family(scheduler.family).notes_each_ignored_key:
             names = {n: w for n, w in names.items() if all(_ignored(s, n) is not None for s in schedulers)}
         for why in dict.fromkeys(names.values()):
             which = " and ".join(name for name, own in names.items() if own == why)
@@ -123,13 +123,13 @@ def ignored_notes(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[st
     return tuple(notes)
 
 
-def told(needs: Iterable[str]) -> str:
-    """Return what a key or parameter goes with, as the reference has it."""
-    return " or ".join(f"`{spelt(need)}`" for need in needs)
+def needs_text(needs: Iterable[str]) -> str:
+    """Return what a key or parameter needs, as Markdown for the reference."""
+    return " or ".join(f"`{need_text(need)}`" for need in needs)
 
 
-def spelt(need: str) -> str:
-    """Return a need as people read it: ``clock=windows or live``."""
+def need_text(need: str) -> str:
+    """Return a need as readable text: ``clock=windows or live``."""
     return need.replace("|", " or ")
 
 
@@ -156,18 +156,18 @@ def _given(config: Config, family: str) -> Iterator[str]:
 
 def _all(
     config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
-) -> Iterator[Meaningless]:
+) -> Iterator[Ineffective]:
     for name, why, deciding in _keys(config, schedulers):
         places = [config.places[other] for other in deciding if other in config.places]
-        is_told = _is_over(config.places[name], places) or _is_off(deciding, config.values, config.places)
-        yield Meaningless(name, config.error(name, why), is_told)
+        is_note = _is_over(config.places[name], places) or _is_off(deciding, config.values, config.places)
+        yield Ineffective(name, config.error(name, why), is_note)
     yield from _parameters(config, schedulers, parameters)
     yield from _own_parameters(config, schedulers, parameters)
     yield from _options(config)
 
 
 def _is_over(place: Place, deciding: Iterable[Place]) -> bool:
-    """Whether a file gave a value, and something that is not of a file decides that it means nothing."""
+    """Whether a file gave a value, and an option decides that it has no effect."""
     return place.file is not None and any(other.file is None for other in deciding)
 
 
@@ -176,7 +176,7 @@ def _keys(config: Config, schedulers: tuple[Scheduler, ...]) -> Iterator[tuple[s
     for name in _given(config, schedulers[0].family):
         needs = NEEDS.get(name, ())
         if needs and not any(_is_met(need, config.values) for need in needs):
-            why = f"goes with {' or '.join(map(spelt, needs))}, and {_state(needs, config.values)}"
+            why = f"goes with {' or '.join(map(need_text, needs))}, and {_state(needs, config.values)}"
             yield name, why, [name_of(need) for need in needs]
             continue
         whys = [_ignored(scheduler, name) for scheduler in schedulers]
@@ -187,8 +187,8 @@ def _keys(config: Config, schedulers: tuple[Scheduler, ...]) -> Iterator[tuple[s
 
 def _parameters(
     config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
-) -> Iterator[Meaningless]:
-    """Yield parameters that mean nothing to any of the schedulers that have them."""
+) -> Iterator[Ineffective]:
+    """Yield parameters that have no effect on any of the schedulers that have them."""
     chosen = {name.rpartition(".")[2]: given.place for name, given in config.parameters}
     for name, given in config.parameters:
         whys, deciding, is_off = [], [], False
@@ -196,44 +196,44 @@ def _parameters(
             for p in scheduler.parameters:
                 if name not in (p.name, f"{scheduler.name}.{p.name}"):
                     continue
-                means = _counts(p, own) or p.parse(given.value, scheduler.name) == p.default
+                means = _has_effect(p, own) or p.parse(given.value, scheduler.name) == p.default
                 whys.append("" if means else _why(scheduler, p, own))
                 is_off = is_off or _is_off(map(name_of, p.needs), own, chosen)
                 deciding += [chosen[name_of(need)] for need in p.needs if name_of(need) in chosen]
         if whys and all(whys):
             error = given.place.error(whys[0])
-            yield Meaningless(f"parameters.{name}", error, is_off or _is_over(given.place, deciding))
+            yield Ineffective(f"parameters.{name}", error, is_off or _is_over(given.place, deciding))
 
 
 def _own_parameters(
     config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
-) -> Iterator[Meaningless]:
-    """Yield settings of variants that mean nothing beside the others."""
+) -> Iterator[Ineffective]:
+    """Yield settings of variants that have no effect beside the others."""
     for scheduler, own in zip(schedulers, parameters, strict=True):
         for p in scheduler.parameters:
-            if p.name not in scheduler.fixed or scheduler.is_object or _counts(p, own):
+            if p.name not in scheduler.fixed or scheduler.is_object or _has_effect(p, own):
                 continue
             settings = config.variants.get(scheduler.name, {})
             place = settings[p.name].place if p.name in settings else None
             why = _why(scheduler, p, own)
             error = config.error("scheduler", why) if place is None else place.error(why)
-            yield Meaningless(f"{scheduler.name}.{p.name}", error, False)
+            yield Ineffective(f"{scheduler.name}.{p.name}", error, False)
 
 
-def _counts(p: Parameter, own: Mapping[str, Any]) -> bool:
-    """Whether a parameter means something beside the others of its scheduler."""
+def _has_effect(p: Parameter, own: Mapping[str, Any]) -> bool:
+    """Whether a parameter has an effect beside the others of its scheduler."""
     needs = [need for need in p.needs if name_of(need) in own]
     return not needs or any(_is_met(need, own) for need in needs)
 
 
 def _why(scheduler: Scheduler, p: Parameter, own: Mapping[str, Any]) -> str:
     needs = [need for need in p.needs if name_of(need) in own]
-    goes = f"goes with {' or '.join(map(spelt, needs))}, and {_state(needs, own)}"
+    goes = f"goes with {' or '.join(map(need_text, needs))}, and {_state(needs, own)}"
     return f"parameter {p.name} of {scheduler.name} {goes}"
 
 
-def _options(config: Config) -> Iterator[Meaningless]:
-    """Yield options of the workload's generator that change nothing; wrong ones are told when it is made."""
+def _options(config: Config) -> Iterator[Ineffective]:
+    """Yield options of the workload's generator without effect; wrong ones are reported when the workload is made."""
     from workloads.catalogue import options_without_meaning
 
     options = config.workload_options
@@ -245,7 +245,7 @@ def _options(config: Config) -> Iterator[Meaningless]:
     for name, why in found.items():
         deciding = [given.place for other, given in options.items() if other != name]
         place = options[name].place
-        yield Meaningless(f"{WORKLOAD_OPTIONS}.{name}", place.error(why), _is_over(place, deciding))
+        yield Ineffective(f"{WORKLOAD_OPTIONS}.{name}", place.error(why), _is_over(place, deciding))
 
 
 def name_of(need: str) -> str:
@@ -262,7 +262,7 @@ def _is_met(need: str, values: Mapping[str, Any]) -> bool:
 
 
 def _is_off(deciding: Iterable[str], values: Mapping[str, Any], given: Container[str]) -> bool:
-    """Whether one of these was given as 0, by somebody who means it."""
+    """Whether one of these was given explicitly as 0."""
     numbers = [values[name] for name in deciding if name in given and name in values]
     return any(number == 0 for number in numbers if not isinstance(number, bool))
 

@@ -23,7 +23,7 @@ from emu.configuration.chosen import (
 from emu.configuration.config import Config, layer_from_arguments, resolve
 from emu.configuration.config_file import layer_from_file, write_config
 from emu.configuration.costs import check_clock, costs_of
-from emu.configuration.families import family_of, for_family, own_keys
+from emu.configuration.family_keys import family_of, for_family, own_keys
 from emu.configuration.keys import BY_NAME
 from emu.configuration.loading import draws_workload, input_files, is_given, path_of, workload_options
 from emu.configuration.memo import Memo
@@ -31,9 +31,9 @@ from emu.configuration.needs import (
     effective_options,
     effective_parameters,
     ignored_notes,
+    ineffective,
     ineffective_keys,
     leftover_notes,
-    meaningless,
     refuse,
 )
 from emu.configuration.seeds import (
@@ -58,9 +58,9 @@ if TYPE_CHECKING:
     from clusters.cluster import Cluster
 
 KEPT_WORKLOAD = f"./{WORKLOAD}"
-"""How a run directory names the workload that it keeps itself."""
+"""The name of a workload that is stored in the run directory itself."""
 HOSTING = ("in_process", "address", "checkpoint")
-"""Tables and keys that say how a run is hosted; its result is the same."""
+"""Tables and keys that determine how a run is hosted; they do not change its result."""
 READ_FILES = {
     "cost.file": "costs file",
     "dynamics.failures": "failures file",
@@ -93,7 +93,7 @@ class Plan:
     costs : Costs
         What messages cost schedulers.
     notes : tuple of str
-        What the user must be told before the run.
+        Notes for the user, to print before the run.
     options : dict
         All options of the workload's generator or reader, as they hold.
     drawn : dict of str to int
@@ -148,7 +148,7 @@ class Plan:
 
     @property
     def work(self) -> tuple[int, str]:
-        """How much there is to run, and what it is, such as tasks."""
+        """The amount of work, and its unit, such as tasks."""
         return self.family.num_parts(self.workload), self.family.part
 
     def setting(self, index: int) -> Setting:
@@ -226,7 +226,7 @@ class Plan:
 
     @property
     def kept_workload(self) -> Any:
-        """What the directory of the whole plan must hold: what was given, from which each seed draws its own."""
+        """The configuration in the directory of the whole plan: as given; each seed derives its own."""
         given = self.config["workload"]
         return given if len(self.seeds) > 1 else self.workload
 
@@ -243,7 +243,7 @@ class Plan:
         return write_config(self.resolved(index), own, options, variants)
 
     def manifest(self, index: int | None = None) -> dict[str, Any]:
-        """Return what a manifest says before the run: the whole plan's, or one scheduler's."""
+        """Return the content of a manifest before the run: of the whole plan, or of one scheduler."""
         return {
             "schema_version": SCHEMA_VERSION,
             "status": rd.RUNNING,
@@ -260,15 +260,15 @@ class Plan:
         """Return a hash (hex) of all that the states of a run depend on, but for Emu itself."""
         config = tomllib.loads(self.config_toml(index))
         inputs = [found["sha256"] for found in self.inputs]
-        told = [{name: value for name, value in config.items() if name not in HOSTING}, inputs]
-        return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+        identifying = [{name: value for name, value in config.items() if name not in HOSTING}, inputs]
+        return hashlib.sha256(json.dumps(identifying, sort_keys=True, default=str).encode()).hexdigest()
 
     def _which(self, index: int | None) -> range:
         return range(len(self.schedulers)) if index is None else range(index, index + 1)
 
     @cached_property
     def inputs(self) -> list[dict[str, str]]:
-        """What was read, with its sha256: the workload's content, and files."""
+        """The inputs with their sha256: the workload's content, and files."""
         found = [{"what": "workload", "name": self.workload.name, "sha256": self.workload.fingerprint()}]
         for what in ("workload", "cluster"):
             path = path_of(self.config, what)
@@ -320,14 +320,14 @@ def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = Fal
     config = for_family(config, family, schedulers[0].name)
     parameters = scheduler_parameters(config, schedulers)
     if not one_of_many:
-        refuse(meaningless(config, schedulers, parameters))
+        refuse(ineffective(config, schedulers, parameters))
     check_clock(config, schedulers, parameters)
     family.check(config, schedulers, parameters)
     costs = costs_of(config, family)
     of_workload = draws_workload(config, memo)
     notes = check_seeds(config, of_workload)
     loaded = family.load(config, schedulers, memo)
-    told = () if one_of_many else leftover_notes(config, schedulers, parameters)
+    leftovers = () if one_of_many else leftover_notes(config, schedulers, parameters)
     return Plan(
         config=config,
         workload=loaded.workload,
@@ -339,7 +339,7 @@ def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = Fal
         load_s=loaded.load_s,
         source=loaded.source,
         costs=costs,
-        notes=(*loaded.notes, *notes, *told, *ignored_notes(config, schedulers)),
+        notes=(*loaded.notes, *notes, *leftovers, *ignored_notes(config, schedulers)),
         options=workload_options(config, memo),
         drawn=drawn(config, of_workload),
         memo=memo,

@@ -1,7 +1,7 @@
-"""Seeds: with which of them a run draws what, and what the runs of several seeds vary.
+"""Seeds: which seed each random draw follows, and what the runs of several seeds vary.
 
 A run draws its workload (a generator's, the blocks of a resampled trace), the workload's constraints, and what its
-scheduler, its network and its failures do. All follow `seed` but for what has a seed of its own.
+scheduler, its network and its failures do. All follow `seed` except for draws with a separate seed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from workloads.units import format_duration
 WORKLOAD, CONSTRAINTS, SCHEDULER = "workload", "constraints", "scheduler"
 MOST = 2**63
 SEEDS_VERSION = 2
-"""Of what a seed means, in manifests of many runs: 1 varied what schedulers draw alone."""
+"""Version of the meaning of seeds, in manifests of many runs: in 1 they varied only the draws of schedulers."""
 Summary = Mapping[str, Any]
 
 
@@ -66,7 +66,7 @@ def constraints_seed(config: Config) -> int:
 
 
 def drawn(config: Config, of_workload: bool) -> dict[str, int]:
-    """Return what a run draws, and with which seed; `of_workload` says whether its workload is drawn."""
+    """Return what a run draws, and with which seed; `of_workload`: whether its workload is drawn."""
     found = {WORKLOAD: workload_seed(config)} if of_workload else {}
     if config["constraints.model"] not in (None, "none"):
         found[CONSTRAINTS] = constraints_seed(config)
@@ -74,7 +74,7 @@ def drawn(config: Config, of_workload: bool) -> dict[str, int]:
 
 
 def check_seeds(config: Config, of_workload: bool) -> tuple[str, ...]:
-    """Return what must be told of seeds that have no effect.
+    """Return notes on seeds that have no effect.
 
     Raises
     ------
@@ -151,8 +151,8 @@ def summary_head(summary: Summary) -> str:
     """Return what a summary is of, of one run or of those of several seeds."""
     size = size_text(summary.get("nodes_by_seed", [summary["nodes"]]), f"{family_of_summary(summary).node}s")
     seeds = summary.get("seeds", [summary["seed"]])
-    told = seeds_text(seeds, summary.get("varied", []), summary.get("resample_block_s"))
-    return f"{summary['scheduler']} on {summary['workload']}, {size}, {told}"
+    of_seeds = seeds_text(seeds, summary.get("varied", []), summary.get("resample_block_s"))
+    return f"{summary['scheduler']} on {summary['workload']}, {size}, {of_seeds}"
 
 
 def size_text(sizes: Sequence[int], unit: str) -> str:
@@ -179,7 +179,7 @@ def alike_note(by_scheduler: Mapping[str, Sequence[Summary]]) -> str:
 
 
 def alike_text(names: Sequence[str]) -> str:
-    """Return what must be told of schedulers whose runs gave the same with every seed."""
+    """Return notes on schedulers whose runs gave the same results with every seed."""
     return (
         f"{_and(names)}: the same with every seed, as nothing that was drawn made a difference; no interval"
     )

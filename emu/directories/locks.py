@@ -22,11 +22,11 @@ _held: dict[str, int] = {}
 
 
 class Found(Enum):
-    """What was found when a directory was to be locked.
+    """The result of an attempt to lock a directory.
 
-    FREE: nobody had it. LEFT: a process had it that let go without a word: it was killed, or runs on a machine whose
-    locks are not seen here. UNKNOWN: the same, and the file system has no locks, so it may run here too. HELD: it is
-    locked, by a process that runs.
+    FREE: no process had it. LEFT: a process had it and ended without releasing it: it was killed, or runs on a
+    machine whose locks are not seen here. UNKNOWN: the same, and the file system has no locks, so it may run here
+    too. HELD: it is locked, by a process that runs.
     """
 
     FREE = "free"
@@ -67,7 +67,7 @@ def acquire(folder: Path) -> Found:
 
 
 def is_held(folder: Path) -> bool:
-    """Return whether a process that runs has locked a directory, as far as can be told without writing there."""
+    """Return whether a process that runs has locked a directory, as far as can be seen without writing there."""
     if os.path.realpath(folder) in _held:
         return True
     try:
@@ -88,7 +88,7 @@ def is_held(folder: Path) -> bool:
 def sign(folder: Path, text: str) -> None:
     """Write into the lock file of a directory that this process holds who that is."""
     handle = _held[os.path.realpath(folder)]
-    with suppress(OSError):  # a full disk: the manifest tells, a little later
+    with suppress(OSError):  # a full disk: writing the manifest reports it, a little later
         os.ftruncate(handle, 0)
         os.pwrite(handle, text.encode(), 0)
 
@@ -141,7 +141,7 @@ def _is_there(handle: int, path: Path) -> bool:
 
 
 def _forget() -> None:
-    """Let go in a child that was forked: it is not who writes, and must not keep the lock alive."""
+    """Release the lock in a forked child: the child does not write, and must not keep the lock alive."""
     for handle in _held.values():
         with suppress(OSError):
             os.close(handle)

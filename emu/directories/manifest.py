@@ -1,4 +1,4 @@
-"""The manifest of a run directory: what was run, how far that is, and what every file of it must be."""
+"""The manifest of a run directory: what was run, its status, and size and hash of every file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from workloads.errors import InputError
 MANIFEST = "manifest.json"
 RUNNING, FINISHED, INTERRUPTED, FAILED = "running", "finished", "interrupted", "failed"
 NODES_FOR_LOAD = "nodes_for_load"
-"""What a manifest calls the load that picked the number of nodes."""
+"""The manifest's name for the load that determined the number of nodes."""
 SEAL = "sha256"
-"""What a manifest calls the sha256 of the rest of it; those of earlier versions have none."""
+"""The manifest's name for the sha256 of the rest of it; manifests of earlier versions have none."""
 _PROJECTS = ("emu-scheduler", "numpy", "numba", "pyarrow", "ray")
 _SHAPES: dict[str, type] = {
     "schema_version": int,
@@ -43,8 +43,8 @@ _SHAPES: dict[str, type] = {
 
 def write_manifest(out: Path, manifest: Mapping[str, Any]) -> None:
     """Write ``manifest.json`` with its seal; it is on the disk when this returns."""
-    told = json.loads(json.dumps({name: value for name, value in manifest.items() if name != SEAL}))
-    write_json(out / MANIFEST, {**told, SEAL: _seal(told)})
+    content = json.loads(json.dumps({name: value for name, value in manifest.items() if name != SEAL}))
+    write_json(out / MANIFEST, {**content, SEAL: _seal(content)})
     flush(out / MANIFEST)
     flush(out)
 
@@ -100,7 +100,7 @@ def _seal(manifest: Mapping[str, Any]) -> str:
 
 
 def results_of(out: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return the part of a manifest that tells files of a directory again: their sha256 and their size."""
+    """Return the part of a manifest that identifies the files of a directory: their sha256 and their size."""
     names = list(names)
     return {
         "results": {name: sha256_of(out / name) for name in names},
@@ -116,7 +116,7 @@ def damaged(out: Path, manifest: Mapping[str, Any], optional: Iterable[str] = ()
     for name, expected in manifest["results"].items():
         try:
             size = os.stat(out / name).st_size
-            # Of a file that has grown to terabytes the size tells sooner.
+            # For a file that has grown to terabytes the size is quicker to compare.
             if size != sizes.get(name, size):
                 return f"{name} is not as it was written"
             check_may_be_written(out / name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from emu.families.registry import families
+
 SCHEMA_VERSION = 1
 """Of all files of a run directory."""
 SUMMARY = "summary.json"
@@ -12,13 +14,18 @@ CHECKPOINTS = "checkpoints"
 WORKLOAD = "workload"
 """Folder of a workload that came from neither a name nor a path."""
 COMPARISON = "comparison.csv"
-"""What every comparison and sweep writes."""
+"""Files that every comparison and sweep writes."""
 REPORT = "report.html"
 """The page that a comparison writes into its directory, and `emu report` into one that it is given."""
 REPORT_MARK = "<!-- made by emu report -->"
-"""What a page begins with, after its document type."""
+"""The beginning of a page, after its document type."""
 FIGURES = ("cdf-", "percentiles", "targets")
-"""How the names of figures begin that run directories hold, besides those of a family."""
+"""Prefixes of the names of figures in run directories, besides those of a family."""
+
+
+def figure_names() -> tuple[str, ...]:
+    """Return how the names of all figures begin that run directories hold."""
+    return (*FIGURES, *(name for family in families() for name in family.figures))
 
 
 def is_report(path: Path) -> bool:

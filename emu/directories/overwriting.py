@@ -1,4 +1,4 @@
-"""Replacing a run directory: what Emu wrote in it is removed, and where there is anything else, nothing is."""
+"""Replacing a run directory: files that Emu wrote are removed; if there are others, nothing is removed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from emu.directories.names import (
     REPORT,
     SUMMARY,
     WORKLOAD,
+    figure_names,
     is_report,
 )
 from emu.disk import BEGUN
-from emu.families.registry import families, figure_names
+from emu.families.registry import families
 from workloads.errors import InputError
 from workloads.readers.parquet import ALL_FILES
 
@@ -32,7 +33,7 @@ _CHECKPOINT = re.compile(r"\.?\d{6,}(/(\d+\.npz|meta\.json))?")
 
 
 def clear(out: Path) -> None:
-    """Remove what a run directory holds, but for its manifest, which says that it was interrupted, and its lock.
+    """Remove what a run directory holds, except for its lock and its manifest, whose status becomes `interrupted`.
 
     Raises
     ------

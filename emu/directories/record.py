@@ -1,4 +1,4 @@
-"""The record of a run, so that it can be cited: when it was made, by which command, where, and by which source."""
+"""The record of a run, so that it can be cited: date, command, host, and version of the source."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _source() -> dict[str, Any] | None:
 
 
 def _git(*arguments: str) -> str:
-    """Return what git says of the checkout, whatever repository the environment may name."""
+    """Return git's description of the checkout, whatever repository the environment may name."""
     import subprocess
 
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

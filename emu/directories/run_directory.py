@@ -1,6 +1,6 @@
-"""Run directories: locked by the process that writes them, and called finished when all they hold is on the disk.
+"""Run directories: locked by the process that writes them, and `finished` when all files are on the disk.
 
-At whatever moment a process dies, its directory is finished and whole, or can be gone on with:
+At whatever moment a process dies, its directory is finished and complete, or can be resumed:
 
 1. ``manifest.json`` says ``running``; ``config.toml`` follows.
 2. Results are written, a file at a time, under another name first. Checkpoints stay.
@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from actors.hosting.ending import Lost
+from actors.hosting.interrupts import Lost
 from emu.directories import locks, writers
 from emu.directories.locks import LOCK, Found
 from emu.directories.manifest import (
@@ -116,7 +116,7 @@ def taken_up(out: Path, option: str = "--resume") -> Iterator[dict[str, Any]]:
 
 
 def check_empty(out: Path) -> None:
-    """Refuse a directory that holds something, and say what can be done with that."""
+    """Refuse a directory that holds something; the error states what can be done with it."""
     there = _names(out)
     if not there:
         return
@@ -166,7 +166,7 @@ def hold(out: Path, option: str) -> None:
     except OSError as error:
         raise _cannot_claim(out, error, option) from None
     process = None
-    with suppress(InputError):  # one that is damaged, or not there yet, names nobody
+    with suppress(InputError):  # one that is damaged, or not there yet, names no process
         manifest = read_manifest(out)
         process = manifest.get("process") if manifest.get("status") == RUNNING else None
     if found is Found.HELD:
@@ -181,7 +181,7 @@ def _holder(out: Path, process: Any) -> str:
     """Return in words who holds a directory: by the lock file, or before that is written by the manifest."""
     with suppress(ValueError, RecursionError):
         process = json.loads(locks.signed(out))
-    return writers.told(process) or "another process"
+    return writers.describe(process) or "another process"
 
 
 def _names(out: Path) -> set[str]:
@@ -206,24 +206,25 @@ def _what_to_do(out: Path) -> str:
     if manifest.get("status") == FINISHED:
         return f"holds a {manifest.get('what', 'run')} that is finished; {otherwise}"
     if locks.is_held(out):
-        return f"is being run by {writers.told(manifest.get('process')) or 'another process'}; choose another directory"
+        process = writers.describe(manifest.get("process")) or "another process"
+        return f"is being run by {process}; choose another directory"
     return f"holds {not_finished(out, manifest)}; else {otherwise}"
 
 
 def not_finished(out: Path, manifest: Mapping[str, Any]) -> str:
-    """Return in words what became of a run that did not finish, and what goes on with it."""
+    """Return as text how a run ended that did not finish, and how to resume it."""
     what = manifest.get("what", "run")
     became = {INTERRUPTED: "was interrupted", FAILED: "failed"}.get(str(manifest.get("status")), "was killed")
     return f"a {what} that {became}; {goes_on(out, manifest)}"
 
 
 def goes_on(out: Path, manifest: Mapping[str, Any]) -> str:
-    """Return in words how one goes on with a directory."""
-    if "what" in manifest:  # a sweep or a search is gone on with by the same command
-        return f"the same command goes on with {out}"
-    does = "goes on with it"
+    """Return as text how to resume a directory."""
+    if "what" in manifest:  # a sweep or a search is resumed by the same command
+        return f"the same command resumes {out}"
+    does = "resumes it"
     if manifest.get("config", {}).get("clock") == "live":
-        does = "begins it anew, as the clock live cannot go on"
+        does = "runs it again from the beginning, as the clock live cannot resume"
     return f"emu {_command(manifest)} --resume {shlex.quote(str(out))} {does}"
 
 
@@ -233,7 +234,7 @@ def _command(manifest: Mapping[str, Any]) -> str:
 
 
 def begin(out: Path, manifest: Mapping[str, Any]) -> None:
-    """Say that this process runs a directory which it has locked."""
+    """Record that this process runs a directory which it has locked."""
     lost = ("results", "bytes", "error", "failures")  # of an earlier attempt
     kept = {name: value for name, value in manifest.items() if name not in lost}
     write_manifest(out, {**kept, "status": RUNNING, "process": writers.this_process()})
@@ -244,7 +245,7 @@ def begin(out: Path, manifest: Mapping[str, Any]) -> None:
 
 @contextmanager
 def running(out: Path) -> Iterator[Path]:
-    """Within, the claimed directory is being run; what ends that early is what its manifest then says."""
+    """Within, the claimed directory is being run; if it ends early, the manifest then states how."""
     try:
         yield out
     except KeyboardInterrupt:
@@ -264,17 +265,17 @@ def running(out: Path) -> Iterator[Path]:
 
 
 def mark(out: Path, status: str, error: str | None = None) -> dict[str, Any] | None:
-    """Say that a directory's run has ended early, unless it had ended; return its manifest, if it can be read.
+    """Record that a run has ended early, unless it had ended; return its manifest, if it can be read.
 
-    Where the manifest cannot be written it says `running`, and nobody holds the lock: that is gone on with alike.
+    Where the manifest cannot be written it keeps the status `running` without a lock: the run can be resumed too.
     """
     try:
         found = read_manifest(out)
         if found.get("status") != RUNNING:
             return found
         manifest = {name: value for name, value in found.items() if name != "process"}
-        told = {} if error is None else {"error": error}
-        write_manifest(out, {**manifest, "status": status, **told})
+        describe = {} if error is None else {"error": error}
+        write_manifest(out, {**manifest, "status": status, **describe})
     except InputError:
         with suppress(InputError):
             return read_manifest(out)
@@ -291,9 +292,9 @@ def one_line(error: BaseException) -> str:
 def conclude(
     out: Path, manifest: Mapping[str, Any], names: Iterable[str], status: str = FINISHED
 ) -> dict[str, Any]:
-    """Say that a directory's run is done, and return its manifest; `names` are the files that it came to.
+    """Record that a directory's run is finished, and return its manifest; `names` are its files.
 
-    They are on the disk before the manifest tells so, and checkpoints are there until then.
+    They are on the disk before the manifest lists them, and checkpoints are there until then.
     """
     names = list(names)
     for name in names:

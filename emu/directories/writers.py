@@ -1,4 +1,4 @@
-"""Who writes a run directory: the process as its manifest and lock name it, and whether it may run still."""
+"""The process that writes a run directory: how manifest and lock name it, and whether it may still be running."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def this_process() -> dict[str, Any]:
     return {"pid": os.getpid(), "host": socket.gethostname(), "since": round(time.time(), 3)}
 
 
-def told(process: Any) -> str | None:
+def describe(process: Any) -> str | None:
     """Return in words the process that a manifest names."""
     try:
         pid, host, since = int(process["pid"]), str(process["host"]), float(process["since"])
@@ -28,7 +28,7 @@ def told(process: Any) -> str | None:
 
 def may_be_alive(process: Any, found: Found) -> str | None:
     """Return in words the process that had a directory, if it may run still although no lock of it is seen."""
-    if (shown := told(process)) is None:
+    if (shown := describe(process)) is None:
         return None
     if process["host"] != socket.gethostname():
         return shown
@@ -46,7 +46,7 @@ def may_be_alive(process: Any, found: Found) -> str | None:
 
 
 def _began_at(pid: int) -> float | None:
-    """Return when a process began, in seconds of the epoch; None where the system does not tell."""
+    """Return when a process began, in seconds of the epoch; None where the system does not report it."""
     try:
         boot = re.search(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
         ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])

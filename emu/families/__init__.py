@@ -1,1 +1,1 @@
-"""Families of schedulers: what each has of its own."""
+"""Families of schedulers: the code of each family."""

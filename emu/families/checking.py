@@ -1,4 +1,4 @@
-"""What checks of results share."""
+"""Functions shared by checks of results."""
 
 from __future__ import annotations
 

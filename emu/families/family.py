@@ -1,6 +1,6 @@
-"""What a family of schedulers is to the rest of Emu: all that the core asks of it, in one place.
+"""The interface of a family of schedulers: all that the rest of Emu calls.
 
-A family is a subclass of `Family` and one object of it, named in `emu.families.registry`. It says which keys it has,
+A family is a subclass of `Family` and one object of it, named in `emu.families.registry`. It defines its keys,
 how a plan of it is loaded, what its runs write, and how that is compared, drawn and shown. What it does not say is as
 here: nothing to show, nothing to draw. Methods import what they need when they are called, so that a command that
 needs little of a family imports little.
@@ -61,7 +61,7 @@ class Family:
         Tables that may be removed from a run directory.
     figures : tuple of str
         What the names of its figures begin with, besides ``cdf-``.
-    says_what_one_ignores : bool
+    notes_each_ignored_key : bool
         Whether a key that one of several schedulers ignores is reported; else only one that all ignore.
     no_size : str
         Why `emu size` cannot search a number of nodes for it; empty: it can.
@@ -84,7 +84,7 @@ class Family:
     without: ClassVar[Mapping[str, str]] = {}
     optional: ClassVar[frozenset[str]] = frozenset()
     figures: ClassVar[tuple[str, ...]] = ()
-    says_what_one_ignores: ClassVar[bool] = False
+    notes_each_ignored_key: ClassVar[bool] = False
     no_size: ClassVar[str] = "it has no number of nodes"
     timeline_caption: ClassVar[str] = "Utilisation over time"
 
@@ -95,7 +95,7 @@ class Family:
 
     @property
     def tables(self) -> Mapping[str, tuple[Column, ...]]:
-        """What its runs write: name of a table, without ``.parquet``, to its columns.
+        """The tables that its runs write: name without ``.parquet``, to its columns.
 
         The first has a row for each of what is scheduled, and ``timeline`` is another.
         """
@@ -103,11 +103,11 @@ class Family:
 
     @property
     def about_tables(self) -> Mapping[str, str]:
-        """What the rows of each table are, for the reference page."""
+        """The meaning of a row of each table, for the reference page."""
         return {}
 
     def reference(self) -> tuple[str, str]:
-        """Return what the reference page says before and after the tables."""
+        """Return the text of the reference page before and after the tables."""
         return f"# Runs of {self.name}\n", ""
 
     def columns(self, table: str, names: Sequence[str]) -> tuple[Column, ...]:
@@ -157,7 +157,7 @@ class Family:
     # From an outcome to tables and a summary.
 
     def results(self, plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
-        """Return the tables of a run, and what its summary says of it; ``figures[name]`` is its own part."""
+        """Return the tables of a run, and entries for its summary; ``figures[name]`` is its own part."""
         raise NotImplementedError
 
     def groups(self, figures: Figures) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -207,7 +207,7 @@ class Family:
         return []
 
     def run_facts(self, run: Result) -> dict[str, str]:
-        """Return what the table of one run says, as name to text."""
+        """Return the facts of one run for its table, as name to text."""
         return {}
 
     def timeline_labels(self) -> tuple[str, str, Mapping[str, str]]:

@@ -1,4 +1,4 @@
-"""The families there are: a line each; another package registers its own in the entry-point group `emu.families`."""
+"""The list of families, one line each; another package registers its own in the entry-point group `emu.families`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from emu.directories.names import FIGURES
 from emu.families.family import Family
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
@@ -53,11 +52,6 @@ def family_of_workload(given: Any) -> tuple[Family, Any] | None:
 def family_of_summary(summary: Mapping[str, Any]) -> Family:
     """Return the family of the run, or runs, that a summary is of."""
     return next(family for family in families() if family.name in summary)
-
-
-def figure_names() -> tuple[str, ...]:
-    """Return how the names of all figures begin that run directories hold."""
-    return (*FIGURES, *(name for family in families() for name in family.figures))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""How figures look and are written, the same way every time: equal results give equal bytes of SVG and PNG."""
+"""Style and output of figures: equal results give equal bytes of SVG and PNG."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from emu.directories.names import figure_names
 from emu.disk import write_bytes, write_text
-from emu.families.registry import figure_names
 from emu.results.tables import number
 from workloads.errors import InputError, printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart by colour-blind readers too; line styles tell the same once more.
+# Okabe and Ito's colours, which colour-blind readers can distinguish too; line styles carry the same information.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 STYLES = ("-", "--", "-.", ":")
 _CDF_POINTS = 512
@@ -220,7 +220,7 @@ def figure_paths(path: Path) -> list[Path]:
 
 
 def write_figure(figure: Figure, path: Path) -> None:
-    """Write a figure in the form that the path's ending says."""
+    """Write a figure in the format of the path's ending."""
     form = path.suffix.lower()
     path.write_bytes(
         to_pdf(figure) if form == ".pdf" else to_png(figure) if form == ".png" else to_svg(figure).encode()

@@ -1,4 +1,4 @@
-"""The parts that pages are made of: HTML of tables, figures and text."""
+"""The parts of pages: HTML of tables, figures and text."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def percentile_sheets(axes: Sequence[Axis], points: Sequence[Point]) -> Iterator
     """Yield a figure for each combination of the axes that are neither its own nor parameters; none without an axis.
 
     A figure is drawn against nodes or load, whichever has more values; where neither varies, against the number that
-    does and has most values; where none does, against what does. Parameters tell lines apart.
+    does and has most values; where none does, against what does. Parameters distinguish lines.
     """
     axis = _choose(axes)
     if axis is None or not points:
@@ -76,8 +76,8 @@ def percentile_sheets(axes: Sequence[Axis], points: Sequence[Point]) -> Iterator
         if figure is not None:
             where = f", {titles[stem]}" if titles[stem] else ""
             bars = any("seeds" in s for points_of in lines.values() for s in points_of.values())
-            told = "; bars are 95 % confidence intervals over the seeds" if bars else ""
-            yield Shown(stem, figure, f"Completion times against {axis.label}{where}{told}")
+            clause = "; bars are 95 % confidence intervals over the seeds" if bars else ""
+            yield Shown(stem, figure, f"Completion times against {axis.label}{where}{clause}")
 
 
 def percentiles_figure(

@@ -1,40 +1,16 @@
-"""Figures that runs of all families have: lines, timelines."""
+"""The figure that runs of all families have: their timeline."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from emu.columns import numbers
 from emu.families.registry import find_family
-from emu.report.drawing import (
-    COLOURS,
-    add_legend,
-    figure_style,
-    line_look,
-    new_figure,
-    plain_label,
-    time_scale,
-)
+from emu.report.drawing import COLOURS, add_legend, figure_style, line_look, new_figure, time_scale
 from emu.results.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-def lines_figure(lines: Mapping[str, list[tuple[float, float]]], x_label: str, y_label: str) -> Figure:
-    """Return (x, y) points of several schedulers as lines over two logarithmic axes."""
-    with figure_style():
-        figure, axes = new_figure(6.4, 3.8)
-        for index, (name, points) in enumerate(lines.items()):
-            x, y = zip(*sorted(points), strict=True)
-            axes.plot(x, y, marker="o", markersize=4, label=plain_label(name), **line_look(index))
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlabel(x_label)
-        axes.set_ylabel(y_label)
-        add_legend(axes)
-        return figure
 
 
 def timeline_figure(result: Result) -> Figure | None:

@@ -1,4 +1,4 @@
-"""A report of runs: one HTML page that needs nothing but itself."""
+"""A report of runs: one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -13,17 +13,11 @@ from emu.families.registry import families, find_family
 from emu.report.page import CSS, figure_of, pairs, table, text
 from emu.report.percentile_plots import Point, percentile_sheets
 from emu.report.plots import timeline_figure
-from emu.report.report_sections import (
-    BEST_TOLD,
-    bottleneck_notes,
-    note,
-    reasons_section,
-    run_reasons,
-)
+from emu.report.report_sections import BEST_EXPLAINED, bottleneck_notes, note, reasons_section, run_reasons
 from emu.results.axes import IN_HEADINGS, Group, axes_of, group_runs, value_text
 from emu.results.metrics import confidence_95, summarise_seeds
 from emu.results.result import Result
-from emu.results.tables import counted_told, counter_text
+from emu.results.tables import counter_text, counter_texts
 from workloads.errors import InputError
 
 
@@ -104,7 +98,7 @@ def _group_section(group: Group) -> list[str]:
     if alike := alike_note(of_runs).strip():
         parts.append(note(alike))
     if len(results) > 1:
-        parts.append(f"<p>{text(BEST_TOLD[len(next(iter(of_runs.values()))) > 1])}</p>")
+        parts.append(f"<p>{text(BEST_EXPLAINED[len(next(iter(of_runs.values()))) > 1])}</p>")
     family = find_family(first.family)
     parts += family.group_section(results, warmup_s)
     parts += reasons_section(summaries)
@@ -143,7 +137,7 @@ def _run_section(run: Result, is_open: bool) -> list[str]:
     parts = [f"<details{' open' if is_open else ''}><summary>{text(head)}</summary>"]
     parts.append(table(["figure", "value"], pairs(facts)))
     parts += run_reasons(s)
-    if counted := counted_told(run.counters):
+    if counted := counter_texts(run.counters):
         parts += [
             "<p>What the scheduler's mechanisms did:</p>",
             table(["counter", "count"], pairs(counted)),

@@ -1,4 +1,4 @@
-"""Sections of a report that runs of jobs and of coflows share: why, waits and slowdown, what a live run measured."""
+"""Report sections that all families share: reasons, waits and slowdown, measurements of a live run."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from emu.report.page import pairs, sentence, table, text
 from emu.results.bottlenecks import BOTTLENECKS
 from emu.results.measures import Measure
 from emu.results.paired import SHARES, Row
-from emu.results.reasons import TOLD, reason_rows
+from emu.results.reasons import EXPLAINED, reason_rows
 from emu.results.tables import number, percent, with_error
 from workloads.units import format_duration
 
-BEST_TOLD = {
-    False: "Bold is the best, and what is within 1 % of it: one seed tells nothing of chance.",
+BEST_EXPLAINED = {
+    False: "Bold is the best, and what is within 1 % of it: one seed does not show random variation.",
     True: "Bold is the best, and what differs from it by no more than chance: the 95 % intervals of differences and of "
     "ratios, seed by seed, reach what is called equal (where seeds make no difference: what is within 1 %).",
 }
-"""What the report says of bold figures, by whether there are several seeds."""
+"""The explanation of bold figures, by whether there are several seeds."""
 WAITS = tuple(
     Measure(metric, statistic)
     for metric, statistics in (
@@ -28,7 +28,7 @@ WAITS = tuple(
     )
     for statistic in statistics
 )
-"""What is told of each group beside completion times."""
+"""The metrics shown for each group beside completion times."""
 
 
 def note(words: str) -> str:
@@ -66,11 +66,17 @@ def waits_section(rows: Sequence[Row], title: str) -> list[str]:
     cells = [
         [text(row.scheduler), text(row.group), *(figure_cell(row, m, several) for m in shown)] for row in rows
     ]
-    told = "Seconds until the first task, or flow, starts; slowdown is completion time over what it is alone."
+    explained = (
+        "Seconds until the first task, or flow, starts; slowdown is completion time over what it is alone."
+    )
     if any(m.metric == "bounded_slowdown" for m in shown):
-        told += " Bounded slowdown takes jobs below a threshold (by default 10 s) as long as that."
+        explained += " Bounded slowdown takes jobs below a threshold (by default 10 s) as long as that."
     head = [f"{m.metric.removesuffix('_slowdown')} {m.statistic}" for m in shown]
-    return [f"<h3>{text(title)}</h3>", f"<p>{told}</p>", table(["scheduler", "of", *map(text, head)], cells)]
+    return [
+        f"<h3>{text(title)}</h3>",
+        f"<p>{explained}</p>",
+        table(["scheduler", "of", *map(text, head)], cells),
+    ]
 
 
 def reasons_section(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -81,7 +87,7 @@ def reasons_section(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
     head = ["", *(text(s["scheduler"]) for s in summaries)]
     return [
         "<h3>Reasons</h3>",
-        f"<p>{text(sentence(TOLD))}.</p>",
+        f"<p>{text(sentence(EXPLAINED))}.</p>",
         table(head, [list(map(text, line)) for line in rows]),
     ]
 
@@ -92,7 +98,7 @@ def run_reasons(summary: Mapping[str, Any]) -> list[str]:
     live = summary.get("live", {})
     parts = [f"<p>{text(sentence(live['verdict']))}.</p>"] if "verdict" in live else []
     if rows:
-        parts += [f"<p>{text(sentence(TOLD))}:</p>", table(["reason", "value"], rows)]
+        parts += [f"<p>{text(sentence(EXPLAINED))}:</p>", table(["reason", "value"], rows)]
     return [*parts, *_live_table(live)]
 
 

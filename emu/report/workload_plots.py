@@ -1,4 +1,4 @@
-"""The figure of a workload: when its jobs arrive, how large they are, and what load they make."""
+"""The figure of a workload: arrivals, sizes and load of its jobs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from emu.report.drawing import (
     time_scale,
 )
 from workloads.info import Distribution, distributions
-from workloads.transform.families import Workload
+from workloads.transform.primitives import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,1 +1,1 @@
-"""Results of runs: tables and their columns, figures, and what runs are compared by."""
+"""Results of runs: tables and their columns, figures, and comparisons."""

@@ -1,4 +1,4 @@
-"""What differs between runs, and which of them can be compared, by the configurations in their manifests."""
+"""Differences between the configurations of runs, and groups of runs that can be compared."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_AXES = (
 OF_THE_WORKLOAD = ("short_cutoff", "long_partition")
 """Keys that are the workload's unless they are given, and differ with it."""
 IN_HEADINGS = ("workload", "nodes")
-"""What every heading says."""
+"""The part that all headings share."""
 OFFERED_LOAD = "offered_load"
 
 
@@ -90,7 +90,7 @@ def group_runs(runs: Sequence[Result]) -> list[Group]:
     ]
     inputs = [_input(run) for run in runs]
     seeds = [run.summary["seed"] for run in runs]
-    # The same scheduler with the same seed on several workloads: they differ by something that no key tells.
+    # The same scheduler with the same seed on several workloads: they differ by something that is not a key.
     same = list(zip(keys, names, seeds, strict=True))
     untold = len(set(zip(same, inputs, strict=True))) > len(set(same))
     groups: dict[Any, Group] = {}

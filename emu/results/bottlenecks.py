@@ -1,4 +1,4 @@
-"""What a run was held up by, in plain words: a scheduler, a coordinator or nodes that had no time left."""
+"""Bottlenecks of a run, as text: a scheduler, a coordinator or nodes that were saturated."""
 
 from __future__ import annotations
 

@@ -53,12 +53,12 @@ class Comparison:
     def summaries(self) -> list[dict[str, Any]]:
         """One summary per scheduler: of the run, or of its seeds, and what it is against the first scheduler."""
         first = next(iter(self.results))
-        told = []
+        found = []
         for name, runs in self.results.items():
             summary = runs[0].summary if len(runs) == 1 else summarise_seeds([r.summary for r in runs])
             against = compared([row for row in self._rows if row.scheduler == name], first)
-            told.append({**summary, **(against if len(self.results) > 1 else {}), **paths_of(runs)})
-        return told
+            found.append({**summary, **(against if len(self.results) > 1 else {}), **paths_of(runs)})
+        return found
 
     @cached_property
     def _rows(self) -> list[Row]:
@@ -95,8 +95,8 @@ class Comparison:
         tables = family.render_rows(self._rows, head, tolerance_of(self.results), shown)
         tables += family.render_more(self.results, self.warmup_s)
         summaries = self.summaries
-        told = render_reasons(summaries) if reasons else ""
-        return tables + told + render_bottlenecks(summaries) + alike_note(of_runs) + self.failed_text()
+        found = render_reasons(summaries) if reasons else ""
+        return tables + found + render_bottlenecks(summaries) + alike_note(of_runs) + self.failed_text()
 
     def failed_text(self) -> str:
         """Return the runs that failed, a line each."""

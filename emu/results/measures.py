@@ -1,4 +1,4 @@
-"""Names of figures, such as ``p99`` or ``wait.p99``: what tables, targets and files call what summaries hold."""
+"""Names of figures, such as ``p99`` or ``wait.p99``: how tables, targets and files name the values of summaries."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def all_measures(family: str) -> tuple[Measure, ...]:
 
 
 DEFAULT = tuple(Measure("", s) for s in STATISTICS)
-"""What tables show unless they are asked for others."""
+"""The columns of tables by default."""
 
 
 def read_measures(names: Sequence[str] | None, family: str, option: str = "columns") -> tuple[Measure, ...]:

@@ -1,4 +1,4 @@
-"""What a run comes to: percentiles by class, makespan, fairness; means and intervals over seeds."""
+"""Figures of a run: percentiles by class, makespan, fairness; means and intervals over seeds."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from emu.families.registry import family_of_summary
 from emu.results.bottlenecks import BOTTLENECKS, bottlenecks_of
 
 STATISTICS = ("mean", "p50", "p90", "p99")
-"""Of completion times, in tables that are not asked for others."""
+"""Statistics of completion times in tables by default."""
 QUANTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
 EVERY_STATISTIC = ("mean", *QUANTILES)
-"""Of everything that is described, in summaries."""
+"""Statistics of all metrics in summaries."""
 
 # Two-sided 95 % quantiles of Student's t by degrees of freedom; between two rows the wider one holds, and
 # above the last the normal distribution's.
@@ -118,7 +118,7 @@ def summarise_seeds(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     means, intervals = _means([s[family] for s in summaries])
     alike = are_alike(summaries)
     sizes = [s.get("nodes") for s in summaries]
-    told = {
+    merged = {
         **{k: v for k, v in first.items() if k not in (family, BOTTLENECKS, "drawn", *_BY_SEED)},
         "seeds": [s["seed"] for s in summaries],
         "varied": varied(summaries),
@@ -127,11 +127,11 @@ def summarise_seeds(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         family: means,
         "confidence_95": {family: {} if alike else intervals},
     }
-    told |= _means([_numbers({name: s[name] for name in _BY_SEED if name in s}) for s in summaries])[0]
-    if "live" in told:
+    merged |= _means([_numbers({name: s[name] for name in _BY_SEED if name in s}) for s in summaries])[0]
+    if "live" in merged:
         flags = ("overloaded", "saturated")
-        told["live"] |= {name: any(s["live"][name] for s in summaries) for name in flags}
-    return told | bottlenecks_of(told)
+        merged["live"] |= {name: any(s["live"][name] for s in summaries) for name in flags}
+    return merged | bottlenecks_of(merged)
 
 
 def _numbers(part: Mapping[str, Any]) -> dict[str, Any]:

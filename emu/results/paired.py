@@ -32,11 +32,11 @@ DELAYS = 20
 """Network delays that a difference must exceed to be more than a matter of messages: Hawk's ten attempts to steal take
 as many, and no scheduler here sends more one after another for a task."""
 BEST_WITHIN = 0.01
-"""What is as good as the best, where a single seed, or seeds that all gave the same, tell nothing of chance."""
+"""The relative margin of the best figures where a single seed, or equal results, show no variation."""
 
 
 class Tolerance(NamedTuple):
-    """How much two completion times may differ and be called equal: so many seconds, or such a share of the longer."""
+    """The difference up to which two completion times are equal: in seconds, or as a share of the longer."""
 
     absolute_s: float = 0.01
     relative: float = 0.001
@@ -232,13 +232,13 @@ def _is_longer(own: Float64Array, least: Float64Array, allowed: float) -> bool:
     return mean - half > math.log1p(allowed / float(least.mean()))
 
 
-def columns_told(columns: Sequence[Measure], what: str) -> str:
+def column_names(columns: Sequence[Measure], what: str) -> str:
     """Return what the columns of a table show."""
     others = "; waits in seconds" if any(m.metric == "wait" for m in columns) else ""
     return f"{what} completion time in seconds{others}"
 
 
-def shares_told(first: str, what: str, tolerance: Tolerance) -> str:
+def shares_caption(first: str, what: str, tolerance: Tolerance) -> str:
     """Return what the columns of `SHARES` show."""
     return (
         f"better, equal, worse: share of the {what} by completion time, against {first}; "

@@ -1,4 +1,4 @@
-"""Why jobs, or coflows, took what they took: what waited for schedulers, and how busy they and the nodes were."""
+"""Reasons for completion times: waits for schedulers, and how busy schedulers and nodes were."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 from emu.results.bottlenecks import BOTTLENECKS
 from emu.results.tables import align, number, percent
 
-TOLD = "what jobs and messages waited for; busy: share of the time from the first arrival to the last finish"
+EXPLAINED = (
+    "what jobs and messages waited for; busy: share of the time from the first arrival to the last finish"
+)
 
 
 class Reason(NamedTuple):
-    """A figure of a summary that tells why.
+    """A figure of a summary that explains completion times.
 
     Attributes
     ----------
@@ -73,7 +75,7 @@ def render_reasons(summaries: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return ""
     table = align([["", *(s["scheduler"] for s in summaries)], *rows])
-    return "\n".join(["", TOLD, *(f"  {line}" for line in table), ""])
+    return "\n".join(["", EXPLAINED, *(f"  {line}" for line in table), ""])
 
 
 def render_bottlenecks(summaries: Sequence[Mapping[str, Any]]) -> str:

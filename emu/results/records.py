@@ -1,4 +1,4 @@
-"""What runs come to, for programs: what a summary says against the first scheduler, and rows of a CSV file."""
+"""Results of runs for programs: figures against the first scheduler in summaries, and rows of a CSV file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUTSIDE = ("seed", "seeds", "drawn", "nodes", "resample_block_s", "confidence_95
 
 
 def compared(rows: Sequence[Row], first: str) -> dict[str, Any]:
-    """Return what a summary says of one scheduler against the first, from the rows of that scheduler.
+    """Return a summary's entries of one scheduler against the first, from the rows of that scheduler.
 
     Returns
     -------
@@ -31,15 +31,15 @@ def compared(rows: Sequence[Row], first: str) -> dict[str, Any]:
         ``baseline``; ``ratios`` by group, as the summary has the figures; ``better``, ``equal``, ``worse`` and
         ``improved`` by group; of coflows ``speedup`` too. Each figure is ``{"mean", "half_95"}``, None for none.
     """
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "baseline": first,
         "ratios": {r.group: _nested(r.ratios) for r in rows},
         **{name: {r.group: _pair(r.shares[name]) for r in rows} for name in SHARES},
         "improved": {r.group: _number(r.improved) for r in rows},
     }
     if any(row.speedup for row in rows):
-        told["speedup"] = {r.group: {s: _pair(pair) for s, pair in r.speedup.items()} for r in rows}
-    return told
+        fields["speedup"] = {r.group: {s: _pair(pair) for s, pair in r.speedup.items()} for r in rows}
+    return fields
 
 
 def tidy(summary: Mapping[str, Any], rows: Sequence[Row] = (), first: str = "") -> Iterator[dict[str, Any]]:

@@ -24,7 +24,7 @@ LONG_S = 60.0
 
 @dataclass(eq=False)
 class Result:
-    """What one run gave.
+    """The results of one run.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Result:
 
     @property
     def heads(self) -> pa.Table:
-        """What arrives, a row each: jobs, or coflows."""
+        """The table of jobs, or of coflows."""
         return self.tables[self.family]
 
     @property

@@ -1,7 +1,7 @@
-"""The form of what a run writes, looked at when it is read: who can fit a manifest's hashes can write anything.
+"""The form of files that a run writes, checked when they are read: a forged manifest may have matching hashes.
 
 Tables must have the columns of `emu.columns`, and a summary the parts and values of ``docs/reference/results.md``,
-which are told by their names. What is absent where it is asked for is named as the file's fault.
+which are recognised by their names. If a requested part is absent, the error names the file.
 """
 
 from __future__ import annotations

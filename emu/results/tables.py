@@ -76,8 +76,8 @@ def ratio(mean: float, half: float = math.nan) -> str:
     return f"{_three_digits(mean, half)}{TIMES}" if mean else f"0{TIMES}"
 
 
-def times_told(first: str) -> str:
-    """Return how a table says that it shows such ratios to the first scheduler's."""
+def times_clause(first: str) -> str:
+    """Return the text of a table's head about ratios to the first scheduler."""
     return f", and {TIMES} that of {first}, below a tenth as 1/20{TIMES}"
 
 
@@ -123,8 +123,8 @@ def align(rows: Sequence[Sequence[str]], right_from: int = 1) -> list[str]:
     return lines
 
 
-def counted_told(counters: Mapping[str, float]) -> dict[str, str]:
-    """Return what mechanisms did as name to text, of those that did anything; times are told in node-hours."""
+def counter_texts(counters: Mapping[str, float]) -> dict[str, str]:
+    """Return the counters that are not zero as name to text; times are given in node-hours."""
     return {
         name.removesuffix("_ns").replace("_", " "): counter_text(name, value)
         for name, value in counters.items()

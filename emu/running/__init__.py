@@ -1,1 +1,1 @@
-"""Running what is planned: one emulation, several side by side, and what was interrupted."""
+"""Running plans: one emulation, comparisons of several, and resuming."""

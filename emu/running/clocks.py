@@ -1,4 +1,4 @@
-"""Clocks, from configuration to what hosts an emulation, and what a summary says of them."""
+"""Clocks: from the configuration to the host of an emulation, and their part of a summary."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _announce(text: str) -> None:
 def describe_clock(
     outcome: Outcome, quantum_s: float | None, arrivals_ns: npt.NDArray[np.int64]
 ) -> dict[str, Any]:
-    """Return what a summary says of barriers and of schedulers' costs, where there were any.
+    """Return a summary's entries on barriers and on schedulers' costs, where there were any.
 
     Parameters
     ----------

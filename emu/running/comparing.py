@@ -1,4 +1,4 @@
-"""Running several schedulers over the same workload and seeds, and writing what they come to together."""
+"""Running several schedulers over the same workload and seeds, and writing their comparison."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def compare(
     Parameters
     ----------
     schedulers : iterable
-        As `emu.run` takes them; the first is the one the others are compared with. Several of one policy are told apart
-        as variants: ``emu.variant("eagle", slack=2)``, or objects of a class of one's own with other parameters.
+        As `emu.run` takes them; the first is the one the others are compared with. Several of one policy are given
+        as variants: ``emu.variant("eagle", slack=2)``, or objects of your own class with other parameters.
     parameters : mapping, optional
         ``{"probe_ratio": 3}`` for every scheduler that has it, ``{"eagle": {"slack": 4}}`` for one.
     workload, nodes, config, out, overwrite, **settings
@@ -64,7 +64,7 @@ def compare(
 def run_together(
     plan: Plan, out: str | Path | None, watch: Watch | None = None, overwrite: bool = False
 ) -> Comparison:
-    """Run every scheduler and seed of a plan, and write what they come to where `out` says, if it does."""
+    """Run every scheduler and seed of a plan, and write the comparison to `out`, if given."""
     if out is None:
         return run_plan(plan, watch=watch)
     with rd.claimed(out, manifest_together(plan), plan.config_toml(), overwrite=overwrite) as folder:
@@ -115,9 +115,9 @@ def run_plan(
     compared, left_out = _in_pairs(results)
     if not compared:
         raise next(iter(failures.values()))
-    told = {place: rd.one_line(error) for place, error in failures.items()}
+    errors = {place: rd.one_line(error) for place, error in failures.items()}
     comparison = Comparison(compared, plan.config_toml(), plan.manifest(), plan.config["warmup"])
-    comparison.notes, comparison.failures = (*notes, *left_out), told
+    comparison.notes, comparison.failures = (*notes, *left_out), errors
     return comparison
 
 
@@ -132,11 +132,11 @@ def _in_pairs(results: Mapping[str, Mapping[int, Result]]) -> tuple[dict[str, li
         fewest = min(there, key=lambda name: len(there[name]))
         there = {name: runs for name, runs in there.items() if name != fewest}
     seeds = sorted(set.intersection(*(set(runs) for runs in there.values()))) if there else []
-    told = [f"{name} is not compared, as it failed" for name in results if name not in there]
+    notes = [f"{name} is not compared, as it failed" for name in results if name not in there]
     lost = sorted({seed for runs in results.values() for seed in runs} - {*seeds})
     if lost:
-        told.append(f"seeds without a run of every scheduler are left out: {', '.join(map(str, lost))}")
-    return {name: [runs[seed] for seed in seeds] for name, runs in there.items()}, told
+        notes.append(f"seeds without a run of every scheduler are left out: {', '.join(map(str, lost))}")
+    return {name: [runs[seed] for seed in seeds] for name, runs in there.items()}, notes
 
 
 def _result(
@@ -147,7 +147,7 @@ def _result(
     tell: Callable[[str], None] | None,
     folder: Path | None,
 ) -> Result:
-    """Return the result of one scheduler of a plan of one seed: read from its folder, gone on with there, or run."""
+    """Return the result of one scheduler of a plan of one seed: read from its folder, resumed there, or run."""
     if folder is None:
         with watch(label, plan.work[0]) if watch else nullcontext() as progress:
             return execute(plan, index, progress, tell)
@@ -169,7 +169,7 @@ def _result(
 
 @contextmanager
 def _held(folder: Path, begins: Mapping[str, Any], config: str) -> Iterator[None]:
-    """Within, the folder of one run is this process's: taken up where the same run was begun there, else made anew."""
+    """Within, the folder of one run is this process's: resumed if the same run was begun there, else created."""
     try:
         found = rd.read_manifest(folder)
         same = found.get("status") != rd.FINISHED and found.get("config") == begins["config"]
@@ -191,7 +191,7 @@ def _held(folder: Path, begins: Mapping[str, Any], config: str) -> Iterator[None
 
 
 def manifest_together(plan: Plan) -> dict[str, Any]:
-    """Return what the manifest of all runs of a plan says before them."""
+    """Return the content of the manifest of all runs of a plan before they start."""
     folders = [run_folder(plan, s.name, seed).as_posix() for s in plan.schedulers for seed in plan.seeds]
     return {**plan.manifest(), "runs": folders}
 
@@ -204,20 +204,20 @@ def run_folder(plan: Plan, scheduler: str, seed: int) -> Path:
 
 def _within(summary: dict[str, Any], out: Path) -> dict[str, Any]:
     """Return a summary whose paths are below the directory that it is written to."""
-    told = dict(summary)
-    if "path" in told:
-        told["path"] = Path(told["path"]).relative_to(out).as_posix()
-    if "paths" in told:
-        told["paths"] = [Path(path).relative_to(out).as_posix() for path in told["paths"]]
-    return told
+    result = dict(summary)
+    if "path" in result:
+        result["path"] = Path(result["path"]).relative_to(out).as_posix()
+    if "paths" in result:
+        result["paths"] = [Path(path).relative_to(out).as_posix() for path in result["paths"]]
+    return result
 
 
 def save_comparison(comparison: Comparison, out: Path) -> None:
-    """Write what the runs of a claimed directory come to together; the manifest comes last."""
+    """Write the comparison of the runs of a claimed directory; the manifest comes last."""
     summaries = comparison.summaries
     many = len(summaries) > 1
-    told = [_within(summary, out) for summary in summaries]
-    disk.write_json(out / SUMMARY, told if many else told[0])
+    written_out = [_within(summary, out) for summary in summaries]
+    disk.write_json(out / SUMMARY, written_out if many else written_out[0])
     comparison.to_csv(out / COMPARISON)
     written = [CONFIG, SUMMARY, COMPARISON]
     if many:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LONG_COMPILE_S = 3.0
 Progress = Callable[[int, int, float], None]
-"""Is told tasks done, events, and virtual time in seconds."""
+"""Called with tasks done, events, and virtual time in seconds."""
 
 
 def execute(
@@ -38,7 +38,7 @@ def execute(
     tell: Callable[[str], None] | None = None,
     out: Path | None = None,
 ) -> Result:
-    """Emulate one scheduler of a plan of one seed; `tell` is told what takes time, such as compilation.
+    """Emulate one scheduler of a plan of one seed; `tell` gets a line about work that takes long.
 
     Checkpoints are kept in `out`, the run's directory; the run goes on from those that are there already.
     """
@@ -54,7 +54,7 @@ def execute(
 
 
 def notes_of(plan: Plan, outcome: Outcome) -> tuple[str, ...]:
-    """Return what the user must be told of a run when it is done."""
+    """Return notes for the user on a finished run."""
     notes = tuple(outcome.live["notes"]) if outcome.live else ()
     if plan.config["timeline.period"] == "auto" or outcome.timeline_step == 1:
         return notes
@@ -74,7 +74,7 @@ def checkpoints_of(plan: Plan, index: int, out: Path | None) -> Iterator[Checkpo
         yield None
         return
     from actors.hosting.checkpoint import Checkpoints
-    from actors.hosting.leftovers import temporary
+    from actors.hosting.cleanup import temporary
     from actors.hosting.structures import check_snapshots
 
     with temporary("checkpoints") if out is None else nullcontext(out) as folder:
@@ -91,7 +91,7 @@ def checkpoints_of(plan: Plan, index: int, out: Path | None) -> Iterator[Checkpo
 
 
 def keep_workload(plan: Plan, out: Path) -> None:
-    """Write a workload that came from neither a name nor a path where ``config.toml`` says it is."""
+    """Write a workload that came from neither a name nor a path to the place that ``config.toml`` names."""
     if plan.keeps_workload:
         from workloads.catalogue import save_workload
 
@@ -99,7 +99,7 @@ def keep_workload(plan: Plan, out: Path) -> None:
 
 
 def observe(plan: Plan) -> Observe:
-    """Return what a plan wants recorded."""
+    """Return what a plan records."""
     from actors.hosting.outcome import MOST_ROWS, Observe
 
     tasks = plan.family.keeps_parts(plan.config)

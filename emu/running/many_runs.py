@@ -1,4 +1,4 @@
-"""The directory of many runs: opened anew or taken up again, and which of its runs are there and whole."""
+"""The directory of many runs: created or resumed, and which of its runs are there and complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from emu.terminal import note
 from workloads.errors import InputError
 
 NOT_THERE = "it is not finished"
-"""Why a run must be computed of which nothing is told: it never was."""
+"""The reason to compute a run that is not reported: it was never computed."""
 
 
 def computed(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,14 +41,14 @@ def lacking(folder: Path, begins: Mapping[str, Any]) -> str:
 
 
 def tell_again(folder: Path, why: str) -> None:
-    """Say that a run which was finished is computed again."""
+    """Report that a finished run is computed again."""
     if why not in ("", NOT_THERE):
         note(f"{folder} is computed again: {why}")
 
 
 @contextmanager
 def opened(out: Path, what: str, config: Mapping[str, Any], overwrite: bool = False) -> Iterator[None]:
-    """Within, the directory of many runs is this process's: a new one, or the one that is there taken up again.
+    """Within, the directory of many runs is this process's: a new one, or an existing one that is resumed.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from workloads.units import format_duration
 def progress_bar(
     label: str, total: int, stream: TextIO | None = None, unit: str = "tasks"
 ) -> Iterator[Callable[[int, int, float], None] | None]:
-    """Yield what `emu.run` wants as `progress`, or None where no terminal would show it."""
+    """Yield a callback for `progress` of `emu.run`, or None where no terminal would show it."""
     stream = stream or sys.stderr
     if not is_terminal(stream):
         yield None
@@ -67,7 +67,7 @@ class _RunBar:
 def runs_bar(
     label: str, total: int, done: int = 0, stream: TextIO | None = None
 ) -> Iterator[Callable[[int, int, str], None] | None]:
-    """Yield what is told runs done, runs failed and what is being run, or None where no terminal would show it."""
+    """Yield a callback for runs done, runs failed and the current run, or None where no terminal would show it."""
     stream = stream or sys.stderr
     if not is_terminal(stream):
         yield None
@@ -95,7 +95,7 @@ def runs_bar(
 
 @contextmanager
 def bytes_bar(stream: TextIO | None = None) -> Iterator[Callable[[str, int, int], None] | None]:
-    """Yield what is told a file, its bytes done and in all (0: not known), or None where no terminal shows it."""
+    """Yield a callback for a file, its bytes done and in all (0: not known), or None where no terminal shows it."""
     stream = stream or sys.stderr
     if not is_terminal(stream):
         yield None

@@ -1,4 +1,4 @@
-"""Going on with a run that ended early, from what its directory holds: ``emu run --resume DIR``."""
+"""Resuming a run that ended early, from its directory: ``emu run --resume DIR``."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ def resume(
 
 
 def read_finished(out: Path) -> Result | Comparison | None:
-    """Return what a finished directory holds; None if it must be gone on with.
+    """Return the results of a finished directory; None if it must be resumed.
 
-    Several runs of which a file is not as it was written are gone on with, and the user is told: what is whole is kept.
+    If a file of one of several runs has changed since it was written, that run is repeated, with a note.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def reopened(out: Path, given: Layer | None = None, scheduler: Any = None) -> It
             return
         plan = _plan(out, manifest, given, scheduler)
         if "runs" not in manifest and not (out / CHECKPOINTS).is_dir():
-            note(f"{out} has no checkpoint: the run starts anew")
+            note(f"{out} has no checkpoint: the run starts again from the beginning")
         rd.tidy(out)
         rd.begin(out, manifest)
         with rd.running(out):
@@ -141,9 +141,7 @@ def reopened(out: Path, given: Layer | None = None, scheduler: Any = None) -> It
 def _plan(out: Path, manifest: Mapping[str, Any], given: Layer | None, scheduler: Any) -> Plan:
     """Return the plan that a run was begun with."""
     if "what" in manifest:
-        raise InputError(
-            f"--resume: {out} holds a {manifest['what']}; `emu {manifest['what']}` goes on with it"
-        )
+        raise InputError(f"--resume: {out} holds a {manifest['what']}; `emu {manifest['what']}` resumes it")
     if manifest.get("from_python") and scheduler is None:
         raise InputError(
             f"--resume: the scheduler of {out} was an object of a Python program; go on with it there, by"
@@ -163,7 +161,7 @@ def _plan(out: Path, manifest: Mapping[str, Any], given: Layer | None, scheduler
 def _check_config(out: Path, manifest: Mapping[str, Any]) -> None:
     """Refuse a configuration that is not the one the run was begun with; one that is gone is written again."""
     file, was = out / CONFIG, manifest.get("config", {})
-    anew = f"put it back as it was, or remove {file}, which is then written again from {rd.MANIFEST}"
+    remedy = f"put it back as it was, or remove {file}, which is then written again from {rd.MANIFEST}"
     if not os.path.lexists(file):
         disk.write_text(file, tomli_w.dumps(was))
         return
@@ -171,14 +169,14 @@ def _check_config(out: Path, manifest: Mapping[str, Any]) -> None:
         now = tomllib.loads(disk.read_text(file))
     except (ValueError, RecursionError) as error:  # TOMLDecodeError is one
         raise InputError(
-            f"--resume: {file} is not as it was written: {error or 'not TOML'}; {anew}"
+            f"--resume: {file} is not as it was written: {error or 'not TOML'}; {remedy}"
         ) from None
     ours, theirs = (dict(flatten(computed(of))) for of in (now, was))  # where it is hosted may be changed
     for name in [*theirs, *ours]:
         if ours.get(name) != theirs.get(name):
             shown = ["not given" if of.get(name) is None else repr(of[name]) for of in (ours, theirs)]
             raise InputError(
-                f"--resume: {file} is not as the run began: {name} is {shown[0]} there, and was {shown[1]}; {anew}"
+                f"--resume: {file} is not as the run began: {name} is {shown[0]} there, and was {shown[1]}; {remedy}"
             )
 
 
@@ -200,6 +198,6 @@ def _check_inputs(out: Path, manifest: Mapping[str, Any], plan: Plan) -> None:
     for was in manifest.get("inputs", []):
         if now.get((was["what"], Path(was["name"]).name)) != was["sha256"]:
             raise InputError(
-                f"--resume: the {was['what']} {was['name']} has changed since {out} was begun; start it anew with"
-                f" --config {out / CONFIG} and another --out"
+                f"--resume: the {was['what']} {was['name']} has changed since {out} was begun; start again "
+                f"from the beginning with --config {out / CONFIG} and another --out"
             )

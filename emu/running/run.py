@@ -65,7 +65,7 @@ def run(
     Parameters
     ----------
     scheduler : str, class or object
-        A name (see ``emu schedulers``), ``"package.module:Class"``, a scheduler of one's own, or an `emu.variant`.
+        A name (see ``emu schedulers``), ``"package.module:Class"``, an object of your own class, or an `emu.variant`.
     workload : str, Path, JobWorkload, CoflowWorkload or frame
         A generator's name, a path, a workload, or a pandas frame with the columns ``submit_s`` and ``durations_s`` (see
         `workloads.frames`).
@@ -82,7 +82,7 @@ def run(
     overwrite : bool
         Replace the run that is there. What Emu did not write is never removed, nor a run that a process is at.
     progress : callable, optional
-        Is told tasks done, events and virtual time in seconds, now and then.
+        Called from time to time with tasks done, events and virtual time in seconds.
     **settings
         Any key of ``docs/reference/configuration.md``, ``_`` for the dot: ``seed=3``,
         ``short_cutoff="90 s"``, ``network_delay="1 ms"``, ``in_process=True``.

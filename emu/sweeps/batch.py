@@ -1,4 +1,4 @@
-"""Many runs into their own directories: what is done is kept, and one that fails does not stop the others."""
+"""Many runs, each in its own directory: finished runs are kept, and a failed run does not stop the others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Hosting:
-    """Where runs are computed, and how many at once.
+    """The place where runs are computed, and how many in parallel.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class RunFailed(RuntimeError):
 
 Started = Callable[[Run], None]
 Ended = Callable[[Run, str | None], None]
-"""Is told that a run has ended, and its error in one line if it failed."""
+"""Called when a run has ended, with its error in one line if it failed."""
 
 
 def run_all(
@@ -114,7 +114,7 @@ def run_all(
 ) -> None:
     """Compute runs and write their directories, those of one workload after each other.
 
-    What a directory holds of an earlier attempt is replaced. A run that fails says so in its manifest, with the
+    Files of an earlier attempt are replaced. The manifest of a run that fails has the status `failed`, with the
     error.
 
     Raises
@@ -240,7 +240,7 @@ def _compile(setting: Setting) -> None:
 
 def _prepare_workers(pool: Any, runs: Sequence[Run], tell: Callable[[str], None] | None, here: bool) -> None:
     """Let users' classes travel, and compile here, once, what this machine's disk cache lacks: else each would."""
-    from actors.hosting.child import carry
+    from actors.hosting.child import pickle_by_value
     from actors.kernel.compiled import is_warm
 
     cold: dict[str, tuple[Setting, int]] = {}
@@ -250,7 +250,7 @@ def _prepare_workers(pool: Any, runs: Sequence[Run], tell: Callable[[str], None]
         plan = run.plan
         scheduler = plan.schedulers[0]
         if scheduler.own is not None:
-            carry(scheduler.own)
+            pickle_by_value(scheduler.own)
         if here and not is_warm(scheduler.advance):
             cold[scheduler.policy] = (plan.setting(0), run.memory_bytes)
     if cold and tell is not None:
@@ -290,7 +290,7 @@ def _unpack(plan: Plan, outcome: Outcome, error: Exception | None) -> Any:
 
 
 def _claim(run: Run) -> Plan:
-    """Make the run's directory anew, and return its plan."""
+    """Create the run's directory again, and return its plan."""
     folder, plan = run.folder, run.plan
     tell_again(folder, lacking(folder, run.begins))
     rd.claim(folder, plan.manifest(0), plan.config_toml(0), rd.empty)

@@ -33,8 +33,8 @@ SWEEP = "sweep"
 SCHEDULER, SEED = "scheduler", "seed"
 _NO_AXES = {
     "seeds": "give `seed = [1, 2, 3]`, or `seeds = 3` outside of [sweep]",
-    "in_process": "it says where runs are computed: --in-process",
-    "address": "it says where runs are computed: --address",
+    "in_process": "it sets where runs are computed: use --in-process",
+    "address": "it sets where runs are computed: use --address",
     "load_by": "give it outside of [sweep]",
 }
 
@@ -214,7 +214,7 @@ def _schedulers(whole: Config, given: Given) -> list[Scheduler]:
 
 
 def _under_their_names(given: Given, schedulers: Sequence[Scheduler]) -> Given:
-    """Return the axis of schedulers, objects under the names that tell them apart: a point sees but one of them."""
+    """Return the axis of schedulers, objects under their distinct names: a point sees but one of them."""
     from actors.schedulers.variants import Variant
 
     pairs = zip(given.value, schedulers, strict=True)
@@ -268,7 +268,7 @@ def _shown(name: str, given: Given, index: int, schedulers: list[Scheduler]) -> 
 
 
 def _labels(axes: Mapping[str, Given]) -> dict[str, str]:
-    """Return the last part of each name, or as much of it as tells it from the others."""
+    """Return the last part of each name, or as much of it as distinguishes it from the others."""
     made = {}
     for name in axes:
         last = name.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""What a page is made of: the runs in directories of any kind, and what else is to be said of these."""
+"""The input of a report: the runs in directories of any kind, and notes on them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_runs(folders: Iterable[str | Path]) -> list[Result]:
 
 
 def sections_of(folders: Iterable[str | Path]) -> list[str]:
-    """Return what a page says of directories besides their runs: what a search found, and which runs failed."""
+    """Return notes for a page on directories besides their runs: what a search found, and which runs failed."""
     parts = []
     for folder in map(Path, folders):
         manifest = rd.read_manifest(folder)

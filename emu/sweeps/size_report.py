@@ -1,4 +1,4 @@
-"""The page of a search for a size: its answer, what was tried, and each target against the number of nodes."""
+"""The report of a search for a size: its answer, the numbers tried, and each target against the number of nodes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LOOK = {
 
 
 class Tried(NamedTuple):
-    """What a target's figure was on a number of nodes: its mean over the seeds, and 95 % half-width."""
+    """The measured figure of a target on a number of nodes: its mean over the seeds, and 95 % half-width."""
 
     nodes: int
     mean: float

@@ -31,7 +31,7 @@ Measured = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class Probe:
-    """What was measured at one number of nodes: for each target its mean over the seeds, and 95 % half-width."""
+    """The measurements at one number of nodes: for each target its mean over the seeds, and 95 % half-width."""
 
     nodes: int
     values: Measured
@@ -299,7 +299,7 @@ def _run(
 
 
 def _probe(nodes: int, config: Config, targets: Sequence[Target], out: Path) -> Probe:
-    """Return what the runs of one number of nodes come to."""
+    """Return the figures of the runs of one number of nodes."""
     summaries = _summaries(nodes, config, out)
     values = tuple(confidence_95([_value(s, t, out) for s in summaries]) for t in targets)
     held = all(t.holds(mean) for t, (mean, _) in zip(targets, values, strict=True))

@@ -1,4 +1,4 @@
-"""Sweeps: a grid of runs in parallel, a directory that can be taken up again, and what the runs come to."""
+"""Sweeps: a grid of runs in parallel, a directory that can be resumed, and the comparison of the runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 from emu import disk
 from emu.configuration.config import flatten
 from emu.configuration.memo import Memo
-from emu.configuration.needs import meaningless, refuse
+from emu.configuration.needs import ineffective, refuse
 from emu.configuration.plan import Plan, prepare
 from emu.directories import run_directory as rd
 from emu.directories.names import COMPARISON, CONFIG, SUMMARY
@@ -62,7 +62,7 @@ class Sweep:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user must be told, each note once."""
+        """Notes for the user, each once."""
         return tuple(dict.fromkeys(note for run in self.runs for note in run.notes))
 
     def described(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class Sweep:
 
 @dataclass(eq=False)
 class SweepResult:
-    """What the runs of a sweep gave.
+    """The results of a sweep.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ def sweep(
     source : path or mapping
         A sweep file (``docs/sweeps.md``), or a mapping of the same form.
     out : path, optional
-        The sweep's directory; by default ``runs/sweep-<name of the file>``. One that is there is taken up again.
+        The sweep's directory; by default ``runs/sweep-<name of the file>``. An existing one is resumed.
     parallel : int, optional
         Runs at once; by default as many as Ray has CPUs.
     retries : int
@@ -180,7 +180,7 @@ def prepare_sweep(
     for point in grid.points:
         plan = _plan(point, memo, source)
         runs.append(Run.of(plan, place / grid.folder(point)))
-        found.append(meaningless(plan.config, plan.schedulers, plan.parameters))
+        found.append(ineffective(plan.config, plan.schedulers, plan.parameters))
     refuse({name: error for name, error in found[0].items() if all(name in other for other in found)})
     return Sweep(grid, tuple(runs), tuple(run for run in runs if not run.is_done()), place)
 
@@ -194,10 +194,10 @@ def run_sweep(
     reasons: bool = False,
     overwrite: bool = False,
 ) -> SweepResult:
-    """Run what is missing of a sweep, and write what all of it comes to.
+    """Run what is missing of a sweep, and write the comparison of all runs.
 
     `columns` and `reasons` say what its tables show, as in `Comparison.to_text`; with `overwrite` all
-    is run anew.
+    is run again.
     """
     out, grid = ready.out, ready.grid
     point_of = {id(run): point for run, point in zip(ready.runs, grid.points, strict=True)}

@@ -1,4 +1,4 @@
-"""What the runs of a sweep come to: paired comparisons point by point, a summary, plots."""
+"""Results of a sweep: paired comparisons point by point, a summary, plots."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from emu.results.result import Result, read_result
 from emu.sweeps.grid import SCHEDULER, SEED, Axis, Grid, Point
 
 REASONS = ("decision_latency", "schedulers", "coordinator", "utilisation", "bottlenecks")
-"""Parts of a summary that tell why."""
+"""Parts of a summary that explain completion times."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ def render_group(part: Compared, columns: Sequence[str] | None = None, reasons: 
     shown = read_measures(columns, family.name)
     tables = family.render_rows(part.rows, part.head, part.tolerance, shown)
     summaries = [{**summary, "scheduler": name} for name, summary in part.summaries.items()]
-    told = render_reasons(summaries) if reasons else ""
-    return tables + told + render_bottlenecks(summaries) + part.notes
+    reasons_text = render_reasons(summaries) if reasons else ""
+    return tables + reasons_text + render_bottlenecks(summaries) + part.notes
 
 
 def summary_rows(part: Compared, out: Path) -> list[dict[str, Any]]:
@@ -127,7 +127,9 @@ def summary_rows(part: Compared, out: Path) -> list[dict[str, Any]]:
     for name, summary in part.summaries.items():
         family = family_of_summary(summary).name
         own = [row for row in part.rows if row.scheduler == name]
-        told: dict[str, Any] = {key: summary[key] for key in ("varied", "alike", *REASONS) if key in summary}
+        reasons_text: dict[str, Any] = {
+            key: summary[key] for key in ("varied", "alike", *REASONS) if key in summary
+        }
         entries.append(
             {
                 **part.group.columns[name],
@@ -135,7 +137,7 @@ def summary_rows(part: Compared, out: Path) -> list[dict[str, Any]]:
                 "seeds": sorted(part.group.variants[name]),
                 family: summary[family],
                 "confidence_95": summary.get("confidence_95", {family: {}}),
-                **told,
+                **reasons_text,
                 **(compared(own, part.rows[0].scheduler) if own else {}),
                 "paths": [run.relative_to(out).as_posix() for run in part.group.variants[name].values()],
             }
@@ -144,7 +146,7 @@ def summary_rows(part: Compared, out: Path) -> list[dict[str, Any]]:
 
 
 def records_of(part: Compared) -> Iterator[dict[str, Any]]:
-    """Yield all figures of a group, a record each: its axes, and what `emu.results.records.tidy` tells."""
+    """Yield all figures of a group, a record each: its axes, and the fields of `emu.results.records.tidy`."""
     first = part.rows[0].scheduler if part.rows else ""
     for name, summary in part.summaries.items():
         place = part.group.at | {k: v for k, v in part.group.columns[name].items() if k != SCHEDULER}

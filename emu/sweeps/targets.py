@@ -1,4 +1,4 @@
-"""What `emu size` is asked for, targets on figures of summaries, and the search for the fewest that meet them."""
+"""Targets of `emu size` on figures of summaries, and the search for the fewest nodes that meet them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Target(NamedTuple):
 
 
 class Search(NamedTuple):
-    """How a search for the fewest ended: the least that holds and the most below it that fails, where known."""
+    """The result of a search for the fewest: the least that holds and the most below it that fails, where known."""
 
     holds: int | None
     fails: int | None
@@ -70,7 +70,7 @@ def find_fewest(
     tolerance: float = TOLERANCE,
     most: int | None = None,
 ) -> Search:
-    """Return the fewest for which a condition holds, as far as bisection can tell.
+    """Return the fewest for which a condition holds, as found by bisection.
 
     The condition need not be monotone. Whatever it is, it holds for the answer and fails for `Search.fails`, and
     these are neighbours, or within the tolerance.

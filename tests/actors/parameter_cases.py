@@ -15,9 +15,9 @@ from emulations import SETS, constrained, mixed_cluster, mixed_workload, setting
 from actors.scheduler import Parameter, Scheduler
 from actors.setting import Costs, Setting
 from clusters.cluster import Cluster, build_cluster
-from tests.actors.coflows.coflow_emulations import SPEED, coflows
-from tests.actors.coflows.coflow_emulations import mixed_workload as mixed_coflows
-from tests.actors.coflows.coflow_emulations import setting_of as coflow_setting
+from tests.actors.coflow_emulations import SPEED, coflows
+from tests.actors.coflow_emulations import mixed_workload as mixed_coflows
+from tests.actors.coflow_emulations import setting_of as coflow_setting
 from workloads.coflows import CoflowWorkload
 from workloads.jobs import JobWorkload
 

@@ -82,7 +82,7 @@ def test_a_good_result_passes(result: Result, workload: JobWorkload) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "told"),
+    ("name", "change", "expected"),
     [
         ("node", lambda v: np.zeros_like(v), "1 slots ran .* tasks at once"),
         ("node", lambda v: v + 1, "node that does not exist"),
@@ -91,9 +91,9 @@ def test_a_good_result_passes(result: Result, workload: JobWorkload) -> None:
     ],
 )
 def test_broken_results_are_caught(
-    result: Result, workload: JobWorkload, name: str, change: Callable[..., np.ndarray], told: str
+    result: Result, workload: JobWorkload, name: str, change: Callable[..., np.ndarray], expected: str
 ) -> None:
-    with pytest.raises(AssertionError, match=told):
+    with pytest.raises(AssertionError, match=expected):
         check_result(changed(result, name, change), workload, 6, 1)
 
 
@@ -132,7 +132,7 @@ def sent() -> tuple[Result, CoflowWorkload]:
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "told"),
+    ("name", "change", "expected"),
     [
         ("start_s", lambda v: v - 1.0, "started before the coflow arrived"),
         ("start_s", lambda v: np.where(np.arange(len(v)) == 1, np.nan, v), "1 flows never ended"),
@@ -141,7 +141,7 @@ def sent() -> tuple[Result, CoflowWorkload]:
     ],
 )
 def test_broken_results_of_coflows_are_caught(
-    sent: tuple[Result, CoflowWorkload], name: str, change: Callable[..., np.ndarray], told: str
+    sent: tuple[Result, CoflowWorkload], name: str, change: Callable[..., np.ndarray], expected: str
 ) -> None:
     result, workload = sent
     check_coflow_result(result, workload)
@@ -151,5 +151,5 @@ def test_broken_results_of_coflows_are_caught(
     broken = dataclasses.replace(
         result, tables=result.tables | {"flows": result.flows.set_column(at, name, values)}
     )
-    with pytest.raises(AssertionError, match=told):
+    with pytest.raises(AssertionError, match=expected):
         check_coflow_result(broken, workload)

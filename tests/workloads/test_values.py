@@ -82,7 +82,7 @@ def test_what_is_wrong_is_wrong_wherever_it_is_given(kind: str, text: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "bounds", "told"),
+    ("kind", "value", "bounds", "expected"),
     [
         ("integer", 0, {"low": 1}, "--x: 0 is too little; the least is 1"),
         ("integer", MOST_INTEGER + 1, {}, r"--x: \d+ is too much; the most is 9\.22337e\+18"),
@@ -98,8 +98,8 @@ def test_what_is_wrong_is_wrong_wherever_it_is_given(kind: str, text: str) -> No
         ("choice", "b", {"choices": ("aa", "bb")}, "--x: 'b' is not one of its values; did you mean 'bb'"),
     ],
 )
-def test_errors_say_what_would_be_right(kind: str, value: Any, bounds: dict[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_errors_say_what_would_be_right(kind: str, value: Any, bounds: dict[str, Any], expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
         read_value(kind, value, "--x", **bounds)
 
 

@@ -11,11 +11,11 @@ from workloads.generators.draws import DEFAULT_SEED
 from workloads.hints import did_you_mean
 from workloads.transform.coflows import CV_MEDIAN, CV_P90, keep_coflows, skew
 from workloads.transform.constrain import PRICE, constrain
-from workloads.transform.families import W
 from workloads.transform.history import parse_step
 from workloads.transform.load import scale
 from workloads.transform.many import merge, replicate, split
 from workloads.transform.part import sample, time_slice, truncate
+from workloads.transform.primitives import W
 from workloads.transform.resample import resample
 from workloads.values import read_value
 
@@ -45,7 +45,7 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """What it is called on a command line: without the unit, which is written with the value."""
+        """Its name on a command line: without the unit, which is written with the value."""
         return "--" + self.name.removesuffix("_bps").removesuffix("_s").replace("_", "-")
 
     def parse(self, text: str) -> Any:

@@ -64,15 +64,8 @@ from actors.fabric.ranking import Ranking, make_ranking
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.hints import Int
-from actors.kernel.kinds import (
-    FLOW_DONE,
-    REGISTER,
-    UPDATE,
-)
-from actors.kernel.queue import (
-    RUNNING,
-)
+from actors.kernel.kinds import FLOW_DONE, REGISTER, UPDATE
+from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.setting import Setting
@@ -117,7 +110,7 @@ class Demoting(Protocol):
 
 
 @compiled
-def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 1: put a coflow into the first queue, or its last one if sizes are known; decide at the next tick."""
     enter_interval(w, t, num_running(p.matching))
     if register(w, p.agenda, t, coflow):
@@ -128,7 +121,7 @@ def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
 
 
 @compiled
-def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow; its ports are reassigned when the interval ends."""
     receive_flow_done(w, t, num_running(p.matching), flow)
     if has_more_to_send(w, flow):
@@ -139,7 +132,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> Non
 
 
 @compiled
-def on_update(w: CoflowWorld, p: State, t: Int, k: Int) -> None:
+def on_update(w: CoflowWorld, p: State, t: int, k: int) -> None:
     """Apply an update of a coflow; what is to be sent again is scheduled when the interval ends."""
     enter_interval(w, t, num_running(p.matching))
     if receive_update(w, t, k):
@@ -149,7 +142,7 @@ def on_update(w: CoflowWorld, p: State, t: Int, k: Int) -> None:
 
 
 @compiled
-def on_tick(w: CoflowWorld, p: State, t: Int) -> None:
+def on_tick(w: CoflowWorld, p: State, t: int) -> None:
     """Make the decision at the end of an interval: steps 2 to 4."""
     q, r, m = p.queues, p.ranking, p.matching
     enter_interval(w, t, num_running(m))
@@ -175,7 +168,7 @@ def on_tick(w: CoflowWorld, p: State, t: Int) -> None:
 
 
 @compiled
-def demote(w: CoflowWorld, p: Demoting, t: Int) -> None:
+def demote(w: CoflowWorld, p: Demoting, t: int) -> None:
     """Step 2: move each coflow to the queue of the bytes that it had sent when the agents reported."""
     q = p.queues
     for i in range(num_active(p.agenda)):
@@ -189,10 +182,10 @@ def demote(w: CoflowWorld, p: Demoting, t: Int) -> None:
 
 
 @compiled
-def next_crossing(w: CoflowWorld, p: Demoting, t: Int) -> Int:
+def next_crossing(w: CoflowWorld, p: Demoting, t: int) -> int:
     """Return the first multiple of the interval at which a coflow is known to have sent more than its queue takes."""
     q, coflows = p.queues, w.fabric.coflows
-    first: Int = NEVER
+    first: int = NEVER
     known = t - w.network.delay_ns
     if p.size.size > 0:
         return first
@@ -207,7 +200,7 @@ def next_crossing(w: CoflowWorld, p: Demoting, t: Int) -> Int:
 
 
 @entry
-def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):

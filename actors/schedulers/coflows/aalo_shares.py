@@ -25,14 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.coordinator import (
-    Agenda,
-    is_due,
-    make_agenda,
-    receive_flow_done,
-    register,
-    remove_ended,
-)
+from actors.fabric.coordinator import Agenda, is_due, make_agenda, receive_flow_done, register, remove_ended
 from actors.fabric.equal import Equal, backfill, make_equal, progress, reset_residual
 from actors.fabric.equal_agent import Serving, make_serving, serving_event
 from actors.fabric.equal_schedule import apply_flow_done, enforce_decision, send_rates, start_sending
@@ -53,15 +46,8 @@ from actors.fabric.shares import Shares, make_shares, share_equally
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.hints import Int
-from actors.kernel.kinds import (
-    FLOW_DONE,
-    REGISTER,
-    TELL,
-)
-from actors.kernel.queue import (
-    RUNNING,
-)
+from actors.kernel.kinds import FLOW_DONE, REGISTER, TELL
+from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.aalo import demote, next_crossing, series
@@ -90,7 +76,7 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 1: put a coflow into the first queue; decide at the interval's end."""
     enter_interval(w, t, p.num_sending[0])
     if register(w, p.agenda, t, coflow):
@@ -100,7 +86,7 @@ def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
 
 
 @compiled
-def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow; its bandwidth is reassigned when the interval ends."""
     receive_flow_done(w, t, p.num_sending[0], flow)
     if apply_flow_done(w.fabric, p.equal, p.num_sending, flow, ended):
@@ -109,7 +95,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> Non
 
 
 @compiled
-def on_tick(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
+def on_tick(w: CoflowWorld, p: State, t: int, due: int) -> None:
     """Make the decision at the end of an interval: steps 2 to 5."""
     fabric, order, e, q = w.fabric, p.order, p.equal, p.queues
     if t < p.idle_until[0]:
@@ -137,7 +123,7 @@ def on_tick(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
 
 
 @entry
-def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):

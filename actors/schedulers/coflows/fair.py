@@ -28,14 +28,8 @@ from actors.fabric.max_min import Fair, add_coflow, end_due, fill, make_fair, ne
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.hints import Int
-from actors.kernel.kinds import (
-    REGISTER,
-)
-from actors.kernel.queue import (
-    NONE,
-    RUNNING,
-)
+from actors.kernel.kinds import REGISTER
+from actors.kernel.queue import NONE, RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.setting import Costs, Network, Setting
@@ -51,14 +45,14 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 1: register a coflow; its flows start at this instant."""
     if register(w, p.agenda, t, coflow):
         request_decision(w, p.agenda, t)
 
 
 @compiled
-def on_change(w: CoflowWorld, p: State, t: Int) -> None:
+def on_change(w: CoflowWorld, p: State, t: int) -> None:
     """Step 2: end flows, start others, and recompute the rates."""
     fabric, f, new = w.fabric, p.fair, p.agenda.used
     least = end_due(fabric, f, t)
@@ -79,7 +73,7 @@ def on_change(w: CoflowWorld, p: State, t: Int) -> None:
 
 
 @entry
-def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):

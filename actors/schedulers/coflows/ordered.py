@@ -44,18 +44,8 @@ from actors.fabric.priority_queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import FIXED, take
-from actors.kernel.hints import Int
-from actors.kernel.kinds import (
-    DECIDE,
-    FLOW_DONE,
-    LINE_DONE,
-    REGISTER,
-    UPDATE,
-)
-from actors.kernel.queue import (
-    NONE,
-    RUNNING,
-)
+from actors.kernel.kinds import DECIDE, FLOW_DONE, LINE_DONE, REGISTER, UPDATE
+from actors.kernel.queue import NONE, RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter
 from actors.setting import Setting
@@ -80,7 +70,7 @@ RATES = Parameter(
 class State(NamedTuple):
     """The state of the coordinator of C coflows, and `shrinking`, the agents' state."""
 
-    rule: np.int64
+    rule: int
     by_madd: bool
     agenda: Agenda
     order: Order
@@ -99,7 +89,7 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Register a coflow, with the sizes of its flows."""
     if register(w, p.agenda, t, coflow):
         p.key[coflow] = key_of(w.fabric, p.rule, coflow)
@@ -108,7 +98,7 @@ def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
 
 
 @compiled
-def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a single flow, which may end its coflow."""
     receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
     if not p.by_madd:
@@ -123,7 +113,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> Non
 
 
 @compiled
-def on_update(w: CoflowWorld, p: State, t: Int, k: Int) -> None:
+def on_update(w: CoflowWorld, p: State, t: int, k: int) -> None:
     """Apply an update of a coflow, which may change its key."""
     if receive_update(w, t, k):
         change_flows(w, p.ranking, p.matching, t, k, False)
@@ -133,7 +123,7 @@ def on_update(w: CoflowWorld, p: State, t: Int, k: Int) -> None:
 
 
 @compiled
-def key_of(fabric: Fabric, rule: Int, coflow: Int) -> float:
+def key_of(fabric: Fabric, rule: int, coflow: int) -> float:
     """Return the key of a coflow, of what takes bandwidth."""
     flows, first, end = fabric.flows, fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]
     key = 0.0
@@ -149,7 +139,7 @@ def key_of(fabric: Fabric, rule: Int, coflow: Int) -> float:
 
 
 @compiled
-def count_used(fabric: Fabric, coflow: Int, side: Int) -> Int:
+def count_used(fabric: Fabric, coflow: int, side: int) -> int:
     """Return at how many ports of one side a coflow has flows, whether they have ended or not."""
     lines, count = fabric.lines, 0
     for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
@@ -162,7 +152,7 @@ def count_used(fabric: Fabric, coflow: Int, side: Int) -> Int:
 
 
 @compiled
-def on_line_done(w: CoflowWorld, p: State, t: Int, line: Int) -> None:
+def on_line_done(w: CoflowWorld, p: State, t: int, line: int) -> None:
     """Receive the end of a line under MADD; request a decision if its coflow was not known to end."""
     lines = w.fabric.lines
     receive_flow_done(w, t, NO_AGENT_REPORTS, lines.flow[lines.first[lines.block[line]]])
@@ -171,7 +161,7 @@ def on_line_done(w: CoflowWorld, p: State, t: Int, line: Int) -> None:
 
 
 @compiled
-def put_in_order(w: CoflowWorld, p: State, count: Int) -> None:
+def put_in_order(w: CoflowWorld, p: State, count: int) -> None:
     """Order the active coflows by what they have left when the order takes effect."""
     for i in range(count):
         coflow = p.agenda.active[i]
@@ -185,7 +175,7 @@ def put_in_order(w: CoflowWorld, p: State, count: Int) -> None:
 
 
 @compiled
-def decide_greedy(w: CoflowWorld, p: State, t: Int) -> None:
+def decide_greedy(w: CoflowWorld, p: State, t: int) -> None:
     """Recompute the order if a coflow has arrived or ended; serve it, and send what has changed."""
     fabric, r, m = w.fabric, p.ranking, p.matching
     effective = t + w.network.delay_ns
@@ -203,7 +193,7 @@ def decide_greedy(w: CoflowWorld, p: State, t: Int) -> None:
 
 
 @compiled
-def decide_madd(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
+def decide_madd(w: CoflowWorld, p: State, t: int, due: int) -> None:
     """Recompute order and rates if a coflow has arrived or will have ended; else refill what ended flows had."""
     fabric, order, a = w.fabric, p.order, p.madd
     price = p.ended[0] * (w.prices.flow + w.prices.schedule) if w.cost.model == FIXED else 0
@@ -225,7 +215,7 @@ def decide_madd(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
 
 
 @inlined
-def port_event(w: CoflowWorld, p: State, me: Int) -> None:
+def port_event(w: CoflowWorld, p: State, me: int) -> None:
     """Handle the message of an agent under either kind of rates."""
     if p.by_madd:
         shrinking_event(w, p.shrinking, me)
@@ -256,7 +246,7 @@ def coordinator_event(w: CoflowWorld, p: State) -> None:
 
 
 @entry
-def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     for _ in range(most):
         why = take(w, until)
@@ -287,7 +277,7 @@ def build_ordered(setting: Setting, rule: np.int64, rates: str) -> tuple[CoflowW
     world = build_world(setting, interval_s=setting.parameters["interval_s"])
     fabric, coflows = world.fabric, world.work.size
     return world, State(
-        rule=rule,
+        rule=int(rule),
         by_madd=rates == "madd",
         agenda=make_agenda(coflows),
         order=make_order(fabric),

@@ -21,16 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from actors.fabric.coordinator import (
-    make_agenda,
-)
+from actors.fabric.coordinator import make_agenda
 from actors.fabric.fabric_world import build_world
 from actors.fabric.greedy import make_matching
 from actors.fabric.ranking import make_ranking
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import direct
 from actors.kernel.counters import N_FINISHED
-from actors.kernel.hints import Int
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.own_coflows_loop import (
@@ -173,7 +170,7 @@ class Host(OwnHost):
     def _clairvoyant(self) -> bool:
         return bool(getattr(self.scheduler, "clairvoyant", False))
 
-    def _coflows(self, world: Any, active: np.ndarray, t: np.int64) -> Coflows:
+    def _coflows(self, world: Any, active: np.ndarray, t: int) -> Coflows:
         """Return the active coflows as the coordinator knows them."""
         coflows = world.fabric.coflows
         first = coflows.first_flow
@@ -193,7 +190,7 @@ class Host(OwnHost):
             size_bytes=sizes,
         )
 
-    def _flows(self, world: Any, state: State, active: np.ndarray, flow: np.ndarray, t: np.int64) -> Flows:
+    def _flows(self, world: Any, state: State, active: np.ndarray, flow: np.ndarray, t: int) -> Flows:
         """Return their unfinished flows as the coordinator knows them."""
         fabric, ports = world.fabric, world.nodes.size
         flows, side = fabric.flows, int(fabric.side)
@@ -210,7 +207,7 @@ class Host(OwnHost):
             egress_bytes_per_s=_read_only(fabric.speed[side : side + ports] * NS),
         )
 
-    def _checked_order(self, order: Any, count: Int) -> np.ndarray:
+    def _checked_order(self, order: Any, count: int) -> np.ndarray:
         """Return the order as places of coflows.
 
         Raises:
@@ -251,10 +248,10 @@ class Host(OwnHost):
             load = np.bincount(port[flow], found, minlength=fabric.speed.size) / NS
             overloaded = np.flatnonzero(load > fabric.speed * (1 + _SLACK))
             if overloaded.size:
+                port, most = overloaded[0] - shift, fabric.speed[overloaded[0]] * NS
                 raise InputError(
-                    f"scheduler {self.name}: rates() gives {what} port {overloaded[0] - shift}"
-                    f" {load[overloaded[0]] * NS:.6g} bytes per second, and it carries"
-                    f" {fabric.speed[overloaded[0]] * NS:.6g}"
+                    f"scheduler {self.name}: rates() gives {what} port {port} {load[overloaded[0]] * NS:.6g} bytes"
+                    f" per second, and it carries {most:.6g}"
                 )
         return found
 

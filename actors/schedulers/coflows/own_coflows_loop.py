@@ -32,15 +32,8 @@ from actors.fabric.priority_queues import next_tick
 from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import known_cost, take
-from actors.kernel.hints import Int
-from actors.kernel.kinds import (
-    FLOW_DONE,
-    REGISTER,
-)
-from actors.kernel.queue import (
-    PYTHON,
-    RUNNING,
-)
+from actors.kernel.kinds import FLOW_DONE, REGISTER
+from actors.kernel.queue import PYTHON, RUNNING
 
 
 class State(NamedTuple):
@@ -60,14 +53,14 @@ class State(NamedTuple):
 
 
 @compiled
-def request_schedule(w: CoflowWorld, p: State, t: Int) -> None:
+def request_schedule(w: CoflowWorld, p: State, t: int) -> None:
     """Request a call of the class, at once or when the interval ends."""
     p.must_ask[0] = 1
     request_decision(w, p.agenda, next_tick(t, p.interval) if p.interval > 0 else t)
 
 
 @compiled
-def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow."""
     coflows, flows = w.fabric.coflows, w.fabric.flows
     receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
@@ -83,7 +76,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> Non
 
 
 @compiled
-def refill(w: CoflowWorld, p: State, t: Int) -> None:
+def refill(w: CoflowWorld, p: State, t: int) -> None:
     """Give what ended flows have left to the next flows in order."""
     fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
     w.counts[N_REFILLS] += 1
@@ -91,7 +84,7 @@ def refill(w: CoflowWorld, p: State, t: Int) -> None:
 
 
 @compiled
-def settle(w: CoflowWorld, p: State, t: Int, flow: Int) -> None:
+def settle(w: CoflowWorld, p: State, t: int, flow: int) -> None:
     """Account for what a flow has sent at its last rate."""
     flows, lines = w.fabric.flows, w.fabric.lines
     sent = min(p.rate[flow] * max(t - p.since[flow], 0), flows.left[flow])
@@ -102,14 +95,14 @@ def settle(w: CoflowWorld, p: State, t: Int, flow: Int) -> None:
 
 
 @entry
-def begin_decision(w: CoflowWorld, p: State) -> Int:
+def begin_decision(w: CoflowWorld, p: State) -> int:
     """Begin a decision; return how many coflows are active."""
     p.must_ask[0] = 0
     return remove_ended(w, p.agenda)
 
 
 @entry
-def apply_order(w: CoflowWorld, p: State, t: Int, count: Int) -> None:
+def apply_order(w: CoflowWorld, p: State, t: int, count: int) -> None:
     """Serve the first `count` of `p.groups` in their order."""
     effective = t + w.network.delay_ns
     serve_in_order(w.fabric, p.ranking, p.matching, effective, p.groups, count)
@@ -121,7 +114,7 @@ def apply_order(w: CoflowWorld, p: State, t: Int, count: Int) -> None:
 
 
 @entry
-def apply_rates(w: CoflowWorld, p: State, t: Int, count: Int) -> None:
+def apply_rates(w: CoflowWorld, p: State, t: int, count: int) -> None:
     """Send the flows of the active coflows at the rates in `p.wanted`."""
     coflows, effective, changes = w.fabric.coflows, t + w.network.delay_ns, 0
     for i in range(count):
@@ -149,7 +142,7 @@ def apply_rates(w: CoflowWorld, p: State, t: Int, count: Int) -> None:
 
 
 @entry
-def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):

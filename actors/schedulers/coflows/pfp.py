@@ -24,14 +24,8 @@ from actors.fabric.shortest_flow_first import Shortest, arrive, end_flow, make_s
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.hints import Int
-from actors.kernel.kinds import (
-    REGISTER,
-)
-from actors.kernel.queue import (
-    NONE,
-    RUNNING,
-)
+from actors.kernel.kinds import REGISTER
+from actors.kernel.queue import NONE, RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.fair import NO_COORDINATOR, build_switch
@@ -46,14 +40,14 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 1: register a coflow; its flows start at this instant."""
     if register(w, p.agenda, t, coflow):
         request_decision(w, p.agenda, t)
 
 
 @compiled
-def on_change(w: CoflowWorld, p: State, t: Int) -> None:
+def on_change(w: CoflowWorld, p: State, t: int) -> None:
     """Step 2: end flows, add others, and serve the shortest."""
     fabric, s, new = w.fabric, p.shortest, p.agenda.used
     while next_end(fabric.flows, s.ends) == t:
@@ -72,7 +66,7 @@ def on_change(w: CoflowWorld, p: State, t: Int) -> None:
 
 
 @compiled
-def start(w: CoflowWorld, t: Int, flow: Int) -> None:
+def start(w: CoflowWorld, t: int, flow: int) -> None:
     """Start a flow, or continue it."""
     coflows, coflow = w.fabric.coflows, w.fabric.flows.coflow[flow]
     if w.sending.since[flow] == NONE:
@@ -82,7 +76,7 @@ def start(w: CoflowWorld, t: Int, flow: Int) -> None:
 
 
 @entry
-def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):

@@ -68,15 +68,8 @@ from actors.fabric.priority_queues import (
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.hints import Bool, Int
-from actors.kernel.kinds import (
-    FLOW_DONE,
-    REGISTER,
-    UPDATE,
-)
-from actors.kernel.queue import (
-    RUNNING,
-)
+from actors.kernel.kinds import FLOW_DONE, REGISTER, UPDATE
+from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.philae_measures import (
@@ -109,7 +102,7 @@ from actors.setting import Setting
 
 
 @compiled
-def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Steps 1 and 2: register a coflow, and choose its pilots if it is not thin."""
     if not register(w, p.agenda, t, coflow):
         return
@@ -132,14 +125,14 @@ def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
 
 
 @inlined
-def request_reorder(w: CoflowWorld, p: State, t: Int) -> None:
+def request_reorder(w: CoflowWorld, p: State, t: int) -> None:
     """Request a decision, at once or when the interval ends."""
     p.stale[0] = True
     request_decision(w, p.agenda, next_tick(t, p.queues.interval) if p.decide_at == INTERVALS else t)
 
 
 @compiled
-def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow to the sample and to the contention; request a decision, or a refill."""
     fabric, flows, lines = w.fabric, w.fabric.flows, w.fabric.lines
     receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
@@ -177,20 +170,20 @@ def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> Non
 
 
 @inlined
-def changes_contention(p: State, port: Int) -> Bool:
+def changes_contention(p: State, port: int) -> bool:
     """Return whether the measure of another coflow changes as one has left a port."""
     return (p.policy == C or p.policy == D) and p.coflows_at_port[port] + 1 - p.excludes_itself > 0
 
 
 @compiled
-def on_update(w: CoflowWorld, p: State, t: Int, k: Int) -> None:
+def on_update(w: CoflowWorld, p: State, t: int, k: int) -> None:
     """Apply an update of a coflow."""
     if update_coflow(w, p, t, k):
         request_reorder(w, p, t)
 
 
 @compiled
-def on_decide(w: CoflowWorld, p: State, t: Int) -> None:
+def on_decide(w: CoflowWorld, p: State, t: int) -> None:
     """Make a decision, or refill what ended flows have left in the last order; send what has changed."""
     if is_decision_due(p, t):
         put_in_order(w, p, t)
@@ -204,7 +197,7 @@ def on_decide(w: CoflowWorld, p: State, t: Int) -> None:
 
 
 @inlined
-def is_decision_due(p: State, t: Int) -> Bool:
+def is_decision_due(p: State, t: int) -> bool:
     """Return whether a decision is due, and not only a refill; then it is no longer requested."""
     due = p.stale[0] or t >= slot_end(p.queues)
     p.stale[0] = False
@@ -212,7 +205,7 @@ def is_decision_due(p: State, t: Int) -> Bool:
 
 
 @compiled
-def put_in_order(w: CoflowWorld, p: State, t: Int) -> None:
+def put_in_order(w: CoflowWorld, p: State, t: int) -> None:
     """Step 4: recompute the levels of coflows that have moved."""
     q = p.queues
     if p.policy == B or p.policy == C or p.corrects:
@@ -243,7 +236,7 @@ def mark_slot_change(w: CoflowWorld, p: State) -> None:
 
 
 @compiled
-def set_levels(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
+def set_levels(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Give each group of a coflow its level: thin, pilots, by queue, or being sampled."""
     fabric, r, m = w.fabric, p.ranking, p.matching
     if p.queues.queue[coflow] >= 0:
@@ -258,7 +251,7 @@ def set_levels(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
 
 
 @entry
-def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):

@@ -13,7 +13,6 @@ from actors.fabric.greedy import move_group
 from actors.fabric.ports import bytes_sent, coflow_of, is_pilot_group
 from actors.fabric.priority_queues import UNQUEUED, enqueue, order_key, queue_of
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.schedulers.coflows.philae_state import State
 
@@ -26,7 +25,7 @@ BACKFILL = np.int64(3) << _CLASS_SHIFT
 
 
 @compiled
-def learn(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
+def learn(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 3: estimate the size of a coflow whose pilots have all ended."""
     p.length[coflow] = p.pilot_bytes[coflow] / p.pilots_done[coflow]
     p.learned[coflow], p.learned_bytes[coflow] = t, bytes_sent(w.fabric.coflows, t, coflow)
@@ -35,7 +34,7 @@ def learn(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
 
 
 @compiled
-def enter_queue(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
+def enter_queue(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Compute the contention at the ports of a coflow, and put it into the queue of its measure."""
     lines, contention_sum = w.fabric.lines, 0
     for side in range(2):
@@ -51,7 +50,7 @@ def enter_queue(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
 
 
 @compiled
-def measure(w: CoflowWorld, p: State, t: Int, coflow: Int) -> float:
+def measure(w: CoflowWorld, p: State, t: int, coflow: int) -> float:
     """Return what decides about a coflow's queue, bytes."""
     coflows = w.fabric.coflows
     size = p.length[coflow] * p.width[coflow]
@@ -69,7 +68,7 @@ def measure(w: CoflowWorld, p: State, t: Int, coflow: Int) -> float:
 
 
 @compiled
-def change_coflows_at_port(w: CoflowWorld, p: State, t: Int, port: Int, by: Int) -> None:
+def change_coflows_at_port(w: CoflowWorld, p: State, t: int, port: int, by: int) -> None:
     """Add `by` to the number of coflows at a port; the others there may move to another queue."""
     lines, r = w.fabric.lines, p.ranking
     p.coflows_at_port[port] += by
@@ -85,7 +84,7 @@ def change_coflows_at_port(w: CoflowWorld, p: State, t: Int, port: Int, by: Int)
 
 
 @compiled
-def appear_at_ports(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
+def appear_at_ports(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Count a coflow that has registered at its ports."""
     lines = w.fabric.lines
     for side in range(2):
@@ -95,7 +94,7 @@ def appear_at_ports(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
 
 
 @inlined
-def leave_port(w: CoflowWorld, p: State, t: Int, coflow: Int, port: Int, coflow_ended: Bool) -> None:
+def leave_port(w: CoflowWorld, p: State, t: int, coflow: int, port: int, coflow_ended: bool) -> None:
     """Remove a coflow from a port at which it has no unfinished flow left."""
     if p.queues.queue[coflow] >= 0:
         p.contention_sum[coflow] -= p.coflows_at_port[port] - p.excludes_itself
@@ -107,7 +106,7 @@ def leave_port(w: CoflowWorld, p: State, t: Int, coflow: Int, port: Int, coflow_
 
 
 @inlined
-def return_to_port(w: CoflowWorld, p: State, t: Int, coflow: Int, port: Int) -> None:
+def return_to_port(w: CoflowWorld, p: State, t: int, coflow: int, port: int) -> None:
     """Add a coflow at a port where it had no unfinished flow, and has one now."""
     if p.queues.queue[coflow] >= 0:
         # The coflow is in a queue, so `change_coflows_at_port` counts it once more where it counts itself.
@@ -118,7 +117,7 @@ def return_to_port(w: CoflowWorld, p: State, t: Int, coflow: Int, port: Int) -> 
 
 
 @inlined
-def move(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
+def move(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 4: put a coflow into the queue of its measure, if that has changed."""
     queue = queue_of(p.queues, measure(w, p, t, coflow))
     if queue != p.queues.queue[coflow]:
@@ -128,7 +127,7 @@ def move(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
 
 
 @compiled
-def count_neighbours(w: CoflowWorld, p: State, coflow: Int, thin: bool) -> Int:
+def count_neighbours(w: CoflowWorld, p: State, coflow: int, thin: bool) -> int:
     """Return how many other coflows share a port with one; `thin`: thin ones alone.
 
     Without work conservation a coflow that is sampled is where its pilots are.
@@ -151,13 +150,13 @@ def count_neighbours(w: CoflowWorld, p: State, coflow: Int, thin: bool) -> Int:
 
 
 @inlined
-def is_thin(p: State, coflow: Int) -> Bool:
+def is_thin(p: State, coflow: int) -> bool:
     """Return whether an active coflow is in no queue, and has no pilots."""
     return p.queues.queue[coflow] == UNQUEUED and p.pilots_left[coflow] == 0
 
 
 @inlined
-def mark_moved(p: State, coflow: Int) -> None:
+def mark_moved(p: State, coflow: int) -> None:
     """Mark a coflow as moved: it gets another level at the next decision."""
     if not p.is_moved[coflow]:
         p.is_moved[coflow] = True
@@ -166,7 +165,7 @@ def mark_moved(p: State, coflow: Int) -> None:
 
 
 @compiled
-def mark_thin_at_port(w: CoflowWorld, p: State, port: Int) -> None:
+def mark_thin_at_port(w: CoflowWorld, p: State, port: int) -> None:
     """Mark thin coflows at a port as moved: the number of thin ones that they meet has changed."""
     r = p.ranking
     line = r.next[r.ports + port]
@@ -178,7 +177,7 @@ def mark_thin_at_port(w: CoflowWorld, p: State, port: Int) -> None:
 
 
 @compiled
-def mark_thin_at_ports(w: CoflowWorld, p: State, coflow: Int) -> None:
+def mark_thin_at_ports(w: CoflowWorld, p: State, coflow: int) -> None:
     """Mark the thin coflows at the ports of a thin coflow as moved."""
     lines = w.fabric.lines
     for side in range(2):

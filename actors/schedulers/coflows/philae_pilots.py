@@ -12,7 +12,6 @@ from actors.fabric.bits import bit_of, bits_before, count_bits
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.ports import Fabric, Lines, add_to_line, pilot_group, remove_from_line
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.random import PROBES, below, random_bits
 from actors.scheduler import Parameter
@@ -60,7 +59,7 @@ def pilots_of(work: CoflowArrays, parameters: dict[str, Any]) -> np.ndarray:
 
 
 @compiled
-def choose_pilots(w: CoflowWorld, busy: np.ndarray, coflow: Int, at_random: bool) -> Int:
+def choose_pilots(w: CoflowWorld, busy: np.ndarray, coflow: int, at_random: bool) -> int:
     """Choose the pilots of a coflow, make them a group of their own, and return how many there are."""
     fabric, lines = w.fabric, w.fabric.lines
     group = pilot_group(fabric, coflow)
@@ -84,15 +83,15 @@ def choose_pilots(w: CoflowWorld, busy: np.ndarray, coflow: Int, at_random: bool
 
 
 @inlined
-def may_join(lines: Lines, line: Int, row: Int) -> Bool:
+def may_join(lines: Lines, line: int, row: int) -> bool:
     """Return whether a line has unfinished flows, one of which is of `row` unless that is NONE."""
     return lines.left[line] > 0 and (row == NONE or joins(lines, row, lines.port[line]))
 
 
 @compiled
-def least_busy(lines: Lines, busy: np.ndarray, first: Int, end: Int, row: Int) -> Int:
+def least_busy(lines: Lines, busy: np.ndarray, first: int, end: int, row: int) -> int:
     """Return the line, of those that may join, whose port has fewest pilots; the first of these."""
-    best: Int = NONE
+    best: int = NONE
     for line in range(first, end):
         if (best == NONE or busy[lines.port[line]] < busy[lines.port[best]]) and may_join(lines, line, row):
             best = line
@@ -100,7 +99,7 @@ def least_busy(lines: Lines, busy: np.ndarray, first: Int, end: Int, row: Int) -
 
 
 @compiled
-def draw_line(w: CoflowWorld, coflow: Int, draw: Int, first: Int, end: Int, row: Int) -> Int:
+def draw_line(w: CoflowWorld, coflow: int, draw: int, first: int, end: int, row: int) -> int:
     """Return a random line, or the next one that may join."""
     lines = w.fabric.lines
     begin = below(random_bits(w.seed, PROBES, coflow, draw), end - first) if end > first else 0
@@ -112,7 +111,7 @@ def draw_line(w: CoflowWorld, coflow: Int, draw: Int, first: Int, end: Int, row:
 
 
 @compiled
-def joins(lines: Lines, line: Int, port: Int) -> Bool:
+def joins(lines: Lines, line: int, port: int) -> bool:
     """Return whether a line has an unfinished flow whose other port is this one."""
     for b in range(lines.block[line], lines.end[line]):
         if lines.word[b] == port >> 6:
@@ -121,7 +120,7 @@ def joins(lines: Lines, line: Int, port: Int) -> Bool:
 
 
 @compiled
-def separate_pilot(fabric: Fabric, row: Int, column: Int, pilot_row: Int, pilot_column: Int) -> None:
+def separate_pilot(fabric: Fabric, row: int, column: int, pilot_row: int, pilot_column: int) -> None:
     """Take the flow of a row and a column out of them, into lines of its own."""
     lines, flows = fabric.lines, fabric.flows
     for side in range(2):
@@ -135,7 +134,7 @@ def separate_pilot(fabric: Fabric, row: Int, column: Int, pilot_row: Int, pilot_
 
 
 @compiled
-def assign_pilot_line(lines: Lines, own: Int, line: Int, port: Int) -> Int:
+def assign_pilot_line(lines: Lines, own: int, line: int, port: int) -> int:
     """Make a pilot's line one for the flow of another line to a port, and return that flow."""
     b, c = lines.block[line], lines.block[own]
     while lines.word[b] != port >> 6:
@@ -147,7 +146,7 @@ def assign_pilot_line(lines: Lines, own: Int, line: Int, port: Int) -> Int:
 
 
 @compiled
-def line_at(lines: Lines, coflow: Int, side: Int, port: Int) -> Int:
+def line_at(lines: Lines, coflow: int, side: int, port: int) -> int:
     """Return the line of a coflow at one of its ports."""
     low, high = lines.of_group[coflow, side], lines.of_group[coflow + 1, side]
     while high - low > 1:
@@ -160,7 +159,7 @@ def line_at(lines: Lines, coflow: Int, side: Int, port: Int) -> Int:
 
 
 @compiled
-def has_pilot(fabric: Fabric, coflow: Int, side: Int, port: Int) -> Bool:
+def has_pilot(fabric: Fabric, coflow: int, side: int, port: int) -> bool:
     """Return whether a pilot of a coflow that has not ended is at a port."""
     lines, group = fabric.lines, pilot_group(fabric, coflow)
     for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):

@@ -16,7 +16,6 @@ from actors.fabric.greedy_updates import receive_update, resend_flow, settle_cof
 from actors.fabric.ports import Fabric
 from actors.fabric.priority_queues import dequeue
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.hints import Bool, Int
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.schedulers.coflows.philae_measures import (
@@ -34,7 +33,7 @@ _FORGETS = True  # what was lost does not count as sent
 
 
 @inlined
-def update_coflow(w: CoflowWorld, p: State, t: Int, k: Int) -> Bool:
+def update_coflow(w: CoflowWorld, p: State, t: int, k: int) -> bool:
     """Receive an update of a coflow, and apply it; return whether it has any effect."""
     if not receive_update(w, t, k):
         return False
@@ -66,7 +65,7 @@ def update_coflow(w: CoflowWorld, p: State, t: Int, k: Int) -> Bool:
 
 
 @inlined
-def change_flow(w: CoflowWorld, p: State, t: Int, k: Int, coflow: Int, flow: Int, onto: Int) -> None:
+def change_flow(w: CoflowWorld, p: State, t: int, k: int, coflow: int, flow: int, onto: int) -> None:
     """Stop a flow and resend what is needed: as a pilot, if it was one and the size is not known."""
     fabric, flows = w.fabric, w.fabric.flows
     unknown = p.learned[coflow] == NEVER
@@ -91,14 +90,14 @@ def change_flow(w: CoflowWorld, p: State, t: Int, k: Int, coflow: Int, flow: Int
 
 
 @inlined
-def is_pilot(fabric: Fabric, coflow: Int, flow: Int) -> Bool:
+def is_pilot(fabric: Fabric, coflow: int, flow: int) -> bool:
     """Return whether a flow is, or was, one of its coflow's pilots."""
     line = fabric.flows.line[flow, 0]
     return line != NONE and fabric.lines.group[line] != coflow
 
 
 @inlined
-def count_pilot(w: CoflowWorld, p: State, coflow: Int, flow: Int, by: Int) -> None:
+def count_pilot(w: CoflowWorld, p: State, coflow: int, flow: int, by: int) -> None:
     """Add `by` to the number of pilots that have not ended."""
     p.pilots_left[coflow] += by
     p.busy[w.fabric.flows.source[flow]] += by
@@ -106,7 +105,7 @@ def count_pilot(w: CoflowWorld, p: State, coflow: Int, flow: Int, by: Int) -> No
 
 
 @compiled
-def make_ordinary(fabric: Fabric, coflow: Int, flow: Int) -> None:
+def make_ordinary(fabric: Fabric, coflow: int, flow: int) -> None:
     """Make a pilot that is not sent one of its coflow's other flows."""
     flows, lines = fabric.flows, fabric.lines
     flows.line[flow, 0] = line_at(lines, coflow, 0, flows.source[flow])
@@ -114,7 +113,7 @@ def make_ordinary(fabric: Fabric, coflow: Int, flow: Int) -> None:
 
 
 @compiled
-def give_pilot_lines(fabric: Fabric, flow: Int, row: Int, column: Int) -> None:
+def give_pilot_lines(fabric: Fabric, flow: int, row: int, column: int) -> None:
     """Give the lines of a pilot to a flow that is not sent."""
     flows, lines = fabric.flows, fabric.lines
     assign_pilot_line(lines, row, flows.line[flow, 0], flows.sink[flow])
@@ -123,7 +122,7 @@ def give_pilot_lines(fabric: Fabric, flow: Int, row: Int, column: Int) -> None:
 
 
 @compiled
-def note_presence(fabric: Fabric, was: np.ndarray, sampled: bool, coflow: Int, flow: Int) -> None:
+def note_presence(fabric: Fabric, was: np.ndarray, sampled: bool, coflow: int, flow: int) -> None:
     """Note whether a coflow has unfinished flows, or pilots if it is `sampled`, at the ports of a flow."""
     source, sink = fabric.flows.source[flow], fabric.flows.sink[flow]
     was[source] = np.int64(has_flows_at(fabric, sampled, coflow, 0, source))
@@ -131,7 +130,7 @@ def note_presence(fabric: Fabric, was: np.ndarray, sampled: bool, coflow: Int, f
 
 
 @compiled
-def apply_presence(w: CoflowWorld, p: State, t: Int, coflow: Int, flow: Int, coflow_ended: Bool) -> None:
+def apply_presence(w: CoflowWorld, p: State, t: int, coflow: int, flow: int, coflow_ended: bool) -> None:
     """Apply how that has changed: the coflow leaves a port, or returns to it."""
     flows = w.fabric.flows
     for side in range(2):
@@ -146,7 +145,7 @@ def apply_presence(w: CoflowWorld, p: State, t: Int, coflow: Int, flow: Int, cof
 
 
 @compiled
-def has_flows_at(fabric: Fabric, sampled: bool, coflow: Int, side: Int, port: Int) -> Bool:
+def has_flows_at(fabric: Fabric, sampled: bool, coflow: int, side: int, port: int) -> bool:
     """Return whether a coflow has unfinished flows at a port."""
     lines = fabric.lines
     if lines.of_group[coflow, side] == lines.of_group[coflow + 1, side]:
@@ -158,7 +157,7 @@ def has_flows_at(fabric: Fabric, sampled: bool, coflow: Int, side: Int, port: In
 
 
 @compiled
-def count_flows(fabric: Fabric, width: np.ndarray, coflow: Int) -> None:
+def count_flows(fabric: Fabric, width: np.ndarray, coflow: int) -> None:
     """Count the present flows of a coflow."""
     width[coflow] = 0
     for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):

@@ -74,15 +74,8 @@ from actors.fabric.priority_queues import (
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.hints import Int
-from actors.kernel.kinds import (
-    FLOW_DONE,
-    REGISTER,
-    TELL,
-)
-from actors.kernel.queue import (
-    RUNNING,
-)
+from actors.kernel.kinds import FLOW_DONE, REGISTER, TELL
+from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
 from actors.setting import Setting
@@ -134,7 +127,7 @@ class Waiting(Protocol):
 
 
 @compiled
-def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 1: put a coflow into the first queue, with a deadline; decide at the interval's end."""
     enter_interval(w, t, p.num_sending[0])
     if register(w, p.agenda, t, coflow):
@@ -145,7 +138,7 @@ def on_arrival(w: CoflowWorld, p: State, t: Int, coflow: Int) -> None:
 
 
 @compiled
-def enter_queue(p: State, t: Int, coflow: Int, queue: Int) -> None:
+def enter_queue(p: State, t: int, coflow: int, queue: int) -> None:
     """Put a coflow into a queue, with a deadline."""
     q = p.queues
     enqueue(q, coflow, queue)
@@ -154,7 +147,7 @@ def enter_queue(p: State, t: Int, coflow: Int, queue: Int) -> None:
 
 
 @compiled
-def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> None:
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow; its bandwidth is reassigned when the interval ends."""
     receive_flow_done(w, t, p.num_sending[0], flow)
     lines, line = w.fabric.lines, w.fabric.flows.line
@@ -168,7 +161,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: Int, flow: Int, ended: Int) -> Non
 
 
 @compiled
-def on_tick(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
+def on_tick(w: CoflowWorld, p: State, t: int, due: int) -> None:
     """Make the decision at the end of an interval: steps 2 to 6."""
     fabric, order, e, q = w.fabric, p.order, p.equal, p.queues
     if t < p.idle_until[0]:
@@ -196,14 +189,14 @@ def on_tick(w: CoflowWorld, p: State, t: Int, due: Int) -> None:
 
 
 @inlined
-def request_tick(w: CoflowWorld, p: Waiting, t: Int) -> None:
+def request_tick(w: CoflowWorld, p: Waiting, t: int) -> None:
     """Request a decision at the end of the interval, as something has changed."""
     p.idle_until[0] = 0
     request_decision(w, p.agenda, next_tick(t, p.queues.interval))
 
 
 @inlined
-def await_change(w: CoflowWorld, p: Waiting, t: Int) -> None:
+def await_change(w: CoflowWorld, p: Waiting, t: int) -> None:
     """Request a decision when one can change something, or an earlier one that only waits again."""
     request_decision(
         w,
@@ -213,7 +206,7 @@ def await_change(w: CoflowWorld, p: Waiting, t: Int) -> None:
 
 
 @compiled
-def demote(w: CoflowWorld, p: State, t: Int) -> None:
+def demote(w: CoflowWorld, p: State, t: int) -> None:
     """Step 2: move each coflow to the queue of the bytes that its flows had been sent when the agents reported."""
     fabric, q, known = w.fabric, p.queues, t - w.network.delay_ns
     update_ahead(fabric, p.equal, known)
@@ -231,7 +224,7 @@ def demote(w: CoflowWorld, p: State, t: Int) -> None:
 
 
 @inlined
-def order_key(p: State, t: Int, coflow: Int) -> Int:
+def order_key(p: State, t: int, coflow: int) -> int:
     """Step 3: return the sort key of a coflow; missed deadlines come before all others."""
     if p.deadline[coflow] <= t:
         return p.deadline[coflow] - NEVER
@@ -244,7 +237,7 @@ def order_key(p: State, t: Int, coflow: Int) -> Int:
 
 
 @compiled
-def next_change(w: CoflowWorld, p: State, t: Int) -> Int:
+def next_change(w: CoflowWorld, p: State, t: int) -> int:
     """Return the first multiple of the interval at which a limit is known to be passed, or a deadline has passed."""
     delay = w.network.delay_ns
     first = next_time_above(w.fabric, p.order, p.equal, p.limit, t - delay)
@@ -258,7 +251,7 @@ def next_change(w: CoflowWorld, p: State, t: Int) -> Int:
 
 
 @entry
-def advance(w: CoflowWorld, p: State, until: Int, most: Int) -> int:
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):

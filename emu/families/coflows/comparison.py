@@ -35,7 +35,7 @@ SPEEDUPS = ("average", "p50", "p90")
 
 @dataclass(frozen=True)
 class LearningRow:
-    """What one scheduler took to learn coflows, and what it knew then.
+    """The cost and accuracy of one scheduler's learning of coflow sizes.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class DeadlineRow(NamedTuple):
 
 
 class CoordinatorRow(NamedTuple):
-    """What a coordinator did in a scheduling interval: the ``coordinator`` part of summaries."""
+    """The work of a coordinator in a scheduling interval: the ``coordinator`` part of summaries."""
 
     scheduler: str
     figures: dict[str, Pair]

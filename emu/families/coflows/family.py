@@ -52,7 +52,7 @@ class Coflows(Family):
     }
     optional = frozenset({"flows", "costs"})
     figures = ("learning", "speedup", "estimates-")
-    says_what_one_ignores = True
+    notes_each_ignored_key = True
     no_size = "coflows, whose number of ports is the workload's"
     timeline_caption = "Flows that have begun and not ended per port, and flows that wait and that have begun"
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from actors.environment import Costs, Switch
 from emu.configuration.kinds import Key
 
 KEYS = (
     Key(
         "fabric.port_speed",
         "bandwidth",
-        1e9,
+        Switch.port_bytes_per_s * 8,
         "Speed of the ports, in each direction, of which the workload does not say it.",
     ),
     Key(
         "fabric.local",
         "choice",
-        "network",
+        "free" if Switch.local_is_free else "network",
         "Flows from a port to itself: `network`, they take bandwidth like any other; `free`, they take none and end "
         "at once.",
         choices=("network", "free"),
@@ -30,15 +31,17 @@ KEYS = (
     Key(
         "cost.per_update",
         "duration",
-        0.0,
+        Costs.per_update_s,
         "Fixed cost of an update that the coordinator receives, on top of that of a message.",
     ),
-    Key("cost.per_flow", "duration", 0.0, "Fixed cost of each flow scheduled in a decision."),
+    Key("cost.per_flow", "duration", Costs.per_flow_s, "Fixed cost of each flow scheduled in a decision."),
     Key(
         "cost.per_coflow",
         "duration",
-        0.0,
+        Costs.per_coflow_s,
         "Fixed cost of each coflow scheduled in a decision.",
     ),
-    Key("cost.per_schedule", "duration", 0.0, "Fixed cost of each schedule sent to an agent."),
+    Key(
+        "cost.per_schedule", "duration", Costs.per_schedule_s, "Fixed cost of each schedule sent to an agent."
+    ),
 )

@@ -1,4 +1,4 @@
-"""What a run of coflows comes to: completion times, by width and size, deadlines, and what learning took."""
+"""Figures of a run of coflows: completion times, by width and size, deadlines, and what learning took."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What coflow schedulers run: coflows, a switch with their ports, and what is checked and told before."""
+"""Plans of coflow schedulers: coflows, a switch with their ports, and the checks and notes before a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Ports(NamedTuple):
-    """What coflows ask of the ports of a switch, were each alone on it.
+    """The load of coflows on the ports of a switch, if each were alone.
 
     Attributes
     ----------
@@ -119,8 +119,8 @@ def check_updates(
         wrong = f"{scheduler.name} takes updates of coflows with {scheduler.updatable} alone"
         if not scheduler.updatable:
             able = [s for s in map(find_scheduler, scheduler_names("coflows")) if s.updatable]
-            told = [s.name if s.updatable == "always" else f"{s.name} ({s.updatable})" for s in able]
-            wrong = f"{scheduler.name} does not take updates of coflows; those that do are {', '.join(told)}"
+            names = [s.name if s.updatable == "always" else f"{s.name} ({s.updatable})" for s in able]
+            wrong = f"{scheduler.name} does not take updates of coflows; those that do are {', '.join(names)}"
         raise config.error("fabric.updates", wrong)
 
 
@@ -167,7 +167,7 @@ def _check_clock(config: Config) -> None:
     if config["clock"] == "windows" and config["network.delay"] == 0:
         raise config.error(
             "clock",
-            "'windows' wants messages that take time, and for coflows network.delay is 0 unless it is given; "
+            "'windows' needs messages that take time, and for coflows network.delay is 0 unless it is given; "
             "--set network.delay='1 ms' gives it",
         )
 
@@ -187,21 +187,21 @@ def _cluster(config: Config, workload: CoflowWorkload, memo: Memo) -> Cluster:
 def _load_notes(
     config: Config, workload: CoflowWorkload, ports: Ports, load: float | None, span_s: float
 ) -> tuple[str, ...]:
-    """Return what must be told of ports that are offered more than they carry while coflows arrive."""
+    """Return notes on ports that are offered more than they carry while coflows arrive."""
     if load is None:
         return ()
     side, port, all_s = ports.busiest
     times = all_s / span_s
     if load > 1:
-        told = f"offered load is {load:.2f}: more bytes arrive than {workload.num_ports:,} ports carry; queues grow"
+        note = f"offered load is {load:.2f}: more bytes arrive than {workload.num_ports:,} ports carry; queues grow"
     elif times > 1:
-        told = f"the {side} of port {port} is offered {times:.2f} times what it carries; its queue grows"
+        note = f"the {side} of port {port} is offered {times:.2f} times what it carries; its queue grows"
     else:
         return ()
-    return (told + _calmer(config, workload, load, times),)
+    return (note + _advice(config, workload, load, times),)
 
 
-def _calmer(config: Config, workload: CoflowWorkload, load: float, times: float) -> str:
+def _advice(config: Config, workload: CoflowWorkload, load: float, times: float) -> str:
     """Return what keeps the busiest port, which is offered so many times what it carries, from falling behind."""
     ways = []
     if percent := math.floor(100 * load / times):
@@ -220,7 +220,7 @@ def at_load(workload: CoflowWorkload, port_bytes_per_s: float, load: float) -> C
 
 
 def with_port_speeds(workload: CoflowWorkload, port_bytes_per_s: float) -> CoflowWorkload:
-    """Return the workload with a speed of every port: its own where it says one."""
+    """Return the workload with a speed of every port: its own where it states one."""
     from workloads.arrow import from_numpy
 
     ports = workload.ports

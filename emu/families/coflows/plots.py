@@ -9,13 +9,7 @@ import numpy as np
 
 from emu.columns import numbers
 from emu.directories.run_directory import safe_name
-from emu.families.coflows.comparison import (
-    Runs,
-    coflow_speedups,
-    counted,
-    job_speedups,
-    learning_shares,
-)
+from emu.families.coflows.comparison import Runs, coflow_speedups, counted, job_speedups, learning_shares
 from emu.families.coflows.metrics import BINS
 from emu.report.drawing import (
     COLOURS,
@@ -36,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SPEEDUP_LIMITS = (0.1, 100.0)
-"""Of the axis of speed-ups: what is beyond it is told by where the curves enter and leave."""
+"""The range of the axis of speed-ups: curves enter and leave the figure where values lie beyond it."""
 
 
 def coflow_figures(results: Runs, warmup_s: float = 0.0) -> list[Shown]:

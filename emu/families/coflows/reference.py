@@ -1,4 +1,4 @@
-"""What docs/reference/results.md says of runs of coflows."""
+"""The part of docs/reference/results.md on runs of coflows."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ nothing was learned |
 \\|estimated_bytes - size_bytes\\| / size_bytes; absent where none was estimated |
 | `coordinator` | where the coordinator works in intervals: how many there were from the first arrival on \
 (`intervals`), the shares of them in which it had more to do than time (`missed`) and in which it sent no schedule \
-(`without_rates`), and in the mean of them the agents it heard from (`agents_heard`), the `updates` it \
-got, its `decisions`, how often what flows had left went to the next in the order that stood (`refills`), the agents \
-told anything (`schedules`), and where messages cost something its work (`work_s`) |
+(`without_rates`), and the mean numbers per interval of agents that reported (`agents_heard`), of `updates` \
+received, of `decisions`, of `refills` (bandwidth of ended flows goes to the next in the existing order), \
+and of agents that were sent rates (`schedules`), and where messages have a cost its work (`work_s`) |
 | `schedulers` | as of jobs, where messages cost something: of the coordinator |
 | `offered_load`, `bottlenecks` | as of jobs; the load is bytes over the span of the arrivals times what all ports \
 carry in one direction |

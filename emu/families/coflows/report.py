@@ -1,4 +1,4 @@
-"""What a report says of runs of coflows: tables of completion times, speed-ups, learning and jobs; facts of a run."""
+"""Report sections on runs of coflows: tables of completion times, speed-ups, learning and jobs; facts of a run."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from emu.families.coflows.comparison import (
 )
 from emu.families.coflows.metrics import GROUPS
 from emu.families.coflows.tables import (
-    COORDINATOR_TOLD,
+    COORDINATOR_EXPLAINED,
+    DEADLINES_EXPLAINED,
     DEADLINES_HEAD,
-    DEADLINES_TOLD,
-    LEARNING_TOLD,
+    LEARNING_EXPLAINED,
     SPEEDUP_LABELS,
     coordinator_cells,
     coordinator_head,
     deadline_cells,
     facts_of,
     group_title,
-    jobs_told,
+    jobs_caption,
     learning_cells,
     learning_head,
 )
@@ -36,7 +36,7 @@ from emu.report.page import sentence, table, text
 from emu.report.report_sections import figure_cell, shares_of, waits_section
 from emu.results.measures import DEFAULT
 from emu.results.metrics import STATISTICS
-from emu.results.paired import SHARES, Row, Runs, shares_told, tolerance_of
+from emu.results.paired import SHARES, Row, Runs, shares_caption, tolerance_of
 from emu.results.result import Result
 from emu.results.tables import number, ratio
 from workloads.units import format_duration
@@ -52,11 +52,11 @@ def group_section(results: Runs, warmup_s: float) -> list[str]:
     """Return the tables of runs of the same coflows."""
     first = next(iter(results))
     several = len(results) > 1
-    told = (
+    clause = (
         f", and as speed-up of {first}: the other's over its own, in the mean and coflow by coflow" * several
     )
-    shares = f" {text(sentence(shares_told(first, 'coflows', tolerance_of(results))))}." * several
-    parts = [f"<p>Coflow completion time in seconds{text(told)}.{shares}</p>"]
+    shares = f" {text(sentence(shares_caption(first, 'coflows', tolerance_of(results))))}." * several
+    parts = [f"<p>Coflow completion time in seconds{text(clause)}.{shares}</p>"]
     rows = compare_coflows(results, warmup_s)
     for group in GROUPS:
         own = [row for row in rows if row.group == group]
@@ -74,7 +74,7 @@ def group_section(results: Runs, warmup_s: float) -> list[str]:
 
 
 def run_facts(run: Result) -> dict[str, str]:
-    """Return what the table of one run says, as name to text."""
+    """Return the facts of one run for its table, as name to text."""
     engine = run.summary["engine"]
     coflows = run.summary["coflows"]
     facts = {f"completion time (s), {s}": number(coflows.get(s)) for s in STATISTICS}
@@ -110,7 +110,7 @@ def _deadline_section(rows: Sequence[DeadlineRow]) -> list[str]:
     cells = [[text(cell) for cell in (row.scheduler, *deadline_cells(row))] for row in rows]
     return [
         "<h3>Deadlines</h3>",
-        f"<p>{text(sentence(DEADLINES_TOLD))}.</p>",
+        f"<p>{text(sentence(DEADLINES_EXPLAINED))}.</p>",
         table(["scheduler", *DEADLINES_HEAD], cells),
     ]
 
@@ -122,7 +122,7 @@ def _learning_section(rows: Sequence[LearningRow]) -> list[str]:
     cells = [[text(cell) for cell in (row.scheduler, *learning_cells(row, rows))] for row in rows]
     return [
         "<h3>Learning</h3>",
-        f"<p>{text(sentence(LEARNING_TOLD))}.</p>",
+        f"<p>{text(sentence(LEARNING_EXPLAINED))}.</p>",
         table(["scheduler", *map(text, learning_head(rows))], cells),
     ]
 
@@ -134,7 +134,7 @@ def _coordinator_section(rows: Sequence[CoordinatorRow]) -> list[str]:
     cells = [[text(cell) for cell in (row.scheduler, *coordinator_cells(row, rows))] for row in rows]
     return [
         "<h3>Coordinator</h3>",
-        f"<p>{text(sentence(COORDINATOR_TOLD))}.</p>",
+        f"<p>{text(sentence(COORDINATOR_EXPLAINED))}.</p>",
         table(["scheduler", *map(text, coordinator_head(rows))], cells),
     ]
 
@@ -146,6 +146,6 @@ def _jobs_section(rows: Sequence[JobRow], first: str) -> list[str]:
     cells = [[text(row.scheduler), *(text(ratio(*pair)) for pair in row.speedup.values())] for row in rows]
     return [
         "<h3>Jobs</h3>",
-        f"<p>{text(sentence(jobs_told(first)))}. {SHUFFLE_NOTE}</p>",
+        f"<p>{text(sentence(jobs_caption(first)))}. {SHUFFLE_NOTE}</p>",
         table(["scheduler", "P50", "P90"], cells),
     ]

@@ -21,19 +21,11 @@ from emu.families.coflows.comparison import (
 from emu.families.coflows.metrics import BINS, GROUPS, LATE_SHARE, part_of
 from emu.results.bottlenecks import BOTTLENECKS
 from emu.results.measures import DEFAULT, Measure
-from emu.results.paired import (
-    SHARES,
-    Row,
-    Runs,
-    Tolerance,
-    columns_told,
-    shares_cells,
-    shares_told,
-)
+from emu.results.paired import SHARES, Row, Runs, Tolerance, column_names, shares_caption, shares_cells
 from emu.results.tables import (
     TIMES,
     align,
-    counted_told,
+    counter_texts,
     number,
     percent,
     ratio,
@@ -63,8 +55,8 @@ def render_rows(
         return f"{head}: no coflow finished under all schedulers\n"
     first = rows[0].scheduler
     several = any(row.scheduler != first for row in rows)
-    told = f", and as speed-up of {first}: the others' over its own" if several else ""
-    lines = [f"{head}: {columns_told(columns, 'coflow')}{told}"]
+    clause = f", and as speed-up of {first}: the others' over its own" if several else ""
+    lines = [f"{head}: {column_names(columns, 'coflow')}{clause}"]
     for group in GROUPS:
         own = [row for row in rows if row.group == group]
         if not own:
@@ -78,11 +70,11 @@ def render_rows(
             table.append(cells)
         lines += ["", f"{group_title(group)} ({number(own[0].count)})", *_indented(align(table))]
     if several:
-        lines += ["", shares_told(first, "coflows", tolerance)]
+        lines += ["", shares_caption(first, "coflows", tolerance)]
     return "\n".join(lines) + "\n"
 
 
-DEADLINES_TOLD = "coflows with a deadline that met it"
+DEADLINES_EXPLAINED = "coflows with a deadline that met it"
 DEADLINES_HEAD = ("share", "by weight")
 
 
@@ -91,7 +83,7 @@ def render_deadlines(rows: Sequence[DeadlineRow]) -> str:
     if not rows:
         return ""
     table = [["", *DEADLINES_HEAD], *([row.scheduler, *deadline_cells(row)] for row in rows)]
-    return "\n".join(["", DEADLINES_TOLD, *_indented(align(table)), ""])
+    return "\n".join(["", DEADLINES_EXPLAINED, *_indented(align(table)), ""])
 
 
 def deadline_cells(row: DeadlineRow) -> list[str]:
@@ -104,10 +96,10 @@ def render_learning(rows: Sequence[LearningRow]) -> str:
     if not rows:
         return ""
     table = [["", *learning_head(rows)], *([row.scheduler, *learning_cells(row, rows)] for row in rows)]
-    return "\n".join(["", LEARNING_TOLD, *_indented(align(table)), ""])
+    return "\n".join(["", LEARNING_EXPLAINED, *_indented(align(table)), ""])
 
 
-LEARNING_TOLD = (
+LEARNING_EXPLAINED = (
     "learning, of the coflows that were not known when they arrived, as share of completion time and bytes"
 )
 
@@ -131,7 +123,7 @@ def learning_cells(row: LearningRow, rows: Sequence[LearningRow]) -> list[str]:
     return cells
 
 
-COORDINATOR_TOLD = "the coordinator, in a scheduling interval"
+COORDINATOR_EXPLAINED = "the coordinator, in a scheduling interval"
 
 
 def render_coordinators(rows: Sequence[CoordinatorRow]) -> str:
@@ -139,12 +131,12 @@ def render_coordinators(rows: Sequence[CoordinatorRow]) -> str:
     if not rows:
         return ""
     table = [["", *coordinator_head(rows)], *([row.scheduler, *coordinator_cells(row, rows)] for row in rows)]
-    return "\n".join(["", COORDINATOR_TOLD, *_indented(align(table)), ""])
+    return "\n".join(["", COORDINATOR_EXPLAINED, *_indented(align(table)), ""])
 
 
 def coordinator_head(rows: Sequence[CoordinatorRow]) -> list[str]:
     """Return the heads of the columns of a table of coordinators."""
-    head = ["missed", "without rates", "agents heard", "updates", "decisions", "agents told"]
+    head = ["missed", "without rates", "agents heard", "updates", "decisions", "schedules sent"]
     return [*head, *(["work (ms)"] if _any_work(rows) else [])]
 
 
@@ -171,10 +163,10 @@ def render_jobs(rows: Sequence[JobRow], first: str) -> str:
         ["", "P50", "P90"],
         *([row.scheduler, *(ratio(*pair) for pair in row.speedup.values())] for row in rows),
     ]
-    return "\n".join(["", jobs_told(first), *_indented(align(table)), ""])
+    return "\n".join(["", jobs_caption(first), *_indented(align(table)), ""])
 
 
-def jobs_told(first: str) -> str:
+def jobs_caption(first: str) -> str:
     """Return what the table of jobs shows."""
     return f"jobs that compute too, and shuffle for a drawn share of their time: speed-up of {first}"
 
@@ -183,7 +175,7 @@ def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFA
     """Return the summary of a run, or of the runs of several seeds, as text."""
     coflows, engine = summary["coflows"], summary["engine"]
     intervals = summary.get("confidence_95", {}).get("coflows", {})
-    rows = [[f"{columns_told(columns, 'coflow')}", "coflows", *(m.name for m in columns)]]
+    rows = [[f"{column_names(columns, 'coflow')}", "coflows", *(m.name for m in columns)]]
     for group in GROUPS:
         if part := part_of(coflows, group):
             cells = statistics_cells(part, part_of(intervals, group), columns)
@@ -195,13 +187,13 @@ def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFA
         f"in {format_duration(engine['wall_s'])} ({engine['tasks_per_s']:,.0f} flows/s)"
     )
     lines += summary.get(BOTTLENECKS, [])
-    if told := counted_told(summary.get("counters", {})):
-        lines.append(", ".join(f"{name} {value}" for name, value in told.items()))
+    if counters := counter_texts(summary.get("counters", {})):
+        lines.append(", ".join(f"{name} {value}" for name, value in counters.items()))
     return "\n".join(lines) + "\n" + summary_alike(summary)
 
 
 def facts_of(summary: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a summary says beside completion times, as name to text."""
+    """Return the facts of a summary besides completion times, as name to text."""
     coflows = summary["coflows"]
     facts = {}
     if "makespan_s" in coflows:

@@ -1,4 +1,4 @@
-"""What holds of every scheduler of coflows, on small workloads."""
+"""Invariants of every scheduler of coflows, checked on small workloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What constraints do to jobs, scheduler by scheduler: queueing delay with and without, and each kind's slowdown."""
+"""Effects of constraints on jobs, by scheduler: queueing delay with and without, and each kind's slowdown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from emu.families.jobs.metrics import SPLIT, part_of
 from emu.results.metrics import STATISTICS, confidence_95, ratios
 from emu.results.paired import Pair
 from emu.results.result import Result
-from emu.results.tables import align, number, ratio, times_told, with_error
+from emu.results.tables import align, number, ratio, times_clause, with_error
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def render_kinds(rows: Sequence[KindRow]) -> str:
             line += [with_error(*row.mean[name]), ratio(*row.ratio[name])]
         cells.append(line)
     what = "short jobs by kind of constraint: mean completion time in seconds"
-    what += times_told(first) if others else ""
+    what += times_clause(first) if others else ""
     return "\n".join(["", what, *_indented(align(cells)), ""])
 
 

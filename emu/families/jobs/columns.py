@@ -53,7 +53,7 @@ LIVE_TIMELINE = (
     ),
     Column("scheduler_backlog", pa.int64(), "events", "The same of partitions with schedulers."),
 )
-"""What ``timeline.parquet`` has besides with the clock `live`."""
+"""Further columns of ``timeline.parquet`` with the clock `live`."""
 
 TASKS = (
     Column("job_id", pa.int64(), "", "The task's job."),

@@ -14,16 +14,16 @@ from emu.results.paired import (
     Row,
     Runs,
     Tolerance,
-    columns_told,
+    column_names,
     compare_parts,
+    shares_caption,
     shares_cells,
-    shares_told,
 )
 from emu.results.result import Result
-from emu.results.tables import align, number, ratio, times_told, with_error
+from emu.results.tables import align, number, ratio, times_clause, with_error
 
 GROUPS = ("short", "long", "all", *SPLIT)
-"""What is compared: classes, and where jobs have constraints, jobs with and without."""
+"""The groups that are compared: classes, and where jobs have constraints, jobs with and without."""
 
 
 def compare_jobs(results: Runs, warmup_s: float) -> list[Row]:
@@ -51,7 +51,7 @@ def render_rows(
     """Return rows of a comparison as a table, class by class."""
     first = rows[0].scheduler
     several = len({r.scheduler for r in rows}) > 1
-    lines = [f"{head}: {columns_told(columns, 'job')}{times_told(first) if several else ''}"]
+    lines = [f"{head}: {column_names(columns, 'job')}{times_clause(first) if several else ''}"]
     for name in GROUPS:
         own = [row for row in rows if row.group == name]
         if not own:
@@ -65,7 +65,7 @@ def render_rows(
             table.append([*cells, *shares_cells(row)] if several else cells)
         lines += ["", f"{name} jobs ({number(own[0].count)})", *(f"  {line}" for line in align(table))]
     if several:
-        lines += ["", shares_told(first, "jobs", tolerance)]
+        lines += ["", shares_caption(first, "jobs", tolerance)]
     return "\n".join(lines) + "\n"
 
 

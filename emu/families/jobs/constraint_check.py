@@ -1,6 +1,6 @@
-"""Checks that a run kept the constraints of its jobs: its table of tasks, held against the words of the constraints.
+"""Checks that a run kept the constraints of its jobs: its table of tasks, compared with the text of the constraints.
 
-Nothing here is what schedulers go by. The level at which a job ran, that is, which of its soft constraints it did
+Nothing here is used by schedulers. The level at which a job ran, that is, which of its soft constraints it did
 without, is found from the nodes and the durations of its tasks alone.
 """
 
@@ -44,7 +44,7 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class Level(NamedTuple):
-    """What is left of a set of constraints when the cheapest soft ones are dropped.
+    """The rest of a set of constraints when the cheapest soft ones are dropped.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ def check_constraints(
     result : Result
         With tasks (``output_tasks=True``).
     workload, cluster : optional
-        What was run; by default both are loaded anew, as the result's configuration names them.
+        What was run; by default both are loaded again, as the result's configuration names them.
     case : str
         What errors say the result is of.
 
@@ -92,7 +92,7 @@ def check_constraints(
     pandas.DataFrame
         A row for each job that has constraints: ``job_id``, ``constraints`` as text, and ``least_dropped`` and
         ``most_dropped``. These are how many soft constraints the job may have done without, by what is seen of it:
-        they differ where a constraint was dropped and held all the same, at no price or in tasks that take no time.
+        they differ where a constraint was dropped but satisfied, at no price or in tasks that take no time.
 
     Raises
     ------

@@ -76,7 +76,7 @@ class Jobs(Family):
         from workloads.frames import is_frame, workload_of_frame
         from workloads.jobs import JobWorkload
 
-        if isinstance(given, DagWorkload):  # runs without precedence; the notes say so
+        if isinstance(given, DagWorkload):  # runs without precedence, with a note
             return as_jobs(given)
         if isinstance(given, JobWorkload):
             return given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from actors.environment import Costs, Dynamics, Estimates, Network
 from emu.configuration.kinds import Key
 
 KEYS = (
@@ -119,7 +120,7 @@ KEYS = (
     Key(
         "network.spread",
         "duration",
-        0.0,
+        Network.spread_s,
         "Mean of an exponential time added to each message's delay.",
     ),
     Key(
@@ -132,14 +133,14 @@ KEYS = (
     Key(
         "estimates.error",
         "choice",
-        "none",
+        Estimates.error,
         "Error of the estimated task duration: `constant` is mean * (1 + size), "
         "`random` is mean * U(1 - size, 1 + size) for each job.",
         choices=("none", "constant", "random"),
     ),
-    Key("estimates.size", "number", 0.0, "Size of the estimates' error.", low=-1),
-    Key("cost.per_job", "duration", 0.0, "Fixed cost of a job that arrives at its scheduler."),
-    Key("cost.per_task", "duration", 0.0, "Fixed cost of each of its tasks, on top."),
+    Key("estimates.size", "number", Estimates.size, "Size of the estimates' error.", low=-1),
+    Key("cost.per_job", "duration", Costs.per_job_s, "Fixed cost of a job that arrives at its scheduler."),
+    Key("cost.per_task", "duration", Costs.per_task_s, "Fixed cost of each of its tasks, on top."),
     Key(
         "dynamics.failures",
         "path",
@@ -161,7 +162,12 @@ KEYS = (
         "Mean time to repair a node, exponential.",
         otherwise="required with `dynamics.mtbf`",
     ),
-    Key("dynamics.detection", "duration", 0.0, "Time until the failure of a node is detected."),
+    Key(
+        "dynamics.detection",
+        "duration",
+        Dynamics.detection_s,
+        "Time until the failure of a node is detected.",
+    ),
     Key(
         "dynamics.failover",
         "duration",
@@ -169,21 +175,21 @@ KEYS = (
         "Time until the standby of a scheduler that fails takes over, with its journal.",
         otherwise="no standby: its messages wait until it is repaired",
     ),
-    Key("dynamics.straggler_share", "share", 0.0, "Share of the tasks that straggle."),
+    Key("dynamics.straggler_share", "share", Dynamics.straggler_share, "Share of the tasks that straggle."),
     Key(
         "dynamics.straggler_slowdown",
         "number",
-        3.0,
+        Dynamics.straggler_slowdown,
         "Mean factor of a straggler's duration.",
         low=1,
     ),
     Key(
         "dynamics.straggler_distribution",
         "choice",
-        "constant",
+        Dynamics.straggler_distribution,
         "Distribution of what that factor is above 1.",
         choices=("constant", "pareto", "lognormal"),
     ),
-    Key("dynamics.straggler_shape", "number", 2.0, "Shape of `pareto`, above 1.", low=1),
-    Key("dynamics.straggler_sigma", "number", 1.0, "Sigma of `lognormal`.", low=0),
+    Key("dynamics.straggler_shape", "number", Dynamics.straggler_shape, "Shape of `pareto`, above 1.", low=1),
+    Key("dynamics.straggler_sigma", "number", Dynamics.straggler_sigma, "Sigma of `lognormal`.", low=0),
 )

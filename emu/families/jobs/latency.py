@@ -1,4 +1,4 @@
-"""Decision latency: what a task waited for its scheduler and the network, not for a busy node."""
+"""Decision latency: the time that a task waited for its scheduler and the network, not for a busy node."""
 
 from __future__ import annotations
 

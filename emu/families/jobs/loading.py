@@ -56,7 +56,7 @@ def _constrained(config: Config, workload: JobWorkload, asked: dict[str, Any]) -
 
 
 def feasible(config: Config, workload: JobWorkload, cluster: Cluster) -> JobWorkload:
-    """Return the workload, without the jobs that no node can run where the configuration says so.
+    """Return the workload, without the jobs that no node can run if the configuration drops them.
 
     Raises
     ------
@@ -65,7 +65,8 @@ def feasible(config: Config, workload: JobWorkload, cluster: Cluster) -> JobWork
     """
     if not workload.job_constraints.num_rows:
         return workload
-    from clusters.matching import check_feasible, drop_infeasible, match
+    from clusters.feasibility import check_feasible, drop_infeasible
+    from clusters.matching import match
 
     try:
         if config["infeasible"] == "drop":

@@ -1,4 +1,4 @@
-"""What runs of jobs come to: percentiles by class, makespan, fairness, what constraints do."""
+"""Figures of runs of jobs: percentiles by class, makespan, fairness, what constraints do."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ MOST_KINDS = 24
 
 
 OTHER_KINDS = "other kinds"
-"""What jobs of the kinds beyond `MOST_KINDS` are told as; a kind made by `workloads.constraints` has no space."""
+"""The kind of all jobs beyond `MOST_KINDS` kinds; a kind made by `workloads.constraints` has no space."""
 
 
 THRESHOLD_S = 10.0
-"""Of bounded slowdown, by default: as in its definition, and in most papers since."""
+"""The default threshold of bounded slowdown: as in its definition, and in most papers since."""
 
 
 def bounded_slowdown(
@@ -38,8 +38,8 @@ def bounded_slowdown(
 ) -> Float64Array:
     """Return max(1, jct_s / max(ideal_s, threshold_s)); NaN where a job did not finish.
 
-    A job of 5 ms that takes 5 s is slowed down a thousand times, and nobody minds. The threshold keeps such jobs from
-    deciding means and fairness indices.
+    A job of 5 ms that takes 5 s is slowed down a thousand times, without practical effect. The threshold keeps such
+    jobs from dominating means and fairness indices.
 
     References
     ----------
@@ -130,7 +130,7 @@ def describe_constraints(
         ``by_constraint``: by kind of constraint, that with most jobs first, the same for all and for short jobs,
         and ``slowdown_vs_unconstrained``: total completion time over total ideal_s of the kind's short jobs, over
         the same of the unconstrained short jobs. (Means of slowdowns hang on the shortest jobs.) Those are other
-        jobs of the same run; what the same jobs take without constraints, only a second run can tell.
+        jobs of the same run; what the same jobs take without constraints, only a second run can show.
     """
     kind_of_job, kinds = text_codes(jobs, "constraint")
     if not kinds:

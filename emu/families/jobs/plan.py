@@ -1,4 +1,4 @@
-"""What job schedulers run: jobs, nodes, and what is checked and told before."""
+"""Plans of job schedulers: jobs, nodes, and the checks and notes before a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from emu.configuration.loading import TIMELINE_ROWS, Loaded, load_cluster_of, path_of
 from emu.configuration.memo import Memo
-from emu.families.jobs.dynamics import dynamics_of, endless_task_note
+from emu.families.jobs.dynamics_setting import dynamics_of, endless_task_note
 from emu.families.jobs.loading import cluster_for_load, feasible, load_jobs_of
 from emu.families.jobs.metrics import offered_load
 from emu.results.metrics import after_warmup
@@ -45,7 +45,7 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> 
         raise config.error("nodes", "not allowed with load_by 'nodes', which picks the number of nodes")
     if config["nodes"] is None and not by_nodes and path_of(config, "cluster") is None:
         raise InputError("--nodes: required, such as --nodes 15000")
-    if not by_nodes:  # a wrong cluster is told before a workload takes its time
+    if not by_nodes:  # a wrong cluster is reported before the workload is loaded, which takes time
         cluster = load_cluster_of(config, config["nodes"], memo)
     started = time.perf_counter()
     loaded, key = load_jobs_of(config, memo, schedulers[0].name)
@@ -99,7 +99,7 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> 
 
 
 def _load_notes(config: Config, cluster: Cluster, load: float | None) -> tuple[str, ...]:
-    """Return what must be told of a load above 1."""
+    """Return a note on a load above 1."""
     from workloads.catalogue import generators
 
     if load is None or load <= 1:
@@ -114,7 +114,7 @@ def _load_notes(config: Config, cluster: Cluster, load: float | None) -> tuple[s
 
 
 def _constraint_notes(workload: JobWorkload, schedulers: tuple[Scheduler, ...]) -> tuple[str, ...]:
-    """Return what must be told of constraints that schedulers ignore."""
+    """Return notes on constraints that schedulers ignore."""
     ignoring = [s for s in schedulers if not s.constrained]
     constrained = workload.job_constraints.num_rows
     if not ignoring or not constrained:
@@ -146,13 +146,13 @@ def _cutoff_of_share(workload: JobWorkload, share: float) -> float:
     """Return the quantile of the jobs' mean task durations, in seconds; a job that is exactly there is short."""
     cutoff_ns = math.floor(
         np.quantile(workload.arrays().mean_ns, share)
-    )  # classes are told apart by nanoseconds
+    )  # classes are compared in nanoseconds
     cutoff_s = cutoff_ns / 1e9
     return cutoff_s if cutoff_s * 1e9 >= cutoff_ns else math.nextafter(cutoff_s, math.inf)
 
 
 def _cutoff_notes(config: Config, workload: JobWorkload, cutoff_s: float) -> tuple[str, ...]:
-    """Return what must be told of a cut-off found from the jobs; also the share that is short, if it differs."""
+    """Return a note on a cut-off found from the jobs; also the share that is short, if it differs."""
     given = config["short_cutoff"]
     if not isinstance(given, str):
         return ()
@@ -193,5 +193,5 @@ def check_targets(plan: Plan, targets: Sequence[Target]) -> None:
     there = {"all": True, "long": bool(np.any(is_long)), "short": not bool(np.all(is_long))}
     for target in targets:
         if not there[target.job_class]:
-            hint = "" if math.isfinite(cutoff_s) else "; --short-cutoff says where short ends"
+            hint = "" if math.isfinite(cutoff_s) else "; --short-cutoff sets the limit of short jobs"
             raise InputError(f"--target: {target}: {plan.workload.name} has no {target.job_class} jobs{hint}")

@@ -1,4 +1,4 @@
-"""What a report says of runs of jobs: tables by class and by constraint, facts of a run."""
+"""Report sections on runs of jobs: tables by class and by constraint, facts of a run."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from emu.families.jobs.by_constraint import KindRow, WaitRow, compare_kinds, com
 from emu.families.jobs.comparison import GROUPS, compare_class
 from emu.families.jobs.tables import job_facts
 from emu.report.page import sentence, table, text
-from emu.report.report_sections import (
-    figure_cell,
-    shares_of,
-    waits_section,
-)
+from emu.report.report_sections import figure_cell, shares_of, waits_section
 from emu.results.measures import DEFAULT
 from emu.results.metrics import STATISTICS
-from emu.results.paired import SHARES, Row, Runs, shares_told, tolerance_of
+from emu.results.paired import SHARES, Row, Runs, shares_caption, tolerance_of
 from emu.results.result import Result
-from emu.results.tables import TIMES, number, ratio, times_told, with_error
+from emu.results.tables import TIMES, number, ratio, times_clause, with_error
 from workloads.units import format_duration
 
 
@@ -24,10 +20,10 @@ def group_section(results: Runs, warmup_s: float) -> list[str]:
     first, several = next(iter(results)), len(results) > 1
     parts = [
         "<p>Job completion time in seconds"
-        + (text(times_told(first)) if several else "")
+        + (text(times_clause(first)) if several else "")
         + (f"; jobs of the first {text(format_duration(warmup_s))} left out" if warmup_s else "")
         + "."
-        + (f" {text(sentence(shares_told(first, 'jobs', tolerance_of(results))))}." if several else "")
+        + (f" {text(sentence(shares_caption(first, 'jobs', tolerance_of(results))))}." if several else "")
         + "</p>"
     ]
     found = []
@@ -45,7 +41,7 @@ def group_section(results: Runs, warmup_s: float) -> list[str]:
 
 
 def run_facts(run: Result) -> dict[str, str]:
-    """Return what the table of one run of jobs says."""
+    """Return the facts of one run of jobs for its table."""
     summary = run.summary
     engine = summary["engine"]
     unfinished = summary["jobs"].get("unfinished")
@@ -102,10 +98,10 @@ def _kind_section(rows: list[KindRow]) -> list[str]:
             against = [ratio(*row.ratio[name])] if name != first else []
             line += [with_error(*row.mean[name]), *against, ratio(*row.slowdown[name])]
         cells.append([text(cell) for cell in line])
-    told = f", as a multiple of that under {first}" if others else ""
+    clause = f", as a multiple of that under {first}" if others else ""
     return [
         "<h3>Short jobs by kind of constraint</h3>",
-        f"<p>Mean completion time in seconds{text(told)}, and the relative slowdown: total completion time over "
+        f"<p>Mean completion time in seconds{text(clause)}, and the relative slowdown: total completion time over "
         "total ideal time, as a multiple of that of the run's unconstrained short jobs.</p>",
         table([text(cell) for cell in head], cells),
     ]

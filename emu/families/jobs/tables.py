@@ -10,7 +10,7 @@ from emu.families.jobs.metrics import CLASSES, SPLIT, part_of
 from emu.results.bottlenecks import BOTTLENECKS
 from emu.results.measures import DEFAULT, Measure
 from emu.results.metrics import STATISTICS
-from emu.results.tables import align, counted_told, number, ratio, statistics_cells
+from emu.results.tables import align, counter_texts, number, ratio, statistics_cells
 from workloads.units import format_duration
 
 
@@ -39,19 +39,19 @@ def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFA
         lines.append(summary["live"]["verdict"])
     else:
         lines += summary.get(BOTTLENECKS, [])
-    if told := counted_told(summary.get("counters", {})):
-        lines.append(", ".join(f"{name} {value}" for name, value in told.items()))
+    if counters := counter_texts(summary.get("counters", {})):
+        lines.append(", ".join(f"{name} {value}" for name, value in counters.items()))
     return "\n".join(lines) + "\n" + summary_alike(summary)
 
 
 def job_facts(jobs: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a summary says of all jobs beside their times, as name to text."""
+    """Return the facts of a summary about all jobs besides their times, as name to text."""
     facts = {}
     if "makespan_s" in jobs:
         facts["makespan"] = format_duration(jobs["makespan_s"])
-    for name, told in (("jain_index", "slowdown"), ("bounded_jain_index", "bounded slowdown")):
+    for name, metric in (("jain_index", "slowdown"), ("bounded_jain_index", "bounded slowdown")):
         if name in jobs:
-            facts[f"Jain index of {told}"] = f"{jobs[name]:.3f}"
+            facts[f"Jain index of {metric}"] = f"{jobs[name]:.3f}"
     bounded = jobs["all"].get("bounded_slowdown", {}).get("mean")
     if bounded is not None:
         facts["mean bounded slowdown"] = number(bounded)
@@ -74,6 +74,6 @@ def _constraint_tables(jobs: Mapping[str, Any], intervals: Mapping[str, Any]) ->
         if "short" in of_kind:
             half = intervals.get("by_constraint", {}).get(kind, {}).get("short", {})
             slowdown = of_kind.get("slowdown_vs_unconstrained")
-            told = "" if slowdown is None else ratio(slowdown)
-            kinds.append([f"  {kind}", *statistics_cells(of_kind["short"], half, DEFAULT), told])
+            relative = "" if slowdown is None else ratio(slowdown)
+            kinds.append([f"  {kind}", *statistics_cells(of_kind["short"], half, DEFAULT), relative])
     return [line for table in (waits, kinds) if len(table) > 1 for line in ("", *align(table))]

@@ -1,4 +1,4 @@
-"""What holds of every scheduler of jobs, on small workloads."""
+"""Invariants of every scheduler of jobs, checked on small workloads."""
 
 from __future__ import annotations
 
