@@ -57,7 +57,7 @@ from actors.kernel.kinds import ANNOUNCED, ARRIVAL, HEARTBEAT, LOAD_REPORT, MONI
 from actors.kernel.queue import GROW, RUNNING, records
 from actors.kernel.world import N_ADMISSIONS, N_PROBES, N_RELAXED, NONE, World
 from actors.nodes.contention import asks_at, contended_resources, on_announced, on_contended_node
-from actors.nodes.contention_state import UNIT, Contention, make_contention
+from actors.nodes.contention_state import UNIT, WEIGHTS, Contention, make_contention
 from actors.nodes.demand import on_heartbeat
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs import eagle
@@ -84,20 +84,6 @@ from actors.setting import Setting
 from workloads.errors import InputError
 
 DOWN = np.int64(1) << 61  # ns: how long a task waits at a node that is known to be down
-
-# The weights of the authors' simulator: the relative slowdown of jobs with such a constraint. Table II of the paper has
-# the same figures with two digits behind the point, but 2.03 for the instruction set.
-WEIGHTS = {
-    "isa": 2.0,
-    "cpus": 1.966,
-    "port": 1.9122,
-    "cores": 1.9054,
-    "max_disks": 1.9054,
-    "kernel": 1.777,
-    "clock": 1.7567,
-    "min_disks": 0.9121,
-}
-
 
 # Parameters that one of the two forms does not have, and the values that hold there.
 FIXED_VALUES: dict[str, Any] = {
