@@ -171,7 +171,8 @@ def direct(function: F, *arguments: Any) -> Callable[..., Any]:
 
 def compiled(function: F) -> F:
     """Compile a function that allocates nothing and is called from compiled code; cached on disk."""
-    return _inner(function)
+    # Said explicitly: numba would let it inherit the caller's, and so give one function two names in the disk cache.
+    return _inner(function, forceinline=False)
 
 
 def inlined(function: F) -> F:

@@ -8,17 +8,24 @@ This relies on parts of numba that are not documented: libraries of code, and th
 pyproject.toml bounds numba's version by those that the tests have run with.
 """
 
+import hashlib
 import importlib
+import itertools
+import os
 from collections.abc import Iterable
 from typing import Any
 
 import llvmlite.binding as llvm
 from numba.core import compiler as _compiler_module
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import CompileResultCacheImpl
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
 
+# The functions of numba's own that kernels call are numbered in each process, and kept with their callers: those of two
+# processes must not have the same number.
+FunctionIdentity._unique_ids = itertools.count(int.from_bytes(os.urandom(6), "little"))
 _result: Any = _compiler_module.CompileResult  # whose hints lack its arguments
 Source = tuple[str, str, tuple[Any, ...]]  # of a function: module, qualified name, types of the arguments
 
@@ -122,6 +129,18 @@ class EntryLibrary(JITCodeLibrary):
         super().finalize()
 
 
+def _name_by_source(function: Any) -> None:
+    """Name the machine code of a function by where the function stands, so that all processes name it alike.
+
+    numba numbers functions in the order in which a process compiles them. The disk cache holds code of several
+    processes, in which a caller must find its callees by their names, whichever process has written them.
+    """
+    if function.func.__closure__ is None:  # else several functions stand there
+        place = f"{function.modname}.{function.func_qualname}:{function.firstlineno}"
+        function.unique_id = int(hashlib.sha256(place.encode()).hexdigest()[:15], 16)
+        function.unique_name = f"{function.func_qualname}${function.unique_id}"
+
+
 def _compiler(kind: type[InnerLibrary] | type[EntryLibrary]) -> type[CompilerBase]:
     """Return numba's compiler, with libraries of another class."""
 
@@ -133,6 +152,7 @@ def _compiler(kind: type[InnerLibrary] | type[EntryLibrary]) -> type[CompilerBas
             super().__init__()
 
         def run_pass(self, state: Any) -> bool:
+            _name_by_source(state.func_id)
             state.library = library = kind(state.targetctx.codegen(), state.func_id.func_qualname)
             library.enable_object_caching()
             library.source = (state.func_id.modname, state.func_id.func_qualname, tuple(state.args))
