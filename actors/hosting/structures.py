@@ -68,7 +68,7 @@ def sizes_of(world: Any, state: Any, saved: Snapshot) -> Sizes:
     queue, faults = world.queue, world.faults
     named = dict(leaves(state, "state"))
     log = next((saved[path].size for path in named if path.endswith("shared.previous")), 0)
-    told = next((a.shape[1] for path, a in named.items() if path.endswith("monitor.told")), 0)
+    resources = next((a.shape[1] for path, a in named.items() if path.endswith("monitor.reported")), 0)
     rows = next((saved[path].size for path in named if path.endswith("monitor.log")), 0)
     slots = world.nodes.idle.max() if len(world.nodes) else 0
     if faults.active:
@@ -96,8 +96,8 @@ def sizes_of(world: Any, state: Any, saved: Snapshot) -> Sizes:
         "2 versions": 2 * max(log, 1),
         "levels": max(0 if eligible is None else eligible.factor.size, 1),
         "racks": 0 if eligible is None else max(eligible.rack_end.size, 1),
-        "resources": told,
-        "rows of the monitor + 1": rows // (1 + 2 * told) + 1,
+        "resources": resources,
+        "rows of the monitor + 1": rows // (1 + 2 * resources) + 1,
     }
 
 

@@ -34,13 +34,13 @@ def check_jobs(world: Any, state: Any, saved: Snapshot, sizes: Mapping[str, int]
         elif path.endswith("sampling.first_answer") and named["sampling.answers"].size:
             if (jobs["answers"] > np.diff(array)).any():
                 raise Refused("world.jobs.answers is more than the job has asked for")
-        elif path == "cursor":
-            _check_central(jobs, work, array, named["idle"].size)
+        elif path == "fifo":
+            _check_central(jobs, work, array[0], named["idle"].size)
         elif path == "contention.round":
             row = array[0]
             if not 0 <= row["end"] - row["next"] <= world.nodes.size:
                 raise Refused("state.contention.round has more nodes than there are")
-        elif path.endswith("told") and array.ndim == 2:
+        elif path.endswith("reported") and array.ndim == 2:
             if (array & 63 != np.arange(array.shape[1])).any():
                 raise Refused(f"state.{path} has a resource in the place of another")
         elif path == "backlog.schedulers":
@@ -150,14 +150,14 @@ def _check_shared(named: Snapshot, path: str) -> None:
         raise Refused(f"state.{path} has changes that refer to later ones")
 
 
-def _check_central(jobs: np.ndarray, work: Any, cursor: np.ndarray, slots: int) -> None:
+def _check_central(jobs: np.ndarray, work: Any, fifo: np.void, slots: int) -> None:
     """The queue of jobs and the ring of idle slots of a central scheduler."""
-    taken, added, job, arrived = cursor.tolist()
+    taken, added, job, arrived = (int(fifo[name]) for name in ("taken", "added", "job", "arrived"))
     if not 0 <= added - taken <= slots or not 0 <= job <= arrived <= work.size:
-        raise Refused("state.cursor is none")
+        raise Refused("state.fifo is none")
     waits = slice(job, arrived)
     if (jobs["next_task"][waits] >= work.end_task[waits]).any():
-        raise Refused("state.cursor is at a job that has no task left")
+        raise Refused("state.fifo is at a job that has no task left")
 
 
 def _check_backlog(named: Snapshot) -> None:

@@ -219,7 +219,7 @@ def philae_knows(setting: Setting) -> None:
         if setting.parameters["policy"] != "D":
             continue
         for c in np.flatnonzero(queue >= 0):
-            around = sum(crowd[port] - state.own for coflow, port in at if coflow == c)
+            around = sum(crowd[port] - state.excludes_itself for coflow, port in at if coflow == c)
             assert state.contention_sum[c] == around
             if not setting.parameters["size_correction"]:
                 assert queue[c] == np.searchsorted(limits, state.length[c] * around)

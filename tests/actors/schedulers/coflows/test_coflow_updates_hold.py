@@ -138,7 +138,7 @@ def knows_who_is_there(partition: Partition, t: int) -> None:
     crowd = np.bincount([port for _, port in at], minlength=fabric.speed.size)
     assert np.array_equal(state.coflows_at_port, crowd)
     for c in np.flatnonzero(state.queues.queue >= 0) if parameters["policy"] == "D" else ():
-        around = sum(crowd[port] - state.own for coflow, port in at if coflow == c)
+        around = sum(crowd[port] - state.excludes_itself for coflow, port in at if coflow == c)
         assert state.contention_sum[c] == around
         if not parameters["size_correction"]:
             assert state.queues.queue[c] == np.searchsorted(state.queues.limit, state.length[c] * around)
