@@ -125,7 +125,7 @@ class Scheduler:
 
     @property
     def is_object(self) -> bool:
-        """Whether it is a user's object, and not a class that is made anew for each emulation."""
+        """Whether it is a user's object, and not a class of which each emulation makes an object."""
         return self.own is not None and not isinstance(self.own, type)
 
     def fixes(self, parameter: str) -> bool:

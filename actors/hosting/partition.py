@@ -65,7 +65,7 @@ class Partition:
     """A world and the loop that drives it.
 
     `start` compiles the loop, or loads it from the disk cache. A partition alone goes on with `run` and gives its
-    `outcome`; one of several is told with `join` which actors are its own, goes from barrier to barrier with
+    `outcome`; one of several gets its actors with `join`, goes from barrier to barrier with
     `window`, and gives its `share`.
     """
 
@@ -141,21 +141,21 @@ class Partition:
         self._quiet = make_frame(grouping.size, 0)
         tasks = np.int64(self.setting.num_tasks)
         self._pack = (grouping.first, self._me, schedulers, tasks, self._frame, self._quiet)
-        told = np.frombuffer(self._quiet.tobytes(), np.int64)
-        self._inbound = direct(inbound, told, *self._deliver[:2])
-        self._enter = direct(deliver, self.world, told, *self._deliver, self._barrier, self._delayed)
+        frames = np.frombuffer(self._quiet.tobytes(), np.int64)
+        self._inbound = direct(inbound, frames, *self._deliver[:2])
+        self._enter = direct(deliver, self.world, frames, *self._deliver, self._barrier, self._delayed)
         self._leave = direct(pack, self.world, *self._pack)
         return self._packed()
 
-    def window(self, told: bytes) -> bytes:
+    def window(self, message: bytes) -> bytes:
         """From one barrier to the next: enter the messages of all frames, handle events, return a frame.
 
         Args:
-            told: int64: the time of the next barrier, and the frames of all partitions.
+            message: int64: the time of the next barrier, and the frames of all partitions.
         """
         begin = time.perf_counter()
-        told_array = np.frombuffer(told, np.int64)
-        until, frames = told_array[0], told_array[1:]
+        numbers = np.frombuffer(message, np.int64)
+        until, frames = numbers[0], numbers[1:]
         # In most windows nothing happens in most partitions.
         if until <= self._awake and self._inbound(frames, *self._deliver[:2]) == 0:
             self._barrier, self._last_frame = until, self._quiet_frame

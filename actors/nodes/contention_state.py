@@ -58,7 +58,7 @@ class Contention(NamedTuple):
     loads: np.recarray  # [N] LOAD, those that one event brings
     more: (
         np.ndarray
-    )  # [2, R] likewise: entries that ask for a resource, and their scarcity, more than was told before
+    )  # [2, R] likewise: entries that ask for a resource, and their scarcity, more than was reported before
     reorder: bool  # nodes serve their queues by the CRV
     weighted: bool  # by remaining work over CRV
     static: bool  # by weights that never change, first come first served among equals; all queues, where they count
@@ -67,7 +67,7 @@ class Contention(NamedTuple):
     gated: bool  # and wants to know the load
     window: int  # tasks
     rho_cap: float
-    change: float  # share by which the expected wait must have changed to be reported anew
+    change: float  # share by which the expected wait must have changed to be reported again
     heartbeat: int  # ns
 
 

@@ -14,7 +14,7 @@ class OwnHost:
     """A user's scheduler. What it raises becomes one line that names its place."""
 
     def __init__(self, own: Any, setting: Any):
-        """Make the class anew, or copy the object, and call its `start(nodes or ports, seed)` if it has one."""
+        """Make an object of the class, or copy the object, and call its `start(nodes or ports, seed)` if it has one."""
         self.name = setting.scheduler.name
         if isinstance(own, type):
             self.scheduler = self._call("__init__", lambda: make_own(own, setting.parameters))

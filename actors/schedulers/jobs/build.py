@@ -51,7 +51,7 @@ def build_world(
         central_jobs: [J] bool, the jobs that go to the central scheduler instead.
 
     Actor ids: nodes 0 to N - 1, probe schedulers from N, then the central scheduler, then the listener:
-    it stands for all schedulers where they are told the same at the same time.
+    it stands for all schedulers where they receive the same reports at the same time.
     """
     nodes = setting.cluster.num_nodes
     table = records(ACTOR, nodes + schedulers + 2)

@@ -148,7 +148,7 @@ def build(setting: Setting) -> tuple[World, State]:
 def wrap_own(own: Any, name: str | None = None) -> Scheduler:
     """Make a scheduler of a user's object or class that has `place(job, nodes) -> node ids`.
 
-    A class is made anew for each emulation, with its parameters (`actors.schedulers.own_parameters`); an object is
+    Each emulation makes an object of a class, with its parameters (`actors.schedulers.own_parameters`); an object is
     copied. A method `start(num_nodes, seed)`, if there is one, is called first.
 
     Raises:
@@ -156,8 +156,8 @@ def wrap_own(own: Any, name: str | None = None) -> Scheduler:
     """
     if not callable(getattr(own, "place", None)):
         kind = own if isinstance(own, type) else type(own)
-        told = f"scheduler {name or kind.__name__}: it has no method place(self, job, nodes) that returns node ids"
-        raise InputError(told)
+        wrong = f"scheduler {name or kind.__name__}: it has no method place(self, job, nodes) that returns node ids"
+        raise InputError(wrong)
     face = described(own, name)
     return Scheduler(
         **face,

@@ -56,10 +56,10 @@ class Monitor(NamedTuple):
     newest: np.ndarray  # [N] number of the newest message of a report
     newest_of: (
         np.ndarray
-    )  # [N, R] number of the newest one that told of a resource: a report may take several
+    )  # [N, R] number of the newest one about a resource: a report may take several
     demand: np.ndarray  # [R] entries on all nodes
     pressure: np.ndarray  # [R] their scarcity
-    announced: np.ndarray  # [R] the CRV that all have been told, in UNIT; 0 up to the threshold
+    announced: np.ndarray  # [R] the CRV that was announced last, in UNIT; 0 up to the threshold
     total: np.recarray  # [1] TOTALS
     log: np.ndarray  # rows of 1 + 2 R: when, the demand, the CRV in UNIT
     static: bool  # the CRV is not announced, since all go by one that never changes
@@ -100,12 +100,12 @@ def on_report(w: World, m: Monitor, t: int, packed: int, wait: int, first: int, 
     node = node_of(who)
     if is_newest(w, m.newest, node):
         note_load(m, node, wait, busy)
-    for told in (first, second):
-        if told != NONE:
-            r, _, _ = unpack_resource(told)
+    for packed in (first, second):
+        if packed != NONE:
+            r, _, _ = unpack_resource(packed)
             if number_of(w) >= m.newest_of[node, r]:
                 m.newest_of[node, r] = number_of(w)
-                book(m, node, told)
+                book(m, node, packed)
     expect_table(w, m, t)
 
 
@@ -180,10 +180,10 @@ def on_monitor(w: World, m: Monitor, t: int, me: int) -> None:
     for r in range(m.demand.size):
         crv = crv_at(m, r)
         m.log[place + 1 + r], m.log[place + 1 + m.demand.size + r] = m.demand[r], crv
-        told = crv if crv > m.threshold else np.int64(0)
-        if not m.static and told != m.announced[r]:
-            m.announced[r] = told
-            announce(w, t, me, np.int64(r), told)
+        shown = crv if crv > m.threshold else np.int64(0)
+        if not m.static and shown != m.announced[r]:
+            m.announced[r] = shown
+            announce(w, t, me, np.int64(r), shown)
     counts = np.int64(m.load_gate == 0.0 or total.busy[0] > m.load_gate * total.slots[0])
     if counts != total.open[0]:
         total.open[0] = counts

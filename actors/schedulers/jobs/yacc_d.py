@@ -94,7 +94,7 @@ class State(NamedTuple):
     candidates: Candidates
     first_long: int  # the first node that long jobs may use
     tries: int
-    single: bool  # nodes are told of one task left, so that their order goes by the task alone
+    single: bool  # nodes receive 1 as the number of tasks left, so that their order goes by the task alone
 
 
 @compiled
