@@ -54,9 +54,7 @@ class Monitor(NamedTuple):
     slots: np.ndarray  # [N]
     reported: np.ndarray  # [N, R] of a resource, packed; where reports come one by one
     newest: np.ndarray  # [N] number of the newest message of a report
-    newest_of: (
-        np.ndarray
-    )  # [N, R] number of the newest one about a resource: a report may take several
+    newest_of: np.ndarray  # [N, R] number of the newest one about a resource: a report may take several
     demand: np.ndarray  # [R] entries on all nodes
     pressure: np.ndarray  # [R] their scarcity
     announced: np.ndarray  # [R] the CRV that was announced last, in UNIT; 0 up to the threshold

@@ -13,6 +13,7 @@ from seed_cases import POISSON, SETS, jobs_of, plan_of
 from sweep_grids import SMALL, write
 
 import emu as emu_package
+from actors.families.jobs.worlds import JOB_WORLDS
 from emu.configuration.config import resolve
 from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare
@@ -242,7 +243,7 @@ def test_a_workload_of_another_seed_without_the_class_is_told(emu: Cli) -> None:
     found = [
         plan_of(workload_options={"jobs": 2, "nodes": 8}, seed=s, short_cutoff=3.0) for s in range(1, 30)
     ]
-    has_long = [bool(p.setting(0).is_long().any()) for p in found]
+    has_long = [bool(JOB_WORLDS.is_long(p.setting(0)).any()) for p in found]
     first = next(s for s in range(1, 29) if has_long[s - 1] and not has_long[s])
     ended = emu(*argv, "--seed", first, "--seeds", "2", "--low", "2", "--high", "3")
     assert f"--target: long.p50 < 24 h: poisson of seed {first + 1} has no long jobs" in ended.line()
