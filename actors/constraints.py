@@ -1,4 +1,4 @@
-"""What the constraints of a setting mean for the kernel: the nodes of each job, and the level at which it starts."""
+"""Constraints of a setting, as the kernel uses them: the nodes of each job, and the level at which it starts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from actors.kernel.queue import NONE, records
 from actors.setting import Setting
 from clusters.cluster import Cluster
 from clusters.failures import NODE
-from clusters.matching import Matching, check_feasible, match, most_tasks, nodes_of
+from clusters.feasibility import check_feasible, most_tasks
+from clusters.matching import Matching, match, nodes_of
 from clusters.schema import ATTRIBUTES, find_attribute
 from workloads.arrow import column, from_numpy
 from workloads.constraints import PLACEMENT, ConstraintSet, constraint_sets, set_text
@@ -19,7 +20,7 @@ from workloads.errors import InputError
 
 
 def make_eligible(setting: Setting) -> Eligible:
-    """The nodes that each job may use; nothing where there are no constraints, or the scheduler ignores them.
+    """Return the nodes that each job may use; empty where there are no constraints, or the scheduler ignores them.
 
     A job starts at the first level at which its tasks fit: all constraints, if they do.
 
@@ -27,7 +28,7 @@ def make_eligible(setting: Setting) -> Eligible:
         InputError: a job that no node can run, or no longer when nodes fail for good; a job that must run in one rack
             where racks do not lie together.
     """
-    workload, cluster = setting.job_workload, setting.cluster
+    workload, cluster = setting.workload, setting.cluster
     if not setting.scheduler.constrained or workload.job_constraints.num_rows == 0:
         return _nothing()
     found = match(workload, cluster)
@@ -68,14 +69,14 @@ def _nothing() -> Eligible:
 
 
 def _read_only(values: Iterable[int] | np.ndarray) -> np.ndarray:
-    """The values as the arrays of a `Matching` are: one type for the compiler."""
+    """Return the values as a read-only array, as those of a `Matching` are: the compiler sees one type."""
     array = values if isinstance(values, np.ndarray) else np.array(values, np.int64)
     array.flags.writeable = False
     return array
 
 
 def _kinds(constraints: ConstraintSet) -> int:
-    """What a set constrains, as bits; all attributes of a user's own have the last one."""
+    """Return what a set constrains, as bits; all attributes that a user has added share the last one."""
     names = [*ATTRIBUTES, PLACEMENT]
     bits = 0
     for one in constraints:
@@ -103,7 +104,7 @@ def _rack_ends(cluster: Cluster) -> np.ndarray:
 
 def _enough_come_back(setting: Setting, found: Matching, level: np.ndarray, tasks: np.ndarray) -> None:
     """Refuse a schedule of failures that leaves a job without its nodes for good."""
-    outages, workload, cluster = setting.dynamics.outages, setting.job_workload, setting.cluster
+    outages, workload, cluster = setting.dynamics.outages, setting.workload, setting.cluster
     if outages is None:
         return
     stays = np.ones(cluster.num_nodes, bool)

@@ -1,4 +1,4 @@
-"""What the dynamics of a setting mean for the kernel: outages by actor, and the durations of stragglers."""
+"""Dynamics of a setting, as the kernel uses them: outages by actor, and the durations of stragglers."""
 
 import math
 
@@ -16,6 +16,7 @@ from actors.kernel.faults import (
     count_outages,
 )
 from actors.kernel.queue import NEVER, NONE, records
+from actors.kernel.world import World
 from actors.nodes.failing import expect_failure
 from actors.setting import Dynamics, Setting
 from clusters.failures import CENTRAL, NODE, SCHEDULER
@@ -25,7 +26,7 @@ NS = 1_000_000_000
 
 
 def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:
-    """What can fail: of the actors of `build_world`, nodes, probe schedulers and, if there is one, the central one.
+    """Return what can fail: the nodes, the probe schedulers and, if there is one, the central scheduler.
 
     Raises:
         InputError: a scheduler, or all nodes that some jobs may use, would be down for good.
@@ -36,8 +37,8 @@ def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:
     active = failing or schedule.size > 0
     nodes = setting.cluster.num_nodes
     actors = records(FAULT, nodes + schedulers + 2 if active else 0)
-    tasks = records(TASK_STATE, setting.job_workload.num_tasks if active else 0)
-    jobs = records(JOB_STATE, setting.job_workload.num_jobs if active else 0)
+    tasks = records(TASK_STATE, setting.workload.num_tasks if active else 0)
+    jobs = records(JOB_STATE, setting.workload.num_jobs if active else 0)
     if active:
         actors.running[:], actors.heard[:] = NONE, 1
         actors.slots[:nodes] = setting.cluster.slots()
@@ -50,7 +51,7 @@ def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:
         failing=int(failing),
         between=float(dynamics.mtbf_s or 0) * NS,  # of a whole number the kernel would be compiled once more
         outage=float(dynamics.mttr_s or 0) * NS,
-        origin=int(setting.job_workload.arrays().submit_ns[0]),
+        origin=int(setting.workload.arrays().submit_ns[0]),
         detection=round(dynamics.detection_s * NS),
         actors=actors,
         tasks=tasks,
@@ -60,20 +61,20 @@ def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:
 
 
 def no_faults(origin_ns: int) -> Faults:
-    """Nothing can fail."""
+    """Return the state where nothing can fail."""
     empty = [records(dtype, 0) for dtype in (FAULT, TASK_STATE, JOB_STATE, OUTAGE)]
     return Faults(0, 0, 0.0, 0.0, origin_ns, 0, *empty)
 
 
 @entry
-def expect_failures(w):
-    """Every node waits for its first failure."""
+def expect_failures(w: World) -> None:
+    """Schedule the first failure of every node."""
     for node in range(w.nodes.size):
         expect_failure(w, node, NO_EPOCH, w.faults.origin)
 
 
 def _schedule(setting: Setting, schedulers: int, central: bool) -> tuple[np.ndarray, np.recarray]:
-    """[F] actors, ascending, and [F] OUTAGE; what the policy does not have is left out."""
+    """Return [F] actors, ascending, and [F] OUTAGE; outages of actors that the policy does not have are left out."""
     dynamics, nodes = setting.dynamics, setting.cluster.num_nodes
     outages = dynamics.outages
     if outages is None:
@@ -117,12 +118,12 @@ def _some_nodes_come_back(setting: Setting, outages: np.ndarray, schedule: np.re
 
 
 def durations_ns(setting: Setting) -> np.ndarray:
-    """[T] durations of the tasks as they run, ns: those of stragglers are longer.
+    """Return [T] durations of the tasks, ns, with those of stragglers made longer.
 
     A task that straggles does so wherever and whenever it runs, and under every scheduler: they are compared on the
     same tasks. One that would take longer than a run can (`NEVER`) takes so long, and the run is refused for it.
     """
-    own = setting.job_workload.arrays().duration_ns
+    own = setting.workload.arrays().duration_ns
     factors = straggler_factors(setting.dynamics, own.size, setting.seed)
     if factors is None:
         return own
@@ -131,7 +132,7 @@ def durations_ns(setting: Setting) -> np.ndarray:
 
 
 def straggler_factors(dynamics: Dynamics, tasks: int, seed: int) -> np.ndarray | None:
-    """[T] by how much tasks are slowed down, 1 for those that do not straggle; None if there are no stragglers.
+    """Return [T] the slowdown of each task, 1 for those that do not straggle; None if there are no stragglers.
 
     What is above 1 has mean slowdown - 1: constant, Pareto of the second kind (Lomax), or lognormal.
     """
@@ -151,12 +152,12 @@ def straggler_factors(dynamics: Dynamics, tasks: int, seed: int) -> np.ndarray |
 
 
 def outages_of(faults: Faults) -> Faults:
-    """The outages alone, without what is known of tasks and jobs."""
+    """Return the outages alone, without the state of tasks and jobs."""
     return faults._replace(tasks=records(TASK_STATE, 0), jobs=records(JOB_STATE, 0))
 
 
 def count_dynamics(setting: Setting, faults: Faults | None, last_ns: int) -> dict[str, int]:
-    """What failed up to the end of the last task, and how many tasks straggled.
+    """Count what failed up to the end of the last task, and how many tasks straggled.
 
     Outages do not depend on what runs, so that they are counted afterwards; no partition has to stop at that time.
     """
@@ -171,7 +172,7 @@ def count_dynamics(setting: Setting, faults: Faults | None, last_ns: int) -> dic
         counters["scheduler_failures"] = int((faults.schedule.start[first:] <= last_ns).sum())
     if faults is not None and setting.dynamics.outages is not None:
         counters["outages_left_out"] = setting.dynamics.outages.kind.size - faults.schedule.size
-    factors = straggler_factors(setting.dynamics, setting.job_workload.num_tasks, setting.seed)
+    factors = straggler_factors(setting.dynamics, setting.workload.num_tasks, setting.seed)
     if factors is not None:
         counters["stragglers"] = int((factors > 1).sum())
     return {name: count for name, count in counters.items() if count}

@@ -1,103 +1,15 @@
-"""Everything an emulation depends on, with all names resolved."""
+"""The setting of an emulation: everything that its result depends on, with all names resolved."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from actors.schedulers.policy import Scheduler
+from actors.environment import Costs, Dynamics, Estimates, Network, Switch
+from actors.scheduler import Scheduler
 from clusters.cluster import Cluster
-from clusters.failures import Outages
 from workloads.coflow_updates import CoflowUpdates
-from workloads.coflows import CoflowWorkload
-from workloads.jobs import JobWorkload
 
-
-@dataclass(frozen=True)
-class Network:
-    """What a message between two actors costs, in seconds."""
-
-    delay_s: float = 0.0005  # within a rack, and the lower bound of any delay
-    spread_s: float = 0.0  # mean of an exponential added to it
-    cross_rack_delay_s: float | None = None  # between racks, and to and from schedulers; None: delay_s
-
-
-@dataclass(frozen=True)
-class Estimates:
-    """How far estimated task durations are off: error is "none", "constant" or "random".
-
-    Constant: estimate = mean · (1 + size). Random: mean · U(1 - size, 1 + size), drawn once per job.
-    """
-
-    error: str = "none"
-    size: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class Costs:
-    """What a message costs the scheduler that handles it (actors/kernel/cost.py).
-
-    Attributes:
-        model: "none", "fixed", "measured", or "recorded".
-        per_message_s: fixed: for each message.
-        per_job_s, per_task_s: fixed: for each job that arrives, and for each of its tasks, on top.
-        per_update_s: fixed: for each message of an update that the coordinator of coflows receives, on top.
-        per_flow_s, per_coflow_s: fixed: for each flow and each coflow that is scheduled in a decision.
-        per_schedule_s: fixed: for each schedule that is sent to an agent.
-        recorded: COST records of a measured run, for "recorded".
-    """
-
-    model: str = "none"
-    per_message_s: float = 0.0
-    per_job_s: float = 0.0
-    per_task_s: float = 0.0
-    per_update_s: float = 0.0
-    per_flow_s: float = 0.0
-    per_coflow_s: float = 0.0
-    per_schedule_s: float = 0.0
-    recorded: np.ndarray | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Dynamics:
-    """What goes wrong: nodes and schedulers that fail (actors/kernel/faults.py), tasks that straggle.
-
-    Attributes:
-        outages: when which node or scheduler is down; None: by draws alone.
-        mtbf_s, mttr_s: means of the exponential times between a node's repair and failure, and from failure to repair;
-            None: no draws. Nodes that `outages` names fail by it alone.
-        detection_s: time until a node's failure is detected.
-        failover_s: time until a scheduler's standby takes over; None: the scheduler itself comes back.
-        straggler_share: of the tasks.
-        straggler_slowdown: mean factor of their durations.
-        straggler_distribution: "constant", "pareto" or "lognormal".
-        straggler_shape: of pareto, above 1.
-        straggler_sigma: of lognormal.
-    """
-
-    outages: Outages | None = None
-    mtbf_s: float | None = None
-    mttr_s: float | None = None
-    detection_s: float = 0.0
-    failover_s: float | None = None
-    straggler_share: float = 0.0
-    straggler_slowdown: float = 1.0
-    straggler_distribution: str = "constant"
-    straggler_shape: float = 2.0
-    straggler_sigma: float = 1.0
-
-
-@dataclass(frozen=True)
-class Switch:
-    """The fabric that coflows cross: one big switch.
-
-    Attributes:
-        port_bytes_per_s: in each direction, of ports whose speed the workload does not know.
-        local_is_free: flows from a port to itself take no bandwidth, and end at once.
-    """
-
-    port_bytes_per_s: float = 125e6
-    local_is_free: bool = False
+__all__ = ["Costs", "Dynamics", "Estimates", "Network", "Setting", "Switch"]
 
 
 @dataclass(frozen=True)
@@ -106,9 +18,9 @@ class Setting:
 
     scheduler: Scheduler
     parameters: dict[str, Any]
-    workload: JobWorkload | CoflowWorkload
+    workload: Any  # of the scheduler's family
     cluster: Cluster
-    short_cutoff_s: float  # mean task duration up to which a job is short; inf: all are
+    short_cutoff_s: float = math.inf  # mean task duration up to which a job is short; inf: all are
     long_partition: float = 1.0  # share of the nodes that long jobs may use
     network: Network = field(default_factory=Network)
     estimates: Estimates = field(default_factory=Estimates)
@@ -120,25 +32,11 @@ class Setting:
     seed: int = 0
 
     @property
-    def job_workload(self) -> JobWorkload:
-        """The workload of a run of jobs."""
-        assert isinstance(self.workload, JobWorkload)
-        return self.workload
-
-    @property
     def num_jobs(self) -> int:
-        """Jobs, or coflows."""
-        workload = self.workload
-        return workload.num_coflows if isinstance(workload, CoflowWorkload) else workload.num_jobs
+        """Jobs, or what else the family schedules."""
+        return self.scheduler.worlds.num_jobs(self.workload)
 
     @property
     def num_tasks(self) -> int:
-        """Tasks, or flows."""
-        workload = self.workload
-        return workload.num_flows if isinstance(workload, CoflowWorkload) else workload.num_tasks
-
-    def is_long(self) -> np.ndarray:
-        """[J] bool: jobs whose mean task duration is above the cut-off; no coflow is."""
-        if isinstance(self.workload, CoflowWorkload):
-            return np.zeros(self.num_jobs, bool)
-        return self.workload.arrays().mean_ns > self.short_cutoff_s * 1e9
+        """Tasks, or what else these consist of."""
+        return self.scheduler.worlds.num_tasks(self.workload)

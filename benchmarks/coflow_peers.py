@@ -24,7 +24,7 @@ from benchmarks.coflowsim_flows import FlowRules, fair_cct_s, pfp_cct_s
 from benchmarks.coflowsim_rules import AT_FLOWS, DARK, FIFO, NCF, REFILL, SEBF, Rules, cct_s
 from benchmarks.peer_trace import Trace, trace_of
 from benchmarks.philae_rules import A, D, PhilaeRules, philae_cct_s
-from emu.metrics import Float64Array
+from emu.results.metrics import Float64Array
 
 REFERENCE = SHARED / "reference" / "coflow.csv"
 STATISTICS = {"mean": "avg_cct_s", "p50": "p50", "p90": "p90", "p99": "p99"}
@@ -166,7 +166,7 @@ ORDERED: list[tuple[str, dict[str, Any]]] = [
     ("what rounding leaves is nothing", {"rounding": False}),
     ("no shares for who finds a port full", {"share": False}),
     ("backfill in order, not by random deadlines", {"deadlines": False}),
-    ("order by what is left, anew each time", {"static": False}),
+    ("order by what is left, recomputed each time", {"static": False}),
     ("what a flow had goes to waiting ones", {"rates": REFILL}),
     ("no steps", EXACT),
 ]
@@ -183,7 +183,7 @@ CHAINS: dict[
         Rules(rounding=False),
         [
             ("coflows begin at most 8 ms early", SHIFT),
-            ("rates anew when a flow ends", {"rates": AT_FLOWS}),
+            ("rates recomputed when a flow ends", {"rates": AT_FLOWS}),
             ("coflows sink when they pass a limit", {"sinks_late": False}),
         ],
     ),

@@ -17,13 +17,13 @@ import numpy as np
 import emu
 from actors.schedulers.registry import scheduler_names
 from emu.columns import numbers
-from emu.metrics import Float64Array
-from emu.tables import align
+from emu.results.metrics import Float64Array
+from emu.results.tables import align
 from workloads.arrow import column
 from workloads.catalogue import load_workload
 from workloads.coflows import CoflowWorkload
 from workloads.transform import keep_coflows, replicate, skew
-from workloads.transform.families import set_column, with_tables
+from workloads.transform.primitives import set_column, with_tables
 
 SHARED = Path(os.environ.get("EMU_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 TRACE = SHARED / "traces" / "FB2010-1Hr-150-0.txt"

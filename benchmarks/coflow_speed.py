@@ -13,7 +13,7 @@ import time
 from typing import NamedTuple
 
 from actors.hosting.partition import Observe, Partition
-from actors.schedulers.policy import resolve_parameters
+from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Network, Setting
 from benchmarks.coflow_runs import TRACE, registered, show, workload_of

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.coflow_runs import Runs, Setting, cells, registered, show, speedup
-from emu.coflow_comparison import compare_learning, job_speedups
-from emu.coflow_metrics import BINS, estimate_error, in_group, learning_share
 from emu.columns import numbers
+from emu.families.coflows.comparison import compare_learning, job_speedups
+from emu.families.coflows.metrics import BINS, estimate_error, in_group, learning_share
 
 PHILAE, AALO, ORACLE = Setting("philae"), Setting("aalo"), Setting("aalo-oracle")
 Paper = tuple[float | None, float | None, float | None]

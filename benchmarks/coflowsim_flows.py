@@ -1,7 +1,7 @@
 """CoflowSim's FAIR and PFP, each rule of which can be switched to ours: as `benchmarks.coflowsim_rules`, for flows.
 
 FAIR: flows of the same two ports have the same rate, so that what counts is how much a flow of each pair has been sent.
-PFP: the flows that are served are found anew whenever a flow comes or ends.
+PFP: the flows that are served are determined again whenever a flow comes or ends.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 from benchmarks.peer_trace import BYTES_PER_MS, EPOCH_MS, STEP_MS, Trace, begin_ms
-from emu.metrics import Float64Array
+from emu.results.metrics import Float64Array
 from workloads.jobs import Int64Array
 
 _NONE = np.int64(-1)

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 from benchmarks.peer_trace import BYTES_PER_MS, EPOCH_MS, STEP_MS, Trace, begin_ms
-from emu.metrics import Float64Array
+from emu.results.metrics import Float64Array
 from workloads.jobs import Int64Array
 
 FIFO, NCF, SEBF, DARK = range(4)
@@ -32,12 +32,12 @@ class Rules(NamedTuple):
     - `step`: ends are at multiples of it, and what a flow had for the rest is lost; 0: exact.
     - `epoch`: coflows begin at multiples of it, before they arrive; 0: when they arrive.
     - `rates` change when coflows come and end (AT_COFLOWS). REFILL: what a flow had goes to waiting ones, too.
-      AT_FLOWS: all anew when a flow ends.
+      AT_FLOWS: all are recomputed when a flow ends.
     - `rounding`: what a receiver is owed is counted down flow by flow and step by step. What rounding makes of it then
       leaves ports not quite full, and who comes next has such a crumb, and not a share. Else it is exact.
     - `share`: coflows that find a port full share what is left as if they were one.
     - `deadlines`: what is left then goes to flows by random deadlines of their coflows; else by the order.
-    - `static`: SEBF's order is that of arrival, by all bytes; else anew each time, by those that are left.
+    - `static`: SEBF's order is that of arrival, by all bytes; else recomputed each time, by those that are left.
     - `sinks_late`: DARK's coflows change queues when rates change; else also when they pass a limit.
     """
 

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import emu
-from emu.metrics import confidence_95
-from emu.tables import align, with_error
+from emu.results.metrics import confidence_95
+from emu.results.tables import align, with_error
 from workloads.constraints import set_text
 from workloads.generators.constraints import MODELS, expected
 

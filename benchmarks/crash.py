@@ -12,7 +12,7 @@ start-up, while it runs, and while it writes results; once, or up to six times i
 After kills of what Ray runs the program must end by itself; after those of the driver, or more losses in a row than it
 takes, by `emu run --resume`, or the same sweep again. Then all files of the run must be there, and be those of an
 undisturbed run but for wall times; no process, semaphore, temporary folder or file may be left; nobody may wait longer
-than LIMIT_S after a kill; and whatever happened must be told in a line. Only processes that this program started are
+than LIMIT_S after a kill; and every event must be reported in a line. Only processes that this program started are
 killed.
 """  # fmt: skip
 
@@ -112,11 +112,11 @@ def main() -> None:
                 if kills[kind] >= options.kills or turn > 4 * options.kills:
                     break
                 chance = random.Random(f"{options.seed} {kind} {turn}")
-                done, told = one_run(kind, clock, phase, folder, cluster, times[clock], chance)
+                done, found = one_run(kind, clock, phase, folder, cluster, times[clock], chance)
                 if not done:
                     continue
-                kills[kind], runs[told] = kills[kind] + done, runs[told] + 1
-                print(f"{kills[kind]:4d} {kind:13s}{clock:9s}{phase:10s}{done} killed: {told}", flush=True)
+                kills[kind], runs[found] = kills[kind] + done, runs[found] + 1
+                print(f"{kills[kind]:4d} {kind:13s}{clock:9s}{phase:10s}{done} killed: {found}", flush=True)
     finally:
         if cluster is not None:
             cluster.close()
@@ -164,7 +164,7 @@ def one_run(
     if joined is not None:
         command += ["--address", joined.address]
     wanted = chance.choice(AT_ONCE)
-    done, sessions, again, anew = 0, set(), command, False
+    done, sessions, again, repeated = 0, set(), command, False
     while True:
         driver = start(again, folder)
         while done < wanted and _moment(phase if not done else "", driver, folder, times, chance, joined):
@@ -180,13 +180,13 @@ def one_run(
         if (code in (-signal.SIGKILL, 130) and kind in ("driver", "term")) or (
             code == 1 and any(words in error for words in GIVEN_UP)
         ):
-            again, anew = _again(clock, folder, command), True
+            again, repeated = _again(clock, folder, command), True
             continue
         if code == "hangs" or code != 0:
             return max(done, 1), f"ended with {code}: {error}"
         if not done:
             return 0, ""
-        if anew:
+        if repeated:
             error = "note: who gives --resume knows"
         return done, differences(folder / "run", folder / f"whole-{clock}", error) or leftovers(
             sessions, folder / "run", GRACE_S
@@ -228,7 +228,7 @@ def _writes(run: Path) -> bool:
 
 
 def _again(clock: str, folder: Path, command: list[str]) -> list[str]:
-    """The command that goes on with what a driver left."""
+    """The command that resumes what a driver left."""
     if not (folder / "run" / "manifest.json").exists():
         shutil.rmtree(folder / "run", ignore_errors=True)
         return command

@@ -26,10 +26,10 @@ class Process(NamedTuple):
 
 def processes() -> list[Process]:
     """All processes of this machine that have not ended."""
-    told = subprocess.run(
+    found = subprocess.run(
         ["ps", "-eo", "pid=,ppid=,sid=,stat=,args="], capture_output=True, text=True, check=True
     )
-    rows = [line.split(None, 4) for line in told.stdout.splitlines()]
+    rows = [line.split(None, 4) for line in found.stdout.splitlines()]
     return [Process(*map(int, r[:3]), r[4]) for r in rows if len(r) == 5 and not r[3].startswith("Z")]
 
 

@@ -9,6 +9,7 @@ half load.
 """
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import emu
-from emu.drawing import save_figure
-from emu.plots import lines_figure
-from emu.tables import align, number
+from emu.report.drawing import add_legend, figure_style, line_look, new_figure, plain_label, save_figure
+from emu.results.tables import align, number
 from workloads.generators.poisson import poisson
 
 SCHEDULERS = ("central-fifo", "central-lwl", "sparrow", "eagle")
@@ -80,6 +80,21 @@ def table_of(sweep: Path) -> tuple[list[list[str]], dict[str, dict[str, list[tup
         )
         lines["latency"].setdefault(run["scheduler"], []).append((run["nodes"], p99 / 1e3))
     return rows, lines
+
+
+def lines_figure(lines: Mapping[str, list[tuple[float, float]]], x_label: str, y_label: str) -> Any:
+    """Return (x, y) points of several schedulers as lines over two logarithmic axes."""
+    with figure_style():
+        figure, axes = new_figure(6.4, 3.8)
+        for index, (name, points) in enumerate(lines.items()):
+            x, y = zip(*sorted(points), strict=True)
+            axes.plot(x, y, marker="o", markersize=4, label=plain_label(name), **line_look(index))
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        add_legend(axes)
+        return figure
 
 
 def offered_rate(jobs: Any) -> float:

@@ -22,7 +22,7 @@ import numpy as np
 
 from actors.hosting.partition import Observe
 from actors.hosting.virtual import emulate
-from actors.schedulers.policy import resolve_parameters
+from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Setting
 from clusters.cluster import load_cluster

@@ -43,7 +43,7 @@ import pyarrow as pa
 
 LIMIT_S, LIMIT_MB, PATIENCE_S = 5.0, 1024, 60.0
 INPUTS_PER_WORKER = 150
-"""Then a worker is started anew: what its allocator keeps would count as the next input's."""
+"""Then a worker is started again: what its allocator keeps would count as the next input's."""
 _ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e]")
 
 Argv = list[str]
@@ -155,22 +155,22 @@ def try_input(kind: str, seed: int, samples: Path, keep: Path | None = None) -> 
         if KINDS[kind].fits:
             with suppress(Exception):  # what cannot be read is refused as it stands
                 fit_hashes(path)
-        told = {"kind": kind, "seed": seed, "sample": sample.name, "done": done}
+        outcome = {"kind": kind, "seed": seed, "sample": sample.name, "done": done}
         with tempfile.TemporaryDirectory() as _:
             tempfile.tempdir = str(scratch)
             try:
                 for argv in KINDS[kind].commands(path, out, rng):
-                    told |= _outcome(argv, (0, 1, 2) if KINDS[kind].fits else (0, 2))
+                    outcome |= _outcome(argv, (0, 1, 2) if KINDS[kind].fits else (0, 2))
             finally:
                 tempfile.tempdir = None
         left = sorted(p.name for p in scratch.iterdir())
-        if left and "fault" not in told:
-            told["fault"] = f"left {left[:3]}"
+        if left and "fault" not in outcome:
+            outcome["fault"] = f"left {left[:3]}"
         if keep is not None:
             shutil.copytree(
                 folder, keep / f"{kind}-{seed}", symlinks=True, dirs_exist_ok=True, ignore=_no_pipes
             )
-    return told
+    return outcome
 
 
 def _no_pipes(folder: str, names: list[str]) -> list[str]:
@@ -210,14 +210,14 @@ def _outcome(argv: Argv, codes: tuple[int, ...] = (0, 2)) -> dict[str, Any]:
         fault = f"took {took_s:.1f} s: {said[-300:]}"
     elif peak_mb > LIMIT_MB:
         fault = f"took {peak_mb} MB: {said[-300:]}"
-    told = {
+    outcome = {
         "argv": argv,
         "code": code,
         "said": (wrong or [""])[0][:300],
         "took_s": round(took_s, 2),
         "peak_mb": peak_mb,
     }
-    return told | ({"fault": fault} if fault else {})
+    return outcome | ({"fault": fault} if fault else {})
 
 
 def _forget_peak() -> None:
@@ -281,19 +281,19 @@ class Worker:
         }
         if select.select([self._process.stdout], [], [], 0.01)[0]:
             line = self._process.stdout.readline()
-            told = (
+            outcome = (
                 json.loads(line)
                 if line
                 else {**about, "fault": f"killed its process: {self._process.wait()}"}
             )
         elif time.perf_counter() - self._since > PATIENCE_S:
-            told = {**about, "fault": f"does not end in {PATIENCE_S:.0f} s"}
+            outcome = {**about, "fault": f"does not end in {PATIENCE_S:.0f} s"}
         else:
             return None
-        if told["code"] is None or told.get("peak_mb", 0) > LIMIT_MB / 2:
+        if outcome["code"] is None or outcome.get("peak_mb", 0) > LIMIT_MB / 2:
             self.end()  # what its allocator keeps would count as the next input's
         self.now = None
-        return told
+        return outcome
 
     def end(self) -> None:
         """End the process."""
@@ -321,9 +321,9 @@ def run(first_seed: int, count: int, only: list[str], workers: int) -> list[dict
                 if not busy:
                     return answers
                 for worker in busy:
-                    if (told := worker.answer()) is not None:
-                        answers.append(told)
-                        _tell(told, len(answers), count)
+                    if (outcome := worker.answer()) is not None:
+                        answers.append(outcome)
+                        _tell(outcome, len(answers), count)
         finally:
             for worker in crew:
                 worker.end()
@@ -335,16 +335,16 @@ def _check_samples(samples: Path) -> None:
         for sample in sorted((samples / (KINDS[kind].samples or kind)).iterdir()):
             with tempfile.TemporaryDirectory() as out:
                 for argv in KINDS[kind].commands(sample, Path(out), random.Random(1)):
-                    told = _outcome(argv) if kind != "checkpoint" else {}  # that would use it up
-                    if told.get("code"):
-                        raise RuntimeError(f"{kind} {sample.name}: {told}")
+                    outcome = _outcome(argv) if kind != "checkpoint" else {}  # that would use it up
+                    if outcome.get("code"):
+                        raise RuntimeError(f"{kind} {sample.name}: {outcome}")
 
 
-def _tell(told: dict[str, Any], done: int, count: int) -> None:
-    if "fault" in told:
-        about = "; ".join(told.get("done", []))[:200]
+def _tell(outcome: dict[str, Any], done: int, count: int) -> None:
+    if "fault" in outcome:
+        about = "; ".join(outcome.get("done", []))[:200]
         print(
-            f"FAULT --seed {told['seed']} --inputs 1 --only {told['kind']} ({about}): {told['fault'][-2500:]}",
+            f"FAULT --seed {outcome['seed']} --inputs 1 --only {outcome['kind']} ({about}): {outcome['fault'][-2500:]}",
             flush=True,
         )
     elif done % 500 == 0:
@@ -386,14 +386,14 @@ def main() -> int:
     )
     print(f"{'kind':<18}{'inputs':>8}{'taken':>8}{'refused':>8}{'faults':>8}{'longest s':>11}{'most MB':>9}")
     for kind in (*KINDS, ""):
-        own = [told for told in answers if kind in (told["kind"], "")]
-        codes = Counter("fault" if "fault" in told else told["code"] for told in own)
+        own = [outcome for outcome in answers if kind in (outcome["kind"], "")]
+        codes = Counter("fault" if "fault" in outcome else outcome["code"] for outcome in own)
         if own:
-            longest = max(told["took_s"] for told in own)
-            most = max(told.get("peak_mb", 0) for told in own)
+            longest = max(outcome["took_s"] for outcome in own)
+            most = max(outcome.get("peak_mb", 0) for outcome in own)
             counts = f"{len(own):>8}{codes[0]:>8}{codes[2]:>8}{codes['fault']:>8}"
             print(f"{kind or 'all':<18}{counts}{longest:>11.2f}{most:>9}")
-    return int(any("fault" in told for told in answers))
+    return int(any("fault" in outcome for outcome in answers))
 
 
 if __name__ == "__main__":

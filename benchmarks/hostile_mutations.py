@@ -262,7 +262,7 @@ def _packed(kind: str, data: bytes, name: str, rng: random.Random) -> bytes:
 
 def fit_hashes(place: Path) -> None:
     """Let the manifests of run directories say that the files beside them are as they were written."""
-    from emu.manifest import read_manifest, results_of, write_manifest
+    from emu.directories.manifest import read_manifest, results_of, write_manifest
 
     for path in sorted(place.rglob("manifest.json"), key=lambda path: -len(path.parts)):
         manifest = read_manifest(path.parent)

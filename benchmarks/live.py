@@ -14,11 +14,11 @@ import numpy as np
 
 from actors.hosting.live import emulate_live
 from actors.hosting.outcome import Observe
-from actors.schedulers.policy import resolve_parameters
+from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Setting
 from clusters.cluster import load_cluster
-from emu.latency import decision_latency_ns
+from emu.families.jobs.latency import decision_latency_ns
 from workloads.jobs import JobWorkload, make_workload
 
 TARGET_S = 0.020

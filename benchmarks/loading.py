@@ -46,12 +46,12 @@ def main() -> int:
             command = [sys.executable, "-c", PROCESS, str(path)]
             times_s = []
             for _ in range(options.repeats):
-                told = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-                times_s.append(float(told[0]))
+                output = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+                times_s.append(float(output[0]))
             median_s = statistics.median(times_s)
             met &= median_s <= target_s
             print(
-                f"{int(told[1]):>11,} tasks  {form:8s} {median_s:5.2f} ({target_s})  {float(told[2]):,.0f} MiB"
+                f"{int(output[1]):>11,} tasks  {form:8s} {median_s:5.2f} ({target_s})  {float(output[2]):,.0f} MiB"
             )
     return 0 if met else 1
 

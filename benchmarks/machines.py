@@ -10,6 +10,7 @@ must pace both machines alike: were their clocks taken for one, messages would b
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -47,6 +48,9 @@ LATE_S = 1.0  # far below the difference of the clocks, far above what a busy ma
 
 def main() -> int:
     """Print a line for each thing shown; 1 if one does not hold."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     with two_machines(), tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / "grid.toml").write_text(SWEEP)

@@ -15,7 +15,7 @@ import sys
 import numpy as np
 
 from actors.hosting.partition import Observe, Partition
-from actors.schedulers.policy import resolve_parameters
+from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import BUILT_IN, find_scheduler
 from actors.setting import Network, Setting
 from clusters.cluster import build_cluster

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from emu.metrics import Float64Array
+from emu.results.metrics import Float64Array
 from workloads.coflows import CoflowWorkload
 from workloads.jobs import Int64Array
 

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 from benchmarks.peer_trace import EPOCH_MS, Trace, begin_ms
-from emu.metrics import Float64Array
+from emu.results.metrics import Float64Array
 from workloads.jobs import Int64Array
 
 STEP_MS = 8

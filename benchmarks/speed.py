@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from actors.hosting.partition import Observe, Partition
-from actors.schedulers.policy import resolve_parameters
+from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Setting
 from benchmarks.bare_loop import bare_sparrow

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from emu.batch import Hosting
-from emu.sweeps import Sweep, SweepResult, prepare_sweep, run_sweep
+from emu.sweeps.batch import Hosting
+from emu.sweeps.sweep import Sweep, SweepResult, prepare_sweep, run_sweep
 
 TARGET = 1.6
 LEAST_S = 10.0
@@ -73,8 +73,8 @@ def main() -> int:
     ratio = totals[1] / totals[options.parallel]
     each = totals[1] / options.runs
     print(f"\n{options.runs} runs of {each:.1f} s (engine {sum(engine) / len(engine):.1f} s)")
-    told = ", ".join(f"{parallel} at once {total:.1f} s" for parallel, total in totals.items())
-    print(f"{told}: {ratio:.2f} times faster")
+    found = ", ".join(f"{parallel} at once {total:.1f} s" for parallel, total in totals.items())
+    print(f"{found}: {ratio:.2f} times faster")
     if each < LEAST_S:
         print(f"a run is shorter than the {LEAST_S:.0f} s that the target is for")
     return 0 if ratio >= TARGET else 1

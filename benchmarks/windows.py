@@ -3,7 +3,7 @@
 How to run: `python -m benchmarks.windows [--workload PATH] [--nodes 15000] [--partitions 4] [--scheduler sparrow]`
 For debugging: `--workload yahoo`, which takes a minute
 Runs the workload exactly, in Ray actors; then, in the same run and before and after it, a graph of as many actors that
-return what they were told to, with the mean sizes of what was told and answered. What counts is the ratio of the rates.
+return bytes as requested, with the mean sizes of requests and answers. What counts is the ratio of the rates.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from actors.hosting.outcome import Observe
 from actors.hosting.ray_session import close, connect
 from actors.hosting.ray_windows import WindowSession
 from actors.hosting.virtual import emulate
-from actors.schedulers.policy import resolve_parameters
+from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Setting
 from clusters.cluster import load_cluster
@@ -38,18 +38,18 @@ class Echo:
     def __init__(self, size: int):
         self._answer = bytes(size)
 
-    def window(self, told: bytes) -> bytes:
+    def window(self, request: bytes) -> bytes:
         """The same for every barrier."""
         return self._answer
 
 
-def barrier_s(partitions: int, told: int, answered: int) -> float:
+def barrier_s(partitions: int, request: int, answered: int) -> float:
     """Median seconds of a barrier that carries so many bytes, of five rounds."""
     actors = [ray.remote(num_cpus=0)(Echo).remote(answered) for _ in range(partitions)]
     with InputNode() as entry:
         output = MultiOutputNode([actor.window.bind(entry) for actor in actors])
     graph = output.experimental_compile(_buffer_size_bytes=4 << 20)
-    rounds, data = [], bytes(told)
+    rounds, data = [], bytes(request)
     for _ in range(6):
         begin = time.perf_counter()
         for _ in range(BARRIERS // 5):
@@ -92,10 +92,10 @@ def main() -> None:
         print(session.plan())
         through = session.windows.barrier
 
-        def barrier(told: bytes) -> Any:
-            frames = through(told)
+        def barrier(request: bytes) -> Any:
+            frames = through(request)
             sizes[0] += 1
-            sizes[1] += len(told)
+            sizes[1] += len(request)
             sizes[2] += sum(map(len, frames))
             return frames
 
@@ -107,12 +107,14 @@ def main() -> None:
     finally:
         session.close()
     same = (outcome.finish_ns == whole.finish_ns).all()
-    told, answered = sizes[1] // sizes[0], sizes[2] // sizes[0] // options.partitions
-    bare = barrier_s(options.partitions, told, answered)
+    request, answered = sizes[1] // sizes[0], sizes[2] // sizes[0] // options.partitions
+    bare = barrier_s(options.partitions, request, answered)
     each = wall_s / windows
     print(f"{workload.name}, {options.nodes:,} nodes, {scheduler.name}, {options.partitions} partitions")
     print(f"  {windows:,} windows in {wall_s:.1f} s (target {TARGET_S:.0f}), {1e3 * each:.3f} ms each")
-    print(f"  told {told} bytes, answered {answered} each; same finish times as one partition: {same}")
+    print(
+        f"  requests of {request} bytes, answers of {answered} each; same finish times as one partition: {same}"
+    )
     print(f"  a graph with equal bytes: {1e3 * bare:.3f} ms a barrier")
     print(f"  rate of windows over rate of barriers: {bare / each:.2f} (target {TARGET})")
     close()

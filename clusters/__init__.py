@@ -2,10 +2,12 @@
 
 `clusters.cluster` has `Cluster`, `load_cluster` and `presets`, `clusters.schema` the attributes of nodes. The
 presets are the TOML files in ``clusters/presets`` and those that are drawn, in `clusters.drawn`. `clusters.matching`
-finds the nodes that satisfy the constraints of a workload.
+finds the nodes that satisfy the constraints of a workload, `clusters.feasibility` the jobs that no node can run, and
+`clusters.constraint_figures` describes both.
 """
 
-from clusters.cluster import CLUSTER_SCHEMA, Cluster, cluster_figures, describe_cluster, load_cluster, presets
+from clusters.cluster import CLUSTER_SCHEMA, Cluster, load_cluster, presets
+from clusters.figures import cluster_figures, describe_cluster
 from clusters.schema import ATTRIBUTES
 
 __all__ = [

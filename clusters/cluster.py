@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from clusters.description import columns_from_table, columns_from_toml, load_table, load_toml
 from clusters.drawn import DRAWN
-from clusters.figures import cluster_figures, describe_cluster
 from clusters.schema import (
     ATTRIBUTES,
     CLUSTER_SCHEMA,
@@ -43,8 +42,6 @@ __all__ = [
     "CLUSTER_SCHEMA",
     "Cluster",
     "build_cluster",
-    "cluster_figures",
-    "describe_cluster",
     "load_cluster",
     "presets",
 ]
@@ -77,7 +74,7 @@ class Cluster:
 
     @property
     def attributes(self) -> dict[str, Attribute]:
-        """What its nodes have, by name: `ATTRIBUTES`, and then those of the user's own."""
+        """The attributes of its nodes by name: `ATTRIBUTES`, and then those that the user defined."""
         return ATTRIBUTES | {name: find_attribute(name) for name in self.table.column_names if is_own(name)}
 
     def slots(self) -> Int64Array:
@@ -154,7 +151,7 @@ def load_cluster(
     ----------
     name_or_path : str or Path
         A preset (see `presets`), a ``.toml`` file with ``[[machines]]`` entries, a ``.parquet`` table
-        with one row per node, a converted trace with its ``cluster.parquet``, or the tables of a trace that tell of
+        with one row per node, a converted trace with its ``cluster.parquet``, or the tables of a trace that list
         machines (`workloads.readers.machines`). Of a table only ``slots`` is required; columns it lacks take the
         defaults.
     nodes : int, optional

@@ -27,7 +27,7 @@ from workloads.arrow import from_numpy, from_strings
 
 
 class Supply(NamedTuple):
-    """How many nodes of `phoenix` satisfy a kind of constraint, and by which value of an attribute.
+    """The number of nodes of `phoenix` that satisfy a kind of constraint, and the attribute's value.
 
     Attributes
     ----------

@@ -1,17 +1,15 @@
-"""What a cluster is like: how its attributes are distributed over the nodes, as text and as figures."""
+"""Description of a cluster: the distribution of its attributes over the nodes, as text and as figures."""
 
 from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from clusters.cluster import Cluster
 from clusters.schema import Attribute, is_own
-
-if TYPE_CHECKING:
-    from clusters.cluster import Cluster
 
 _MOST_VALUES = 24
 _MOST_OWN_LINES = 3
@@ -73,7 +71,7 @@ def describe_cluster(cluster: Cluster) -> str:
 
 
 def _machine_types(cluster: Cluster) -> list[dict[str, Any]]:
-    """Return the machine types that nodes have, with the ranges of what they are mostly told apart by."""
+    """Return the machine types that nodes have, with the ranges of the attributes that distinguish them."""
     codes, found = cluster.attribute("type"), []
     columns = {name: cluster.attribute(name) for name in ("slots", "cpu_cores", "memory_bytes", "port_bps")}
     for code, name in enumerate(cluster.attribute_names("type")):

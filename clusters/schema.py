@@ -1,4 +1,4 @@
-"""What is known of a node: its attributes, the cluster table's columns, units, defaults and limits."""
+"""The attributes of a node: the cluster table's columns, units, defaults and limits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _HERTZ = {"Hz": 1, "kHz": 10**3, "MHz": 10**6, "GHz": 10**9}
 
 @dataclass(frozen=True)
 class Attribute:
-    """What a node has and a constraint may ask for.
+    """An attribute of nodes that a constraint may refer to.
 
     Attributes
     ----------

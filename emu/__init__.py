@@ -16,26 +16,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from actors.schedulers.variants import variant
-    from emu.comparison import Comparison, compare
-    from emu.emulation import run
-    from emu.results import Result, read_result
-    from emu.resuming import resume
-    from emu.sizing import SizeResult, size
-    from emu.sweeps import SweepResult, sweep
+    from emu.results.comparison import Comparison
+    from emu.results.result import Result, read_result
+    from emu.running.comparing import compare
+    from emu.running.resuming import resume
+    from emu.running.run import run
+    from emu.sweeps.sizing import SizeResult, size
+    from emu.sweeps.sweep import SweepResult, sweep
     from workloads.errors import InputError
 
 _HOMES = {
-    "Comparison": "emu.comparison",
+    "Comparison": "emu.results.comparison",
     "InputError": "workloads.errors",
-    "Result": "emu.results",
-    "SizeResult": "emu.sizing",
-    "SweepResult": "emu.sweeps",
-    "compare": "emu.comparison",
-    "read_result": "emu.results",
-    "resume": "emu.resuming",
-    "run": "emu.emulation",
-    "size": "emu.sizing",
-    "sweep": "emu.sweeps",
+    "Result": "emu.results.result",
+    "SizeResult": "emu.sweeps.sizing",
+    "SweepResult": "emu.sweeps.sweep",
+    "compare": "emu.running.comparing",
+    "read_result": "emu.results.result",
+    "resume": "emu.running.resuming",
+    "run": "emu.running.run",
+    "size": "emu.sweeps.sizing",
+    "sweep": "emu.sweeps.sweep",
     "variant": "actors.schedulers.variants",
 }
 __all__ = [
@@ -56,12 +57,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import PackageNotFoundError, version
+        from emu.directories.manifest import emu_version
 
-        try:
-            return version("emu-scheduler")
-        except PackageNotFoundError:
-            return "0+unknown"  # run from a source tree that is not installed
+        return emu_version()
     if name not in _HOMES:
         raise AttributeError(f"module 'emu' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -26,7 +26,7 @@ MOST_OTHER_BYTES = 1 << 30
 """Of a picture or a CSV file of a run directory; tables in Parquet may be larger."""
 _TABLE_END = b"PAR1"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What the system says when a disk takes no more: full, a quota used up, a limit on a file's size, a fault."""
+"""The system's errors when a disk accepts no more: full, a quota used up, a limit on a file's size, a fault."""
 BEGUN = re.compile(r"\.(.+\.(?:json|toml|parquet|csv|svg|png|html))\.\d+")
 """Names of files that are being written; one of a process that was killed stays."""
 
@@ -38,9 +38,9 @@ class NotWritten(UnavailableError):
 
     def with_advice(self, advice: str, stays: bool = False) -> NotWritten:
         """Return the error with what can be done, in place of advice that does not stay."""
-        told = f"{self.wrong or self.message}; {advice}"
-        error = NotWritten(told, file=self.file, line=self.line, field=self.field)
-        error.wrong = told if stays else self.wrong or self.message
+        problem = f"{self.wrong or self.message}; {advice}"
+        error = NotWritten(problem, file=self.file, line=self.line, field=self.field)
+        error.wrong = problem if stays else self.wrong or self.message
         return error
 
 
@@ -105,7 +105,7 @@ def remove_begun(folder: Path) -> None:
 
 
 def read_json(path: Path, absent: str) -> Any:
-    """Return the content of a JSON file; `absent` says what is wrong with its folder if there is none.
+    """Return the content of a JSON file; `absent` is the error about its folder if there is none.
 
     Raises
     ------
@@ -185,8 +185,8 @@ def read_table(path: Path, kinds: Mapping[str, pa.DataType] | None = None) -> pa
 
 def _check_unpacked(size: int, most: int, path: Path) -> None:
     if size > most:
-        told = f"would take {size / (1 << 30):,.1f} GiB of memory; no run writes such a file"
-        raise InputError(told, file=path)
+        problem = f"would take {size / (1 << 30):,.1f} GiB of memory; no run writes such a file"
+        raise InputError(problem, file=path)
 
 
 def sha256_of(path: str | Path) -> str:

@@ -1,4 +1,4 @@
-"""What is told at a terminal: results on standard output, all else on standard error."""
+"""Output to a terminal: results on standard output, all else on standard error."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import TextIO
 
-from emu.tables import to_ascii
 from workloads.errors import printable
 
+_ASCII = str.maketrans({"\N{MULTIPLICATION SIGN}": "x", "±": "~", "→": "->", "≤": "<=", "…": "...", "µ": "u"})
 _results: TextIO | None = None  # standard output, where it is for results alone
 
 
@@ -22,6 +22,11 @@ def put(text: str) -> None:
     except UnicodeEncodeError:
         text = to_ascii(text)
     stream.write(text if text.endswith("\n") else text + "\n")
+
+
+def to_ascii(text: str) -> str:
+    """Return text for an output that is not UTF-8: our own signs in ASCII, others as ``?``."""
+    return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
 
 
 @contextmanager
@@ -37,25 +42,25 @@ def results_alone() -> Iterator[None]:
 
 
 def warn(notes: Iterable[str]) -> None:
-    """Say what the user must know, on standard error, wherever that goes."""
+    """Print a line for the user on standard error, also if that is not a terminal."""
     for text in notes:
         note(text)
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
-    """Say what is being done; like all progress, only to a terminal, but for what begins with ``note:``."""
+    """Print a line of progress, only to a terminal, except for lines that begin with ``note:``."""
     stream = stream or sys.stderr
     if text.startswith("note: ") or is_terminal(stream):
         print(printable(f"emu: {text}", keep="\n"), file=stream, flush=True)
 
 
 def note(text: str) -> None:
-    """Say what the user must know, on standard error, wherever that goes."""
+    """Print a line for the user on standard error, also if that is not a terminal."""
     print(printable(f"emu: note: {text}"), file=sys.stderr, flush=True)
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Return whether a person reads the stream; a closed or missing one is read by nobody."""
+    """Return whether a person reads the stream; False for a closed or missing one."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:

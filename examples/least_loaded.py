@@ -1,4 +1,4 @@
-"""A central scheduler of one's own: each job goes to the nodes that have the least work left.
+"""A central scheduler written by a user: each job goes to the nodes that have the least work left.
 
 Covers: the contract of a user's scheduler, and how to name it on the command line and in Python.
 

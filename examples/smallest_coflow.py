@@ -1,9 +1,9 @@
-"""Coordinators of one's own: the coflow that has sent least goes first; and equal shares of each port.
+"""Coordinators written by a user: the coflow that has sent least goes first; and equal shares of each port.
 
 Covers: the contract of a user's scheduler of coflows, in its two forms, and how to name it on the command line.
 
 Scenario: one coordinator decides for all ports of a switch when a coflow comes or ends. It knows what the agents of the
-ports have told it, and not how large coflows are.
+ports have reported, and not how large coflows are.
 
 How to run: ``emu run --scheduler examples/smallest_coflow.py:LeastSent --workload synthetic-coflows``.
 """

@@ -1,6 +1,6 @@
 """A tour of the Python interface, in cells for a notebook or an editor that knows ``# %%``.
 
-Covers: one run and its frames, a comparison over several seeds, a scheduler of one's own.
+Covers: one run and its frames, a comparison over several seeds, a scheduler written by the user.
 
 Scenario: a small Yahoo-like workload on 200 nodes; who serves short jobs best beside long ones?
 
@@ -26,7 +26,7 @@ print(jobs.groupby("job_class")[["jct_s", "wait_s", "slowdown"]].quantile([0.5, 
 timeline = result.timeline.to_pandas()
 print("mean utilisation", round(timeline.utilisation.mean(), 3), "most queued", timeline.queued_short.max())
 
-# %% Several schedulers, among them one of one's own, on the same workload and seeds.
+# %% Several schedulers, among them one written by the user, on the same workload and seeds.
 comparison = emu.compare(["sparrow", "eagle", LeastLoaded], **same, seeds=3, in_process=True)
 print(comparison.to_text())
 

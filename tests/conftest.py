@@ -15,10 +15,10 @@ PROCESSES = 2
 # They take long: begun last, they would keep one of us idle. The first two compile what the others need, one of us the
 # schedulers of jobs and one those of coflows: what both began at once would be compiled twice.
 FIRST = (
-    "actors/test_determinism.py",
-    "actors/coflows/test_coflow_invariants.py",
+    "actors/schedulers/jobs/test_determinism.py",
+    "actors/schedulers/coflows/test_coflow_invariants.py",
     "test_fidelity.py",
-    "actors/test_bounds_checks.py",
+    "actors/kernel/test_bounds_checks.py",
     "test_readme.py",
     "test_packaging.py",
 )

@@ -9,22 +9,18 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from actors.hosting.partition import Observe, Outcome, Partition
 from actors.hosting.virtual import emulate
-from actors.kernel import queue
+from actors.kernel.kinds import kinds_of
 from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT
 from actors.kernel.world import NEVER
-from actors.schedulers.policy import resolve_parameters
+from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Costs, Dynamics, Estimates, Network, Setting
 from clusters.cluster import Cluster, build_cluster
@@ -33,20 +29,12 @@ from clusters.schema import encode_texts
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.jobs import JobWorkload, make_workload
 
-ROOT = Path(__file__).resolve().parents[1]
 NS = 1_000_000_000
 CUTOFF_S = 10.0
 ALL_TASKS = Observe(tasks=True)
 MOST_EVENTS = 1_000_000  # of a small emulation, hundreds of times what one takes
-PATIENCE_S = 900  # for a process that compiles everything on a machine that does much else
 
-# The kinds of messages stand together in the module: from TASK_END to RUNNING, with NONE, which is negative.
-_NAMES = list(vars(queue))
-KINDS = {
-    int(kind): name
-    for name in _NAMES[_NAMES.index("TASK_END") : _NAMES.index("RUNNING")]
-    if (kind := getattr(queue, name)) >= 0
-}
+KINDS = {number: kind.name for number, kind in kinds_of("jobs").items()}
 
 
 class FewestTasks:
@@ -366,21 +354,6 @@ def differing(one: dict[str, str], other: dict[str, str]) -> list[str]:
     """The cases whose digests differ."""
     assert one.keys() == other.keys()
     return [name for name in one if one[name] != other[name]]
-
-
-def run_python(code: str, root: Path = ROOT, **environment: str) -> str:
-    """What a Python process of its own, which finds the repository at `root` and its tests, prints."""
-    path = os.pathsep.join([str(root), str(root / "tests")])
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": path, **environment},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 if __name__ == "__main__":

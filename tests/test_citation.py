@@ -77,7 +77,7 @@ def test_the_file_is_valid() -> None:
         ("  - name: The Emu authors", "  - nmae: The Emu authors"),
         ("type: software", "type: program"),
         ("title: ", "titel: "),
-        ("version: 0.1.0", "version: 1"),
+        ("version: 0.2.0", "version: 1"),
         ("  - emulator", "  - scheduler"),
         ("license: Apache-2.0", "license: Apache 2"),
     ],

@@ -14,8 +14,8 @@ import pytest
 import emu
 from benchmarks import coflow_causes, coflow_peers, coflow_testbed, coflows
 from benchmarks.coflow_runs import Runs, Setting
-from emu.plan import configure, prepare
-from emu.results import Result
+from emu.configuration.plan import configure, prepare
+from emu.results.result import Result
 from tests.workloads.family_examples import coflows_of
 
 SMALL = coflows_of([(0.01 * k, None, {(0, p): 1e5 * (k + p + 1) for p in range(12)}) for k in range(4)], 12)

@@ -9,14 +9,7 @@ import pytest
 
 from benchmarks.coflow_peers import PEERS, REFERENCE, peer_cct_s, reference
 from benchmarks.coflow_runs import Runs, workload_of
-from benchmarks.coflowsim_rules import (
-    DARK,
-    FIFO,
-    REFILL,
-    SEBF,
-    Rules,
-    cct_s,
-)
+from benchmarks.coflowsim_rules import DARK, FIFO, REFILL, SEBF, Rules, cct_s
 from benchmarks.peer_trace import begin_ms, first_coflows, java_doubles, trace_of
 from benchmarks.philae_rules import D, PhilaeRules, philae_cct_s
 

@@ -1,14 +1,12 @@
-"""What the pages say of the code holds: links, paths, imports, parameters, and the commands that are named.
+"""What the pages say of the code holds: links, paths, parameters, and the commands that are named.
 
 `python -m tests.test_docs` writes the parameter tables in docs/schedulers.md.
 """
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +20,6 @@ SCHEDULERS = ROOT / "docs" / "schedulers.md"
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
     (ROOT / "docs").rglob("*.md")
 )
-# From the top to the bottom: a package may import those after it.
-ORDER = ("run", "emu", "actors", "clusters", "workloads")
-LATE = ("ray", "pandas", "matplotlib", "tqdm")  # slow to import, so imported where they are used
 
 page = pytest.mark.parametrize("path", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 
@@ -69,46 +64,6 @@ def test_modules_and_commands_that_are_named_exist(path: Path) -> None:
         assert command in commands, command
 
 
-def sources() -> Iterator[tuple[str, Path, ast.Module]]:
-    """The package, path and syntax tree of every source file."""
-    for name in ORDER:
-        files = [ROOT / "run.py"] if name == "run" else sorted((ROOT / name).rglob("*.py"))
-        assert files
-        for file in files:
-            yield name, file, ast.parse(file.read_text(encoding="utf-8"))
-
-
-def imported(tree: ast.AST) -> set[str]:
-    """The top-level packages that are imported anywhere in a syntax tree."""
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").partition(".")[0])
-    return found
-
-
-def test_imports_point_one_way() -> None:
-    for name, file, tree in sources():
-        above = set(ORDER[: ORDER.index(name)]) | {"tests", "benchmarks"}
-        assert not imported(tree) & above, file
-
-
-def test_ray_is_imported_in_one_place() -> None:
-    places = {file.relative_to(ROOT).as_posix() for _, file, tree in sources() if "ray" in imported(tree)}
-    names = ("child", "ray_live", "ray_pool", "ray_session", "ray_windows")
-    assert places == {f"actors/hosting/{name}.py" for name in names}
-
-
-def test_slow_packages_are_imported_where_they_are_used() -> None:
-    for _, file, tree in sources():
-        at_top: set[str] = set().union(
-            *(imported(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom))
-        )
-        assert not at_top & set(LATE), file
-
-
 def shown(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -122,7 +77,7 @@ def parameter_table(name: str) -> str:
     for p in scheduler.parameters:
         if p.choices:
             value = ", ".join(f"`{choice}`" for choice in p.choices)
-        elif p.kind == "bool":
+        elif p.kind == "flag":
             value = "`true`, `false`"
         else:
             unit = " s" if p.kind == "duration" else ""

@@ -9,7 +9,7 @@ import pytest
 
 from actors.hosting.partition import Observe
 from actors.hosting.virtual import emulate
-from actors.schedulers.policy import resolve_parameters
+from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Network, Setting
 from benchmarks.fidelity import SHARED, Row, compare, reference_rows

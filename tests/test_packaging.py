@@ -25,12 +25,13 @@ def build_tools_are_here() -> bool:
     """Whether this environment has the setuptools that pyproject.toml asks for, so that no index is needed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     (need,) = project["build-system"]["requires"]
-    least = re.fullmatch(r"setuptools>=(\d+)", need)
-    assert least is not None
+    bounds = re.fullmatch(r"setuptools>=(\d+),<(\d+)", need)
+    assert bounds is not None
     try:
-        return int(importlib.metadata.version("setuptools").split(".")[0]) >= int(least[1])
+        here = int(importlib.metadata.version("setuptools").split(".")[0])
     except importlib.metadata.PackageNotFoundError:
         return False
+    return int(bounds[1]) <= here < int(bounds[2])
 
 
 @pytest.fixture(scope="module")

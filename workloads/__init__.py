@@ -10,7 +10,7 @@
 `workloads.constraints`      constraints of jobs: their text, their tables
 `workloads.transform`        workloads made from workloads: load, slice, sample, copies, several as one
 `workloads.info`             what a workload is like
-`workloads.fetch`            public traces, downloaded or placed by hand
+`workloads.public`           public traces, downloaded or placed by hand
 `workloads.known`            cut-offs and partitions of the published traces
 ===========================  =====================================================================
 

@@ -85,6 +85,6 @@ def optional_column(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
 
 
 def label_bytes(labels: pa.ChunkedArray) -> bytes:
-    """Return bytes that tell columns of strings apart by content, whatever their chunks and slices."""
+    """Return bytes that identify columns of strings by content, whatever their chunks and slices."""
     coded = labels.combine_chunks().dictionary_encode()  # in the order of first appearance: one coding
     return repr(coded.dictionary.to_pylist()).encode() + to_numpy(coded.indices.fill_null(-1)).tobytes()

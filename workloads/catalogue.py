@@ -1,4 +1,4 @@
-"""Where workloads come from and go to: generators by name, files by path."""
+"""The catalogue of workloads: generators by name, files by path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from workloads.limits import limited, take_limits
 from workloads.options import option_defaults, options_line, read_options, without_meaning
 from workloads.readers.parquet import FAMILIES, JOBS_FILE
 from workloads.readers.report import Progress, Report
-from workloads.transform.families import Workload, family
+from workloads.transform.primitives import Workload, family
 
 __all__ = [
     "convert_workload",
@@ -49,7 +49,7 @@ _GENERATORS: dict[str, Callable[..., Workload]] = {
 
 
 def generators() -> dict[str, str]:
-    """Return what generators there are: name to one line that says what it makes and its parameters."""
+    """Return the generators: name to one line on what it makes and its parameters."""
     return {name: f"{_summary(make)} ({options_line(make)})" for name, make in sorted(_GENERATORS.items())}
 
 
@@ -112,9 +112,9 @@ def load_workload(
         known = find_format(name)
         face = _face(name)
         given = _reader_options(name, face, options, path)
-        told = {"report": report, "progress": progress}
+        offered = {"report": report, "progress": progress}
         takes = inspect.signature(face).parameters
-        loaded: Workload = known.read(path, **given, **{key: told[key] for key in told if key in takes})
+        loaded: Workload = known.read(path, **given, **{key: offered[key] for key in offered if key in takes})
         return loaded
 
 
@@ -153,7 +153,7 @@ def convert_workload(
     Returns
     -------
     tuple of str
-        What was repaired, dropped or could not be held: what the user must be told.
+        Notes for the user: what was repaired, dropped or could not be stored.
 
     Raises
     ------
@@ -196,7 +196,7 @@ def save_workload(
     Returns
     -------
     tuple of str
-        What the format could not hold and the user must be told.
+        Notes for the user on what the format could not store.
 
     Raises
     ------

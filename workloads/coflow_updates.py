@@ -1,4 +1,4 @@
-"""What frameworks change of coflows that are under way: tasks that restart or move, coflows that leave.
+"""Updates of coflows while they run: tasks that restart or move, coflows that are deregistered.
 
 A CSV file with a header::
 
@@ -71,7 +71,7 @@ class CoflowUpdates:
     pair, onto : ndarray of int64, shape (K, 2)
         Ingress and egress of such a flow, and of the flow that takes its place.
     notes : tuple of str
-        What the user must be told.
+        Notes for the user.
     """
 
     time_ns: np.ndarray

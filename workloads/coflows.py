@@ -119,7 +119,7 @@ class CoflowWorkload:
     metadata : dict of str to str
         Origin, units, what was done to the data; travels with the Parquet form.
     notes : tuple of str
-        What the user must be told, such as that arrivals were sorted.
+        Notes for the user, such as that arrivals were sorted.
     """
 
     name: str
@@ -211,7 +211,7 @@ def make_coflow_workload(
     ----------
     name : str
     arrival_s : array_like, shape (C,)
-        Arrival times in seconds. When they are not in order coflows are sorted (stable), and a note says so.
+        Arrival times in seconds. When they are not in order coflows are sorted (stable), and there is a note.
     width : array_like of int, shape (C,)
         Flows of each coflow.
     ingress, egress : array_like of int, shape (F,)
@@ -274,10 +274,10 @@ def make_coflow_workload(
     if np.any(arrival[1:] < arrival[:-1]):
         order = np.argsort(arrival, kind="stable")
         moved = int(np.count_nonzero(order != np.arange(count)))
-        told = (
+        note = (
             f"arrivals of {coflows_file or name} were not in order: {moved} coflows moved; sorted by arrival"
         )
-        notes = (*notes, told)
+        notes = (*notes, note)
         flows = rows_of_groups(widths, order)
         sizes, ports = sizes[flows], [values[flows] for values in ports]
         arrival, widths = arrival[order], widths[order]

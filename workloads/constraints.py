@@ -19,30 +19,44 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workloads.arrow import (
-    column,
-    described_field,
-    from_numpy,
-    from_optional,
-    from_strings,
-    to_numpy,
-)
+from workloads.arrow import column, described_field, from_numpy, from_optional, from_strings, to_numpy
 from workloads.errors import InputError
 from workloads.groups import Int64Array, distinct_ids, positions, refuse_first
 
-if TYPE_CHECKING:
-    from workloads.dags import DagWorkload, JobsOrDags
-    from workloads.jobs import JobWorkload
+
+class Constrained(Protocol):
+    """Jobs or DAGs: a workload whose jobs may have constraints."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def jobs(self) -> pa.Table:
+        """Its jobs, with ``job_id`` and ``constraint``."""
+
+    @property
+    def num_jobs(self) -> int:
+        """Their number."""
+
+    @property
+    def constraint_sets(self) -> pa.Table:
+        """As `CONSTRAINT_SETS_SCHEMA`."""
+
+    @property
+    def job_constraints(self) -> pa.Table:
+        """As `JOB_CONSTRAINTS_SCHEMA`."""
+
+
+W = TypeVar("W", bound=Constrained)
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 OWN = "attr:"
-"""What the name of an attribute of the user's own begins with, such as ``attr:licence``."""
+"""The prefix of the names of attributes that the user defines, such as ``attr:licence``."""
 PLACEMENT = "placement"
 """The attribute of a constraint on how the tasks of a job lie to one another."""
 PLACEMENTS = {
@@ -183,7 +197,7 @@ def no_job_constraints() -> pa.Table:
     return pa.Table.from_arrays([none, none], schema=JOB_CONSTRAINTS_SCHEMA)
 
 
-def constraint_sets(workload: JobWorkload | DagWorkload) -> list[ConstraintSet]:
+def constraint_sets(workload: Constrained) -> list[ConstraintSet]:
     """Return the distinct sets of a workload; set i is that of ``set_id`` i."""
     sets: list[list[Constraint]] = []
     for row in workload.constraint_sets.to_pylist():
@@ -193,7 +207,7 @@ def constraint_sets(workload: JobWorkload | DagWorkload) -> list[ConstraintSet]:
     return [tuple(constraints) for constraints in sets]
 
 
-def set_of_job(workload: JobWorkload | DagWorkload) -> Int64Array:
+def set_of_job(workload: Constrained) -> Int64Array:
     """Return the set of each job, -1 for jobs without constraints: shape (J,)."""
     found = np.full(workload.num_jobs, -1)
     owners = column(workload.job_constraints, "job_id")
@@ -201,9 +215,7 @@ def set_of_job(workload: JobWorkload | DagWorkload) -> Int64Array:
     return found
 
 
-def with_constraints(
-    workload: JobsOrDags, sets: Sequence[Iterable[Constraint]], set_of_job: npt.ArrayLike
-) -> JobsOrDags:
+def with_constraints(workload: W, sets: Sequence[Iterable[Constraint]], set_of_job: npt.ArrayLike) -> W:
     """Return the workload with these constraints in place of those it has; their kinds are in its jobs.
 
     Parameters
@@ -239,8 +251,8 @@ def with_constraints(
 
 
 def attach_constraints(
-    workload: JobsOrDags, sets: pa.Table, owners: pa.Table, *, sets_file: object, owners_file: object
-) -> JobsOrDags:
+    workload: W, sets: pa.Table, owners: pa.Table, *, sets_file: object, owners_file: object
+) -> W:
     """Return the workload with constraints from tables; jobs that state no kind get that of their set.
 
     Parameters
@@ -304,8 +316,8 @@ def tidied(sets: pa.Table, owners: pa.Table) -> dict[str, pa.Table]:
     }
 
 
-def constraint_bytes(workload: JobWorkload | DagWorkload) -> bytes:
-    """Return bytes that tell the constraints of workloads apart; none where there are none."""
+def constraint_bytes(workload: Constrained) -> bytes:
+    """Return bytes that identify the constraints of a workload; none where there are none."""
     if workload.job_constraints.num_rows == 0:
         return b""
     numbers = [column(workload.job_constraints, name).tobytes() for name in JOB_CONSTRAINTS_SCHEMA.names]
@@ -361,7 +373,7 @@ def _sets_table(rows: Sequence[tuple[object, ...]]) -> pa.Table:
     )
 
 
-def _labelled(workload: JobsOrDags, stated: npt.NDArray[np.bool_]) -> JobsOrDags:
+def _labelled(workload: W, stated: npt.NDArray[np.bool_]) -> W:
     """Return the workload whose jobs have the kinds of their sets, but for those whose kind is `stated`."""
     count = workload.num_jobs
     kinds: list[str | None] = [*map(kind_of, constraint_sets(workload)), None]

@@ -244,7 +244,7 @@ def make_dag_workload(
     ----------
     name : str
     submit_s : array_like, shape (J,)
-        Arrival times in seconds. When they are not in order jobs are sorted (stable), and a note says so.
+        Arrival times in seconds. When they are not in order jobs are sorted (stable), and there is a note.
     num_stages : array_like of int, shape (J,)
     stage_tasks : array_like of int, shape (S,)
         Tasks of each stage, job after job.
@@ -338,7 +338,7 @@ def make_dag_workload(
 
 
 def as_jobs(dag: DagWorkload) -> JobWorkload:
-    """Return the jobs with all their tasks and without stages and edges; a note says so."""
+    """Return the jobs with all their tasks and without stages and edges, with a note."""
     return JobWorkload(
         name=dag.name,
         jobs=dag.jobs,

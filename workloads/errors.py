@@ -58,7 +58,7 @@ class InputError(Exception):
 
 
 class UnavailableError(InputError):
-    """What the user named is elsewhere and cannot be had from there now: a host that does not answer, a dead link.
+    """Something the user named is on another host and not available: the host does not answer, or a link is dead.
 
     Nothing need be wrong with the input; the command line ends with exit code 1.
     """

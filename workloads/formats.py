@@ -156,17 +156,17 @@ def _found(path: Path) -> str:
     files = files_within(path)
     if not files:
         return "is an empty folder"
-    told: dict[object, str] = {}  # the first file of each kind
+    known_files: dict[object, str] = {}  # the first file of each kind
     for file in files[:_LOOKED_AT]:
         name = shown(str(file.relative_to(path)))
         known = identify(sample_of(file))
         if known is not None:
-            told.setdefault(known, f"{name}: {_of_table(known)}")
+            known_files.setdefault(known, f"{name}: {_of_table(known)}")
         elif format := next((format for format, f in FORMATS.items() if f.recognises(file)), ""):
-            told.setdefault(format, f"{name} is of the format {format}: give that file")
+            known_files.setdefault(format, f"{name} is of the format {format}: give that file")
     more = f" and {len(files) - 3} more" if len(files) > 3 else ""
     names = ", ".join(shown(str(file.relative_to(path))) for file in files[:3])
-    return "; ".join(told.values()) or f"is a folder of no known format: it holds {names}{more}"
+    return "; ".join(known_files.values()) or f"is a folder of no known format: it holds {names}{more}"
 
 
 def _format_below(path: Path) -> str:
@@ -213,5 +213,5 @@ def _of_table(known: KnownTable) -> str:
 
 
 def format_by_ending(path: Path) -> str:
-    """Return the name of the format that a path is written in, where nobody says it."""
+    """Return the name of the format to write a path in, where none was given."""
     return "tr" if _is_called_tr(path) else PARQUET

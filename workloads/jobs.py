@@ -98,7 +98,7 @@ class JobWorkload:
     metadata : dict of str to str
         Origin, recipe, what was done to the data; travels with the Parquet form.
     notes : tuple of str
-        What the user must be told, such as that arrivals were sorted.
+        Notes for the user, such as that arrivals were sorted.
     constraint_sets, job_constraints : pyarrow.Table
         The distinct sets of constraints, and which job has which: see `workloads.constraints`. Without rows
         where no job has any.
@@ -182,7 +182,7 @@ def make_workload(
     ----------
     name : str
     submit_s : array_like, shape (J,)
-        Arrival times in seconds. When they are not in order jobs are sorted (stable), and a note says so.
+        Arrival times in seconds. When they are not in order jobs are sorted (stable), and there is a note.
     num_tasks : array_like of int, shape (J,)
     duration_s : array_like, shape (T,)
         Task durations in seconds, job after job in the order of `submit_s`.

@@ -1,4 +1,4 @@
-"""What is known of the published traces: where short jobs end, and how many nodes long jobs may use."""
+"""Published values of traces: the cut-off of short jobs, and the share of nodes that long jobs may use."""
 
 from __future__ import annotations
 

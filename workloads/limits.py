@@ -1,4 +1,4 @@
-"""How large a workload may become: tasks or flows, and bytes that a file unpacks to.
+"""Limits on the size of a workload: tasks or flows, and bytes that a file unpacks to.
 
 A small file can state a large workload: 46 bytes of a trace name ten million instances, a kilobyte of gzip holds a
 megabyte of text. So what a source makes is bounded by how large it is: a task or flow a byte on disk, but always
@@ -34,7 +34,7 @@ LINE_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class Limits:
-    """What a user set in place of the limits that follow from the size of the source; None: those hold.
+    """Limits that a user set in place of those derived from the size of the source; None: the latter apply.
 
     Attributes
     ----------

@@ -8,7 +8,7 @@ from typing import Any
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
-from workloads.units import parse_bandwidth, parse_duration, parse_size
+from workloads.values import read_value
 
 _NOT_OPTIONS = ("report", "progress")
 """Parameters with a default that are not the user's to set."""
@@ -22,7 +22,7 @@ NEEDS: dict[str, tuple[str, tuple[str, ...]]] = {
     **dict.fromkeys(("long_tasks", "long_ratio"), ("service", ("bimodal",))),
     **dict.fromkeys(("long_tasks_per_job", "long_mean_task_s"), ("long_jobs", ())),
 }
-"""What options of generators go with, and change nothing without: another option, and its values (none: above 0)."""
+"""The option that an option of a generator needs to have an effect, and its values (none: above 0)."""
 
 
 def without_meaning(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, str]:
@@ -81,27 +81,26 @@ def _options(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _read(name: str, text: str, parameter: inspect.Parameter) -> Any:
-    """Return the value of a text; what the parameter is its default says, or its annotation."""
+    """Return the value of a text."""
+    default = parameter.default
+    try:
+        return read_value(_kind(name, parameter), text, "")
+    except InputError as error:
+        such_as = "" if default is None or isinstance(default, bool) else f", such as {default!r}"
+        raise InputError(f"{error.message.removeprefix(': ')}{such_as}", field=name) from None
+
+
+def _kind(name: str, parameter: inspect.Parameter) -> str:
+    """Return the kind of a parameter, from its name, or its default or annotation."""
     default, annotation = parameter.default, str(parameter.annotation)
     if isinstance(default, str) or (default is None and "str" in annotation):
-        return text
-    wanted = "whole number" if isinstance(default, int) or "int" in annotation else "number"
-    try:
-        if isinstance(default, bool) or "bool" in annotation:
-            wanted = "yes or no"
-            return {"yes": True, "true": True, "no": False, "false": False}[text.strip().lower()]
-        if name.endswith("_bytes"):
-            return parse_size(text, name)
-        if name.endswith("_bps"):
-            return parse_bandwidth(text, name)
-        if wanted == "whole number":
-            return int(text.replace(",", "_"))
-        if name.endswith("_s") and not name.endswith("_per_s"):
-            return parse_duration(text, name)
-        if text.strip().endswith("%"):  # a load may be more than 100 %
-            return float(text.strip().removesuffix("%")) / 100
-        return float(text)
-    except (ValueError, KeyError):
-        such_as = "" if default is None or isinstance(default, bool) else f", such as {default!r}"
-        a = "" if wanted == "yes or no" else "a "
-        raise InputError(f"{text!r} is not {a}{wanted}{such_as}", field=name) from None
+        return "text"
+    if isinstance(default, bool) or "bool" in annotation:
+        return "flag"
+    if name.endswith("_bytes"):
+        return "size"
+    if name.endswith("_bps"):
+        return "bandwidth"
+    if isinstance(default, int) or "int" in annotation:
+        return "integer"
+    return "duration" if name.endswith("_s") and not name.endswith("_per_s") else "number"

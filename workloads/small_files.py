@@ -1,6 +1,6 @@
 """Files that are read whole, configurations and descriptions; and what a path leads to.
 
-A path may be anything: a device without an end, a pipe that nobody writes to, a file larger than memory, TOML nested a
+A path may be anything: a device without an end, a pipe without a writer, a file larger than memory, TOML nested a
 million deep. All of that is an `InputError` here.
 """
 

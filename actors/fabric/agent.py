@@ -1,27 +1,29 @@
-"""The agent of a port: it sends the flows that enter the switch there, at the rates that it was told last.
+"""The agent of a port: it sends the flows that enter the switch there, at the last rates that it received.
 
-It goes on with them until it is told otherwise, however late that is, and tells the coordinator when a flow has ended
-(Philae, section 6: "they comply to the last schedule until a new schedule is received").
+It keeps these rates until it receives others, however late they are, and sends the coordinator a message when a flow
+has ended (Philae, section 6: "they comply to the last schedule until a new schedule is received").
 """
 
 import numpy as np
 
-from actors.fabric.messages import CHANGE, FLOW_DONE, FLOW_END
-from actors.fabric.updates import expect_stop, life_known
-from actors.fabric.world import N_FINISHED, N_LOST, N_STALE, N_STARTED
+from actors.fabric.counters import N_LOST, N_STALE
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.floats import float_of, whole_ns
+from actors.fabric.updates import expect_stop, generation_of_agent
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.counters import N_FINISHED, N_STARTED
+from actors.kernel.kinds import CHANGE, FLOW_DONE, FLOW_END
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import DEREGISTER
 
-PATIENCE = np.int64(
-    10_000_000_000
-)  # ns: ends that are further away are mostly put off, and no run goes on for them
+# ns: ends that are further away are mostly put off, and no run goes on for them
+PATIENCE = np.int64(10_000_000_000)
 _LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever rounding says
 
 
 @inlined
-def agent_event(w, me):
+def agent_event(w: CoflowWorld, me: int) -> None:
     """Handle the message of an agent."""
     message = w.queue.now
     t, flow = message.time[0], message.a[0]
@@ -29,13 +31,13 @@ def agent_event(w, me):
         on_flow_end(w, t, me, flow)
     elif message.kind[0] == CHANGE:
         stop_flows(w, t, me, flow)
-    elif w.updates.flow.size == 0 or is_of_this_life(w, flow, message.c[0], message.d[0]):
-        on_set_rate(w, t, me, flow, np.int64(message.b[0]).view(np.float64))
+    elif w.updates.flow.size == 0 or accept_generation(w, flow, message.c[0], message.d[0]):
+        on_set_rate(w, t, me, flow, float_of(message.b[0]))
 
 
 @compiled
-def on_set_rate(w, t, me, flow, rate):
-    """Send a flow at this rate from now on; a flow that has ended meanwhile needs none."""
+def on_set_rate(w: CoflowWorld, t: int, me: int, flow: int, rate: float) -> None:
+    """Send a flow at this rate from now on; ignore the rate if the flow has ended."""
     s = w.sending
     if s.left[flow] == 0.0:
         w.counts[N_STALE] += 1
@@ -46,20 +48,20 @@ def on_set_rate(w, t, me, flow, rate):
         s.left[flow] = max(s.left[flow] - s.rate[flow] * (t - s.since[flow]), _LEAST)
     s.since[flow], s.rate[flow], s.end[flow] = t, rate, NEVER
     if rate > 0.0:
-        s.end[flow] = t + max(np.int64(s.left[flow] / rate + 0.5), 1)
+        s.end[flow] = t + whole_ns(s.left[flow] / rate)
         await_flow_end(w, t, me, flow)
 
 
 @inlined
-def await_flow_end(w, t, me, flow):
-    """Look at a flow when it ends, or before, and then again."""
+def await_flow_end(w: CoflowWorld, t: int, me: int, flow: int) -> None:
+    """Set a timer for a flow's end, or an earlier one that is then set again."""
     end = w.sending.end[flow]
     wake(w, min(end, t + PATIENCE), me, FLOW_END, flow, end, NONE)
 
 
 @inlined
-def has_ended(w, t, me, flow):
-    """Return whether a flow ends now; where its end is as it was foreseen, but later, look again."""
+def has_ended(w: CoflowWorld, t: int, me: int, flow: int) -> bool:
+    """Return whether a flow ends now; if its timer was only early, set it again."""
     end = w.sending.end[flow]
     if end > t and end < NEVER and end == w.queue.now.b[0]:
         await_flow_end(w, t, me, flow)
@@ -67,68 +69,68 @@ def has_ended(w, t, me, flow):
 
 
 @inlined
-def note_start(w, t, flow):
-    """Note that a flow is sent for the first time."""
+def note_start(w: CoflowWorld, t: int, flow: int) -> None:
+    """Record that a flow is sent for the first time."""
     w.counts[N_STARTED] += 1
     if w.task_records.size > 0:
         w.task_records.node[flow], w.task_records.start[flow] = w.fabric.flows.source[flow], t
 
 
 @inlined
-def note_end(w, t, flow):
-    """Note that a flow has ended."""
+def note_end(w: CoflowWorld, t: int, flow: int) -> None:
+    """Record that a flow has ended."""
     w.counts[N_FINISHED] += 1
     if w.task_records.size > 0:
         w.task_records.finish[flow] = t
 
 
 @inlined
-def on_flow_end(w, t, me, flow):
-    """A flow has ended, unless its rate has changed since its end was foreseen."""
+def on_flow_end(w: CoflowWorld, t: int, me: int, flow: int) -> None:
+    """End a flow, unless its rate has changed since the timer was set."""
     s = w.sending
     if has_ended(w, t, me, flow):
         s.left[flow], s.rate[flow], s.end[flow] = 0.0, 0.0, NEVER
         note_end(w, t, flow)
-        life, total = life_known(w, flow)
-        send(w, t, me, w.nodes.size, FLOW_DONE, flow, t, life, total)
+        generation, total = generation_of_agent(w, flow)
+        send(w, t, me, w.nodes.size, FLOW_DONE, flow, t, generation, total)
 
 
 @compiled
-def is_of_this_life(w, flow, life, bits):
-    """Return whether a rate is for the life that a flow has now; if so the flow has so many bytes to send in it."""
-    s, lives, total = w.sending, w.updates.flow, np.int64(bits).view(np.float64)
-    if life != lives.life[flow]:
+def accept_generation(w: CoflowWorld, flow: int, generation: int, bits: int) -> bool:
+    """Return whether a rate is for the present generation of a flow; if so, set the bytes to send in it."""
+    s, generations, total = w.sending, w.updates.flow, float_of(bits)
+    if generation != generations.generation[flow]:
         w.counts[N_STALE] += 1
         return False
-    if total > lives.total[flow]:
+    if total > generations.total[flow]:
         if s.left[flow] == 0.0:
             s.since[flow] = NONE  # it begins, or begins again
-        s.left[flow] += total - lives.total[flow]
-        lives.total[flow] = total
+        s.left[flow] += total - generations.total[flow]
+        generations.total[flow] = total
     return True
 
 
 @compiled
-def stop_flows(w, t, me, k):
-    """Tasks have stopped, and so do their flows, until the coordinator says that they are to be sent again."""
+def stop_flows(w: CoflowWorld, t: int, me: int, k: int) -> None:
+    """Stop the flows of stopped tasks, until the coordinator sends them again."""
     stop = w.updates.stop
     for i in range(stop.first[k], stop.end[k]):
-        stop_for_good(w, t, w.updates.pair.flow[i], stop.kind[k] != DEREGISTER)
+        end_generation(w, t, w.updates.pair.flow[i], stop.kind[k] != DEREGISTER)
     if k + 1 < stop.size and stop.agent[k + 1] == me:
         expect_stop(w, k + 1)
 
 
 @inlined
-def stop_for_good(w, t, flow, again):
-    """End the life of a flow; if it is to be sent `again`, what it has sent is lost."""
-    s, lives = w.sending, w.updates.flow
+def end_generation(w: CoflowWorld, t: int, flow: int, again: bool) -> None:
+    """End the generation of a flow; if the flow is to be sent `again`, what it has sent is lost."""
+    s, generations = w.sending, w.updates.flow
     if s.left[flow] > 0.0 and s.since[flow] != NONE:
         left = max(s.left[flow] - s.rate[flow] * (t - s.since[flow]), _LEAST)
         if again:
-            w.counts[N_LOST] += np.int64(lives.total[flow] - left + 0.5)
+            w.counts[N_LOST] += np.int64(generations.total[flow] - left + 0.5)
         w.counts[N_STARTED] -= 1  # it waits again
         if w.task_records.size > 0:
             w.task_records.node[flow] = NONE
     s.left[flow], s.rate[flow], s.since[flow], s.end[flow] = 0.0, 0.0, NONE, NEVER
-    lives.life[flow] += 1
-    lives.total[flow] = 0.0
+    generations.generation[flow] += 1
+    generations.total[flow] = 0.0

@@ -21,19 +21,19 @@ _ONE, _S2, _S4, _S56, _S58, _63 = map(np.uint64, (1, 2, 4, 56, 58, 63))
 
 
 @inlined
-def lowest(word):
+def lowest(word: np.uint64) -> np.uint64:
     """Return the lowest bit of a word that is not 0, alone."""
     return word & (~word + _ONE)
 
 
 @inlined
-def place(bit):
+def place(bit: np.uint64) -> int:
     """Return where a single bit is, 0 to 63."""
     return _PLACE[np.int64((bit * _DE_BRUIJN) >> _S58)]
 
 
 @inlined
-def count_bits(word):
+def count_bits(word: np.uint64) -> int:
     """Return how many bits of a word are set."""
     word = word - ((word >> _ONE) & _M1)
     word = (word & _M2) + ((word >> _S2) & _M2)
@@ -42,24 +42,24 @@ def count_bits(word):
 
 
 @inlined
-def bit_of(port):
+def bit_of(port: int) -> np.uint64:
     """Return the bit of a port within its word."""
     return _ONE << (np.uint64(port) & _63)
 
 
 @inlined
-def bits_before(bit):
+def bits_before(bit: np.uint64) -> np.uint64:
     """Return all bits below a single bit."""
     return bit - _ONE
 
 
 @inlined
-def include(words, port):
+def include(words: np.ndarray, port: int) -> None:
     """Put a port into a set."""
     words[port >> 6] |= bit_of(port)
 
 
 @inlined
-def exclude(words, port):
+def exclude(words: np.ndarray, port: int) -> None:
     """Take a port out of a set."""
     words[port >> 6] &= ~bit_of(port)

@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.fabric.floats import whole_ns
 from actors.fabric.heap import drop, push
-from actors.fabric.ports import Fabric, flow_speed
+from actors.fabric.ports import Fabric, Flows, flow_speed
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.world import NEVER
 
 
 class Ends(NamedTuple):
-    """A heap of (time in ns, flow)."""
+    """A heap of (time in ns, flow), with stale entries."""
 
     time: np.ndarray
     flow: np.ndarray
@@ -22,22 +23,22 @@ class Ends(NamedTuple):
 
 
 def make_ends(fabric: Fabric) -> Ends:
-    """Room for the ends of flows that have their ports alone: one flow a port, and stale entries."""
+    """Return a heap with room for one flow a port, and for stale entries."""
     room = 8 * fabric.speed.size
     return Ends(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64))
 
 
 @inlined
-def foresee_end(fabric, t, flow):
-    """Let a flow run from t on at the full speed of its ports, and foresee its end, at least 1 ns later."""
+def foresee_end(fabric: Fabric, t: int, flow: int) -> None:
+    """Let a flow run from t on at the full speed of its ports, and compute its end, at least 1 ns later."""
     flows = fabric.flows
     flows.since[flow] = t
-    flows.end[flow] = t + max(np.int64(flows.left[flow] / flow_speed(fabric, flow) + 0.5), 1)
+    flows.end[flow] = t + whole_ns(flows.left[flow] / flow_speed(fabric, flow))
 
 
 @compiled
-def enter_end(fabric, ends, t, flow):
-    """Let a flow run from t on, and enter its end."""
+def enter_end(fabric: Fabric, ends: Ends, t: int, flow: int) -> None:
+    """Let a flow run from t on, and put its end into the heap."""
     flows = fabric.flows
     foresee_end(fabric, t, flow)
     if ends.size[0] == ends.time.size:
@@ -46,8 +47,8 @@ def enter_end(fabric, ends, t, flow):
 
 
 @compiled
-def purge(flows, ends):
-    """Leave stale entries out of the heap."""
+def purge(flows: Flows, ends: Ends) -> None:
+    """Remove stale entries from the heap."""
     size = ends.size[0]
     ends.size[0] = 0
     for i in range(size):
@@ -57,7 +58,7 @@ def purge(flows, ends):
 
 
 @compiled
-def next_end(flows, ends):
+def next_end(flows: Flows, ends: Ends) -> int:
     """Return when the next flow ends, NEVER if none runs; that flow is ``ends.flow[0]`` then."""
     while ends.size[0] > 0:
         if flows.end[ends.flow[0]] == ends.time[0]:

@@ -1,22 +1,23 @@
 """Equal rates inside a coflow, in a given order, all or none; then backfill: Saath, and Philae's rates by max-min.
 
-In its turn a coflow gives all its flows one rate: what the slowest of them would have if its flows shared, at each of
-their ports, what the coflows before it left (A. Jajoo et al., Your Coflow has Many Flows: Sampling them for Fun and
-Speed, USENIX ATC 2019, section 4.5). A coflow that finds nothing left at one of its ports is *missed*: it has no rate
-(all or none; A. Jajoo et al., Saath, CoNEXT 2017). Backfill then gives what is left to the flows of missed coflows, or
-to those of all, in order, each as much as its two ports have.
+Each coflow in turn gives all its flows one rate: what the slowest of them would have if its flows shared, at each of
+their ports, what earlier coflows left (A. Jajoo et al., Your Coflow has Many Flows: Sampling them for Fun and Speed,
+USENIX ATC 2019, section 4.5). A coflow that finds no residual bandwidth at one of its ports is *missed*: it has no rate
+(all or none; A. Jajoo et al., Saath, CoNEXT 2017). Backfill then gives the residual bandwidth to the flows of missed
+coflows, or to those of all, in order, each as much as its two ports have.
 
 All flows of a group have been served the same number of bytes, `served`, so that the state of a coflow of 20,000 flows
-is one number and their order by end is fixed (`actors.fabric.served`): ``flows.left`` is where `served` must get to,
-and what a flow has left is ``flows.left - served``. An end costs a step in the group's heap, a decision costs lines
-and not flows. Only backfilled flows, of which there are about as many as ports, move on by themselves; when backfill is
-taken from one, what it had beyond the others is taken off its mark.
+is one number and the order in which they end is fixed (`actors.fabric.served_together`): a flow ends when `served`
+reaches its ``flows.left``, and has ``flows.left - served`` left. An end costs a step in the group's heap, a decision
+costs lines and not flows. Only backfilled flows, about as many as ports, progress by themselves; when a flow loses its
+backfilled rate, what it was sent beyond the others is subtracted from its ``flows.left``.
 
 A policy calls `end_flow` for each flow that has ended. To decide, it calls `progress`, puts what has arrived into the
-order, sorts it, and calls `open_ports`, `add_rates`, `backfill` and `hold`, this one when the decision is in force.
+order, sorts it, and calls `reset_residual`, `add_rates`, `backfill`, and, when the decision takes effect,
+`enforce_rates`.
 
-What a decision is, and when it begins to hold, are apart: `rate` and `extra` are decided, `told` and `told_extra` are
-in force until `hold` is called. What is new, and has to be told to whoever sends, is in `changed`.
+Deciding and taking effect are apart: `rate` and `extra` are decided; `in_force` and `extra_in_force` are what is sent
+until `enforce_rates` is called. Rates that are new, and must be sent to the agents, are in `changed`.
 """
 
 from typing import NamedTuple
@@ -25,9 +26,18 @@ import numpy as np
 
 from actors.fabric.bits import include, lowest
 from actors.fabric.heap import push
-from actors.fabric.madd import has_room, note_room
-from actors.fabric.ports import Fabric, change_rate, finish_flow, flow_at
-from actors.fabric.served import extra_sent, foresee_end, ns_for, rise, served_by, take_out
+from actors.fabric.madd import has_residual, update_open_port
+from actors.fabric.order import Order
+from actors.fabric.ports import Coflows, Fabric, Flows, Lines, change_rate, coflow_of, finish_flow, flow_at
+from actors.fabric.served_together import (
+    extra_sent,
+    foresee_end,
+    ns_for,
+    remove_from_heap,
+    served_by,
+    sift_up,
+)
+from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
@@ -37,37 +47,36 @@ _SAME = 1e-11  # of a rate: two that differ by less differ by rounding
 
 
 class Equal(NamedTuple):
-    """Rates of G groups, and of those of their F flows that are backfilled."""
+    """Rates of G groups, and of their backfilled flows, of F flows."""
 
     missed_only: bool  # backfill is for missed groups alone
     now: np.ndarray  # [1] from when on the last decision holds, ns
     rate: np.ndarray  # [G] bytes per ns of each flow of a group, 0.0 where missed, as decided
-    told: np.ndarray  # [G] the same, in force
+    in_force: np.ndarray  # [G] the same, in force
     since: np.ndarray  # [G] from when on, ns
     served: np.ndarray  # [G] what each flow of a group had been served by then, bytes
     end: np.ndarray  # [G] when the next flow ends by that rate, NEVER if it has none
     first: np.ndarray  # [G] of its heap
     size: np.ndarray  # [G] of it: unfinished flows, the first to end in front
     heap: np.ndarray  # [F + pilots] flows by `flows.left`
-    seat: np.ndarray  # [F] where a flow is in `heap`
+    position: np.ndarray  # [F] where a flow is in `heap`
     longest: np.ndarray  # [G] the largest of its flows that have ended, bytes
     ahead: np.ndarray  # [G] by how much at most a flow of it has been sent more than `served`, bytes
-    room: np.ndarray  # [N] bytes per ns not given yet
-    open: np.ndarray  # [words] uint64, the set of ports with room
+    residual: np.ndarray  # [N] residual bandwidth, bytes per ns
+    open_ports: np.ndarray  # [words] uint64, the set of ports with residual bandwidth
     released: np.ndarray  # [words] uint64, the set of ports that ended flows have left
     extra: np.ndarray  # [F] what a backfilled flow has beyond its group's rate, bytes per ns, as decided
-    told_extra: np.ndarray  # [F] the same, in force; since `flows.since`
+    extra_in_force: np.ndarray  # [F] the same, in force; since `flows.since`
     end_time: np.ndarray  # heap of backfilled flows, by end; an entry is stale if that is not `flows.end`
     end_flow: np.ndarray
     end_size: np.ndarray  # [1]
-    changed: (
-        np.ndarray
-    )  # flows whose extra, and as ~line ingress lines whose rate is new: the first `changes` of them
+    # flows whose extra, and as ~line ingress lines whose rate is new: the first `changes` of them
+    changed: np.ndarray
     changes: np.ndarray  # [1]
 
 
 def make_equal(fabric: Fabric, missed_only: bool = True) -> Equal:
-    """No group has rates yet, all flows are those of their coflow."""
+    """Return an allocation in which no group has a rate, and pilots are flows of their coflows."""
     flows, lines, ports = fabric.flows, fabric.lines, fabric.speed.size
     coflows, groups = fabric.coflows.arrival.size, lines.of_group.shape[0] - 1
     crossing = np.flatnonzero(flows.line[:, 0] != NONE)
@@ -75,27 +84,27 @@ def make_equal(fabric: Fabric, missed_only: bool = True) -> Equal:
     width = np.bincount(flows.coflow[crossing], minlength=groups)
     pilots = np.diff(lines.of_group[:, 0])
     pilots[:coflows] = 0
-    seat = np.full(flows.size.size, NONE)
-    seat[heap] = np.arange(heap.size)
+    position = np.full(flows.size.size, NONE)
+    position[heap] = np.arange(heap.size)
     return Equal(
         missed_only=bool(missed_only),
         now=np.zeros(1, np.int64),
         rate=np.zeros(groups),
-        told=np.zeros(groups),
+        in_force=np.zeros(groups),
         since=np.zeros(groups, np.int64),
         served=np.zeros(groups),
         end=np.full(groups, NEVER),
         first=np.concatenate([[0], np.cumsum(width + pilots)])[:-1],
         size=width,
         heap=np.concatenate([heap, np.zeros(pilots.sum(), np.int64)]),
-        seat=seat,
+        position=position,
         longest=np.zeros(groups),
         ahead=np.zeros(groups),
-        room=np.zeros(ports),
-        open=np.zeros(ports // 64, np.uint64),
+        residual=np.zeros(ports),
+        open_ports=np.zeros(ports // 64, np.uint64),
         released=np.zeros(ports // 64, np.uint64),
         extra=np.zeros(flows.size.size),
-        told_extra=np.zeros(flows.size.size),
+        extra_in_force=np.zeros(flows.size.size),
         end_time=np.zeros(heap.size, np.int64),
         end_flow=np.zeros(heap.size, np.int64),
         end_size=np.zeros(1, np.int64),
@@ -105,33 +114,33 @@ def make_equal(fabric: Fabric, missed_only: bool = True) -> Equal:
 
 
 @inlined
-def group_of(fabric, flow):
+def group_of(fabric: Fabric, flow: int) -> int:
     """Return the group that a flow is served with."""
     return fabric.lines.group[fabric.flows.line[flow, 0]]
 
 
 @compiled
-def end_flow(fabric, e, t, flow):
+def end_flow(fabric: Fabric, e: Equal, t: int, flow: int) -> bool:
     """End a flow and release what it had; return whether its coflow has ended."""
     flows, group = fabric.flows, group_of(fabric, flow)
-    coflow, had = flows.coflow[flow], e.told[group] + e.told_extra[flow]
-    e.extra[flow] = e.told_extra[flow] = 0.0
+    coflow, had = flows.coflow[flow], e.in_force[group] + e.extra_in_force[flow]
+    e.extra[flow] = e.extra_in_force[flow] = 0.0
     e.longest[group] = max(e.longest[group], flows.size[flow])
     for port in (flows.source[flow], flows.sink[flow]):
-        e.room[port] += had
+        e.residual[port] += had
         include(e.released, port)
     change_rate(fabric.coflows, t, coflow, -had)
-    take_out(flows, e, group, flow)
+    remove_from_heap(flows, e, group, flow)
     foresee_end(flows, e, group, t)
-    over = finish_flow(fabric, t, flow)
-    if over:
+    coflow_ended = finish_flow(fabric, t, flow)
+    if coflow_ended:
         fabric.coflows.rate[coflow] = 0.0
-    return over
+    return coflow_ended
 
 
 @compiled
-def progress(fabric, order, e, t):
-    """Take all rates, to decide anew at t; groups without flows leave the order. `decide` must follow."""
+def progress(fabric: Fabric, order: Order, e: Equal, t: int) -> None:
+    """Begin a decision at t: remove backfilled rates, and groups without flows. `add_rates` must follow."""
     e.now[0], e.changes[0] = t, 0
     purge(fabric.flows, e)
     for k in range(e.end_size[0]):
@@ -144,7 +153,7 @@ def progress(fabric, order, e, t):
         group = order.groups[i]
         e.rate[group] = 0.0
         if e.size[group] == 0:
-            order.level[group], e.told[group] = NONE, 0.0
+            order.level[group], e.in_force[group] = NONE, 0.0
         else:
             order.groups[keep], order.level[group] = group, keep
             keep += 1
@@ -152,37 +161,37 @@ def progress(fabric, order, e, t):
 
 
 @inlined
-def note_change(e, which):
-    """Note that a flow, or ~line, has another rate."""
+def note_change(e: Equal, which: int) -> None:
+    """Note that the rate of a flow, or of a line given as ~line, is new."""
     e.changed[e.changes[0]] = which
     e.changes[0] += 1
 
 
 @compiled
-def settle_extra(fabric, e, t, flow):
-    """Bring the mark of a backfilled flow nearer by what it was sent beyond its group's rate."""
+def settle_extra(fabric: Fabric, e: Equal, t: int, flow: int) -> None:
+    """Account for what a backfilled flow was sent beyond its group's rate."""
     flows, lines, group = fabric.flows, fabric.lines, group_of(fabric, flow)
-    sent = extra_sent(flows, e, group, t, flow, e.told_extra[flow])
+    sent = extra_sent(flows, e, group, t, flow, e.extra_in_force[flow])
     flows.left[flow] -= sent
     lines.bytes[flows.line[flow, 0]] -= sent
     lines.bytes[flows.line[flow, 1]] -= sent
     flows.since[flow] = t
     e.ahead[group] = max(e.ahead[group], flows.size[flow] - flows.left[flow])
-    rise(flows, e, group, e.seat[flow])
+    sift_up(flows, e, group, e.position[flow])
 
 
 @compiled
-def open_ports(fabric, e):
-    """Let every port have room for all that it can send."""
-    for port in range(e.room.size):
-        e.room[port] = fabric.speed[port]
+def reset_residual(fabric: Fabric, e: Equal) -> None:
+    """Set the residual bandwidth of every port to its speed."""
+    for port in range(e.residual.size):
+        e.residual[port] = fabric.speed[port]
 
 
 @compiled
-def add_rates(fabric, order, e, first, end):
-    """Each group from level `first` to before `end` takes one rate for all its flows out of `room`, or nothing.
+def add_rates(fabric: Fabric, order: Order, e: Equal, first: int, end: int) -> None:
+    """Give each group from level `first` to before `end` one rate for all its flows, out of `residual`, or nothing.
 
-    A group keeps what it has got before: it may be served again with other room (shares.py).
+    A group keeps the rate that it has: it may be served again out of other bandwidth (`actors.fabric.shares`).
     """
     lines = fabric.lines
     for level in range(first, end):
@@ -192,12 +201,12 @@ def add_rates(fabric, order, e, first, end):
             e.rate[group] += rate
             for side in range(2):
                 for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
-                    e.room[lines.port[line]] -= rate * lines.left[line]
+                    e.residual[lines.port[line]] -= rate * lines.left[line]
 
 
 @inlined
-def slowest_rate(fabric, e, group):
-    """Return the rate of a group's slowest flow if its flows share the room at each port; 0.0 where a port has none."""
+def slowest_rate(fabric: Fabric, e: Equal, group: int) -> float:
+    """Return the rate of a group's slowest flow, with its ports' residual bandwidth shared; 0.0 if a port has none."""
     lines, rate = fabric.lines, np.inf
     if e.size[group] == 0:
         return 0.0
@@ -205,50 +214,50 @@ def slowest_rate(fabric, e, group):
         for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
             if lines.left[line] > 0:
                 port = lines.port[line]
-                if not has_room(fabric, e, port):
+                if not has_residual(fabric, e, port):
                     return 0.0
-                rate = min(rate, e.room[port] / lines.left[line])
+                rate = min(rate, e.residual[port] / lines.left[line])
     return rate
 
 
 @compiled
-def backfill(fabric, order, e):
-    """Note which rates are new, and give what is left to flows in order, each as much as its two ports have."""
+def backfill(fabric: Fabric, order: Order, e: Equal) -> None:
+    """Note which rates are new, and give the residual bandwidth to flows in order, each as much as both ports have."""
     lines, before = fabric.lines, e.changes[0]
-    e.released[:] = _EMPTY
-    for port in range(e.room.size):
-        note_room(fabric, e, port)
+    fill(e.released, _EMPTY)
+    for port in range(e.residual.size):
+        update_open_port(fabric, e, port)
     for i in range(order.used[0]):
         note_rate(lines, e, order.groups[i])
     for i in range(order.used[0]):
         group = order.groups[i]
-        if not (e.missed_only and e.rate[group] > 0.0) and can_fill(e):
+        if not (e.missed_only and e.rate[group] > 0.0) and can_backfill(e):
             for line in range(lines.of_group[group, 0], lines.of_group[group + 1, 0]):
                 fill_line(fabric, e, line)
     note_stopped(e, before)
 
 
 @inlined
-def can_fill(e):
-    """Return whether there is room both at an ingress and at an egress port."""
-    half, into, out = e.open.size // 2, _EMPTY, _EMPTY
+def can_backfill(e: Equal) -> bool:
+    """Return whether an ingress and an egress port have residual bandwidth."""
+    half, into, out = e.open_ports.size // 2, _EMPTY, _EMPTY
     for k in range(half):
-        into |= e.open[k]
-        out |= e.open[half + k]
+        into |= e.open_ports[k]
+        out |= e.open_ports[half + k]
     return into != _EMPTY and out != _EMPTY
 
 
 @inlined
-def is_same(rate, told):
-    """Return whether a rate is no news."""
-    return abs(rate - told) <= _SAME * told
+def is_same(rate: float, in_force: float) -> bool:
+    """Return whether a rate is, but for rounding, the one that is in force."""
+    return abs(rate - in_force) <= _SAME * in_force
 
 
 @inlined
-def note_rate(lines, e, group):
-    """If the rate of a group is news, it is told to its ingress lines."""
-    if is_same(e.rate[group], e.told[group]):
-        e.rate[group] = e.told[group]
+def note_rate(lines: Lines, e: Equal, group: int) -> None:
+    """Note the ingress lines of a group as changed if its rate is new."""
+    if is_same(e.rate[group], e.in_force[group]):
+        e.rate[group] = e.in_force[group]
         return
     for line in range(lines.of_group[group, 0], lines.of_group[group + 1, 0]):
         if lines.left[line] > 0:
@@ -256,8 +265,8 @@ def note_rate(lines, e, group):
 
 
 @compiled
-def note_stopped(e, count):
-    """Of the flows that were backfilled before, the first `count` of `changed`, keep those that are no more."""
+def note_stopped(e: Equal, count: int) -> None:
+    """Of the flows that were backfilled before, the first `count` of `changed`, keep those that no longer are."""
     keep = 0
     for k in range(e.changes[0]):
         which = e.changed[k]
@@ -268,56 +277,56 @@ def note_stopped(e, count):
 
 
 @compiled
-def hold(fabric, order, e, t):
-    """What has been decided is in force from t on."""
+def enforce_rates(fabric: Fabric, order: Order, e: Equal, t: int) -> None:
+    """Put the rates that were decided into force from t on."""
     coflows = fabric.coflows
     for i in range(order.used[0]):
         group = order.groups[i]
-        if e.rate[group] != e.told[group]:
-            speed_up(
-                coflows, t, group % coflows.arrival.size, (e.rate[group] - e.told[group]) * e.size[group]
+        if e.rate[group] != e.in_force[group]:
+            add_rate(
+                coflows, t, coflow_of(fabric, group), (e.rate[group] - e.in_force[group]) * e.size[group]
             )
             e.served[group] = served_by(e, t, group)
-            e.since[group], e.told[group] = t, e.rate[group]
+            e.since[group], e.in_force[group] = t, e.rate[group]
             foresee_end(fabric.flows, e, group, t + 1)
     for k in range(e.changes[0]):
         if e.changed[k] >= 0:
-            hold_extra(fabric, e, t, e.changed[k])
+            enforce_extra(fabric, e, t, e.changed[k])
 
 
 @compiled
-def hold_extra(fabric, e, t, flow):
-    """What a flow has beyond its group's rate is in force."""
+def enforce_extra(fabric: Fabric, e: Equal, t: int, flow: int) -> None:
+    """Put a flow's backfilled rate into force."""
     flows, group = fabric.flows, group_of(fabric, flow)
     settle_extra(fabric, e, t, flow)
-    speed_up(fabric.coflows, t, flows.coflow[flow], e.extra[flow] - e.told_extra[flow])
-    e.told_extra[flow] = e.extra[flow]
+    add_rate(fabric.coflows, t, flows.coflow[flow], e.extra[flow] - e.extra_in_force[flow])
+    e.extra_in_force[flow] = e.extra[flow]
     if e.extra[flow] == 0.0:
         flows.end[flow] = NEVER
         foresee_end(flows, e, group, t + 1)
         return
-    flows.end[flow] = t + ns_for(flows.left[flow] - served_by(e, t, group), e.told[group] + e.extra[flow])
+    flows.end[flow] = t + ns_for(flows.left[flow] - served_by(e, t, group), e.in_force[group] + e.extra[flow])
     if e.end_size[0] == e.end_time.size:
         purge(flows, e)
     push(e.end_time, e.end_flow, e.end_size, flows.end[flow], flow)
 
 
 @inlined
-def speed_up(coflows, t, coflow, by):
-    """A coflow is sent so many bytes per ns more; if it is the first time, it starts."""
+def add_rate(coflows: Coflows, t: int, coflow: int, by: float) -> None:
+    """Raise the rate of a coflow by so many bytes per ns, and note its start if it is the first."""
     change_rate(coflows, t, coflow, by)
     coflows.start[coflow] = min(coflows.start[coflow], t)
 
 
 @compiled
-def fill_line(fabric, e, line):
-    """Give the flows of a line what is left at its port and at their others."""
+def fill_line(fabric: Fabric, e: Equal, line: int) -> None:
+    """Give the flows of a line the residual bandwidth of both of their ports."""
     lines = fabric.lines
     if e.missed_only and e.rate[lines.group[line]] > 0.0:
         return
     port, b = lines.port[line], lines.block[line]
-    while b < lines.block[line + 1] and has_room(fabric, e, port):
-        hit = lines.bits[b] & e.open[lines.word[b]]
+    while b < lines.block[line + 1] and has_residual(fabric, e, port):
+        hit = lines.bits[b] & e.open_ports[lines.word[b]]
         if hit == _EMPTY:
             b += 1
         else:
@@ -325,24 +334,24 @@ def fill_line(fabric, e, line):
 
 
 @compiled
-def give_more(fabric, e, flow):
-    """Give a flow what its two ports have left, beyond what it has."""
-    flows, group, room = fabric.flows, group_of(fabric, flow), e.room
+def give_more(fabric: Fabric, e: Equal, flow: int) -> None:
+    """Give a flow the residual bandwidth that both of its ports have."""
+    flows, group, residual = fabric.flows, group_of(fabric, flow), e.residual
     source, sink = flows.source[flow], flows.sink[flow]
-    more = min(room[source], room[sink])
+    more = min(residual[source], residual[sink])
     for port in (source, sink):
-        room[port] -= more
-        note_room(fabric, e, port)
+        residual[port] -= more
+        update_open_port(fabric, e, port)
     e.extra[flow] += more
-    if is_same(e.extra[flow], e.told_extra[flow]) and e.rate[group] == e.told[group]:
-        e.extra[flow] = e.told_extra[flow]
+    if is_same(e.extra[flow], e.extra_in_force[flow]) and e.rate[group] == e.in_force[group]:
+        e.extra[flow] = e.extra_in_force[flow]
     else:
         note_change(e, flow)
 
 
 @compiled
-def purge(flows, e):
-    """Leave stale entries out of the heap of ends."""
+def purge(flows: Flows, e: Equal) -> None:
+    """Remove stale entries from the heap of ends."""
     size = e.end_size[0]
     e.end_size[0] = 0
     for i in range(size):

@@ -1,21 +1,21 @@
 """Greedy rates in the order of the groups' levels: a flow has both of its ports alone and at full speed, or waits.
 
 The allocation is one that serving the groups one after another can give, each taking what it can of the ports that
-those before it left; flows that run already are preferred within their group. What it promises: a flow that waits
-finds at one of its ports a flow of its own group or of one before it (*strict priority*, and work is conserved).
+earlier groups left; within a group, running flows are preferred. It guarantees: a flow that waits finds at one of its
+ports a flow of its own group or of an earlier one (*strict priority*, and work is conserved).
 
-Nothing is ever served anew. What happens at an instant only *offers* ports to the lines of some levels:
+The allocation is never computed from the beginning. An event only *offers* ports to the lines of some levels:
 
-- a flow ends: its two ports, to its group's level and all after it; those before had them within reach and did not
-  want them;
-- a group comes, or moves to an earlier level: each of its ingress ports that it does not hold, to its own level;
+- a flow ends: its two ports, to its group's level and all later ones; earlier groups could have taken them before and
+  had no use for them;
+- a group arrives, or moves to an earlier level: each of its ingress ports that it does not hold, to its own level;
 - a group moves to a later level: the ports that it holds, to the levels between;
 - a group is no longer served: as if its flows ended.
 
-Then `fill_ports` lets the lines to which ports are offered ask, in order. Who finds the port, and the one at the other
-end, free or held by a later group, takes both. Flows that lose a port so release their other one at the level of their
-own group, which comes later. Levels only ascend, hence a heap of (level, port), and each flow starts or stops at most
-once. A line asks with words of bits: one AND with the free ports, 64 flows at once.
+Then `fill_ports` serves the lines to which ports are offered, in order. A line that finds a port, and the one at the
+other end, free or held by a later group, takes both. A flow that loses one port releases its other one at the level of
+its own group, which is later. So levels only ascend, in a heap of (level, port), and each flow starts or stops at most
+once. A line searches in words of bits: one AND with the free ports tests 64 flows.
 
 A policy calls `end_flow` for what ends at an instant and `move_group` for groups whose level changes, in any order,
 or `serve_in_order`; then `fill_ports`.
@@ -28,28 +28,37 @@ import numpy as np
 from actors.fabric.bits import exclude, include, lowest, place
 from actors.fabric.ends import foresee_end
 from actors.fabric.heap import drop, push
-from actors.fabric.ports import Fabric, change_rate, flow_at, flow_speed, leave_out, mark_ended, take_off
-from actors.fabric.ranking import level_of, line_from, rank_group, unlink
+from actors.fabric.ports import (
+    Fabric,
+    Lines,
+    change_rate,
+    drop_empty_word,
+    flow_at,
+    flow_speed,
+    mark_ended,
+    remove_from_line,
+)
+from actors.fabric.ranking import Ranking, level_of, line_from, rank_group, unlink
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
-FREE = NEVER  # the level of a port that nobody holds: after all groups
+FREE = NEVER  # the level of a port that no flow holds: after all groups
 _EMPTY = np.uint64(0)
 
 
 class Matching(NamedTuple):
-    """Who holds which of N ports, and which ports are offered to the lines of the levels `first` to `last`."""
+    """Which flow holds each of N ports, and to the lines of which levels, `first` to `last`, ports are offered."""
 
     flow: np.ndarray  # [N] the flow that runs at a port, or NONE
     level: np.ndarray  # [N] the level of its group, or FREE
-    free: np.ndarray  # [words] uint64, the set of ports that nobody holds
+    free: np.ndarray  # [words] uint64, the set of free ports
     first: np.ndarray  # [N] FREE where a port is not offered
     last: np.ndarray  # [N] NONE likewise
     offered: np.ndarray  # [N] ports offered since `fill_ports`
     num_offered: np.ndarray  # [1]
-    cursor: np.ndarray  # [N] of a port in the heap: which of its lines asks next
-    open_level: np.ndarray  # [N] heap of offered ports, by the level of the line that asks next
+    cursor: np.ndarray  # [N] of a port in the heap: which of its lines is next
+    open_level: np.ndarray  # [N] heap of offered ports, by the level of the line that is next
     open_port: np.ndarray
     open_size: np.ndarray  # [1]
     changed: np.ndarray  # [N] flows that have started or stopped, the first `changes` of them
@@ -58,11 +67,11 @@ class Matching(NamedTuple):
 
 
 def make_matching(fabric: Fabric) -> Matching:
-    """A matching in which no flow runs."""
+    """Return a matching in which no flow runs."""
     ports = fabric.speed.size
     free = np.zeros(ports // 64, np.uint64)
     for port in np.flatnonzero(fabric.speed > 0):
-        include(free, port)
+        include(free, int(port))
     return Matching(
         flow=np.full(ports, NONE),
         level=np.full(ports, FREE),
@@ -82,8 +91,14 @@ def make_matching(fabric: Fabric) -> Matching:
 
 
 @inlined
-def hold_ports(m, source, sink, flow, level):
-    """Let a flow have its two ports."""
+def num_running(m: Matching) -> int:
+    """Return how many flows run."""
+    return m.running[0]
+
+
+@inlined
+def hold_ports(m: Matching, source: int, sink: int, flow: int, level: int) -> None:
+    """Give a flow its two ports."""
     m.flow[source] = m.flow[sink] = flow
     m.level[source] = m.level[sink] = level
     exclude(m.free, source)
@@ -91,14 +106,14 @@ def hold_ports(m, source, sink, flow, level):
 
 
 @inlined
-def free_port(m, port):
-    """Let nobody have a port."""
+def free_port(m: Matching, port: int) -> None:
+    """Free a port."""
     m.flow[port], m.level[port] = NONE, FREE
     include(m.free, port)
 
 
 @compiled
-def start_flow(fabric, m, t, flow, level):
+def start_flow(fabric: Fabric, m: Matching, t: int, flow: int, level: int) -> None:
     """Start a flow at its two ports, which are free."""
     flows, coflows = fabric.flows, fabric.coflows
     hold_ports(m, flows.source[flow], flows.sink[flow], flow, level)
@@ -108,15 +123,15 @@ def start_flow(fabric, m, t, flow, level):
 
 
 @inlined
-def note_change(m, flow, by):
-    """Note that a flow has started (1) or stopped (-1); between two decisions it does so once at most."""
+def note_change(m: Matching, flow: int, by: int) -> None:
+    """Note that a flow has started (1) or stopped (-1); between two decisions it does so at most once."""
     m.changed[m.changes[0]] = flow
     m.changes[0] += 1
     m.running[0] += by
 
 
 @compiled
-def settle_flow(fabric, t, flow):
+def settle_flow(fabric: Fabric, t: int, flow: int) -> None:
     """Account for what a running flow has sent."""
     flows, lines = fabric.flows, fabric.lines
     sent = flow_speed(fabric, flow) * (t - flows.since[flow])
@@ -127,7 +142,7 @@ def settle_flow(fabric, t, flow):
 
 
 @compiled
-def settle_all(fabric, m, t):
+def settle_all(fabric: Fabric, m: Matching, t: int) -> None:
     """Account for what all running flows have sent, so that the bytes of lines are those at t."""
     for port in range(fabric.side):
         if m.flow[port] != NONE:
@@ -135,8 +150,8 @@ def settle_all(fabric, m, t):
 
 
 @compiled
-def stop_flow(fabric, m, t, flow):
-    """Stop a running flow, which loses its ports; whoever calls says who has them."""
+def stop_flow(fabric: Fabric, m: Matching, t: int, flow: int) -> None:
+    """Stop a running flow; the caller reassigns the ports."""
     settle_flow(fabric, t, flow)
     change_rate(fabric.coflows, t, fabric.flows.coflow[flow], -flow_speed(fabric, flow))
     fabric.flows.end[flow] = NEVER
@@ -144,36 +159,36 @@ def stop_flow(fabric, m, t, flow):
 
 
 @compiled
-def end_flow(fabric, r, m, t, flow):
+def end_flow(fabric: Fabric, r: Ranking, m: Matching, t: int, flow: int) -> bool:
     """End a flow that ran and offer its ports; return whether its coflow has ended."""
     flows = fabric.flows
     source, sink = flows.source[flow], flows.sink[flow]
     level = m.level[source]
     change_rate(fabric.coflows, t, flows.coflow[flow], -flow_speed(fabric, flow))
     m.running[0] -= 1
-    over = end_waiting(fabric, r, t, flow)
-    give_up(m, source, sink, level)
-    return over
+    coflow_ended = end_stopped_flow(fabric, r, t, flow)
+    release_ports(m, source, sink, level)
+    return coflow_ended
 
 
 @compiled
-def end_waiting(fabric, r, t, flow):
+def end_stopped_flow(fabric: Fabric, r: Ranking, t: int, flow: int) -> bool:
     """End a flow that does not run, as far as its ports know; return whether its coflow has ended."""
     flows, lines = fabric.flows, fabric.lines
     for side in range(2):
         line = flows.line[flow, side]
         other = flows.sink[flow] if side == 0 else flows.source[flow]
-        b = take_off(lines, line, other, flows.left[flow])
+        b = remove_from_line(lines, line, other, flows.left[flow])
         if lines.left[line] == 0:
             unlink(r, line)
         elif lines.bits[b] == _EMPTY:
-            leave_out(lines, line, b)
+            drop_empty_word(lines, line, b)
     return mark_ended(fabric, t, flow)
 
 
 @inlined
-def give_up(m, source, sink, level):
-    """Free the ports of a flow of this level, and offer them from there on."""
+def release_ports(m: Matching, source: int, sink: int, level: int) -> None:
+    """Free the ports of a flow of this level, and offer them to that level and all later ones."""
     free_port(m, source)
     free_port(m, sink)
     offer(m, source, level, FREE)
@@ -181,8 +196,8 @@ def give_up(m, source, sink, level):
 
 
 @inlined
-def offer(m, port, first, last):
-    """Offer a port to the lines of some levels; `fill_ports` lets them ask."""
+def offer(m: Matching, port: int, first: int, last: int) -> None:
+    """Offer a port to the lines of some levels; `fill_ports` serves them."""
     if m.first[port] == FREE:
         m.offered[m.num_offered[0]] = port
         m.num_offered[0] += 1
@@ -190,8 +205,8 @@ def offer(m, port, first, last):
 
 
 @compiled
-def move_group(fabric, r, m, t, group, level):
-    """Serve a group at a level that no other group has; NONE: no longer."""
+def move_group(fabric: Fabric, r: Ranking, m: Matching, t: int, group: int, level: int) -> None:
+    """Serve a group at a level that no other group has; NONE: no longer serve it."""
     lines, flows, was = fabric.lines, fabric.flows, r.level[group]
     if level == was:
         return
@@ -210,7 +225,7 @@ def move_group(fabric, r, m, t, group, level):
         sink = flows.sink[flow]
         if level == NONE:
             stop_flow(fabric, m, t, flow)
-            give_up(m, source, sink, was)
+            release_ports(m, source, sink, was)
             continue
         m.level[source] = m.level[sink] = level
         if level > was:
@@ -219,7 +234,7 @@ def move_group(fabric, r, m, t, group, level):
 
 
 @compiled
-def serve_in_order(fabric, r, m, t, groups, count):
+def serve_in_order(fabric: Fabric, r: Ranking, m: Matching, t: int, groups: np.ndarray, count: int) -> None:
     """Serve the first `count` of `groups` in their order.
 
     Those before the first that is out of place keep their levels. Groups that are left out must have nothing
@@ -235,8 +250,8 @@ def serve_in_order(fabric, r, m, t, groups, count):
 
 
 @compiled
-def find_partner(lines, m, line, level):
-    """Return the flow of a line whose other port is free, else held by a later group; the first of them, or NONE."""
+def find_partner(lines: Lines, m: Matching, line: int, level: int) -> int:
+    """Return the first flow of a line whose other port is free, else held by a later group; NONE if there is none."""
     for b in range(lines.block[line], lines.end[line]):
         hit = lines.bits[b] & m.free[lines.word[b]]
         if hit != _EMPTY:
@@ -252,8 +267,8 @@ def find_partner(lines, m, line, level):
 
 
 @compiled
-def fill_ports(fabric, r, m, t):
-    """Let the lines to which ports are offered ask for them, in order of their levels."""
+def fill_ports(fabric: Fabric, r: Ranking, m: Matching, t: int) -> None:
+    """Give ports that are offered to lines that can use them, in order of their levels."""
     flows, lines = fabric.flows, fabric.lines
     for i in range(m.num_offered[0]):
         port = m.offered[i]
@@ -267,33 +282,33 @@ def fill_ports(fabric, r, m, t):
         if flow == NONE:
             ask_next(lines, r, m, port, r.next[line])
             continue
-        withdraw(m, port)
+        withdraw_offer(m, port)
         evict(fabric, r, m, t, flows.source[flow])
         evict(fabric, r, m, t, flows.sink[flow])
         start_flow(fabric, m, t, flow, level)
 
 
 @inlined
-def ask_next(lines, r, m, port, line):
-    """Let a line ask next for a port, if it is offered to that line and not held by its group or one before."""
+def ask_next(lines: Lines, r: Ranking, m: Matching, port: int, line: int) -> None:
+    """Let a line be the next to take a port that is offered to it, unless its group or an earlier one holds it."""
     if line < r.ports:
         level = level_of(lines, r, line)
         if level <= m.last[port] and level < m.level[port]:
             m.cursor[port] = line
             push(m.open_level, m.open_port, m.open_size, level, port)
             return
-    withdraw(m, port)
+    withdraw_offer(m, port)
 
 
 @inlined
-def withdraw(m, port):
-    """Offer a port no longer."""
+def withdraw_offer(m: Matching, port: int) -> None:
+    """Withdraw the offer of a port."""
     m.first[port], m.last[port] = FREE, NONE
 
 
 @compiled
-def evict(fabric, r, m, t, port):
-    """Stop the flow at a port, if there is one, and let lines of its level and after it ask for its other port."""
+def evict(fabric: Fabric, r: Ranking, m: Matching, t: int, port: int) -> None:
+    """Stop the flow at a port, if there is one, and offer its other port to lines of its level and later ones."""
     flows, flow = fabric.flows, m.flow[port]
     if flow == NONE:
         return
@@ -302,6 +317,6 @@ def evict(fabric, r, m, t, port):
     free_port(m, port)
     free_port(m, other)
     m.last[other] = FREE
-    if m.first[other] == FREE:  # else one of its lines, before this level, asks already
+    if m.first[other] == FREE:  # else an earlier one of its lines is already next
         m.first[other] = level
         ask_next(fabric.lines, r, m, other, line_from(fabric.lines, r, other, level))

@@ -1,10 +1,12 @@
 """A binary heap of (key, value) pairs in two arrays; of pairs with one key the least value comes first."""
 
+import numpy as np
+
 from actors.kernel.compiled import compiled, inlined
 
 
 @compiled
-def push(keys, values, size, key, value):
+def push(keys: np.ndarray, values: np.ndarray, size: np.ndarray, key: int | float, value: int) -> None:
     """Put a pair into a heap of which `size[0]` are in use; the least pair is first."""
     i = size[0]
     size[0] = i + 1
@@ -18,7 +20,7 @@ def push(keys, values, size, key, value):
 
 
 @compiled
-def drop(keys, values, size):
+def drop(keys: np.ndarray, values: np.ndarray, size: np.ndarray) -> None:
     """Take the first pair out of a heap."""
     n = size[0] - 1
     size[0] = n
@@ -26,7 +28,7 @@ def drop(keys, values, size):
 
 
 @inlined
-def sink_first(keys, values, n, key, value):
+def sink_first(keys: np.ndarray, values: np.ndarray, n: int, key: int | float, value: int) -> None:
     """Put a pair in the place of the first of a heap of n, and bring it down to where it belongs."""
     i = 0
     while 2 * i + 1 < n:

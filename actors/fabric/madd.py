@@ -4,24 +4,25 @@ A coflow served by MADD ends all its flows together: each flow's rate is what it
 coflow needs at its slowest port with what those before it left. All its flows then shrink in one proportion, so that
 the state of a coflow of 20,000 flows is one number, its `scale`: what a flow has left is ``flows.left * scale``. A
 decision costs the lines of the active coflows, not their flows. Only flows that backfill gives more than their share
-move on by themselves.
+progress by themselves.
 
 Decisions are at arrivals and ends of coflows, as Varys has them: a policy calls `progress`, puts what has arrived into
 the order, sorts it, and calls `decide`. Between decisions MADD's rates stand; when a backfilled flow ends, what it had
 is given to the flows that wait at its two ports, in order (`refill`).
 
-Senders are told times, not rates: for a line of a coflow, in how many ns its waiting flows end together (`need`), and
+Agents receive times, not rates: for a line of a coflow, in how many ns its waiting flows end together (`need`), and
 for a backfilled flow, in how many it ends (`pace`). So both sides know every end to the nanosecond. What is new since
 the decision before is in `changed`; a time of which only a part has passed is not.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from actors.fabric.bits import bit_of, exclude, include, lowest
+from actors.fabric.floats import whole_ns
 from actors.fabric.heap import drop, push
-from actors.fabric.order import list_lines
+from actors.fabric.order import Order, list_lines
 from actors.fabric.ports import Fabric, finish_flow, flow_at
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
@@ -30,51 +31,64 @@ from actors.kernel.world import NEVER
 _EMPTY = np.uint64(0)
 _TOP = np.int64(0)  # the first level
 _LEAST = 1e-9  # of a port's speed: less than this is what rounding leaves
-_SAME = 1e-11  # of a time that is told: two that differ by less differ by rounding
+_SAME = 1e-11  # of a time that is sent: two that differ by less differ by rounding
 
 
 class Madd(NamedTuple):
-    """Rates of C coflows, and of those of their F flows that are backfilled."""
+    """Rates of C coflows, and of their backfilled flows, of F flows."""
 
     now: np.ndarray  # [1] time of the last decision, ns
     scale: np.ndarray  # [C] what is left of `flows.left` and `lines.bytes`, at the last decision
     need: np.ndarray  # [C] ns from the last decision until MADD's rates end the coflow, inf where it has none
-    had: np.ndarray  # [C] the same by the rates of the decision before
+    previous_need: np.ndarray  # [C] the same by the rates of the decision before
     joint_end: np.ndarray  # [C] when MADD's rates end the coflow, ns, NEVER where it has none
     end: np.ndarray  # [C] when the coflow ends if nothing happens, ns
-    soonest: np.ndarray  # [1] no coflow ends before that
-    covered: np.ndarray  # [C] unfinished flows that are backfilled
-    last: np.ndarray  # [C] the last end of those, ns
-    room: np.ndarray  # [N] bytes per ns not given yet
-    open: np.ndarray  # [words] uint64, the set of ports with room
+    earliest_end: np.ndarray  # [1] no coflow ends before that
+    num_backfilled: np.ndarray  # [C] unfinished flows that are backfilled
+    last_backfilled_end: np.ndarray  # [C] the last end of those, ns
+    residual: np.ndarray  # [N] residual bandwidth, bytes per ns
+    open_ports: np.ndarray  # [words] uint64, the set of ports with residual bandwidth
     extra: np.ndarray  # [F] what a backfilled flow has beyond MADD's rate, bytes per ns; 0.0: it waits
-    pace: np.ndarray  # [F] as told, ns from `paced` until a backfilled flow ends; inf: it waits
-    paced: np.ndarray  # [F] ns
+    # [F] as sent to the agent, ns from `pace_since` until a backfilled flow ends; inf: it waits
+    pace: np.ndarray
+    pace_since: np.ndarray  # [F] ns
     end_time: np.ndarray  # heap of backfilled flows, by end
     end_flow: np.ndarray
     end_size: np.ndarray  # [1]
-    changed: np.ndarray  # to be told: flows that have another pace, and ~line of those with another need
+    changed: np.ndarray  # to be sent: flows that have another pace, and ~line of those with another need
     changes: np.ndarray  # [1] how many these are
 
 
+class HasResidual(Protocol):
+    """An allocation that is being computed."""
+
+    @property
+    def residual(self) -> np.ndarray:
+        """[N] bytes per ns that no flow has yet."""
+
+    @property
+    def open_ports(self) -> np.ndarray:
+        """[words] uint64, the set of ports with residual bandwidth."""
+
+
 def make_madd(fabric: Fabric) -> Madd:
-    """No coflow has rates yet."""
+    """Return an allocation in which no coflow has a rate."""
     coflows, flows, ports = fabric.coflows.arrival.size, fabric.flows.size.size, fabric.speed.size
     return Madd(
         now=np.zeros(1, np.int64),
         scale=np.ones(coflows),
         need=np.full(coflows, np.inf),
-        had=np.full(coflows, np.inf),
+        previous_need=np.full(coflows, np.inf),
         joint_end=np.full(coflows, NEVER),
         end=np.full(coflows, NEVER),
-        soonest=np.array([NEVER]),
-        covered=np.zeros(coflows, np.int64),
-        last=np.zeros(coflows, np.int64),
-        room=np.zeros(ports),
-        open=np.zeros(ports // 64, np.uint64),
+        earliest_end=np.array([NEVER]),
+        num_backfilled=np.zeros(coflows, np.int64),
+        last_backfilled_end=np.zeros(coflows, np.int64),
+        residual=np.zeros(ports),
+        open_ports=np.zeros(ports // 64, np.uint64),
         extra=np.zeros(flows),
         pace=np.full(flows, np.inf),
-        paced=np.zeros(flows, np.int64),
+        pace_since=np.zeros(flows, np.int64),
         end_time=np.zeros(flows, np.int64),
         end_flow=np.zeros(flows, np.int64),
         end_size=np.zeros(1, np.int64),
@@ -84,7 +98,7 @@ def make_madd(fabric: Fabric) -> Madd:
 
 
 @compiled
-def next_coflow_end(order, a):
+def next_coflow_end(order: Order, a: Madd) -> int:
     """Return when the next coflow ends if nothing happens, NEVER if none has rates."""
     t = NEVER
     for i in range(order.used[0]):
@@ -93,16 +107,16 @@ def next_coflow_end(order, a):
 
 
 @inlined
-def ends_by(order, a, t):
+def any_ends_by(order: Order, a: Madd, t: int) -> bool:
     """Return whether a coflow ends by time t if nothing happens."""
-    if a.soonest[0] <= t:
-        a.soonest[0] = next_coflow_end(order, a)
-    return a.soonest[0] <= t
+    if a.earliest_end[0] <= t:
+        a.earliest_end[0] = next_coflow_end(order, a)
+    return a.earliest_end[0] <= t
 
 
 @compiled
-def progress(fabric, order, a, t):
-    """Bring all coflows to time t; what has ended ends, and leaves the order. `decide` must follow."""
+def progress(fabric: Fabric, order: Order, a: Madd, t: int) -> None:
+    """Bring all coflows to time t; end those that have ended by then and remove them. `decide` must follow."""
     passed = t - a.now[0]
     a.now[0], a.changes[0] = t, 0
     for k in range(a.end_size[0]):
@@ -119,14 +133,14 @@ def progress(fabric, order, a, t):
             order.level[coflow] = NONE
         else:
             a.scale[coflow] *= 1.0 - passed / a.need[coflow]
-            a.had[coflow] = a.need[coflow] - passed
+            a.previous_need[coflow] = a.need[coflow] - passed
             order.groups[keep], order.level[coflow] = coflow, keep
             keep += 1
     order.used[0] = keep
 
 
 @compiled
-def keep_extra(fabric, a, t, passed, flow):
+def keep_extra(fabric: Fabric, a: Madd, t: int, passed: int, flow: int) -> None:
     """Take what a backfilled flow was sent beyond MADD's rate off it; it waits again, until it gets more."""
     flows, lines, coflow = fabric.flows, fabric.lines, fabric.flows.coflow[flow]
     if a.end[coflow] > t:
@@ -135,14 +149,14 @@ def keep_extra(fabric, a, t, passed, flow):
         flows.left[flow] -= sent
         lines.bytes[flows.line[flow, 0]] -= sent
         lines.bytes[flows.line[flow, 1]] -= sent
-        mark_waiting(fabric, flow)
+        toggle_waiting(fabric, flow)
         a.extra[flow] = 0.0
         a.changed[a.changes[0]] = flow
         a.changes[0] += 1
 
 
 @compiled
-def end_coflow(fabric, a, coflow):
+def end_coflow(fabric: Fabric, a: Madd, coflow: int) -> None:
     """End those flows of a coflow that MADD's rates end together."""
     for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
         if fabric.flows.finish[flow] == NEVER:
@@ -150,77 +164,77 @@ def end_coflow(fabric, a, coflow):
 
 
 @compiled
-def decide(fabric, order, a):
+def decide(fabric: Fabric, order: Order, a: Madd) -> None:
     """Give rates to the coflows of an order, at the time to which `progress` has brought them."""
     give_rates(fabric, order, a)
     backfill(fabric, order, a)
 
 
 @inlined
-def slowest(fabric, a, coflow, room):
-    """Return how long a coflow needs with `room` at each port, ns, at least 1; inf where a port has none."""
+def slowest(fabric: Fabric, a: Madd, coflow: int, residual: np.ndarray) -> float:
+    """Return how long a coflow needs with `residual` at each port, ns, at least 1; inf where a port has none."""
     lines, need = fabric.lines, 0.0
     for side in range(2):
         for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
             if lines.left[line] > 0:
                 port = lines.port[line]
-                if room[port] <= _LEAST * fabric.speed[port]:
+                if residual[port] <= _LEAST * fabric.speed[port]:
                     return np.inf
-                need = max(need, lines.bytes[line] / room[port])
+                need = max(need, lines.bytes[line] / residual[port])
     return max(need * a.scale[coflow], 1.0)
 
 
 @compiled
-def bottleneck_ns(fabric, a, coflow):
+def bottleneck_ns(fabric: Fabric, a: Madd, coflow: int) -> int:
     """Return how long a coflow needs if it is alone: what smallest effective bottleneck first sorts by."""
     return np.int64(slowest(fabric, a, coflow, fabric.speed))
 
 
 @compiled
-def give_rates(fabric, order, a):
-    """MADD: each coflow in order takes what lets all its flows end together, or nothing."""
-    open_ports(fabric, order, a)
+def give_rates(fabric: Fabric, order: Order, a: Madd) -> None:
+    """MADD: give each coflow in order rates with which all its flows end together, or nothing."""
+    reset_residual(fabric, order, a)
     add_rates(fabric, order, a, _TOP, order.used[0])
 
 
 @compiled
-def open_ports(fabric, order, a):
-    """Take the rates of all coflows of an order, so that every port has room for all that it can send."""
-    for port in range(a.room.size):
-        a.room[port] = fabric.speed[port]
+def reset_residual(fabric: Fabric, order: Order, a: Madd) -> None:
+    """Remove the rates of all coflows of an order, and set the residual bandwidth of every port to its speed."""
+    for port in range(a.residual.size):
+        a.residual[port] = fabric.speed[port]
     for level in range(order.used[0]):
         a.need[order.groups[level]] = np.inf
 
 
 @compiled
-def add_rates(fabric, order, a, first, end):
-    """MADD for the coflows from level `first` to before `end`, out of `room`; a coflow keeps what it has got before."""
-    lines, room = fabric.lines, a.room
+def add_rates(fabric: Fabric, order: Order, a: Madd, first: int, end: int) -> None:
+    """Add MADD's rates for the coflows from level `first` to before `end`, out of `residual`, to those they have."""
+    lines, residual = fabric.lines, a.residual
     for level in range(first, end):
         coflow = order.groups[level]
-        need = slowest(fabric, a, coflow, room)
+        need = slowest(fabric, a, coflow, residual)
         if need == np.inf:
             continue
-        had = a.need[coflow]
-        a.need[coflow] = need if had == np.inf else 1.0 / (1.0 / had + 1.0 / need)
+        previous_need = a.need[coflow]
+        a.need[coflow] = need if previous_need == np.inf else 1.0 / (1.0 / previous_need + 1.0 / need)
         for side in range(2):
             for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
-                room[lines.port[line]] -= lines.bytes[line] * a.scale[coflow] / need
+                residual[lines.port[line]] -= lines.bytes[line] * a.scale[coflow] / need
 
 
 @compiled
-def backfill(fabric, order, a):
-    """Give what is left to flows in order, each as much as its two ports have."""
+def backfill(fabric: Fabric, order: Order, a: Madd) -> None:
+    """Give the residual bandwidth to flows in order, each as much as both of its ports have."""
     lines, backfilled = fabric.lines, a.changes[0]
     list_lines(fabric, order)
     for i in range(order.used[0]):
-        note_need(fabric, a, order.groups[i])
-    for port in range(a.room.size):
-        note_room(fabric, a, port)
-    a.soonest[0] = NEVER
+        update_need(fabric, a, order.groups[i])
+    for port in range(a.residual.size):
+        update_open_port(fabric, a, port)
+    a.earliest_end[0] = NEVER
     for i in range(order.used[0]):
         coflow = order.groups[i]
-        a.covered[coflow] = a.last[coflow] = 0
+        a.num_backfilled[coflow] = a.last_backfilled_end[coflow] = 0
         for line in range(lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0]):
             fill_line(fabric, a, a.now[0], line)
         foresee_end(fabric, a, coflow)
@@ -228,15 +242,15 @@ def backfill(fabric, order, a):
 
 
 @compiled
-def note_need(fabric, a, coflow):
-    """When a coflow ends by MADD's rates; if that is news, it is told to its ingress lines."""
-    lines, need, had = fabric.lines, a.need[coflow], a.had[coflow]
-    if need == had or abs(need - had) <= _SAME * had < np.inf:
-        a.need[coflow] = had  # as it was told
+def update_need(fabric: Fabric, a: Madd, coflow: int) -> None:
+    """Compute when a coflow ends by MADD's rates; if that is new, note its ingress lines as changed."""
+    lines, need, previous_need = fabric.lines, a.need[coflow], a.previous_need[coflow]
+    if need == previous_need or abs(need - previous_need) <= _SAME * previous_need < np.inf:
+        a.need[coflow] = previous_need  # as it was sent
         return
     a.joint_end[coflow] = NEVER
     if need < np.inf:
-        a.joint_end[coflow] = a.now[0] + max(np.int64(need + 0.5), 1)
+        a.joint_end[coflow] = a.now[0] + whole_ns(need)
         fabric.coflows.start[coflow] = min(fabric.coflows.start[coflow], a.now[0])
     for line in range(lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0]):
         if lines.left[line] > 0:
@@ -245,8 +259,8 @@ def note_need(fabric, a, coflow):
 
 
 @compiled
-def note_stopped(a, count):
-    """Of the flows that were backfilled before, the first `count` of `changed`, keep those that are no more."""
+def note_stopped(a: Madd, count: int) -> None:
+    """Of the flows that were backfilled before, the first `count` of `changed`, keep those that no longer are."""
     keep = 0
     for k in range(a.changes[0]):
         flow = a.changed[k]
@@ -260,8 +274,8 @@ def note_stopped(a, count):
 
 
 @compiled
-def mark_waiting(fabric, flow):
-    """Put a flow's bits back into its lines, or if they are there take them out: who is backfilled does not wait."""
+def toggle_waiting(fabric: Fabric, flow: int) -> None:
+    """Set a flow's bits in its lines, or clear them if they are set: a backfilled flow does not wait."""
     flows, lines = fabric.flows, fabric.lines
     for side in range(2):
         other = flows.sink[flow] if side == 0 else flows.source[flow]
@@ -272,27 +286,27 @@ def mark_waiting(fabric, flow):
 
 
 @inlined
-def has_room(fabric, a, port):
+def has_residual(fabric: Fabric, a: HasResidual, port: int) -> bool:
     """Return whether a port has more left than rounding leaves."""
-    return a.room[port] > _LEAST * fabric.speed[port]
+    return a.residual[port] > _LEAST * fabric.speed[port]
 
 
 @inlined
-def note_room(fabric, a, port):
-    """Keep the set of ports with room right."""
-    if has_room(fabric, a, port):
-        include(a.open, port)
+def update_open_port(fabric: Fabric, a: HasResidual, port: int) -> None:
+    """Update the set of ports with residual bandwidth."""
+    if has_residual(fabric, a, port):
+        include(a.open_ports, port)
     else:
-        exclude(a.open, port)
+        exclude(a.open_ports, port)
 
 
 @compiled
-def fill_line(fabric, a, t, line):
-    """Give the waiting flows of a line what is left at its port and at their others; return whether any got more."""
+def fill_line(fabric: Fabric, a: Madd, t: int, line: int) -> bool:
+    """Give the waiting flows of a line the residual bandwidth of both ports; return whether any got some."""
     lines, given = fabric.lines, False
     port, b = lines.port[line], lines.block[line]
-    while b < lines.block[line + 1] and has_room(fabric, a, port):
-        hit = lines.bits[b] & a.open[lines.word[b]]
+    while b < lines.block[line + 1] and has_residual(fabric, a, port):
+        hit = lines.bits[b] & a.open_ports[lines.word[b]]
         if hit == _EMPTY:
             b += 1
         else:
@@ -302,71 +316,71 @@ def fill_line(fabric, a, t, line):
 
 
 @compiled
-def give_more(fabric, a, t, flow):
-    """Give a waiting flow what its two ports have left."""
-    flows, coflow, room = fabric.flows, fabric.flows.coflow[flow], a.room
+def give_more(fabric: Fabric, a: Madd, t: int, flow: int) -> None:
+    """Give a waiting flow the residual bandwidth that both of its ports have."""
+    flows, coflow, residual = fabric.flows, fabric.flows.coflow[flow], a.residual
     source, sink = flows.source[flow], flows.sink[flow]
-    more = min(room[source], room[sink])
-    room[source] -= more
-    room[sink] -= more
-    note_room(fabric, a, source)
-    note_room(fabric, a, sink)
+    more = min(residual[source], residual[sink])
+    residual[source] -= more
+    residual[sink] -= more
+    update_open_port(fabric, a, source)
+    update_open_port(fabric, a, sink)
     rate = flows.left[flow] * a.scale[coflow] / a.need[coflow]
     left = flows.left[flow] * a.scale[coflow] - rate * (t - a.now[0])
     a.extra[flow], flows.since[flow] = more, t
-    end = note_pace(a, t, flow, max(left / (rate + more), 1.0))
+    end = set_pace(a, t, flow, max(left / (rate + more), 1.0))
     push(a.end_time, a.end_flow, a.end_size, end, flow)
-    mark_waiting(fabric, flow)
+    toggle_waiting(fabric, flow)
     fabric.coflows.start[coflow] = min(fabric.coflows.start[coflow], t)
-    a.covered[coflow] += 1
-    a.last[coflow] = max(a.last[coflow], end)
+    a.num_backfilled[coflow] += 1
+    a.last_backfilled_end[coflow] = max(a.last_backfilled_end[coflow], end)
 
 
 @inlined
-def note_pace(a, t, flow, pace):
-    """A backfilled flow ends `pace` ns after t; return when that is, and if it is news, tell it."""
-    told = a.pace[flow] - (t - a.paced[flow])
-    if not abs(pace - told) <= _SAME * pace:
-        a.pace[flow], a.paced[flow] = pace, t
+def set_pace(a: Madd, t: int, flow: int, pace: float) -> int:
+    """Let a backfilled flow end `pace` ns after t; return when it ends, and note it as changed if that is new."""
+    sent = a.pace[flow] - (t - a.pace_since[flow])
+    if not abs(pace - sent) <= _SAME * pace:
+        a.pace[flow], a.pace_since[flow] = pace, t
         a.changed[a.changes[0]] = flow
         a.changes[0] += 1
-    return a.paced[flow] + np.int64(a.pace[flow] + 0.5)
+    return a.pace_since[flow] + np.int64(a.pace[flow] + 0.5)
 
 
 @inlined
-def foresee_end(fabric, a, coflow):
-    """When a coflow ends: with MADD's rates, or with its last flow where all have more."""
-    if a.covered[coflow] == fabric.coflows.left[coflow]:
-        a.end[coflow] = a.last[coflow]
+def foresee_end(fabric: Fabric, a: Madd, coflow: int) -> None:
+    """Compute when a coflow ends: by MADD's rates, or with its last flow if all are backfilled."""
+    if a.num_backfilled[coflow] == fabric.coflows.left[coflow]:
+        a.end[coflow] = a.last_backfilled_end[coflow]
     else:
         a.end[coflow] = a.joint_end[coflow]
-    a.soonest[0] = min(a.soonest[0], a.end[coflow])
+    a.earliest_end[0] = min(a.earliest_end[0], a.end[coflow])
 
 
 @compiled
-def refill(fabric, order, a, t):
-    """Backfilled flows have ended by t: give what they had to flows that wait at their ports."""
+def refill(fabric: Fabric, order: Order, a: Madd, t: int) -> None:
+    """Give what backfilled flows had that have ended by t to flows that wait at their ports."""
     flows = fabric.flows
     a.changes[0] = 0
     while a.end_size[0] > 0 and a.end_time[0] <= t:
         end, flow = a.end_time[0], a.end_flow[0]
         coflow = flows.coflow[flow]
         drop(a.end_time, a.end_flow, a.end_size)
-        had = a.extra[flow] + flows.left[flow] * a.scale[coflow] / a.need[coflow]
+        freed = a.extra[flow] + flows.left[flow] * a.scale[coflow] / a.need[coflow]
         finish_flow(fabric, end, flow)
-        a.covered[coflow] -= 1
+        a.num_backfilled[coflow] -= 1
         foresee_end(fabric, a, coflow)
-        offer_room(fabric, order, a, t, flows.source[flow], had)
-        offer_room(fabric, order, a, t, flows.sink[flow], had)
+        offer_residual(fabric, order, a, t, flows.source[flow], freed)
+        offer_residual(fabric, order, a, t, flows.sink[flow], freed)
 
 
 @compiled
-def offer_room(fabric, order, a, t, port, had):
-    """Offer what a port has got back to the lines that wait at it, in order."""
-    a.room[port] += had
-    note_room(fabric, a, port)
+def offer_residual(fabric: Fabric, order: Order, a: Madd, t: int, port: int, freed: float) -> None:
+    """Give freed bandwidth of a port to the lines that wait at it, in order."""
+    a.residual[port] += freed
+    update_open_port(fabric, a, port)
     for i in range(order.first[port], order.end[port]):
-        if not has_room(fabric, a, port):
+        if not has_residual(fabric, a, port):
             break
         if fill_line(fabric, a, t, order.line[i]):
             foresee_end(fabric, a, fabric.lines.group[order.line[i]])

@@ -1,30 +1,33 @@
-"""The coordinator of MADD: it decides for the time at which what it tells will hold.
+"""The coordinator of MADD: it decides for the time at which its decision takes effect.
 
-It knows all sizes, and what its own work costs, so it knows what agents will have sent by then, and who will have
-ended without its having heard of it: rates are right when they begin to hold, and no port ever carries more than it
-can. News that it has reckoned with changes nothing any more. What a decision costs must be known before it is made:
-the prices are of what it is about, and measured costs will not do.
+It knows all sizes and the cost of its own work. So it knows what agents will have sent by then, and which flows will
+have ended before it is informed: rates are right when they take effect, and no port ever carries more than it can. An
+end that was predicted changes nothing when its message arrives. The cost of a decision must be known before it is made:
+prices depend on what the decision is about, and measured costs cannot be used.
 """
 
 import numpy as np
 
-from actors.fabric.coordinator import note_told
-from actors.fabric.intervals import charge
-from actors.fabric.messages import PACE, SHRINK, TELL
-from actors.fabric.world import N_DECISIONS, N_RATES, N_SCHEDULES
+from actors.fabric.coordinator import Agenda, note_sent
+from actors.fabric.counters import N_DECISIONS, N_RATES
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.floats import bits_of
+from actors.fabric.intervals import charge, note_schedules
+from actors.fabric.madd import Madd
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import known_cost
+from actors.kernel.kinds import PACE, SHRINK, TELL
 from actors.kernel.queue import NONE, send, wake
 
-_SPARE = 8  # messages that an event may send besides
+_SPARE = 8  # messages that the same event may send for other reasons
 
 
 @compiled
-def charge_all(w, agenda, mark):
-    """Let a decision about all coflows cost what these, their unfinished flows, and the agents of those cost.
+def charge_decision(w: CoflowWorld, agenda: Agenda, counted_at: np.ndarray) -> None:
+    """Charge a decision with the cost of all active coflows, their unfinished flows, and the agents of those.
 
     Args:
-        mark: [P] scratch: the last decision for which an agent was counted.
+        counted_at: [P] scratch: the last decision for which an agent was counted.
     """
     coflows, lines, flows, agents = w.fabric.coflows, w.fabric.lines, 0, 0
     for i in range(agenda.used[0]):
@@ -32,46 +35,44 @@ def charge_all(w, agenda, mark):
         flows += coflows.left[coflow]
         for line in range(lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0]):
             port = lines.port[line]
-            if lines.left[line] > 0 and mark[port] != w.counts[N_DECISIONS]:
-                mark[port] = w.counts[N_DECISIONS]
+            if lines.left[line] > 0 and counted_at[port] != w.counts[N_DECISIONS]:
+                counted_at[port] = w.counts[N_DECISIONS]
                 agents += 1
     charge(w, w.prices.coflow * agenda.used[0] + w.prices.flow * flows + w.prices.schedule * agents)
 
 
 @inlined
-def takes_hold(w, t):
-    """Return when what is told at t holds: when the decision is made, as charged for, and one network delay after."""
+def effective_time(w: CoflowWorld, t: int) -> int:
+    """Return when rates sent at t take effect: one network delay after the decision is made, as far as charged."""
     return t + w.network.delay_ns + known_cost(w)
 
 
 @compiled
-def tell_times(w, a, told, t, due):
-    """Tell the agents what has changed, as much as one event may send; what is left, in others at the same instant.
+def send_times(w: CoflowWorld, a: Madd, num_sent: np.ndarray, t: int, due: int) -> None:
+    """Send the agents the times that are new, as many as one event may send; a further event at once sends the others.
 
     Args:
-        told: [1] how much of it they have been told.
+        num_sent: [1] how many of them have been sent.
         due: when this was to be done: nothing else is before that.
     """
-    lines, end = w.fabric.lines, min(a.changes[0], told[0] + w.queue.room - _SPARE)
-    for k in range(told[0], end):
+    lines, end = w.fabric.lines, min(a.changes[0], num_sent[0] + w.queue.room - _SPARE)
+    for k in range(num_sent[0], end):
         which = a.changed[k]
         if which >= 0:
             agent = w.fabric.flows.source[which]
-            tell(w, t, agent, PACE, which, a.pace[which])
+            send_value(w, t, agent, PACE, which, a.pace[which])
         else:
             agent = lines.port[~which]
-            tell(w, t, agent, SHRINK, ~which, a.need[lines.group[~which]])
-    w.counts[N_RATES] += end - told[0]
-    told[0] = end
+            send_value(w, t, agent, SHRINK, ~which, a.need[lines.group[~which]])
+    w.counts[N_RATES] += end - num_sent[0]
+    num_sent[0] = end
     if end < a.changes[0]:
         wake(w, due, w.nodes.size, TELL, due, NONE, NONE)
 
 
 @inlined
-def tell(w, t, agent, kind, which, ns):
-    """Tell an agent in how many ns something ends."""
-    i = w.intervals
-    send(w, t, w.nodes.size, agent, kind, which, np.float64(ns).view(np.int64), NONE, NONE)
-    if note_told(w, agent):
-        i.now[2] += 1
-        w.counts[N_SCHEDULES] += 1
+def send_value(w: CoflowWorld, t: int, agent: int, kind: int, which: int, ns: float) -> None:
+    """Send an agent a time or a rate."""
+    send(w, t, w.nodes.size, agent, kind, which, bits_of(ns), NONE, NONE)
+    if note_sent(w, agent):
+        note_schedules(w, 1)

@@ -5,12 +5,13 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.ports import Fabric
+from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled
 from actors.kernel.queue import NONE
 
 
 class Order(NamedTuple):
-    """G groups, L lines at N ports; the lines of port n are line[first[n]:end[n]]."""
+    """The order of G groups, and of L lines at N ports; the lines of port n are line[first[n]:end[n]]."""
 
     groups: np.ndarray  # [G] the first `used` are in use
     used: np.ndarray  # [1]
@@ -21,7 +22,7 @@ class Order(NamedTuple):
 
 
 def make_order(fabric: Fabric) -> Order:
-    """An order in which no group is served."""
+    """Return an order in which no group is served."""
     groups, ports = fabric.lines.of_group.shape[0] - 1, fabric.speed.size
     return Order(
         groups=np.zeros(groups, np.int64),
@@ -34,10 +35,10 @@ def make_order(fabric: Fabric) -> Order:
 
 
 @compiled
-def set_order(order, groups, count):
-    """Serve the first `count` of `groups`, in their order; return whether that is another order than it was.
+def set_order(order: Order, groups: np.ndarray, count: int) -> bool:
+    """Serve the first `count` of `groups`, in their order; return whether the order has changed.
 
-    Groups of the old order that are gone do not count: they have nothing left to serve.
+    Groups of the old order that are not in the new one do not count: they have no flows left.
     """
     last, changed = NONE, False
     for i in range(count):
@@ -55,10 +56,10 @@ def set_order(order, groups, count):
 
 
 @compiled
-def list_lines(fabric, order):
-    """Write each port's lines in the order of their groups; lines without unfinished flows are left out."""
+def list_lines(fabric: Fabric, order: Order) -> None:
+    """List each port's lines in the order of their groups, without lines that have no unfinished flows."""
     lines, first, end = fabric.lines, order.first, order.end
-    end[:] = 0
+    fill(end, 0)
     for i in range(order.used[0]):
         group = order.groups[i]
         for side in range(2):

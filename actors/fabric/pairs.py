@@ -15,7 +15,7 @@ from actors.kernel.queue import NONE
 
 
 class Pairs(NamedTuple):
-    """Q pairs of ports that ever have flows, those of the workload."""
+    """Q pairs of ports that have flows in the workload."""
 
     of_flow: np.ndarray  # [F] NONE for a free local flow
     queue: np.ndarray  # [F] room for the flows of each pair
@@ -26,11 +26,11 @@ class Pairs(NamedTuple):
     size: np.ndarray  # [N] pairs in it that have flows; they lie in front
     pair: np.ndarray  # [2 Q] the lists
     other: np.ndarray  # [2 Q] the other port of a pair
-    amount: np.ndarray  # [2 Q] float64, what a policy looks for: flows, or bytes left of the shortest
+    amount: np.ndarray  # [2 Q] float64, what a policy compares: flows, or bytes left of the shortest
 
 
 def make_pairs(fabric: Fabric) -> Pairs:
-    """The pairs of a fabric's flows, none of which is there yet."""
+    """Return the pairs of a fabric's flows, without any flow yet."""
     flows, ports = fabric.flows, fabric.speed.size
     crossing = flows.line[:, 0] != NONE
     keys, pair = np.unique((flows.source * ports + flows.sink)[crossing], return_inverse=True)
@@ -56,7 +56,7 @@ def make_pairs(fabric: Fabric) -> Pairs:
 
 
 @compiled
-def insert(p, key, flow):
+def insert(p: Pairs, key: np.ndarray, flow: int) -> None:
     """Put a flow into the queue of its pair, in order of `key` [F]."""
     pair, queue = p.of_flow[flow], p.queue
     if p.flows[pair] == 0:
@@ -71,7 +71,7 @@ def insert(p, key, flow):
 
 
 @compiled
-def remove_first(p, pair):
+def remove_first(p: Pairs, pair: int) -> bool:
     """Take the first flow out of a pair's queue; return whether it has no more."""
     p.head[pair] += 1
     p.flows[pair] -= 1
@@ -81,14 +81,14 @@ def remove_first(p, pair):
 
 
 @compiled
-def set_amount(p, pair, amount):
-    """Show the amount of a pair at both of its ports."""
+def set_amount(p: Pairs, pair: int, amount: float) -> None:
+    """Set the amount of a pair at both of its ports."""
     p.amount[p.place[pair, 0]] = p.amount[p.place[pair, 1]] = amount
 
 
 @compiled
-def move_edges(p, pair, into):
-    """Bring a pair into that part of its ports' lists that has flows, or out of it."""
+def move_edges(p: Pairs, pair: int, into: bool) -> None:
+    """Move a pair into the part of its ports' lists that has flows, or out of it."""
     ports = np.int64(p.other[p.place[pair, 1]]), np.int64(p.other[p.place[pair, 0]])
     for side in range(2):
         port, was = ports[side], p.place[pair, side]

@@ -22,9 +22,8 @@ from workloads.coflows import CoflowArrays
 class Lines(NamedTuple):
     """The L lines of G groups; ingress lines of a group lie together, and so do its egress lines."""
 
-    of_group: (
-        np.ndarray
-    )  # [G + 1, 2] its ingress lines are of_group[g, 0]:of_group[g + 1, 0]; egress likewise
+    # [G + 1, 2] its ingress lines are of_group[g, 0]:of_group[g + 1, 0]; egress likewise
+    of_group: np.ndarray
     port: np.ndarray  # [L] NONE for a line that waits for pilots
     group: np.ndarray  # [L]
     left: np.ndarray  # [L] flows that are unfinished
@@ -33,11 +32,10 @@ class Lines(NamedTuple):
     end: np.ndarray  # [L] its words are block[l]:end[l]; only greedy rates leave any out
     word: np.ndarray  # [B] which word of a set of ports
     bits: np.ndarray  # [B] uint64, unfinished flows
-    mask: np.ndarray  # [B] uint64, all flows, also those that there are none of yet
+    mask: np.ndarray  # [B] uint64, all flows, also those that do not exist yet
     first: np.ndarray  # [B] index into `flow` of the first flow of the word
-    flow: (
-        np.ndarray
-    )  # [2 F] flows line by line, in order of the port at the other end (without free local ones)
+    # [2 F] flows line by line, in order of the port at the other end (without free local ones)
+    flow: np.ndarray
 
 
 class Flows(NamedTuple):
@@ -51,11 +49,11 @@ class Flows(NamedTuple):
     left: np.ndarray  # [F] bytes left when it last started or stopped, float64
     since: np.ndarray  # [F] when that was, ns
     end: np.ndarray  # [F] when it ends if nothing happens, ns, NEVER where it does not run
-    finish: np.ndarray  # [F] when it ended, ns, NEVER before; not NEVER for one that there is none of
+    finish: np.ndarray  # [F] when it ended, ns, NEVER before; not NEVER for one that does not exist
 
 
 class Coflows(NamedTuple):
-    """What is known of C coflows, and how far they are."""
+    """The description and progress of C coflows."""
 
     arrival: np.ndarray  # [C] ns, ascending
     first_flow: np.ndarray  # [C + 1]
@@ -69,9 +67,9 @@ class Coflows(NamedTuple):
 
 
 class Fabric(NamedTuple):
-    """All that rate allocations work on; N = 2 `side` ports, of which those that are not there have no speed."""
+    """The state that rate allocations work on; N = 2 `side` ports, of which those that do not exist have speed 0."""
 
-    side: np.int64  # first egress port
+    side: int  # first egress port
     speed: np.ndarray  # [N] of each port, bytes per ns
     flows: Flows
     coflows: Coflows
@@ -124,7 +122,7 @@ def build_fabric(
     pilots : ndarray of int64, shape (C,), optional
         How many flows of each coflow may be served as a group of their own; each takes two lines.
     local_is_free : bool, optional
-        Flows from a port to itself take no bandwidth; whoever registers their coflow ends them.
+        Flows from a port to itself take no bandwidth; the caller that registers their coflow ends them.
 
     Raises
     ------
@@ -175,7 +173,7 @@ def _coflows(work: CoflowArrays) -> Coflows:
 
 
 def _speeds(work: CoflowArrays, side: int, default_bytes_per_s: float) -> np.ndarray:
-    """Bytes per ns of all ports."""
+    """Return the bytes per ns of all ports."""
     speed = np.zeros(2 * side)
     for known, start in ((work.ingress_bytes_per_s, 0), (work.egress_bytes_per_s, side)):
         speed[start : start + known.size] = np.where(np.isnan(known), default_bytes_per_s, known) / 1e9
@@ -185,7 +183,7 @@ def _speeds(work: CoflowArrays, side: int, default_bytes_per_s: float) -> np.nda
 def _lines(
     coflow: np.ndarray, source: np.ndarray, sink: np.ndarray, size: np.ndarray, pilots: np.ndarray
 ) -> tuple[Lines, np.ndarray]:
-    """Lines of both sides, first all ingress lines, then all egress lines; and the line of each of `Lines.flow`."""
+    """Return the lines, first all ingress lines, then all egress lines; and the line of each `Lines.flow`."""
     (into, words_in), (out, words_out) = (
         _one_side(coflow, near, far, size, pilots) for near, far in ((source, sink), (sink, source))
     )
@@ -217,9 +215,9 @@ def _lines(
 def _one_side(
     coflow: np.ndarray, near: np.ndarray, far: np.ndarray, size: np.ndarray, pilots: np.ndarray
 ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-    """Lines of coflows at their `near` ports, and after those room for the lines of pilots, one word each.
+    """Return the lines of coflows at their `near` ports, then room for the lines of pilots, one word each.
 
-    Returns each line's port, group, flows, those of them that are there, bytes, and number of words; and each word's
+    Returns each line's port, group, flows, those of them that exist, bytes, and number of words; and each word's
     place in a set of ports, bits, mask and first flow, with the flows line by line.
     """
     order = np.lexsort((far, near, coflow))
@@ -229,13 +227,13 @@ def _one_side(
     line = np.cumsum(starts_line) - 1
     starts = np.flatnonzero(starts_line)
     begin = np.flatnonzero(_changes(line, far >> 6))
-    bit, there = np.uint64(1) << (far & 63).astype(np.uint64), size[order] > 0
-    mask, bits = (np.bitwise_or.reduceat(own, begin) for own in (bit, np.where(there, bit, np.uint64(0))))
+    bit, exists = np.uint64(1) << (far & 63).astype(np.uint64), size[order] > 0
+    mask, bits = (np.bitwise_or.reduceat(own, begin) for own in (bit, np.where(exists, bit, np.uint64(0))))
     lines = (
         np.concatenate([near[starts], np.full(spare, NONE)]),
         np.concatenate([coflow[starts], np.repeat(pilots.size + np.arange(pilots.size), pilots)]),
         np.concatenate([np.bincount(line), empty]),
-        np.concatenate([np.add.reduceat(there, starts, dtype=np.int64), empty]),
+        np.concatenate([np.add.reduceat(exists, starts, dtype=np.int64), empty]),
         np.concatenate([np.add.reduceat(size[order], starts), np.zeros(spare)]),
         np.concatenate([np.bincount(line[begin]), empty + 1]),
     )
@@ -250,26 +248,44 @@ def _one_side(
 
 
 def _changes(*columns: np.ndarray) -> np.ndarray:
-    """Where a row differs from the one before it; the first does."""
+    """Return where a row differs from the one before it; the first does."""
     changed = np.ones(columns[0].size, bool)
     changed[1:] = np.any([np.diff(column) != 0 for column in columns], axis=0)
     return changed
 
 
 @inlined
-def flow_speed(fabric, flow):
+def pilot_group(fabric: Fabric, coflow: int) -> int:
+    """Return the group of a coflow's pilots."""
+    return coflow + fabric.coflows.arrival.size
+
+
+@inlined
+def is_pilot_group(fabric: Fabric, group: int) -> bool:
+    """Return whether a group is the pilots of a coflow."""
+    return group >= fabric.coflows.arrival.size
+
+
+@inlined
+def coflow_of(fabric: Fabric, group: int) -> int:
+    """Return the coflow of a group."""
+    return group % fabric.coflows.arrival.size
+
+
+@inlined
+def flow_speed(fabric: Fabric, flow: int) -> float:
     """Return the bytes per ns of a flow that has both of its ports alone."""
     return min(fabric.speed[fabric.flows.source[flow]], fabric.speed[fabric.flows.sink[flow]])
 
 
 @inlined
-def flow_at(lines, b, bit):
+def flow_at(lines: Lines, b: int, bit: np.uint64) -> int:
     """Return the flow of a line that has this bit of its word `b`."""
     return lines.flow[lines.first[b] + count_bits(lines.mask[b] & bits_before(bit))]
 
 
 @compiled
-def take_off(lines, line, other, size):
+def remove_from_line(lines: Lines, line: int, other: int, size: float) -> int:
     """Take a flow of `size` bytes to port `other` off a line: it has ended, or goes to a line of pilots.
 
     Returns the word that it was in.
@@ -284,13 +300,13 @@ def take_off(lines, line, other, size):
 
 
 @compiled
-def put_on(lines, line, other, size):
+def add_to_line(lines: Lines, line: int, other: int, size: float) -> None:
     """Put a flow of `size` bytes to port `other` on a line, where it has its place."""
     b = lines.block[line]
     while lines.word[b] != other >> 6:
         b += 1
     if b >= lines.end[line]:
-        exchange_words(lines, b, lines.end[line])
+        swap_words(lines, b, lines.end[line])
         b = lines.end[line]
         lines.end[line] += 1
     lines.bits[b] |= bit_of(other)
@@ -299,16 +315,16 @@ def put_on(lines, line, other, size):
 
 
 @inlined
-def leave_out(lines, line, b):
-    """Leave a word without bits out of its line: the last one takes its place."""
+def drop_empty_word(lines: Lines, line: int, b: int) -> None:
+    """Remove a word without bits from its line: the last one takes its place."""
     last = lines.end[line] - 1
     lines.end[line] = last
-    exchange_words(lines, b, last)
+    swap_words(lines, b, last)
 
 
 @inlined
-def exchange_words(lines, a, b):
-    """Let two words of a line have each other's place."""
+def swap_words(lines: Lines, a: int, b: int) -> None:
+    """Exchange two words of a line."""
     lines.word[a], lines.word[b] = lines.word[b], lines.word[a]
     lines.bits[a], lines.bits[b] = lines.bits[b], lines.bits[a]
     lines.mask[a], lines.mask[b] = lines.mask[b], lines.mask[a]
@@ -316,16 +332,16 @@ def exchange_words(lines, a, b):
 
 
 @compiled
-def finish_flow(fabric, t, flow):
+def finish_flow(fabric: Fabric, t: int, flow: int) -> bool:
     """End a flow and take it off its lines; return whether its coflow has ended."""
     flows, lines = fabric.flows, fabric.lines
-    take_off(lines, flows.line[flow, 0], flows.sink[flow], flows.left[flow])
-    take_off(lines, flows.line[flow, 1], flows.source[flow], flows.left[flow])
+    remove_from_line(lines, flows.line[flow, 0], flows.sink[flow], flows.left[flow])
+    remove_from_line(lines, flows.line[flow, 1], flows.source[flow], flows.left[flow])
     return mark_ended(fabric, t, flow)
 
 
 @compiled
-def mark_ended(fabric, t, flow):
+def mark_ended(fabric: Fabric, t: int, flow: int) -> bool:
     """End a flow where lines are not used; return whether its coflow has ended."""
     flows, coflows = fabric.flows, fabric.coflows
     flows.left[flow], flows.end[flow], flows.finish[flow] = 0.0, NEVER, t
@@ -337,14 +353,14 @@ def mark_ended(fabric, t, flow):
 
 
 @inlined
-def change_rate(coflows, t, coflow, by):
-    """Change the rate of a coflow at t by so many bytes per ns."""
+def change_rate(coflows: Coflows, t: int, coflow: int, by: float) -> None:
+    """Add so many bytes per ns to the rate of a coflow at t."""
     coflows.sent[coflow] = bytes_sent(coflows, t, coflow)
     coflows.since[coflow] = t
     coflows.rate[coflow] += by
 
 
 @inlined
-def bytes_sent(coflows, t, coflow):
+def bytes_sent(coflows: Coflows, t: int, coflow: int) -> float:
     """Return what a coflow has sent up to t."""
     return coflows.sent[coflow] + coflows.rate[coflow] * (t - coflows.since[coflow])

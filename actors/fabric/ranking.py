@@ -9,42 +9,36 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.ports import Fabric
+from actors.fabric.ports import Fabric, Lines
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 
 
 class Ranking(NamedTuple):
-    """G groups, L lines at N ports; in the rings a line is its number, and port n is `ports` + n."""
+    """The levels of G groups, and the rings of L lines at N ports; port n is element `ports` + n."""
 
     level: np.ndarray  # [G] groups of lesser levels are served before; NONE where a group is not served
-    ports: np.int64  # L
+    ports: int  # L
     next: np.ndarray  # [L + N]
     prev: np.ndarray  # [L + N]
     given: np.ndarray  # [1] levels that `serve_in_order` has given
 
 
 def make_ranking(fabric: Fabric) -> Ranking:
-    """A ranking in which no group is served."""
+    """Return a ranking in which no group is served."""
     groups, lines, ports = fabric.lines.of_group.shape[0] - 1, fabric.lines.port.size, fabric.speed.size
     alone = np.arange(lines + ports)
     return Ranking(np.full(groups, NONE), np.int64(lines), alone, alone.copy(), np.zeros(1, np.int64))
 
 
 @inlined
-def level_of(lines, r, line):
+def level_of(lines: Lines, r: Ranking, line: int) -> int:
     """Return the level of a line's group."""
     return r.level[lines.group[line]]
 
 
-@inlined
-def first_line(r, port):
-    """Return the first line at a port, or the port itself; after the last line `r.next` is the port, too."""
-    return r.next[r.ports + port]
-
-
 @compiled
-def line_from(lines, r, port, level):
+def line_from(lines: Lines, r: Ranking, port: int, level: int) -> int:
     """Return the first line at a port of this level or after it, or the port itself."""
     line = r.next[r.ports + port]
     while line < r.ports and level_of(lines, r, line) < level:
@@ -53,7 +47,7 @@ def line_from(lines, r, port, level):
 
 
 @inlined
-def link(r, line, after):
+def link(r: Ranking, line: int, after: int) -> None:
     """Put a line into a ring."""
     before = r.next[after]
     r.next[after] = r.prev[before] = line
@@ -61,7 +55,7 @@ def link(r, line, after):
 
 
 @inlined
-def unlink(r, line):
+def unlink(r: Ranking, line: int) -> None:
     """Take a line out of its ring, if it is in one."""
     r.next[r.prev[line]] = r.next[line]
     r.prev[r.next[line]] = r.prev[line]
@@ -69,8 +63,8 @@ def unlink(r, line):
 
 
 @compiled
-def rank_group(lines, r, group, level):
-    """Give a group a level, or NONE, and its lines their places."""
+def rank_group(lines: Lines, r: Ranking, group: int, level: int) -> None:
+    """Give a group a level, or NONE, and move its lines to their places."""
     was = r.level[group]
     r.level[group] = level
     for side in range(2):
@@ -86,7 +80,7 @@ def rank_group(lines, r, group, level):
 
 
 @inlined
-def place_line(lines, r, line, level):
+def place_line(lines: Lines, r: Ranking, line: int, level: int) -> None:
     """Move a line in its ring past those of greater levels before it, or past those of lesser levels after it."""
     after = r.prev[line]
     while after < r.ports and level_of(lines, r, after) > level:

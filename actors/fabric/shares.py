@@ -1,70 +1,61 @@
 """Weighted shares of every port's bandwidth for priority queues (Aalo; M. Chowdhury, I. Stoica, SIGCOMM 2015).
 
-Each queue that has a group in the order gets its weight's part of what the ports have, and serves its groups within it,
-in order. What queues leave of their shares is pooled, and all groups are served once more, in order, out of the pool:
-work is conserved. (Shares as time, slots in turn: queues.py.)
+Each queue that has a group in the order gets the share of its weight of all ports, and serves its groups within it, in
+order. What queues leave of their shares is pooled, and all groups are served once more, in order, out of the pool:
+work is conserved. (`actors.fabric.priority_queues` shares time, by slots.)
 
-A policy whose order is sorted by queue calls this between `open_ports` and `backfill` of the allocation that it uses,
-where others call `add_rates`. Whoever goes before all queues, pilots for instance, takes from the ports before.
+A policy whose order is sorted by queue calls this between `reset_residual` and `backfill` of the allocation that it
+uses, where others call `add_rates`. Groups that are served before all queues, such as pilots, take from the ports
+before that.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.equal import add_rates as add_equal_rates
-from actors.fabric.madd import add_rates as add_madd_rates
+from actors.fabric.equal import Equal, add_rates
+from actors.fabric.order import Order
 from actors.fabric.ports import Fabric
 from actors.kernel.compiled import compiled, inlined
 
 
 class Shares(NamedTuple):
-    """What K queues and N ports have."""
+    """Weights of K queues, and the bandwidth of N ports that they share."""
 
     weight: np.ndarray  # [K] float64
-    whole: np.ndarray  # [N] what there is to share, bytes per ns
+    whole: np.ndarray  # [N] residual bandwidth when sharing begins, bytes per ns
     pool: np.ndarray  # [N] what queues have left of their shares
 
 
 def make_shares(fabric: Fabric, weight: np.ndarray) -> Shares:
-    """Shares for queues of these weights, which are above 0."""
+    """Return shares for queues of these weights, which are above 0."""
     ports = fabric.speed.size
     return Shares(np.array(weight, np.float64), np.zeros(ports), np.zeros(ports))
 
 
 @compiled
-def share_equally(fabric, order, e, s, queue, first, end):
-    """Equal rates for the groups from level `first` to before `end`: `queue` [G] shares of the room, then the pool."""
-    total = start_sharing(order, e.room, s, queue, first, end)
+def share_equally(
+    fabric: Fabric, order: Order, e: Equal, s: Shares, queue: np.ndarray, first: int, end: int
+) -> None:
+    """Give groups from level `first` to before `end` equal rates: shares by `queue` [G], then out of the pool."""
+    total = start_sharing(order, e.residual, s, queue, first, end)
     level = first
     while level < end:
-        after = open_share(order, e.room, s, queue, level, end, total)
-        add_equal_rates(fabric, order, e, level, after)
-        close_share(e.room, s)
+        after = open_share(order, e.residual, s, queue, level, end, total)
+        add_rates(fabric, order, e, level, after)
+        close_share(e.residual, s)
         level = after
-    open_pool(e.room, s)
-    add_equal_rates(fabric, order, e, first, end)
-
-
-@compiled
-def share_madd(fabric, order, a, s, queue, first, end):
-    """MADD likewise."""
-    total = start_sharing(order, a.room, s, queue, first, end)
-    level = first
-    while level < end:
-        after = open_share(order, a.room, s, queue, level, end, total)
-        add_madd_rates(fabric, order, a, level, after)
-        close_share(a.room, s)
-        level = after
-    open_pool(a.room, s)
-    add_madd_rates(fabric, order, a, first, end)
+    open_pool(e.residual, s)
+    add_rates(fabric, order, e, first, end)
 
 
 @inlined
-def start_sharing(order, room, s, queue, first, end):
-    """Set out to share the room; return the weight of all queues that have groups, without which all is pooled."""
-    for port in range(room.size):
-        s.whole[port], s.pool[port] = room[port], 0.0 if first < end else room[port]
+def start_sharing(
+    order: Order, residual: np.ndarray, s: Shares, queue: np.ndarray, first: int, end: int
+) -> float:
+    """Begin to share the residual bandwidth; return the weight of all queues that have groups."""
+    for port in range(residual.size):
+        s.whole[port], s.pool[port] = residual[port], 0.0 if first < end else residual[port]
     total, level = 0.0, first
     while level < end:
         total += s.weight[queue[order.groups[level]]]
@@ -73,7 +64,7 @@ def start_sharing(order, room, s, queue, first, end):
 
 
 @inlined
-def end_of_queue(order, queue, level, end):
+def end_of_queue(order: Order, queue: np.ndarray, level: int, end: int) -> int:
     """Return the level after those of the queue that `level` is in."""
     own = queue[order.groups[level]]
     while level < end and queue[order.groups[level]] == own:
@@ -82,23 +73,25 @@ def end_of_queue(order, queue, level, end):
 
 
 @inlined
-def open_share(order, room, s, queue, level, end, total):
-    """Let the room be the share of the queue that `level` is in; return the level after those of the queue."""
+def open_share(
+    order: Order, residual: np.ndarray, s: Shares, queue: np.ndarray, level: int, end: int, total: float
+) -> int:
+    """Set the residual bandwidth to the share of the queue of `level`; return the level after those of the queue."""
     share = s.weight[queue[order.groups[level]]] / total
-    for port in range(room.size):
-        room[port] = share * s.whole[port]
+    for port in range(residual.size):
+        residual[port] = share * s.whole[port]
     return end_of_queue(order, queue, level, end)
 
 
 @inlined
-def close_share(room, s):
-    """Put what is left of a share into the pool."""
-    for port in range(room.size):
-        s.pool[port] += room[port]
+def close_share(residual: np.ndarray, s: Shares) -> None:
+    """Add what is left of a share to the pool."""
+    for port in range(residual.size):
+        s.pool[port] += residual[port]
 
 
 @inlined
-def open_pool(room, s):
-    """Let the room be what all queues have left."""
-    for port in range(room.size):
-        room[port] = s.pool[port]
+def open_pool(residual: np.ndarray, s: Shares) -> None:
+    """Set the residual bandwidth to what all queues have left."""
+    for port in range(residual.size):
+        residual[port] = s.pool[port]

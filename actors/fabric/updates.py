@@ -1,25 +1,28 @@
-"""What frameworks change of coflows under way: the tables that agents and coordinator look it up in.
+"""Changes of coflows under way by their frameworks: the tables that agents and coordinator use.
 
-A task that restarts or moves, or a coflow that leaves, *stops* flows: their *life* ends, and what they have sent in it
-may be lost (`workloads.coflow_updates`). Hosts stop their flows at that time by themselves; the framework's message
-reaches the coordinator one network delay later, and it alone decides what is to be sent again. It tells the agents so
-with the next rate: `SET_RATE` carries the flow's life, and how many bytes it has to send in it. A host would know this
-number from its task; it goes with the message because no actor of the emulation sees what another knows.
+A task that restarts or moves, or a coflow that leaves, *stops* flows: their *generation* ends, and what they have sent
+in it may be lost (`workloads.coflow_updates`). Hosts stop their flows at that time by themselves; the framework's
+message reaches the coordinator one network delay later, and only the coordinator decides what is to be sent again. The
+agents learn it with the next rate: `SET_RATE` carries the flow's generation, and how many bytes it has to send in it. A
+host would know this number from its task; it is in the message because no actor of the emulation sees what another
+knows.
 
-- A rate for another life than the agent's is stale: it was given before the coordinator had heard.
-- An end for another life, or for fewer bytes, is no end: there is more to send than the agent knew.
+- A rate for another generation than the agent's is stale: it was decided before the coordinator had received the
+  update.
+- An end for another generation, or for fewer bytes, is no end: the flow has more to send than the agent knew.
 
-Which flows an update stops follows from the updates before it, so that lives are counted alike by agents and
-coordinator without a word. Flows that only a move brings about are laid out with the others, and none of them is there.
+Which flows an update stops follows from the updates before it, so that agents and coordinator count generations alike
+without messages. Flows that exist only after a move have their places among the others, without bytes.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from actors.fabric.messages import CHANGE, UPDATE
+from actors.fabric.floats import bits_of
 from actors.kernel.compiled import inlined
-from actors.kernel.cost import known_cost
+from actors.kernel.cost import HasCost, known_cost
+from actors.kernel.kinds import CHANGE, UPDATE
 from actors.kernel.queue import NONE, records, wake
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import CoflowUpdates
@@ -28,31 +31,42 @@ from workloads.coflows import CoflowArrays
 # An update, or the part of it that is one agent's: it stops the flows of the pairs from `first` to `end`.
 ROW = np.dtype([(name, "i8") for name in ("time", "agent", "coflow", "kind", "side", "first", "end")])
 PAIR = np.dtype([("flow", "i8"), ("onto", "i8")])  # the flow that ends, and the one that takes its place
-LIFE = np.dtype(
+GENERATION = np.dtype(
     [
-        ("life", "i8"),  # how often the flow was stopped, as its agent knows
-        ("told", "i8"),  # the same, as the coordinator knows
-        ("total", "f8"),  # bytes to be sent in this life, as the agent was told last
-        ("due", "f8"),  # the same, as the coordinator reckons
-        ("heard", "f8"),  # bytes whose end the coordinator has heard of in this life
-        ("knows", "i8"),  # from when the agent knows of all that is due, ns; NEVER where it has not been told
+        ("generation", "i8"),  # how often the flow was stopped, as its agent knows
+        ("known_generation", "i8"),  # the same, as the coordinator knows
+        ("total", "f8"),  # bytes to be sent in this generation, as the agent last received
+        ("due", "f8"),  # the same, as the coordinator computes
+        ("heard", "f8"),  # bytes that have ended in this generation as far as the coordinator knows
+        (
+            "known_from",
+            "i8",
+        ),  # from when the agent knows of all that is due, ns; NEVER before it was sent
     ]
 )
 
 
 class Updates(NamedTuple):
-    """U updates; all of it is empty where there are none."""
+    """The tables of U updates; all are empty if there are none."""
 
     row: np.recarray  # [U] ROW by time, of which `agent` is not used
     stop: np.recarray  # ROW by agent and time
     pair: np.recarray  # PAIR
-    flow: np.recarray  # [F] LIFE
+    flow: np.recarray  # [F] GENERATION
     moved: np.ndarray  # [M, 2] flows of the workload that are moved, and each flow that one was moved onto
 
 
+class HasUpdates(HasCost, Protocol):
+    """What these functions need of a world."""
+
+    @property
+    def updates(self) -> Updates:
+        """The tables of updates."""
+
+
 def no_updates() -> Updates:
-    """Nothing is updated."""
-    return _read_only(records(ROW, 0), records(ROW, 0), records(PAIR, 0), records(LIFE, 0))
+    """Return empty tables."""
+    return _read_only(records(ROW, 0), records(ROW, 0), records(PAIR, 0), records(GENERATION, 0))
 
 
 def lay_out(
@@ -101,27 +115,27 @@ def _tables(given: CoflowUpdates, flow: np.ndarray, onto: np.ndarray, work: Cofl
     row.time[:], row.coflow[:], row.kind[:], row.side[:] = given.time_ns, given.coflow, given.kind, given.side
     row.first[:], row.end[:] = given.first_pair[:-1], given.first_pair[1:]
     pair.flow[:], pair.onto[:] = flow, onto
-    lives = records(LIFE, work.ingress.size)
-    lives.total[:] = lives.due[:] = work.size_bytes
-    lives.knows[:] = NEVER
+    generations = records(GENERATION, work.ingress.size)
+    generations.total[:] = generations.due[:] = work.size_bytes
+    generations.known_from[:] = NEVER
     update, agent = np.repeat(np.arange(row.size), row.end - row.first), work.ingress[flow]
     begin = np.flatnonzero((np.diff(update, prepend=-1) != 0) | (np.diff(agent, prepend=-1) != 0))
     stop = row[update[begin]].view(np.recarray)
     stop.agent[:], stop.first[:], stop.end[:] = agent[begin], begin, np.append(begin[1:], flow.size)
     stop = stop[np.argsort(stop.agent, kind="stable")].view(np.recarray)
-    return _read_only(row, stop, pair, lives)
+    return _read_only(row, stop, pair, generations)
 
 
-def _read_only(row: np.recarray, stop: np.recarray, pair: np.recarray, lives: np.recarray) -> Updates:
-    """The tables, of which all but the last is only read."""
+def _read_only(row: np.recarray, stop: np.recarray, pair: np.recarray, generations: np.recarray) -> Updates:
+    """Return the tables; all but the last are only read."""
     moved = _moves(pair)
     for table in (row, stop, pair, moved):
         table.flags.writeable = False
-    return Updates(row, stop, pair, lives, moved)
+    return Updates(row, stop, pair, generations, moved)
 
 
 def _moves(pair: np.recarray) -> np.ndarray:
-    """[M, 2] flows, and each flow that their bytes have been moved onto."""
+    """Return [M, 2] flows, and each flow that their bytes have been moved onto."""
     members: dict[int, list[int]] = {}
     moved = []
     for flow, onto in zip(pair.flow.tolist(), pair.onto.tolist(), strict=True):
@@ -144,8 +158,8 @@ def follow_moves(found: np.recarray, moved: np.ndarray) -> np.recarray:
 
 
 @inlined
-def expect_updates(w):
-    """The coordinator waits for the first update, and each agent for the first one that stops any of its flows."""
+def expect_updates(w: HasUpdates) -> None:
+    """Set timers for the first update, and for each agent's first stop of flows."""
     stop = w.updates.stop
     if w.updates.row.size > 0:
         expect_update(w, 0)
@@ -155,31 +169,31 @@ def expect_updates(w):
 
 
 @inlined
-def expect_update(w, k):
-    """The framework's message comes one network delay after what it is about."""
+def expect_update(w: HasUpdates, k: int) -> None:
+    """Set a timer for the framework's message, one network delay after the update."""
     wake(w, w.updates.row.time[k] + w.network.delay_ns, w.nodes.size, UPDATE, k, NONE, NONE)
 
 
 @inlined
-def expect_stop(w, k):
-    """An agent stops flows when their tasks do."""
+def expect_stop(w: HasUpdates, k: int) -> None:
+    """Set a timer for an agent's stop of flows, when their tasks stop."""
     wake(w, w.updates.stop.time[k], w.updates.stop.agent[k], CHANGE, k, NONE, NONE)
 
 
 @inlined
-def tell_life(w, t, flow):
-    """Return a flow's life, and the bits of its bytes, as the coordinator tells the agent; NONE without updates."""
-    life, due, lives = NONE, NONE, w.updates.flow
-    if lives.size > 0:
-        life, due = lives.told[flow], np.float64(lives.due[flow]).view(np.int64)
-        lives.knows[flow] = min(lives.knows[flow], t + known_cost(w) + w.network.delay_ns)
-    return life, due
+def generation_to_send(w: HasUpdates, t: int, flow: int) -> tuple[int, int]:
+    """Return a flow's generation and the bits of its bytes, for the agent; NONE without updates."""
+    generations = w.updates.flow
+    if generations.size == 0:
+        return NONE, NONE
+    generations.known_from[flow] = min(generations.known_from[flow], t + known_cost(w) + w.network.delay_ns)
+    return generations.known_generation[flow], bits_of(generations.due[flow])
 
 
 @inlined
-def life_known(w, flow):
-    """Return the same, as the agent tells the coordinator."""
-    life, total = NONE, NONE
-    if w.updates.flow.size > 0:
-        life, total = w.updates.flow.life[flow], np.float64(w.updates.flow.total[flow]).view(np.int64)
-    return life, total
+def generation_of_agent(w: HasUpdates, flow: int) -> tuple[int, int]:
+    """Return a flow's generation and the bits of its bytes as its agent knows them; NONE without updates."""
+    generations = w.updates.flow
+    if generations.size == 0:
+        return NONE, NONE
+    return generations.generation[flow], bits_of(generations.total[flow])

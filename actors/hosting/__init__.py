@@ -1,1 +1,1 @@
-"""Where partitions run, and how time advances: the only place besides emu/sweep that imports ray."""
+"""Hosts of partitions, and the clocks that drive them: the only package that imports ray."""

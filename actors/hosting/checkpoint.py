@@ -1,4 +1,4 @@
-"""Checkpoints on disk: what all partitions held at one moment, written so that it is whole or not there.
+"""Checkpoints on disk: the state of all partitions at one moment, written completely or not at all.
 
     RUN_DIR/checkpoints/000007/0.npz, 1.npz, ...   a partition each, arrays by path, no pickles but a user's own object
                                meta.json           what it belongs to, how far the run was, the sha256 of each file
@@ -35,13 +35,13 @@ _NUMBER = re.compile(r"\d{6,}")
 
 @dataclass(frozen=True)
 class Position:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes:
-        until_ns: the barrier that all partitions have come to; -1 where there are none.
+        until_ns: the barrier that all partitions have reached; -1 where there are none.
         windows: barriers so far.
         wall_s: wall time spent between them.
-        restarts: times the run had been taken up again.
+        restarts: times the run had been continued from a checkpoint.
     """
 
     virtual_s: float
@@ -53,7 +53,7 @@ class Position:
 
 
 class Checkpoint(NamedTuple):
-    """One that was read."""
+    """A checkpoint that was read."""
 
     snapshots: list[Snapshot]  # by partition
     at: Position
@@ -67,7 +67,7 @@ class Checkpoints:
         period_s: least wall time between two; infinity for none at all.
         keep: the most that are kept, the newest ones.
         identity: what they must have been written with to be used: name to value.
-        warn: is told in one line what the user must know, such as that a checkpoint is damaged.
+        warn: called with one line that the user must see, such as that a checkpoint is damaged.
         check: raises `Refused` about snapshots that no such run can have written (`actors.hosting.structures`). A
             checkpoint of this process is not checked.
     """
@@ -91,17 +91,17 @@ class Checkpoints:
         self._last = time.monotonic()
 
     def wanted(self) -> bool:
-        """Whether there are to be any."""
+        """Return whether checkpoints are to be written."""
         return self.period_s != float("inf")
 
     def due(self) -> bool:
-        """Whether the period has passed since the last one."""
+        """Return whether the period has passed since the last checkpoint."""
         return time.monotonic() - self._last >= self.period_s
 
     def save(self, snapshots: Sequence[Snapshot], at: Position) -> None:
         """Write a checkpoint, and remove those beyond `keep`.
 
-        If the disk does not take it the user is told, and the run goes on without.
+        If it cannot be written the user is warned, and the run continues.
         """
         try:
             self._write(snapshots, replace(at, restarts=self.restarts))
@@ -111,9 +111,9 @@ class Checkpoints:
         self._last = time.monotonic()
 
     def load(self) -> Checkpoint | None:
-        """The newest checkpoint that can be used; None if there is none.
+        """Return the newest checkpoint that can be used; None if there is none.
 
-        Each that cannot be used is said with the reason, and that the run starts anew if none is left.
+        A warning gives the reason for each that cannot be used, and another one says if none is left.
         """
         numbers = self._numbers()
         for number in reversed(numbers):
@@ -126,14 +126,14 @@ class Checkpoints:
                 self.warn(f"checkpoint {self._path(number)} is not used: {why}")
                 self._refused.add(number)
         if numbers:
-            self.warn(f"no checkpoint in {self.folder} can be used: the run starts anew")
+            self.warn(f"no checkpoint in {self.folder} can be used: the run starts from the beginning")
         return None
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:06d}"
 
     def _numbers(self) -> list[int]:
-        """Of the checkpoints there are, the newest last."""
+        """Return the numbers of the checkpoints that exist, the newest last."""
         names = os.listdir(self.folder) if self.folder.is_dir() else []
         return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
@@ -173,7 +173,7 @@ class Checkpoints:
         return {"format": FORMAT, "sources": SOURCE_HASH, **self._identity}
 
     def _read(self, path: Path) -> Checkpoint:
-        """A checkpoint whose files are whole and of this very run.
+        """Read a checkpoint; its files must be undamaged and of this run.
 
         Raises:
             Refused: they are not.
@@ -187,7 +187,7 @@ class Checkpoints:
         for name, (expected, size) in _files_of(meta).items():
             if not (path / name).is_file():
                 raise Refused(f"it has no {name}")
-            # Of a file that has grown to terabytes its size tells sooner.
+            # The size is compared first: to hash a file that has grown to terabytes takes long.
             if (path / name).stat().st_size != size or _sha256(path / name) != expected:
                 raise Refused(f"{name} is damaged")
             snapshots.append(read_arrays(path / name))
@@ -195,7 +195,7 @@ class Checkpoints:
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
-    """What a checkpoint says of itself.
+    """Read the description of a checkpoint.
 
     Raises:
         Refused: it is not there, or damaged.
@@ -215,7 +215,7 @@ def _read_meta(path: Path) -> dict[str, Any]:
 
 
 def _position(meta: Mapping[str, Any]) -> Position:
-    """How far the run was: numbers that can be."""
+    """Return the progress of the run; refuse numbers that cannot be."""
     at, most = meta.get("at"), 1 << 63
     names = {field.name: field.type for field in fields(Position)}
     if not isinstance(at, dict) or set(at) != set(names):
@@ -228,7 +228,7 @@ def _position(meta: Mapping[str, Any]) -> Position:
 
 
 def _files_of(meta: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
-    """The files of the partitions, in order, with their sha256 and sizes in bytes."""
+    """Return the files of the partitions, in order, with their sha256 and sizes in bytes."""
     files, sizes, count = meta.get("files"), meta.get("bytes"), meta.get("partitions")
     if not isinstance(count, int) or not isinstance(files, dict) or not 0 < len(files) == count:
         raise Refused(f"{META} has no file for each partition")
@@ -241,7 +241,7 @@ def _files_of(meta: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
 
 
 def read_arrays(path: Path) -> Snapshot:
-    """The arrays of a file as `numpy.savez` writes it. Nothing is unpacked: they take the memory that the file takes.
+    """Read the arrays of a file of `numpy.savez`, not compressed, so that they take as much memory as the file.
 
     Raises:
         Refused: it is no such file, or what its headers say cannot be.
@@ -265,7 +265,7 @@ def read_arrays(path: Path) -> Snapshot:
 
 
 def _read_array(content: bytes) -> np.ndarray:
-    """One array: its header must say as many bytes as there are, before room is made for them.
+    """Read one array; its header must give as many bytes as there are, before memory is allocated.
 
     Raises:
         ValueError: it is none.
@@ -293,7 +293,7 @@ def _sha256_of_meta(meta: Mapping[str, Any]) -> str:
 
 
 def _flush(file: Any) -> None:
-    """To the disk itself: a name must not be there before its content."""
+    """Flush a file to the disk: a name must not be there before its content."""
     file.flush()
     os.fsync(file.fileno())
 

@@ -26,9 +26,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from actors.hosting.ending import Lost
+from actors.hosting.cleanup import end_session, has_dead_child, remove_orphans, temporary_folder
 from actors.hosting.guard import WATCH_S, Guard
-from actors.hosting.leftovers import end_session, has_dead_child, remove_orphans, temporary_folder
+from actors.hosting.interrupts import Lost
 
 ROOT = str(Path(__file__).resolve().parents[2])
 SERVERS = ("raylet", "gcs_server")  # names of processes that Ray stands on
@@ -37,7 +37,7 @@ MAKE_S = 240.0  # to start actors and build partitions in them
 END_S = 10.0  # to end what an object has running
 LEAVE_S = 5.0  # to leave a cluster, when this process is gone
 NUMBER = struct.Struct("=q")  # of a call, in front of what is asked and answered
-LAST_WORDS = -1  # in its place: why the child ends
+EXIT_REASON = -1  # in its place: the message is the reason why the child ends
 _SIGNALS = {6: "aborted", 9: "killed", 11: "crashed", 15: "terminated"}
 
 _child: "Child | None" = None
@@ -45,7 +45,7 @@ _making = threading.Lock()
 
 
 class Answer(Future[bytes]):
-    """To a call, pickled."""
+    """The answer to a call, pickled."""
 
     def __init__(self, number: int):
         super().__init__()
@@ -110,7 +110,7 @@ class Child:
     def call(
         self, place: int | None, method: str, *arguments: Any, within_s: float | None = None, **named: Any
     ) -> Any:
-        """What a method of an object there returns, or raises.
+        """Call a method of an object there; return or raise what it does.
 
         Args:
             place: of the object, as `make` gave it; None: the child itself.
@@ -148,33 +148,33 @@ class Child:
         return value
 
     def is_gone(self) -> bool:
-        """Whether it cannot be called any more."""
+        """Return whether the child cannot be called any more."""
         return bool(self._reason) or self._process.poll() is not None
 
     def close(self) -> None:
-        """End it, what it started, and what that leaves on this machine."""
+        """End the child and what it started, and remove what that leaves on this machine."""
         if self.address is not None and not self.is_gone():
-            with suppress(Lost):  # others' cluster is to see that it leaves
+            with suppress(Lost):  # a cluster that others started must see that it leaves
                 self.call(None, "leave", within_s=END_S)
         self._process.kill()
         self._process.wait()
         end_session(self._process.pid)
-        self._reader.join(END_S)  # it meets the end of the pipe
+        self._reader.join(END_S)  # it reaches the end of the pipe
         self._pipe.close()
         shutil.rmtree(self._folder, ignore_errors=True)
         remove_orphans()
         self._guard.close()
 
     def _read(self) -> None:
-        """Hand answers to those who wait for them, until there are no more."""
+        """Hand each answer to the call that waits for it, until there are no more."""
         try:
             while True:
-                told = self._pipe.recv_bytes()
-                (number,) = NUMBER.unpack_from(told)
-                if number == LAST_WORDS:
-                    self._reason = told[NUMBER.size :].decode()
+                received = self._pipe.recv_bytes()
+                (number,) = NUMBER.unpack_from(received)
+                if number == EXIT_REASON:
+                    self._reason = received[NUMBER.size :].decode()
                 elif answer := self._answers.get(number):
-                    answer.set_result(told[NUMBER.size :])
+                    answer.set_result(received[NUMBER.size :])
         except (OSError, EOFError):
             self._is_lost()
 
@@ -203,10 +203,10 @@ class Remote:
 
 @contextmanager
 def in_child(kind: Callable[..., Any], *arguments: Any, address: str | None = None) -> Iterator[Any]:
-    """Within, an object that is made by `kind(*arguments)` in the child, connected to a cluster, and at the end closed.
+    """Yield an object made by `kind(*arguments)` in the child, which is connected to a cluster; close it at the end.
 
     Raises:
-        Lost: the child is gone: the next one is another.
+        Lost: the child is gone; the next call starts another.
         UnavailableError: nothing answers at the address.
         InputError: it is no address.
     """
@@ -222,10 +222,10 @@ def in_child(kind: Callable[..., Any], *arguments: Any, address: str | None = No
 
 
 def the_child(address: str | None = None) -> Child:
-    """The child of this process that is connected to a cluster; made if there is none.
+    """Return the child of this process that is connected to a cluster; start it if there is none.
 
     Raises:
-        Lost: it is gone: the next one is another.
+        Lost: it is gone; the next call starts another.
         UnavailableError: nothing answers at the address.
         InputError: it is no address.
     """
@@ -235,7 +235,7 @@ def the_child(address: str | None = None) -> Child:
 
 
 def begin(address: str | None = None) -> Child:
-    """Let a child be started, which takes seconds in which other things can be done."""
+    """Begin to start a child, which takes seconds; `Child.connected` waits for its end."""
     global _child
     place, named, environment = _where(address)
     with _making:
@@ -267,9 +267,9 @@ atexit.register(close)
 
 
 def _where(address: str | None) -> tuple[str | None, str | None, dict[str, Any] | None]:
-    """The address of the cluster that is meant, what the child is told of it, and what workers there need.
+    """Return the cluster's address, the address that the child is given, and the runtime environment of workers.
 
-    A program that has connected itself to Ray, or that is a Ray worker, means that cluster.
+    A program that has connected itself to Ray, or that is a Ray worker, uses that cluster.
     """
     ray = sys.modules.get("ray")
     if ray is not None and hasattr(ray, "is_initialized") and ray.is_initialized():
@@ -279,19 +279,19 @@ def _where(address: str | None) -> tuple[str | None, str | None, dict[str, Any] 
 
 
 def address_of(address: str | None) -> str | None:
-    """Where the Ray cluster is that is to be joined: `address`, else what RAY_ADDRESS says, as Ray has it."""
+    """Return the address of the Ray cluster to join: `address`, else RAY_ADDRESS, as Ray reads it; None: none."""
     named = address or os.environ.get("RAY_ADDRESS") or "local"
     return None if named == "local" else named
 
 
 def with_path(root: str) -> str:
-    """PYTHONPATH with `root` in front."""
+    """Return PYTHONPATH with `root` in front."""
     inherited = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     return os.pathsep.join([root, *(folder for folder in inherited if folder != root)])
 
 
-def carry(own: Any) -> None:
-    """Let a user's class travel itself: other processes cannot import a module that only this one can find."""
+def pickle_by_value(own: Any) -> None:
+    """Let a user's class be pickled by value: other processes may not be able to import its module."""
     import inspect
 
     from ray import cloudpickle
@@ -302,6 +302,6 @@ def carry(own: Any) -> None:
 
 
 def dumps(value: Any) -> bytes:
-    """Pickle a value; classes that travel themselves (`carry`) have brought what can pickle them."""
-    travels = sys.modules.get("ray.cloudpickle", pickle)
-    return bytes(travels.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
+    """Pickle a value; with cloudpickle where it is loaded, as for classes that are pickled by value."""
+    pickler = sys.modules.get("ray.cloudpickle", pickle)
+    return bytes(pickler.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))

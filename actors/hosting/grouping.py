@@ -43,7 +43,7 @@ class Grouping:
         return self.first.size
 
     def describe(self, k: int) -> str:
-        """What partition `k` hosts, in words."""
+        """Return in words what partition `k` hosts."""
         first, end, nodes = int(self.first[k]), int(self.end[k]), self.cast.nodes
         central = nodes + self.cast.probe_schedulers
         parts = []
@@ -64,7 +64,7 @@ def group_actors(cast: Cast, partitions: int, rack: np.ndarray | None = None) ->
         rack: [N] racks of the nodes, to be kept whole; None where racks do not matter.
 
     Raises:
-        InputError: there are not actors enough for so many partitions; the message has the number.
+        InputError: there are too few actors for so many partitions; the message has the most.
     """
     starts = np.arange(cast.nodes) if rack is None else np.flatnonzero(np.diff(rack, prepend=rack[0] - 1))
     groups = (cast.probe_schedulers if cast.probes else 0) + int(cast.central)
@@ -93,7 +93,7 @@ def group_actors(cast: Cast, partitions: int, rack: np.ndarray | None = None) ->
         bounds += [central] if own else []
     else:
         bounds += [cast.nodes]
-    # The listener has no place of its own where several partitions have schedulers: each of them hears it.
+    # Where several partitions have schedulers, each of them has a copy of the listener.
     several = partitions - node_shards > 1
     bounds.append(central + 1 if several else all_end)
     return Grouping(np.array(bounds[:-1]), np.array(bounds[1:]), node_shards, cast)

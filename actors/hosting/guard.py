@@ -1,4 +1,4 @@
-"""A process that outlives this one: when this is gone, it ends the child that drives Ray and removes what that leaves.
+"""The guard, a process that outlives this one: it then ends the child that drives Ray, and removes what that leaves.
 
     python -m actors.hosting.guard PROGRAM GRACE_S
 
@@ -14,9 +14,9 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 
-from actors.hosting.leftovers import end_session, is_gone, remove_orphans
+from actors.hosting.cleanup import end_session, is_gone, remove_orphans
 
-WATCH_S = 0.5  # between two looks at what must live
+WATCH_S = 0.5  # between two checks of the processes that must live
 END_S = 5.0
 
 
@@ -39,34 +39,34 @@ class Guard:
         )
 
     def watch(self, child: int) -> None:
-        """Tell it the child, which leads a session."""
-        self._tell(child)
+        """Send the guard the id of the child, which leads a session."""
+        self._write(child)
 
     def close(self) -> None:
-        """Tell it that there is nothing left to do."""
-        self._tell(0)
+        """Send the guard that nothing is left to do."""
+        self._write(0)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(END_S)
         if self._process.stdin is not None:
             self._process.stdin.close()
 
-    def _tell(self, number: int) -> None:
-        with suppress(OSError):  # somebody has killed it
+    def _write(self, number: int) -> None:
+        with suppress(OSError):  # the guard was killed
             if self._process.stdin is not None and not self._process.stdin.closed:
                 os.write(self._process.stdin.fileno(), b"%d\n" % number)
 
 
 def main() -> None:
-    """Wait until the program is gone, or says that there is nothing left to do."""
+    """Wait until the program is gone, or sends that nothing is left to do."""
     program, grace_s, child = int(sys.argv[1]), float(sys.argv[2]), 0
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     while os.getppid() == program:  # others may hold the pipe too: what the program has forked
         if select.select([0], [], [], WATCH_S)[0]:
-            told = os.read(0, 4096).split()
-            if not told:
+            received = os.read(0, 4096).split()
+            if not received:
                 break
-            child = int(told[-1])
+            child = int(received[-1])
             if not child:
                 return
     end = time.monotonic() + grace_s

@@ -1,14 +1,14 @@
-"""The clock `live`: partitions paced by the wall clock, which send each other messages as they come up.
+"""The clock `live`: partitions paced by the wall clock, which send each other messages at once.
 
 A partition handles its events when the wall clock reaches them, or as soon afterwards as it can, and what it then
 sends leaves at that time: handlers cost what they cost, and a scheduler that cannot keep up falls behind. Emulated
 time is wall time divided by a dilation factor (Gupta et al., To Infinity and Beyond: Time-Warped Network Emulation,
 NSDI 2006): 10 gives machine and schedulers ten times as long for everything.
 
-A message carries the time at which it is due, its sending plus the network delay. If it takes longer than that to get
-there, it is handled late; how late events are is what tells how far a run can be trusted.
+A message carries the time at which it is due, its sending plus the network delay. If it takes longer than that to
+arrive, it is handled late; the lateness of events shows how far a run can be trusted.
 
-One driver polls all partitions, ends the run when nothing is left to do, and collects what they have. The partitions
+One driver polls all partitions, ends the run when nothing is left to do, and collects their shares. The partitions
 are threads of this process, or Ray actors (`actors.hosting.ray_live`).
 """
 
@@ -21,13 +21,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from actors.hosting.child import carry, in_child
-from actors.hosting.conduct import COMPILING
+from actors.hosting.child import in_child, pickle_by_value
 from actors.hosting.grouping import Grouping
 from actors.hosting.live_report import Pace, describe_live, live_timeline
 from actors.hosting.outcome import NS, Observe, Outcome
 from actors.hosting.paced import PacedPartition, Position
 from actors.hosting.partition import Partition, Report, Tell, merge_shares
+from actors.hosting.slices import COMPILING
 from actors.hosting.windows import check_partitions, divide
 from actors.kernel.window import NEXT
 from actors.kernel.world import NEVER
@@ -35,30 +35,28 @@ from actors.setting import Setting
 from workloads.units import format_duration
 
 POLL_S = 0.25
-GRACE_POLLS = (
-    8  # for messages without consequence, such as a heartbeat that nobody needs, when all tasks are done
-)
+GRACE_POLLS = 8  # when all tasks are done, for messages without effect, such as the last heartbeat
 LEAD_S = 1.0  # from the last preparation to the first event
-END_S = 0.2  # from the decision to end until the end, so that all hear of it
+END_S = 0.2  # from the decision to end until the end: all partitions must receive it before
 
 
-class Company(Protocol):
-    """The partitions of a run, wherever they are."""
+class PartitionGroup(Protocol):
+    """The partitions of a run: threads or Ray actors."""
 
     def open(self) -> bool:
-        """Whether their loops can be loaded from disk; the first thing to ask."""
+        """Return whether their loops can be loaded from disk; call it first."""
 
     def ask(self, method: str, *arguments: Any, only: int | None = None) -> list[Any]:
-        """Call a method of all partitions, or of one; their answers."""
+        """Call a method of all partitions, or of one; return their answers."""
 
     def join(self, grouping: Grouping) -> list[bytes]:
-        """Let them join the grouping and meet each other; their first frames."""
+        """Let them join the grouping and connect to each other; return their first frames."""
 
-    def perform(self, origin: int) -> None:
-        """Let all perform."""
+    def begin(self, origin: int) -> None:
+        """Start all partitions; emulated time 0 is at `origin` of the driver's clock, ns."""
 
     def ended(self, timeout_s: float) -> bool:
-        """Wait for the end of all performances; raises what ended one of them early."""
+        """Wait until all have ended, and return whether they have; raise the error that ended one of them early."""
 
     def close(self) -> None:
         """Stop what is running."""
@@ -71,31 +69,33 @@ class Threads:
         self._partitions = [
             PacedPartition(setting, observe, pace, time.thread_time_ns) for _ in range(partitions)
         ]
-        self._pool = ThreadPoolExecutor(2 * partitions)  # one performs while another asks
+        self._pool = ThreadPoolExecutor(
+            2 * partitions
+        )  # one runs a partition while another calls a method of it
         self._running: list[Future] = []
 
     def open(self) -> bool:
-        """Whether their loops can be loaded from disk."""
+        """Return whether their loops can be loaded from disk."""
         return self._partitions[0].is_warm()
 
     def ask(self, method: str, *arguments: Any, only: int | None = None) -> list[Any]:
-        """Call a method of all partitions, or of one."""
+        """Call a method of all partitions, or of one; return their answers."""
         asked = self._partitions if only is None else [self._partitions[only]]
         return list(self._pool.map(lambda p: getattr(p, method)(*arguments), asked))
 
     def join(self, grouping: Grouping) -> list[bytes]:
-        """Let them join the grouping and meet each other."""
+        """Let them join the grouping and connect to each other; return their first frames."""
         frames = [p.join(grouping, k) for k, p in enumerate(self._partitions)]
         for p in self._partitions:
-            p.meet([other.receive for other in self._partitions], 0)
+            p.connect([other.receive for other in self._partitions], 0)
         return frames
 
-    def perform(self, origin: int) -> None:
-        """Let all perform."""
-        self._running = [self._pool.submit(p.perform, origin) for p in self._partitions]
+    def begin(self, origin: int) -> None:
+        """Start all partitions; emulated time 0 is at `origin` of the driver's clock, ns."""
+        self._running = [self._pool.submit(p.run_paced, origin) for p in self._partitions]
 
     def ended(self, timeout_s: float) -> bool:
-        """Wait for the end of all performances."""
+        """Wait until all have ended, and return whether they have; raise the error that ended one of them early."""
         done, left = wait(self._running, timeout_s, return_when="FIRST_EXCEPTION")
         for future in done:
             future.result()
@@ -154,19 +154,19 @@ def emulate_live(
         cast = Partition(setting, Observe()).cast()
         partitions = 1 + int(cast.probes) + int(cast.central)
     check_partitions(setting, partitions)
-    hosted: AbstractContextManager[Company]
+    hosted: AbstractContextManager[PartitionGroup]
     if in_process:
         hosted = closing(Threads(setting, observe, pace, partitions))
     else:
         from actors.hosting.ray_live import RayActors
 
         if setting.scheduler.own is not None:
-            carry(setting.scheduler.own)
+            pickle_by_value(setting.scheduler.own)
         hosted = in_child(RayActors, setting, observe, pace, partitions, address=address)
-    with hosted as company:
-        begun = _begin(company, setting, partitions, pace, tell)
-        _conduct(company, begun, setting.job_workload.num_tasks, pace, progress)
-        shares = company.ask("share")
+    with hosted as group:
+        begun = _begin(group, setting, partitions, pace, tell)
+        _poll(group, begun, setting.workload.num_tasks, pace, progress)
+        shares = group.ask("share")
     outcome = merge_shares(setting, shares)
     live = describe_live(shares, begun.grouping, pace, setting, outcome)
     return replace(
@@ -177,39 +177,39 @@ def emulate_live(
     )
 
 
-def _begin(company: Company, setting: Setting, partitions: int, pace: Pace, tell: Tell | None) -> _Begun:
-    """Prepare all partitions, and let them perform."""
-    if not company.open() and tell is not None:
+def _begin(group: PartitionGroup, setting: Setting, partitions: int, pace: Pace, tell: Tell | None) -> _Begun:
+    """Prepare all partitions, and start them."""
+    if not group.open() and tell is not None:
         tell(COMPILING)
-    company.ask("start", only=0)  # it compiles, and the others load what it compiled
-    company.ask("start")
-    grouping = divide(setting, company.ask("cast", only=0)[0], partitions)
+    group.ask("start", only=0)  # it compiles, and the others load what it compiled
+    group.ask("start")
+    grouping = divide(setting, group.ask("cast", only=0)[0], partitions)
     if tell is not None:
         hosts = "; ".join(grouping.describe(k) for k in range(grouping.size))
         tell(f"live: {hosts}; {_least_time(setting, pace)} of wall time at the least")
-    frames = company.join(grouping)
-    company.ask("rehearse")
+    frames = group.join(grouping)
+    group.ask("rehearse")
     first = min(int(np.frombuffer(frame, np.int64)[NEXT]) for frame in frames)
     origin = time.monotonic_ns() + round(LEAD_S * NS) - math.floor(first * pace.dilation)
-    company.perform(origin)
+    group.begin(origin)
     return _Begun(grouping, first, origin)
 
 
 def _least_time(setting: Setting, pace: Pace) -> str:
-    """The wall time of the workload's arrivals, or of its longest task."""
-    arrays = setting.job_workload.arrays()
+    """Return the wall time of the workload's arrivals, or of its longest task."""
+    arrays = setting.workload.arrays()
     span = max(int(arrays.submit_ns[-1] - arrays.submit_ns[0]), int(arrays.duration_ns.max()))
     return format_duration(span * pace.dilation / NS)
 
 
-def _conduct(company: Company, begun: _Begun, num_tasks: int, pace: Pace, progress: Report | None) -> None:
+def _poll(group: PartitionGroup, begun: _Begun, num_tasks: int, pace: Pace, progress: Report | None) -> None:
     """Poll the partitions until nothing is left to do, then stop them."""
     grace, quiet = GRACE_POLLS, False
     before: list[Position] = []
     while grace and not quiet:
-        company.ended(POLL_S)
+        group.ended(POLL_S)
         closing = sum(p.finished for p in before) >= num_tasks
-        now = company.ask("position", closing)
+        now = group.ask("position", closing)
         if progress is not None:
             progress(
                 sum(p.finished for p in now),
@@ -220,11 +220,11 @@ def _conduct(company: Company, begun: _Begun, num_tasks: int, pace: Pace, progre
         quiet = _quiet(before) and _quiet(now) and sum(p.events for p in now) == sum(p.events for p in before)
         before = now
     end = int((time.monotonic_ns() + END_S * NS - begun.origin) / pace.dilation)
-    company.ask("stop", end)
-    while not company.ended(POLL_S):
+    group.ask("stop", end)
+    while not group.ended(POLL_S):
         pass
 
 
 def _quiet(positions: list[Position]) -> bool:
-    """Whether nothing is left to do, and no message under way."""
+    """Return whether nothing is left to do, and no message is on its way."""
     return all(p.idle for p in positions) and sum(p.sent - p.received for p in positions) == 0

@@ -1,7 +1,7 @@
-"""What a live run measured: lateness, latency, load and backlog, and whether its times can be trusted.
+"""The measurements of a live run: lateness, latency, load and backlog, and whether its times can be trusted.
 
-All times are emulated time, as everywhere in a result, also those of the machine: what it took, divided by the
-dilation. Shares of the CPU and rates are of wall time.
+All times are emulated time, as everywhere in a result, also wall times that were measured: they are divided
+by the dilation. Shares of the CPU and rates are of wall time.
 """
 
 import math
@@ -16,9 +16,7 @@ from actors.hosting.outcome import NS, Outcome, Paced, Share
 from actors.kernel.histogram import quantiles
 from actors.setting import Setting
 
-SATURATED = (
-    0.8  # busy share from which a scheduler is taken for saturated: handing it messages takes time too
-)
+SATURATED = 0.8  # busy share from which a scheduler counts as saturated: to give it messages takes time too
 EXPLAINED = 0.5  # of the lateness that must be the scheduler's own work; the rest may be a shared machine's
 LEAST_SPAN_S = 0.001  # in which jobs arrive
 LIVE_TIMELINE = ("backlog", "scheduler_backlog")
@@ -26,7 +24,7 @@ LIVE_TIMELINE = ("backlog", "scheduler_backlog")
 
 @dataclass(frozen=True)
 class Pace:
-    """How a live run keeps time.
+    """The pace of a live run.
 
     Attributes:
         dilation: seconds of wall time for a second of emulated time.
@@ -42,7 +40,7 @@ class Pace:
 def live_timeline(
     timeline: Mapping[str, np.ndarray], shares: Sequence[Share], grouping: Grouping, step: int
 ) -> dict[str, np.ndarray]:
-    """A timeline with the columns of `LIVE_TIMELINE`: the most events due and not handled, since the row before.
+    """Return a timeline with the columns of `LIVE_TIMELINE`: the most events due and not handled, since the row before.
 
     Args:
         step: periods between two rows.
@@ -57,9 +55,9 @@ def live_timeline(
 def describe_live(
     shares: Sequence[Share], grouping: Grouping, pace: Pace, setting: Setting, outcome: Outcome
 ) -> dict[str, Any]:
-    """The measurements of a live run, as `summary.json` has them; `notes` are what the user must be told."""
+    """Return the measurements of a live run, as `summary.json` has them; `notes` are for the user."""
     paced = [_paced(share) for share in shares]
-    submit = setting.job_workload.arrays().submit_ns
+    submit = setting.workload.arrays().submit_ns
     arrivals_s = int(submit[-1] - submit[0]) / NS
     span_s = max((int(outcome.finish_ns.max()) - int(submit[0])) / NS, 1e-9)
     wall_s = span_s * pace.dilation
@@ -99,7 +97,7 @@ def describe_live(
 
 
 def _describe_partition(share: Share, grouping: Grouping, k: int, arrivals_s: float) -> dict[str, Any]:
-    """What is told of one partition.
+    """Return the description of one partition.
 
     The load of its busiest scheduler is the work that it was given over the time in which jobs arrived. Other than the
     share of the time that it was busy, this does not depend on how much of the machine it got.
@@ -120,7 +118,7 @@ def _describe_partition(share: Share, grouping: Grouping, k: int, arrivals_s: fl
 def _verdict(
     live: dict[str, Any], saturated: list[dict[str, Any]], overloaded: list[dict[str, Any]], pace: Pace
 ) -> str:
-    """Whether the run kept up, and if not, who is to blame."""
+    """Return in words whether the run kept up, and if not, what the cause was."""
     parts = [
         f"the scheduler is saturated: it was given {p['scheduler_load']:.0%} of the work that it can do"
         f" ({p['hosts']}: {_how_late(p)})"
@@ -142,7 +140,7 @@ def _verdict(
 
 
 def _is_saturated(partition: dict[str, Any]) -> bool:
-    """Whether a partition that is late is so for a scheduler with too much to do."""
+    """Return whether a partition is late because its scheduler is saturated."""
     explains = partition["scheduler_busy_s"] >= EXPLAINED * partition["lateness"]["p99"]
     return partition["scheduler_load"] >= SATURATED and explains
 
@@ -152,7 +150,7 @@ def _how_late(partition: dict[str, Any]) -> str:
 
 
 def _floor_note(delay_s: float, floor_s: float | None, pace: Pace) -> list[str]:
-    """What is to be said where Ray takes longer than the network that is modelled."""
+    """Return a note where Ray takes longer than the modelled network."""
     if floor_s is None or floor_s <= delay_s:
         return []
     needed = (
@@ -165,7 +163,7 @@ def _floor_note(delay_s: float, floor_s: float | None, pace: Pace) -> list[str]:
 
 
 def _spread_s(counts: np.ndarray, divisor: float = 1.0) -> dict[str, float]:
-    """Quantiles of a histogram, in seconds; none of an empty one."""
+    """Return quantiles of a histogram, in seconds; none of an empty one."""
     if not counts.any():
         return {}
     found = quantiles(counts, (0.5, 0.9, 0.99, 1.0))

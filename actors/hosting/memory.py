@@ -1,38 +1,30 @@
-"""How much memory an emulation takes, before it starts.
+"""The memory that an emulation needs, estimated before it starts.
 
-The peak of processes that emulate was measured for sparrow, eagle and central-lwl with 1,000 to 1,000,000 nodes, 1,000
-to 97,000 jobs and 41,000 to 3.9 million tasks: 180 MiB, 40 bytes a task, 150 a node; a Ray worker that has built a
-partition of 15,000 nodes holds 265 MiB. Queues that grow under overload are not in it: hence more for tasks. Of coflows
-the 706,397 flows of Facebook's trace took 860 MiB.
+A process that emulates takes 180 MiB at its peak, a Ray worker that has built a partition of 15,000 nodes 265 MiB.
 """
 
 from pathlib import Path
 
 from actors.setting import Setting
-from workloads.coflows import CoflowWorkload
 from workloads.errors import InputError
 
-PROCESS_BYTES, BYTES_PER_TASK, BYTES_PER_JOB, BYTES_PER_NODE = 300 << 20, 150, 400, 264
-BYTES_PER_FLOW = 850
+PROCESS_BYTES = 300 << 20
 
 
 def needed_bytes(setting: Setting, partitions: int = 1) -> int:
-    """An estimate, on the safe side, of the most memory that all partitions need.
+    """Return an upper estimate of the memory that all partitions need.
 
-    Every partition knows all jobs and nodes by their number; tasks lie where they wait. Flows are laid out in each.
+    How much each holds besides its process, and all together, the family says.
     """
-    workload = setting.workload
-    if isinstance(workload, CoflowWorkload):
-        return partitions * (PROCESS_BYTES + BYTES_PER_FLOW * workload.num_flows)
-    each = PROCESS_BYTES + BYTES_PER_JOB * workload.num_jobs + BYTES_PER_NODE * setting.cluster.num_nodes
-    return partitions * each + BYTES_PER_TASK * workload.num_tasks
+    each, shared = setting.scheduler.worlds.needed_bytes(setting)
+    return partitions * (PROCESS_BYTES + each) + shared
 
 
 def refuse_too_large(setting: Setting, partitions: int, free_bytes: int) -> None:
-    """Raise what says how many partitions would fit.
+    """Refuse a run that needs more memory than is free; the error says how many partitions would fit.
 
     Raises:
-        InputError: so many do not.
+        InputError: the partitions do not fit.
     """
     needed = needed_bytes(setting, partitions)
     if needed <= free_bytes:
@@ -46,7 +38,7 @@ def refuse_too_large(setting: Setting, partitions: int, free_bytes: int) -> None
 
 
 def free_bytes_here() -> int | None:
-    """Memory that this machine can give now; None where it does not say."""
+    """Return the free memory of this machine; None where it is not known."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         (free,) = (line.split()[1] for line in lines if line.startswith("MemAvailable"))

@@ -9,9 +9,9 @@ import numpy as np
 
 from actors.hosting.timeline import MOST_ROWS, merge_samples
 from actors.kernel.cost import LINE
+from actors.kernel.counters import Counters
 from actors.kernel.faults import Faults
 from actors.kernel.queue import NEVER, WHOLE
-from actors.kernel.world import N_PROBES
 
 NS = 1_000_000_000
 
@@ -152,9 +152,9 @@ class Outcome:
 
 
 def merge(
-    shares: list[Share], is_long: np.ndarray, num_tasks: int, total_slots: int, names: tuple[str, ...]
+    shares: list[Share], is_long: np.ndarray, num_tasks: int, total_slots: int, known: Counters
 ) -> Outcome:
-    """One outcome of all partitions' shares; `names` are those of the counters.
+    """One outcome of all partitions' shares; `known` are the family's counters.
 
     Raises:
         RuntimeError: tasks are left that never finished.
@@ -175,7 +175,7 @@ def merge(
         shares[0].most_rows,
     )
     counts = np.sum([share.counts for share in shares], axis=0)
-    counters = dict(zip(names, counts.tolist(), strict=True))
+    counters = dict(zip(known.names, counts.tolist(), strict=True))
     if "lost_work_ns" in counters:
         counters["lost_work_ns"] += int(WHOLE) * counters["lost_work_wholes"]
         counters["lost_work_wholes"] = 0
@@ -187,7 +187,7 @@ def merge(
         timeline=timeline,
         timeline_step=step,
         tasks=_tasks(shares, num_tasks),
-        counters={name: counters[name] for name in names[N_PROBES:] if counters[name]},
+        counters={name: counters[name] for name in known.reported if counters[name]},
         servers=_servers(shares),
         costs=np.concatenate([share.costs for share in shares]),
         waits=np.sum([share.waits for share in shares], axis=0),

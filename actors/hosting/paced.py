@@ -1,6 +1,6 @@
-"""A partition paced by the wall clock: what is due is handled, what it sends leaves at once, and the time is noted.
+"""A partition paced by the wall clock: it handles events when they are due, and sends their messages at once.
 
-It looks for events and messages when there are some, but not sooner than a tick after it has last sent a batch: under
+It wakes for events and messages, but not sooner than a tick after it has last sent a batch: under
 load all messages of a tick travel together, and an idle partition answers at once.
 """
 
@@ -19,14 +19,15 @@ from actors.hosting.outcome import NS, Observe, Paced, Share
 from actors.hosting.partition import SLICE_EVENTS, Partition
 from actors.hosting.timeline import Samples
 from actors.kernel.cost import LIVE, make_cost
+from actors.kernel.counters import N_FINISHED
 from actors.kernel.histogram import BUCKETS, note_time
 from actors.kernel.queue import GROW
 from actors.kernel.window import FIELDS, HEADER, LEFT, make_frame, next_time
-from actors.kernel.world import N_FINISHED, NEVER
+from actors.kernel.world import NEVER
 from actors.setting import Setting
 from workloads.jobs import make_workload
 
-IDLE_S = 0.05  # the longest sleep: rows of the timeline are not for later
+IDLE_S = 0.05  # the longest sleep, so that rows of the timeline are on time
 ROUNDS, ROUND_S = 50, 0.004  # of the rehearsal
 AT_ONCE = np.int64(-NEVER)  # messages keep the time at which they are due, however late they are
 _STAMP = struct.Struct("=2q")  # of a batch: when it was sent, and how many messages it has
@@ -35,7 +36,7 @@ Send = Callable[[bytes], Any]
 
 
 class Position(NamedTuple):
-    """How far a partition has come."""
+    """The progress of a partition."""
 
     finished: int  # tasks
     events: int
@@ -43,14 +44,14 @@ class Position(NamedTuple):
     received: int
     idle: bool  # nothing is left to do here
     now: int  # emulated time, ns
-    open: int  # tasks whose end their scheduler has not heard of; 0 unless it was asked for
+    open: int  # tasks whose end has not been reported to their scheduler; 0 if not counted
 
 
 class PacedPartition(Partition):
-    """A partition that handles events when the wall clock comes to them.
+    """A partition that handles events when the wall clock reaches them.
 
-    After `start` and `join`: `meet` the others, `rehearse`, then `perform` in a thread of its own, while `receive`,
-    `position` and `stop` may be called from others; at the end `share`.
+    After `start` and `join`: `connect` to the others, `rehearse`, then `run_paced` in a thread of its own, while
+    `receive`, `position` and `stop` may be called from others; at the end `share`.
     """
 
     def __init__(self, setting: Setting, observe: Observe, pace: Pace, cpu_clock: Callable[[], int]):
@@ -66,12 +67,12 @@ class PacedPartition(Partition):
         cost = make_cost(LIVE, schedulers, dilation=pace.dilation, last_arrival=last)
         self.world = self.world._replace(cost=cost)
         self._inbox: deque[tuple[int, bytes]] = deque()
-        self._stirred = threading.Event()
+        self._wake_up = threading.Event()
         self._end: int | None = None
         self._ticking = False
         self._origin = self._offset = 0
         self._tick_ns, self._posted = round(pace.tick_s * NS), 0
-        self._most = np.int64(1024)  # events between two looks at the clock
+        self._most = np.int64(1024)  # events between two readings of the clock
         self._calls = self._sent = self._received = self._ticks = 0
         self._backlog_sum = self._backlog_max = self._backlog_since = 0
         self._backlogs: list[tuple[int, int]] = []  # time of a row, ns, and the most since the row before
@@ -88,8 +89,8 @@ class PacedPartition(Partition):
                 pass
         return seconds
 
-    def meet(self, peers: list[Send], offset: int) -> None:
-        """Know how to send to the others; `offset` is this machine's clock less the driver's, ns."""
+    def connect(self, peers: list[Send], offset: int) -> None:
+        """Keep how to send to the others; `offset` is this machine's clock less the driver's, ns."""
         self._peers, self._offset = peers, offset
         self._nothing = make_frame(len(peers), 0).tobytes()
 
@@ -100,16 +101,16 @@ class PacedPartition(Partition):
                 if k != self._me:
                     self._send(k, 0, self._nothing)
             time.sleep(ROUND_S)
-            self._take_in([self._nothing])
+            self._insert([self._nothing])
             next_time(self.world.queue)
 
     def receive(self, batch: bytes) -> None:
-        """A batch from another partition."""
+        """Receive a batch from another partition."""
         self._inbox.append((time.monotonic_ns(), batch))
-        self._stirred.set()
+        self._wake_up.set()
 
-    def perform(self, origin: int) -> None:
-        """Handle events as they fall due until the driver says stop; emulated time 0 is at `origin` of its clock."""
+    def run_paced(self, origin: int) -> None:
+        """Handle events when they are due, until `stop`; emulated time 0 is at `origin` of the driver's clock."""
         self._origin = origin + self._offset
         self.world = self.world._replace(cost=self.world.cost._replace(origin=self._origin))
         cpu, begin = self._cpu_clock(), time.perf_counter()
@@ -122,13 +123,13 @@ class PacedPartition(Partition):
         self._cpu, self.wall_s = self._cpu_clock() - cpu, time.perf_counter() - begin
 
     def position(self, closing: bool) -> Position:
-        """How far it has come; `closing` to know of open tasks, which are counted one by one."""
+        """Return the progress; with `closing` also open tasks, which are counted one by one."""
         world, left = self.world, 0
         if closing:
             now, home = world.queue.now[0], world.work.home
             left = int(world.jobs.unfinished[(home >= now.first) & (home < now.end)].sum())
         row = world.queue.now[0]
-        # Failures and repairs go on for ever; they are no work.
+        # Failures and repairs never end: their background messages are not counted.
         idle = (
             not self._ticking
             and not self._inbox
@@ -139,12 +140,12 @@ class PacedPartition(Partition):
         return Position(finished, events, self._sent, self._received, idle, self._now(), left)
 
     def stop(self, end: int) -> None:
-        """Go on to an emulated time, ns, and no further."""
+        """Set the emulated time, ns, at which the run ends."""
         self._end = end
-        self._stirred.set()
+        self._wake_up.set()
 
     def share(self) -> Share:
-        """What this partition knows, and what it measured."""
+        """Return what this partition knows, and what it measured."""
         assert self._end is not None
         # All partitions have the rows before the end; what one had taken by then of later ones, the others have not.
         rows = sum(at < self._end for at, _ in self._backlogs)
@@ -169,17 +170,17 @@ class PacedPartition(Partition):
         return replace(share, servers=servers, paced=paced)
 
     def _now(self) -> int:
-        """The emulated time, ns."""
+        """Return the emulated time, ns."""
         return int((time.monotonic_ns() - self._origin) / self._pace.dilation)
 
     def _tick(self) -> bool:
-        """Enter what has come, handle what is due, send what is for others; False if some of it is left over."""
+        """Insert received messages, handle due events, send messages; return False if due events are left."""
         self._ticking = True
         frames = []
         while self._inbox:
             frames.append(self._open_batch(*self._inbox.popleft()))
         if frames:
-            self._take_in(frames)
+            self._insert(frames)
         until = self._now() if self._end is None else min(self._now(), self._end)
         before = int(self.world.queue.now.events[0])
         done = self._advance(until)
@@ -193,17 +194,17 @@ class PacedPartition(Partition):
         return done
 
     def _rest(self) -> None:
-        """Sleep until there is an event or a message, but a tick after the last batch at the least."""
+        """Sleep until an event or a message is there, and until a tick after the last batch."""
         left = self._posted + self._tick_ns - time.monotonic_ns()
         if left > 0:
             time.sleep(left / NS)
         wait_s = (int(next_time(self.world.queue)) - self._now()) * self._pace.dilation / NS
         if wait_s > 0:
-            self._stirred.wait(min(wait_s, IDLE_S))
-        self._stirred.clear()
+            self._wake_up.wait(min(wait_s, IDLE_S))
+        self._wake_up.clear()
 
     def _advance(self, until: int) -> bool:
-        """Handle events before `until`, for a tick of wall time at the most; whether all are done."""
+        """Handle events before `until`, for at most a tick of wall time; return whether all are handled."""
         tick = self._tick_ns
         deadline = time.monotonic_ns() + tick
         while True:
@@ -219,13 +220,13 @@ class PacedPartition(Partition):
                 return False
 
     def _due(self, until: int) -> int:
-        """Events before `until` that wait in the queue."""
+        """Count events before `until` that wait in the queue."""
         queue, now = self.world.queue, self.world.queue.now[0]
         lane = queue.lane.time[np.arange(now.lane_head, now.lane_tail) & (queue.lane.size - 1)]
         return int(np.sum(lane < until) + np.sum(queue.heap.time[: now.heap_size] < until))
 
     def _sample(self) -> None:
-        """Take every sample: each has a backlog."""
+        """Record every sample: each has a backlog."""
         due = self._samples.next_ns
         self._backlogs.append((due, self._backlog_since))
         self._backlog_since = 0
@@ -233,14 +234,14 @@ class PacedPartition(Partition):
         self._samples.expect(due)
 
     def _open_batch(self, received: int, batch: bytes) -> bytes:
-        """Note how long a batch took, and how much is in it; its frames."""
+        """Record the latency and the size of a batch; return its frames."""
         sent, count = _STAMP.unpack_from(batch)
         note_time(self._latency if count else self._floor, 0, received - self._offset - sent)
         self._received += count
         return batch[_STAMP.size :]
 
-    def _take_in(self, frames: list[bytes]) -> None:
-        """Enter the messages of frames into the queue."""
+    def _insert(self, frames: list[bytes]) -> None:
+        """Insert the messages of frames into the queue."""
         rows = np.frombuffer(b"".join(frames), np.int64)
         while self._enter(self.world, rows, *self._deliver, AT_ONCE, self._delayed) == GROW:
             self._grow(rows.size // FIELDS)
@@ -270,7 +271,7 @@ class PacedPartition(Partition):
 
 
 def _part(frame: np.ndarray, partitions: int, k: int) -> bytes:
-    """The frame that has of a frame only what is for partition `k`."""
+    """Return a frame with only those messages of another that are for partition `k`."""
     counts = frame[HEADER : HEADER + partitions]
     head = np.zeros(HEADER + partitions, np.int64)
     head[HEADER + k] = counts[k]

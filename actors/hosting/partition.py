@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from actors.dynamics import count_dynamics, outages_of
-from actors.fabric.world import COUNTERS as COFLOW_COUNTERS
 from actors.hosting.checkpoint import Position
 from actors.hosting.grouping import Cast, Grouping
 from actors.hosting.outcome import NS, Observe, Outcome, Share, merge, peak_rss_mb
@@ -16,18 +15,10 @@ from actors.hosting.snapshot import Snapshot, put_back, take_out
 from actors.hosting.timeline import Samples
 from actors.kernel.compiled import direct, is_warm
 from actors.kernel.cost import MEASURED, grow_cost, settle
+from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
 from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue, records
 from actors.kernel.window import LEFT, NEXT, deliver, inbound, make_frame, pack, restrict
-from actors.kernel.world import (
-    COUNTERS,
-    N_ARRIVED,
-    N_FINISHED,
-    N_STARTED,
-    NEVER,
-    NONE,
-    TASK_RECORD,
-    grow_entries,
-)
+from actors.kernel.world import NEVER, NONE, TASK_RECORD, grow_entries
 from actors.schedulers.own_host import OwnHost
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -74,7 +65,7 @@ class Partition:
     """A world and the loop that drives it.
 
     `start` compiles the loop, or loads it from the disk cache. A partition alone goes on with `run` and gives its
-    `outcome`; one of several is told with `join` which actors are its own, goes from barrier to barrier with
+    `outcome`; one of several gets its actors with `join`, goes from barrier to barrier with
     `window`, and gives its `share`.
     """
 
@@ -150,21 +141,21 @@ class Partition:
         self._quiet = make_frame(grouping.size, 0)
         tasks = np.int64(self.setting.num_tasks)
         self._pack = (grouping.first, self._me, schedulers, tasks, self._frame, self._quiet)
-        told = np.frombuffer(self._quiet.tobytes(), np.int64)
-        self._inbound = direct(inbound, told, *self._deliver[:2])
-        self._enter = direct(deliver, self.world, told, *self._deliver, self._barrier, self._delayed)
+        frames = np.frombuffer(self._quiet.tobytes(), np.int64)
+        self._inbound = direct(inbound, frames, *self._deliver[:2])
+        self._enter = direct(deliver, self.world, frames, *self._deliver, self._barrier, self._delayed)
         self._leave = direct(pack, self.world, *self._pack)
         return self._packed()
 
-    def window(self, told: bytes) -> bytes:
+    def window(self, message: bytes) -> bytes:
         """From one barrier to the next: enter the messages of all frames, handle events, return a frame.
 
         Args:
-            told: int64: the time of the next barrier, and the frames of all partitions.
+            message: int64: the time of the next barrier, and the frames of all partitions.
         """
         begin = time.perf_counter()
-        told_array = np.frombuffer(told, np.int64)
-        until, frames = told_array[0], told_array[1:]
+        numbers = np.frombuffer(message, np.int64)
+        until, frames = numbers[0], numbers[1:]
         # In most windows nothing happens in most partitions.
         if until <= self._awake and self._inbound(frames, *self._deliver[:2]) == 0:
             self._barrier, self._last_frame = until, self._quiet_frame
@@ -229,7 +220,7 @@ class Partition:
         """[2] tasks that arrived, started or finished, short and long."""
         return self.world.counts[which : which + 2]
 
-    def _step(self, until: int, most: np.int64 = SLICE_EVENTS) -> bool:
+    def _step(self, until: int, most: int = SLICE_EVENTS) -> bool:
         """One call of the loop, and what it asked for; True when all before `until` is done."""
         scheduler = self.setting.scheduler
         stop = min(until, self._samples.next_ns)
@@ -325,9 +316,11 @@ def merge_shares(setting: Setting, shares: list[Share]) -> Outcome:
     Raises:
         RuntimeError: tasks are left that never finished.
     """
-    counters = COFLOW_COUNTERS if setting.scheduler.family == "coflows" else COUNTERS
+    family = setting.scheduler.worlds
     try:
-        outcome = merge(shares, setting.is_long(), setting.num_tasks, setting.cluster.total_slots, counters)
+        outcome = merge(
+            shares, family.is_long(setting), setting.num_tasks, setting.cluster.total_slots, family.counters
+        )
     except RuntimeError as error:
         raise RuntimeError(f"{setting.scheduler.name}: {error}") from None
     if shares[0].faults is None and not setting.dynamics.straggler_share:

@@ -1,34 +1,27 @@
-"""Many independent calls on Ray, never more than so many at once; they survive the loss of what drives Ray."""
+"""Many independent calls on Ray, a bounded number at once; they survive the loss of the process that drives Ray."""
 
 from collections.abc import Callable, Hashable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 from actors.hosting.child import in_child
-from actors.hosting.ending import Lost
+from actors.hosting.interrupts import Lost
+from actors.hosting.ray_pool import RayPool, Stored
 from actors.hosting.recovery import MOST_RESTARTS
 
 
-@dataclass(frozen=True)
-class Stored:
-    """Stands for a value in calls: each of them gets the value, which travels once."""
-
-    number: int
-
-
 class Pool:
-    """Calls in flight; within a `with` block, those that are left at its end are stopped.
+    """A pool of calls; at the end of its `with` block those that have not ended are stopped.
 
-    A call whose worker dies is tried again, and so are all in flight when what drives Ray is lost; an error that the
-    call itself raises is not: it would come again.
+    A call whose worker dies is repeated, and so are all that run when the process that drives Ray is lost. A call that
+    raises an error is not repeated: it would raise the same error.
 
     Args:
         parallel: calls at once; None: as many as the cluster has CPUs.
-        retries: times a call is tried again.
+        retries: times a call is repeated.
         address: of a running Ray cluster.
-        warn: is told in one line that calls begin again.
+        warn: called with one line when calls begin again.
 
     Attributes:
         parallel: calls at once.
@@ -59,57 +52,55 @@ class Pool:
         self._hosted.close()
 
     def __len__(self) -> int:
-        """Calls that have not ended."""
+        """Return the number of calls that have not ended."""
         return len(self._calls)
 
     def put(self, value: Any) -> Stored:
-        """What can stand for the value in calls, until it is dropped."""
+        """Store a value; return what stands for it in calls, until it is dropped."""
         self._count += 1
         self._stored[self._count] = value
         self._try(lambda: self._there.put(self._count, value))
         return Stored(self._count)
 
     def drop(self, stored: Stored) -> None:
-        """Let a value go."""
+        """Drop a value."""
         del self._stored[stored.number]
         self._try(lambda: self._there.drop(stored.number))
 
     def submit(
         self, key: Hashable, function: Callable[..., Any], *arguments: Any, memory_bytes: int, cpus: float = 1
     ) -> None:
-        """Start a call as soon as the cluster has room for it; `ended` gives it back under its key."""
+        """Start a call as soon as the cluster has room for it; `ended` returns it with its key."""
         self._calls[key] = (function, arguments, memory_bytes, cpus)
         self._try(lambda: self._there.submit(key, *self._calls[key]))
 
     def ended(self) -> tuple[Hashable, Any, Exception | None]:
-        """Wait for the next call that ends: its key, what it returned, or else its error."""
+        """Wait for the next call that ends; return its key, and its result or its error."""
         while True:
             try:
                 key, value, error = self._there.ended()
             except Lost as loss:
-                self._again(loss)
+                self._restart(loss)
                 continue
             del self._calls[key]
             self._losses = 0
             return key, value, error
 
     def _open(self) -> None:
-        """Make the pool that is in the child."""
-        from actors.hosting.ray_pool import RayPool
-
+        """Create the pool that is in the child."""
         self._hosted = ExitStack()
         self._there = self._hosted.enter_context(in_child(RayPool, self._retries, address=self._address))
         self._cpus = self._there.cpus()
 
-    def _try(self, tell: Callable[[], None]) -> None:
-        """Tell the pool in the child what this one knows already: if that is lost, the next one is told all of it."""
+    def _try(self, call: Callable[[], None]) -> None:
+        """Call the pool in the child; if the child is lost, another one gets all that this pool has kept."""
         try:
-            tell()
+            call()
         except Lost as loss:
-            self._again(loss)
+            self._restart(loss)
 
-    def _again(self, loss: Lost) -> None:
-        """Begin all calls again, in another child.
+    def _restart(self, loss: Lost) -> None:
+        """Repeat all calls in another child.
 
         Raises:
             Lost: that was tried too often, without a call that ended in between.

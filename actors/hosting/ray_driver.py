@@ -1,4 +1,4 @@
-"""The child process that drives Ray (`actors.hosting.child`): it makes objects, and calls their methods, as it is told.
+"""The child process that drives Ray (`actors.hosting.child`): it makes objects and calls their methods.
 
     python -m actors.hosting.ray_driver FD FOLDER
 
@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from actors.hosting import ray_session
-from actors.hosting.child import LAST_WORDS, LEAVE_S, NUMBER, dumps
-from actors.hosting.ending import Lost
+from actors.hosting.child import EXIT_REASON, LEAVE_S, NUMBER, dumps
 from actors.hosting.guard import WATCH_S
+from actors.hosting.interrupts import Lost
 
 THREADS = 256
 
 
 class Driver:
-    """What the parent calls where it names no object."""
+    """The methods that the parent calls where it names no object."""
 
     def __init__(self, pipe: Connection, folder: Path):
         self._pipe, self._folder = pipe, folder
@@ -40,13 +40,13 @@ class Driver:
         ray_session.connect(address, str(self._folder), environment)
 
     def make(self, kind: Callable[..., Any], *arguments: Any) -> int:
-        """Make an object; returns its place."""
+        """Make an object; return its place."""
         made = kind(*arguments)
         self._objects[id(made)] = made
         return id(made)
 
     def end(self, place: int) -> None:
-        """Close an object and forget it."""
+        """Close an object and drop it."""
         self._objects.pop(place).close()
 
     def leave(self) -> None:
@@ -54,7 +54,7 @@ class Driver:
         ray_session.close()
 
     def serve(self) -> None:
-        """Answer calls until the parent has no more."""
+        """Answer calls until the parent closes the pipe."""
         threading.Thread(target=self._watch, daemon=True).start()
         with ThreadPoolExecutor(THREADS) as threads:
             with suppress(OSError, EOFError):
@@ -74,13 +74,13 @@ class Driver:
         try:
             answer = dumps((value, error))
         except Exception as raised:
-            told = f"{type(error or value).__name__} cannot be pickled: {raised}"
-            answer = dumps((None, RuntimeError(told if error is None else f"{error} ({told})")))
+            reason = f"{type(error or value).__name__} cannot be pickled: {raised}"
+            answer = dumps((None, RuntimeError(reason if error is None else f"{error} ({reason})")))
         with suppress(OSError), self._writing:
             self._pipe.send_bytes(head + answer)
 
     def _watch(self) -> None:
-        """End the process when it is of no use any more."""
+        """End the process when the parent, Ray or a part of an object is gone."""
         while True:
             time.sleep(WATCH_S)
             if os.getppid() != self._parent:
@@ -94,13 +94,13 @@ class Driver:
                             living.check()
             except Lost as loss:
                 with suppress(OSError), self._writing:
-                    self._pipe.send_bytes(NUMBER.pack(LAST_WORDS) + str(loss).encode())
+                    self._pipe.send_bytes(NUMBER.pack(EXIT_REASON) + str(loss).encode())
                 os._exit(1)
-            except Exception:  # what is wrong with it its own calls will tell
+            except Exception:  # calls of the object raise the error
                 continue
 
     def _finish(self) -> None:
-        """Leave the cluster, if it is others', and end: the parent is gone, or wants no more."""
+        """Leave a cluster that others started, and end the process."""
         leaving = threading.Thread(target=ray_session.close, daemon=True)
         if ray_session.has_joined():
             leaving.start()

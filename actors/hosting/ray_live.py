@@ -1,7 +1,7 @@
 """The clock `live` on Ray: every partition in an actor of its own, which calls the others with batches of messages.
 
-Each actor has three threads: one performs, one takes in the batches of the others, in the order in which each of them
-sent them, and one answers the driver.
+Each actor has three threads: one runs the partition, one receives the batches of the others, in the order in which
+each of them sent them, and one answers the driver.
 """
 
 import sys
@@ -16,7 +16,7 @@ from actors.hosting.ray_session import get, new_hosts, opened
 from actors.setting import Setting
 
 INBOX, CONTROL = "inbox", "control"
-SWITCH_S = 0.0005  # the longest that a batch waits for the thread that performs to let it in
+SWITCH_S = 0.0005  # the longest that a batch waits for the thread that runs the partition
 PINGS = 20
 
 
@@ -28,7 +28,7 @@ class LiveHost:
         self._pace = pace
 
     def open(self, setting: Setting, observe: Observe) -> bool:
-        """Build the partition; whether its loop can be loaded from this machine's disk cache."""
+        """Build the partition; return whether its loop can be loaded from this machine's disk cache."""
         self._partition = PacedPartition(setting, observe, self._pace, time.process_time_ns)
         return self._partition.is_warm()
 
@@ -36,24 +36,24 @@ class LiveHost:
         """Call a method of the partition."""
         return getattr(self._partition, method)(*arguments)
 
-    def meet(self, actors: list[Any], offset: int) -> None:
-        """Let the partition know the others; nobody waits for an answer to a batch."""
+    def connect(self, actors: list[Any], offset: int) -> None:
+        """Give the partition the others; a batch to them has no answer to wait for."""
         options = {"num_returns": 0, "concurrency_group": INBOX}
-        self._partition.meet([actor.receive.options(**options).remote for actor in actors], offset)
+        self._partition.connect([actor.receive.options(**options).remote for actor in actors], offset)
 
     def receive(self, batch: bytes) -> None:
-        """A batch from another partition."""
+        """Receive a batch from another partition."""
         self._partition.receive(batch)
 
     def clock(self) -> tuple[str, int]:
-        """The Ray node it is on, and this machine's clock, ns."""
+        """Return the Ray node the actor is on, and its machine's clock, ns."""
         import ray
 
         return ray.get_runtime_context().get_node_id(), time.monotonic_ns()
 
 
 class RayActors:
-    """The partitions of a live run in Ray actors; a `Company`."""
+    """The partitions of a live run in Ray actors; a `PartitionGroup`."""
 
     def __init__(self, setting: Setting, observe: Observe, pace: Pace, partitions: int):
         self._setting, self._observe = setting, observe
@@ -62,32 +62,32 @@ class RayActors:
         self._running: list[Any] = []
 
     def open(self) -> bool:
-        """Whether their loops can be loaded from disk."""
+        """Return whether their loops can be loaded from disk."""
         return all(opened(self._actors, self._setting, self._observe))
 
     def ask(self, method: str, *arguments: Any, only: int | None = None) -> list[Any]:
-        """Call a method of all partitions, or of one."""
+        """Call a method of all partitions, or of one; return their answers."""
         asked = self._actors if only is None else [self._actors[only]]
         return get([a.call.options(concurrency_group=CONTROL).remote(method, *arguments) for a in asked])
 
     def join(self, grouping: Grouping) -> list[bytes]:
-        """Let them join the grouping and meet each other."""
+        """Let them join the grouping and connect to each other; return their first frames."""
         frames = get([actor.call.remote("join", grouping, k) for k, actor in enumerate(self._actors)])
         offsets = [_offset_of(actor) for actor in self._actors]
         get(
             [
-                actor.meet.remote(self._actors, offset)
+                actor.connect.remote(self._actors, offset)
                 for actor, offset in zip(self._actors, offsets, strict=True)
             ]
         )
         return frames
 
-    def perform(self, origin: int) -> None:
-        """Let all perform."""
-        self._running = [actor.call.remote("perform", origin) for actor in self._actors]
+    def begin(self, origin: int) -> None:
+        """Start all partitions."""
+        self._running = [actor.call.remote("run_paced", origin) for actor in self._actors]
 
     def ended(self, timeout_s: float) -> bool:
-        """Wait for the end of all performances."""
+        """Wait until all have ended, and return whether they have; raise the error that ended one of them early."""
         import ray
 
         done, self._running = ray.wait(self._running, num_returns=len(self._running), timeout=timeout_s)
@@ -103,7 +103,7 @@ class RayActors:
 
 
 def _offset_of(actor: Any) -> int:
-    """An actor's clock less this process's, ns: nothing on the same machine, else from the quickest of some calls."""
+    """Return an actor's clock less this process's, ns: 0 on the same machine, else from the fastest of some calls."""
     import ray
 
     node, _ = get(actor.clock.remote())

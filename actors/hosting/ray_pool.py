@@ -1,15 +1,22 @@
 """Calls as Ray tasks, sized by what they need: the part of a pool that lives in the process that drives Ray."""
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Any
 
-from actors.hosting.pool import Stored
 from actors.hosting.ray_session import worker_environment
 from workloads.errors import InputError
 
 
+@dataclass(frozen=True)
+class Stored:
+    """A placeholder for a value in calls: each of them gets the value, which is sent once."""
+
+    number: int
+
+
 class RayPool:
-    """Ray tasks in flight."""
+    """Ray tasks that have not ended."""
 
     def __init__(self, retries: int):
         import ray
@@ -22,7 +29,7 @@ class RayPool:
         self._stored: dict[int, Any] = {}
 
     def cpus(self) -> int:
-        """How many CPUs the cluster has.
+        """Return how many CPUs the cluster has.
 
         Raises:
             InputError: none.
@@ -34,11 +41,11 @@ class RayPool:
         return cpus
 
     def put(self, number: int, value: Any) -> None:
-        """Store a value that `Stored(number)` stands for in calls; it is read without copies."""
+        """Store a value, in whose place calls have `Stored(number)`; it is read without copies."""
         self._stored[number] = self._ray.put(value)
 
     def drop(self, number: int) -> None:
-        """Let a value go."""
+        """Drop a value."""
         del self._stored[number]
 
     def submit(
@@ -52,7 +59,7 @@ class RayPool:
         """Start a call as soon as the cluster has room for it."""
         task = self._ray.remote(function).options(
             num_cpus=cpus,
-            memory=min(memory_bytes, self._largest_bytes),  # what fits nowhere would wait for ever
+            memory=min(memory_bytes, self._largest_bytes),  # a task that fits on no node would wait for ever
             max_retries=self._retries,
             retry_exceptions=False,
             runtime_env=worker_environment(),
@@ -61,7 +68,7 @@ class RayPool:
         self._keys[task.remote(*given)] = key
 
     def ended(self) -> tuple[Hashable, Any, Exception | None]:
-        """Wait for the next call that ends: its key, what it returned, or else its error."""
+        """Wait for the next call that ends; return its key, and its result or its error."""
         from ray.exceptions import RayError, RayTaskError
 
         (reference,), _ = self._ray.wait(list(self._keys), num_returns=1)
@@ -71,16 +78,16 @@ class RayPool:
         except RayTaskError as error:
             return key, None, error.cause if isinstance(error.cause, Exception) else error
         except RayError as error:
-            return key, None, RuntimeError(_told(error, self._retries))
+            return key, None, RuntimeError(_in_one_line(error, self._retries))
 
     def close(self) -> None:
-        """Stop calls that are left."""
+        """Stop the calls that have not ended."""
         for reference in self._keys:
             self._ray.cancel(reference, force=True)
 
 
-def _told(error: Exception, retries: int) -> str:
-    """What Ray says at length, in one line."""
+def _in_one_line(error: Exception, retries: int) -> str:
+    """Return an error of Ray in one line."""
     times = f", {retries + 1} times" if retries else ""
     name = type(error).__name__
     if name == "WorkerCrashedError":

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from actors.hosting.child import ROOT, SERVERS, address_of, carry, with_path
-from actors.hosting.ending import Lost
-from actors.hosting.greeting import asks_for_token
+from actors.hosting.child import ROOT, SERVERS, address_of, pickle_by_value, with_path
+from actors.hosting.handshake import asks_for_token
+from actors.hosting.interrupts import Lost
 from actors.hosting.memory import free_bytes_here
 from actors.hosting.outcome import Observe, Outcome, peak_rss_mb
 from actors.hosting.partition import Partition, Progress
@@ -26,7 +26,7 @@ from workloads.errors import InputError, UnavailableError
 OBJECT_STORE_BYTES = 512 << 20
 ACTOR_START_S = 120.0
 
-# What dies Ray would print at length among the results; recovery says it in a line. Read when Ray is imported.
+# Ray would print long messages about processes that die; recovery prints one line. Read when Ray is imported.
 os.environ.setdefault(
     "RAY_DEDUP_LOGS_SKIP_REGEX", "A worker died or was killed|Raylet is terminated|has been marked dead"
 )
@@ -36,7 +36,7 @@ _SYSTEM = {
     # Else Ray starts a worker for each core, of which a run may want one, and waits for all of them before it lets its
     # driver in: for ever, if one dies meanwhile.
     "prestart_worker_first_driver": False,
-    # A worker that dies before it has told that it is there is waited for so long.
+    # How long Ray waits for a worker that dies before it has registered.
     "worker_register_timeout_seconds": 30,
 }
 _QUIET: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
@@ -54,7 +54,7 @@ class Host:
         self._entered = self._left = 0  # windows
 
     def open(self, setting: Setting, observe: Observe) -> bool:
-        """Build a partition; whether its loop can be loaded from this machine's disk cache."""
+        """Build a partition; return whether its loop can be loaded from this machine's disk cache."""
         self._partition = Partition(setting, observe)
         return self._partition.is_warm()
 
@@ -62,31 +62,31 @@ class Host:
         """Call a method of the partition."""
         return getattr(self._partition, method)(*arguments)
 
-    def window(self, told: bytes) -> bytes:
-        """`Partition.window`, as a compiled graph binds it."""
+    def window(self, message: bytes) -> bytes:
+        """Call `Partition.window`; a compiled graph binds this method."""
         assert self._partition is not None
         self._entered += 1
-        frame = self._partition.window(told)
+        frame = self._partition.window(message)
         self._left += 1
         return frame
 
     def handled(self) -> tuple[int, int]:
-        """Windows that the partition has entered and left: equal when it waits for the next one."""
+        """Return how many windows the partition has begun and ended: equal when it waits for the next one."""
         return self._entered, self._left
 
     def memory_mb(self) -> float:
-        """The most memory this process has held, MiB."""
+        """Return the most memory this process has held, MiB."""
         return peak_rss_mb()
 
     def close(self) -> None:
-        """Let the partition's memory go."""
+        """Free the partition's memory."""
         self._partition = None
 
 
 def connect(
     address: str | None = None, folder: str | None = None, environment: dict[str, Any] | None = None
 ) -> None:
-    """Start Ray on this machine, or join the cluster at `address_of(address)`; nothing if that is done.
+    """Start Ray on this machine, or join the cluster at `address_of(address)`; nothing if this process is connected.
 
     Args:
         folder: for what Ray writes, if it is started; None: where it has it.
@@ -136,8 +136,8 @@ def _start(folder: str | None) -> None:
             **_QUIET,
         )
     except Exception as error:  # of many kinds, by which of its processes died meanwhile
-        told = " ".join(str(error).split())[:200]
-        raise Lost(f"Ray cannot be started here: {type(error).__name__}: {told}") from None
+        text = " ".join(str(error).split())[:200]
+        raise Lost(f"Ray cannot be started here: {type(error).__name__}: {text}") from None
     finally:
         _starting = False
     _started = True
@@ -155,7 +155,7 @@ def _join(address: str, environment: dict[str, Any] | None) -> None:
 
 
 def _agree_on_token(address: str | None) -> None:
-    """Let Ray offer this machine's token where one is asked for, and only there.
+    """Let Ray send this machine's token where the cluster asks for one, and only there.
 
     Ray reads that once, when it is imported: set later it would reach only the processes that Ray starts, and those
     would refuse this one. `ray start --head` asks for a token as soon as its machine has one, and any `ray.init` makes
@@ -182,7 +182,7 @@ def _agree_on_token(address: str | None) -> None:
 
 
 def close() -> None:
-    """End the actor that waits, and the Ray instance that this process started, or leave the cluster that it joined."""
+    """End the idle actor and the Ray instance that this process started, or leave the cluster that it joined."""
     global _started, _joined, _host
     if not (_started or _joined):
         return
@@ -195,9 +195,9 @@ def close() -> None:
 
 
 def is_dead() -> bool:
-    """Whether the Ray instance that this process started, or is starting, has lost a process that it stands on.
+    """Return whether the Ray instance that this process started, or is starting, has lost a process that it needs.
 
-    There is no public way to ask, and calls to what is gone would wait for minutes.
+    Ray has no public function for this, and calls to a lost process would wait for minutes.
     """
     if not (_started or _starting):
         return False
@@ -210,13 +210,13 @@ def is_dead() -> bool:
 
 
 def has_joined() -> bool:
-    """Whether this process is connected to a cluster that others started."""
+    """Return whether this process is connected to a cluster that others started."""
     return _joined
 
 
 @contextmanager
 def losses() -> Iterator[None]:
-    """Within, what Ray raises when an actor, a node or all of it is gone becomes `Lost`."""
+    """Turn the errors by which Ray reports a lost actor or node, or its own end, into `Lost`."""
     try:
         yield
     except Exception as error:
@@ -231,9 +231,9 @@ def losses() -> Iterator[None]:
 
 
 def worker_environment() -> dict[str, Any] | None:
-    """The runtime environment in which workers find these packages.
+    """Return the runtime environment in which workers find these packages.
 
-    On a cluster that others started they must be told; that costs the start of a fresh process.
+    On a cluster that others started it must be given; that takes the start of a new process.
     """
     return None if _started else {"env_vars": {"PYTHONPATH": with_path(ROOT)}}
 
@@ -241,7 +241,7 @@ def worker_environment() -> dict[str, Any] | None:
 def new_hosts(count: int = 1, kind: type = Host, *arguments: Any, **options: Any) -> list[Any]:
     """Start actors, spread over the cluster; each needs a CPU, or its part of those that are free.
 
-    The actor that waits for another run is ended if there are several, for its CPU.
+    The idle actor of an earlier run is ended if several are started: they need its CPU.
 
     Args:
         kind: their class; made with `arguments`.
@@ -262,7 +262,7 @@ def new_hosts(count: int = 1, kind: type = Host, *arguments: Any, **options: Any
 
 
 def free_bytes() -> int:
-    """Memory that Ray has to give, or less where Ray is on this machine and the machine has less."""
+    """Return the memory that Ray can give; less where Ray runs on this machine and the machine has less."""
     import ray
 
     free = int(ray.available_resources().get("memory", 0))
@@ -271,7 +271,7 @@ def free_bytes() -> int:
 
 
 def get(reference: Any, timeout_s: float | None = None) -> Any:
-    """A call's result, or those of a list of calls; an error of a partition is raised as it was there."""
+    """Return the result of a call, or of each call of a list; raise an error of a partition as it was raised there."""
     import ray
     from ray.exceptions import RayTaskError
 
@@ -282,7 +282,7 @@ def get(reference: Any, timeout_s: float | None = None) -> Any:
 
 
 def opened(actors: list[Any], setting: Setting, observe: Observe) -> list[bool]:
-    """Build a partition in each actor; whether their loops can be loaded from disk caches.
+    """Build a partition in each actor; return whether their loops can be loaded from disk caches.
 
     The setting is put into the object store once; its arrays are read there without copies.
 
@@ -293,7 +293,7 @@ def opened(actors: list[Any], setting: Setting, observe: Observe) -> list[bool]:
     from ray.exceptions import GetTimeoutError
 
     if setting.scheduler.own is not None:
-        carry(setting.scheduler.own)
+        pickle_by_value(setting.scheduler.own)
     setting.workload.arrays()  # made here, not once more by each partition
     shared = ray.put(setting)
     try:
@@ -307,7 +307,7 @@ def opened(actors: list[Any], setting: Setting, observe: Observe) -> list[bool]:
 
 
 class RemotePartition:
-    """A partition in a Ray actor; the same face as `Partition`."""
+    """A partition in a Ray actor, with the methods of `Partition`."""
 
     def __init__(self, setting: Setting, observe: Observe):
         global _host
@@ -323,7 +323,7 @@ class RemotePartition:
             raise
 
     def is_warm(self) -> bool:
-        """Whether the loop can be loaded from the worker's disk cache."""
+        """Return whether the loop can be loaded from the worker's disk cache."""
         return self._warm
 
     def start(self) -> float:
@@ -331,19 +331,19 @@ class RemotePartition:
         return get(self._actor.call.remote("start"))
 
     def run(self, most_s: float) -> Progress:
-        """Go on for about `most_s` seconds, or to the end."""
+        """Continue for about `most_s` seconds, or to the end."""
         return get(self._actor.call.remote("run", most_s))
 
     def snapshot(self) -> Snapshot:
-        """What the partition holds."""
+        """Return the state of the partition."""
         return get(self._actor.call.remote("snapshot"))
 
     def restore(self, saved: Snapshot) -> bytes:
-        """Hold what a snapshot says."""
+        """Set the state of the partition to that of a snapshot."""
         return get(self._actor.call.remote("restore", saved))
 
     def outcome(self) -> Outcome:
-        """The result."""
+        """Return the result."""
         outcome = get(self._actor.call.remote("outcome"))
         self._done = True
         return outcome

@@ -1,7 +1,7 @@
 """The clock `windows` on Ray: every partition in an actor of its own, barriers over a compiled graph.
 
-A compiled graph passes what is told to all actors, and their answers, through shared memory: a barrier of four actors
-takes 0.3 ms where calls take 2.4 ms. Where there is none to be had, barriers are calls.
+A compiled graph passes the message to all actors, and their answers, through shared memory: a barrier of four actors
+takes 0.3 ms where calls take 2.4 ms. Where no graph can be compiled, barriers are calls.
 """
 
 import logging
@@ -13,27 +13,33 @@ from typing import Any
 import numpy as np
 
 from actors.hosting.checkpoint import Checkpoint, Checkpoints
-from actors.hosting.child import carry, in_child
-from actors.hosting.conduct import COMPILING, conduct
-from actors.hosting.ending import Lost
+from actors.hosting.child import in_child, pickle_by_value
 from actors.hosting.grouping import Grouping
+from actors.hosting.interrupts import Lost
 from actors.hosting.memory import refuse_too_large
 from actors.hosting.outcome import Observe, Outcome
 from actors.hosting.partition import Progress, Report, Tell, merge_shares
 from actors.hosting.ray_session import free_bytes, get, new_hosts, opened
 from actors.hosting.recovery import recover
+from actors.hosting.slices import COMPILING, run_in_slices
 from actors.hosting.snapshot import Snapshot
-from actors.hosting.windows import BEGINNING, Windows, check_partitions, divide, expected_windows, rhythm_of
-from actors.hosting.windows import tell as tell_all
+from actors.hosting.windows import (
+    BEGINNING,
+    Windows,
+    barrier_message,
+    check_partitions,
+    divide,
+    expected_windows,
+    rhythm_of,
+)
 from actors.setting import Setting
 from workloads.errors import InputError
 from workloads.units import format_duration
 
-TRANSPORTS = ("auto", "graph", "calls")
 BUFFER_BYTES = 4 << 20
 BARRIER_S = 7 * 86400.0  # as good as no limit: a scheduler in Python may take long
 GRAPH_S = 60.0  # to build a graph
-STALL_S = 20.0  # a barrier that nobody is at work on
+STALL_S = 20.0  # a barrier at which no actor is at work
 WARM_UP = 50  # barriers without work, to say how long one takes
 
 
@@ -55,15 +61,15 @@ def emulate_windows(
     Args:
         partitions: Ray actors.
         quantum_s: time between barriers; None: as short as exactness needs.
-        transport: "graph", "calls", or "auto": a graph if there is one to be had.
+        transport: "graph", "calls", or "auto": a graph if one can be compiled.
         address, progress, tell, checkpoints: as `actors.hosting.virtual.emulate`.
-        announce: is told the plan, before anything runs.
+        announce: called with the plan, before anything runs.
 
     Raises:
         Lost: what Ray runs of this emulation has died too often.
         InputError: messages take no time, there are more partitions than actors, or memory is short.
     """
-    rhythm_of(setting, quantum_s)  # what is wrong is told before anything is started
+    rhythm_of(setting, quantum_s)  # errors are raised before anything is started
     check_partitions(setting, partitions)
     name = setting.scheduler.name
 
@@ -80,10 +86,10 @@ def emulate_windows(
                 announce(session.plan())
             if start is not None:
                 session.restore(start)
-            return conduct(session, session.snapshots, name, checkpoints, progress, tell)
+            return run_in_slices(session, session.snapshots, name, checkpoints, progress, tell)
 
     if setting.scheduler.own is not None:
-        carry(setting.scheduler.own)
+        pickle_by_value(setting.scheduler.own)
     return recover(attempt, checkpoints)
 
 
@@ -111,7 +117,7 @@ class WindowSession:
         self._warm = opened(self._actors, setting, observe)
 
     def is_warm(self) -> bool:
-        """Whether all partitions can load their loop from disk."""
+        """Return whether all partitions can load their loop from disk."""
         return all(self._warm)
 
     def start(self) -> None:
@@ -125,18 +131,18 @@ class WindowSession:
         self.windows = Windows(self._by_calls, frames, self._rhythm)
 
     def compile_graph(self) -> None:
-        """Make barriers pass through a compiled graph, if there is one to be had.
+        """Let barriers pass through a compiled graph, if one can be compiled.
 
         Raises:
-            InputError: there is none, and "graph" was asked for.
+            InputError: none can be compiled, and "graph" was asked for.
         """
         from ray.dag import InputNode, MultiOutputNode
 
-        # When an actor dies its graph logs pages about it; the user is told in a line.
+        # When an actor dies its graph logs pages about it; the user gets one line.
         logging.getLogger("ray.dag").setLevel(logging.CRITICAL)
         try:
-            with InputNode() as told:
-                outputs = MultiOutputNode([actor.window.bind(told) for actor in self._actors])
+            with InputNode() as message:
+                outputs = MultiOutputNode([actor.window.bind(message) for actor in self._actors])
             self._graph = outputs.experimental_compile(
                 _buffer_size_bytes=BUFFER_BYTES, _submit_timeout=BARRIER_S
             )
@@ -147,22 +153,22 @@ class WindowSession:
                 raise InputError(f"windows.transport: no compiled graph is to be had here: {error}") from None
             self._no_graph = f" (no compiled graph: {' '.join(str(error).split())[:200]})"
 
-    def _by_graph(self, told: bytes) -> Sequence[bytes]:
-        # An answer of a graph can be asked for only once: who waits in vain is ended by the watch.
+    def _by_graph(self, message: bytes) -> Sequence[bytes]:
+        # An answer of a graph can be fetched only once: the watch ends a process that waits in vain.
         self._watch.waits = True
         try:
-            return self._ray.get(self._graph.execute(told), timeout=BARRIER_S)
+            return self._ray.get(self._graph.execute(message), timeout=BARRIER_S)
         except self._task_error as error:
             raise error.cause from None
         finally:
             self._watch.waits = False
 
-    def _by_calls(self, told: bytes) -> Sequence[bytes]:
-        return get([actor.window.remote(told) for actor in self._actors])
+    def _by_calls(self, message: bytes) -> Sequence[bytes]:
+        return get([actor.window.remote(message) for actor in self._actors])
 
     def plan(self) -> str:
-        """What is about to run, and how long it may take: several lines."""
-        empty = tell_all(BEGINNING, self.windows.frames)
+        """Return in several lines what is about to run, and how long it may take."""
+        empty = barrier_message(BEGINNING, self.windows.frames)
         ends = [time.perf_counter()]
         for _ in range(WARM_UP):
             self.windows.barrier(empty)
@@ -185,15 +191,15 @@ class WindowSession:
         )
 
     def check(self) -> None:
-        """Raise an error when an actor is gone, or a barrier has come to nothing; other threads may be at work here."""
-        self._watch.look()
+        """Raise an error when an actor is gone, or a barrier has stalled; other threads may use this object."""
+        self._watch.check()
 
     def run(self, most_s: float) -> Progress:
-        """Go on for about `most_s` seconds, or to the end."""
+        """Continue for about `most_s` seconds, or to the end."""
         return self.windows.run(most_s)
 
     def snapshots(self) -> list[Snapshot]:
-        """What the partitions hold, between two barriers."""
+        """Return the state of all partitions, between two barriers."""
         return get([actor.call.remote("snapshot") for actor in self._actors])
 
     def restore(self, start: Checkpoint) -> None:
@@ -203,7 +209,7 @@ class WindowSession:
         self.windows.go_back(frames, start.at)
 
     def outcome(self) -> Outcome:
-        """The result."""
+        """Return the result."""
         shares = get([actor.call.remote("share") for actor in self._actors])
         end = self.windows.at
         return replace(merge_shares(self._setting, shares), windows=end.windows, wall_s=end.wall_s)
@@ -218,7 +224,7 @@ class WindowSession:
 
 
 class Watch:
-    """Whether the actors of a session are alive, and answer its barriers.
+    """A watch over a session: its actors must be alive, and answer its barriers.
 
     Attributes:
         waits: whether the session waits for the answers to a barrier.
@@ -228,16 +234,16 @@ class Watch:
     def __init__(self, actors: list[Any]):
         self.waits, self.ends = False, False
         self._actors = actors
-        self._asked: list[Any] = []  # what each actor was asked last, and has not answered
-        self._at_rest: list[int] = []
+        self._asked: list[Any] = []  # calls of `handled` that have not been answered
+        self._idle: list[int] = []
         self._since = time.monotonic()
 
-    def look(self) -> None:
-        """Look at what the actors have answered, and ask them again.
+    def check(self) -> None:
+        """Check the actors' answers, and call them again.
 
         Raises:
             RayError: one is gone.
-            Lost: all have been at rest for STALL_S while the session waits for them.
+            Lost: all have been idle for STALL_S while the session waits for them.
         """
         import ray
 
@@ -251,9 +257,9 @@ class Watch:
             return
         self._asked = []
         entered, left = zip(*handled, strict=True)
-        at_rest = [*left] if entered == left and self.waits else []
+        idle = [*left] if entered == left and self.waits else []
         now = time.monotonic()
-        if not at_rest or at_rest != self._at_rest:
-            self._at_rest, self._since = at_rest, now
+        if not idle or idle != self._idle:
+            self._idle, self._since = idle, now
         elif now - self._since > STALL_S:
             raise Lost(f"no actor has handled a barrier for {STALL_S:.0f} s")

@@ -1,25 +1,25 @@
-"""What a run survives: processes that die under it, and Ctrl-C."""
+"""Recovery of a run from its newest checkpoint when a process that it needs dies; a last checkpoint after Ctrl-C."""
 
 import dataclasses
 import time
 from collections.abc import Callable
 
 from actors.hosting.checkpoint import Checkpoint, Checkpoints, Position
-from actors.hosting.ending import Lost
+from actors.hosting.interrupts import Lost
 from actors.hosting.outcome import Outcome
 from actors.hosting.snapshot import Snapshot
 
 MOST_RESTARTS = 3  # in a row, without a checkpoint in between
-PAUSE_S = 1.0  # for a cluster to notice who else is gone
+PAUSE_S = 1.0  # for a cluster to notice which other processes are gone
 
 Attempt = Callable[[Checkpoint | None], Outcome]
 
 
 def recover(attempt: Attempt, checkpoints: Checkpoints | None) -> Outcome:
-    """Run to the end, from the newest checkpoint each time that something dies.
+    """Run to the end; continue from the newest checkpoint each time that a process is lost.
 
     Args:
-        attempt: runs from a checkpoint, or from the beginning; `Lost` says that something died.
+        attempt: runs from a checkpoint, or from the beginning; it raises `Lost` when a process is lost.
         checkpoints: of the run; None: the first loss ends it.
 
     Raises:
@@ -50,10 +50,10 @@ def recover(attempt: Attempt, checkpoints: Checkpoints | None) -> Outcome:
 def pause(
     checkpoints: Checkpoints | None, interrupted: bool, take: Callable[[], list[Snapshot]], at: Position
 ) -> None:
-    """At a moment when all partitions rest: write a checkpoint if one is due; after Ctrl-C a last one.
+    """Write a checkpoint if one is due, or after Ctrl-C a last one; no partition may be running.
 
     Args:
-        take: gives the snapshots of all partitions.
+        take: returns the snapshots of all partitions.
         at: how far they are.
 
     Raises:

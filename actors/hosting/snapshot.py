@@ -1,4 +1,4 @@
-"""What a partition's world holds, taken out as plain arrays, and put back into one that was built afresh.
+"""Snapshots of a partition's world: its state as plain arrays, to be put back into a newly built world.
 
 A snapshot names every leaf of nested named tuples by its path, such as "world.queue.lane". What is read-only is
 made from the setting and is left out. Contents go back into the arrays that are there: some are views of one table,
@@ -16,7 +16,7 @@ Snapshot = dict[str, np.ndarray]
 
 
 class Refused(Exception):
-    """A checkpoint that cannot be used, and why."""
+    """A checkpoint cannot be used; the message says why."""
 
 
 MEASURED_HERE = ("world.cost.overhead",)  # scalars that are this machine's, not the run's
@@ -33,14 +33,14 @@ def leaves(tree: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def take_out(tree: Any, path: str) -> Snapshot:
-    """Copies of all leaves, by path."""
+    """Return copies of all leaves, by path."""
     return {name: np.array(value) for name, value in leaves(tree, path)}
 
 
 def put_back(tree: Any, path: str, saved: Snapshot) -> Any:
-    """The same tree with the contents that `take_out` saved.
+    """Return the same tree with the contents that `take_out` saved.
 
-    An array of equal shape keeps its place in memory; one that has grown since gives way to a larger one.
+    An array of equal shape keeps its place in memory; one that has grown since is replaced by a larger one.
 
     Raises:
         ValueError: the tree is another one: a leaf is missing, of another type, or a scalar differs.
@@ -79,10 +79,10 @@ def _fill(array: np.ndarray, path: str, kept: np.ndarray, grown: dict[int, np.nd
 
 
 def walk(name: str, heads: Iterable[int], following: np.ndarray, seen: np.ndarray) -> None:
-    """Follow lists from their heads; `seen` [rows] has what was met, and gets the rest.
+    """Follow lists from their heads, and mark their rows in `seen` [rows].
 
     Raises:
-        Refused: one comes round, or meets another.
+        Refused: a list has a cycle, or two lists share a row.
     """
     for head in heads:
         at = int(head)

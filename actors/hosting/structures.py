@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from actors.hosting.bounds import COST, FAULTS, JOBS, LAST, QUEUE, check_bounds
-from actors.hosting.coflow_bounds import COFLOWS
-from actors.hosting.job_structures import check_jobs
+from actors.hosting.bounds import COST, FAULTS, LAST, QUEUE, check_bounds
 from actors.hosting.messages import check_messages
 from actors.hosting.outcome import Observe
 from actors.hosting.partition import build_partition
 from actors.hosting.snapshot import Refused, Snapshot, leaves, walk
 from actors.hosting.timeline import STATE, TIMELINE
-from actors.kernel.queue import NEVER, NONE
+from actors.kernel.queue import NEVER
 from actors.setting import Setting
 
 OTHERS = {"own", "samples", "barrier", "delayed", "frame", "wall_s"}  # besides the arrays of world and state
@@ -48,15 +46,13 @@ def check_snapshot(setting: Setting, world: Any, state: Any, saved: Snapshot, pa
     Raises:
         Refused: in one line, what is wrong.
     """
-    coflows = setting.scheduler.family == "coflows"
+    family = setting.scheduler.worlds
     trees = {"world": world, "state": state}
     expected = OTHERS | {path for root, tree in trees.items() for path, _ in leaves(tree, root)}
     if expected != set(saved):
         raise Refused(f"it has other arrays: {', '.join(sorted(expected ^ set(saved)))}")
-    sizes = sizes_of(world, state, saved)
-    if coflows:
-        sizes |= coflow_sizes(world, state)
-    table = {**QUEUE, **COST, **FAULTS, **(COFLOWS if coflows else JOBS)}
+    sizes = sizes_of(world, state, saved) | family.sizes(world, state, saved)
+    table = {**QUEUE, **COST, **FAULTS, **family.bounds}
     for root, tree in trees.items():
         check_bounds(tree, root, saved, table, sizes)
     _check_others(saved)
@@ -64,10 +60,7 @@ def check_snapshot(setting: Setting, world: Any, state: Any, saved: Snapshot, pa
     check_messages(setting, world, saved, sizes, partitions)
     if saved["world.cost.servers"].size:
         _check_waiting(saved)
-    if coflows:
-        check_lines(world, saved)
-    else:
-        check_jobs(world, state, saved, sizes)
+    family.check(world, state, saved, sizes)
 
 
 def sizes_of(world: Any, state: Any, saved: Snapshot) -> Sizes:
@@ -75,7 +68,7 @@ def sizes_of(world: Any, state: Any, saved: Snapshot) -> Sizes:
     queue, faults = world.queue, world.faults
     named = dict(leaves(state, "state"))
     log = next((saved[path].size for path in named if path.endswith("shared.previous")), 0)
-    told = next((a.shape[1] for path, a in named.items() if path.endswith("monitor.told")), 0)
+    resources = next((a.shape[1] for path, a in named.items() if path.endswith("monitor.reported")), 0)
     rows = next((saved[path].size for path in named if path.endswith("monitor.log")), 0)
     slots = world.nodes.idle.max() if len(world.nodes) else 0
     if faults.active:
@@ -103,32 +96,9 @@ def sizes_of(world: Any, state: Any, saved: Snapshot) -> Sizes:
         "2 versions": 2 * max(log, 1),
         "levels": max(0 if eligible is None else eligible.factor.size, 1),
         "racks": 0 if eligible is None else max(eligible.rack_end.size, 1),
-        "resources": told,
-        "rows of the monitor + 1": rows // (1 + 2 * told) + 1,
+        "resources": resources,
+        "rows of the monitor + 1": rows // (1 + 2 * resources) + 1,
     }
-
-
-def coflow_sizes(world: Any, state: Any) -> Sizes:
-    """The same of the switch."""
-    fabric, named = world.fabric, {path.partition(".")[2]: leaf for path, leaf in leaves(state, "state")}
-    flows, lines, ports = fabric.flows.size.size, fabric.lines.port.size, fabric.speed.size
-    groups = fabric.lines.of_group.shape[0] - 1
-    changes = max((a.size for path, a in named.items() if path.endswith((".changed", "changed"))), default=0)
-
-    def size(path: str) -> int:
-        return int(named[path].size) if path in named else 1
-
-    pairs = next((path.rpartition(".")[0] for path in named if path.endswith("pairs.pair")), "")
-    return {
-        "flows": flows, "flows + 1": flows + 1, "coflows": fabric.coflows.arrival.size,
-        "coflows + 1": fabric.coflows.arrival.size + 1, "lines": lines, "lines + 1": lines + 1, "ports": ports,
-        "ports + 1": ports + 1, "groups": groups, "groups + 1": groups + 1, "words + 1": fabric.lines.word.size + 1,
-        "words of a set": ports // 64 + 1, "places": fabric.lines.flow.size + 1, "lines and ports": lines + ports,
-        "changes + 1": changes + 1, "pairs": size(f"{pairs}.head"), "pairs + 1": size(f"{pairs}.pair") + 1,
-        "places of pairs": size(f"{pairs}.pair"), "ends + 1": size("shortest.ends.time") + 1,
-        "queues": size("queues.size"), "places of flows": size("equal.heap"),
-        "ends of flows + 1": size("equal.end_time") + 1, "places served": size("serving.heap"),
-    }  # fmt: skip
 
 
 def _check_others(saved: Snapshot) -> None:
@@ -210,26 +180,3 @@ def _check_waiting(saved: Snapshot) -> None:
             if i == server["length"] - 1 and at != server["last"]:
                 raise Refused("world.cost.waiting has a line with another end")
             at = int(rows["next"][at])
-
-
-def check_lines(world: Any, saved: Snapshot) -> None:
-    """The words of a line are those that it was built with, in any order; ports' flows and bits are there.
-
-    Raises:
-        Refused: they are not.
-    """
-    built, path = world.fabric.lines, "world.fabric.lines."
-    block = built.block
-    line = np.repeat(np.arange(block.size - 1), np.diff(block))
-    own = built.port[line] != NONE  # those of pilots are laid out under way
-    words, mask, first = (saved[path + name] for name in ("word", "mask", "first"))
-    orders = [np.lexsort((w, line)) for w in (built.word, words)]
-    for ours, theirs in ((built.word, words), (built.mask, mask), (built.first, first)):
-        mine, kept = ours[orders[0]], theirs[orders[1]]
-        if (mine != kept)[own].any():
-            raise Refused("world.fabric.lines has other words than are built here")
-    if (saved[path + "bits"] & ~mask).any():
-        raise Refused("world.fabric.lines.bits has flows that there are not")
-    end = saved[path + "end"]
-    if ((end < block[:-1]) | (end > block[1:])).any():
-        raise Refused("world.fabric.lines.end is outside of its line")

@@ -1,9 +1,9 @@
-"""The timeline of a run: what is queued and running, at a period of virtual time, in a bounded number of rows.
+"""The timeline of a run: tasks queued and running, at a period of virtual time, in a bounded number of rows.
 
-A row is kept only where it differs from the one before, and the run is not held up at times between which nothing
-happens: what a timeline costs goes by the events of a run and not by the period. Where there would be more rows than
-asked for, every second, fourth, eighth … is given; which ones follows from the end of the run alone, so that partitions
-agree on them.
+A row is kept only where it differs from the one before, and the run does not stop for samples between which nothing
+happens: the cost of a timeline depends on the events of a run and not on the period. Where there would be more rows
+than asked for, every second, fourth, eighth … is given; which ones depends on the end of the run alone, so that
+partitions agree on them.
 """
 
 from collections.abc import Sequence
@@ -37,11 +37,11 @@ class Samples:
 
     @property
     def next_ns(self) -> int:
-        """When the next sample is due: when all before it is done, and nothing at or after it."""
+        """Return when the next sample is due: after all events before that time, and before those at it."""
         return min(self.first_ns + self._next * self.period_ns, int(NEVER)) if self.period_ns else int(NEVER)
 
     def note(self, queued: Sequence[int], running: Sequence[int], next_event_ns: int) -> None:
-        """Take the sample that is due; the one after it is due when something has happened."""
+        """Record the sample that is due; the next one is due after the next event."""
         counts = (sum(running), *queued, *running)
         if self._rows[-1][0] >= self._next:
             self._rows.pop()  # it was moved here from before, by `_thin`
@@ -53,12 +53,12 @@ class Samples:
         self._next = self._after(next_event_ns)
 
     def expect(self, event_ns: int) -> None:
-        """Something may happen at this time, earlier than was known."""
+        """Take into account an event at this time, earlier than was known."""
         if self.period_ns:
             self._next = min(self._next, self._after(event_ns))
 
     def _after(self, event_ns: int) -> int:
-        """The number of the first sample after an event that is later than the last one."""
+        """Return the number of the first sample after an event that is later than the last one."""
         step = self.period_ns * self._every
         least = self._taken // self._every + 1
         return max((event_ns - self.first_ns) // step + 1, least) * self._every
@@ -71,15 +71,15 @@ class Samples:
         self._rows = [(k, *counts) for k, counts in left.items()]
 
     def rows(self) -> np.ndarray:
-        """[K, len(TIMELINE)] int64: after how many periods, and counts to be added up from then on."""
+        """Return [K, len(TIMELINE)] int64: after how many periods, and counts to be added up from then on."""
         return np.array(self._rows, np.int64)
 
     def save(self) -> np.ndarray:
-        """All that is needed to go on, [len(STATE) + K · len(TIMELINE)] int64."""
+        """Return the state of the timeline, [len(STATE) + K · len(TIMELINE)] int64."""
         return np.concatenate([[self._next, self._every, self._taken], self.rows().ravel()])
 
     def load(self, saved: np.ndarray) -> None:
-        """Go on from what `save` gave."""
+        """Continue from what `save` returned."""
         self._next, self._every, self._taken = saved[: len(STATE)].tolist()
         rows = saved[len(STATE) :].reshape(-1, len(TIMELINE)).tolist()
         self._rows = [tuple(row) for row in rows]
@@ -88,10 +88,10 @@ class Samples:
 def merge_samples(
     rows: Sequence[np.ndarray], first_ns: int, period_ns: int, last_ns: int, total_slots: int, most_rows: int
 ) -> tuple[dict[str, np.ndarray], int]:
-    """The timeline up to the end of the last task, and how many periods lie between two of its rows.
+    """Return the timeline up to the end of the last task, and how many periods lie between two of its rows.
 
     Args:
-        rows: of all partitions, as `Samples.rows` gives them.
+        rows: of all partitions, as `Samples.rows` returns them.
     """
     count, step = (last_ns - first_ns) // period_ns if period_ns else 0, 1
     while count // step > most_rows:

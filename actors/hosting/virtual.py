@@ -1,4 +1,4 @@
-"""The clock `virtual`: one partition holds all actors and runs as fast as it goes.
+"""The clock `virtual`: one partition holds all actors and runs as fast as it can.
 
 The partition is hosted in one Ray actor, or in this process.
 """
@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from actors.hosting.checkpoint import Checkpoint, Checkpoints
-from actors.hosting.child import carry, in_child
-from actors.hosting.conduct import COMPILING, conduct
+from actors.hosting.child import in_child, pickle_by_value
 from actors.hosting.outcome import Observe, Outcome
 from actors.hosting.partition import Partition, Report, Tell
 from actors.hosting.recovery import recover
+from actors.hosting.slices import COMPILING, run_in_slices
 from actors.setting import Setting
 
 
@@ -31,11 +31,11 @@ def emulate(
         in_process: run in this process; ray is not imported.
         address: an existing Ray cluster; None starts one on this machine.
         progress: called now and then with tasks done, events handled and virtual seconds. If it has an attribute
-            `share_done`, that is called before with the share of the run that is done, where a user's own scheduler
-            decides: tasks do not tell it there.
-        tell: called with a line the user should see, such as that the first run compiles; what begins with "note: "
-            also where no terminal is.
-        checkpoints: to go on from, and to write; with them a run survives the loss of its actor.
+            `share_done`, that is called first with the share of the run that is done, where a user's own scheduler
+            decides: the tasks done do not show it there.
+        tell: called with a line the user should see, such as that the first run compiles; a line that begins with
+            "note: " is printed also where there is no terminal.
+        checkpoints: to continue from, and to write; with them a run survives the loss of its actor.
 
     Raises:
         Lost: what Ray runs of this emulation has died too often.
@@ -50,7 +50,7 @@ def emulate(
             if start is not None:
                 partition.restore(start.snapshots[0])
             name = setting.scheduler.name
-            return conduct(partition, lambda: [partition.snapshot()], name, checkpoints, progress, tell)
+            return run_in_slices(partition, lambda: [partition.snapshot()], name, checkpoints, progress, tell)
 
     def hosted() -> AbstractContextManager[Any]:
         if in_process:
@@ -60,5 +60,5 @@ def emulate(
         return in_child(RemotePartition, setting, observe, address=address)
 
     if not in_process and setting.scheduler.own is not None:
-        carry(setting.scheduler.own)
+        pickle_by_value(setting.scheduler.own)
     return recover(attempt, checkpoints)

@@ -18,16 +18,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from actors.hosting.checkpoint import Checkpoint, Checkpoints, Position
-from actors.hosting.conduct import conduct
 from actors.hosting.grouping import Cast, Grouping, group_actors
 from actors.hosting.outcome import NS, Observe, Outcome
 from actors.hosting.partition import Partition, Progress, Report, merge_shares, too_late
 from actors.hosting.recovery import recover
+from actors.hosting.slices import run_in_slices
 from actors.hosting.snapshot import Snapshot
 from actors.kernel.window import EVENTS, FINISHED, HEADER, LEFT, NEXT, TASKS, WORK
 from actors.kernel.world import NEVER
 from actors.setting import Setting
-from workloads.coflows import CoflowArrays
 from workloads.errors import InputError
 
 Barrier = Callable[[bytes], Sequence[bytes]]
@@ -37,20 +36,20 @@ _HEADER = struct.Struct(f"={HEADER}q")
 
 @dataclass(frozen=True)
 class Rhythm:
-    """How far partitions may run between two barriers, ns."""
+    """The time that partitions may run between two barriers: lookahead and quantum, ns."""
 
     lookahead: int
     quantum: int = 0  # 0: exact
 
     def next_barrier(self, earliest: int) -> int:
-        """The next barrier when the earliest next event is at `earliest`."""
+        """Return the next barrier when the earliest next event is at `earliest`."""
         if self.quantum:
             return (earliest // self.quantum + 1) * self.quantum
         return earliest + self.lookahead
 
 
 def lookahead_ns(setting: Setting) -> int:
-    """The least time a message between two partitions takes.
+    """Return the least time that a message between two partitions takes, ns.
 
     Where delays between racks are longer than within, racks are not divided, and that is the longer one.
 
@@ -68,7 +67,7 @@ def lookahead_ns(setting: Setting) -> int:
 
 
 def rhythm_of(setting: Setting, quantum_s: float | None) -> Rhythm:
-    """The rhythm of a setting.
+    """Return the rhythm of a setting.
 
     Raises:
         InputError: messages take no time, or the quantum is shorter than the lookahead.
@@ -84,10 +83,10 @@ def rhythm_of(setting: Setting, quantum_s: float | None) -> Rhythm:
 
 
 def check_partitions(setting: Setting, partitions: int) -> None:
-    """Refuse more partitions than there are actors, before anything is started.
+    """Refuse more partitions than actors, before anything is started.
 
     Raises:
-        InputError: there are; the message has the number.
+        InputError: there are more; the message has the most.
     """
     racks = setting.cluster.racks()
     if partitions > (setting.cluster.num_nodes if racks is None else np.unique(racks).size):
@@ -95,21 +94,21 @@ def check_partitions(setting: Setting, partitions: int) -> None:
 
 
 def divide(setting: Setting, cast: Cast, partitions: int) -> Grouping:
-    """The grouping of a setting's actors; racks are kept whole where that makes the lookahead longer."""
+    """Return the grouping of a setting's actors; racks are kept whole where that makes the lookahead longer."""
     network = setting.network
     whole = (network.cross_rack_delay_s or 0.0) > network.delay_s
     return group_actors(cast, partitions, setting.cluster.racks() if whole else None)
 
 
 class Windows:
-    """Partitions that go from barrier to barrier.
+    """The driver of partitions that run from barrier to barrier.
 
     Args:
-        barrier: takes what is told to all partitions, gives the frames they answer with.
+        barrier: takes the message to all partitions, returns the frames that they answer with.
         frames: the partitions' first ones.
 
     Attributes:
-        at: how far they are.
+        at: their progress.
     """
 
     def __init__(self, barrier: Barrier, frames: Sequence[bytes], rhythm: Rhythm):
@@ -117,11 +116,11 @@ class Windows:
         self.at = Position(0.0, 0, BEGINNING)
 
     def go_back(self, frames: Sequence[bytes], at: Position) -> None:
-        """Go on from where the partitions were put, with the frames they had there."""
+        """Continue from the state to which the partitions were restored, with the frames they had there."""
         self.frames, self.at = frames, at
 
     def run(self, most_s: float) -> Progress:
-        """Go on for about `most_s` seconds, or until nothing is left to do."""
+        """Continue for about `most_s` seconds, or until nothing is left to do."""
         count, until, frames = self.at.windows, self.at.until_ns, self.frames
         rhythm, barrier, unpack = self._rhythm, self.barrier, _HEADER.unpack_from
         begun = time.perf_counter()
@@ -139,7 +138,7 @@ class Windows:
                 work += head[WORK]
                 tasks = head[TASKS]
             now = time.perf_counter()
-            # Failures and repairs go on for ever; they are no work.
+            # Failures and repairs never end: their background messages are not counted.
             done = bool(left == 0 and (earliest >= NEVER or (finished == tasks and work == 0)))
             if done or (now > end and count > self.at.windows):
                 wall_s = self.at.wall_s + now - begun
@@ -149,27 +148,23 @@ class Windows:
                 until = rhythm.next_barrier(earliest)
                 if until >= NEVER:
                     raise too_late("the scheduler")
-            frames = barrier(tell(until, frames))
+            frames = barrier(barrier_message(until, frames))
             count += 1
 
 
-def tell(until: int, frames: Sequence[bytes]) -> bytes:
-    """What all partitions are told: the next barrier, and the frames of all."""
+def barrier_message(until: int, frames: Sequence[bytes]) -> bytes:
+    """Return the message to all partitions: the next barrier, and the frames of all."""
     return b"".join((until.to_bytes(8, sys.byteorder, signed=True), *frames))
 
 
 def expected_windows(setting: Setting, rhythm: Rhythm) -> int:
-    """About how many barriers a run takes.
+    """Estimate how many barriers a run takes.
 
     Instants at which something happens, and is answered one delay later, come at random while jobs arrive: four for
     each job (or coflow), three for each task (or flow). One that falls into the window of another costs nothing.
     """
     instants = 4 * setting.num_jobs + 3 * setting.num_tasks
-    arrays, least = setting.workload.arrays(), 1
-    if isinstance(arrays, CoflowArrays):
-        arrivals = arrays.arrival_ns
-    else:
-        arrivals, least = arrays.submit_ns, int(arrays.duration_ns.max())
+    arrivals, least = setting.scheduler.worlds.span_ns(setting.workload)
     span = max(int(arrivals[-1] - arrivals[0]), least, 1)
     return round(instants / (1 + instants * max(rhythm.lookahead, rhythm.quantum) / span))
 
@@ -184,11 +179,13 @@ class WindowsHere:
         for host in self._hosts:
             host.start()
         frames = [host.join(grouping, k) for k, host in enumerate(self._hosts)]
-        self._windows = Windows(lambda told: [host.window(told) for host in self._hosts], frames, rhythm)
+        self._windows = Windows(
+            lambda message: [host.window(message) for host in self._hosts], frames, rhythm
+        )
         self.run = self._windows.run
 
     def snapshots(self) -> list[Snapshot]:
-        """What the partitions hold."""
+        """Return the state of all partitions."""
         return [host.snapshot() for host in self._hosts]
 
     def restore(self, start: Checkpoint) -> None:
@@ -197,7 +194,7 @@ class WindowsHere:
         self._windows.go_back([host.restore(saved) for host, saved in pairs], start.at)
 
     def outcome(self) -> Outcome:
-        """The result."""
+        """Return the result."""
         outcome = merge_shares(self._setting, [host.share() for host in self._hosts])
         return replace(outcome, windows=self._windows.at.windows)
 
@@ -217,6 +214,6 @@ def emulate_here(
         here = WindowsHere(setting, observe, partitions, rhythm)
         if start is not None:
             here.restore(start)
-        return conduct(here, here.snapshots, setting.scheduler.name, checkpoints, progress, None)
+        return run_in_slices(here, here.snapshots, setting.scheduler.name, checkpoints, progress, None)
 
     return recover(attempt, checkpoints)

@@ -1,7 +1,7 @@
-"""The one decorator of compiled code, and the disk cache behind it.
+"""The decorators of compiled code, and its disk cache.
 
 Kernels allocate nothing, so they are compiled without reference counting (numba's private option `_nrt`),
-which halves the cost of passing arrays. With NUMBA_DISABLE_JIT=1 the decorator leaves plain Python.
+which halves the cost of passing arrays. With NUMBA_DISABLE_JIT=1 functions stay plain Python.
 
 numba's own cache does not notice that a function in *another* file changed. The cache folder is therefore
 keyed by a hash of all compiled sources and of the versions that matter.
@@ -26,11 +26,15 @@ from numba.core import config as _config
 from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
 
+from actors.kernel.linking import EntryCompiler, InnerCompiler, InnerOnDisk
+from actors.kernel.rows import Table, is_tree
+
 config: Any = _config  # numba sets its configuration at run time
+_njit: Any = numba.njit  # with options that its hints do not know
 
 
 def _source_hash() -> str:
-    """Hash of every source file of this package, of numba's and NumPy's versions, and of Python's."""
+    """Return a hash of every source file of this package, of numba's and NumPy's versions, and of Python's."""
     digest = hashlib.sha256()
     root = Path(__file__).resolve().parents[1]
     for path in sorted(root.rglob("*.py")):
@@ -43,7 +47,7 @@ def _source_hash() -> str:
 
 
 def _cache_folder() -> Path:
-    """A writable folder for compiled code; EMU_CACHE_DIR or NUMBA_CACHE_DIR, else the user's cache folder."""
+    """Return a writable folder for compiled code: EMU_CACHE_DIR or NUMBA_CACHE_DIR, else the user's cache folder."""
     named = os.environ.get("EMU_CACHE_DIR") or os.environ.get("NUMBA_CACHE_DIR")
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "emu"
     private = Path(tempfile.gettempdir()) / f"emu-cache-{os.getuid()}"
@@ -67,13 +71,17 @@ CACHE_FOLDER = _cache_folder()
 config.CACHE_DIR = str(CACHE_FOLDER)
 
 
-_OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False}
+class _CalledByPython(CPUDispatcher):
+    """A compiled function that takes named tuples as tables."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        return super().__call__(*map(_as_compiled, arguments))
 
 
 class _CalledByCompiled(CPUDispatcher):
     """A compiled function without a wrapper for calls from Python, which takes as long to compile as the function.
 
-    Where Python calls it all the same, as tests do, a copy with a wrapper is compiled.
+    Where Python calls it nevertheless, as tests do, a copy with a wrapper is compiled.
     """
 
     def __call__(self, *arguments: Any) -> Any:
@@ -85,16 +93,21 @@ class _CalledByCompiled(CPUDispatcher):
         copy = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
         copy.__module__ = f.__module__
         copy.__qualname__ = f"{f.__qualname__}_for_python"  # which has a cache of its own
-        return _njit(copy)
+        return entry(copy)
+
+
+def _as_compiled(value: Any) -> Any:
+    """Return a value as compiled code takes it."""
+    return Table(value) if is_tree(value) else value
 
 
 @cache
-def _tell_once(text: str) -> None:
+def _print_once(text: str) -> None:
     print(f"emu: note: {text}", file=sys.stderr, flush=True)
 
 
 class _OneWriter(FunctionCache):
-    """numba's disk cache, to which one process at a time adds.
+    """numba's disk cache, to which one process at a time writes.
 
     Two that add different overloads of a function at once would give both the same file, and later processes would
     call one for the other.
@@ -106,7 +119,7 @@ class _OneWriter(FunctionCache):
                 fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
                 super().save_overload(sig, data)
         except OSError as error:  # a disk that is full: the next process compiles again
-            _tell_once(f"compiled code is not kept: {CACHE_FOLDER}: {error.strerror or error}")
+            _print_once(f"compiled code is not kept: {CACHE_FOLDER}: {error.strerror or error}")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -115,53 +128,67 @@ class _OneWriter(FunctionCache):
             return None
 
 
-def _njit(function: Any, **options: Any) -> Any:
-    made = numba.njit(**_OPTIONS, **options)(function)
+class _OfInner(_OneWriter):
+    _impl_class: Any = InnerOnDisk
+
+
+def _compile(function: Any, called: type, cache: type, **options: Any) -> Any:
+    made = _njit(_nrt=False, **options)(function)
     if not config.DISABLE_JIT:
-        made._cache.__class__ = _OneWriter
+        made._cache = cache(made.py_func)
+        made.__class__ = called
     return made
 
 
 def entry(function: F) -> F:
     """Compile a function that Python calls, such as a policy's loop; it allocates nothing, and is cached on disk."""
-    return _njit(function)
+    compiled_for_python: F = _compile(function, _CalledByPython, _OneWriter, pipeline_class=EntryCompiler)
+    return compiled_for_python
 
 
-def direct(function: F, *arguments: Any) -> F:
+def direct(function: F, *arguments: Any) -> Callable[..., Any]:
     """Return `function` compiled for arguments of these types, to be called with such alone.
 
-    It does without the look at the types of all arrays that numba takes at every call: 10 microseconds for a world,
-    where the call itself takes 0.6. Nothing notices an argument of another type.
+    It omits numba's check of the argument types at every call, and keeps the tables of named tuples as long as it
+    gets the same ones. An argument of another type is not detected.
     """
     if not isinstance(function, CPUDispatcher):
         return function
-    made: Any = function.compile(tuple(numba.typeof(argument) for argument in arguments))
-    return made
+    kept = [_as_compiled(argument) for argument in arguments]
+    made: Any = function.compile(tuple(numba.typeof(argument) for argument in kept))
+    trees = [i for i, argument in enumerate(kept) if isinstance(argument, Table)]
+
+    def call(*given: Any) -> Any:
+        values = [*given]
+        for i in trees:
+            if kept[i].tree is not given[i]:
+                kept[i] = Table(given[i])
+            values[i] = kept[i]
+        return made(*values)
+
+    return call
 
 
 def compiled(function: F) -> F:
     """Compile a function that allocates nothing and is called from compiled code; cached on disk."""
-    return _compile(function)
+    # Said explicitly: numba would let it inherit the caller's, and so give one function two names in the disk cache.
+    return _inner(function, forceinline=False)
 
 
 def inlined(function: F) -> F:
-    """Compile a small function into its callers.
-
-    A named tuple of arrays is hundreds of bytes when passed by value; inlining a handler into its loop was
-    measured to be worth 1.6 times in events per second (docs/architecture.md, Departures).
-    """
-    return _compile(function, forceinline=True)
+    """Compile a small function into its callers; for other functions LLVM decides."""
+    return _inner(function, forceinline=True)
 
 
-def _compile(function: Any, **options: Any) -> Any:
-    made = _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
-    if not config.DISABLE_JIT:
-        made.__class__ = _CalledByCompiled
-    return made
+def _inner(function: Any, **options: Any) -> Any:
+    no_wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return _compile(
+        function, _CalledByCompiled, _OfInner, pipeline_class=InnerCompiler, **no_wrappers, **options
+    )
 
 
 def is_warm(loop: Callable) -> bool:
-    """Whether the disk cache holds a compiled form of `loop`, a module-level compiled function."""
+    """Return whether the disk cache holds a compiled form of `loop`, a module-level compiled function."""
     if config.DISABLE_JIT:
         return True
     module = loop.__module__.rpartition(".")[2]

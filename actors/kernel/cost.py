@@ -1,42 +1,29 @@
-"""What handling a message costs a scheduler: nothing, given times, or the time its handler takes.
+"""The cost of handling a message for a scheduler: nothing, given times, or the time that its handler takes.
 
 A scheduler actor is a server: it handles one message at a time, in the order in which they arrive, and what it
-sends leaves when it is done with the message. Nobody but its messages sees its state, so a message can be handled
+sends leaves when it is done with the message. Only its messages read its state, so a message can be handled
 as soon as it arrives, and what it sends leaves when the server would be done with it: the same results as a queue in
 front of it, without one. A central scheduler is one server, distributed ones are as many as there are probe schedulers.
 
 Given costs are those of Omega's simulator (Schwarzkopf et al., EuroSys 2013, section 4.1): a time for each job and
-one for each of its tasks, charged when the job arrives; a time for each message comes on top. What a coordinator of
-coflows pays for is in `actors.fabric`. Measured costs are the CPU time of the handler as it is compiled here; they are
-recorded, and can be given again.
+one for each of its tasks, charged when the job arrives; a time for each message comes on top. The costs of a
+coordinator of coflows are in `actors.fabric`. Measured costs are the CPU time of the handler as it is compiled here;
+they are recorded, and can be given again.
 
 In the clock `live` time is the machine's: handlers cost what they cost, and are only observed.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from actors.kernel.clock import CPU, WALL, clock_ns
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.faults import is_over, take_over
+from actors.kernel.faults import HasFaults, is_over, take_over
 from actors.kernel.histogram import BUCKETS, note_time
-from actors.kernel.queue import (
-    ANNOUNCED,
-    ARRIVAL,
-    FIRST_DECISION,
-    GROW,
-    IDLE,
-    NEVER,
-    NONE,
-    PUBLISHED,
-    RUNNING,
-    WHOLE,
-    is_background,
-    push,
-    records,
-    take_first,
-)
+from actors.kernel.kinds import ANNOUNCED, ARRIVAL, FIRST_DECISION, PUBLISHED, is_background
+from actors.kernel.message_heap import push
+from actors.kernel.queue import GROW, IDLE, NEVER, NONE, RUNNING, WHOLE, Queue, records, take_first
 from workloads.errors import InputError
 
 # The models. From MEASURED on, the clock is read around every handler.
@@ -51,10 +38,8 @@ SERVER = np.dtype(
         ("waited_wholes", "i8"),  # and so many times `WHOLE` ns besides
         ("longest", "i8"),  # the longest wait of one
         ("most", "i8"),  # messages that waited for it at once, at the most
-        (
-            "arriving",
-            "i8",
-        ),  # of `busy`, ns until the last job, or coflow, arrived; NONE until a message came later
+        # Of `busy`, ns until the last job, or coflow, arrived; NONE until a message came later.
+        ("arriving", "i8"),
         ("next_cost", "i8"),  # place of its next recorded cost
         ("end_cost", "i8"),
         # Its line of messages that wait: rows of WAITING. Not in an array of its own: with one more in the world the
@@ -72,15 +57,15 @@ LOG_CAPACITY = 1 << 16  # recorded costs, to begin with
 # `start` the first that was never used.
 WAITING = np.dtype([("start", "i8"), ("next", "i8")])
 LINE_CAPACITY = 1 << 10  # rows, to begin with
-# The handler that runs: whose it is while it is timed (NONE: nobody's), what it is known to cost, when it began, and
-# what `settle` puts back.
+# The handler that runs: its server while it is timed (otherwise NONE), its cost if that is known, when it began, and
+# what `settle` restores.
 HANDLER = np.dtype(
     [(name, "i8") for name in ("server", "spent", "begin", "staged", "first", "end", "recorded")]
 )
 
 
 class Cost(NamedTuple):
-    """The cost model of one partition's schedulers, and what it found."""
+    """The cost model of one partition's schedulers, and what was measured."""
 
     model: int
     per_message: int  # ns
@@ -99,9 +84,25 @@ class Cost(NamedTuple):
     waiting: np.recarray  # WAITING
 
 
+class HasCost(HasFaults, Protocol):
+    """The part of a world that the functions of this file need."""
+
+    @property
+    def cost(self) -> Cost:
+        """The cost model."""
+
+    @property
+    def entries(self) -> np.recarray:
+        """The pool of entries of the nodes' queues."""
+
+    @property
+    def work(self) -> np.recarray:
+        """[J] what is known of each job."""
+
+
 @inlined
-def take(w, until):
-    """Take the first event before `until` into `w.queue.now`, at the time it is handled; says why there is none."""
+def take(w: HasCost, until: int) -> int:
+    """Take the first event before `until` into `w.queue.now`, when it is handled; return RUNNING or a stop reason."""
     if w.cost.model != NO_COST:
         if w.cost.model >= MEASURED:
             settle(w)
@@ -111,18 +112,18 @@ def take(w, until):
             return GROW
     if w.faults.active == 1 and is_over(w):
         return IDLE
-    why = take_first(w.queue, w.entries, until)
-    if why == RUNNING:
+    reason = take_first(w.queue, w.entries, until)
+    if reason == RUNNING:
         if w.faults.active == 1:
-            mind_failures(w)
+            apply_failures(w)
         if w.cost.model != NO_COST:
             begin(w)
-    return why
+    return reason
 
 
 @inlined
-def mind_failures(w):
-    """A message that is no work is no event either; what is for a scheduler that is down waits for its standby."""
+def apply_failures(w: HasCost) -> None:
+    """Leave a background message out of the counts; delay one for a scheduler that is down until its standby is up."""
     now = w.queue.now
     if is_background(now.kind[0]):
         now.background[0] -= 1
@@ -132,35 +133,39 @@ def mind_failures(w):
 
 
 @compiled
-def begin(w):
-    """Before a handler: it sees the time at which it starts, and what it sends leaves when it is done."""
+def begin(w: HasCost) -> None:
+    """Set the time at which a handler starts, and charge its cost if that is known; what it sends leaves at its end."""
     cost, now = w.cost, w.queue.now
     cost.handler.spent[0] = 0
-    due, who = now.time[0], now.dst[0] - w.nodes.size
+    due, server_id = now.time[0], now.dst[0] - w.nodes.size
     if cost.model == LIVE:
         start = np.int64((clock_ns(WALL) - cost.origin) / cost.dilation)
-        note_time(cost.lateness, np.int64(who >= 0), start - due)
+        note_time(cost.lateness, np.int64(server_id >= 0), start - due)
         now.time[0] = max(start, due)
-    if who < 0 or now.kind[0] == PUBLISHED:  # what is published is read by other partitions, and no message
+    if (
+        server_id < 0 or now.kind[0] == PUBLISHED
+    ):  # what is published is read by other partitions, and no message
         return
     server = cost.servers
-    # Nothing happens from NEVER on. A server that has work beyond it must not come round to the past.
-    start = min(max(now.time[0], server.free[who]), NEVER)
+    # Nothing happens from NEVER on. The time of a server that has work beyond it must not wrap.
+    start = min(max(now.time[0], server.free[server_id]), NEVER)
     if w.faults.active == 1:
         start = take_over(w, now.dst[0], start)
-    if due > cost.last_arrival and server.arriving[who] == NONE:
+    if due > cost.last_arrival and server.arriving[server_id] == NONE:
         # It works without a pause on what it has: what is left of that, it does after the last arrival.
-        server.arriving[who] = server.busy[who] - max(server.free[who] - cost.last_arrival, np.int64(0))
+        server.arriving[server_id] = server.busy[server_id] - max(
+            server.free[server_id] - cost.last_arrival, np.int64(0)
+        )
     if now.kind[0] < FIRST_DECISION:
-        server.served[who] += 1
-        server.waited[who] += start - due
-        while server.waited[who] >= WHOLE:
-            server.waited[who] -= WHOLE
-            server.waited_wholes[who] += 1
-        server.longest[who] = max(server.longest[who], start - due)
-        server.most[who] = max(server.most[who], stand_in_line(cost, who, due, start))
+        server.served[server_id] += 1
+        server.waited[server_id] += start - due
+        while server.waited[server_id] >= WHOLE:
+            server.waited[server_id] -= WHOLE
+            server.waited_wholes[server_id] += 1
+        server.longest[server_id] = max(server.longest[server_id], start - due)
+        server.most[server_id] = max(server.most[server_id], queue_at_server(cost, server_id, due, start))
         if (
-            cost.model != LIVE and who < server.size - 1
+            cost.model != LIVE and server_id < server.size - 1
         ):  # the listener's are of others: a copy in each partition
             note_time(cost.lateness, np.int64(1), start - due)
     spent = np.int64(0)
@@ -170,32 +175,32 @@ def begin(w):
             job = now.a[0]
             tasks = w.work.end_task[job] - w.work.first_task[job]
             spent += cost.per_job + cost.per_task * tasks
-    elif cost.model == RECORDED and server.next_cost[who] < server.end_cost[who]:
-        spent = cost.log.cost[server.next_cost[who]]
-        server.next_cost[who] += 1
+    elif cost.model == RECORDED and server.next_cost[server_id] < server.end_cost[server_id]:
+        spent = cost.log.cost[server.next_cost[server_id]]
+        server.next_cost[server_id] += 1
     elif cost.model >= MEASURED:
-        open_handler(w, who)
-    server.busy[who] += spent
+        start_timing(w, server_id)
+    server.busy[server_id] += spent
     if cost.model != LIVE:
         cost.handler.spent[0] = spent
-        server.free[who] = start + spent
+        server.free[server_id] = start + spent
         now.time[0] = start
 
 
 @inlined
-def known_cost(w):
+def known_cost(w: HasCost) -> int:
     """Return what the handler at hand is known to cost while it runs, ns: nothing, if its cost is, or was, measured."""
     return w.cost.handler.spent[0] if w.cost.model == FIXED else np.int64(0)
 
 
 @compiled
-def stand_in_line(cost, who, due, start):
-    """Let a message wait for its server until `start`; returns how many wait for it just after `due`."""
+def queue_at_server(cost: Cost, server_id: int, due: int, start: int) -> int:
+    """Queue a message at its server until `start`; return how many messages wait there just after `due`."""
     lines, rows = cost.servers, cost.waiting
-    while lines.length[who] > 0 and rows.start[lines.first[who]] <= due:
-        row = lines.first[who]
-        lines.first[who], rows.next[row], rows.next[0] = rows.next[row], rows.next[0], row
-        lines.length[who] -= 1
+    while lines.length[server_id] > 0 and rows.start[lines.first[server_id]] <= due:
+        row = lines.first[server_id]
+        lines.first[server_id], rows.next[row], rows.next[0] = rows.next[row], rows.next[0], row
+        lines.length[server_id] -= 1
     if start > due:
         row = rows.next[0]
         if row != NONE:
@@ -204,48 +209,48 @@ def stand_in_line(cost, who, due, start):
             row = rows.start[0]
             rows.start[0] = row + 1
         rows.start[row] = start
-        if lines.length[who] == 0:
-            lines.first[who] = row
+        if lines.length[server_id] == 0:
+            lines.first[server_id] = row
         else:
-            rows.next[lines.last[who]] = row
-        lines.last[who] = row
-        lines.length[who] += 1
-    return lines.length[who]
+            rows.next[lines.last[server_id]] = row
+        lines.last[server_id] = row
+        lines.length[server_id] += 1
+    return lines.length[server_id]
 
 
 @compiled
-def open_handler(w, who):
-    """Begin to time a handler. What it sends is held back until its cost is known."""
+def start_timing(w: HasCost, server_id: int) -> None:
+    """Start to time a handler. What it sends is held back until its cost is known."""
     handler, now = w.cost.handler, w.queue.now
-    handler.server[0], handler.staged[0] = who, now.outbox_size[0]
+    handler.server[0], handler.staged[0] = server_id, now.outbox_size[0]
     handler.first[0], handler.end[0] = now.first[0], now.end[0]
     if w.cost.model == MEASURED:
-        now.first[0], now.end[0] = 0, 0  # nobody is here: all messages go to the outbox
+        now.first[0], now.end[0] = 0, 0  # no actor is of this partition: all messages go to the outbox
     handler.begin[0] = clock_ns(CPU)
 
 
 @entry
-def settle(w):
-    """After a handler: charge what it cost, and let go what it sent."""
+def settle(w: HasCost) -> None:
+    """Charge the cost of the handler that was timed, and release what it sent."""
     cost, handler = w.cost, w.cost.handler
-    who = handler.server[0]
-    if who == NONE:
+    server_id = handler.server[0]
+    if server_id == NONE:
         return
     spent = max(clock_ns(CPU) - handler.begin[0] - cost.overhead, np.int64(0))
     handler.server[0] = NONE
-    cost.servers.busy[who] += spent
+    cost.servers.busy[server_id] += spent
     if cost.model == MEASURED:
-        cost.servers.free[who] += spent
+        cost.servers.free[server_id] += spent
         i = handler.recorded[0]
-        cost.log.scheduler[i], cost.log.cost[i] = who, spent
+        cost.log.scheduler[i], cost.log.cost[i] = server_id, spent
         handler.recorded[0] = i + 1
         w.queue.now.first[0], w.queue.now.end[0] = handler.first[0], handler.end[0]
         release(w.queue, handler.staged[0], spent)
 
 
 @compiled
-def release(queue, staged, spent):
-    """Send what was held back, so much later; what is for other partitions too stays in the outbox."""
+def release(queue: Queue, staged: int, spent: int) -> None:
+    """Send what was held back, `spent` ns later; what is for other partitions stays in the outbox."""
     now, rows = queue.now, queue.outbox
     kept = staged
     for i in range(staged, now.outbox_size[0]):
@@ -272,7 +277,7 @@ def make_cost(
     dilation: float = 1.0,
     last_arrival: int = 0,
 ) -> Cost:
-    """A cost model for `schedulers` scheduler actors; times in ns.
+    """Return a cost model for `schedulers` scheduler actors; times in ns.
 
     Args:
         last_arrival: of a job, or coflow: until then `arriving` counts.
@@ -311,7 +316,7 @@ def make_cost(
 
 
 def _check_recorded(recorded: np.ndarray, schedulers: int) -> None:
-    """Refuse costs of schedulers that there are not."""
+    """Refuse recorded costs of schedulers that do not exist."""
     wrong = (recorded["scheduler"] < 0) | (recorded["scheduler"] >= schedulers)
     if wrong.any():
         row = int(wrong.argmax())
@@ -338,7 +343,7 @@ def check_prices(*prices: tuple[str, int, int]) -> None:
 
 
 def grow_cost(cost: Cost) -> Cost:
-    """The same model with twice the space for recorded costs and for messages that wait, where that is full."""
+    """Return the same model, with twice the space for recorded costs and for messages that wait, where that is full."""
     if cost.model >= MEASURED and cost.handler.recorded[0] == cost.log.size:
         cost = cost._replace(log=_doubled(cost.log))
     if cost.model != NO_COST and cost.waiting.next[0] == NONE and cost.waiting.start[0] == cost.waiting.size:
@@ -353,14 +358,14 @@ def _doubled(rows: np.recarray) -> np.recarray:
 
 
 def clock_overhead() -> int:
-    """What reading the CPU clock costs, ns: the least of many readings."""
+    """Return the cost of reading the CPU clock, ns: the least of many readings."""
     found = np.zeros(1000, np.int64)
     _read_clock(found)
     return int(np.diff(found).min())
 
 
 @compiled
-def _read_clock(found):
-    """Read the clock as often as `found` is long."""
+def _read_clock(found: np.ndarray) -> None:
+    """Read the CPU clock once for each element of `found`."""
     for i in range(found.size):
         found[i] = clock_ns(CPU)

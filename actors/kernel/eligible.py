@@ -5,11 +5,11 @@ soft one that is left (clusters/matching.py). The nodes that satisfy a level are
 have it; a job that must run in one rack may use the stretch of it that lies there. A place among a job's nodes is a
 number from 0 on; of a job without constraints it is the node itself.
 
-The level of a job belongs to its scheduler. Nodes have it from the message that brings a task: the level travels in
+The level of a job belongs to its scheduler. Nodes have it from the message that brings a task: the level is in
 the upper bits of the task's column.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -59,39 +59,51 @@ class Eligible(NamedTuple):
     held: np.ndarray  # [T] a job's part holds its `held` nodes; where some job's tasks must be spread
 
 
+class HasEligible(Protocol):
+    """The part of a world that the functions of this file need."""
+
+    @property
+    def eligible(self) -> Eligible:
+        """The nodes that jobs may use."""
+
+    @property
+    def nodes(self) -> np.recarray:
+        """[N] a row for each node."""
+
+    @property
+    def duration(self) -> np.ndarray:
+        """[T] of each task, ns."""
+
+    @property
+    def speed(self) -> np.ndarray:
+        """[N] speeds of the nodes; empty where all are alike."""
+
+
 @inlined
-def is_constrained(w, job):
-    """Whether a job has constraints that the scheduler respects."""
+def is_constrained(w: HasEligible, job: int) -> bool:
+    """Return whether a job has constraints that the scheduler respects."""
     return w.eligible.active == 1 and w.eligible.jobs.level[job] != NONE
 
 
 @inlined
-def level_of(w, job):
-    """The level of a job, an index of `factor` and `placement`; NONE without constraints."""
-    if w.eligible.active == 0:
-        return NONE
-    return w.eligible.jobs.level[job]
-
-
-@inlined
-def placement_of(w, job):
-    """How the tasks of a job must lie to one another: bits, 0 for anyhow."""
+def placement_of(w: HasEligible, job: int) -> int:
+    """Return the placement constraint of a job: bits IN_RACK, OVER_RACKS, OVER_NODES; 0 without one."""
     if not is_constrained(w, job):
         return np.int64(0)
     return w.eligible.placement[w.eligible.jobs.level[job]]
 
 
 @inlined
-def eligible_count(w, job):
-    """How many nodes the job may use: those that satisfy it at its level, in its rack."""
+def eligible_count(w: HasEligible, job: int) -> int:
+    """Return how many nodes the job may use: those that satisfy it at its level, in its rack."""
     if not is_constrained(w, job):
         return w.nodes.size
     return w.eligible.jobs.count[job]
 
 
 @inlined
-def eligible_node(w, job, i):
-    """The node at place `i` among those that the job may use."""
+def eligible_node(w: HasEligible, job: int, i: int) -> int:
+    """Return the node at place `i` among those that the job may use."""
     if not is_constrained(w, job):
         return i
     low, first = listing_of(w, job)
@@ -99,8 +111,8 @@ def eligible_node(w, job, i):
 
 
 @inlined
-def eligible_before(w, job, node):
-    """How many nodes that the job may use have an id below `node`: the place of the node, if it is one of them."""
+def eligible_before(w: HasEligible, job: int, node: int) -> int:
+    """Return how many nodes that the job may use have an id below `node`: its place, if it is one of them."""
     if not is_constrained(w, job):
         return node
     place = place_of(w.eligible, list_of(w, job), node) - w.eligible.jobs.begin[job]
@@ -108,8 +120,8 @@ def eligible_before(w, job, node):
 
 
 @inlined
-def is_eligible(w, job, node):
-    """Whether the job may use the node."""
+def is_eligible(w: HasEligible, job: int, node: int) -> bool:
+    """Return whether the job may use the node."""
     if not is_constrained(w, job):
         return True
     place = eligible_before(w, job, node)
@@ -117,14 +129,14 @@ def is_eligible(w, job, node):
 
 
 @inlined
-def list_of(w, job):
-    """The list of a job that has constraints."""
+def list_of(w: HasEligible, job: int) -> int:
+    """Return the list of nodes of a job that has constraints."""
     return w.eligible.list_of_level[w.eligible.jobs.level[job]]
 
 
 @inlined
-def listing_of(w, job):
-    """Where the job's nodes are, for loops over them: see `listed`."""
+def listing_of(w: HasEligible, job: int) -> tuple[int, int]:
+    """Return where the job's nodes begin, for loops over them: `low` and `first` of `listed`."""
     low, first = np.int64(0), np.int64(0)
     if is_constrained(w, job):
         which, begin = list_of(w, job), w.eligible.jobs.begin[job]
@@ -135,16 +147,16 @@ def listing_of(w, job):
 
 
 @inlined
-def listed(w, low, first, i):
-    """The node at place `i` among a job's nodes, of which the first is `low`, if they are a run of ids."""
+def listed(w: HasEligible, low: int, first: int, i: int) -> int:
+    """Return the node at place `i` among a job's nodes: a run of ids from `low` on, or a list from `first` on."""
     if low >= 0:
         return low + i
     return w.eligible.nodes[first + i]
 
 
 @inlined
-def place_of(eligible, which, node):
-    """How many nodes of a list have an id below `node`."""
+def place_of(eligible: Eligible, which: int, node: int) -> int:
+    """Return how many nodes of a list have an id below `node`."""
     low = eligible.low[which]
     if low >= 0:
         return min(max(node - low, 0), eligible.num_nodes[which])
@@ -159,8 +171,8 @@ def place_of(eligible, which, node):
 
 
 @compiled
-def set_level(w, job, level):
-    """A job with constraints is at this level from now on. One whose rack is chosen stays there if it must."""
+def set_level(w: HasEligible, job: int, level: int) -> None:
+    """Set the level of a job with constraints. A job whose rack is chosen stays there if it must run in one."""
     jobs, eligible = w.eligible.jobs, w.eligible
     jobs.level[job] = level
     jobs.begin[job], jobs.count[job] = 0, eligible.num_nodes[eligible.list_of_level[level]]
@@ -171,8 +183,8 @@ def set_level(w, job, level):
 
 
 @inlined
-def keep_to_rack(w, job, rack):
-    """The job may use the nodes of its list that lie in this rack."""
+def keep_to_rack(w: HasEligible, job: int, rack: int) -> None:
+    """Restrict a job to the nodes of its list that lie in this rack."""
     jobs, eligible = w.eligible.jobs, w.eligible
     start = eligible.rack_end[rack - 1] if rack > 0 else 0
     which = list_of(w, job)
@@ -182,58 +194,46 @@ def keep_to_rack(w, job, rack):
 
 
 @inlined
-def relax(w, job):
-    """Do without the cheapest soft constraint that the job has left; False if it has none."""
-    if not is_constrained(w, job):
-        return False
-    level = w.eligible.jobs.level[job] + 1
-    if level == w.eligible.first_level[w.eligible.set_of_job[job] + 1]:
-        return False
-    set_level(w, job, level)
-    return True
-
-
-@inlined
-def is_relaxed(w, job):
-    """Whether the job does without one of its soft constraints."""
+def is_relaxed(w: HasEligible, job: int) -> bool:
+    """Return whether one of the job's soft constraints was dropped."""
     if not is_constrained(w, job):
         return False
     return w.eligible.jobs.level[job] > w.eligible.first_level[w.eligible.set_of_job[job]]
 
 
 @inlined
-def with_level(w, job, task):
-    """A task as a message has it: with its job's level, so that the node knows how long it takes."""
+def with_level(w: HasEligible, job: int, task: int) -> int:
+    """Return a task's column in a message: the task and its job's level, which the node needs for its run time."""
     if w.eligible.active == 0:
         return task
     return task | (w.eligible.jobs.level[job] + 1) << LEVEL_SHIFT
 
 
 @inlined
-def task_of(w, column):
-    """The task in a message's column or a queue's entry; NONE if it is a probe's."""
+def task_of(w: HasEligible, column: int) -> int:
+    """Return the task in a message's column or a queue's entry; NONE if it is a probe's."""
     if w.eligible.active == 0 or column == NONE:
         return column
     return column & ((np.int64(1) << LEVEL_SHIFT) - 1)
 
 
 @inlined
-def level_in(w, column):
-    """The level of a job in the column of its task or its probe; NONE without constraints."""
+def level_in(w: HasEligible, column: int) -> int:
+    """Return the level of a job in the column of its task or its probe; NONE without constraints."""
     if w.eligible.active == 0 or column == NONE:
         return NONE
     return (column >> LEVEL_SHIFT) - 1
 
 
 @inlined
-def is_spread(w, level):
-    """Whether no two tasks of a job at this level may share a node."""
+def is_spread(w: HasEligible, level: int) -> bool:
+    """Return whether the tasks of a job at this level must run on different nodes."""
     return level != NONE and w.eligible.placement[level] & (OVER_NODES | OVER_RACKS) != 0
 
 
 @inlined
-def factor_of(w, column):
-    """The factor on the duration of the task in a message's column, by its level."""
+def factor_of(w: HasEligible, column: int) -> float:
+    """Return the factor on the duration of the task in a message's column, by its level."""
     level = column >> LEVEL_SHIFT
     if w.eligible.active == 0 or level == 0:
         return 1.0
@@ -241,8 +241,8 @@ def factor_of(w, column):
 
 
 @inlined
-def run_time(w, node, column):
-    """How long a node takes for the task in a message's column, ns: its level and the node's speed count."""
+def run_time(w: HasEligible, node: int, column: int) -> int:
+    """Return the run time, ns, of the task in a message's column: by its duration, its level and the node's speed."""
     duration = w.duration[task_of(w, column)]
     if w.eligible.active == 0 and w.speed.size == 0:
         return duration

@@ -1,44 +1,45 @@
-"""Failures of nodes and schedulers: when they come, who is down, and what others have heard of it.
+"""Failures of nodes and schedulers: when they happen, which actors are down, and what the schedulers know of it.
 
 A node is up, fails, and is repaired; the k-th outage of a node is given by a schedule, or drawn from exponential
 distributions (mean time between failures, mean time to repair). What a failing node does is in actors/nodes/failing.py.
-Schedulers share one picture of which nodes are down: the listener hears of a failure when it has been detected.
+Schedulers share one view of which nodes are down: the listener receives a message when a failure has been detected.
 
 A scheduler that fails has a standby with its journal: its state is kept, and messages for it wait until the standby has
-taken over. Nobody but its messages sees its state, so they are handled as they come, at the time of the take-over.
+taken over. Only its messages read its state, so they are handled as they arrive, with the time of the take-over.
 
-Failures and repairs go on for ever. They are no work: a run is over when they are all that is left to happen.
+Failures and repairs never end. Their messages are background messages: a run is over when only such are left.
 """
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import LOST, NODE_UP, NONE, wake
+from actors.kernel.kinds import LOST, NODE_UP
+from actors.kernel.queue import NONE, HasQueue, wake
 from actors.kernel.random import AGAIN, FAILURES, below, random_bits, unit
 
-TRIES = 64  # random nodes looked at before those that are up are counted
-LOOK_AGAIN = np.int64(1_000_000_000)  # ns until a scheduler looks again when no node that it may use is up
+TRIES = 64  # random draws before the nodes that are up are counted instead
+LOOK_AGAIN = np.int64(1_000_000_000)  # ns until a scheduler retries when no node that it may use is up
 NO_EPOCH = np.int64(0)
-NEVER_AGAIN = np.int64(1) << 61  # a time that does not come: no outage from here on is scheduled
+NEVER_AGAIN = np.int64(1) << 61  # no outage is scheduled from this time on
 EPOCH_SHIFT = 32  # an epoch shares a message's column with a number below 2**32
 
-# One row per actor. The picture of a node (heard, since) is the schedulers'; all else is the actor's own.
+# One row per actor. `heard` and `since` are what the schedulers know of a node; all else is the actor's own state.
 FAULT = np.dtype(
     [
         ("down", "i8"),  # 1: the node is down
-        ("detected", "i8"),  # 1: and the failure detector has told so
-        ("incarnation", "i8"),  # failures so far
+        ("detected", "i8"),  # 1: and the failure detector has reported it
+        ("generation", "i8"),  # failures so far
         ("running", "i8"),  # the first task that runs on the node, or NONE
         ("slots", "i8"),
         ("detect", "i8"),  # when the latest failure is, or was, detected, ns
         ("repair", "i8"),  # when the next, or present, outage ends
         ("next_outage", "i8"),  # place in the schedule
         ("end_outage", "i8"),
-        ("heard", "i8"),  # 2 · incarnation if that is known to be down, 1 more if up again
-        ("since", "i8"),  # when the incarnation known to be up came up
+        ("heard", "i8"),  # 2 · generation if that is known to be down, and 1 more if it is up again
+        ("since", "i8"),  # when the generation known to be up came up
     ]
 )
 # A task that runs: where, since when, its neighbours among those of its node. Or one that is to be run again.
@@ -50,7 +51,7 @@ JOB_STATE = np.dtype(
     [
         ("again", "i8"),  # the first task to be handed out again, or NONE
         ("lost", "i8"),  # how many there are
-        ("epoch", "i8"),  # tasks lost so far: answers from before the latest loss do not speak of it
+        ("epoch", "i8"),  # tasks lost so far: answers that were sent before the latest loss are out of date
         ("draws", "i8"),  # random nodes drawn for work sent again
     ]
 )
@@ -58,29 +59,45 @@ OUTAGE = np.dtype([("start", "i8"), ("end", "i8")])  # ns; NEVER_AGAIN: for good
 
 
 class Faults(NamedTuple):
-    """What can fail, and what has; arrays are empty where nothing can."""
+    """The failures of a run, possible and past; arrays are empty where nothing can fail."""
 
     active: int  # 0: nothing fails
     failing: int  # 1: nodes fail by draws
     between: float  # mean time from repair to failure, ns
     outage: float  # mean time from failure to repair
     origin: int  # from when on
-    detection: int  # ns from a failure until it is told, unless the node is back before
+    detection: int  # ns from a failure until it is reported, unless the node is back before
     actors: np.recarray  # [actors] FAULT
     tasks: np.recarray  # [T] TASK_STATE
     jobs: np.recarray  # [J] JOB_STATE
     schedule: np.recarray  # OUTAGE, by actor and time
 
 
+class HasFaults(HasQueue, Protocol):
+    """The part of a world that the functions of this file need."""
+
+    @property
+    def faults(self) -> Faults:
+        """The failures of the run, possible and past."""
+
+    @property
+    def nodes(self) -> np.recarray:
+        """[N] a row for each node."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of random numbers."""
+
+
 @inlined
-def exponential(bits, mean):
-    """A time of at least 1 ns from an exponential distribution."""
+def exponential(bits: np.uint64, mean: float) -> int:
+    """Return a time of at least 1 ns from an exponential distribution."""
     return np.int64(min(max(-math.log(unit(bits)) * mean, 1.0), 2.0**60))
 
 
 @inlined
-def find_outage(faults, seed, node, k, up_since):
-    """The outage of a node after `k` others, the last of which ended at `up_since`: start and end."""
+def find_outage(faults: Faults, seed: int, node: int, k: int, up_since: int) -> tuple[int, int]:
+    """Return start and end of a node's outage after `k` others, the last of which ended at `up_since`."""
     row = faults.actors
     if row.next_outage[node] < row.end_outage[node]:
         place = row.next_outage[node] + k
@@ -93,8 +110,8 @@ def find_outage(faults, seed, node, k, up_since):
 
 
 @compiled
-def count_outages(faults, seed, nodes, until, found):
-    """Failures of each node up to `until`, and the time its outages take up to then, into `found` [2, nodes].
+def count_outages(faults: Faults, seed: int, nodes: int, until: int, found: np.ndarray) -> None:
+    """Count failures of each node up to `until`, and the time its outages take up to then, into `found` [2, nodes].
 
     By node: of all nodes that time can be more than an int64 holds.
     """
@@ -111,20 +128,20 @@ def count_outages(faults, seed, nodes, until, found):
 
 
 @inlined
-def is_down(w, node):
-    """Whether a node is down, as it knows itself."""
+def is_down(w: HasFaults, node: int) -> bool:
+    """Return whether a node is down, from its own state."""
     return w.faults.active == 1 and w.faults.actors.down[node] == 1
 
 
 @inlined
-def is_known_down(w, node):
-    """Whether schedulers take a node for down."""
+def is_known_down(w: HasFaults, node: int) -> bool:
+    """Return whether a node is down as far as the schedulers know."""
     return w.faults.active == 1 and w.faults.actors.heard[node] & 1 == 0
 
 
 @inlined
-def hear(w):
-    """The schedulers are told that a node is down or up; False if they have newer news of it."""
+def hear(w: HasFaults) -> bool:
+    """Record for the schedulers that a node is down or up; return False if what they know of it is newer."""
     message, row = w.queue.now, w.faults.actors
     node = message.a[0]
     news = 2 * message.b[0] + np.int64(message.kind[0] == NODE_UP)
@@ -136,8 +153,8 @@ def hear(w):
 
 
 @compiled
-def draw_up(w, job, first):
-    """A random node from `first` on that is not known to be down; NONE if there is none."""
+def draw_up(w: HasFaults, job: int, first: int) -> int:
+    """Return a random node from `first` on that is not known to be down; NONE if there is none."""
     rows, count = w.faults.jobs, w.nodes.size - first
     for _ in range(TRIES):
         rows.draws[job] += 1
@@ -160,14 +177,14 @@ def draw_up(w, job, first):
 
 
 @inlined
-def look_again(w, t, me, job, task):
-    """No node is up that the scheduler may use: it comes back to the lost work later."""
+def look_again(w: HasFaults, t: int, me: int, job: int, task: int) -> None:
+    """Let a scheduler retry the lost work later, when no node that it may use is up."""
     wake(w, t + LOOK_AGAIN, me, LOST, job, task, NONE)
 
 
 @inlined
-def keep_task(w, job, task):
-    """A lost task is to be handed out again, before new ones."""
+def keep_task(w: HasFaults, job: int, task: int) -> None:
+    """Keep a lost task, which is handed out again before new ones."""
     rows = w.faults.jobs
     w.faults.tasks.again[task] = rows.again[job]
     rows.again[job] = task
@@ -176,8 +193,8 @@ def keep_task(w, job, task):
 
 
 @inlined
-def next_again(w, job):
-    """A task to be handed out again."""
+def next_again(w: HasFaults, job: int) -> int:
+    """Take the next lost task that is to be handed out again."""
     rows = w.faults.jobs
     task = rows.again[job]
     rows.again[job] = w.faults.tasks.again[task]
@@ -186,22 +203,22 @@ def next_again(w, job):
 
 
 @inlined
-def epoch_bits(w, job):
-    """The job's epoch, where a message's column has it."""
+def epoch_bits(w: HasFaults, job: int) -> int:
+    """Return the job's epoch, shifted to where a message's column has it."""
     if w.faults.active == 0:
         return np.int64(0)
     return w.faults.jobs.epoch[job] << EPOCH_SHIFT
 
 
 @inlined
-def low_bits(column):
-    """What shares a column with an epoch."""
+def low_bits(column: int) -> int:
+    """Return the number that shares a column with an epoch."""
     return column & ((np.int64(1) << EPOCH_SHIFT) - 1)
 
 
 @inlined
-def is_over(w):
-    """Whether a partition that has all actors has only failures and repairs to come."""
+def is_over(w: HasFaults) -> bool:
+    """Return whether a partition that has all actors has only background messages left."""
     now = w.queue.now
     return (
         now.unfinished[0] == 0
@@ -211,8 +228,8 @@ def is_over(w):
 
 
 @compiled
-def take_over(w, actor, t):
-    """When a scheduler can handle what it would handle at `t`: then, or when its standby has taken over."""
+def take_over(w: HasFaults, actor: int, t: int) -> int:
+    """Return when a scheduler can handle a message that is due at `t`: then, or when its standby has taken over."""
     row, schedule = w.faults.actors, w.faults.schedule
     place = row.next_outage[actor]
     while place < row.end_outage[actor] and schedule.end[place] <= t:

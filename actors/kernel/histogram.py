@@ -1,7 +1,7 @@
 """Histograms of times from 1 ns to a century, in buckets as wide as 1/16 of the times in them.
 
-Within each power of two there are 16 buckets of equal width, as in HdrHistogram: a quantile is right to 6 %,
-and to note a time takes a few shifts.
+Within each power of two there are 16 buckets of equal width, as in HdrHistogram: a quantile has an error of at
+most 6 %, and to count a time takes a few shifts.
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ _STEPS = 16  # buckets in a power of two
 
 
 @inlined
-def bucket_of(time):
-    """The bucket of a time, ns; those before now are in bucket 0."""
+def bucket_of(time: int) -> int:
+    """Return the bucket of a time, ns; negative times are in bucket 0."""
     bucket = max(time, np.int64(0))
     shift = np.int64(0)
     while bucket >= 2 * _STEPS:
@@ -24,20 +24,20 @@ def bucket_of(time):
 
 
 @inlined
-def note_time(histogram, row, time):
+def note_time(histogram: np.ndarray, row: int, time: int) -> None:
     """Count a time, ns, in a row of a histogram [rows, BUCKETS]."""
     histogram[row, bucket_of(time)] += 1
 
 
 def lower_edges() -> np.ndarray:
-    """[BUCKETS + 1] the least time of each bucket, ns, and where the last one ends."""
+    """Return [BUCKETS + 1] the least time of each bucket, ns, and where the last one ends."""
     bucket = np.arange(BUCKETS + 1)
     shift = np.maximum(bucket // _STEPS - 1, 0)
     return (bucket - _STEPS * shift) << shift
 
 
 def quantiles(counts: np.ndarray, shares: tuple[float, ...]) -> list[float]:
-    """Times, ns, at or below which the given shares of those counted lie; 1.0 gives the largest.
+    """Return the times, ns, at or below which the given shares of those counted lie; 1.0 gives the largest.
 
     Args:
         counts: [BUCKETS], not all zero; within a bucket times are taken to be spread evenly.

@@ -1,4 +1,4 @@
-"""Counter-based random numbers: (seed, stream, owner, counter) gives the value, whoever asks and whenever.
+"""Counter-based random numbers: (seed, stream, owner, counter) gives the value, whichever actor draws it, and when.
 
 There is no generator whose state is shared, so grouping actors into partitions cannot change a draw. The
 mixing function is the finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
@@ -10,8 +10,8 @@ import numpy as np
 from actors.kernel.compiled import inlined
 
 # Streams: one per purpose, so that no two purposes share draws.
-PROBES, RETRIES, LAST_RETRIES, VICTIMS, LOOT, JITTER, DELAYS, PLACEMENT = map(np.int64, range(1, 9))
-FAILURES, AGAIN, CANDIDATES, DRAW_ORDER = map(np.int64, range(9, 13))
+PROBES, RETRIES, LAST_RETRIES, VICTIMS, LOOT, JITTER, DELAYS, PLACEMENT = (np.int64(i) for i in range(1, 9))
+FAILURES, AGAIN, CANDIDATES, DRAW_ORDER = (np.int64(i) for i in range(9, 13))
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -22,7 +22,7 @@ _S2, _S11, _S32 = np.uint64(2), np.uint64(11), np.uint64(32)
 
 
 @inlined
-def mix(z):
+def mix(z: np.uint64) -> np.uint64:
     """Scramble 64 bits (SplitMix64's finaliser)."""
     z = (z ^ (z >> _S30)) * _FIRST
     z = (z ^ (z >> _S27)) * _SECOND
@@ -30,25 +30,25 @@ def mix(z):
 
 
 @inlined
-def random_bits(seed, stream, owner, counter):
-    """64 random bits, uint64. All four arguments are int64."""
+def random_bits(seed: int, stream: int, owner: int, counter: int) -> np.uint64:
+    """Return 64 random bits. All four arguments are int64."""
     base = mix(np.uint64(seed) * _GOLDEN + np.uint64(stream) + np.uint64(owner) * _OWNER)
     return mix(base + _GOLDEN * (np.uint64(counter) + np.uint64(1)))
 
 
 @inlined
-def next_bits(carried):
-    """The next 62 random bits of a chain of draws that a message carries along, as int64."""
+def next_bits(carried: int) -> int:
+    """Return the next 62 random bits of a chain of draws whose last value a message carries, as int64."""
     return np.int64(mix(np.uint64(carried) + _GOLDEN) >> _S2)
 
 
 @inlined
-def below(bits, n):
-    """An int64 in [0, n), n < 2**32, from random bits; no value is off by more than n / 2**32."""
+def below(bits: np.uint64, n: int) -> int:
+    """Return an int64 in [0, n), n < 2**32, from random bits; no value is off by more than n / 2**32."""
     return np.int64(((bits >> _S32) * np.uint64(n)) >> _S32)
 
 
 @inlined
-def unit(bits):
-    """A float64 in (0, 1], from random bits; never 0, so its logarithm is finite."""
+def unit(bits: np.uint64) -> float:
+    """Return a float64 in (0, 1] from random bits; never 0, so its logarithm is finite."""
     return (np.float64(bits >> _S11) + 1.0) * 1.1102230246251565e-16

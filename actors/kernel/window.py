@@ -1,26 +1,20 @@
-"""What partitions tell each other at a barrier: messages that cross over, and how far each has come.
+"""Frames that partitions exchange at a barrier: messages to other partitions, and the progress of each.
 
 A frame is an array of int64: a header, the number of messages for each partition, and the messages themselves, 8
-numbers each, grouped by the partition they are for. Every partition gets the frames of all and picks its own part.
+numbers each, grouped by the partition they are for. Every partition receives the frames of all and takes its own part.
 """
+
+from typing import Protocol
 
 import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.queue import (
-    ANNOUNCED,
-    GROW,
-    MESSAGE,
-    PUBLISHED,
-    RUNNING,
-    copy_message,
-    insert,
-    is_background,
-    push,
-    records,
-    write_message,
-)
-from actors.kernel.world import N_FINISHED, NEVER
+from actors.kernel.counters import N_FINISHED
+from actors.kernel.faults import Faults
+from actors.kernel.kinds import ANNOUNCED, PUBLISHED, is_background
+from actors.kernel.message_heap import copy_message, push, write_message
+from actors.kernel.queue import GROW, MESSAGE, RUNNING, HasQueue, Queue, insert, records
+from actors.kernel.world import NEVER
 
 # Fields of the header. The partition's next event, or that of a message it has sent; NEVER if there is none.
 (
@@ -35,14 +29,26 @@ from actors.kernel.world import N_FINISHED, NEVER
 FIELDS = len(MESSAGE.descr)
 
 
+class HasCounts(HasQueue, Protocol):
+    """The part of a world that the functions of this file need."""
+
+    @property
+    def counts(self) -> np.ndarray:
+        """The counts of the run, by counter."""
+
+    @property
+    def faults(self) -> Faults:
+        """The failures of the run, possible and past."""
+
+
 def make_frame(partitions: int, messages: int) -> np.ndarray:
-    """An empty frame with room for so many messages."""
+    """Return an empty frame with room for so many messages."""
     return np.zeros(HEADER + partitions + FIELDS * messages, np.int64)
 
 
 @inlined
-def partition_of(first, dst):
-    """The partition of an actor; `first` [K] holds the first actor of each."""
+def partition_of(first: np.ndarray, dst: int) -> int:
+    """Return the partition of an actor; `first` [K] holds the first actor of each."""
     k = first.size - 1
     while first[k] > dst:
         k -= 1
@@ -50,12 +56,20 @@ def partition_of(first, dst):
 
 
 @entry
-def pack(w, first, me, schedulers, tasks, frame, quiet):
-    """Move messages from the outbox into the frame; returns the frame's length.
+def pack(
+    w: HasCounts,
+    first: np.ndarray,
+    me: int,
+    schedulers: int,
+    tasks: int,
+    frame: np.ndarray,
+    quiet: np.ndarray,
+) -> int:
+    """Move messages from the outbox into the frame; return the frame's length.
 
     What is for the listener, the last actor, goes to every partition from `schedulers` on but this one, and what is
-    announced to all actors to every one but this. `tasks` is how many the workload has. `quiet` becomes the frame of
-    this partition if nothing more happens in it: a header alone.
+    announced to all actors to every one but this. `tasks` is the number of tasks of the workload.
+    `quiet` becomes the frame of this partition if nothing more happens in it: a header alone.
     """
     now, rows = w.queue.now, w.queue.outbox
     partitions, listener = first.size, w.queue.seq.size - 1
@@ -96,8 +110,8 @@ def pack(w, first, me, schedulers, tasks, frame, quiet):
 
 
 @inlined
-def goes_to(kind, dst, k, first, me, schedulers, listener):
-    """Whether a message of partition `me` for the actor `dst` goes to partition `k`."""
+def goes_to(kind: int, dst: int, k: int, first: np.ndarray, me: int, schedulers: int, listener: int) -> bool:
+    """Return whether a message of partition `me` for the actor `dst` goes to partition `k`."""
     if kind == ANNOUNCED:
         return k != me
     if dst == listener:
@@ -106,7 +120,7 @@ def goes_to(kind, dst, k, first, me, schedulers, listener):
 
 
 @inlined
-def copy_row(rows, to, i):
+def copy_row(rows: np.recarray, to: int, i: int) -> None:
     """Copy row `i` to row `to`."""
     write_message(
         rows,
@@ -123,8 +137,8 @@ def copy_row(rows, to, i):
 
 
 @inlined
-def next_time(queue):
-    """The time of the next event here, NEVER if there is none."""
+def next_time(queue: Queue) -> int:
+    """Return the time of the next event of a queue, NEVER if there is none."""
     now, least = queue.now, NEVER
     if now.lane_tail[0] > now.lane_head[0]:
         # Of an instant that is being taken, any message has its time.
@@ -135,10 +149,18 @@ def next_time(queue):
 
 
 @entry
-def deliver(w, frames, partitions, me, schedulers, barrier, delayed):
-    """Enter the messages for partition `me` of all frames; GROW, and nothing done, if there is no room for them.
+def deliver(
+    w: HasCounts,
+    frames: np.ndarray,
+    partitions: int,
+    me: int,
+    schedulers: int,
+    barrier: int,
+    delayed: np.ndarray,
+) -> int:
+    """Insert the messages for partition `me` of all frames; return GROW, with nothing done, if there is no room.
 
-    `barrier` is the time up to which all partitions have come: what should have arrived before it arrives then,
+    `barrier` is the time that all partitions have reached: what should have arrived before it arrives then,
     and is counted in `delayed` [3] (messages, ns in all, ns at the most). Of the copies of a message to the listener
     only that of the first partition that has schedulers counts as an event, and none of what is published or announced.
     """
@@ -157,15 +179,15 @@ def deliver(w, frames, partitions, me, schedulers, barrier, delayed):
         for k in range(me):
             row += FIELDS * frames[place + HEADER + k]
         for _ in range(frames[place + HEADER + me]):
-            enter(w, frames, row, barrier, delayed, me == schedulers)
+            insert_row(w, frames, row, barrier, delayed, me == schedulers)
             row += FIELDS
         place = end_of_frame(frames, place, partitions)
     return RUNNING
 
 
 @entry
-def inbound(frames, partitions, me):
-    """The number of messages for partition `me` in all frames."""
+def inbound(frames: np.ndarray, partitions: int, me: int) -> int:
+    """Return the number of messages for partition `me` in all frames."""
     place, count = 0, 0
     while place < frames.size:
         count += frames[place + HEADER + me]
@@ -174,8 +196,8 @@ def inbound(frames, partitions, me):
 
 
 @inlined
-def end_of_frame(frames, place, partitions):
-    """Where the frame that begins at `place` ends."""
+def end_of_frame(frames: np.ndarray, place: int, partitions: int) -> int:
+    """Return where the frame that begins at `place` ends."""
     end = place + HEADER + partitions
     for k in range(partitions):
         end += FIELDS * frames[place + HEADER + k]
@@ -183,8 +205,10 @@ def end_of_frame(frames, place, partitions):
 
 
 @inlined
-def enter(w, frames, row, barrier, delayed, is_first):
-    """Put one message of a frame into lane or heap."""
+def insert_row(
+    w: HasCounts, frames: np.ndarray, row: int, barrier: int, delayed: np.ndarray, is_first: bool
+) -> None:
+    """Insert one message of a frame into lane or heap."""
     queue, now = w.queue, w.queue.now
     time, key, kind, dst = frames[row], frames[row + 1], frames[row + 2], frames[row + 3]
     a, b, c, d = frames[row + 4], frames[row + 5], frames[row + 6], frames[row + 7]
@@ -202,8 +226,8 @@ def enter(w, frames, row, barrier, delayed, is_first):
 
 
 @compiled
-def keep_own(queue, kept):
-    """Drop what a fresh queue holds for actors of other partitions; `kept` is scratch as long as the heap."""
+def keep_local(queue: Queue, kept: np.recarray) -> None:
+    """Drop messages of a new queue for actors of other partitions; `kept` is scratch space as long as the heap."""
     now, count = queue.now, 0
     for i in range(now.heap_size[0]):
         dst = queue.pool.dst[queue.heap.slot[i]]
@@ -218,7 +242,7 @@ def keep_own(queue, kept):
         push(now, queue.heap, queue.pool, row.time, row.key, row.kind, row.dst, row.a, row.b, row.c, row.d)
 
 
-def restrict(queue, first: int, end: int) -> None:
-    """Make a fresh queue that of the actors `first` to `end` - 1 alone."""
+def restrict(queue: Queue, first: int, end: int) -> None:
+    """Restrict a new queue to the actors `first` to `end` - 1."""
     queue.now.first[0], queue.now.end[0] = first, end
-    keep_own(queue, records(MESSAGE, queue.heap.size))
+    keep_local(queue, records(MESSAGE, queue.heap.size))

@@ -10,6 +10,7 @@ import numpy as np
 
 from actors.kernel.compiled import inlined
 from actors.kernel.cost import Cost
+from actors.kernel.counters import Counters
 from actors.kernel.eligible import Eligible
 from actors.kernel.faults import Faults
 from actors.kernel.queue import NEVER as NEVER
@@ -38,7 +39,7 @@ ASKED = np.int64(1) << ASKED_SHIFT  # in an entry's `left`, for each task that a
 
 # A place in a node's queue: a probe (task is NONE) or a task bound to the node. Entries of a job that stand side by
 # side and differ in nothing but their tasks are a run. The first stands for all of them in the queue, and the others
-# hang on it by `more`: of a job of a million tasks a node has thousands, and who goes through the queue takes one step
+# are linked to it by `more`: of a job of a million tasks a node has thousands, and a search of the queue takes one step
 # for a run. Of the others `task` and `more` count; the first of them has in `next` the last, in `left` their number.
 ENTRY = np.dtype(
     [
@@ -48,14 +49,14 @@ ENTRY = np.dtype(
         (
             "left",
             "i8",
-        ),  # tasks that the job had left, as this node was told; and in `ASKED` those it has asked for
+        ),  # tasks that the job had left, as last reported to this node; in `ASKED`: tasks it has requested
         ("bypassed", "i8"),  # estimated work that went before it out of turn, ns
         ("is_long", "i8"),
-        ("epoch", "i8"),  # of a probe: answers of an earlier one do not speak of it
+        ("epoch", "i8"),  # of a probe: answers to an earlier one are out of date
         (
             "level",
             "i8",
-        ),  # of a job with constraints, as its probe told, see actors/kernel/eligible.py; else NONE
+        ),  # of a job with constraints, from its probe, see actors/kernel/eligible.py; else NONE
         ("more", "i8"),  # the next entry of its run, or NONE
     ]
 )
@@ -75,63 +76,40 @@ JOB = np.dtype(
 )
 
 # What is counted over the run: tasks by report class (short, long), then what the mechanisms did.
-COUNTERS = (
-    "arrived_short",
-    "arrived_long",
-    "started_short",
-    "started_long",
-    "finished_short",
-    "finished_long",
-    "probes",  # probes sent
-    "placements",  # tasks bound to a node by their scheduler
-    "empty_answers",  # requests answered by "no task left"
-    "rejections",  # probes rejected by a node with long work
-    "probes_again",  # probes sent again after a rejection
-    "steal_attempts",  # victims contacted
-    "steals",  # contacts that brought something
-    "stolen_probes",  # probes moved by stealing
-    "bypasses",  # entries taken out of their turn
-    "load_reports",  # heartbeats in which a node had something to report
-    "tasks_lost",  # running tasks that a node's failure ended
-    "lost_work_ns",  # time that they had run, less what follows
-    "lost_work_wholes",  # so many times `WHOLE` ns besides
-    "placements_lost",  # tasks lost on their way to a slot: queued, or sent to a node that is down
-    "probes_lost",  # probes likewise
-    "sent_again",  # probes and tasks sent in place of what was lost
-    "jobs_relaxed",  # jobs that run without one of their soft constraints
-    "refusals",  # requests of nodes that may run no more task of the job, by its placement constraint
-    "turned_away",  # tasks that came to a full queue, and went back to their scheduler
-    "given_back",  # tasks that waited too far behind, and went back to their scheduler
-    "backlogged",  # times a task had to wait at its scheduler for a node with room
-    "reorders",  # entries taken out of their turn for their constraints' sake
-    "admissions",  # jobs whose probes went to the nodes where they are expected to wait least
-)
-N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
-(
-    N_PROBES,
-    N_PLACEMENTS,
-    N_EMPTY,
-    N_REJECTIONS,
-    N_AGAIN,
-    N_STEAL_ATTEMPTS,
-    N_STEALS,
-    N_STOLEN,
-    N_BYPASSES,
-    N_REPORTS,
-    N_TASKS_LOST,
-    N_LOST_NS,
-    N_LOST_WHOLES,
-    N_PLACEMENTS_LOST,
-    N_PROBES_LOST,
-    N_SENT_AGAIN,
-    N_RELAXED,
-    N_REFUSALS,
-    N_TURNED_AWAY,
-    N_GIVEN_BACK,
-    N_BACKLOGGED,
-    N_REORDERS,
-    N_ADMISSIONS,
-) = range(6, len(COUNTERS))
+COUNTERS = Counters()
+N_PROBES = COUNTERS.add("probes")  # probes sent
+N_PLACEMENTS = COUNTERS.add("placements")  # tasks bound to a node by their scheduler
+N_EMPTY = COUNTERS.add("empty_answers")  # requests answered by "no task left"
+N_REJECTIONS = COUNTERS.add("rejections")  # probes rejected by a node with long work
+N_AGAIN = COUNTERS.add("probes_again")  # probes sent again after a rejection
+N_STEAL_ATTEMPTS = COUNTERS.add("steal_attempts")  # victims contacted
+N_STEALS = COUNTERS.add("steals")  # contacts that brought something
+N_STOLEN = COUNTERS.add("stolen_probes")  # probes moved by stealing
+N_BYPASSES = COUNTERS.add("bypasses")  # entries taken out of their turn
+N_REPORTS = COUNTERS.add("load_reports")  # heartbeats in which a node had something to report
+N_TASKS_LOST = COUNTERS.add("tasks_lost")  # running tasks that a node's failure ended
+N_LOST_NS = COUNTERS.add("lost_work_ns")  # time that they had run, less what follows
+N_LOST_WHOLES = COUNTERS.add("lost_work_wholes")  # so many times `WHOLE` ns besides
+N_PLACEMENTS_LOST = COUNTERS.add(
+    "placements_lost"
+)  # tasks lost before they ran: queued, or sent to a node that is down
+N_PROBES_LOST = COUNTERS.add("probes_lost")  # probes likewise
+N_SENT_AGAIN = COUNTERS.add("sent_again")  # probes and tasks sent in place of what was lost
+N_RELAXED = COUNTERS.add("jobs_relaxed")  # jobs that run without one of their soft constraints
+N_REFUSALS = COUNTERS.add(
+    "refusals"
+)  # requests of nodes that may run no more tasks of the job (placement constraint)
+N_TURNED_AWAY = COUNTERS.add(
+    "turned_away"
+)  # tasks that came to a full queue, and went back to their scheduler
+N_GIVEN_BACK = COUNTERS.add(
+    "given_back"
+)  # tasks that waited too far behind, and went back to their scheduler
+N_BACKLOGGED = COUNTERS.add("backlogged")  # times a task had to wait at its scheduler for a node with room
+N_REORDERS = COUNTERS.add("reorders")  # entries taken out of their turn for their constraints' sake
+N_ADMISSIONS = COUNTERS.add(
+    "admissions"
+)  # jobs whose probes went to the nodes where they are expected to wait least
 
 
 # What is known of a job from its description, read-only; times in ns.
@@ -152,22 +130,20 @@ TASK_RECORD = np.dtype([("node", "i8"), ("start", "i8"), ("finish", "i8")])
 
 
 class Rules(NamedTuple):
-    """How a node serves its queue."""
+    """The rules by which a node serves its queue."""
 
     shortest_first: int  # 1: the job with the least remaining work first, 0: in order of arrival
     sticky: int  # 1: a probe of a short job stays until its job has no task left
     slack: float  # an entry may be bypassed by at most `slack` times its estimate
-    live: int  # 1: remaining work is read from the scheduler (global view), 0: as told
+    live: int  # 1: remaining work is read from the scheduler (global view), 0: as last reported
     bound_all: int  # 1: the bound holds for long entries too, and every choice is charged
-    report_start: int  # 1: tell the scheduler when a bound task starts
-    by_tasks: int = 0  # 1: what is left of a job is counted in tasks, whatever they take
-    runs: int = (
-        1  # 1: entries that differ in their tasks alone are kept as runs, 0: each entry has marks of its own
-    )
+    report_start: int  # 1: the node reports to the scheduler when a bound task starts
+    by_tasks: int = 0  # 1: what is left of a job is counted in tasks, not in time
+    runs: int = 1  # 1: entries that differ in their tasks alone are kept as runs, 0: each entry has a state of its own
 
 
 class World(NamedTuple):
-    """All that the handlers of any job scheduler work on; one type for all, so that they compile once."""
+    """The state on which the handlers of all job schedulers work; one type for all, so that they compile once."""
 
     queue: Queue
     network: Network
@@ -186,19 +162,19 @@ class World(NamedTuple):
     seed: int
 
     def records_by_task(self) -> np.recarray:
-        """[T] the records of tasks in the order of the workload."""
+        """Return [T] the records of tasks in the order of the workload."""
         return self.task_records
 
 
 def make_entries(capacity: int = 1 << 14) -> np.recarray:
-    """An empty pool of queue entries."""
+    """Return an empty pool of queue entries."""
     entries = records(ENTRY, capacity)
     entries.next[0], entries.job[0] = NONE, 1
     return entries
 
 
 def grow_entries(entries: np.recarray) -> np.recarray:
-    """The same pool, with twice the space if it is full."""
+    """Return the same pool, with twice the space if it is full."""
     if entries.next[0] != NONE or entries.job[0] < entries.size:
         return entries
     wider = records(ENTRY, 2 * entries.size)
@@ -207,7 +183,7 @@ def grow_entries(entries: np.recarray) -> np.recarray:
 
 
 @inlined
-def new_entry(entries):
+def new_entry(entries: np.recarray) -> int:
     """Take an entry from the pool, the most recently freed first: it is still in the cache."""
     entry = entries.next[0]
     if entry != NONE:
@@ -219,7 +195,7 @@ def new_entry(entries):
 
 
 @inlined
-def free_entry(entries, entry):
-    """Give an entry back."""
+def free_entry(entries: np.recarray, entry: int) -> None:
+    """Return an entry to the pool."""
     entries.next[entry] = entries.next[0]
     entries.next[0] = entry

@@ -1,10 +1,10 @@
-"""A worker node whose queue is bounded: it sends back what it has no room for, and what waits too far behind.
+"""A worker node whose queue is bounded: it sends back tasks that find the queue full or wait behind too much work.
 
 The bound is a number of tasks, or estimated work, for each slot. A task that comes to a full queue goes back to its
 scheduler at once. At a heartbeat the node reports its work and its room, and gives back the tasks that have more work
-in front of them than the mean over all nodes, of which the last placement told it, and `above` more. A task that has
-been sent back before is kept. A node that comes back after a failure has nothing to report: schedulers that hear that
-it is up take it for empty, and ignore what it reported before.
+in front of them than the mean over all nodes, as the last placement reported it, and `above` more. A task that has been
+sent back before is kept. A node that is up again after a failure has nothing to report: schedulers take it for empty
+and ignore its earlier reports.
 """
 
 from typing import NamedTuple
@@ -14,8 +14,9 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import task_of
 from actors.kernel.faults import is_down
-from actors.kernel.queue import FAIL, LOAD_REPORT, PLACED, REJECTED, TASK_END, send
-from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NONE
+from actors.kernel.kinds import FAIL, LOAD_REPORT, PLACED, REJECTED, TASK_END
+from actors.kernel.queue import send
+from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NONE, World
 from actors.nodes.failing import is_void
 from actors.nodes.reporting import change_load, reporter
 from actors.nodes.waiting import remove
@@ -29,16 +30,16 @@ class BoundedQueues(NamedTuple):
 
     limit: np.ndarray  # [N] the most that waits: tasks, or ns of estimated work
     slots: np.ndarray  # [N]
-    by_work: int  # 1: the bound is on work
+    by_work: bool  # the bound is on work
     load: np.ndarray  # [N] a node's own estimated work, waiting or running, ns
     to_report: np.ndarray  # [N] bool: the load has changed since the node's last heartbeat
-    mean: np.ndarray  # [N] work that waits for a slot, as the node was last told, ns
+    mean: np.ndarray  # [N] mean work that waits for a slot over all nodes, as last reported to the node, ns
     above: int  # work beyond that mean from which tasks are given back, ns; NONE: never
     heartbeat: int  # ns
 
 
 @inlined
-def on_bounded_node(w, queues, t, kind, node, job):
+def on_bounded_node(w: World, queues: BoundedQueues, t: int, kind: int, node: int, job: int) -> None:
     """Handle a message to a node, other than its heartbeat."""
     void = w.faults.active == 1 and is_void(w, node)
     waits = False
@@ -60,18 +61,18 @@ def on_bounded_node(w, queues, t, kind, node, job):
 
 
 @compiled
-def room_of(w, queues, node):
-    """What the node has room for, in units of the bound; an idle slot counts as one."""
+def room_of(w: World, queues: BoundedQueues, node: int) -> int:
+    """Return how much the node has room for, in units of the bound; an idle slot counts as one."""
     room = queues.limit[node] + w.nodes.idle[node]
     entry = w.nodes.head[node]
     while entry != NONE:
-        room -= w.work.estimate[w.entries.job[entry]] if queues.by_work == 1 else 1
+        room -= w.work.estimate[w.entries.job[entry]] if queues.by_work else 1
         entry = w.entries.next[entry]
     return room
 
 
 @inlined
-def rest_of(w, queues, node):
+def rest_of(w: World, queues: BoundedQueues, node: int) -> int:
     """The node's estimated work, less that of the task that started last, ns."""
     job = w.nodes.running[node]
     if job == NONE:
@@ -80,16 +81,16 @@ def rest_of(w, queues, node):
 
 
 @inlined
-def turn_away(w, queues, t, node, job):
-    """Send a task back for which there is no room."""
+def turn_away(w: World, queues: BoundedQueues, t: int, node: int, job: int) -> None:
+    """Send back a task that finds the queue full."""
     w.counts[N_TURNED_AWAY] += 1
     task = task_of(w, w.queue.now.b[0])
     send(w, t, node, w.work.home[job], REJECTED, job, task, node, rest_of(w, queues, node))
 
 
 @compiled
-def on_bounded_heartbeat(w, queues, t, node):
-    """A changed node reports. All schedulers hear it at the same time: one message stands for theirs."""
+def on_bounded_heartbeat(w: World, queues: BoundedQueues, t: int, node: int) -> None:
+    """Report a node whose load has changed. All schedulers receive the report at one time, as one message."""
     queues.to_report[node] = False
     if is_down(w, node):
         return
@@ -105,8 +106,8 @@ def on_bounded_heartbeat(w, queues, t, node):
 
 
 @inlined
-def give_back(w, queues, t, node):
-    """Send back the tasks that wait too far behind; as many as there is room for messages."""
+def give_back(w: World, queues: BoundedQueues, t: int, node: int) -> None:
+    """Send back the tasks that wait behind too much work, as many as the event has room for messages."""
     rows, left = w.entries, w.queue.room - 4
     most = (queues.mean[node] + queues.above) * queues.slots[node]
     entry, before, ahead = w.nodes.head[node], NONE, np.int64(0)

@@ -4,7 +4,7 @@ A node that has something new, also that a slot has fallen idle or none is any m
 (actors/nodes/queueing.py), and by resource how many queued entries ask for it and how scarce what they ask for is. All
 schedulers hear it at the same time. A message has up to two resources. Where the schedulers are in the node's
 partition, all messages take equally long and no node fails, one event stands for the messages of a heartbeat, and
-counts as so many. It brings what there is more of than was told before, summed over the nodes: a message would cost
+counts as so many. It has the changes since the last reports, summed over the nodes: a message would cost
 more than what it says.
 """
 
@@ -12,61 +12,45 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import is_down
-from actors.kernel.queue import (
-    HEARTBEAT,
-    LOAD_REPORT,
-    MOST_ACTORS,
-    RANK_SHIFT,
-    SOURCE_SHIFT,
-    push,
-    send,
-)
-from actors.kernel.world import N_REPORTS, NONE
+from actors.kernel.kinds import HEARTBEAT, LOAD_REPORT, rank_of
+from actors.kernel.queue import MOST_ACTORS, RANK_SHIFT, SOURCE_SHIFT, push, send
+from actors.kernel.world import N_REPORTS, NONE, World
+from actors.nodes.contention_state import Contention
 from actors.nodes.queueing import expected_wait
 from actors.nodes.reporting import NODE_BITS, reporter
 from actors.nodes.waiting import length_of
 
 MOST_WAIT = 2.0**60
-# Busy slots share a report's column with the node and its incarnation, which has what is left of 63 bits.
+# Busy slots share a report's column with the node and its generation, which has what is left of 63 bits.
 BUSY_BITS = 20
-LIFE_SHIFT = NODE_BITS + BUSY_BITS
+GENERATION_SHIFT = NODE_BITS + BUSY_BITS
 # One resource in a report: which, how many entries ask for it, their scarcity.
 RESOURCE_BITS, COUNT_BITS, SCARCITY_BITS = 6, 16, 41
 COUNT_SHIFT, SCARCITY_SHIFT = RESOURCE_BITS, RESOURCE_BITS + COUNT_BITS
 MOST_RESOURCES = (1 << RESOURCE_BITS) - 2  # as many as an int64 has bits for
 
-# Nodes that have something to report, as places in a ring; and of the event that stands for the messages of a heartbeat
-# how many these are, and how many nodes' loads it brings.
-ROUND = np.dtype([("next", "i8"), ("end", "i8"), ("messages", "i8"), ("loads", "i8")])
-LOAD = np.dtype([("node", "i8"), ("wait", "i8"), ("busy", "i8")])
-
-
-def nothing_told(nodes: int, resources: int) -> np.ndarray:
-    """[N, R] packed resources that no entry asks for."""
-    return np.tile(np.arange(resources), (nodes, 1))
-
 
 @inlined
-def wait_now(w, c, node):
+def wait_now(w: World, c: Contention, node: int) -> float:
     """How long a task that comes to the node now is expected to wait, ns."""
     return expected_wait(c.nodes, node, w.nodes.idle[node], c.window, c.rho_cap)
 
 
 @inlined
-def has_moved(w, c, node):
-    """Whether the expected wait is no longer about what the node has reported."""
+def wait_has_changed(w: World, c: Contention, node: int) -> bool:
+    """Whether the expected wait differs from the reported one by more than the tolerance."""
     return differs(c, wait_now(w, c, node), c.nodes.wait[node])
 
 
 @inlined
-def differs(c, wait, told):
-    """Whether an expected wait is to be reported anew: always where there is none any more."""
-    return abs(wait - told) > c.change * told or (wait == 0.0 and told > 0)
+def differs(c: Contention, wait: float, before: int) -> bool:
+    """Whether a new expected wait must be reported; a wait that has become 0 always is."""
+    return abs(wait - before) > c.change * before or (wait == 0.0 and before > 0)
 
 
 @inlined
-def expect_report(w, c, t, node):
-    """The node is to report at the first heartbeat from `t` on."""
+def expect_report(w: World, c: Contention, t: int, node: int) -> None:
+    """Schedule the node's report at the first heartbeat from `t` on."""
     c.nodes.to_report[node] = 1
     c.ring[c.round.end[0] % c.ring.size] = node
     c.round.end[0] += 1
@@ -75,22 +59,23 @@ def expect_report(w, c, t, node):
 
 
 @inlined
-def expect_beat(w, beat):
-    """The heartbeat of all nodes here that have something to report: one event, whatever the partitions.
+def expect_beat(w: World, beat: int) -> None:
+    """Schedule the heartbeat of all nodes of this partition that have something to report: one event.
 
-    Its key is nobody's, so that no node's messages are numbered otherwise for it.
+    Its key belongs to no node, so that the sequence numbers of the nodes' messages do not depend on partitions.
     """
     queue = w.queue
-    key = (HEARTBEAT >> 4) << RANK_SHIFT | np.int64(queue.seq.size - 1) << SOURCE_SHIFT
+    key = rank_of(HEARTBEAT) << RANK_SHIFT | np.int64(queue.seq.size - 1) << SOURCE_SHIFT
     first = queue.now.first[0]
     push(queue.now, queue.heap, queue.pool, beat, key, HEARTBEAT, first, NONE, NONE, NONE, NONE)
 
 
 @compiled
-def on_heartbeat(w, c, t):
-    """Nodes report what is new, as many as there is room for messages; the others in an event of their own."""
+def on_heartbeat(w: World, c: Contention, t: int) -> None:
+    """Let nodes report what is new, as many as one event has room for; the others report in a further event."""
     most, together = max((c.crv.size + 1) // 2, 1), are_together(w)
-    left, done = w.queue.room - 4, 0
+    left: int = w.queue.room - 4
+    done = 0
     while c.round.next[0] < c.round.end[0] and left >= most:
         node = c.ring[c.round.next[0] % c.ring.size]
         c.round.next[0] += 1
@@ -111,7 +96,7 @@ def on_heartbeat(w, c, t):
 
 
 @inlined
-def are_together(w):
+def are_together(w: World) -> bool:
     """Whether one event may stand for the messages of a heartbeat."""
     now = w.queue.now
     is_whole = now.end[0] - now.first[0] == w.queue.seq.size
@@ -119,24 +104,25 @@ def are_together(w):
 
 
 @inlined
-def expect_reports(w, t):
-    """The reports of a heartbeat arrive in one event, behind the other messages of that instant.
+def expect_reports(w: World, t: int) -> None:
+    """Schedule the one event in which the reports of a heartbeat arrive, after the other messages of that instant.
 
     The next heartbeat comes later: it is longer than the network delay.
     """
     queue, listener = w.queue, np.int64(w.queue.seq.size - 1)
-    key = (LOAD_REPORT >> 4) << RANK_SHIFT | listener << SOURCE_SHIFT
+    key = rank_of(LOAD_REPORT) << RANK_SHIFT | listener << SOURCE_SHIFT
     time = t + w.network.cross_ns
     push(queue.now, queue.heap, queue.pool, time, key, LOAD_REPORT, listener, NONE, NONE, NONE, NONE)
 
 
 @inlined
-def report(w, c, t, node, together):
-    """A node reports what is new; returns how many messages that is."""
-    rows, waiting, changed = c.nodes, NONE, np.int64(0)
+def report(w: World, c: Contention, t: int, node: int, together: bool) -> int:
+    """Report what is new at a node; return the number of messages."""
+    rows, changed = c.nodes, np.int64(0)
+    waiting: int = NONE
     wait = wait_now(w, c, node)
     is_other = differs(c, wait, rows.wait[node])
-    if c.gated == 1 and c.slots[node] - w.nodes.idle[node] != c.busy[node]:
+    if c.gated and c.slots[node] - w.nodes.idle[node] != c.busy[node]:
         c.busy[node], is_other = c.slots[node] - w.nodes.idle[node], True
     if is_other:
         rows.wait[node] = np.int64(min(wait, MOST_WAIT))
@@ -148,27 +134,27 @@ def report(w, c, t, node, together):
         if asked & 1 == 1:
             packed = pack_resource(np.int64(r), c.counts[r], c.total[r])
             c.counts[r], c.total[r] = 0, 0
-            told = c.told[node, r]
-            if packed != told:
-                c.told[node, r] = packed
+            before = c.reported[node, r]
+            if packed != before:
+                c.reported[node, r] = packed
                 changed += 1
                 if together:
-                    add_difference(c, told, packed)
+                    add_difference(c, before, packed)
                 elif changed & 1 == 1:
                     waiting = packed
                 else:
-                    tell(w, c, t, node, waiting, packed)
+                    send_report(w, c, t, node, waiting, packed)
         asked, r = asked >> 1, r + 1
     if together:
         if is_other:
             add_load(c, node)
     elif changed & 1 == 1 or (is_other and changed == 0):
-        tell(w, c, t, node, waiting if changed > 0 else NONE, NONE)
+        send_report(w, c, t, node, waiting if changed > 0 else NONE, NONE)
     return max((changed + 1) // 2, np.int64(is_other))
 
 
 @inlined
-def count_queue(w, c, node):
+def count_queue(w: World, c: Contention, node: int) -> int:
     """Count the queued entries that ask for each resource, and add up their scarcity; returns the resources as bits.
 
     `counts` and `total` are 0 before.
@@ -190,52 +176,52 @@ def count_queue(w, c, node):
 
 
 @inlined
-def add_difference(c, told, packed):
-    """A node has this to report of a resource, where it told that before."""
+def add_difference(c: Contention, before: int, packed: int) -> None:
+    """Add the change of a node's report of a resource since its last report."""
     r, count, scarcity = unpack_resource(packed)
-    _, count_before, scarcity_before = unpack_resource(told)
+    _, count_before, scarcity_before = unpack_resource(before)
     c.more[0, r] += count - count_before
     c.more[1, r] += scarcity - scarcity_before
 
 
 @inlined
-def add_load(c, node):
-    """The node's load goes with the event of this heartbeat."""
+def add_load(c: Contention, node: int) -> None:
+    """Add the node's load to the event of this heartbeat."""
     i, rows = c.round.loads[0], c.loads
     rows.node[i], rows.wait[i], rows.busy[i] = node, c.nodes.wait[node], c.busy[node]
     c.round.loads[0] = i + 1
 
 
 @inlined
-def tell(w, c, t, node, first, second):
-    """A node's report, or a part of it, as a message to all schedulers."""
+def send_report(w: World, c: Contention, t: int, node: int, first: int, second: int) -> None:
+    """Send a node's report, or a part of it, to all schedulers."""
     who = pack_reporter(reporter(w, node), c.busy[node])
     send(w, t, node, np.int64(w.queue.seq.size - 1), LOAD_REPORT, who, c.nodes.wait[node], first, second)
 
 
 @inlined
-def pack_reporter(who, busy):
-    """The node, its incarnation and its busy slots in one number of a report; `who` is as `reporter` makes it."""
-    return who & np.int64(MOST_ACTORS - 1) | busy << NODE_BITS | who >> NODE_BITS << LIFE_SHIFT
+def pack_reporter(who: int, busy: int) -> int:
+    """Pack the node, its generation and its busy slots into one number; `who` is as `reporter` makes it."""
+    return who & np.int64(MOST_ACTORS - 1) | busy << NODE_BITS | who >> NODE_BITS << GENERATION_SHIFT
 
 
 @inlined
-def unpack_reporter(packed):
-    """The node with its incarnation, as `reporter` makes it, and the busy slots."""
-    who = packed & np.int64(MOST_ACTORS - 1) | packed >> LIFE_SHIFT << NODE_BITS
+def unpack_reporter(packed: int) -> tuple[int, int]:
+    """Unpack the node with its generation, as `reporter` makes it, and the busy slots."""
+    who = packed & np.int64(MOST_ACTORS - 1) | packed >> GENERATION_SHIFT << NODE_BITS
     return who, packed >> NODE_BITS & np.int64((1 << BUSY_BITS) - 1)
 
 
 @inlined
-def pack_resource(resource, count, scarcity):
-    """One resource of a report in one number."""
+def pack_resource(resource: int, count: int, scarcity: int) -> int:
+    """Pack one resource of a report into one number."""
     most_count, most_scarcity = np.int64((1 << COUNT_BITS) - 1), np.int64((1 << SCARCITY_BITS) - 1)
     return resource | min(count, most_count) << COUNT_SHIFT | min(scarcity, most_scarcity) << SCARCITY_SHIFT
 
 
 @inlined
-def unpack_resource(packed):
-    """The resource, the count and the scarcity in one number of a report."""
+def unpack_resource(packed: int) -> tuple[int, int, int]:
+    """Unpack the resource, the count and the scarcity from one number of a report."""
     resource = packed & np.int64((1 << RESOURCE_BITS) - 1)
     count = packed >> COUNT_SHIFT & np.int64((1 << COUNT_BITS) - 1)
     return resource, count, packed >> SCARCITY_SHIFT

@@ -1,22 +1,24 @@
-"""A node that fails and comes back: what it loses, who is told, and what becomes of messages to it.
+"""Failure and repair of a node: what it loses, which actors are notified, and what happens to messages to it.
 
 1. FAIL: the tasks that run are lost, and so is the queue. The node is down.
-2. DETECT: after the detection time (the failure detector's, standing for missed heartbeats), or when the node is back
-   before, the schedulers are told that it is down, and the home of every lost task and probe that this is lost.
-3. REPAIR: the node comes back with an empty queue and all slots idle, and the schedulers are told. It waits for work:
-   it does not steal before it has had some.
+2. DETECT: after the detection time (the failure detector stands for missed heartbeats), or at the repair if that is
+   earlier, all schedulers are notified that the node is down. The scheduler of each lost task and probe is notified of
+   the loss.
+3. REPAIR: the node is up again with an empty queue and idle slots, and the schedulers are notified. It does not steal
+   before it has received work.
 
-What reaches a node that is down is lost like its queue: told when the failure has been detected, and at once from then
-on. An answer to a request of an earlier incarnation finds nobody who asked: a task in it is lost, no task is nothing.
-The failure detector's messages are sent from the node's own row, so that they are the same for any partitions.
-Failures and repairs are no work, but step 2 of a node that has something to tell is: a run is not over before, whatever
-partitions there are.
+A task or probe that is sent to a node that is down is lost like its queue. Its scheduler is notified when the failure
+is detected, and at once after that. The generation of a node counts its failures. An answer to a request of an earlier
+generation is ignored; a task in it is lost. The failure detector sends its messages from the node's own row, so that
+they are the same for any partitions. Failures and repairs are background events: a run does not wait for them. Step 2
+of a node that has lost work is not in the background: a run ends only after it.
 """
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.counters import N_STARTED
 from actors.kernel.eligible import task_of
 from actors.kernel.faults import NEVER_AGAIN, NO_EPOCH, find_outage
-from actors.kernel.queue import (
+from actors.kernel.kinds import (
     DETECT,
     FAIL,
     LOST,
@@ -28,25 +30,23 @@ from actors.kernel.queue import (
     REPAIR,
     TASK,
     TASK_END,
-    WHOLE,
-    send,
-    wake_idly,
 )
+from actors.kernel.queue import WHOLE, send, wake_in_background
 from actors.kernel.world import (
     N_LOST_NS,
     N_LOST_WHOLES,
     N_PLACEMENTS_LOST,
     N_PROBES_LOST,
-    N_STARTED,
     N_TASKS_LOST,
     NONE,
+    World,
 )
 from actors.nodes.waiting import enqueue, length_of, remove
 
 
 @compiled
-def meet(w, node):
-    """Do what failures make of a message to a node; True if nothing else is to be done with it."""
+def apply_failure(w: World, node: int) -> bool:
+    """Apply failures to a message to a node; return whether the message is handled by that."""
     message = w.queue.now
     t, kind = message.time[0], message.kind[0]
     if kind == FAIL:
@@ -68,8 +68,8 @@ def meet(w, node):
 
 
 @inlined
-def is_void(w, node):
-    """Whether a message does not reach the node as it is now: it is down, or was when it asked or began."""
+def is_void(w: World, node: int) -> bool:
+    """Whether a message is stale: the node is down, or has failed since it asked for the task or started it."""
     message, row = w.queue.now, w.faults.actors
     kind = message.kind[0]
     if row.down[node] == 1:
@@ -78,13 +78,13 @@ def is_void(w, node):
         task = message.b[0]
         return w.faults.tasks.node[task] != node or w.faults.tasks.start[task] != message.c[0]
     if kind == TASK or kind == NO_TASK:
-        return message.d[0] != row.incarnation[node]
+        return message.d[0] != row.generation[node]
     return False
 
 
 @inlined
-def link_running(w, t, node, job, task):
-    """A task runs on a node."""
+def link_running(w: World, t: int, node: int, job: int, task: int) -> None:
+    """Add a task to the list of those that run on a node."""
     rows, actors = w.faults.tasks, w.faults.actors
     following = actors.running[node]
     rows.node[task], rows.start[task], rows.job[task] = node, t, job
@@ -95,8 +95,8 @@ def link_running(w, t, node, job, task):
 
 
 @inlined
-def unlink_running(w, node, task):
-    """A task runs no more."""
+def unlink_running(w: World, node: int, task: int) -> None:
+    """Remove a task from the list of those that run on a node."""
     rows = w.faults.tasks
     before, after = rows.previous[task], rows.next[task]
     if before == NONE:
@@ -109,11 +109,11 @@ def unlink_running(w, node, task):
 
 
 @inlined
-def fail(w, t, node):
-    """Step 1."""
+def fail(w: World, t: int, node: int) -> None:
+    """Step 1: the node fails; running tasks are lost."""
     row, nodes, counts = w.faults.actors, w.nodes, w.counts
     row.down[node], row.detected[node] = 1, 0
-    row.incarnation[node] += 1
+    row.generation[node] += 1
     row.detect[node] = min(t + w.faults.detection, row.repair[node])
     nodes.idle[node], nodes.running[node], nodes.version[node] = 0, NONE, NONE
     task = row.running[node]
@@ -133,29 +133,29 @@ def fail(w, t, node):
 
 
 @inlined
-def has_losses(w, node):
-    """Whether a node that is down has to tell of something that it has lost."""
+def has_losses(w: World, node: int) -> bool:
+    """Whether a node that is down has losses that it has not reported."""
     return w.faults.actors.running[node] != NONE or w.nodes.head[node] != NONE
 
 
 @inlined
-def expect_detection(w, t, node):
-    """Wait for step 2, or its next piece."""
-    wake_idly(w, t, node, DETECT)
+def expect_detection(w: World, t: int, node: int) -> None:
+    """Schedule step 2, or the next part of it."""
+    wake_in_background(w, t, node, DETECT)
     if has_losses(w, node):
         w.queue.now.background[0] -= 1
 
 
 @inlined
-def detect(w, t, node):
-    """Step 2, in as many pieces as the room for messages wants."""
+def detect(w: World, t: int, node: int) -> None:
+    """Step 2: notify the schedulers, in several parts if the messages of one event do not suffice."""
     row, rows = w.faults.actors, w.faults.tasks
     left = w.queue.room - 4
-    if has_losses(w, node):  # this message was counted as work
+    if has_losses(w, node):  # this message was not counted as a background message
         w.queue.now.background[0] += 1
     if row.detected[node] == 0:
         row.detected[node] = 1
-        tell(w, t, node, NODE_DOWN)
+        announce_state(w, t, node, NODE_DOWN)
     while left > 0 and row.running[node] != NONE:
         task = row.running[node]
         job = rows.job[task]
@@ -171,40 +171,40 @@ def detect(w, t, node):
     if has_losses(w, node):
         expect_detection(w, t, node)
     elif row.repair[node] < NEVER_AGAIN:
-        wake_idly(w, row.repair[node], node, REPAIR)
+        wake_in_background(w, row.repair[node], node, REPAIR)
 
 
 @inlined
-def repair(w, t, node):
-    """Step 3."""
+def repair(w: World, t: int, node: int) -> None:
+    """Step 3: the node is up again."""
     row = w.faults.actors
     row.down[node] = 0
     w.nodes.idle[node], w.nodes.longs[node] = row.slots[node], 0
-    tell(w, t, node, NODE_UP)
-    expect_failure(w, node, row.incarnation[node], t)
+    announce_state(w, t, node, NODE_UP)
+    expect_failure(w, node, row.generation[node], t)
 
 
 @inlined
-def expect_failure(w, node, k, up_since):
-    """Wait for the next failure of a node that has had `k`, if there is one."""
+def expect_failure(w: World, node: int, k: int, up_since: int) -> None:
+    """Schedule the next failure of a node that has failed `k` times, if there is one."""
     start, end = find_outage(w.faults, w.seed, node, k, up_since)
     w.faults.actors.repair[node] = end
     if start < NEVER_AGAIN:
-        wake_idly(w, start, node, FAIL)
+        wake_in_background(w, start, node, FAIL)
 
 
 @inlined
-def tell(w, t, node, kind):
-    """Tell all schedulers that the node is down or up."""
+def announce_state(w: World, t: int, node: int, kind: int) -> None:
+    """Notify all schedulers that the node is down or up."""
     now, listener = w.queue.now, w.queue.seq.size - 1
-    send(w, t, node, listener, kind, node, w.faults.actors.incarnation[node], t, NONE)
+    send(w, t, node, listener, kind, node, w.faults.actors.generation[node], t, NONE)
     if now.first[0] <= listener < now.end[0]:
         now.background[0] += 1
 
 
 @inlined
-def lose(w, t, node, job, task):
-    """What has come is lost: told at once, or with the queue when the failure is detected."""
+def lose(w: World, t: int, node: int, job: int, task: int) -> None:
+    """Lose a task or probe that has arrived; report it at once, or with the queue when the failure is detected."""
     count_lost(w, task, 1)
     if w.faults.actors.down[node] == 1 and w.faults.actors.detected[node] == 0:
         if not has_losses(w, node):
@@ -215,7 +215,7 @@ def lose(w, t, node, job, task):
 
 
 @inlined
-def count_lost(w, task, count):
+def count_lost(w: World, task: int, count: int) -> None:
     """Count probes, or tasks, that are lost before they run."""
     if task == NONE:
         w.counts[N_PROBES_LOST] += count

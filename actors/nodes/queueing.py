@@ -1,4 +1,4 @@
-"""How long a task is expected to wait at a node: an M/G/1 queue, by the Pollaczek-Khinchin formula.
+"""The expected waiting time of a task at a node: an M/G/1 queue, by the Pollaczek-Khinchin formula.
 
 E[W] = λ E[S²] / (2 (1 - ρ)) with ρ = λ E[S]. That is ρ E[R] / (1 - ρ), where E[R] = E[S²] / (2 E[S]) is what a running
 task has left on the mean: a task finds the server busy with probability ρ (Poisson arrivals see time averages), waits
@@ -33,16 +33,16 @@ SERVED = np.dtype(
 
 
 @inlined
-def note_idle(rows, node, t, share):
-    """Up to `t` this share of the node's slots was idle."""
+def note_idle(rows: np.recarray, node: int, t: int, share: float) -> None:
+    """Note that this share of the node's slots was idle up to `t`."""
     if share > 0.0:
         rows.unused[node] += share * (t - rows.since[node])
     rows.since[node] = t
 
 
 @inlined
-def note_service(rows, node, service, window):
-    """A task ends that took a server `service` ns."""
+def note_service(rows: np.recarray, node: int, service: float, window: int) -> None:
+    """Note the end of a task that took a server `service` ns."""
     seen = rows.seen[node] + 1
     share = 1.0 / min(seen, window)
     rows.idle[node] += (rows.unused[node] - rows.idle[node]) * share
@@ -52,18 +52,18 @@ def note_service(rows, node, service, window):
 
 
 @inlined
-def forget_service(rows, node, t):
-    """The node knows nothing from before `t` any more."""
+def reset_service(rows: np.recarray, node: int, t: int) -> None:
+    """Discard what the node has measured before `t`."""
     rows.seen[node], rows.since[node], rows.unused[node] = 0, t, 0.0
     rows.idle[node], rows.service[node], rows.square[node] = 0.0, 0.0, 0.0
 
 
 @inlined
-def expected_wait(rows, node, idle_slots, window, rho_cap):
-    """E[W] of a task that comes now, ns; 0 where a slot is idle, and before a task has told how long they take."""
+def expected_wait(rows: np.recarray, node: int, idle_slots: int, window: int, rho_cap: float) -> float:
+    """Return E[W] of a task that arrives now, ns; 0 while a slot is idle, and before the first task has ended."""
     if idle_slots > 0 or rows.service[node] <= 0.0:
         return 0.0
-    # The task that ends next has waited for its turn so long: its share is that of the end to come.
+    # The idle time since the last end belongs to the next end, and is weighted like it.
     idle = rows.idle[node] + (rows.unused[node] - rows.idle[node]) / min(rows.seen[node] + 1, window)
     rho = min(rows.service[node] / (rows.service[node] + idle), rho_cap)
     return rows.square[node] / (2.0 * rows.service[node] * (1.0 - rho))

@@ -1,20 +1,36 @@
 """Heartbeats: a node reports its load at the first one after a change; those with nothing to report are left out."""
 
+from typing import Protocol
+
 import numpy as np
 
 from actors.kernel.compiled import inlined
-from actors.kernel.queue import HEARTBEAT, MOST_ACTORS, SOURCE_SHIFT, wake
-from actors.kernel.world import NONE
+from actors.kernel.kinds import HEARTBEAT
+from actors.kernel.queue import MOST_ACTORS, SOURCE_SHIFT, wake
+from actors.kernel.world import NONE, World
 
-NODE_BITS = MOST_ACTORS.bit_length() - 1  # of the column of a report that has the node and its incarnation
+NODE_BITS = MOST_ACTORS.bit_length() - 1  # of the column of a report that has the node and its generation
+
+
+class Reporting(Protocol):
+    """What nodes know of their own load; part of the state of a policy whose nodes report it."""
+
+    @property
+    def load(self) -> np.ndarray:
+        """[N] estimated work that waits or runs, ns."""
+
+    @property
+    def to_report(self) -> np.ndarray:
+        """[N] bool: the load has changed since the node's last heartbeat."""
+
+    @property
+    def heartbeat(self) -> int:
+        """Time between two heartbeats, ns."""
 
 
 @inlined
-def change_load(w, p, t, node, amount):
-    """A node's load changes; it is to report that at the first heartbeat from `t` on.
-
-    `p` has `load` [N], estimated work that waits or runs, ns; `to_report` [N], bool; and `heartbeat`, ns.
-    """
+def change_load(w: World, p: Reporting, t: int, node: int, amount: int) -> None:
+    """Change a node's load; the node reports that at the first heartbeat from `t` on."""
     p.load[node] += amount
     if not p.to_report[node]:
         p.to_report[node] = True
@@ -23,36 +39,36 @@ def change_load(w, p, t, node, amount):
 
 
 @inlined
-def reporter(w, node):
-    """How a report names its node: with the incarnation, where nodes fail."""
+def reporter(w: World, node: int) -> int:
+    """Return how a report names its node: with the generation, where nodes fail."""
     if w.faults.active == 0:
         return node
-    return node | w.faults.actors.incarnation[node] << NODE_BITS
+    return node | w.faults.actors.generation[node] << NODE_BITS
 
 
 @inlined
-def node_of(who):
-    """The node that a report names."""
+def node_of(who: int) -> int:
+    """Return the node that a report names."""
     return who & ((np.int64(1) << NODE_BITS) - 1)
 
 
 @inlined
-def is_of_now(w, who):
-    """Whether a report is of the incarnation of its node that the schedulers know to be up."""
+def is_current(w: World, who: int) -> bool:
+    """Whether a report is from the generation of its node that the schedulers know to be up."""
     return w.faults.active == 0 or w.faults.actors.heard[node_of(who)] == 2 * (who >> NODE_BITS) + 1
 
 
 @inlined
-def number_of(w):
-    """The number of the message that is handled, among all that its source has sent."""
+def number_of(w: World) -> int:
+    """Return the sequence number of the message that is handled, among all messages of its source."""
     return w.queue.now.key[0] & ((np.int64(1) << SOURCE_SHIFT) - 1)
 
 
 @inlined
-def is_newest(w, newest, node):
-    """Whether the report that is handled is newer than all of the node so far; its number goes into `newest` [N] then.
+def is_newest(w: World, newest: np.ndarray, node: int) -> bool:
+    """Whether the report is newer than all earlier ones of the node; its number is kept in `newest` [N].
 
-    Where network delays vary one may overtake another. The node would not tell the newer news again.
+    Where network delays vary, one report may overtake another. The node does not repeat the newer report.
     """
     number = number_of(w)
     if number <= newest[node]:

@@ -1,27 +1,27 @@
 """Shortest remaining job first in a node's queue, with a bound on starvation (Eagle, SoCC'16, SRPT).
 
-An entry is served out of turn if its job has the least work left, but no short entry is passed by more than
-`slack` times its own estimate. What is left of a job is what the node was told: by the probe, and by the
-scheduler's answers to its own requests. With `live` it is read from the scheduler instead, as the authors'
-simulator does (a global view).
+An entry is served out of order if its job has the least remaining work, but no short entry is bypassed by more than
+`slack` times its own estimate. The node uses the last reported number of remaining tasks of a job: that of the probe,
+and those of the scheduler's answers to the node's own requests. With `live` it reads the number from the scheduler
+instead, as the authors' simulator does (a global view).
 
-With `bound_all` long entries, too, are passed only within their slack, and whatever is served is charged to those in
-front of it: the form that the authors' simulator uses under least work left.
+With `bound_all` long entries, too, are bypassed only within their slack, and every entry that is served is charged to
+the entries in front of it: the form that the authors' simulator uses under least work left.
 """
 
 import math
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import is_spread
-from actors.kernel.world import ASKED, ASKED_SHIFT, NONE
+from actors.kernel.world import ASKED, ASKED_SHIFT, NONE, World
 from actors.nodes.waiting import length_of, remove, remove_run
 
 
 @inlined
-def waits(w, entry):
-    """Whether an entry waits for a slot: a sticky probe does not that has asked for all that its job has left.
+def waits(w: World, entry: int) -> bool:
+    """Whether an entry waits for a slot. A sticky probe that has asked for all remaining tasks of its job does not.
 
-    Of a job whose tasks must be spread a node runs one at the most.
+    A node runs at most one task of a job whose tasks must be spread.
     """
     rows = w.entries
     asked = rows.left[entry] >> ASKED_SHIFT
@@ -31,8 +31,8 @@ def waits(w, entry):
 
 
 @inlined
-def remaining_work(w, entry):
-    """Estimated work left in the job, ns, or its tasks; a float, for months of a large job do not fit an int64."""
+def remaining_work(w: World, entry: int) -> float:
+    """Return the estimated remaining work of the job, ns, or its remaining tasks; large jobs exceed an int64."""
     rows = w.entries
     job = rows.job[entry]
     left = rows.left[entry] & (ASKED - 1)
@@ -44,8 +44,8 @@ def remaining_work(w, entry):
 
 
 @compiled
-def pick_shortest(w, node):
-    """The entry to serve and the one in front of it, (NONE, NONE) if none waits.
+def pick_shortest(w: World, node: int) -> tuple[int, int]:
+    """Find the entry to serve and the one in front of it; (NONE, NONE) if none waits.
 
     The scan goes from the front. A long entry at the front goes first; a long one that is chosen from
     further back ends the scan. A sticky probe that has asked for all tasks that its job has left does not wait.
@@ -72,8 +72,8 @@ def pick_shortest(w, node):
 
 
 @compiled
-def pick_first(w, node):
-    """The first entry that waits and the one in front of it, (NONE, NONE) if none does."""
+def pick_first(w: World, node: int) -> tuple[int, int]:
+    """Find the first entry that waits and the one in front of it; (NONE, NONE) if none does."""
     rows = w.entries
     entry, before = w.nodes.head[node], NONE
     while entry != NONE and not waits(w, entry):
@@ -82,8 +82,8 @@ def pick_first(w, node):
 
 
 @inlined
-def drop_exhausted(w, node):
-    """With a global view, probes of jobs that have no task left go without asking."""
+def drop_exhausted(w: World, node: int) -> None:
+    """Drop the probes of jobs that have no task left, which a global view shows."""
     rows = w.entries
     entry, before = w.nodes.head[node], NONE
     while entry != NONE:
@@ -100,7 +100,7 @@ def drop_exhausted(w, node):
 
 
 @inlined
-def bypass(w, node, chosen):
+def bypass(w: World, node: int, chosen: int) -> None:
     """Charge the entries in front of `chosen` for the work that goes before them; a long one is not charged."""
     rows = w.entries
     if rows.is_long[chosen] == 1 and w.rules.bound_all == 0:
@@ -114,7 +114,7 @@ def bypass(w, node, chosen):
 
 
 @compiled
-def passes_any(w, node, chosen):
+def passes_any(w: World, node: int, chosen: int) -> bool:
     """Whether an entry that waits is in front of `chosen`."""
     entry = w.nodes.head[node]
     while entry != chosen:
@@ -125,11 +125,12 @@ def passes_any(w, node, chosen):
 
 
 @compiled
-def hear_answer(w, node, job, left, epoch):
-    """A task of `job` has come: note what is left of the job, and that a sticky probe has its answer.
+def note_answer(w: World, node: int, job: int, left: int, epoch: int) -> None:
+    """Note what an answer with a task says: how many tasks of the job remain, and that a sticky probe has its answer.
 
-    What is left is as of `epoch`; probes sent since know better. Where the shortest job goes first, those that the
-    sticky probe passed are charged, and probes of a job without tasks go; elsewhere these stay until they ask in vain.
+    The count is as of `epoch`; newer probes carry fresher counts and keep them. Where the shortest job goes first, the
+    entries that the sticky probe bypassed are charged, and probes of a job without remaining tasks are dropped;
+    elsewhere such probes stay until their own request is answered.
     """
     rows = w.entries
     entry, before = w.nodes.head[node], NONE
@@ -154,11 +155,11 @@ def hear_answer(w, node, job, left, epoch):
 
 
 @compiled
-def drop_probe(w, node, job, epoch):
-    """An answer says that `job` had no task left as of `epoch`: a sticky probe that asked goes.
+def drop_probe(w: World, node: int, job: int, epoch: int) -> None:
+    """Drop a sticky probe that has asked: an answer says that `job` had no task left as of `epoch`.
 
-    Whose question it answers is not known. If all that have asked were sent since, one of them has one answer less to
-    wait for: its own may have been taken for that of one before it.
+    The answer does not name the probe that asked. If all probes that have asked are newer than `epoch`, the first of
+    them waits for one answer less: its own answer may have been counted for an older probe.
     """
     rows = w.entries
     entry, before, later = w.nodes.head[node], NONE, NONE

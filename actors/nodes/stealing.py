@@ -1,15 +1,17 @@
 """Randomized work stealing between nodes (Hawk, ATC'15, section 3.6).
 
-A node that runs out of work asks random nodes of the part that long jobs may use, one after another, for short
-work that waits behind long work. Asking, passing on and giving take the network delay each. That a question is
-passed on, not sent back, halves the messages; it costs no outcome, for the thief would ask again.
+A node that runs out of work (the thief) asks random nodes of the long partition (the victims), one after another, for
+short work that waits behind long work. Each request, each forwarded request and each reply takes the network delay. A
+victim forwards a request instead of answering that it has nothing. This halves the messages and does not change the
+outcome, because the thief would ask the next victim anyway.
 
-1. A slot falls idle and nothing waits: ask a random node.
-2. A node that is asked gives the group of short probes behind its first long entry (or at the head of its queue, if it
+1. A slot becomes idle and no entry waits: the node asks a random node.
+2. The victim gives the group of short probes behind its first long entry (or at the head of its queue, if it
    runs a long task in any of its slots): it sends them on to the thief.
-   Of a job with constraints those alone that the thief satisfies, and none of a job that says how its tasks must lie.
-3. If it has none, it passes the question on to another random node, up to `attempts` in all. So does one that is down:
-   that stands for the thief, which would wait in vain and ask the next.
+   It gives no probe whose job has constraints that the thief does not satisfy, and none of a job with a placement
+   constraint.
+3. A victim that has none forwards the request to another random node; at most `attempts` nodes are asked. A victim
+   that is down does the same: it stands for the thief, which would wait for a timeout and ask the next one.
 """
 
 from typing import NamedTuple
@@ -19,50 +21,51 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import is_eligible, placement_of
 from actors.kernel.faults import is_down
-from actors.kernel.queue import PROBE, STEAL, send
+from actors.kernel.kinds import PROBE, STEAL
+from actors.kernel.queue import send
 from actors.kernel.random import LOOT, VICTIMS, below, next_bits, random_bits
-from actors.kernel.world import LONG_RUNS, N_STEAL_ATTEMPTS, N_STEALS, N_STOLEN, NONE, free_entry
+from actors.kernel.world import LONG_RUNS, N_STEAL_ATTEMPTS, N_STEALS, N_STOLEN, NONE, World, free_entry
 from actors.nodes.waiting import append, copy_entry, length_of, shorten, unlink
 
 
 class Stealing(NamedTuple):
-    """Parameters of stealing, and each node's own state of it."""
+    """Parameters of stealing, and the state of each node."""
 
     attempts: int  # victims asked before a thief gives up; 0: no stealing
     limit: int  # the most probes taken from one victim
-    at_random: int  # 1: short probes from anywhere in the queue, 0: the group behind the first long entry
-    instant: int  # 1: the thief sees its victims' queues and takes at once (global view)
+    at_random: bool  # short probes from anywhere in the queue; else the group behind the first long entry
+    instant: bool  # the thief sees its victims' queues and takes at once (global view)
     first: int  # the first node that may be a victim
-    searches: np.ndarray  # [N] times the node has gone looking for work
+    searches: np.ndarray  # [N] how often the node has started to ask for work
 
 
 def make_stealing(
     nodes: int, *, attempts: int, limit: int, at_random: bool, instant: bool, first: int
 ) -> Stealing:
-    """Stealing among `nodes` nodes, of which those from `first` on are victims."""
+    """Return the state of stealing among `nodes` nodes, of which those from `first` on are victims."""
     searches = np.zeros(nodes, np.int64)
-    return Stealing(int(attempts), int(limit), int(at_random), int(instant), int(first), searches)
+    return Stealing(int(attempts), int(limit), at_random, instant, int(first), searches)
 
 
 @inlined
-def seek(w, p, t, node):
-    """Step 1: a node with nothing to do looks for work; with a global view it may find it at once."""
+def start_stealing(w: World, p: Stealing, t: int, node: int) -> bool:
+    """Step 1: ask for work; return whether some was taken at once, as a global view allows."""
     draws = np.int64(random_bits(w.seed, VICTIMS, node, p.searches[node]) >> np.uint64(2))
     p.searches[node] += 1
-    if p.instant == 0:
+    if not p.instant:
         ask(w, p, t, node, node, p.attempts, draws)
         return False
     for _ in range(p.attempts):
         draws = next_bits(draws)
         w.counts[N_STEAL_ATTEMPTS] += 1
-        if loot(w, p, t, victim_of(w, p, draws), node, draws) > 0:
+        if steal_from(w, p, t, victim_of(w, p, draws), node, draws) > 0:
             return True
     return False
 
 
 @inlined
-def ask(w, p, t, node, thief, attempts, draws):
-    """Ask a random node on behalf of the thief; a draw of the thief or of the asking node is an attempt lost."""
+def ask(w: World, p: Stealing, t: int, node: int, thief: int, attempts: int, draws: int) -> None:
+    """Ask a random node on behalf of the thief. A draw of the thief, or of the asking node, counts as an attempt."""
     victim = node
     while attempts > 0 and (victim == thief or victim == node):
         draws = next_bits(draws)
@@ -74,21 +77,21 @@ def ask(w, p, t, node, thief, attempts, draws):
 
 
 @inlined
-def victim_of(w, p, draws):
-    """A node of the part that long jobs may use."""
+def victim_of(w: World, p: Stealing, draws: int) -> int:
+    """Return the node of the long partition that the random bits `draws` choose."""
     return p.first + below(np.uint64(draws) << np.uint64(2), w.nodes.size - p.first)
 
 
 @inlined
-def on_steal(w, p, t, victim, thief, attempts, draws):
-    """Steps 2 and 3: give, or pass the question on."""
-    if loot(w, p, t, victim, thief, draws) == 0 and attempts > 0:
+def on_steal(w: World, p: Stealing, t: int, victim: int, thief: int, attempts: int, draws: int) -> None:
+    """Steps 2 and 3: give probes, or forward the request."""
+    if steal_from(w, p, t, victim, thief, draws) == 0 and attempts > 0:
         ask(w, p, t, victim, thief, attempts, draws)
 
 
 @inlined
-def first_behind_long(w, victim):
-    """The first short probe behind the first long work, and the entry in front of it; NONE if there is none."""
+def first_behind_long(w: World, victim: int) -> tuple[int, int]:
+    """Find the first short probe behind the first long work, and the entry in front of it; NONE if there is none."""
     rows = w.entries
     entry, before = w.nodes.head[victim], NONE
     if w.nodes.longs[victim] < LONG_RUNS:
@@ -100,21 +103,21 @@ def first_behind_long(w, victim):
 
 
 @inlined
-def is_loot(w, entry):
-    """Whether an entry is a probe of a short job."""
+def is_stealable(w: World, entry: int) -> bool:
+    """Whether an entry may be stolen: it is a probe of a short job."""
     return entry != NONE and w.entries.is_long[entry] == 0 and w.entries.task[entry] == NONE
 
 
 @inlined
-def suits(w, entry, thief):
-    """Whether the thief may run the job of a probe. Nodes know the level at which a job starts; it stays as it is."""
+def thief_may_run(w: World, entry: int, thief: int) -> bool:
+    """Whether the thief may run the job of a probe. Nodes know the level of a job: it never changes after the start."""
     job = w.entries.job[entry]
     return placement_of(w, job) == 0 and is_eligible(w, job, thief)
 
 
 @inlined
-def give(w, t, victim, thief, entry, before, instant):
-    """Move one probe of a run to the thief: by message, or at once. True if it was the last one."""
+def give(w: World, t: int, victim: int, thief: int, entry: int, before: int, instant: bool) -> bool:
+    """Move one probe of a run to the thief: by message, or at once. Return whether it was the last one."""
     rows = w.entries
     taken, is_last = entry, rows.more[entry] == NONE
     if is_last:
@@ -122,7 +125,7 @@ def give(w, t, victim, thief, entry, before, instant):
     else:
         taken = shorten(rows, entry)
         copy_entry(rows, taken, entry)
-    if instant == 1:
+    if instant:
         rows.next[taken], rows.bypassed[taken], rows.task[taken], rows.more[taken] = NONE, 0, NONE, NONE
         append(w, thief, taken)
     else:
@@ -132,31 +135,31 @@ def give(w, t, victim, thief, entry, before, instant):
 
 
 @inlined
-def loot(w, p, t, victim, thief, draws):
-    """Step 2: give the thief what it may have; returns how many probes that is. A node that is down has nothing."""
+def steal_from(w: World, p: Stealing, t: int, victim: int, thief: int, draws: int) -> int:
+    """Step 2: give stealable probes to the thief; return how many. A node that is down has none."""
     if is_down(w, victim):
         return 0
-    if w.nodes.head[victim] == NONE or (p.at_random == 0 and w.nodes.longs[victim] == 0):
+    if w.nodes.head[victim] == NONE or (not p.at_random and w.nodes.longs[victim] == 0):
         return 0
     return search(w, p, t, victim, thief, draws)
 
 
 @compiled
-def search(w, p, t, victim, thief, draws):
-    """Find and give what the thief may have, in a queue that may hold some."""
-    given = 0
-    if p.at_random == 0:
+def search(w: World, p: Stealing, t: int, victim: int, thief: int, draws: int) -> int:
+    """Find stealable probes in a queue that is not empty, and give them; return how many."""
+    given: int = 0
+    if not p.at_random:
         entry, before = first_behind_long(w, victim)
-        while given < p.limit and is_loot(w, entry):
+        while given < p.limit and is_stealable(w, entry):
             after = w.entries.next[entry]
-            if not suits(w, entry, thief):
+            if not thief_may_run(w, entry, thief):
                 entry, before = after, entry
                 continue
             given += 1
             if give(w, t, victim, thief, entry, before, p.instant):
                 entry = after
     else:
-        given = loot_at_random(w, p, t, victim, thief, draws)
+        given = steal_at_random(w, p, t, victim, thief, draws)
     if given > 0:
         w.counts[N_STEALS] += 1
         w.counts[N_STOLEN] += given
@@ -164,18 +167,21 @@ def search(w, p, t, victim, thief, draws):
 
 
 @inlined
-def loot_at_random(w, p, t, victim, thief, draws):
-    """Short probes from anywhere in the queue, each equally likely (selection sampling, one pass)."""
-    count = 0
+def steal_at_random(w: World, p: Stealing, t: int, victim: int, thief: int, draws: int) -> int:
+    """Give short probes from anywhere in the queue, each equally likely (selection sampling, one pass)."""
+    count: int = 0
     entry, before = w.nodes.head[victim], NONE
     while entry != NONE:
-        count += length_of(w.entries, entry) if is_loot(w, entry) and suits(w, entry, thief) else 0
+        count += (
+            length_of(w.entries, entry) if is_stealable(w, entry) and thief_may_run(w, entry, thief) else 0
+        )
         entry = w.entries.next[entry]
     wanted = min(count, p.limit)
     given, entry = 0, w.nodes.head[victim]
     while entry != NONE:
-        after, left = w.entries.next[entry], 0
-        if is_loot(w, entry) and suits(w, entry, thief):
+        after = w.entries.next[entry]
+        left: int = 0
+        if is_stealable(w, entry) and thief_may_run(w, entry, thief):
             left = length_of(w.entries, entry)
         for _ in range(left):
             bits = random_bits(w.seed, LOOT, draws, count)

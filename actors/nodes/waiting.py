@@ -1,11 +1,13 @@
 """A node's queue: a linked list of entries in the partition's pool, alike ones as one run (see `ENTRY`)."""
 
+import numpy as np
+
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.world import NONE, free_entry, new_entry
+from actors.kernel.world import NONE, World, free_entry, new_entry
 
 
 @inlined
-def enqueue(w, node, job, task, left, epoch, level):
+def enqueue(w: World, node: int, job: int, task: int, left: int, epoch: int, level: int) -> None:
     """Append a probe (`task` is NONE) or a task bound to the node; `left`: tasks the job has left."""
     rows, nodes = w.entries, w.nodes
     entry = new_entry(w.entries)
@@ -22,7 +24,7 @@ def enqueue(w, node, job, task, left, epoch, level):
 
 
 @inlined
-def joins_run(w, tail, job, task, left, epoch, level):
+def joins_run(w: World, tail: int, job: int, task: int, left: int, epoch: int, level: int) -> bool:
     """Whether an entry that comes is like the last one of a queue, `tail` or NONE, but for its task."""
     rows = w.entries
     return (
@@ -38,7 +40,7 @@ def joins_run(w, tail, job, task, left, epoch, level):
 
 
 @inlined
-def append(w, node, entry):
+def append(w: World, node: int, entry: int) -> None:
     """Put an entry at the end of the queue."""
     if w.nodes.head[node] == NONE:
         w.nodes.head[node] = entry
@@ -48,7 +50,7 @@ def append(w, node, entry):
 
 
 @inlined
-def lengthen(rows, head, entry):
+def lengthen(rows: np.recarray, head: int, entry: int) -> None:
     """Put an entry at the end of the run of `head`."""
     first = rows.more[head]
     if first == NONE:
@@ -61,13 +63,13 @@ def lengthen(rows, head, entry):
 
 
 @inlined
-def length_of(rows, entry):
+def length_of(rows: np.recarray, entry: int) -> int:
     """How many entries the run of `entry` has."""
     return 1 if rows.more[entry] == NONE else 1 + rows.left[rows.more[entry]]
 
 
 @inlined
-def shorten(rows, entry):
+def shorten(rows: np.recarray, entry: int) -> int:
     """Take the second entry out of the run of `entry`, and return it."""
     taken = rows.more[entry]
     after = rows.more[taken]
@@ -78,7 +80,7 @@ def shorten(rows, entry):
 
 
 @inlined
-def remove(w, node, entry, before):
+def remove(w: World, node: int, entry: int, before: int) -> None:
     """Take an entry out and free it; `before` is the one in front of it, or NONE. Of a run the others stay."""
     rows = w.entries
     if rows.more[entry] == NONE:
@@ -91,7 +93,7 @@ def remove(w, node, entry, before):
 
 
 @compiled
-def remove_run(w, node, entry, before):
+def remove_run(w: World, node: int, entry: int, before: int) -> None:
     """Take an entry out and free it, and all others of its run."""
     rows = w.entries
     while rows.more[entry] != NONE:
@@ -100,7 +102,7 @@ def remove_run(w, node, entry, before):
 
 
 @inlined
-def copy_entry(rows, to, source):
+def copy_entry(rows: np.recarray, to: int, source: int) -> None:
     """Give an entry what those of the run of `source` have in common."""
     rows.job[to], rows.left[to], rows.bypassed[to] = (
         rows.job[source],
@@ -115,8 +117,8 @@ def copy_entry(rows, to, source):
 
 
 @inlined
-def part(w, node, entry):
-    """Leave `entry` alone in its run; the others are a run behind it."""
+def part(w: World, node: int, entry: int) -> None:
+    """Split a run: `entry` stands alone, and the others are a run behind it."""
     rows = w.entries
     behind = rows.more[entry]
     if behind == NONE:
@@ -132,7 +134,7 @@ def part(w, node, entry):
 
 
 @inlined
-def unlink(w, node, entry, before):
+def unlink(w: World, node: int, entry: int, before: int) -> None:
     """Take an entry out of the queue, with its run, without freeing it."""
     rows, nodes = w.entries, w.nodes
     after = rows.next[entry]

@@ -1,38 +1,40 @@
 """A worker node: slots, one queue, and the messages it gets and sends.
 
 The queue holds probes (late binding: when a probe's turn comes, the node holds a slot and asks the job's
-scheduler for a task; Sparrow, SOSP'13, section 3.4) and tasks that a scheduler bound to the node. It is
+scheduler for a task; Sparrow, SOSP'13, section 3.4) and tasks that a scheduler bound to the node. The queue is
 served first come first served, or shortest remaining job first (actors/nodes/shortest.py); a sticky probe
 stays in the queue until its job has no task left (Eagle, SoCC'16).
 
-The papers' nodes have one slot. Of several none stays idle while an entry waits. A sticky probe asks for a task for
-each idle slot, but in all for no more than its job has left as far as the node was told; of a job whose tasks must be
-spread for one, since a node may run no more.
+In the papers a node has one slot. Here it may have several, and none stays idle while an entry waits. A sticky probe
+asks for a task for each idle slot, but for no more tasks than its job has left by the last report, and for one task if
+the tasks of its job must be spread, as a node may run no more of them.
 """
 
 from actors.kernel.compiled import inlined
+from actors.kernel.counters import N_FINISHED, N_STARTED
 from actors.kernel.eligible import level_in, run_time, task_of
 from actors.kernel.faults import EPOCH_SHIFT, NO_EPOCH, low_bits
-from actors.kernel.queue import DONE, NO_TASK, PLACED, PROBE, REQUEST, STARTED, TASK, TASK_END, send, wake
-from actors.kernel.world import ASKED, LONG_RUNS, N_BYPASSES, N_FINISHED, N_STARTED, NONE
-from actors.nodes.failing import link_running, meet
-from actors.nodes.shortest import bypass, drop_probe, hear_answer, passes_any, pick_first, pick_shortest
+from actors.kernel.kinds import DONE, NO_TASK, PLACED, PROBE, REQUEST, STARTED, TASK, TASK_END
+from actors.kernel.queue import send, wake
+from actors.kernel.world import ASKED, LONG_RUNS, N_BYPASSES, NONE, World
+from actors.nodes.failing import apply_failure, link_running
+from actors.nodes.shortest import bypass, drop_probe, note_answer, passes_any, pick_first, pick_shortest
 from actors.nodes.waiting import enqueue, part, remove
 
 
 @inlined
-def node_event(w, node):
-    """Handle a message to a node; True if a slot fell idle for want of work."""
+def node_event(w: World, node: int) -> bool:
+    """Handle a message to a node; return whether a slot became idle and the queue has no work for it."""
     serves, freed = take_in(w, node)
     return serves and not serve(w, w.queue.now.time[0], node) and freed
 
 
 @inlined
-def take_in(w, node):
-    """Handle a message to a node, but for giving a slot away: whether one is to be, and whether it just fell free."""
+def take_in(w: World, node: int) -> tuple[bool, bool]:
+    """Handle a message to a node; return whether a slot can be given now, and whether one has just become idle."""
     message = w.queue.now
     t, kind, job = message.time[0], message.kind[0], message.a[0]
-    if w.faults.active == 1 and meet(w, node):
+    if w.faults.active == 1 and apply_failure(w, node):
         return False, False
     task, serves, freed = NONE, False, False
     if kind == TASK_END:
@@ -41,7 +43,7 @@ def take_in(w, node):
     elif kind == TASK:
         task = message.b[0]
         if w.nodes.head[node] != NONE and (w.rules.shortest_first == 1 or w.rules.sticky == 1):
-            hear_answer(w, node, job, low_bits(message.c[0]), message.c[0] >> EPOCH_SHIFT)
+            note_answer(w, node, job, low_bits(message.c[0]), message.c[0] >> EPOCH_SHIFT)
             serves = w.nodes.idle[node] > 0
     elif kind == NO_TASK:
         w.nodes.idle[node] += 1
@@ -63,8 +65,8 @@ def take_in(w, node):
 
 
 @inlined
-def serve(w, t, node):
-    """Give idle slots to the entries whose turn it is; False if there is none."""
+def serve(w: World, t: int, node: int) -> bool:
+    """Give idle slots to the next entries; return whether one was given."""
     given = False
     while w.nodes.idle[node] > 0:
         entry, before = next_entry(w, node)
@@ -75,17 +77,17 @@ def serve(w, t, node):
 
 
 @inlined
-def give_slot(w, t, node, entry, before):
-    """Give an idle slot to an entry, `before` in front of it; False if there is none."""
+def give_slot(w: World, t: int, node: int, entry: int, before: int) -> bool:
+    """Give an idle slot to an entry, `before` in front of it; return False if `entry` is NONE."""
     if entry == NONE:
         return False
     job, task = leave_queue(w, node, entry, before)
     w.nodes.idle[node] -= 1
     if task == NONE:
-        incarnation = NONE
+        generation = NONE
         if w.faults.active == 1:
-            incarnation = w.faults.actors.incarnation[node]
-        send(w, t, node, w.work.home[job], REQUEST, job, node, incarnation, NONE)
+            generation = w.faults.actors.generation[node]
+        send(w, t, node, w.work.home[job], REQUEST, job, node, generation, NONE)
     else:
         if w.rules.report_start == 1:
             send(w, t, node, w.work.home[job], STARTED, job, node, t, NONE)
@@ -94,8 +96,8 @@ def give_slot(w, t, node, entry, before):
 
 
 @inlined
-def next_entry(w, node):
-    """The entry whose turn it is and the one in front of it; NONE if none waits."""
+def next_entry(w: World, node: int) -> tuple[int, int]:
+    """Find the next entry to serve and the one in front of it; NONE if none waits."""
     entry = w.nodes.head[node]
     if w.rules.shortest_first == 1 and entry != NONE and (w.entries.next[entry] != NONE or w.rules.live == 1):
         return pick_shortest(w, node)
@@ -105,14 +107,14 @@ def next_entry(w, node):
 
 
 @inlined
-def leave_queue(w, node, entry, before):
-    """Take the entry whose turn has come out of the queue, unless it is sticky; its job and its task."""
+def leave_queue(w: World, node: int, entry: int, before: int) -> tuple[int, int]:
+    """Take the entry that is served out of the queue, unless it is sticky; return its job and its task."""
     rows = w.entries
     job, task = rows.job[entry], rows.task[entry]
     stays = w.rules.sticky == 1 and task == NONE and rows.is_long[entry] == 0
     if before != NONE and passes_any(w, node, entry):
         w.counts[N_BYPASSES] += 1
-        if not stays:  # one that stays is charged to those it passed when its task has come
+        if not stays:  # a sticky probe is charged to the entries that it bypassed when its task arrives
             bypass(w, node, entry)
     if not stays:
         remove(w, node, entry, before)
@@ -123,8 +125,8 @@ def leave_queue(w, node, entry, before):
 
 
 @inlined
-def start_task(w, t, node, job, bound):
-    """Run a task in a slot that is held for it; `bound` is the task with its job's level, as it came."""
+def start_task(w: World, t: int, node: int, job: int, bound: int) -> None:
+    """Start a task in a slot that is held for it; `bound` is the task with its job's level, as in the message."""
     task = task_of(w, bound)
     w.nodes.started[node] = t
     w.nodes.running[node] = job
@@ -136,8 +138,8 @@ def start_task(w, t, node, job, bound):
 
 
 @inlined
-def end_task(w, t, node, job, task, start):
-    """Free the slot of a task that ends, and tell the job's scheduler."""
+def end_task(w: World, t: int, node: int, job: int, task: int, start: int) -> None:
+    """Free the slot of a task that ends, and report the end to the job's scheduler."""
     w.nodes.idle[node] += 1
     if w.nodes.running[node] == job and w.nodes.started[node] == start:
         w.nodes.running[node] = NONE

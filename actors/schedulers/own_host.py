@@ -14,7 +14,7 @@ class OwnHost:
     """A user's scheduler. What it raises becomes one line that names its place."""
 
     def __init__(self, own: Any, setting: Any):
-        """Make the class anew, or copy the object, and call its `start(nodes or ports, seed)` if it has one."""
+        """Make an object of the class, or copy the object, and call its `start(nodes or ports, seed)` if it has one."""
         self.name = setting.scheduler.name
         if isinstance(own, type):
             self.scheduler = self._call("__init__", lambda: make_own(own, setting.parameters))
@@ -24,7 +24,7 @@ class OwnHost:
             self.ask("start", setting.cluster.num_nodes, setting.seed)
 
     def ask(self, method: str, *arguments: Any, about: str = "") -> Any:
-        """What a method of the user's returns; `about` says in an error what it was asked about."""
+        """Call a method of the user's scheduler, and return its result; `about` says in an error what it was for."""
         return self._call(method, lambda: getattr(self.scheduler, method)(*arguments), about)
 
     def _call(self, method: str, call: Callable[[], Any], about: str = "") -> Any:
@@ -39,14 +39,14 @@ class OwnHost:
             ) from error
 
     def share_done(self, world: Any, state: Any) -> float:
-        """The share of all that the scheduler will be asked that it has been asked, 0..1, as far as one can tell."""
+        """Return the estimated share of all calls to the scheduler that have been made, 0 to 1."""
         raise NotImplementedError
 
     def save(self) -> bytes:
-        """The scheduler as it is now.
+        """Return the user's scheduler, pickled.
 
         Raises:
-            InputError: it holds what cannot be pickled.
+            InputError: the scheduler holds something that cannot be pickled.
         """
         try:
             return pickled(self.scheduler)
@@ -57,5 +57,5 @@ class OwnHost:
             ) from None
 
     def load(self, saved: bytes) -> None:
-        """Take up the scheduler that `save` saved."""
+        """Restore the scheduler that `save` saved."""
         self.scheduler = unpickled(saved, type(self.scheduler))

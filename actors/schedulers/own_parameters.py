@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.schedulers.policy import Parameter, name_with
+from actors.scheduler import Parameter, name_with
 from workloads.errors import InputError
 from workloads.units import parse_duration
 
@@ -27,7 +27,7 @@ _SIMPLE = (bool, int, float, str)
 
 
 def described(own: Any, name: str | None) -> dict[str, Any]:
-    """What `Scheduler` says of a user's class or object: its names, its docstring, its parameters.
+    """Return the fields of `Scheduler` for a user's class or object: its names, its docstring, its parameters.
 
     Raises:
         InputError: a class that cannot be made without arguments; the message names the first without a default.
@@ -51,7 +51,7 @@ def described(own: Any, name: str | None) -> dict[str, Any]:
 
 
 def parameters_of(own: Any) -> tuple[Parameter, ...]:
-    """The parameters of a user's class or object; of an object their defaults are its own values."""
+    """Return the parameters of a user's class or object; the defaults of an object are its own values."""
     kind = own if isinstance(own, type) else type(own)
     found = _attributes(kind) | _keywords(kind)
     if own is not kind:
@@ -67,7 +67,7 @@ def parameters_of(own: Any) -> tuple[Parameter, ...]:
 
 
 def make_own(kind: Any, parameters: Mapping[str, Any]) -> Any:
-    """An object of a user's class with these parameters; its attributes are there before `__init__` is called."""
+    """Make an object of a user's class with these parameters; attributes are set before `__init__` is called."""
     keywords = {name: value for name, value in parameters.items() if name in _init(kind)}
     own = kind.__new__(kind, **keywords) if kind.__new__ is not object.__new__ else object.__new__(kind)
     for name, value in parameters.items():
@@ -84,7 +84,7 @@ def _changed(own: Any, parameters: tuple[Parameter, ...]) -> dict[str, Any]:
 
 
 def _attributes(kind: type) -> dict[str, Any]:
-    """Public attributes of the class and of those it is made of, the nearest counting, in order of appearance."""
+    """Return public attributes of the class and its base classes, in order of appearance."""
     found: dict[str, Any] = {}
     for place in reversed(kind.__mro__[:-1]):
         found |= vars(place)
@@ -92,7 +92,7 @@ def _attributes(kind: type) -> dict[str, Any]:
 
 
 def _init(kind: Any) -> dict[str, inspect.Parameter]:
-    """What `__init__` takes by name."""
+    """Return the parameters of `__init__` that can be given by name."""
     try:
         _, *taken = inspect.signature(kind.__init__).parameters.values()
     except (TypeError, ValueError):  # written in C
@@ -122,7 +122,7 @@ def _parameter(name: str, value: Any, meaning: str) -> Parameter:
 
 
 def _in_seconds(name: str, value: Any) -> Any:
-    """The default of a duration that the user has written with its unit."""
+    """Return the default in seconds, if it is a duration that the user has written with its unit."""
     if isinstance(value, str) and name.endswith("_s"):
         try:
             return parse_duration(value, name)
@@ -133,7 +133,7 @@ def _in_seconds(name: str, value: Any) -> Any:
 
 def _kind(name: str, value: Any) -> str:
     if isinstance(value, bool):
-        return "bool"
+        return "flag"
     if isinstance(_in_seconds(name, value), str):
         return "text"
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
@@ -142,4 +142,4 @@ def _kind(name: str, value: Any) -> str:
         return "duration"
     if name.endswith("_bytes") and isinstance(value, int) and value >= 0:
         return "size"
-    return "int" if isinstance(value, int) else "float"
+    return "integer" if isinstance(value, int) else "number"

@@ -1,12 +1,15 @@
 """The schedulers there are: one line a policy, and what others register under `emu.schedulers`."""
 
+import copyreg
 import importlib
 import importlib.metadata
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from actors.scheduler import Scheduler
 from actors.schedulers.coflows import aalo, aalo_shares, by_key, fair, pfp, philae, saath, sebf, sincronia
 from actors.schedulers.coflows.own_coflows import wrap_own_coflows
 from actors.schedulers.jobs import (
@@ -21,7 +24,6 @@ from actors.schedulers.jobs import (
     yacc_d,
 )
 from actors.schedulers.jobs.own_central import wrap_own
-from actors.schedulers.policy import Scheduler
 from actors.schedulers.variants import Variant, make_variant, read_variant
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
@@ -64,9 +66,18 @@ BUILT_IN = (
 def scheduler_names(family: str | None = None) -> tuple[str, ...]:
     """Names of all schedulers, the built-in ones first."""
     found = [s.name for s in BUILT_IN if family in (None, s.family)]
-    if family in (None, "jobs"):
-        found += [e.name for e in importlib.metadata.entry_points(group=ENTRY_POINTS)]
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        if family is None or _is_of(entry.name, family):
+            found.append(entry.name)
     return tuple(dict.fromkeys(found))
+
+
+def _is_of(name: str, family: str) -> bool:
+    """Whether an installed scheduler is of a family; one that cannot be loaded is of none, until a run names it."""
+    try:
+        return find_scheduler(name).family == family
+    except Exception:  # whatever a user's module raises when it is imported
+        return False
 
 
 def find_scheduler(scheduler: Any) -> Scheduler:
@@ -98,6 +109,14 @@ def find_scheduler(scheduler: Any) -> Scheduler:
             f"no scheduler {scheduler!r}; a variant is written NAME@PARAMETER=VALUE, as eagle@slack=2"
         )
     raise InputError(f"no scheduler {scheduler!r}{did_you_mean(scheduler, scheduler_names())}")
+
+
+def _reduce(scheduler: Scheduler) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """How a scheduler travels: compiled loops do not, so another process finds it by its name."""
+    return scheduler.remade or (find_scheduler, (scheduler.name,))
+
+
+copyreg.pickle(Scheduler, _reduce)
 
 
 def _load(reference: str) -> Scheduler:

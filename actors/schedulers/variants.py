@@ -1,4 +1,4 @@
-"""Variants: a scheduler with some parameters of its own, under a name of its own, beside others of the same policy.
+"""Variants: a scheduler with fixed values of some parameters and a name of its own, beside others of the policy.
 
 On the command line `eagle@slack=2`, in a file `[variants.eagle-2]`, in Python `variant("eagle", slack=2)`.
 """
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from actors.schedulers.policy import Scheduler, name_with, resolve_parameters, value_text
+from actors.scheduler import Scheduler, name_with, resolve_parameters, value_text
 from workloads.errors import InputError
 
 _TEXT = re.compile(r"(?P<scheduler>.+?)(?P<settings>(@[A-Za-z_]\w*=[^@]*)+)")
@@ -57,7 +57,7 @@ def variant(scheduler: Any, /, name: str = "", **settings: Any) -> Variant:
 
 
 def read_variant(text: str) -> Variant | None:
-    """The variant that a text such as `eagle@sticky=no@slack=2` means; None if it means none."""
+    """Read a text such as `eagle@sticky=no@slack=2` as a variant; None if it is none."""
     match = _TEXT.fullmatch(text)
     if match is None:
         return None
@@ -69,12 +69,12 @@ def read_variant(text: str) -> Variant | None:
 
 
 def variant_text(scheduler: str, settings: Mapping[str, Any]) -> str:
-    """The text that `read_variant` reads."""
+    """Return the text that `read_variant` reads."""
     return scheduler + "".join(f"@{name}={value_text(value)}" for name, value in settings.items())
 
 
 def make_variant(scheduler: Scheduler, settings: Mapping[str, Any], name: str = "") -> Scheduler:
-    """The scheduler with these settings as its parameters' defaults, which nothing else sets.
+    """Return the scheduler with these settings as fixed defaults of its parameters.
 
     Raises:
         InputError: an unknown parameter, or a value that is none.
@@ -92,7 +92,7 @@ def make_variant(scheduler: Scheduler, settings: Mapping[str, Any], name: str = 
 
 
 def named_apart(schedulers: Sequence[Scheduler]) -> tuple[Scheduler, ...]:
-    """Schedulers of which objects of one class have the parameters in which they differ in their names."""
+    """Return the schedulers; objects of one class get the parameters in which they differ into their names."""
     places: dict[tuple[str, Any], list[int]] = {}
     for i, s in enumerate(schedulers):
         if s.is_object and "name" not in getattr(s.own, "__dict__", {}):

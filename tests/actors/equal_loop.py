@@ -10,10 +10,18 @@ no flow that may be backfilled finds room at both of its ports.
 import numpy as np
 
 from actors.fabric.bits import lowest, place
-from actors.fabric.equal import add_rates, backfill, end_flow, fill_line, group_of, hold, open_ports
+from actors.fabric.equal import (
+    add_rates,
+    backfill,
+    end_flow,
+    enforce_rates,
+    fill_line,
+    group_of,
+    reset_residual,
+)
 from actors.fabric.heap import drop
-from actors.fabric.madd import has_room, note_room
-from actors.fabric.served import rise, served_by, take_out
+from actors.fabric.madd import has_residual, update_open_port
+from actors.fabric.served_together import remove_from_heap, served_by, sift_up
 from actors.kernel.compiled import compiled
 from actors.kernel.world import NEVER
 
@@ -56,10 +64,10 @@ def end_due(fabric, order, e, t):
 @compiled
 def decide(fabric, order, e):
     """Give rates to the groups of an order, from the time on that `progress` was told."""
-    open_ports(fabric, e)
+    reset_residual(fabric, e)
     add_rates(fabric, order, e, _TOP, order.used[0])
     backfill(fabric, order, e)
-    hold(fabric, order, e, e.now[0])
+    enforce_rates(fabric, order, e, e.now[0])
 
 
 @compiled
@@ -70,16 +78,16 @@ def refill(fabric, order, e, t):
         while e.released[k] != _EMPTY:
             bit = lowest(e.released[k])
             e.released[k] ^= bit
-            offer_room(fabric, order, e, (k << 6) + place(bit))
-    hold(fabric, order, e, t)
+            offer_residual(fabric, order, e, (k << 6) + place(bit))
+    enforce_rates(fabric, order, e, t)
 
 
 @compiled
-def offer_room(fabric, order, e, port):
+def offer_residual(fabric, order, e, port):
     """Offer the room of a port to its lines, in order."""
-    note_room(fabric, e, port)
+    update_open_port(fabric, e, port)
     for i in range(order.first[port], order.end[port]):
-        if not has_room(fabric, e, port):
+        if not has_residual(fabric, e, port):
             break
         fill_line(fabric, e, order.line[i])
 
@@ -88,10 +96,10 @@ def offer_room(fabric, order, e, port):
 def move_flow(fabric, e, flow, group):
     """Serve a flow no longer with `group` but with the one to whose lines it has been moved; neither has a rate."""
     flows, own = fabric.flows, group_of(fabric, flow)
-    take_out(flows, e, group, flow)
+    remove_from_heap(flows, e, group, flow)
     flows.left[flow] += served_by(e, e.now[0], own) - served_by(e, e.now[0], group)
     e.ahead[own] = max(e.ahead[own], flows.size[flow] - flows.left[flow])
     i = e.first[own] + e.size[own]
     e.size[own] += 1
-    e.heap[i], e.seat[flow] = flow, i
-    rise(flows, e, own, i)
+    e.heap[i], e.position[flow] = flow, i
+    sift_up(flows, e, own, i)

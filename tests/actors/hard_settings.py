@@ -13,8 +13,8 @@ from actors.kernel.compiled import config
 from actors.schedulers.registry import BUILT_IN
 from actors.setting import Estimates, Network, Setting
 from clusters.cluster import build_cluster
-from emu.constraint_check import check_tasks
-from emu.results import tasks_table
+from emu.families.jobs.constraint_check import check_tasks
+from emu.families.jobs.results import tasks_table
 from workloads.constraints import set_of_job
 from workloads.jobs import make_workload
 
@@ -82,22 +82,22 @@ def slots_suffice(setting: Setting, outcome: Outcome) -> None:
 def check_constraints_of(setting: Setting, outcome: Outcome) -> list[tuple[int, int, int]]:
     """Check the constraints of all jobs. Of those that have some: place, and the least and most that they dropped."""
     assert outcome.tasks is not None
-    tasks = tasks_table(setting.job_workload, outcome.tasks).to_pandas()
+    tasks = tasks_table(setting.workload, outcome.tasks).to_pandas()
     tasks["duration_s"] = setting.scheduler.build(setting)[0].duration / 1e9  # of stragglers, too
     checked = check_tasks(
         tasks,
-        setting.job_workload,
+        setting.workload,
         setting.cluster,
         relaxed=outcome.counters.get("jobs_relaxed", 0),
         machine_speed=setting.machine_speed,
     )
-    jobs = np.flatnonzero(set_of_job(setting.job_workload) >= 0)
+    jobs = np.flatnonzero(set_of_job(setting.workload) >= 0)
     return list(zip(jobs, checked.least_dropped, checked.most_dropped, strict=True))
 
 
 def every_task_ran_once(setting: Setting, outcome: Outcome) -> None:
     node, start, finish = columns(outcome)
-    arrays = setting.job_workload.arrays()
+    arrays = setting.workload.arrays()
     assert node.min() >= 0
     assert np.array_equal(outcome.finish_ns, np.maximum.reduceat(finish, arrays.first_task[:-1]))
     assert (start >= np.repeat(arrays.submit_ns, np.diff(arrays.first_task))).all()

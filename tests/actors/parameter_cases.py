@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from emulations import SETS, constrained, mixed_cluster, mixed_workload, setting_of
 
-from actors.schedulers.policy import Parameter, Scheduler
+from actors.scheduler import Parameter, Scheduler
 from actors.setting import Costs, Setting
 from clusters.cluster import Cluster, build_cluster
-from tests.actors.coflows.coflow_emulations import SPEED, coflows
-from tests.actors.coflows.coflow_emulations import mixed_workload as mixed_coflows
-from tests.actors.coflows.coflow_emulations import setting_of as coflow_setting
+from tests.actors.coflow_emulations import SPEED, coflows
+from tests.actors.coflow_emulations import mixed_workload as mixed_coflows
+from tests.actors.coflow_emulations import setting_of as coflow_setting
 from workloads.coflows import CoflowWorkload
 from workloads.jobs import JobWorkload
 
@@ -131,7 +131,7 @@ def case_of(scheduler: Scheduler, parameter: Parameter) -> Case:
             given[name] = wanted.split("|")[0]
     where = found._replace(parameters=given)
     default = given.get(parameter.name, parameter.default)
-    if parameter.kind == "bool":
+    if parameter.kind == "flag":
         values = (default, not default)
     elif parameter.kind == "choice":
         values = tuple(dict.fromkeys((default, *parameter.choices)))

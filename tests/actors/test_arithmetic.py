@@ -15,8 +15,8 @@ from actors.schedulers.jobs.build import estimated_ns
 from actors.schedulers.jobs.yacc_d_view import make_view, mean_rest, note_node
 from actors.setting import Costs, Dynamics, Estimates
 from clusters.cluster import build_cluster
-from tests.actors.coflows.coflow_emulations import coflows
-from tests.actors.coflows.coflow_emulations import setting_of as coflow_setting
+from tests.actors.coflow_emulations import coflows
+from tests.actors.coflow_emulations import setting_of as coflow_setting
 from workloads.errors import InputError
 from workloads.jobs import make_workload
 

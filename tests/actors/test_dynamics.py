@@ -26,12 +26,14 @@ from actors.dynamics import durations_ns, straggler_factors
 from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Partition
 from actors.hosting.windows import emulate_here
+from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
 from actors.kernel.faults import NEVER_AGAIN, find_outage
-from actors.kernel.queue import LOAD_REPORT, MOST_ACTORS
-from actors.kernel.world import N_ARRIVED, N_FINISHED, N_STARTED, NEVER, NONE
+from actors.kernel.kinds import LOAD_REPORT
+from actors.kernel.queue import MOST_ACTORS
+from actors.kernel.world import NEVER, NONE
 from actors.nodes.waiting import length_of
+from actors.scheduler import needs_global_view
 from actors.schedulers.jobs.least_work import DOWN, Placer
-from actors.schedulers.policy import needs_global_view
 from actors.schedulers.registry import scheduler_names
 from actors.setting import Dynamics, Network, Setting
 from clusters.cluster import build_cluster

@@ -2,58 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from emulations import run_python
-from hypothesis import given, settings
+from cluster_files import EVERYTHING, load_text, named
+from hypothesis import given
 from hypothesis import strategies as st
+from python_process import run_python
 
-from clusters import ATTRIBUTES, CLUSTER_SCHEMA, Cluster, cluster_figures, describe_cluster, load_cluster
+from clusters import ATTRIBUTES, CLUSTER_SCHEMA, cluster_figures, describe_cluster, load_cluster
 from clusters.cluster import build_cluster
 from clusters.schema import find_attribute
 from workloads.errors import InputError
-
-EVERYTHING = """
-[[machines]]
-count = 2
-type = "big"
-slots = 4
-cores = 16
-memory = "64 GiB"
-port = "10 Gbps"
-isa = "arm"
-cpus = 2
-min_disks = 2
-max_disks = 12
-kernel = "3.10.2"
-platform = "C"
-clock = "2.6 GHz"
-accelerator = "gpu"
-speed = 1.5
-tags = ["ssd", "public-ip", "ssd"]
-[[machines]]
-count = 3
-clock_hz = 3e9
-min_disks = 5
-tags = "ssd"
-"""
-
-
-def load_text(folder: Path, text: str, nodes: int | None = None, seed: int = 0) -> Cluster:
-    path = folder / "c.toml"
-    path.write_text(text)
-    return load_cluster(path, nodes, seed=seed)
-
-
-def named(cluster: Cluster, name: str) -> list[str]:
-    names = cluster.attribute_names(name)
-    return [names[code] for code in cluster.attribute(name).tolist()]
 
 
 @pytest.mark.parametrize(
@@ -261,66 +224,6 @@ def test_what_is_wrong_in_an_attribute_of_the_users_own_is_named(tmp_path: Path)
         assert message in str(error.value)
 
 
-def described(counts: list[int], order: str, rack_size: int) -> str:
-    entries = (
-        f'[[machines]]\ntype = "t{i}"\ncount = {c}\ncores = {i + 1}\nisa = "isa{i % 2}"\n'
-        for i, c in enumerate(counts)
-    )
-    return f'order = "{order}"\nrack_size = {rack_size}\n' + "".join(entries)
-
-
-@given(
-    counts=st.lists(st.integers(0, 30), min_size=1, max_size=6).filter(any),
-    order=st.sampled_from(["blocks", "racks", "shuffled"]),
-    rack_size=st.integers(1, 12),
-    seed=st.integers(0, 2**64 - 1),
-    nodes=st.none() | st.integers(1, 200),
-)
-@settings(deadline=None)
-def test_any_order_has_the_same_nodes(
-    tmp_path_factory: pytest.TempPathFactory,
-    counts: list[int],
-    order: str,
-    rack_size: int,
-    seed: int,
-    nodes: int | None,
-) -> None:
-    folder = tmp_path_factory.mktemp("orders")
-    blocks = load_text(folder, described(counts, "blocks", rack_size), nodes)
-    cluster = load_text(folder, described(counts, order, rack_size), nodes, seed)
-    types, cores = named(cluster, "type"), cluster.attribute("cores").tolist()
-    total = nodes or sum(counts)
-    exact = [c * total / sum(counts) for c in counts]
-    have = Counter(types)
-    assert cluster.num_nodes == total
-    assert all(abs(have[f"t{i}"] - e) < 1 for i, e in enumerate(exact))
-    assert have == Counter(named(blocks, "type"))
-    for name, core, isa in zip(types, cores, named(cluster, "isa"), strict=True):  # attributes go together
-        assert (core, isa) == (int(name[1:]) + 1, f"isa{int(name[1:]) % 2}")
-    racks = cluster.racks()
-    assert np.all(np.diff(racks) >= 0)
-    assert Counter(np.bincount(racks)) == Counter(np.bincount(blocks.racks()))
-    if order == "racks":  # every rack is one of those of the blocks
-        content = [
-            sorted(tuple(np.array(named(c, "type"))[c.racks() == r].tolist()) for r in np.unique(c.racks()))
-            for c in (cluster, blocks)
-        ]
-        assert content[0] == content[1]
-    assert load_text(folder, described(counts, order, rack_size), nodes, seed).table.equals(cluster.table)
-
-
-def test_seeds_order_nodes_differently(tmp_path: Path) -> None:
-    for order, differ in (("blocks", 1), ("racks", 8), ("shuffled", 8)):
-        text = described([100, 100], order, 10)
-        found = {tuple(load_text(tmp_path, text, seed=s).attribute("cores").tolist()) for s in range(8)}
-        assert len(found) == differ
-    with pytest.raises(InputError, match=r"field order: 'random' is no order of machine types; known"):
-        load_text(tmp_path, 'order = "random"\n[[machines]]\ncount = 1\n')
-    for seed in (-1, 2**64, 1.5):
-        with pytest.raises(InputError, match="field seed"):
-            load_cluster("homogeneous", 3, seed=seed)
-
-
 def test_a_cluster_is_built_from_columns() -> None:
     cluster = build_cluster("c", [1, 2], isa=["arm", "x86"], speed=[1, 2], accelerator="gpu", cpus=2)
     assert named(cluster, "isa") == ["arm", "x86"]
@@ -328,46 +231,6 @@ def test_a_cluster_is_built_from_columns() -> None:
     assert cluster.attribute("cpus").tolist() == [2, 2]
     with pytest.raises(TypeError, match="colour"):
         build_cluster("c", [1, 2], colour="red")
-
-
-def test_figures_say_how_attributes_are_distributed(tmp_path: Path) -> None:
-    cluster = load_text(tmp_path, EVERYTHING)
-    figures = json.loads(json.dumps(cluster_figures(cluster)))
-    assert (figures["nodes"], figures["slots"], figures["racks"], figures["rack_nodes"]) == (5, 11, 1, [5, 5])
-    assert figures["attributes"]["clock"] == {
-        "unit": "Hz",
-        "distinct": 2,
-        "values": [
-            {"value": 2.6e9, "text": "2.6 GHz", "nodes": 2, "share": 0.4},
-            {"value": 3e9, "text": "3 GHz", "nodes": 3, "share": 0.6},
-        ],
-    }
-    tags = figures["attributes"]["tags"]["values"]
-    assert [(t["value"], t["nodes"]) for t in tags] == [("ssd", 5), ("public-ip", 2)]
-    text = describe_cluster(cluster)
-    assert max(map(len, text.splitlines())) <= 120
-    rows = [line.split() for line in text.splitlines()]
-    for row in (
-        ["kernel", "3.10.2", "2", "40.00", "%"],
-        ["5.15", "3", "60.00", "%"],
-        ["memory", "4", "GiB", "3", "60.00", "%"],
-        ["port", "1", "Gbps", "3", "60.00", "%"],
-    ):
-        assert row in rows
-    assert "nodes a rack 5" in text
-
-
-def test_a_description_stays_narrow_and_short() -> None:
-    count = 5000
-    cluster = build_cluster(
-        "wide", [1] * count, cpu_cores=np.arange(count), machine_type="m" * 300, isa="i" * 300
-    )
-    text = describe_cluster(cluster)
-    assert max(map(len, text.splitlines())) <= 120
-    assert len(text.splitlines()) < 50
-    assert "and 4,976 other values" in text
-    values = cluster_figures(cluster)["attributes"]["cores"]
-    assert (values["distinct"], len(values["values"])) == (count, 24)
 
 
 READ = """
@@ -389,8 +252,8 @@ def test_a_footer_that_ends_pyarrow_is_refused_in_a_line(tmp_path: Path) -> None
     begin = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     footer = data[begin:].replace(b"\x15\x0c", b"\x15\x04")  # type: BYTE_ARRAY to INT64
     path.write_bytes(data[:begin] + footer)
-    told = run_python(READ.format(path=str(path)))
-    assert "nodes.parquet: is not a Parquet file that can be read (Unencoded byte array" in told
+    found = run_python(READ.format(path=str(path)))
+    assert "nodes.parquet: is not a Parquet file that can be read (Unencoded byte array" in found
 
 
 def test_a_column_of_lists_is_not_read(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_machines_of_alibaba(tmp_path):
         assert cluster.notes == (
             "read 6 rows of machine_meta",
             "read 4 machines, the nodes of cluster.parquet",
-            "repaired 1: machines that are first told of after the trace begins: taken to be there all the time",
+            "repaired 1: machines that are first listed after the trace begins: taken to be there all the time",
             "repaired 1: machines without cores or memory: taken as one core or the largest memory",
             "dropped 1: rows of machine_meta without a machine",
         )
@@ -91,7 +91,7 @@ def test_what_tells_of_no_machines_is_named(tmp_path):
         with pytest.raises(InputError, match="holds no machines; want a"):
             load_cluster(tmp_path / name)
     packed(path, "900000000,1,0,,1,1\n")
-    with pytest.raises(InputError, match="tells of no machine that is there when the trace begins"):
+    with pytest.raises(InputError, match="lists no machine that is there when the trace begins"):
         load_cluster(path)
     packed(path, EVENTS + "0,x,0,,1,1\n")
     with pytest.raises(InputError, match="line 8: field machine ID: 'x' is not a number"):
@@ -113,6 +113,6 @@ def test_a_run_takes_a_trace_s_machines_for_its_cluster(tmp_path, capsys, monkey
     assert jobs[0].read_bytes() == jobs[1].read_bytes()
     capsys.readouterr()
     assert main(["cluster", "info", "trace"]) == 0
-    told = capsys.readouterr()
-    assert told.out.startswith("trace: 6 nodes, 6 slots")
-    assert "dropped 1: machines that are not there" in told.err
+    output = capsys.readouterr()
+    assert output.out.startswith("trace: 6 nodes, 6 slots")
+    assert "dropped 1: machines that are not there" in output.err

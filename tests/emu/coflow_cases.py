@@ -10,9 +10,9 @@ import numpy as np
 from actors.hosting.outcome import Outcome
 from actors.kernel.histogram import BUCKETS
 from actors.setting import Switch
-from emu.coflow_metrics import describe_coflows
-from emu.coflow_results import coflow_tables, coordinator_figures
-from emu.results import Result
+from emu.families.coflows.metrics import describe_coflows
+from emu.families.coflows.results import coflow_tables, coordinator_figures
+from emu.results.result import Result
 from tests.workloads.family_examples import coflows_of
 from workloads.coflows import CoflowWorkload
 
@@ -108,7 +108,7 @@ def result_of(scheduler: str, outcome: Outcome, seed: int = 1) -> Result:
     inputs = [{"what": "workload", "name": "coflows", "sha256": workload.fingerprint()}]
     manifest = {"config": {"warmup": "0.0 s"}, "inputs": inputs, "versions": {"python": "3"}}
     return Result(
-        **tables,
+        tables={name: table for name, table in tables.items() if table is not None},
         summary=summary,
         counters=outcome.counters,
         config=f'scheduler = "{scheduler}"\n',

@@ -14,7 +14,7 @@ from emu.cli import main
 from workloads.jobs import JobWorkload, make_workload
 
 if TYPE_CHECKING:
-    from emu.sweeps import SweepResult
+    from emu.sweeps.sweep import SweepResult
 
 CUTOFF_S = 10.0
 
@@ -83,7 +83,7 @@ def done(trace: Path) -> SweepResult:
     """A finished sweep in `runs/sweep-grid`."""
     from sweep_grids import SMALL, write
 
-    from emu.sweeps import sweep
+    from emu.sweeps.sweep import sweep
 
     return sweep(write(SMALL), in_process=True)
 
@@ -91,7 +91,7 @@ def done(trace: Path) -> SweepResult:
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is executed from here on."""
-    from emu import batch
+    from emu.sweeps import batch
 
     ran: list[str] = []
     execute = batch.execute

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from emu.comparison import Comparison
-from emu.config import layer_from_arguments, layer_from_set, resolve
-from emu.plan import Plan, prepare
+from emu.configuration.config import layer_from_arguments, layer_from_set, resolve
+from emu.configuration.plan import Plan, prepare
+from emu.results.comparison import Comparison
 
 POISSON = {"workload": "poisson", "workload_options": {"jobs": 40, "nodes": 8}, "nodes": 8}
 SETS = ("--set", "workload_options.jobs=40", "--set", "workload_options.nodes=8")

@@ -17,9 +17,9 @@ def test_nulls_are_those_of_pyarrow(rows: list[tuple[bool, float]], skip: int) -
     array.validate(full=True)
     assert array.equals(pa.array(values, mask=~valid))
     table = pa.table({"x": array}).slice(skip)
-    told = numbers(table, "x")
+    found = numbers(table, "x")
     expected = [np.nan if x is None else x for x in table["x"].to_pylist()]
-    assert np.array_equal(told, np.array(expected, np.float64), equal_nan=True)
+    assert np.array_equal(found, np.array(expected, np.float64), equal_nan=True)
 
 
 def test_whole_numbers_stay_whole_without_nulls() -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import emu
-from emu.results import Result
+from emu.results.result import Result
 from emu.testing import check_coflow_result, check_result, check_scheduler
 from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.errors import InputError
@@ -72,7 +72,9 @@ def changed(result: Result, name: str, change: Callable[[np.ndarray], np.ndarray
     assert result.tasks is not None
     at = result.tasks.column_names.index(name)
     values = pa.array(change(result.tasks[name].to_numpy().copy()), from_pandas=True)
-    return dataclasses.replace(result, tasks=result.tasks.set_column(at, name, values))
+    return dataclasses.replace(
+        result, tables=result.tables | {"tasks": result.tasks.set_column(at, name, values)}
+    )
 
 
 def test_a_good_result_passes(result: Result, workload: JobWorkload) -> None:
@@ -80,7 +82,7 @@ def test_a_good_result_passes(result: Result, workload: JobWorkload) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "told"),
+    ("name", "change", "expected"),
     [
         ("node", lambda v: np.zeros_like(v), "1 slots ran .* tasks at once"),
         ("node", lambda v: v + 1, "node that does not exist"),
@@ -89,9 +91,9 @@ def test_a_good_result_passes(result: Result, workload: JobWorkload) -> None:
     ],
 )
 def test_broken_results_are_caught(
-    result: Result, workload: JobWorkload, name: str, change: Callable[..., np.ndarray], told: str
+    result: Result, workload: JobWorkload, name: str, change: Callable[..., np.ndarray], expected: str
 ) -> None:
-    with pytest.raises(AssertionError, match=told):
+    with pytest.raises(AssertionError, match=expected):
         check_result(changed(result, name, change), workload, 6, 1)
 
 
@@ -130,7 +132,7 @@ def sent() -> tuple[Result, CoflowWorkload]:
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "told"),
+    ("name", "change", "expected"),
     [
         ("start_s", lambda v: v - 1.0, "started before the coflow arrived"),
         ("start_s", lambda v: np.where(np.arange(len(v)) == 1, np.nan, v), "1 flows never ended"),
@@ -139,13 +141,15 @@ def sent() -> tuple[Result, CoflowWorkload]:
     ],
 )
 def test_broken_results_of_coflows_are_caught(
-    sent: tuple[Result, CoflowWorkload], name: str, change: Callable[..., np.ndarray], told: str
+    sent: tuple[Result, CoflowWorkload], name: str, change: Callable[..., np.ndarray], expected: str
 ) -> None:
     result, workload = sent
     check_coflow_result(result, workload)
     assert result.flows is not None
     at = result.flows.column_names.index(name)
     values = pa.array(change(result.flows[name].to_numpy().copy()), from_pandas=True)
-    broken = dataclasses.replace(result, flows=result.flows.set_column(at, name, values))
-    with pytest.raises(AssertionError, match=told):
+    broken = dataclasses.replace(
+        result, tables=result.tables | {"flows": result.flows.set_column(at, name, values)}
+    )
+    with pytest.raises(AssertionError, match=expected):
         check_coflow_result(broken, workload)

@@ -52,13 +52,13 @@ def expected_jobs(
     kept: dict[int, dict[int, int]] = defaultdict(dict)
     arrival: dict[int, int] = {}
     firsts: dict[int, int] = {}
-    for (job, task), told in events.items():
-        first = min(time for time, _ in told)
+    for (job, task), expected in events.items():
+        first = min(time for time, _ in expected)
         firsts[job] = min(first, firsts.get(job, first))
-        for time, kind in told:
+        for time, kind in expected:
             if kind == "SUBMIT":
                 arrival[job] = min(time, arrival.get(job, time))
-        took = _duration(told, attempts, unfinished)
+        took = _duration(expected, attempts, unfinished)
         if took is not None:
             kept[job][task] = took
     found = []
@@ -69,11 +69,11 @@ def expected_jobs(
     return sorted(found)
 
 
-def _duration(told: set[tuple[int, str]], attempts: str, unfinished: str) -> int | None:
+def _duration(expected: set[tuple[int, str]], attempts: str, unfinished: str) -> int | None:
     """Return how long a task takes, None where it is dropped."""
     runs: list[tuple[int, int | None]] = []
     how = None  # the last end after the last SCHEDULE
-    for time, kind in sorted(told, key=_order):
+    for time, kind in sorted(expected, key=_order):
         if kind == "SCHEDULE":
             runs.append((time, None))
             how = None

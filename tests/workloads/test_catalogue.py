@@ -54,7 +54,7 @@ def test_generators_are_reached_by_name_with_options_as_text():
         ("yahoo", {"jobs": "many"}, "field jobs: 'many' is not a whole number"),
         ("yahoo", {"jobs": "1.5"}, "field jobs: '1.5' is not a whole number"),
         ("yahoo", {"load": "heavy"}, "field load: 'heavy' is not a number"),
-        ("yahoo", {"load": "nan"}, "field load: nan is not a number above 0"),
+        ("yahoo", {"load": "nan"}, "field load: 'nan' is not a number, such as 0.9"),
     ],
 )
 def test_what_is_neither_name_nor_path_is_named(name, options, message):
@@ -70,10 +70,10 @@ def test_a_misspelt_path_names_the_nearest(tmp_path):
 
 @pytest.mark.parametrize("name", ["w", "w.tr", "w.tr.gz", "yahoo.tr"])
 def test_saved_workloads_are_loaded_by_path(tmp_path, workload, name):
-    told = save_workload(workload, tmp_path / name)
+    found = save_workload(workload, tmp_path / name)
     assert load_workload(str(tmp_path / name)).fingerprint() == workload.fingerprint()
     assert (tmp_path / name).is_dir() == (name == "w")
-    assert bool(told) == (name != "w")
+    assert bool(found) == (name != "w")
     with pytest.raises(InputError, match="exists already"):
         save_workload(workload, tmp_path / name)
     save_workload(workload, tmp_path / name, overwrite=True)

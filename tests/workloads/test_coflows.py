@@ -5,13 +5,7 @@ from hypothesis import strategies as st
 
 from tests.workloads.strategies import coflows
 from workloads.arrow import column
-from workloads.coflows import (
-    COFLOWS_SCHEMA,
-    FLOWS_SCHEMA,
-    NO_DEADLINE_NS,
-    PORTS_SCHEMA,
-    make_coflow_workload,
-)
+from workloads.coflows import COFLOWS_SCHEMA, FLOWS_SCHEMA, NO_DEADLINE_NS, PORTS_SCHEMA, make_coflow_workload
 from workloads.errors import InputError
 
 

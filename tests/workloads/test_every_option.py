@@ -19,7 +19,7 @@ from workloads.generators.synthetic import SERVICES, TASK_COUNTS
 from workloads.jobs import JobWorkload, make_workload
 from workloads.options import NEEDS, option_defaults
 from workloads.transform import TRANSFORMATIONS
-from workloads.transform.families import Workload
+from workloads.transform.primitives import Workload
 
 SMALL = {"jobs": 60, "coflows": 40, "nodes": 50, "ports": 20}
 VALUES: dict[str, tuple[Any, ...]] = {

@@ -40,7 +40,7 @@ def test_what_else_a_frame_may_say() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "expected"),
     [
         ({"submit_s": None}, "no column 'submit_s'; want submit_s, and durations_s"),
         ({"durations_s": [[1], [], [2]]}, "durations_s of row 1 is \\[\\]; want a list of seconds"),
@@ -56,9 +56,9 @@ def test_what_else_a_frame_may_say() -> None:
         ({"job_id": [1, 1, 2]}, "job 1 is there twice"),
     ],
 )
-def test_what_is_wrong_with_a_frame(changed: dict[str, Any], told: str) -> None:
+def test_what_is_wrong_with_a_frame(changed: dict[str, Any], expected: str) -> None:
     rows = {name: column for name, column in {**ROWS, **changed}.items() if column is not None}
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=expected):
         workload_of_frame(pd.DataFrame(rows))
 
 

@@ -41,9 +41,9 @@ def parquet_folder(folder, tasks: int, tenant: str = "a"):
 
 def test_instances_that_a_trace_only_states(tmp_path):
     source = alibaba(tmp_path / "a", MANY)
-    told = refused(source)
-    assert "makes 20,000,000 tasks, more than 5,000,000 for a source of this size" in told
-    assert told.endswith("--set workload_options.max_tasks=20000000 allows them")
+    found = refused(source)
+    assert "makes 20,000,000 tasks, more than 5,000,000 for a source of this size" in found
+    assert found.endswith("--set workload_options.max_tasks=20000000 allows them")
     with pytest.raises(InputError, match="max_tasks"):
         convert_workload(str(source), tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -114,8 +114,8 @@ def test_text_of_parquet_that_a_dictionary_repeats(tmp_path, monkeypatch):
     ],
 )
 def test_what_generators_make(name, options):
-    told = refused(name, **options)
-    assert "max_tasks" in told or "is not a whole number from 1 to 10000000" in told
+    found = refused(name, **options)
+    assert "max_tasks" in found or "is not a whole number from 1 to 10000000" in found
 
 
 def test_tasks_are_estimated_before_all_are_drawn(monkeypatch):
@@ -146,9 +146,9 @@ def test_gzip_that_unpacks_to_far_more(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "FREE_BYTES", 2 << 20)
     (tmp_path / "a.tr.gz").write_bytes(gzip.compress(b"0 1 1 1\n" * (1 << 20)))
     assert "unpacks to more than 2 MiB" in refused(tmp_path / "a.tr.gz")
-    told = refused(tmp_path / "a.tr.gz", max_bytes="1 MiB")
-    assert "unpacks to more than 1 MiB" in told
-    assert "max_bytes" in told
+    found = refused(tmp_path / "a.tr.gz", max_bytes="1 MiB")
+    assert "unpacks to more than 1 MiB" in found
+    assert "max_bytes" in found
 
 
 def test_blank_lines_are_no_trace(tmp_path):

@@ -1,4 +1,4 @@
-"""What comes from files, servers and names is told without control characters."""
+"""Text from files, servers and names is printed without control characters."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""How close a workload drawn by a trace generator came to the figures of the trace."""
+"""The closeness of a generated workload to the figures of its trace."""
 
 from __future__ import annotations
 

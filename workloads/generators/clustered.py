@@ -267,7 +267,7 @@ DURATIONS = {
     "work": "task-seconds as published, durations give",
     "trace": "durations as measured, task-seconds give",
 }
-"""What holds where published task-seconds and measured durations disagree."""
+"""The choice between published task-seconds and measured durations, where these disagree."""
 _RECIPES = {
     True: "clusters by published counts; task-seconds exponential around the centroid; tasks from the "
     "class's quantiles; mean duration = task-seconds / tasks",

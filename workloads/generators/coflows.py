@@ -117,7 +117,7 @@ _PLACES = (0.0, 0.02, 0.05, 0.13, 0.28, 0.53, 1.0)
 
 
 class _Coflows(NamedTuple):
-    """What is drawn of each coflow: shape (C,)."""
+    """The values drawn for each coflow: shape (C,)."""
 
     senders: Int64Array
     receivers: Int64Array

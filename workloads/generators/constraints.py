@@ -27,11 +27,11 @@ from workloads.jobs import Float64Array, Int64Array
 from workloads.units import parse_share
 
 MAX_ITEMS = 62
-"""What a job has is coded in the bits of an int64."""
+"""The items of a job are coded in the bits of an int64."""
 
 
 class Model(NamedTuple):
-    """What is drawn for a job: some of K items, each a set of one or more constraints.
+    """The distribution of what a job gets: some of K items, each a set of one or more constraints.
 
     Attributes
     ----------
@@ -195,7 +195,7 @@ def _phoenix() -> Model:
 
 
 _SHARMA_PERCENT = (8, 7, 7, 10, 23, 20, 30, 1, 3, 1, 4, 3, 2, 1, 4, 2, 9, 8, 11, 25, 29)
-"""How many percent of the tasks of cluster 1 have each constraint; the other clusters are this, scaled."""
+"""The percentage of the tasks of cluster 1 with each constraint; the other clusters are scaled from it."""
 _SHARMA_SCALES = (1, 0.94, 0.98, 0.72, 1.21, 0.82, 1.09, 0.59, 0.71, 0.896)
 _SHARMA_WEIGHTS = (
     (0.0396, 0.1204, 0.1304, 0.1168),
@@ -209,7 +209,7 @@ _SHARMA_WEIGHTS = (
     (0.1203, 0.0901, 0.1205, 0.0998),
     (0.0899, 0.0900, 0.0289, 0.0524),
 )
-"""How often each of the four types of task, all as likely, is of each of the ten clusters."""
+"""The share of each of the ten clusters in each of the four types of task, which are equally likely."""
 
 
 def _sharma() -> Model:

@@ -1,4 +1,4 @@
-"""What all generators share: seeded random numbers and the checks of common parameters."""
+"""Functions of all generators: seeded random numbers and the checks of common parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workloads.errors import InputError
 
 MAX_JOBS = 10_000_000
 DEFAULT_SEED = 1
-"""Of all that is drawn of a workload where no seed is given: that of an emulation, too."""
+"""The default seed of a workload; it equals that of an emulation."""
 
 
 def generator(seed: int) -> np.random.Generator:

@@ -1,4 +1,4 @@
-"""What a workload is like, in numbers: arrivals, load, and how its jobs, DAGs or coflows are distributed."""
+"""Description of a workload in numbers: arrivals, load, and distributions of its jobs, DAGs or coflows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from workloads.coflows import CoflowWorkload
 from workloads.dags import DagWorkload
 from workloads.info import coflows, dags, jobs
 from workloads.info.common import QUANTILES, Distribution, render_end
-from workloads.transform.families import Workload
+from workloads.transform.primitives import Workload
 
 __all__ = ["QUANTILES", "Distribution", "describe", "distributions", "render"]
 

@@ -1,4 +1,4 @@
-"""What a workload of coflows is like: widths, sizes, skew, and the load of the ports."""
+"""Description of a workload of coflows: widths, sizes, skew, and the load of the ports."""
 
 from __future__ import annotations
 

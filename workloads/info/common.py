@@ -1,4 +1,4 @@
-"""What the descriptions of jobs, DAGs and coflows share: arrivals over time, quantiles, rows of text."""
+"""Functions of all descriptions of workloads: arrivals over time, quantiles, rows of text."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def describe_arrivals(
 
 
 def render_arrivals(d: Mapping[str, Any], units: Mapping[str, str]) -> list[str]:
-    """Return span, gaps and arrivals over time as text; `units` says what each row of arrivals counts."""
+    """Return span, gaps and arrivals over time as text; `units` names what each row of arrivals counts."""
     line = f"arrivals   over {format_duration(d['span_s'])}"
     if d["gap_cv"] is not None:
         line += f", mean gap {format_duration(d['mean_gap_s'])} (cv {d['gap_cv']:.2f})"

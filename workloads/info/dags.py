@@ -1,4 +1,4 @@
-"""What a workload of DAGs is like: as jobs, and the shape of their graphs."""
+"""Description of a workload of DAGs: as jobs, and the shape of their graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a workload of jobs is like."""
+"""Description of a workload of jobs."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ DuckDB in bounded memory, and in the order of these rules, each of which is coun
     registered. Then the critical path of a job is as long as the job was. With ``starts="registered"`` a stage lasts
     from its own start, with the wait for what it depends on: in an excerpt of 2,078 jobs the critical path is 2.3
     times what the job took (median; 5.3 times at the 90th percentile). Durations of instances are their own.
-12. A cluster does not change: its nodes are all machines that ``machine_meta`` tells of, as it first tells of each,
+12. A cluster does not change: its nodes are all machines that ``machine_meta`` lists, as it first lists each,
     in the order of the numbers in their names. A node has one slot a core: plans of tasks are in cores. Memory is
     published as a share of the largest machine's, which is taken to have 4 GiB a core. Machines of one
     ``failure_domain_1`` are a rack, ``failure_domain_2`` is the attribute ``attr:failure_domain_2``.
@@ -163,7 +163,7 @@ _NODES_SCHEMA = pa.schema(
 _NODES = """
 CREATE TABLE node AS
 SELECT row_number() OVER (ORDER BY length(machine_id), machine_id) - 1 AS node_id, machine_id,
-    min(time) AS first_told, arg_min(failure_domain_1, time) AS domain_1, arg_min(failure_domain_2, time) AS domain_2,
+    min(time) AS first_listed, arg_min(failure_domain_1, time) AS domain_1, arg_min(failure_domain_2, time) AS domain_2,
     arg_min(cpu_num, time) AS cpu, arg_min(mem_size, time) AS memory,
     count(DISTINCT cpu_num) > 1 OR count(DISTINCT mem_size) > 1 AS changes
 FROM (
@@ -199,7 +199,7 @@ def convert_alibaba_2018(
 ) -> None:
     """Convert the trace into a folder of Parquet files, which `read_dags` reads; in bounded memory.
 
-    Where the source has ``machine_meta``, the folder also gets ``machines.parquet``, what it tells, and
+    Where the source has ``machine_meta``, the folder also gets ``machines.parquet``, its content, and
     ``cluster.parquet``, a cluster as `clusters.cluster.load_cluster` reads it.
 
     Parameters
@@ -282,7 +282,7 @@ def read_alibaba_2018(source: str | Path, *, report: Report | None = None, **opt
 
 
 def machine_files(con: duckdb.DuckDBPyConnection, source: Path, report: Report) -> Files:
-    """Return the file of the cluster that ``machine_meta`` tells of, in an open database."""
+    """Return the file of the cluster that ``machine_meta`` lists, in an open database."""
     _create(con, "machine_meta")
     machines = _table("machine_meta", "INSERT INTO machine_meta FROM {scan}")
     scan(con, source, {"machine_meta": machines}, report, format=FORMAT)
@@ -290,7 +290,7 @@ def machine_files(con: duckdb.DuckDBPyConnection, source: Path, report: Report) 
 
 
 def _cluster_file(con: duckdb.DuckDBPyConnection, report: Report) -> Files:
-    """Return the file of the cluster (rule 12): none where no machine is told of."""
+    """Return the file of the cluster (rule 12): none where the table has no machine."""
     nameless = number(con, "SELECT count(*) FROM machine_meta WHERE machine_id IS NULL")
     report.dropped("rows of machine_meta without a machine", nameless)
     con.execute(_NODES)
@@ -300,10 +300,10 @@ def _cluster_file(con: duckdb.DuckDBPyConnection, report: Report) -> Files:
     report.read(f"machines, the nodes of {CLUSTER_FILE}", nodes)
     for what, where in (
         (
-            "machines that are first told of after the trace begins: taken to be there all the time",
-            "first_told > 0",
+            "machines that are first listed after the trace begins: taken to be there all the time",
+            "first_listed > 0",
         ),
-        ("machines whose cores or memory change: taken as they are first told of", "changes"),
+        ("machines whose cores or memory change: taken as they are first listed", "changes"),
         (
             "machines without cores or memory: taken as one core or the largest memory",
             "cpu IS NULL OR memory IS NULL",

@@ -211,7 +211,7 @@ def _cut_off(con: duckdb.DuckDBPyConnection) -> str:
     return (
         f"stages of {jobs:,} jobs with a name of {NAME_LIMIT} characters, at which names are cut off ({names:,} in the "
         "table): what follows the last _ is left out, and dependencies may be lost; a whole name of that length "
-        "cannot be told from one that was cut"
+        "cannot be distinguished from one that was cut"
     )
 
 
@@ -301,7 +301,7 @@ def _count_starts(con: duckdb.DuckDBPyConnection, starts: str, report: Report) -
     if starts == "ready":
         report.repaired(f"{what}: taken to begin then", number(con, f"SELECT count(*) {alike} WHERE waited"))
         report.repaired(
-            "stages that end before what they depend on has ended: taken to last no time, or as shortest_s says",
+            "stages that end before what they depend on has ended: taken to last no time, or shortest_s",
             number(con, f"SELECT count(*) {alike} WHERE overtook"),
         )
         return

@@ -52,7 +52,7 @@ def read_coflow_benchmark(
     """Read a coflow-benchmark file, plain or gzip.
 
     Flows of a coflow lie reducer after reducer. Bandwidths are null: the format has none. A reducer that gets
-    0 MB has no flows, and the report says how many there were.
+    0 MB has no flows, and the report counts them.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def read_coflow_benchmark(
             check_tasks(num_flows, "flows", file=path, line=number, field="reducers")
         flows.append((mappers, reducers[some], sizes[some]))
     if len(seen) < num_coflows:
-        wrong = f"the file ends after {len(seen)} of the {num_coflows} coflows that the first line says"
+        wrong = f"the file ends after {len(seen)} of the {num_coflows} coflows that the first line states"
         raise InputError(wrong, file=path, line=number + 1)
     report.read("coflows", num_coflows)
     report.read("flows", num_flows)

@@ -7,7 +7,7 @@ The 2 is the number of ports on a flow's path. Deadlines are absolute. Instances
 100; one is read.
 
 Volumes and times have no unit. One unit of volume is taken as one byte and one of time as one second, so that a
-capacity of 1 is 1 byte/s; the metadata say so.
+capacity of 1 is 1 byte/s; as the metadata state.
 
 References
 ----------
@@ -74,7 +74,7 @@ def read_coflowlib(
     Raises
     ------
     InputError
-        Names the file, the line and the field that is wrong; or says what instances there are.
+        Names the file, the line and the field that is wrong; or lists the instances that there are.
     """
     chosen = _choose(list_coflowlib(path), instance, path)
     for name, stream in open_members(path, progress=progress):
@@ -88,7 +88,7 @@ def write_coflowlib(workload: CoflowWorkload, path: str | Path) -> None:
     """Write an instance, gzip when the name ends in ``.gz``; it reads back as the same coflows.
 
     Numbers have as many digits as the published instances (3 for arrivals, 5 for volumes and deadlines), or what
-    it takes to read back the same float. Flows are numbered anew.
+    it takes to read back the same float. Flows are numbered again.
 
     Raises
     ------
@@ -251,10 +251,12 @@ class _Lines:
         self._last = 0
 
     def next(self, form: str) -> Fields:
-        """Return the fields of the next line, or say what was due where there is none."""
+        """Return the fields of the next line, or raise an error that names what was expected."""
         found = next(self._lines, None)
         if found is None:
-            wrong = f"the file ends where {form!r} is due; is it truncated, or are there fewer than it says?"
+            wrong = (
+                f"the file ends where {form!r} is due; is it truncated, or are there fewer than it states?"
+            )
             raise InputError(wrong, file=self._file, line=self._last + 1)
         self._last = found[0]
         return Fields(self._file, *found, form)

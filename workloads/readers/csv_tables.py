@@ -21,19 +21,19 @@ from workloads.readers.samples import Sample, plain_name
 from workloads.readers.source import shown
 
 EXACT = "DECIMAL(18, 6)"
-"""For numbers that must be whole: DuckDB rounds 1.5 to a BIGINT without a word, and takes nan for a DOUBLE.
+"""For numbers that must be whole: DuckDB rounds 1.5 to a BIGINT without an error, and takes nan for a DOUBLE.
 
 The table's own column must be of it too: DuckDB reads CSV in the type that a value is inserted as.
 """
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
-_TOLD = re.compile(
+_ERROR = re.compile(
     r"CSV Error on Line: (?P<line>\d+)\nOriginal Line: (?P<text>.*?)\n+(?:Error when converting column "
     r'"(?P<column>[^"]*)"|(?P<other>Expected Number of Columns|Value with unterminated quote|Invalid unicode))',
     re.DOTALL,
 )
-"""What DuckDB says of the first line that does not fit the columns."""
-_MOST_TOLD = 10_000
-"""So many of its fields DuckDB tells."""
+"""DuckDB's message about the first line that does not fit the columns."""
+_MOST_FIELDS = 10_000
+"""The number of fields that DuckDB reports."""
 _WHOLE, _WIDE = ("BIGINT", "INTEGER", "TINYINT"), "DECIMAL(38, 6)"
 
 
@@ -128,9 +128,9 @@ def explain(said: str, table: Table, header: Header, place: str, stream: io.Buff
     It is not asked to pass wrong lines over and list them: it would go on to the end of what may be no table at all,
     and takes the square of the fields of a line for each.
     """
-    if (told := _TOLD.search(said)) is not None:
-        line = int(told["line"]) + (skip_header(stream) if header else 0)
-        name, wrong = _wrong_line(told, table, header, stream)
+    if (report := _ERROR.search(said)) is not None:
+        line = int(report["line"]) + (skip_header(stream) if header else 0)
+        name, wrong = _wrong_line(report, table, header, stream)
         return InputError(wrong, file=place, line=line, field=name or None)
     for line, fields in csv_rows(table, header, stream):
         for column, text in fields.items():
@@ -140,31 +140,31 @@ def explain(said: str, table: Table, header: Header, place: str, stream: io.Buff
 
 
 def _wrong_line(
-    told: re.Match[str], table: Table, header: Header, rows: io.BufferedReader
+    report: re.Match[str], table: Table, header: Header, rows: io.BufferedReader
 ) -> tuple[str, str]:
     """Return the field that is wrong in a line and what is wrong; `rows` begin behind the header.
 
-    What is told has the line in it, which may say anything: that it is told what it seems to be is not relied on.
+    The message contains the line itself, which may hold any text: so the message is not trusted to be what it seems.
     """
     names = header or tuple(table.columns)
-    fields = _fields(told["text"].lstrip("\r\n"), header)
+    fields = _fields(report["text"].lstrip("\r\n"), header)
     want = ",".join(table.columns)
-    if told["other"] == "Value with unterminated quote":
+    if report["other"] == "Value with unterminated quote":
         return "", "a quote is not closed"
-    if told["other"] == "Invalid unicode":
-        raw = next(itertools.islice(rows, int(told["line"]) - 1, None), b"").split(b",")
+    if report["other"] == "Invalid unicode":
+        raw = next(itertools.islice(rows, int(report["line"]) - 1, None), b"").split(b",")
         wrong = (at for at, field in enumerate(raw[: len(names)]) if not _is_utf8(field))
         return names[next(wrong, 0)], "cannot be read (invalid encoding)"
     if len(fields) < len(names):
         name = names[len(fields)] or str(len(fields) + 1)
-        commas = _separated(told["text"]) if len(fields) == 1 else ""
+        commas = _separated(report["text"]) if len(fields) == 1 else ""
         return name, f"the line ends after {len(fields)} of {len(names)} fields; want {want}{commas}"
     if len(fields) > len(names):
-        count = f"over {_MOST_TOLD}" if len(fields) > _MOST_TOLD else str(len(fields))
+        count = f"over {_MOST_FIELDS}" if len(fields) > _MOST_FIELDS else str(len(fields))
         return str(len(names) + 1), f"the line has {count} fields; want the {len(names)} of {want}"
     read = tuple(f"c{place}" for place in range(len(header))) or names
     for name, column, field in zip(names, read, fields, strict=True):
-        if name and column == told["column"]:
+        if name and column == report["column"]:
             kind = _kind_as_text(table, name) if header else table.columns[name]
             return name, f"{shown(field)} is not a number{' below 1e12' if kind == EXACT else ''}"
     return "", "cannot be read"

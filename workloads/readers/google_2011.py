@@ -11,7 +11,7 @@ machines become Emu's in `workloads.readers.google_constraints`.
 
 The cut-off between short and long jobs, and the share of the nodes for long ones, are those of Hawk and Eagle.
 Hawk's evaluation has 506,460 jobs of this trace, without those that failed or are invalid [2]_. How these were
-told is not published, and so there is no option for it.
+identified is not published, and so there is no option for it.
 
 References
 ----------
@@ -60,7 +60,7 @@ _TYPES = (
 )  # fmt: skip
 _CODES = {str(code): name for code, name in enumerate(_TYPES)}
 _WHOLE = ("time", "job ID", "task index", "type")
-"""What is a whole number in an event. DuckDB would take 1_000 and 0x10 for one, and round 1.5."""
+"""The form of a whole number in an event. DuckDB would take 1_000 and 0x10 for one, and round 1.5."""
 _KIND = kinds(whole("type"), _CODES)
 _EVENTS = {
     "time": "VARCHAR", "missing info": "VARCHAR", "job ID": "VARCHAR", "task index": "VARCHAR",
@@ -88,7 +88,7 @@ _FIRST = {
             "time": "VARCHAR", "missing info": "VARCHAR", "job ID": "VARCHAR", "type": "VARCHAR", "user": "VARCHAR",
             "scheduling class": "VARCHAR", "job name": "VARCHAR", "logical job name": "VARCHAR",
         },
-        f"""INSERT INTO told SELECT {whole("job ID")}, {whole("time")}, {_KIND}, "user" FROM {{scan}}""",
+        f"""INSERT INTO job_event SELECT {whole("job ID")}, {whole("time")}, {_KIND}, "user" FROM {{scan}}""",
         ("time", "job ID", "type"), _OTHER_NAMES,
     ),
     "task_constraints": Table(
@@ -123,7 +123,7 @@ _BESIDE = {
     "task_constraints": "constraint_of_task", "machine_events": "machine", "machine_attributes": "attribute",
 }  # fmt: skip
 # Where there is no job_events. A user for each row would be most of what is stored.
-_USERS = f"""INSERT INTO told SELECT {whole("job ID")}, NULL, NULL, "user" FROM {{scan}}
+_USERS = f"""INSERT INTO job_event SELECT {whole("job ID")}, NULL, NULL, "user" FROM {{scan}}
         WHERE "task index" = '0' AND type = '0'"""
 
 
@@ -141,7 +141,7 @@ def convert_google_2011(
     """Convert the trace into a folder of Parquet files, which `read_parquet` reads; in bounded memory.
 
     Where the source has their tables, the folder also gets the jobs' constraints, ``cluster.parquet``, a cluster as
-    `clusters.cluster.load_cluster` reads it, and what the tables tell: ``constraints.parquet``,
+    `clusters.cluster.load_cluster` reads it, and the content of the tables: ``constraints.parquet``,
     ``machines.parquet`` and ``machine_attributes.parquet``.
 
     Parameters
@@ -186,7 +186,7 @@ def convert_google_2011(
 
 
 def machine_files(con: duckdb.DuckDBPyConnection, source: Path, report: Report) -> Files:
-    """Return the file of the cluster that the tables of machines tell of, in an open database."""
+    """Return the file of the cluster that the tables of machines list, in an open database."""
     con.execute(TABLES)
     scan(con, source, {t: _FIRST[t] for t in ("machine_events", "machine_attributes")}, report, format=FORMAT)
     check_beside(con, source)

@@ -8,7 +8,7 @@ users. The instances' constraints become the jobs', and ``machine_events`` and `
 (`workloads.readers.google_constraints`); what they say is kept beside, too. ``instance_usage`` is not read. Numbers
 may be strings, as BigQuery writes them; event types and such may be numbers or names; machines' capacities may be
 nested or flat (``capacity.cpus``). Columns that are not used may be absent; without ``collection_type`` alloc sets
-cannot be told from jobs.
+cannot be distinguished from jobs.
 
 A job is a collection and its instances are its tasks. How events become jobs and tasks is said, rule by rule, in
 `workloads.readers.google_events`; QUEUE, ENABLE and updates change nothing there. Besides:
@@ -77,7 +77,7 @@ _IN_TEXT = {
     + ", ".join(f"{name} := CAST({_part(name, '{text}')} AS DOUBLE)" for name in ("cpus", "memory")) + ")",
     "start_after_collection_ids": "regexp_extract_all({text}, '[0-9]+')",
 }  # fmt: skip
-"""What is nested and CSV has as text."""
+"""Nested fields, which CSV has as text."""
 _OTHER_NAMES = {
     "constraints": "constraint", "capacity_cpus": "capacity.cpus", "capacity_memory": "capacity.memory",
     "cpus": "capacity.cpus", "memory": "capacity.memory",
@@ -89,9 +89,9 @@ _OPERATORS = {
 _MORE_COLUMNS = f"""
 ALTER TABLE event ADD COLUMN alloc BOOLEAN;
 ALTER TABLE event ADD COLUMN wants {_CONSTRAINTS};
-ALTER TABLE told ADD COLUMN alloc BOOLEAN;
-ALTER TABLE told ADD COLUMN waits BOOLEAN;
-ALTER TABLE told ADD COLUMN child BOOLEAN;
+ALTER TABLE job_event ADD COLUMN alloc BOOLEAN;
+ALTER TABLE job_event ADD COLUMN waits BOOLEAN;
+ALTER TABLE job_event ADD COLUMN child BOOLEAN;
 """
 _EVENT = {"time": "BIGINT", "type": "VARCHAR", "collection_id": "BIGINT", "collection_type": "VARCHAR"}
 _TABLES = {
@@ -106,7 +106,7 @@ _TABLES = {
             **_EVENT, "user": "VARCHAR", "start_after_collection_ids": "BIGINT[]",
             "parent_collection_id": "BIGINT",
         },
-        f"""INSERT INTO told SELECT collection_id, time, {_KIND}, "user", {_ALLOC},
+        f"""INSERT INTO job_event SELECT collection_id, time, {_KIND}, "user", {_ALLOC},
             coalesce(len(start_after_collection_ids), 0) > 0, coalesce(parent_collection_id, 0) <> 0
             FROM {{scan}}""",
         ("time", "type", "collection_id"), _OTHER_NAMES, _IN_TEXT, True,
@@ -181,7 +181,7 @@ def convert_google_2019(
 
 
 def machine_files(con: duckdb.DuckDBPyConnection, source: Path, report: Report) -> Files:
-    """Return the file of the cluster that the tables of machines tell of, in an open database."""
+    """Return the file of the cluster that the tables of machines list, in an open database."""
     con.execute(TABLES)
     scan(
         con, source, {t: _TABLES[t] for t in ("machine_events", "machine_attributes")}, report, format=FORMAT
@@ -217,9 +217,9 @@ def _constraints() -> str:
 
 def _leave_out(con: duckdb.DuckDBPyConnection, report: Report) -> None:
     """Drop alloc sets, and count what jobs lose (rules 7 and 8)."""
-    for table, what in (("event", "alloc instances"), ("told", "alloc sets")):
+    for table, what in (("event", "alloc instances"), ("job_event", "alloc sets")):
         dropped = number(con, f"DELETE FROM {table} WHERE alloc")
         report.dropped(f"events of {what}", dropped)
     for column, what in (("waits", "that wait for others to finish"), ("child", "with a parent")):
-        count = number(con, f"SELECT count(DISTINCT job) FROM told WHERE {column}")
+        count = number(con, f"SELECT count(DISTINCT job) FROM job_event WHERE {column}")
         report.repaired(f"jobs {what}: arrive when submitted", count)

@@ -1,14 +1,14 @@
 """The rules by which constraints of Google's traces become those of jobs, and machines a cluster, as SQL.
 
 The traces' readers fill the tables ``constraint_of_task`` (job, task, time, attribute, operator, value),
-``machine`` and ``attribute`` with what the trace tells. Which jobs and tasks are kept is decided before, by the
+``machine`` and ``attribute`` with the content of the trace. Which jobs and tasks are kept is decided before, by the
 rules of `workloads.readers.google_events`, which go on here:
 
 7. Names of attributes are hashes: N becomes the attribute ``attr:N`` of nodes, without the ``=`` that may fill up
    the end of a hash. A value that is not there is the empty one: ``=`` asks for machines that lack the attribute,
    ``!=`` for those that have it. By size whole numbers are compared, and a machine that lacks the attribute has 0;
    constraints by size with anything else, or by an operator that is not known, are dropped. All others are hard.
-8. A task has the constraints that were told of it last. A job has those that most of its kept tasks have, which
+8. A task has the constraints that were stated last. A job has those that most of its kept tasks have, which
    may be none; where as many have others, those of the task of lowest index. The jobs whose tasks differ, and the
    tasks that have others than their job, are counted in the report. (All together may be more than any machine
    has, as where each task asks for a machine of its own.)
@@ -58,16 +58,16 @@ _NAME = f"'{OWN}' || rtrim(attribute, '=')"
 _NAMED = "NOT regexp_matches(name, '[\\s=!<>≠≤≥]')"
 _SIZED = "operator IN ('<', '<=', '>', '>=') AND regexp_full_match(value, '-?[0-9]{1,18}')"
 _WANTED = f"""
-CREATE TABLE told_last AS
+CREATE TABLE last_stated AS
 SELECT DISTINCT job, task, {_NAME} AS name,
     CASE operator WHEN 'present' THEN '!=' WHEN 'absent' THEN '=' ELSE operator END AS operator,
     CASE WHEN operator IN ('present', 'absent') THEN '' ELSE coalesce(value, '') END AS value
 FROM constraint_of_task SEMI JOIN kept USING (job, task) SEMI JOIN (FROM job WHERE reason IS NULL) USING (job)
 JOIN (SELECT job, task, max(time) AS time FROM constraint_of_task GROUP BY job, task) USING (job, task, time);
 CREATE VIEW wanted AS
-FROM told_last WHERE {_NAMED} AND (operator IN ('=', '!=') OR {_SIZED});
+FROM last_stated WHERE {_NAMED} AND (operator IN ('=', '!=') OR {_SIZED});
 """
-# What tells sets apart is one number, whatever the order of their constraints: sums take no memory, lists do.
+# Sets are identified by one number, whatever the order of their constraints: sums take no memory, lists do.
 _SETS = """
 CREATE TABLE set_of_task AS
 SELECT job, task, bit_xor(md5_number(concat_ws(' ', name, operator, value))) AS code
@@ -119,8 +119,8 @@ FROM node ORDER BY node_id
 _NODE_ATTRIBUTES = f"""
 SELECT name, node_id, value
 FROM (
-    SELECT {_NAME} AS name, node_id, arg_max(told, (time, told)) AS value
-    FROM (SELECT *, CASE WHEN deleted THEN '' ELSE coalesce(value, '') END AS told FROM attribute)
+    SELECT {_NAME} AS name, node_id, arg_max(stated, (time, stated)) AS value
+    FROM (SELECT *, CASE WHEN deleted THEN '' ELSE coalesce(value, '') END AS stated FROM attribute)
     JOIN node USING (machine_id) WHERE time <= {BEGIN_US} GROUP BY ALL)
 WHERE value <> '' AND {_NAMED} ORDER BY name, node_id
 """
@@ -132,8 +132,8 @@ def constraint_files(con: duckdb.DuckDBPyConnection, report: Report) -> Files:
         return {}
     con.execute(_WANTED)
     con.execute(_SETS)
-    told, wanted = (number(con, f"SELECT count(*) FROM {table}") for table in ("told_last", "wanted"))
-    report.dropped("constraints of tasks that compare what has no size, or by no operator", told - wanted)
+    total, wanted = (number(con, f"SELECT count(*) FROM {table}") for table in ("last_stated", "wanted"))
+    report.dropped("constraints of tasks that compare what has no size, or by no operator", total - wanted)
     report.read("jobs kept with constraints", number(con, "SELECT count(*) FROM set_of_job WHERE code <> 0"))
     jobs, tasks = con.execute("SELECT count(*), sum(others) FROM set_of_job WHERE others > 0").fetchall()[0]
     report.repaired(

@@ -1,13 +1,13 @@
 """The rules by which events of Google's cluster traces of 2011 and 2019 become jobs and tasks, as SQL.
 
 A task is submitted, waits, runs, may be evicted or fail, waits and runs again, until it finishes or is killed. The
-traces' readers fill the tables ``event`` (job, task, time, kind, missing) and ``told`` (job, time, kind, user),
+traces' readers fill the tables ``event`` (job, task, time, kind, missing) and ``job_event`` (job, time, kind, user),
 `kind` one of `KINDS` and null for what changes nothing here. In this order, and counted in the report:
 
 1. Times are microseconds and count from the trace's begin, its timestamp 600 s. What came before has an earlier
    one, mostly 0; events after its end (2**63 - 1) are left out. A row that is there twice counts once, and rows
    that the trace's makers put in for lost records ("missing info") count as others do.
-2. A job arrives when it was submitted by ``told``, or else with its first task. Jobs that were submitted before
+2. A job arrives when it was submitted by ``job_event``, or else with its first task. Jobs that were submitted before
    the trace are dropped, as it is not known how long their tasks had run.
 3. A task takes as long as its last attempt, from its last SCHEDULE to its last FINISH: what was evicted or failed
    before was lost. With ``attempts="all"`` it takes as long as all attempts together: each from a SCHEDULE to the
@@ -18,7 +18,7 @@ traces' readers fill the tables ``event`` (job, task, time, kind, missing) and `
    EVICT or LOST; with ``unfinished="ran"`` it is kept with the time it ran.
 5. Jobs without a task that is kept are dropped. Jobs are in the order of arrival and then of their ids, which are
    the trace's; tasks in that of their index. The tenant is the user, as a hash.
-6. The distinct constraints of a job's tasks that are kept are told beside the workload, each with the number of
+6. The distinct constraints of a job's tasks that are kept are returned beside the workload, each with the number of
    those tasks. Which of them the job has is said in `workloads.readers.google_constraints`.
 """
 
@@ -92,7 +92,7 @@ BESIDE = {
 
 TABLES = """
 CREATE TABLE event (job BIGINT, task INTEGER, time BIGINT, kind TINYINT, missing BOOLEAN);
-CREATE TABLE told (job BIGINT, time BIGINT, kind TINYINT, "user" VARCHAR);
+CREATE TABLE job_event (job BIGINT, time BIGINT, kind TINYINT, "user" VARCHAR);
 CREATE TABLE constraint_of_task (job BIGINT, task INTEGER, time BIGINT, attribute VARCHAR, operator VARCHAR,
     value VARCHAR);
 CREATE TABLE machine (machine_id VARCHAR, time BIGINT, event VARCHAR, cpu DOUBLE, memory DOUBLE, platform VARCHAR,
@@ -124,7 +124,7 @@ SELECT job, task, first, submit, starts, ends, start, finish, CASE
     coalesce(reason IS NOT NULL AND first_start >= {begin} AND stop > start * 8 + {SCHEDULE}, false) AS ended
 FROM task
 """.format(begin=BEGIN_US, **KINDS)
-# The next event of a task after each SCHEDULE; one that is a SCHEDULE too says that the end was not told.
+# The next event of a task after each SCHEDULE; one that is a SCHEDULE too means that the end was not recorded.
 _SPENT = """
 CREATE TABLE spent AS
 SELECT job, task, CAST(sum(took) AS BIGINT) AS total, max_by(took, key) AS last, count(*) - count(took) AS unknown
@@ -149,12 +149,12 @@ SELECT job, submit, tenant, num_tasks, took, CASE
     WHEN submit < {BEGIN_US} THEN 'jobs that were submitted before the trace'
     WHEN num_tasks IS NULL THEN 'jobs without a task that is kept' END AS reason
 FROM (
-    SELECT job, coalesce(told.submit, seen.submit, first) AS submit, tenant, num_tasks, took, first AS seen
+    SELECT job, coalesce(job_event.submit, seen.submit, first) AS submit, tenant, num_tasks, took, first AS seen
     FROM (SELECT job, min(submit) AS submit, min(first) AS first FROM judged GROUP BY job) AS seen
     LEFT JOIN (SELECT job, count(*) AS num_tasks, sum(took) AS took FROM kept GROUP BY job) USING (job)
     FULL JOIN (
         SELECT job, min(time) FILTER (WHERE kind = {KINDS["SUBMIT"]}) AS submit, min("user") AS tenant
-        FROM told GROUP BY job) AS told
+        FROM job_event GROUP BY job) AS job_event
     USING (job))
 """
 _QUERIES = {

@@ -1,9 +1,9 @@
 """Tables of public traces, known by what is in them: those that are read, and look-alikes that are not.
 
 A table is known by the names of its columns where a file has them (a header, keys of JSON, columns of Parquet), and
-otherwise by the width of its rows and what each field looks like. Look-alikes are named so that nobody gets a
-workload, or an error about some field, of a trace that is another than was thought: Alibaba's traces of 2017 and 2018
-have a ``batch_task.csv`` each, with other columns.
+otherwise by the width of its rows and what each field looks like. Similar formats are named in the error, so that a
+trace is not read as another one, with a wrong workload or a misleading error about a field: Alibaba's traces of 2017
+and 2018 have a ``batch_task.csv`` each, with other columns.
 """
 
 from __future__ import annotations

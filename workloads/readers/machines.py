@@ -29,7 +29,7 @@ _FORMATS = (GOOGLE_2011, GOOGLE_2019, ALIBABA_2018)
 
 
 def read_machines(path: Path) -> tuple[pa.Table, tuple[str, ...]] | None:
-    """Return the machines that a file, folder or archive of a trace's tables tells of; None where it holds none.
+    """Return the machines that a file, folder or archive of a trace's tables lists; None where it holds none.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def read_machines(path: Path) -> tuple[pa.Table, tuple[str, ...]] | None:
     Raises
     ------
     InputError
-        A table is wrong, or tells of no machine that is there when the trace begins.
+        A table is wrong, or lists no machine that is there when the trace begins.
     """
     format = _format_of(path)
     if format is None:
@@ -57,7 +57,7 @@ def read_machines(path: Path) -> tuple[pa.Table, tuple[str, ...]] | None:
     with database(_MEMORY, path) as con:
         for rows, schema in readers[format](con, path, report).values():
             return pa.Table.from_batches(rows).cast(schema), tuple(report.lines())
-    raise InputError("tells of no machine that is there when the trace begins", file=path)
+    raise InputError("lists no machine that is there when the trace begins", file=path)
 
 
 def machine_tables(path: Path) -> list[Path]:
@@ -67,7 +67,7 @@ def machine_tables(path: Path) -> list[Path]:
 
 
 def is_trace_table(path: Path) -> bool:
-    """Return whether a file is a table of a trace, which tells of machines or of something else."""
+    """Return whether a file is a table of a trace, which lists machines or something else."""
     return identify(sample_of(path)) is not None
 
 

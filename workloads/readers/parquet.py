@@ -1,4 +1,4 @@
-"""Emu's own workload form: a folder of Parquet files, whose names say what family the workload is of.
+"""Emu's own workload form: a folder of Parquet files, whose names determine the family of the workload.
 
 =========  ===================================================================
 jobs       ``jobs.parquet``, ``tasks.parquet``
@@ -23,13 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from workloads.arrow import column, optional_column
-from workloads.coflows import (
-    COFLOWS_SCHEMA,
-    FLOWS_SCHEMA,
-    PORTS_SCHEMA,
-    CoflowWorkload,
-    make_coflow_workload,
-)
+from workloads.coflows import COFLOWS_SCHEMA, FLOWS_SCHEMA, PORTS_SCHEMA, CoflowWorkload, make_coflow_workload
 from workloads.constraints import CONSTRAINT_SETS_SCHEMA, JOB_CONSTRAINTS_SCHEMA, attach_constraints
 from workloads.dags import (
     DAG_TASKS_SCHEMA,
@@ -123,7 +117,7 @@ def read_folder(folder: str | Path) -> JobWorkload | DagWorkload | CoflowWorkloa
 
 
 def read_parquet(folder: str | Path) -> JobWorkload:
-    """Read a folder of jobs; its name becomes the workload's. Of DAGs it reads the jobs, and says so in a note.
+    """Read a folder of jobs; its name becomes the workload's. Of DAGs it reads the jobs, and adds a note.
 
     Columns other than the schema's are left out, with a note; ``constraint`` and ``tenant`` may be absent.
 

@@ -129,7 +129,7 @@ def stated_size(file: pq.ParquetFile) -> tuple[int, int]:
 
 
 def check_plain(file: pq.ParquetFile, names: Collection[str], path: Path) -> None:
-    """Refuse columns with several values in a row, whose number no row tells.
+    """Refuse columns with several values in a row, whose number no row states.
 
     Raises
     ------

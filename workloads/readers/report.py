@@ -1,4 +1,4 @@
-"""What a reader read, repaired and dropped, and why, with counts; and how it tells how far it is."""
+"""The report of a reader: counts of what it read, repaired and dropped, and why; and its progress."""
 
 from __future__ import annotations
 

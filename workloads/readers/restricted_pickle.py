@@ -1,10 +1,11 @@
 """NumPy's ``.npy`` files with pickled objects, read without running anything that is in them.
 
-A pickle is a program: Python's unpickler imports and calls what the file names. Here it is only parsed. What is
-taken are dictionaries, lists, tuples, numbers, strings, bytes and NumPy arrays and numbers of these; anything else
-is refused by its name. Nothing is imported or called that the file names: NumPy's own constructors, under which
-pickles file arrays, are recognised by name, and the arrays made from their bytes. Instructions that no NumPy
-of today writes (protocols 0 and 1, extensions, sets, out-of-band buffers) are refused as well.
+A pickle is a program: Python's unpickler imports and calls what the file names. Here that unpickler has a short list of
+names, and each stands for a function of this module: nothing that the file names is imported or called. What is taken
+are dictionaries, lists, tuples, numbers, strings, bytes and NumPy arrays and numbers of these; anything else is
+refused by its name. Instructions that no NumPy of today writes (protocols 0 and 1, extensions, sets, out-of-band
+buffers) are refused as well. What small files could become is bounded: arrays and bytes are counted, keys are numbers
+or texts. (The unpickler in C is not used: a number in a file would make it ask for 64 GB.)
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from __future__ import annotations
 import io
 import pickle
 import pickletools
+import re
 import struct
 import tokenize
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +46,7 @@ _NUMERIC = "biuf"
 _HEADER_ERRORS = (
     ValueError, TypeError, SyntaxError, EOFError, MemoryError, RecursionError, tokenize.TokenError,
 )  # fmt: skip
-"""What NumPy and `ast.literal_eval` raise for headers that are not right."""
+"""Exceptions of NumPy and `ast.literal_eval` for invalid headers."""
 
 
 def read_npy(path: str | Path, progress: Progress | None = None) -> Any:
@@ -88,33 +89,26 @@ def loads(data: bytes) -> Any:
 
 
 class _Refused(Exception):
-    """A file is not one that is read; the text says why."""
+    """A file that is refused; the text gives the reason."""
 
 
-@dataclass(frozen=True)
-class _Named:
-    """What a pickle names, and which of the things we know it is."""
-
-    kind: str
-
-
-@dataclass
 class _Dtype:
-    """The type of an array in the making."""
+    """The type of an array; `dtype` is there when its order of bytes was read."""
 
-    code: str
-    dtype: np.dtype[Any] | None = None
+    def __init__(self, code: Any, *_: Any) -> None:
+        self._code = _text(code)
+        self.dtype: np.dtype[Any] | None = None
+        if not re.fullmatch("[biuf][0-9]{1,2}|O[48]", self._code):
+            raise _Refused(f"its pickle has an array of type {shown(self._code)}; only numbers and objects")
+
+    def set_order(self, order: str) -> None:
+        """Complete the type."""
+        if order not in {"<", ">", "|"}:
+            raise ValueError("no order of bytes")
+        self.dtype = np.dtype(object if self._code.startswith("O") else order + self._code)
 
 
-@dataclass
-class _Array:
-    """An array in the making: its value is there when its state was read."""
-
-    value: npt.NDArray[Any] | None = None
-
-
-class _Mark:
-    """Where on the stack the items of a list, tuple or dictionary begin."""
+_NDARRAY = object()  # stands for the class `numpy.ndarray`, an argument of NumPy's constructor
 
 
 def _parse_npy(data: bytes) -> npt.NDArray[Any]:
@@ -145,200 +139,139 @@ def _parse_npy(data: bytes) -> npt.NDArray[Any]:
     return np.frombuffer(body, dtype).reshape(shape, order="F" if by_columns else "C")
 
 
-class _Parser:
-    """Reads a pickle: a stack of values, and a memo of those that are used again."""
+class _Parser(pickle._Unpickler):
+    """Python's unpickler with fewer steps, with a short list of names, and with bounds on what is made."""
+
+    # What Python's has, and its type hints lack.
+    dispatch: ClassVar[Any]
+    stack: list[Any]
+    metastack: list[Any]
+    pop_mark: Any
+    _unframer: Any
 
     def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-        self._stack: list[Any] = []
-        self._memo: dict[int, Any] = {}
-        self._items = 0
+        self._file = io.BytesIO(data)
+        super().__init__(self._file, encoding="latin-1")
+        self._items = self._bytes = 0
+        self._unfilled: dict[int, npt.NDArray[Any]] = {}
 
     def run(self) -> Any:
         """Return the value that the pickle leaves."""
         try:
-            value = self._run()
-        except (IndexError, struct.error):
+            value = self.load()
+            if self.stack or self.metastack or self._unframer.read(1) or self._file.read(1):
+                raise _Refused("has bytes or values after the end of its pickle")
+            if self._unfilled:
+                raise TypeError("an array without its items")
+            _check_values(value)
+        except (IndexError, KeyError, EOFError, struct.error):
             raise _Refused("its pickle is truncated or corrupt") from None
-        except (TypeError, ValueError, OverflowError, AttributeError) as error:
+        except (TypeError, ValueError, OverflowError, AttributeError, pickle.UnpicklingError) as error:
             raise _Refused(f"its pickle is corrupt ({_short(error)})") from None
-        if self._stack or self._at != len(self._data):
-            raise _Refused(f"has {len(self._data) - self._at} bytes after the end of its pickle")
         return value
 
-    def _run(self) -> Any:
-        data, stack, steps = self._data, self._stack, _STEPS
-        while True:
-            op = data[self._at]
-            self._at += 1
-            if op == _BININT1:  # nine in ten
-                stack.append(data[self._at])
-                self._at += 1
-            elif op == _BININT2:
-                stack.append(data[self._at] | data[self._at + 1] << 8)
-                self._at += 2
-            elif op == _STOP:
-                return _value(_finished(stack.pop()))
-            elif (step := steps.get(op)) is not None:
-                step(self)
-            else:
-                names = [known.name for known in pickletools.opcodes if known.code == chr(op)]
-                what = f"instruction {names[0]}" if names else f"byte {op:#04x}"
-                raise _Refused(f"its pickle has the {what}, which is not admitted")
-
-    def take(self, size: int) -> bytes:
-        """Return the next bytes."""
-        if size < 0 or self._at + size > len(self._data):
-            raise IndexError
-        self._at += size
-        return self._data[self._at - size : self._at]
-
-    def unpack(self, form: str) -> Any:
-        """Return the next number."""
-        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
-
-    def line(self) -> str:
-        """Return the text up to the next end of line."""
-        end = self._data.index(b"\n", self._at)
-        return self.take(end + 1 - self._at)[:-1].decode("ascii", "backslashreplace")
-
-    def push(self, value: Any) -> None:
-        """Put a value on the stack."""
-        self._stack.append(value)
-
-    def pop(self, kind: type | tuple[type, ...] = object) -> Any:
-        """Take the value on top, which must be of a kind."""
-        value = self._stack.pop()
-        if not isinstance(value, kind):
-            raise TypeError(f"{type(value).__name__} where another type is due")
-        return value
-
-    def pop_items(self) -> list[Any]:
-        """Take all values above the last mark."""
-        at = len(self._stack) - 1
-        while not isinstance(self._stack[at], _Mark):
-            at -= 1
-            if at < 0:
-                raise IndexError
-        items = [_finished(item) for item in self._stack[at + 1 :]]
-        del self._stack[at:]
-        return items
-
-    def pop_tuple(self, size: int) -> None:
-        """Replace the topmost values by a tuple of them."""
-        if size > len(self._stack):
-            raise IndexError
-        items = tuple(map(_finished, self._stack[-size:]))
-        del self._stack[-size:]
-        self.push(items)
-
-    def append(self, items: list[Any]) -> None:
-        """Put items at the end of the list on top."""
-        self._top(list).extend(map(_value, items))
-
-    def set_items(self, items: list[Any]) -> None:
-        """Put keys and values into the dictionary on top."""
-        if len(items) % 2:
-            raise IndexError
-        keys = items[::2]
-        if not all(isinstance(key, str | bytes | int | float | np.number) for key in keys):
-            raise TypeError("a key that is neither a text nor a number")  # hashing a deep tuple would crash
-        self._top(dict).update(zip(keys, map(_value, items[1::2]), strict=True))
-
-    def remember(self, at: int) -> None:
-        """Keep the value on top for later use."""
-        self._memo[at] = self._stack[-1]
-
-    def memoize(self) -> None:
-        """Keep the value on top under the next number."""
-        self.remember(len(self._memo))
-
-    def recall(self, at: int) -> None:
-        """Put a value that was kept on the stack."""
-        if at not in self._memo:
-            raise IndexError
-        self.push(self._memo[at])
-
-    def name(self, module: str, name: str) -> None:
-        """Put what the pickle names on the stack, or refuse it."""
+    def find_class(self, module: str, name: str) -> Any:
+        """Return the stand-in for what the pickle names, or refuse it."""
         if (kind := _GLOBALS.get(f"{module} {name}")) is None:
             raise _Refused(f"its pickle names {shown(f'{module}.{name}')}, which is not admitted")
-        self.push(_Named(kind))
+        makers = {"array": self._array, "number": self._number, "dtype": _Dtype, "bytes": self._encoded}
+        return makers.get(kind, _NDARRAY)
 
-    def stack_name(self) -> None:
-        """Put on the stack what the two strings on top name."""
-        name, module = self.pop(str), self.pop(str)
-        self.name(module, name)
+    def load_reduce(self) -> None:
+        """Call the stand-in below its arguments, which are on top."""
+        arguments, make = self.stack.pop(), self.stack.pop()
+        if not isinstance(arguments, tuple):
+            raise TypeError("arguments that are no tuple")
+        self.stack.append(make(*arguments))
 
-    def call(self) -> None:
-        """Make the array, type, number or bytes that a known constructor and its arguments on top stand for."""
-        arguments, constructor = self.pop(tuple), self.pop(_Named)
-        if constructor.kind == "array":
-            self.push(_Array())
-        elif constructor.kind == "dtype":
-            self.push(_Dtype(_text(arguments[0])))
-        elif constructor.kind == "number":
-            dtype, body = arguments
-            self.push(np.frombuffer(_bytes(body), _numeric(dtype), 1)[0])
-        elif constructor.kind == "bytes":
-            self.push(_bytes(arguments[0]) if arguments else b"")
-        else:
-            raise TypeError("a class is called")
-
-    def build(self) -> None:
+    def load_build(self) -> None:
         """Give the type or array below its state, which is on top."""
-        state = self.pop(tuple)
-        target = self._stack[-1]
+        state, target = self.stack.pop(), self.stack[-1]
         if isinstance(target, _Dtype):
-            order = _text(state[1])
-            if target.code.startswith("O"):
-                target.dtype = np.dtype(object)
-            elif order in "<>|" and target.code[:1] in _NUMERIC:
-                target.dtype = np.dtype(order + target.code)
-            else:
-                raise _Refused(
-                    f"its pickle has an array of type {shown(target.code)}; only numbers and objects"
-                )
-        elif isinstance(target, _Array) and target.value is None:
-            _, shape, dtype, by_columns, body = state
-            target.value = self._array(shape, dtype, body).reshape(shape, order="F" if by_columns else "C")
-        else:
+            target.set_order(_text(state[1]))
+            return
+        if self._unfilled.pop(id(target), None) is None:
             raise TypeError("a state without an array")
+        _, shape, dtype, by_columns, body = state
+        size = _size(shape)
+        if _numpy(dtype).kind == "O":
+            self._items += size
+            if self._items > ITEMS_LIMIT:
+                raise _Refused(f"its pickle makes arrays of more than {ITEMS_LIMIT:,} objects")
+            if not isinstance(body, list) or len(body) != size:
+                raise ValueError("an array without its items")
+        else:
+            body = self._encoded(body)
+            self._count_bytes(len(body))
+            if len(body) != size * _numpy(dtype).itemsize:
+                raise ValueError("an array without its numbers")
+        target.__setstate__((1, shape, _numpy(dtype), bool(by_columns), body))
+        if target.dtype != _numpy(dtype):  # NumPy has made the order of bytes this machine's
+            target.byteswap(inplace=True)
+            target.dtype = _numpy(dtype)
 
-    def _array(self, shape: tuple[int, ...], dtype: _Dtype, body: Any) -> npt.NDArray[Any]:
-        if dtype.dtype is None or dtype.dtype.kind != "O":
-            return np.frombuffer(_bytes(body), _numeric(dtype))
-        self._items += _size(shape)
-        if self._items > ITEMS_LIMIT:
-            raise _Refused(f"its pickle makes arrays of more than {ITEMS_LIMIT:,} objects")
-        if not isinstance(body, list) or len(body) != _size(shape):
-            raise ValueError("an array without its items")
-        values = np.empty(len(body), object)
-        for i, item in enumerate(body):
-            values[i] = _value(item)
-        return values
+    def load_setitem(self) -> None:
+        """Put a key and a value into the dictionary below them."""
+        self._set_items([self.stack.pop(-2), self.stack.pop()])
 
-    def _top(self, kind: type) -> Any:
-        if not isinstance(self._stack[-1], kind):
-            raise TypeError(f"items for a {type(self._stack[-1]).__name__}")
-        return self._stack[-1]
+    def load_setitems(self) -> None:
+        """Put all keys and values above the last mark into the dictionary below."""
+        self._set_items(self.pop_mark())
+
+    def _set_items(self, items: list[Any]) -> None:
+        keys = items[::2]
+        if not isinstance(self.stack[-1], dict):
+            raise TypeError("keys without a dictionary")
+        if not all(isinstance(key, str | bytes | int | float | np.number) for key in keys):
+            raise TypeError("a key that is neither a text nor a number")  # hashing a deep tuple would crash
+        self.stack[-1].update(zip(keys, items[1::2], strict=True))
+
+    def _array(self, *_: Any) -> npt.NDArray[Any]:
+        array = np.empty(0)
+        self._unfilled[id(array)] = array
+        return array
+
+    def _number(self, dtype: Any, body: Any) -> Any:
+        if _numpy(dtype).kind == "O":
+            raise TypeError("a number without its type")
+        return np.frombuffer(self._encoded(body), _numpy(dtype), 1)[0]
+
+    def _encoded(self, body: Any = b"", *_: Any) -> bytes:
+        """Return bytes, which Python 2 pickled as text in latin-1."""
+        if isinstance(body, bytes):
+            return body
+        self._count_bytes(len(_text(body)))
+        return _text(body).encode("latin-1")
+
+    def _count_bytes(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes > FILE_LIMIT_BYTES:
+            raise _Refused(f"its pickle makes arrays and bytes of more than {FILE_LIMIT_BYTES >> 20} MiB")
 
 
-def _finished(item: Any) -> Any:
-    """Return an item as it stands in a list, tuple or dictionary: an array in the making is its value."""
-    return item.value if isinstance(item, _Array) and item.value is not None else item
+def _check_values(value: Any) -> None:
+    """Check that all of a value is data: neither a stand-in for what was named, nor anything unknown."""
+    seen, waiting = set(), [value]
+    while waiting:
+        item = waiting.pop()
+        if item is None or isinstance(item, bool | int | float | str | bytes | np.number | np.bool):
+            continue
+        if isinstance(item, list | tuple | dict | np.ndarray):
+            if id(item) in seen:
+                continue
+            seen.add(id(item))
+            if isinstance(item, dict):
+                waiting += item.values()
+            elif not isinstance(item, np.ndarray):
+                waiting += item
+            elif item.dtype.kind == "O":
+                waiting += item.flat
+        else:
+            raise TypeError("a class where a value is due")
 
 
-def _value(item: Any) -> Any:
-    """Return what is data; a class, a type or an array without its items is not."""
-    if isinstance(item, _Named | _Dtype | _Array | _Mark):
-        raise TypeError("a class where a value is due")
-    return item
-
-
-def _numeric(dtype: Any) -> np.dtype[Any]:
-    if not isinstance(dtype, _Dtype) or dtype.dtype is None or dtype.dtype.kind == "O":
+def _numpy(dtype: Any) -> np.dtype[Any]:
+    if not isinstance(dtype, _Dtype) or dtype.dtype is None:
         raise TypeError("a number without its type")
     return dtype.dtype
 
@@ -350,11 +283,6 @@ def _size(shape: Any) -> int:
     for n in shape:
         size *= n
     return size
-
-
-def _bytes(body: Any) -> bytes:
-    # Python 2 pickled bytes as strings, which are read as latin-1.
-    return body if isinstance(body, bytes) else _text(body).encode("latin-1")
 
 
 def _text(value: Any) -> str:
@@ -369,44 +297,25 @@ def _short(error: Exception) -> str:
     return ascii(" ".join(str(error).split())[:100])[1:-1] or type(error).__name__
 
 
-_BININT1, _BININT2, _STOP = pickle.BININT1[0], pickle.BININT2[0], pickle.STOP[0]
-_STEPS = {
-    code[0]: step
-    for code, step in {
-        pickle.PROTO: lambda p: p.take(1),
-        pickle.FRAME: lambda p: p.take(8),
-        pickle.MARK: lambda p: p.push(_Mark()),
-        pickle.NONE: lambda p: p.push(None),
-        pickle.NEWTRUE: lambda p: p.push(True),
-        pickle.NEWFALSE: lambda p: p.push(False),
-        pickle.BININT: lambda p: p.push(p.unpack("<i")),
-        pickle.LONG1: lambda p: p.push(int.from_bytes(p.take(p.unpack("<B")), "little", signed=True)),
-        pickle.BINFLOAT: lambda p: p.push(p.unpack(">d")),
-        pickle.SHORT_BINSTRING: lambda p: p.push(p.take(p.unpack("<B")).decode("latin-1")),
-        pickle.BINSTRING: lambda p: p.push(p.take(p.unpack("<i")).decode("latin-1")),
-        pickle.SHORT_BINUNICODE: lambda p: p.push(p.take(p.unpack("<B")).decode("utf-8")),
-        pickle.BINUNICODE: lambda p: p.push(p.take(p.unpack("<I")).decode("utf-8")),
-        pickle.SHORT_BINBYTES: lambda p: p.push(p.take(p.unpack("<B"))),
-        pickle.BINBYTES: lambda p: p.push(p.take(p.unpack("<I"))),
-        pickle.EMPTY_LIST: lambda p: p.push([]),
-        pickle.EMPTY_DICT: lambda p: p.push({}),
-        pickle.EMPTY_TUPLE: lambda p: p.push(()),
-        pickle.APPEND: lambda p: p.append([_finished(p.pop())]),
-        pickle.APPENDS: lambda p: p.append(p.pop_items()),
-        pickle.SETITEM: lambda p: p.set_items([*reversed([_finished(p.pop()), _finished(p.pop())])]),
-        pickle.SETITEMS: lambda p: p.set_items(p.pop_items()),
-        pickle.TUPLE: lambda p: p.push(tuple(p.pop_items())),
-        pickle.TUPLE1: lambda p: p.pop_tuple(1),
-        pickle.TUPLE2: lambda p: p.pop_tuple(2),
-        pickle.TUPLE3: lambda p: p.pop_tuple(3),
-        pickle.BINPUT: lambda p: p.remember(p.unpack("<B")),
-        pickle.LONG_BINPUT: lambda p: p.remember(p.unpack("<I")),
-        pickle.MEMOIZE: lambda p: p.memoize(),
-        pickle.BINGET: lambda p: p.recall(p.unpack("<B")),
-        pickle.LONG_BINGET: lambda p: p.recall(p.unpack("<I")),
-        pickle.GLOBAL: lambda p: p.name(p.line(), p.line()),
-        pickle.STACK_GLOBAL: lambda p: p.stack_name(),
-        pickle.REDUCE: lambda p: p.call(),
-        pickle.BUILD: lambda p: p.build(),
-    }.items()
-}
+class _Steps(dict[int, Any]):
+    """What is done for an instruction; those that are not there are refused."""
+
+    def __missing__(self, op: int) -> Any:
+        names = [known.name for known in pickletools.opcodes if known.code == chr(op)]
+        what = f"instruction {names[0]}" if names else f"byte {op:#04x}"
+        raise _Refused(f"its pickle has the {what}, which is not admitted")
+
+
+_ADMITTED = """
+    PROTO FRAME MARK STOP NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINFLOAT SHORT_BINSTRING BINSTRING
+    SHORT_BINUNICODE BINUNICODE SHORT_BINBYTES BINBYTES EMPTY_LIST EMPTY_DICT EMPTY_TUPLE APPEND APPENDS SETITEM
+    SETITEMS TUPLE TUPLE1 TUPLE2 TUPLE3 BINPUT LONG_BINPUT MEMOIZE BINGET LONG_BINGET GLOBAL STACK_GLOBAL REDUCE BUILD
+"""
+_Parser.dispatch = _Steps(
+    {
+        getattr(pickle, name)[0]: pickle._Unpickler.dispatch[getattr(pickle, name)[0]]
+        for name in _ADMITTED.split()
+    }
+    | {pickle.REDUCE[0]: _Parser.load_reduce, pickle.BUILD[0]: _Parser.load_build}
+    | {pickle.SETITEM[0]: _Parser.load_setitem, pickle.SETITEMS[0]: _Parser.load_setitems}
+)

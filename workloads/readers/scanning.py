@@ -31,9 +31,10 @@ from workloads.readers.csv_tables import (
     skip_header,
 )
 from workloads.readers.known_tables import identify
+from workloads.readers.piping import piped
 from workloads.readers.report import Progress, Report
 from workloads.readers.shards import Member, Wanted, files_of, members_at_once, members_of
-from workloads.readers.source import open_members, piped, shown
+from workloads.readers.source import open_members, shown
 
 if TYPE_CHECKING:
     import duckdb

@@ -136,11 +136,11 @@ def members_at_once(
     paths: list[Path], source: Path, wanted: Wanted, progress: Progress | None
 ) -> Iterator[list[Member]]:
     """Yield members that can be read at the same time: one of each of a few files."""
-    told = None if progress is None else _joint(progress, source.resolve().name, paths)
+    joint = None if progress is None else _joint(progress, source.resolve().name, paths)
     for first in range(0, len(paths), _FILES_AT_ONCE):
         with ExitStack() as stack:
             readers = [
-                stack.enter_context(closing(members_of(path, source, wanted, told and told(path))))
+                stack.enter_context(closing(members_of(path, source, wanted, joint and joint(path))))
                 for path in paths[first : first + _FILES_AT_ONCE]
             ]
             while members := [member for r in readers if (member := next(r, None)) is not None]:

@@ -7,22 +7,19 @@ any real trace does. All errors of reading are `InputError` and name the file.
 
 from __future__ import annotations
 
-import fcntl
 import gzip
 import io
 import lzma
 import os
 import re
-import select
 import stat
 import tarfile
-import threading
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, cast
+from typing import Any, cast
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean, names_beside
@@ -31,8 +28,6 @@ from workloads.readers.report import Progress, Report
 
 BLANK_LINES = 1_000_000
 """More of them than this are no trace: a few bytes of gzip hold a thousand."""
-PIPED_LINE_BYTES = 256 << 10
-"""Of lines of tables; a line of JSON with all of a task's constraints has some kilobytes."""
 
 _BUFFER = 1 << 20
 _HEADER_LIMIT = 1 << 20  # of a tar's extended headers, which tarfile holds in memory
@@ -50,7 +45,7 @@ _OTHER_CONTENT = {
     rb"version https://git-lfs": "this is Git LFS's pointer to a file that was not fetched; git lfs pull fetches it",
     rb"(?i)\s*<(!doctype )?html": "this is a web page; was the download refused?",
 }
-"""How no file of a trace begins, and what is said of one that does."""
+"""First bytes that no file of a trace has, and the error about a file that has them."""
 _UNREADABLE = (
     OSError, EOFError, ValueError, RuntimeError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile,
 )  # fmt: skip
@@ -150,64 +145,6 @@ def open_members(
                 yield path.name.removesuffix(".gz"), stream
 
 
-@contextmanager
-def piped(stream: IO[bytes], place: object = None, lines_before: int = 0) -> Iterator[str]:
-    """Give a stream a path, ``/dev/fd/N``, for a library that opens files by name; it can be read once.
-
-    A line that is longer than `PIPED_LINE_BYTES` is an error about `place`; `lines_before` were read already.
-
-    A thread feeds it. Errors of the stream are raised at the end of the block, in which the library sees the
-    file end early. A library that stops reading is not waited for.
-    """
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)  # or the thread would wait for ever for one that stopped to read
-    with suppress(AttributeError, OSError):  # where it can be had: 64 KiB would change sides at every block
-        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, _BUFFER)
-    done = threading.Event()
-    failed: list[InputError] = []
-
-    def feed() -> None:
-        room = select.poll()
-        room.register(writer, select.POLLOUT)
-        try:
-            with open(writer, "wb", buffering=0) as sink:
-                for read in _with_short_lines(stream, place, lines_before):
-                    if done.is_set():
-                        break
-                    block = memoryview(read)
-                    while block and not done.is_set():
-                        if room.poll(100):
-                            block = block[sink.write(block) or 0 :]
-        except BrokenPipeError:
-            pass  # nobody reads on
-        except InputError as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=feed, daemon=True)
-    thread.start()
-    try:
-        yield f"/dev/fd/{reader}"
-    finally:
-        done.set()
-        os.close(reader)
-        thread.join()
-        if failed:  # the cause of whatever the library made of the early end
-            raise failed[0]
-
-
-def _with_short_lines(stream: IO[bytes], place: object, lines: int) -> Iterator[bytes]:
-    """Yield what a stream gives; DuckDB takes minutes to say that a line is too long for it."""
-    open_bytes = 0  # of the line that has not ended
-    while block := stream.read(PIPED_LINE_BYTES):
-        first = block.find(b"\n")
-        if open_bytes + (len(block) if first < 0 else first) > PIPED_LINE_BYTES:
-            wrong = f"is longer than {PIPED_LINE_BYTES >> 10} KiB; is this a table?"
-            raise InputError(wrong, file=place, line=lines + 1)
-        lines += block.count(b"\n")
-        open_bytes = open_bytes + len(block) if first < 0 else len(block) - 1 - block.rfind(b"\n")
-        yield block
-
-
 def shown(text: bytes | str) -> str:
     """Return what was read as it can be printed in an error: short, and without control characters."""
     text = ascii(text if isinstance(text, str) else text.decode("utf-8", "backslashreplace"))
@@ -234,7 +171,7 @@ class _File:
         return io.BufferedReader(_Watched(self, inner, unpacks, member), _BUFFER)
 
     def note(self, unpacked: int) -> None:
-        """Count bytes that were unpacked, refuse too many, and tell how far the file is read."""
+        """Count bytes that were unpacked, refuse too many, and report how far the file is read."""
         self.given += unpacked
         if self.given > self._most:
             raise InputError(unpacks_to_more(self._most, self.size), file=self.path)
@@ -372,7 +309,7 @@ def _member(
 
 
 class _Header(tarfile.TarInfo):
-    """A header that is refused where tarfile would end the archive without a word, or fill the memory."""
+    """A header that is refused where tarfile would end the archive without an error, or fill the memory."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:

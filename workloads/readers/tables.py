@@ -37,7 +37,7 @@ CLUSTER_FILE = "cluster.parquet"
 """Beside a workload: the machines of its trace, as nodes."""
 _ROWS_PER_BATCH = 1 << 20
 _SPILL_BYTES, _SPILL_TIMES = 1 << 30, 30
-"""What may be spilled: this, or so often the source: a packed shard unpacks to 3 to 10 times its size."""
+"""The limit on spilled bytes: this, or so many times the source: a packed shard unpacks to 3 to 10 times its size."""
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def database(memory: str, source: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         }
         try:
             with duckdb.connect(f"{folder}/tables.duckdb", config=settings) as con:
-                con.execute("PRAGMA disable_checkpoint_on_shutdown")  # nobody opens it again
+                con.execute("PRAGMA disable_checkpoint_on_shutdown")  # it is not opened again
                 con.execute("SET enable_progress_bar = false")  # it would print to standard output
                 con.execute("SET allowed_directories = ['/dev/fd/']")
                 con.execute("SET allowed_paths = $paths", {"paths": paths})
@@ -115,7 +115,7 @@ def count_dropped(con: duckdb.DuckDBPyConnection, table: str, report: Report) ->
 def about_workload(
     schema: pa.Schema, metadata: Mapping[str, str], classes: tuple[float, float] | None = None
 ) -> pa.Schema:
-    """Return the schema of ``jobs.parquet`` with what is told of the workload as a whole.
+    """Return the schema of ``jobs.parquet`` with the metadata of the whole workload.
 
     `classes` are the published cut-off between short and long jobs (s), and the share of nodes for long ones.
     """

@@ -48,7 +48,7 @@ from workloads.readers.report import Progress, Report
 from workloads.readers.restricted_pickle import read_npy
 
 WARM_UP_S = 1.0
-"""What a new executor takes longer where it was not measured: Decima's ``warmup_delay``."""
+"""The additional time of a new executor where it was not measured: Decima's ``warmup_delay``."""
 
 _WAVES = ("first_wave", "rest_wave", "fresh_durations")
 _MATRIX = re.compile(r"adj_mat_([0-9]{1,6})\.npy")
@@ -135,7 +135,7 @@ def read_tpch(
     if submit_s[-1] > MAX_TIME_S:
         raise InputError(f"the last query would arrive after {submit_s[-1]:.2g} s", field="mean_gap_s")
     by_stage = _durations(rng, known, drawn, executors, sampled=durations == "sampled")
-    told = "made up: 1 core a task, memory uniform in (0, 1] by stage" if demands else "not known"
+    origin = "made up: 1 core a task, memory uniform in (0, 1] by stage" if demands else "not known"
     return make_dag_workload(
         Path(path).resolve().name,
         submit_s,
@@ -151,10 +151,10 @@ def read_tpch(
             "parameters": f"jobs={jobs} mean_gap_s={mean_gap_s:g} executors={executors} "
             f"durations={durations} demands={demands} seed={seed}",
             "recipe": f"Poisson arrivals; durations {durations} from runs with {executors} executors",
-            "demands": told,
+            "demands": origin,
             **report.as_metadata(),
         },
-        notes=(f"demands of tasks are {told}", *report.notes()),
+        notes=(f"demands of tasks are {origin}", *report.notes()),
         origin=path,
     )
 

@@ -1,7 +1,7 @@
 """Workloads made from workloads: another load, a part, copies, resampled, several as one, constraints, skew.
 
 Each function takes a workload of jobs, DAGs or coflows and returns one of the same kind, with a line in its
-metadata that says what was done (see `workloads.transform.history`). `TRANSFORMATIONS` holds them by name.
+metadata that states what was done (see `workloads.transform.history`). `TRANSFORMATIONS` holds them by name.
 """
 
 from workloads.transform.coflows import keep_coflows, skew

@@ -1,4 +1,4 @@
-"""What the field derives from its one public trace of coflows: those that are wide, those with skew, more skew."""
+"""Workloads that papers derive from the one public trace of coflows: wide ones, those with skew, more skew."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from workloads.errors import InputError
 from workloads.generators.draws import DEFAULT_SEED, check_positive, check_whole, generator
 from workloads.groups import first_rows
 from workloads.jobs import Float64Array, Int64Array
-from workloads.transform.families import Workload, family, set_column, take, with_tables
 from workloads.transform.history import recorded
+from workloads.transform.primitives import Workload, family, set_column, take, with_tables
 
 CV_MEDIAN, CV_P90 = 0.34, 3.1
 """Variation of what senders send in Microsoft's cluster, in Mantri (OSDI 2010) as Philae takes it."""
@@ -79,7 +79,7 @@ def skew(
     of: str = "senders",
     seed: int = DEFAULT_SEED,
 ) -> CoflowWorkload:
-    """Return the coflows with what each receiver gets divided anew, and unequally, among those that send to it.
+    """Return the coflows with what each receiver gets divided again, and unequally, among those that send to it.
 
     What a receiver gets in all stays. Each sender of a coflow has a weight, and a receiver's flows are in
     proportion to their senders' weights: in a shuffle the coefficient of variation (c.v., the standard deviation
@@ -96,7 +96,7 @@ def skew(
     With ``of="flows"`` each receiver has weights of its own for those that send to it, drawn with its coflow's c.v.:
     flows are as unequal, but no sender has most of a whole coflow, so that its port is no new bottleneck.
 
-    A note says what was reached beside what was asked for.
+    A note compares the values reached with those asked for.
 
     Parameters
     ----------

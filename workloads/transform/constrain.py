@@ -33,7 +33,7 @@ _JOBS = ("short", "long", "all")
 
 
 class Frequency(NamedTuple):
-    """How often jobs have a constraint, or several that were drawn together.
+    """The frequency of a constraint, or of several that are drawn together.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def constrain(
         model has it: ``short`` in ``phoenix``, as in its authors' simulator, and ``all`` otherwise.
     soft : str, optional
         Attributes whose constraints may be relaxed, with commas between: ``clock, port``. By default none, but
-        for constraints that say so themselves.
+        for constraints that state it themselves.
     price : float
         Factor on the task durations of a job whose constraint is relaxed.
     seed : int

@@ -1,11 +1,11 @@
-"""What was done to a workload, in its metadata: ``transformed.1``, ``transformed.2``, ... in order.
+"""The transformations of a workload, in its metadata: ``transformed.1``, ``transformed.2``, ... in order.
 
 Each says a transformation and its options, so that it can be done again::
 
     transformed.1: slice start_s=0.0 end_s=3600.0 rebase=yes # 812 of 24,262 jobs
     transformed.2: scale load=0.9 nodes=15000 slots=1
 
-What follows ``#`` says how it came out.
+The text after ``#`` states the result.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from workloads.transform.families import W, Workload, with_tables
+from workloads.transform.primitives import W, Workload, with_tables
 
 _KEY = re.compile(r"transformed\.([1-9][0-9]*)")
 
@@ -24,7 +24,7 @@ def recorded(
 ) -> W:
     """Return the workload with one more line of history; options that are None are left out.
 
-    With `note` the outcome is also told to the user.
+    With `note` the outcome is also a note for the user.
     """
     words = [f"{name}={shlex.quote(_text(value))}" for name, value in options.items() if value is not None]
     line, outcome = " ".join([step, *words]), " ".join(outcome.split())

@@ -10,7 +10,8 @@ from workloads.dags import DagWorkload
 from workloads.errors import InputError
 from workloads.generators.draws import check_positive, check_whole
 from workloads.jobs import MAX_TIME_S, Float64Array, JobWorkload
-from workloads.transform.families import (
+from workloads.transform.history import recorded
+from workloads.transform.primitives import (
     JobsOrDags,
     W,
     Workload,
@@ -20,7 +21,6 @@ from workloads.transform.families import (
     set_column,
     with_tables,
 )
-from workloads.transform.history import recorded
 
 _MAX_NODES = 10_000_000
 _MAX_SLOTS = 1_000_000
@@ -47,7 +47,7 @@ def at_load(workload: JobsOrDags, slots: int, load: float) -> JobsOrDags:
     """Return the workload with its arrivals stretched, or packed, so that it offers a load.
 
     The first arrival stays where it is and all gaps are scaled alike, so that the order of jobs, their tasks
-    and the variation of the gaps stay as they are. The name stays; the metadata says what was done.
+    and the variation of the gaps stay as they are. The name stays; the metadata states what was done.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def fabric_bytes_per_s(workload: CoflowWorkload, port_speed_bps: float | None = 
     speed = min(float(arrays.ingress_bytes_per_s.sum()), float(arrays.egress_bytes_per_s.sum()))
     if not speed > 0:  # NaN where one is not known
         raise InputError(
-            f"{workload.name} does not say how fast its ports are; give it, such as '1 Gbps'",
+            f"{workload.name} does not state the speed of its ports; give it, such as '1 Gbps'",
             field="port_speed_bps",
         )
     return speed

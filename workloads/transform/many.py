@@ -16,7 +16,8 @@ from workloads.errors import InputError
 from workloads.generators.draws import DEFAULT_SEED, check_whole, generator
 from workloads.jobs import Float64Array
 from workloads.limits import check_tasks
-from workloads.transform.families import (
+from workloads.transform.history import recorded
+from workloads.transform.primitives import (
     JobsOrDags,
     W,
     Workload,
@@ -28,7 +29,6 @@ from workloads.transform.families import (
     take,
     with_tables,
 )
-from workloads.transform.history import recorded
 
 NO_TENANT = "none"
 _PORT_SPEEDS = ("ingress_bytes_per_s", "egress_bytes_per_s")
@@ -40,7 +40,7 @@ def replicate(workload: W, copies: int, jitter_s: float | None = None, seed: int
     The first copy arrives as the original does, the others up to half of `jitter_s` earlier or later, each
     job by itself, and never before the first or after the last arrival: the span, and so the load per node,
     stays. The copies of a coflow use ports of their own, 150 further each for a workload of 150 ports.
-    Jobs and coflows are numbered anew, in order of arrival.
+    Jobs and coflows are numbered again, in order of arrival.
 
     Parameters
     ----------
@@ -87,10 +87,10 @@ def replicate(workload: W, copies: int, jitter_s: float | None = None, seed: int
 
 
 def merge(workloads: Sequence[W], label: bool = False, align: bool = False, name: str | None = None) -> W:
-    """Return the jobs or coflows of several workloads as one workload, numbered anew in order of arrival.
+    """Return the jobs or coflows of several workloads as one workload, numbered again in order of arrival.
 
-    Coflows share the ports, so that the workload with the most says how many there are. A cut-off or a long
-    partition stays where all have the same; otherwise there is none, and a note says so. The metadata of the
+    Coflows share the ports, so that the workload with the most determines their number. A cut-off or a long
+    partition stays where all have the same; otherwise there is none, and there is a note. The metadata of the
     n-th workload is under ``merged.n.``.
 
     Parameters
@@ -132,9 +132,9 @@ def merge(workloads: Sequence[W], label: bool = False, align: bool = False, name
     if isinstance(first, CoflowWorkload):
         changed["ports"] = _shared_ports(cast(Sequence[CoflowWorkload], workloads))
     else:
-        agreed, told = _agreed(workloads)
+        agreed, notes = _agreed(workloads)
         changed |= agreed
-        changed["notes"] += told
+        changed["notes"] += notes
     together = with_tables(joined(parts), **changed)
     sizes = ", ".join(f"{len(arrivals_s(w)):,} of {n}" for w, n in zip(workloads, names, strict=True))
     options = {"label": label, "align": align, "name": name}
@@ -237,16 +237,16 @@ def _labelled(workload: W, name: str) -> W:
 
 
 def _agreed(workloads: Sequence[W]) -> tuple[dict[str, float | None], tuple[str, ...]]:
-    """Return cut-off and long partition where all have the same, and what to tell where they have not."""
+    """Return cut-off and long partition where all have the same, and notes where they differ."""
     agreed: dict[str, float | None] = {}
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     for key, about in (("short_cutoff_s", "cut-off"), ("long_partition", "long partition")):
         values = [getattr(w, key) for w in workloads]
         agreed[key] = values[0] if len(set(values)) == 1 else None
         if len(set(values)) > 1:
             given = ", ".join(f"{w.name}: {v}" for w, v in zip(workloads, values, strict=True))
-            told += (f"merged workloads differ in the {about} ({given}), so that there is none",)
-    return agreed, told
+            notes += (f"merged workloads differ in the {about} ({given}), so that there is none",)
+    return agreed, notes
 
 
 def _notes(workloads: Sequence[W]) -> tuple[str, ...]:

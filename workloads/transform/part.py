@@ -15,7 +15,8 @@ from workloads.dags import DagWorkload
 from workloads.errors import InputError
 from workloads.generators.draws import DEFAULT_SEED, check_whole, generator
 from workloads.jobs import Float64Array, Int64Array
-from workloads.transform.families import (
+from workloads.transform.history import recorded
+from workloads.transform.primitives import (
     JobsOrDags,
     W,
     Workload,
@@ -27,7 +28,6 @@ from workloads.transform.families import (
     take,
     with_tables,
 )
-from workloads.transform.history import recorded
 
 NARROW_FLOWS = 50
 SHORT_FLOW_BYTES = 5e6
@@ -117,7 +117,7 @@ def sample(workload: W, share: float | None = None, count: int | None = None, se
 
 
 def truncate(workload: JobsOrDags, cap_s: float) -> JobsOrDags:
-    """Return the workload with tasks that last longer than `cap_s` ended then; a note says what was cut.
+    """Return the workload with tasks that last longer than `cap_s` ended then; a note counts what was cut.
 
     The mean task duration that a job (a stage) states shrinks as its task-seconds do, so that estimates are
     as good or bad as they were. The cut-off stays: a long job may so become a short one.

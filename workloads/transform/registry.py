@@ -11,13 +11,13 @@ from workloads.generators.draws import DEFAULT_SEED
 from workloads.hints import did_you_mean
 from workloads.transform.coflows import CV_MEDIAN, CV_P90, keep_coflows, skew
 from workloads.transform.constrain import PRICE, constrain
-from workloads.transform.families import W
 from workloads.transform.history import parse_step
 from workloads.transform.load import scale
 from workloads.transform.many import merge, replicate, split
 from workloads.transform.part import sample, time_slice, truncate
+from workloads.transform.primitives import W
 from workloads.transform.resample import resample
-from workloads.units import parse_bandwidth, parse_duration, parse_share
+from workloads.values import read_value
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,7 @@ class Option:
     name : str
         The parameter of the function; its unit is in the name.
     kind : str
-        ``bandwidth``, ``duration``, ``factor``, ``load``, ``number``, ``share``, ``text``, ``whole`` (number) or
-        ``flag`` (yes or no).
+        One of `workloads.values.KINDS`.
     help : str
         One line.
     required : bool
@@ -46,7 +45,7 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """What it is called on a command line: without the unit, which is written with the value."""
+        """Its name on a command line: without the unit, which is written with the value."""
         return "--" + self.name.removesuffix("_bps").removesuffix("_s").replace("_", "-")
 
     def parse(self, text: str) -> Any:
@@ -57,7 +56,7 @@ class Option:
         InputError
             The text is not of the option's kind.
         """
-        return _KINDS[self.kind](text, self.flag)
+        return read_value(self.kind, text, self.flag, high=2**64 - 1 if self.kind == "integer" else None)
 
 
 @dataclass(frozen=True)
@@ -124,55 +123,7 @@ def redo(workloads: Sequence[W], line: str) -> W:
     return parts[tenant]
 
 
-def _whole(text: str, what: str) -> int:
-    try:
-        return int(text.replace(",", "_"))
-    except ValueError:
-        raise InputError(f"{what}: {text!r} is not a whole number") from None
-
-
-def _load(text: str, what: str) -> float:
-    """Return a load: a share that may be more than the whole."""
-    percent = text.strip().endswith("%")
-    try:
-        return float(text.strip().removesuffix("%")) / (100 if percent else 1)
-    except ValueError:
-        raise InputError(f"{what}: {text!r} is not a load such as '90%' or 0.9") from None
-
-
-def _factor(text: str, what: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"{what}: {text!r} is not a factor such as 1.5") from None
-
-
-def _number(text: str, what: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"{what}: {text!r} is not a number such as 3.1") from None
-
-
-def _flag(text: str, what: str) -> bool:
-    if text not in ("yes", "no"):
-        raise InputError(f"{what}: {text!r} is neither yes nor no")
-    return text == "yes"
-
-
-_KINDS: dict[str, Callable[[str, str], Any]] = {
-    "bandwidth": parse_bandwidth,
-    "duration": parse_duration,
-    "factor": _factor,
-    "flag": _flag,
-    "load": _load,
-    "number": _number,
-    "share": parse_share,
-    "text": lambda text, what: text,
-    "whole": _whole,
-}
-
-_SEED = Option("seed", "whole", "seed of what is drawn", default=str(DEFAULT_SEED))
+_SEED = Option("seed", "integer", "seed of what is drawn", default=str(DEFAULT_SEED))
 
 TRANSFORMATIONS: dict[str, Transformation] = {
     "scale": Transformation(
@@ -180,8 +131,8 @@ TRANSFORMATIONS: dict[str, Transformation] = {
         "stretch or pack the arrivals to an offered load",
         (
             Option("load", "load", "the offered load, such as 90%", required=True),
-            Option("nodes", "whole", "nodes the load is meant for (jobs and DAGs: required)"),
-            Option("slots", "whole", "slots of a node", default="1"),
+            Option("nodes", "integer", "nodes the load is meant for (jobs and DAGs: required)"),
+            Option("slots", "integer", "slots of a node", default="1"),
             Option("port_speed_bps", "bandwidth", "speed of a port, such as '1 Gbps' (coflows)"),
         ),
     ),
@@ -199,7 +150,7 @@ TRANSFORMATIONS: dict[str, Transformation] = {
         "keep a random part of the jobs or coflows, with their mix",
         (
             Option("share", "share", "how much of them, such as 10% (or --count)"),
-            Option("count", "whole", "how many of them (or --share)"),
+            Option("count", "integer", "how many of them (or --share)"),
             _SEED,
         ),
     ),
@@ -207,7 +158,7 @@ TRANSFORMATIONS: dict[str, Transformation] = {
         replicate,
         "copy the workload for several times the nodes, at the same load on each",
         (
-            Option("copies", "whole", "how many times the nodes", required=True),
+            Option("copies", "integer", "how many times the nodes", required=True),
             Option(
                 "jitter_s",
                 "duration",
@@ -241,10 +192,10 @@ TRANSFORMATIONS: dict[str, Transformation] = {
         keep_coflows,
         "keep coflows that are wide enough and have skew enough",
         (
-            Option("wider_than", "whole", "keep coflows of more flows than this"),
+            Option("wider_than", "integer", "keep coflows of more flows than this"),
             Option(
                 "skew_above",
-                "factor",
+                "number",
                 "keep coflows whose longest flow is more than this many times the shortest",
             ),
         ),
@@ -274,7 +225,7 @@ TRANSFORMATIONS: dict[str, Transformation] = {
             Option("combined", "flag", "let a job have several constraints", default="as the model has it"),
             Option("jobs", "text", "draw for short, long or all jobs", default="as the model has it"),
             Option("soft", "text", "attributes whose constraints may be relaxed, such as 'clock, port'"),
-            Option("price", "factor", "factor on task durations where one is relaxed", default=f"{PRICE:g}"),
+            Option("price", "number", "factor on task durations where one is relaxed", default=f"{PRICE:g}"),
             _SEED,
         ),
     ),

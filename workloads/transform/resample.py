@@ -26,8 +26,8 @@ from workloads.errors import InputError
 from workloads.generators.draws import DEFAULT_SEED, check_whole
 from workloads.groups import first_rows
 from workloads.jobs import Float64Array, Int64Array
-from workloads.transform.families import W, Workload, arrivals_s, arriving_at, family, heads, take
 from workloads.transform.history import recorded
+from workloads.transform.primitives import W, Workload, arrivals_s, arriving_at, family, heads, take
 
 MAX_BLOCKS = 10_000_000
 _STREAM = 0xB10C
@@ -65,15 +65,19 @@ def resample(workload: W, block_s: float, seed: int = DEFAULT_SEED) -> W:
     if not 0 < block_s < math.inf:
         raise InputError(f"{block_s!r} is not a duration above 0", field="block_s")
     if span_s / block_s > MAX_BLOCKS:
-        told = f"{block_s:g} s makes more than {MAX_BLOCKS:,} blocks of the {span_s:g} s of {workload.name}"
-        raise InputError(told, field="block_s")
+        problem = (
+            f"{block_s:g} s makes more than {MAX_BLOCKS:,} blocks of the {span_s:g} s of {workload.name}"
+        )
+        raise InputError(problem, field="block_s")
     circle_s = span_s * len(times_s) / (len(times_s) - 1)
     length_s = block_s if block_s < span_s else circle_s
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([int(seed), _STREAM])))
     places, drawn_s = _blocks(times_s - times_s[0], circle_s, length_s, rng)
     if len(places) == 0:
-        told = f"none of the {name} of {workload.name} arrives in the blocks of {block_s:g} s that were drawn"
-        raise InputError(f"{told}; want longer blocks", field="block_s")
+        problem = (
+            f"none of the {name} of {workload.name} arrives in the blocks of {block_s:g} s that were drawn"
+        )
+        raise InputError(f"{problem}; want longer blocks", field="block_s")
     own = _ids(workload, int(np.bincount(places).max()))
     by = 10 ** len(str(int(own.max())))
     made = arriving_at(take(workload, places, _copy_of(places) * by + own[places]), times_s[0] + drawn_s)

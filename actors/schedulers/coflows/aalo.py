@@ -7,11 +7,11 @@ queue's limit: discretized coflow-aware least-attained service (D-CLAS). Small c
 2. Every `interval_s` agents report what coflows have sent. Those that have sent more than their queue's limit go to the
    tail of the queue of what they have sent.
 3. Queues in their order, in a queue first in, first out: each flow in turn gets both of its ports if they are free.
-   Queues share time (`actors.fabric.queues`): the one whose slot it is goes first.
-4. The agents are told what has started and stopped. A port whose flow has ended waits for the next interval.
+   Queues share time (`actors.fabric.priority_queues`): the queue that has the slot is served first.
+4. The agents receive which flows start and stop. A port whose flow has ended is idle until the next interval.
 
-The coordinator wakes only at those multiples of the interval at which something can change: the reports that would
-bring it nothing new are counted, and where costs are charged it wakes at all of them. O(active coflows + lines of those
+The coordinator decides only at those multiples of the interval at which something can change: reports without news are
+counted, and where costs are charged it handles all of them. O(active coflows + lines of those
 that change their queue) a decision, O(words of a line) a flow that starts or stops.
 
 `aalo-oracle` knows each coflow's size, and puts it into its last queue at once (Philae, section 8.4).
@@ -23,7 +23,7 @@ CoflowSim's.
 References: doi 10.1145/2785956.2787480
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -31,135 +31,165 @@ from actors.fabric.agent import agent_event
 from actors.fabric.coordinator import (
     Agenda,
     end_greedy,
-    forget_ended,
-    has_more,
-    hear_of_end,
+    has_more_to_send,
     is_due,
     make_agenda,
     note_decision,
+    num_active,
+    receive_flow_done,
     register,
-    tell_greedy,
-    want_decision,
+    remove_ended,
+    request_decision,
+    send_greedy_rates,
 )
-from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group
-from actors.fabric.intervals import charge_reports, enter_interval
-from actors.fabric.messages import FLOW_DONE, UPDATE
+from actors.fabric.counters import N_DEMOTIONS
+from actors.fabric.fabric_world import CoflowWorld, build_world
+from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group, num_running
+from actors.fabric.greedy_updates import change_flows, receive_update
+from actors.fabric.intervals import charge_reports, enter_interval, has_costs
 from actors.fabric.ports import bytes_sent
-from actors.fabric.queues import (
+from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
     Queues,
-    enter,
-    leave,
+    dequeue,
+    enqueue,
     make_queues,
     next_tick,
+    order_key,
     queue_of,
-    rank,
-    turn,
+    slot_end,
+    update_slot,
 )
 from actors.fabric.ranking import Ranking, make_ranking
-from actors.fabric.renewal import change_flows, hear_of_update
-from actors.fabric.world import N_DEMOTIONS, N_INTERVALS, build_world
+from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
-from actors.kernel.cost import NO_COST, take
-from actors.kernel.queue import ARRIVAL, RUNNING
+from actors.kernel.cost import take
+from actors.kernel.kinds import FLOW_DONE, REGISTER, UPDATE
+from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
-from actors.schedulers.policy import Scheduler
+from actors.scheduler import Scheduler
+from actors.setting import Setting
 
 _FIRST = np.int64(0)
 
 
 class State(NamedTuple):
-    """What the coordinator keeps."""
+    """The state of the coordinator of C coflows."""
 
     agenda: Agenda
     ranking: Ranking
     matching: Matching
     queues: Queues
     size: np.ndarray  # [C] bytes, of the oracle; empty without it
-    learned: np.ndarray  # [C] when a coflow came to the queue that it is in, ns
+    learned: np.ndarray  # [C] when a coflow entered its queue, ns
     learned_bytes: np.ndarray  # [C] float64, what it had sent then
 
 
+class Demoting(Protocol):
+    """What these functions need of a state."""
+
+    @property
+    def agenda(self) -> Agenda:
+        """The active coflows."""
+
+    @property
+    def queues(self) -> Queues:
+        """Their queues."""
+
+    @property
+    def size(self) -> np.ndarray:
+        """[C] bytes, if they are known; else empty."""
+
+    @property
+    def learned(self) -> np.ndarray:
+        """[C] when a coflow entered its queue, ns."""
+
+    @property
+    def learned_bytes(self) -> np.ndarray:
+        """[C] bytes that it had sent then."""
+
+
 @compiled
-def on_arrival(w, p, t, coflow):
-    """Step 1: enter the first queue, or the last one at once; what is new is looked at when the interval ends."""
-    enter_interval(w, t, p.matching.running[0], N_INTERVALS)
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
+    """Step 1: put a coflow into the first queue, or its last one if sizes are known; decide at the next tick."""
+    enter_interval(w, t, num_running(p.matching))
     if register(w, p.agenda, t, coflow):
         queue = _FIRST if p.size.size == 0 else queue_of(p.queues, p.size[coflow])
-        enter(p.queues, coflow, queue)
+        enqueue(p.queues, coflow, queue)
         p.learned[coflow] = w.fabric.coflows.arrival[coflow]
-    want_decision(w, p.agenda, next_tick(t, p.queues.interval))
+    request_decision(w, p.agenda, next_tick(t, p.queues.interval))
 
 
 @compiled
-def on_flow_done(w, p, t, flow, ended):
-    """A flow has ended; its ports are given away when the interval ends."""
-    hear_of_end(w, t, p.matching.running[0], flow)
-    if has_more(w, flow):
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
+    """Apply the end of a flow; its ports are reassigned when the interval ends."""
+    receive_flow_done(w, t, num_running(p.matching), flow)
+    if has_more_to_send(w, flow):
         return
     if end_greedy(w, p.ranking, p.matching, flow, ended):
-        leave(p.queues, w.fabric.flows.coflow[flow])
-    want_decision(w, p.agenda, next_tick(t, p.queues.interval))
+        dequeue(p.queues, w.fabric.flows.coflow[flow])
+    request_decision(w, p.agenda, next_tick(t, p.queues.interval))
 
 
 @compiled
-def on_update(w, p, t, k):
-    """A coflow has changed; what is to be sent again is looked at when the interval ends."""
-    enter_interval(w, t, p.matching.running[0], N_INTERVALS)
-    if hear_of_update(w, t, k):
+def on_update(w: CoflowWorld, p: State, t: int, k: int) -> None:
+    """Apply an update of a coflow; what is to be sent again is scheduled when the interval ends."""
+    enter_interval(w, t, num_running(p.matching))
+    if receive_update(w, t, k):
         if change_flows(w, p.ranking, p.matching, t, k, False):
-            leave(p.queues, w.updates.row.coflow[k])
-        want_decision(w, p.agenda, next_tick(t, p.queues.interval))
+            dequeue(p.queues, w.updates.row.coflow[k])
+        request_decision(w, p.agenda, next_tick(t, p.queues.interval))
 
 
 @compiled
-def on_tick(w, p, t):
-    """Steps 2 to 4."""
+def on_tick(w: CoflowWorld, p: State, t: int) -> None:
+    """Make the decision at the end of an interval: steps 2 to 4."""
     q, r, m = p.queues, p.ranking, p.matching
-    enter_interval(w, t, m.running[0], N_INTERVALS)
-    charge_reports(w, m.running[0])
-    count = forget_ended(w, p.agenda)
+    enter_interval(w, t, num_running(m))
+    charge_reports(w, num_running(m))
+    count = remove_ended(w, p.agenda)
     if p.size.size == 0:
         demote(w, p, t)
-    turn(q, t)
-    holds = t + w.network.delay_ns
+    update_slot(q, t)
+    effective = t + w.network.delay_ns
     for i in range(count):
         coflow = p.agenda.active[i]
-        level = rank(q, coflow)
+        level = order_key(q, coflow)
         if level != r.level[coflow]:
-            move_group(w.fabric, r, m, holds, coflow, level)
-    fill_ports(w.fabric, r, m, holds)
+            move_group(w.fabric, r, m, effective, coflow, level)
+    fill_ports(w.fabric, r, m, effective)
     note_decision(w, count)
-    tell_greedy(w, m, t)
+    send_greedy_rates(w, m, t)
     if count > 0:
         following = next_tick(t + 1, q.interval)
-        if w.cost.model == NO_COST:
-            following = max(following, min(q.clock[2], next_crossing(w, p, t)))
-        want_decision(w, p.agenda, following)
+        if not has_costs(w):
+            following = max(following, min(slot_end(q), next_crossing(w, p, t)))
+        request_decision(w, p.agenda, following)
 
 
 @compiled
-def demote(w, p, t):
-    """Step 2: move each coflow to the queue of what it had sent when the agents reported."""
+def demote(w: CoflowWorld, p: Demoting, t: int) -> None:
+    """Step 2: move each coflow to the queue of the bytes that it had sent when the agents reported."""
     q = p.queues
-    for i in range(p.agenda.used[0]):
+    for i in range(num_active(p.agenda)):
         coflow = p.agenda.active[i]
         sent = bytes_sent(w.fabric.coflows, t - w.network.delay_ns, coflow)
         queue = queue_of(q, sent)
         if queue > q.queue[coflow]:
-            enter(q, coflow, queue)
+            enqueue(q, coflow, queue)
             w.counts[N_DEMOTIONS] += 1
             p.learned[coflow], p.learned_bytes[coflow] = t, sent
 
 
 @compiled
-def next_crossing(w, p, t):
+def next_crossing(w: CoflowWorld, p: Demoting, t: int) -> int:
     """Return the first multiple of the interval at which a coflow is known to have sent more than its queue takes."""
-    q, coflows, first = p.queues, w.fabric.coflows, NEVER
+    q, coflows = p.queues, w.fabric.coflows
+    first: int = NEVER
     known = t - w.network.delay_ns
     if p.size.size > 0:
         return first
-    for i in range(p.agenda.used[0]):
+    for i in range(num_active(p.agenda)):
         coflow = p.agenda.active[i]
         limit = q.limit[q.queue[coflow]]
         if coflows.rate[coflow] > 1e-12 and limit < np.inf:
@@ -170,7 +200,7 @@ def next_crossing(w, p, t):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -182,7 +212,7 @@ def advance(w, p, until, most):
             agent_event(w, me)
         elif kind == FLOW_DONE:
             on_flow_done(w, p, t, message.a[0], message.b[0])
-        elif kind == ARRIVAL:
+        elif kind == REGISTER:
             on_arrival(w, p, t, message.a[0])
         elif kind == UPDATE:
             on_update(w, p, t, message.a[0])
@@ -191,8 +221,8 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def make_state(setting, world, size):
-    """The coordinator at time 0."""
+def make_state(setting: Setting, world: CoflowWorld, size: np.ndarray) -> State:
+    """Return the coordinator's state at time 0."""
     fabric, coflows = world.fabric, world.work.size
     return State(
         agenda=make_agenda(coflows),
@@ -205,21 +235,21 @@ def make_state(setting, world, size):
     )
 
 
-def build(setting):
-    """The world and the coordinator's state at time 0."""
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0."""
     world = build_world(setting, interval_s=setting.parameters["interval_s"])
     return world, make_state(setting, world, np.zeros(0))
 
 
-def build_oracle(setting):
-    """The same where the coordinator knows sizes."""
+def build_oracle(setting: Setting) -> tuple[CoflowWorld, State]:
+    """Return the same for a coordinator that knows sizes."""
     world = build_world(setting, interval_s=setting.parameters["interval_s"])
     work = setting.workload.arrays()
     return world, make_state(setting, world, np.add.reduceat(work.size_bytes, work.first_flow[:-1]))
 
 
-def series(setting, state):
-    """When each coflow came to its last queue, and what it had sent by then."""
+def series(setting: Setting, state: State) -> dict[str, np.ndarray]:
+    """Return when each coflow entered its last queue, and what it had sent by then."""
     return {
         "learned_ns": np.where(state.learned == NEVER, -1, state.learned),
         "learned_bytes": state.learned_bytes.copy(),
@@ -234,7 +264,7 @@ AALO = Scheduler(
     parameters=QUEUE_PARAMETERS,
     build=build,
     advance=advance,
-    family="coflows",
+    worlds=COFLOW_WORLDS,
     updatable="always",
     series=series,
 )
@@ -246,7 +276,7 @@ AALO_ORACLE = Scheduler(
     parameters=QUEUE_PARAMETERS,
     build=build_oracle,
     advance=advance,
-    family="coflows",
+    worlds=COFLOW_WORLDS,
     updatable="always",
     series=series,
 )

@@ -1,7 +1,7 @@
 """Aalo as its paper has it: queues share bandwidth by weight, flows of a coflow have equal rates, non-clairvoyant.
 
-The queues are those of `aalo`, and so is how coflows sink through them. What differs is who has the ports: there flows
-one after another, and queues in turn; here all queues at once.
+The queues are those of `aalo`, and coflows are moved down them in the same way. The use of the ports differs: `aalo`
+serves flows one after another, and queues in turn; here all queues are served at once.
 
 1. A coflow registers: it enters the first queue.
 2. Every `interval_s` agents report what coflows have sent. Those that have sent more than their queue's limit go to the
@@ -9,9 +9,9 @@ one after another, and queues in turn; here all queues at once.
 3. Each queue that has coflows has its weight's part of every port (`actors.fabric.shares`): K - q for queue q = 0, 1,
    ... of K. In a queue, first in, first out: each coflow gives all its flows the same rate, as much as the slowest of
    them can have of what those before it left.
-4. What queues leave of their parts goes to all coflows once more, in the same way; and what is left then to single
+4. What queues leave of their parts goes to all coflows once more, in the same way; and the rest goes to single
    flows, each as much as both of its ports have: work is conserved.
-5. The agents are told what is new. What an ended flow leaves waits for the next interval.
+5. The agents receive the rates that are new. What an ended flow leaves is idle until the next interval.
 
 O(queues times ports, and lines of all active coflows) a decision, whatever their number of flows.
 
@@ -25,46 +25,40 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.coordinator import (
-    Agenda,
-    forget_ended,
-    hear_of_end,
-    is_due,
-    make_agenda,
-    register,
-    want_decision,
-)
-from actors.fabric.equal import Equal, backfill, make_equal, open_ports, progress
-from actors.fabric.equal_schedule import end_told, put_in_force, tell_rates
-from actors.fabric.intervals import charge_reports, enter_interval
-from actors.fabric.messages import FLOW_DONE, TELL
+from actors.fabric.coordinator import Agenda, is_due, make_agenda, receive_flow_done, register, remove_ended
+from actors.fabric.equal import Equal, backfill, make_equal, progress, reset_residual
+from actors.fabric.equal_agent import Serving, make_serving, serving_event
+from actors.fabric.equal_schedule import apply_flow_done, enforce_decision, send_rates, start_sending
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.intervals import charge_reports, enter_interval, has_costs
 from actors.fabric.order import Order, make_order, set_order
-from actors.fabric.queues import (
+from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
     Queues,
-    enter,
-    leave,
+    dequeue,
+    enqueue,
     make_queues,
     next_tick,
-    rank,
+    order_key,
     sort_groups,
 )
-from actors.fabric.serving import Serving, make_serving, serving_event
 from actors.fabric.shares import Shares, make_shares, share_equally
-from actors.fabric.world import N_INTERVALS
+from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
-from actors.kernel.cost import NO_COST, take
-from actors.kernel.queue import ARRIVAL, RUNNING
+from actors.kernel.cost import take
+from actors.kernel.kinds import FLOW_DONE, REGISTER, TELL
+from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
+from actors.scheduler import Scheduler
 from actors.schedulers.coflows.aalo import demote, next_crossing, series
-from actors.schedulers.coflows.saath import await_change, build_serving_world
-from actors.schedulers.policy import Scheduler
+from actors.schedulers.coflows.saath import await_change, build_serving_world, request_tick
+from actors.setting import Setting
 
 _FIRST = np.int64(0)
 
 
 class State(NamedTuple):
-    """What the coordinator keeps of C coflows, and `serving`, which is the agents'."""
+    """The state of the coordinator of C coflows, and `serving`, the agents' state."""
 
     agenda: Agenda
     order: Order
@@ -73,66 +67,63 @@ class State(NamedTuple):
     queues: Queues
     shares: Shares
     size: np.ndarray  # empty: sizes are not known
-    until: np.ndarray  # [1] before when nothing changes unless somebody says so, ns
-    sending: np.ndarray  # [1] agents that send
-    told: np.ndarray  # [1] how much of the last decision agents were told
-    mark: np.ndarray  # [P] scratch
-    learned: np.ndarray  # [C] when a coflow came to the queue that it is in, ns
+    idle_until: np.ndarray  # [1] until when no decision can change anything without a new message, ns
+    num_sending: np.ndarray  # [1] agents that send
+    num_sent: np.ndarray  # [1] how many of the last decision's changes have been sent
+    counted_at: np.ndarray  # [P] scratch
+    learned: np.ndarray  # [C] when a coflow entered its queue, ns
     learned_bytes: np.ndarray  # [C] float64, what it had sent then
 
 
 @compiled
-def on_arrival(w, p, t, coflow):
-    """Step 1; what is new is looked at when the interval ends."""
-    enter_interval(w, t, p.sending[0], N_INTERVALS)
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
+    """Step 1: put a coflow into the first queue; decide at the interval's end."""
+    enter_interval(w, t, p.num_sending[0])
     if register(w, p.agenda, t, coflow):
-        enter(p.queues, coflow, _FIRST)
+        enqueue(p.queues, coflow, _FIRST)
         p.learned[coflow] = w.fabric.coflows.arrival[coflow]
-    p.until[0] = 0
-    want_decision(w, p.agenda, next_tick(t, p.queues.interval))
+    request_tick(w, p, t)
 
 
 @compiled
-def on_flow_done(w, p, t, flow, ended):
-    """A flow has ended; its ports are given away when the interval ends."""
-    hear_of_end(w, t, p.sending[0], flow)
-    if end_told(w.fabric, p.equal, p.sending, flow, ended):
-        leave(p.queues, w.fabric.flows.coflow[flow])
-    p.until[0] = 0
-    want_decision(w, p.agenda, next_tick(t, p.queues.interval))
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
+    """Apply the end of a flow; its bandwidth is reassigned when the interval ends."""
+    receive_flow_done(w, t, p.num_sending[0], flow)
+    if apply_flow_done(w.fabric, p.equal, p.num_sending, flow, ended):
+        dequeue(p.queues, w.fabric.flows.coflow[flow])
+    request_tick(w, p, t)
 
 
 @compiled
-def on_tick(w, p, t, due):
-    """Steps 2 to 5."""
+def on_tick(w: CoflowWorld, p: State, t: int, due: int) -> None:
+    """Make the decision at the end of an interval: steps 2 to 5."""
     fabric, order, e, q = w.fabric, p.order, p.equal, p.queues
-    if t < p.until[0]:
+    if t < p.idle_until[0]:
         await_change(w, p, t)
         return
-    enter_interval(w, t, p.sending[0], N_INTERVALS)
-    charge_reports(w, p.sending[0])
-    count = forget_ended(w, p.agenda)
+    enter_interval(w, t, p.num_sending[0])
+    charge_reports(w, p.num_sending[0])
+    count = remove_ended(w, p.agenda)
     demote(w, p, t)
     for i in range(count):
         q.groups[i] = p.agenda.active[i]
-        q.keys[i] = rank(q, q.groups[i])
+        q.keys[i] = order_key(q, q.groups[i])
     sort_groups(q, count)
     progress(fabric, order, e, t)
     set_order(order, q.groups, count)
-    open_ports(fabric, e)
+    reset_residual(fabric, e)
     share_equally(fabric, order, e, p.shares, q.queue, _FIRST, order.used[0])
     backfill(fabric, order, e)
-    put_in_force(w, order, e, p.sending, p.mark, count, t)
-    p.told[0] = 0
-    tell_rates(w, e, p.told, t, due)
+    enforce_decision(w, order, e, p.num_sending, p.counted_at, count, t)
+    start_sending(w, e, p.num_sent, t, due)
     if count > 0:
         following = next_tick(t + 1, q.interval)
-        p.until[0] = max(following, next_crossing(w, p, t)) if w.cost.model == NO_COST else following
+        p.idle_until[0] = max(following, next_crossing(w, p, t)) if not has_costs(w) else following
         await_change(w, p, t)
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -144,17 +135,17 @@ def advance(w, p, until, most):
             serving_event(w, p.serving, me)
         elif kind == FLOW_DONE:
             on_flow_done(w, p, t, message.a[0], message.b[0])
-        elif kind == ARRIVAL:
+        elif kind == REGISTER:
             on_arrival(w, p, t, message.a[0])
         elif kind == TELL:
-            tell_rates(w, p.equal, p.told, t, message.a[0])
+            send_rates(w, p.equal, p.num_sent, t, message.a[0])
         elif is_due(w, p.agenda):
             on_tick(w, p, t, message.a[0])
     return RUNNING
 
 
-def build(setting):
-    """The world and the coordinator's state at time 0."""
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0."""
     given = setting.parameters
     world = build_serving_world(setting)
     fabric, coflows = world.fabric, world.work.size
@@ -166,10 +157,10 @@ def build(setting):
         queues=make_queues(coflows, {**given, "starvation": "strict"}),
         shares=make_shares(fabric, np.arange(given["queues"], 0, -1)),
         size=np.zeros(0),
-        until=np.zeros(1, np.int64),
-        sending=np.zeros(1, np.int64),
-        told=np.zeros(1, np.int64),
-        mark=np.zeros(world.nodes.size, np.int64),
+        idle_until=np.zeros(1, np.int64),
+        num_sending=np.zeros(1, np.int64),
+        num_sent=np.zeros(1, np.int64),
+        counted_at=np.zeros(world.nodes.size, np.int64),
         learned=np.full(coflows, NEVER),
         learned_bytes=np.zeros(coflows),
     )
@@ -186,6 +177,6 @@ AALO_SHARES = Scheduler(
     ),
     build=build,
     advance=advance,
-    family="coflows",
+    worlds=COFLOW_WORLDS,
     series=series,
 )

@@ -1,17 +1,18 @@
 """Coflows by what they are from the beginning: the first, shortest, narrowest or lightest first (Varys, SIGCOMM 2014).
 
-These are what Varys was compared with: each looks at one side of a coflow alone. Clairvoyant, but for `fifo`'s order.
+The paper compares Varys with these: each considers one property of a coflow. Clairvoyant, but for `fifo`'s order.
 
 1. A coflow registers, and has its key: of `fifo` its number in the order of registration; of `scf` its length, which
    is its largest flow; of `ncf` its width, the lesser of its numbers of senders and receivers; of `lcf` its bytes.
-2. When one has come or ended, all that are there are put in order of their keys; of equal ones the first to come goes
+2. When a coflow has arrived or ended, all active ones are sorted by their keys; of equal ones the first to arrive is
    first.
 3. With `rates="madd"` each in order takes what lets all its flows end together, as soon as what those before it leave
-   at its slowest port allows; a coflow that finds a port full takes nothing. What is left then goes to single flows,
-   in order, each as much as both of its ports have. When such a flow ends, what it had goes to those that wait there.
+   at its slowest port allows; a coflow that finds a port full takes nothing. What is left then goes to single flows, in
+   order, each as much as both of its ports have. When such a flow ends, what it had goes to flows that wait at its
+   ports.
 4. With `rates="greedy"` each flow in order has both of its ports alone, or waits; when it ends, the next has them.
 
-MADD: O(lines of all active coflows) a decision, O(words of a line) a flow that is backfilled; what agents are told is
+MADD: O(lines of all active coflows) a decision, O(words of a line) a flow that is backfilled; what agents receive is
 as in `sebf`. Greedy: the former when the order changes, the latter for a flow that starts or stops.
 
 **Deviations from the paper.** CoflowSim, the simulator of Varys's authors, lets coflows that find a port full share
@@ -23,6 +24,12 @@ References: doi 10.1145/2619239.2626315; github.com/coflow/coflowsim
 
 from functools import partial
 
+# STATE
+import numpy as np
+
+from actors.fabric.fabric_world import CoflowWorld
+from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.scheduler import Scheduler
 from actors.schedulers.coflows.ordered import (
     BY_LENGTH,
     BY_PLACE,
@@ -30,14 +37,15 @@ from actors.schedulers.coflows.ordered import (
     BY_WIDTH,
     INTERVAL,
     RATES,
+    State,
     advance,
     build_ordered,
 )
-from actors.schedulers.policy import Scheduler
+from actors.setting import Setting
 
 
-def build(setting, rule):
-    """The world and the coordinator's state at time 0; `rule` gives the coflows' keys."""
+def build(setting: Setting, rule: np.int64) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0; `rule` gives the coflows' keys."""
     return build_ordered(setting, rule, setting.parameters["rates"])
 
 
@@ -49,7 +57,7 @@ FIFO, SCF, NCF, LCF = (
         parameters=(RATES, INTERVAL),
         build=partial(build, rule=rule),
         advance=advance,
-        family="coflows",
+        worlds=COFLOW_WORLDS,
         updatable="rates=greedy",
     )
     for name, title, rule in (

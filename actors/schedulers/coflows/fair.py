@@ -1,11 +1,11 @@
-"""Fair: all flows share the ports max-min fairly, as TCP nearly does; nobody knows of coflows.
+"""Fair: all flows share the ports max-min fairly, as TCP nearly does; without any knowledge of coflows.
 
 There is no coordinator: rates are what the network itself gives. Every flow has a bottleneck, a port that is full
 and at which no other flow has more. This is what a fabric does without a scheduler of coflows, and what those are
 compared with.
 
 1. A coflow arrives: all its flows begin to send at once, no message is needed.
-2. When flows arrive or end, rates are max-min fair again, at that instant (`actors.fabric.fair`).
+2. When flows arrive or end, rates are max-min fair again, at that instant (`actors.fabric.max_min`).
 
 A flow's rate depends on all flows of the switch, which no actor sees: the switch is one actor, and the clock
 `virtual` alone runs it. Network delay and costs of a coordinator do not apply. O(pairs of ports whose rates change)
@@ -22,36 +22,38 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from actors.fabric.agent import note_end, note_start
-from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, want_decision
-from actors.fabric.fair import Fair, add_coflow, end_due, fill, make_fair, next_due
-from actors.fabric.world import build_world
+from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, request_decision
+from actors.fabric.fabric_world import CoflowWorld, build_world
+from actors.fabric.max_min import Fair, add_coflow, end_due, fill, make_fair, next_due
+from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.queue import ARRIVAL, NONE, RUNNING
+from actors.kernel.kinds import REGISTER
+from actors.kernel.queue import NONE, RUNNING
 from actors.kernel.world import NEVER
-from actors.schedulers.policy import Scheduler
-from actors.setting import Costs, Network
+from actors.scheduler import Scheduler
+from actors.setting import Costs, Network, Setting
 
-_NO_INTERVALS_S = 1e9  # nobody looks at intervals, so let the first one last
+_NO_INTERVALS_S = 1e9  # there is no coordinator whose intervals count, so the first one lasts
 
 
 class State(NamedTuple):
-    """What the switch keeps."""
+    """The state of the switch."""
 
     agenda: Agenda  # active: coflows that have arrived at this instant
     fair: Fair
 
 
 @compiled
-def on_arrival(w, p, t, coflow):
-    """Step 1."""
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
+    """Step 1: register a coflow; its flows start at this instant."""
     if register(w, p.agenda, t, coflow):
-        want_decision(w, p.agenda, t)
+        request_decision(w, p.agenda, t)
 
 
 @compiled
-def on_change(w, p, t):
-    """Step 2: flows end, others begin, and all have their rates anew."""
+def on_change(w: CoflowWorld, p: State, t: int) -> None:
+    """Step 2: end flows, start others, and recompute the rates."""
     fabric, f, new = w.fabric, p.fair, p.agenda.used
     least = end_due(fabric, f, t)
     for i in range(f.num_ended[0]):
@@ -67,33 +69,33 @@ def on_change(w, p, t):
     fill(fabric, f, t, least)
     following = next_due(f)
     if following < NEVER:
-        want_decision(w, p.agenda, following)
+        request_decision(w, p.agenda, following)
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)
         if why != RUNNING:
             return why
-        if message.kind[0] == ARRIVAL:
+        if message.kind[0] == REGISTER:
             on_arrival(w, p, message.time[0], message.a[0])
         elif is_due(w, p.agenda):
             on_change(w, p, message.time[0])
     return RUNNING
 
 
-def build_switch(setting):
-    """The world where coflows are known to the switch when they arrive, and nobody has to be paid for that."""
+def build_switch(setting: Setting) -> CoflowWorld:
+    """Return a world in which the switch knows coflows when they arrive, without delays and costs."""
     return build_world(
         replace(setting, network=Network(delay_s=0.0), costs=Costs()), interval_s=_NO_INTERVALS_S
     )
 
 
-def build(setting):
-    """The world and the switch's state at time 0."""
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
+    """Return the world and the switch's state at time 0."""
     world = build_switch(setting)
     return world, State(make_agenda(world.work.size), make_fair(world.fabric))
 
@@ -107,7 +109,7 @@ FAIR = Scheduler(
     parameters=(),
     build=build,
     advance=advance,
-    family="coflows",
+    worlds=COFLOW_WORLDS,
     global_view=("always",),
     ignores=NO_COORDINATOR,
 )

@@ -15,36 +15,40 @@ import numpy as np
 
 from actors.fabric.agent import agent_event
 from actors.fabric.bits import count_bits
+from actors.fabric.bssi import BssiScratch, bssi, make_scratch
 from actors.fabric.coordinator import (
+    NO_AGENT_REPORTS,
     Agenda,
     end_greedy,
-    forget_ended,
-    has_more,
-    hear_of_end,
+    has_more_to_send,
     is_due,
     make_agenda,
     note_decision,
+    receive_flow_done,
     register,
-    tell_greedy,
-    want_decision,
+    remove_ended,
+    request_decision,
+    send_greedy_rates,
 )
+from actors.fabric.counters import N_DECISIONS, N_REFILLS
+from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.greedy import Matching, fill_ports, make_matching, serve_in_order, settle_all
+from actors.fabric.greedy_updates import change_flows, receive_update
 from actors.fabric.intervals import charge
-from actors.fabric.madd import Madd, bottleneck_ns, decide, ends_by, make_madd, progress, refill
-from actors.fabric.madd_schedule import charge_all, takes_hold, tell_times
-from actors.fabric.messages import DECIDE, FLOW_DONE, LINE_DONE, UPDATE
+from actors.fabric.madd import Madd, any_ends_by, bottleneck_ns, decide, make_madd, progress, refill
+from actors.fabric.madd_agent import Shrinking, make_shrinking, shrinking_event
+from actors.fabric.madd_schedule import charge_decision, effective_time, send_times
 from actors.fabric.order import Order, make_order, set_order
-from actors.fabric.queues import sort_groups
+from actors.fabric.ports import Fabric
+from actors.fabric.priority_queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
-from actors.fabric.renewal import change_flows, hear_of_update
-from actors.fabric.shrinking import Shrinking, make_shrinking, shrinking_event
-from actors.fabric.sincronia import Scratch, bssi, make_scratch
-from actors.fabric.world import N_DECISIONS, N_REFILLS, build_world
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import FIXED, take
-from actors.kernel.queue import ARRIVAL, NONE, RUNNING
+from actors.kernel.kinds import DECIDE, FLOW_DONE, LINE_DONE, REGISTER, UPDATE
+from actors.kernel.queue import NONE, RUNNING
 from actors.kernel.world import NEVER
-from actors.schedulers.policy import Parameter
+from actors.scheduler import Parameter
+from actors.setting import Setting
 from workloads.errors import InputError
 
 # By what coflows are ordered: a key, which is their place, length, width or weight, and changes only with what they
@@ -62,13 +66,11 @@ RATES = Parameter(
     choices=("madd", "greedy"),
 )
 
-_NO_AGENT_REPORTS = np.int64(0)
-
 
 class State(NamedTuple):
-    """What the coordinator keeps of C coflows, and `shrinking`, which is the agents'."""
+    """The state of the coordinator of C coflows, and `shrinking`, the agents' state."""
 
-    rule: np.int64
+    rule: int
     by_madd: bool
     agenda: Agenda
     order: Order
@@ -76,52 +78,52 @@ class State(NamedTuple):
     matching: Matching  # of greedy rates
     madd: Madd  # of MADD
     shrinking: Shrinking
-    scratch: Scratch
+    scratch: BssiScratch
     key: np.ndarray  # [C] float64, of those rules that have one
     groups: np.ndarray  # [C] the order that is being made
     keys: np.ndarray  # [C] float64, what they are sorted by
-    stale: np.ndarray  # [1] bool: a coflow has come, or ended, since the last order
-    ended: np.ndarray  # [1] flows whose ends were heard since the last decision, and not reckoned with
-    told: np.ndarray  # [1] how much of the last decision agents were told
-    mark: np.ndarray  # [P] scratch
+    stale: np.ndarray  # [1] bool: a coflow has arrived, or ended, since the last order
+    ended: np.ndarray  # [1] flows whose ends were received, and not predicted, since the last decision
+    num_sent: np.ndarray  # [1] how many of the last decision's changes have been sent
+    counted_at: np.ndarray  # [P] scratch
 
 
 @compiled
-def on_arrival(w, p, t, coflow):
-    """A coflow is there, with the sizes of its flows."""
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
+    """Register a coflow, with the sizes of its flows."""
     if register(w, p.agenda, t, coflow):
         p.key[coflow] = key_of(w.fabric, p.rule, coflow)
         p.stale[0] = True
-        want_decision(w, p.agenda, t)
+        request_decision(w, p.agenda, t)
 
 
 @compiled
-def on_flow_done(w, p, t, flow, ended):
-    """A flow has ended by itself, perhaps with its coflow."""
-    hear_of_end(w, t, _NO_AGENT_REPORTS, flow)
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
+    """Apply the end of a single flow, which may end its coflow."""
+    receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
     if not p.by_madd:
-        if has_more(w, flow):
+        if has_more_to_send(w, flow):
             return
         if end_greedy(w, p.ranking, p.matching, flow, ended):
             p.stale[0] = True
-        want_decision(w, p.agenda, t)
+        request_decision(w, p.agenda, t)
     elif w.fabric.flows.finish[flow] == NEVER:
         p.ended[0] += 1
-        want_decision(w, p.agenda, t)
+        request_decision(w, p.agenda, t)
 
 
 @compiled
-def on_update(w, p, t, k):
-    """A coflow has changed, and so may its key."""
-    if hear_of_update(w, t, k):
+def on_update(w: CoflowWorld, p: State, t: int, k: int) -> None:
+    """Apply an update of a coflow, which may change its key."""
+    if receive_update(w, t, k):
         change_flows(w, p.ranking, p.matching, t, k, False)
         p.key[w.updates.row.coflow[k]] = key_of(w.fabric, p.rule, w.updates.row.coflow[k])
         p.stale[0] = True
-        want_decision(w, p.agenda, t)
+        request_decision(w, p.agenda, t)
 
 
 @compiled
-def key_of(fabric, rule, coflow):
+def key_of(fabric: Fabric, rule: int, coflow: int) -> float:
     """Return the key of a coflow, of what takes bandwidth."""
     flows, first, end = fabric.flows, fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]
     key = 0.0
@@ -137,7 +139,7 @@ def key_of(fabric, rule, coflow):
 
 
 @compiled
-def count_used(fabric, coflow, side):
+def count_used(fabric: Fabric, coflow: int, side: int) -> int:
     """Return at how many ports of one side a coflow has flows, whether they have ended or not."""
     lines, count = fabric.lines, 0
     for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
@@ -150,17 +152,17 @@ def count_used(fabric, coflow, side):
 
 
 @compiled
-def on_line_done(w, p, t, line):
-    """Under MADD what a port had of a coflow has ended, and so has the coflow."""
+def on_line_done(w: CoflowWorld, p: State, t: int, line: int) -> None:
+    """Receive the end of a line under MADD; request a decision if its coflow was not known to end."""
     lines = w.fabric.lines
-    hear_of_end(w, t, _NO_AGENT_REPORTS, lines.flow[lines.first[lines.block[line]]])
+    receive_flow_done(w, t, NO_AGENT_REPORTS, lines.flow[lines.first[lines.block[line]]])
     if w.fabric.coflows.left[lines.group[line]] > 0:
-        want_decision(w, p.agenda, t)
+        request_decision(w, p.agenda, t)
 
 
 @compiled
-def put_in_order(w, p, count):
-    """Order the coflows that are there, by what they have left when the order will hold."""
+def put_in_order(w: CoflowWorld, p: State, count: int) -> None:
+    """Order the active coflows by what they have left when the order takes effect."""
     for i in range(count):
         coflow = p.agenda.active[i]
         p.groups[i], p.keys[i] = coflow, p.key[coflow]
@@ -173,48 +175,48 @@ def put_in_order(w, p, count):
 
 
 @compiled
-def decide_greedy(w, p, t):
-    """Make the order anew if a coflow has come or ended, serve it, and tell the agents."""
+def decide_greedy(w: CoflowWorld, p: State, t: int) -> None:
+    """Recompute the order if a coflow has arrived or ended; serve it, and send what has changed."""
     fabric, r, m = w.fabric, p.ranking, p.matching
-    holds = t + w.network.delay_ns
+    effective = t + w.network.delay_ns
     if p.stale[0]:
         p.stale[0] = False
-        count = forget_ended(w, p.agenda)
+        count = remove_ended(w, p.agenda)
         note_decision(w, count)
-        settle_all(fabric, m, holds)
+        settle_all(fabric, m, effective)
         put_in_order(w, p, count)
-        serve_in_order(fabric, r, m, holds, p.groups, count)
+        serve_in_order(fabric, r, m, effective, p.groups, count)
     else:
         w.counts[N_REFILLS] += 1
-    fill_ports(fabric, r, m, holds)
-    tell_greedy(w, m, t)
+    fill_ports(fabric, r, m, effective)
+    send_greedy_rates(w, m, t)
 
 
 @compiled
-def decide_madd(w, p, t, due):
-    """Make order and rates anew if a coflow has come, or will have ended; else give away what flows have left."""
+def decide_madd(w: CoflowWorld, p: State, t: int, due: int) -> None:
+    """Recompute order and rates if a coflow has arrived or will have ended; else refill what ended flows had."""
     fabric, order, a = w.fabric, p.order, p.madd
     price = p.ended[0] * (w.prices.flow + w.prices.schedule) if w.cost.model == FIXED else 0
-    if p.stale[0] or ends_by(order, a, takes_hold(w, t) + price):
+    if p.stale[0] or any_ends_by(order, a, effective_time(w, t) + price):
         p.stale[0] = False
         w.counts[N_DECISIONS] += 1
-        charge_all(w, p.agenda, p.mark)
-        progress(fabric, order, a, takes_hold(w, t))
-        count = forget_ended(w, p.agenda)
+        charge_decision(w, p.agenda, p.counted_at)
+        progress(fabric, order, a, effective_time(w, t))
+        count = remove_ended(w, p.agenda)
         put_in_order(w, p, count)
         set_order(order, p.groups, count)
         decide(fabric, order, a)
     else:
         w.counts[N_REFILLS] += 1
         charge(w, price)
-        refill(fabric, order, a, takes_hold(w, t))
-    p.ended[0] = p.told[0] = 0
-    tell_times(w, a, p.told, t, due)
+        refill(fabric, order, a, effective_time(w, t))
+    p.ended[0] = p.num_sent[0] = 0
+    send_times(w, a, p.num_sent, t, due)
 
 
 @inlined
-def port_event(w, p, me):
-    """Handle the message of an agent, which obeys either kind of rates."""
+def port_event(w: CoflowWorld, p: State, me: int) -> None:
+    """Handle the message of an agent under either kind of rates."""
     if p.by_madd:
         shrinking_event(w, p.shrinking, me)
     else:
@@ -222,7 +224,7 @@ def port_event(w, p, me):
 
 
 @inlined
-def coordinator_event(w, p):
+def coordinator_event(w: CoflowWorld, p: State) -> None:
     """Handle the message of the coordinator."""
     message = w.queue.now
     t, kind, a = message.time[0], message.kind[0], message.a[0]
@@ -230,12 +232,12 @@ def coordinator_event(w, p):
         on_flow_done(w, p, t, a, message.b[0])
     elif kind == LINE_DONE:
         on_line_done(w, p, t, a)
-    elif kind == ARRIVAL:
+    elif kind == REGISTER:
         on_arrival(w, p, t, a)
     elif kind == UPDATE:
         on_update(w, p, t, a)
     elif kind != DECIDE:
-        tell_times(w, p.madd, p.told, t, a)
+        send_times(w, p.madd, p.num_sent, t, a)
     elif is_due(w, p.agenda):
         if p.by_madd:
             decide_madd(w, p, t, a)
@@ -244,7 +246,7 @@ def coordinator_event(w, p):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     for _ in range(most):
         why = take(w, until)
@@ -257,8 +259,8 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build_ordered(setting, rule, rates):
-    """The world and the coordinator's state at time 0.
+def build_ordered(setting: Setting, rule: np.int64, rates: str) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0.
 
     Args:
         rates: "madd" or "greedy".
@@ -275,7 +277,7 @@ def build_ordered(setting, rule, rates):
     world = build_world(setting, interval_s=setting.parameters["interval_s"])
     fabric, coflows = world.fabric, world.work.size
     return world, State(
-        rule=rule,
+        rule=int(rule),
         by_madd=rates == "madd",
         agenda=make_agenda(coflows),
         order=make_order(fabric),
@@ -289,6 +291,6 @@ def build_ordered(setting, rule, rates):
         keys=np.zeros(coflows),
         stale=np.zeros(1, np.bool_),
         ended=np.zeros(1, np.int64),
-        told=np.zeros(1, np.int64),
-        mark=np.zeros(world.nodes.size, np.int64),
+        num_sent=np.zeros(1, np.int64),
+        counted_at=np.zeros(world.nodes.size, np.int64),
     )

@@ -12,213 +12,71 @@ With `order` each flow in turn gets both of its ports if they are free, and what
 the next in order at once. With `rates` nothing changes until the class is asked again. It is asked when a coflow has
 been registered or has ended (with `rates`, also when a flow has), or every `interval_s`, an attribute of the class.
 
-The kernel hands the decision out to Python, tells the agents what has changed, and goes on. What the class sees is what
-the coordinator was told and reckons with; sizes only if its attribute `clairvoyant` is true.
+The kernel leaves the decision to Python, sends the agents what has changed, and goes on. The class sees what the
+coordinator has received and estimates; sizes only if its attribute `clairvoyant` is true.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from actors.fabric.agent import agent_event
-from actors.fabric.coordinator import (
-    Agenda,
-    count_told,
-    end_greedy,
-    forget_ended,
-    hear_of_end,
-    is_due,
-    make_agenda,
-    note_decision,
-    register,
-    tell_greedy,
-    want_decision,
-)
-from actors.fabric.greedy import Matching, fill_ports, make_matching, serve_in_order
-from actors.fabric.intervals import charge
-from actors.fabric.messages import FLOW_DONE, SET_RATE
-from actors.fabric.ports import change_rate
-from actors.fabric.queues import next_tick
-from actors.fabric.ranking import Ranking, make_ranking
-from actors.fabric.world import N_FINISHED, N_RATES, N_REFILLS, N_SCHEDULES, build_world
-from actors.kernel.compiled import compiled, direct, entry
-from actors.kernel.cost import known_cost, take
-from actors.kernel.queue import ARRIVAL, NONE, PYTHON, RUNNING, send
+from actors.fabric.coordinator import make_agenda
+from actors.fabric.fabric_world import build_world
+from actors.fabric.greedy import make_matching
+from actors.fabric.ranking import make_ranking
+from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.kernel.compiled import direct
+from actors.kernel.counters import N_FINISHED
 from actors.kernel.world import NEVER
+from actors.scheduler import Parameter, Scheduler
+from actors.schedulers.coflows.own_coflows_loop import (
+    State,
+    advance,
+    apply_order,
+    apply_rates,
+    begin_decision,
+)
 from actors.schedulers.own_host import OwnHost
 from actors.schedulers.own_parameters import described
-from actors.schedulers.policy import Parameter, Scheduler
 from workloads.errors import InputError
 from workloads.groups import rows_of_groups
 
 NS = 1_000_000_000
 INTERVAL, LEAST_INTERVAL_S = "interval_s", 1e-6
 COUNTED_S = 0.008  # the interval by which decisions at events are counted
-_NO_AGENT_REPORTS = np.int64(0)
 _SLACK = 1e-9  # of a port's speed, for what adding up rates rounds
 
 
 @dataclass(frozen=True)
 class Coflows:
-    """The coflows that are there, in order of arrival; arrays [K] without leave to write."""
+    """The active coflows in order of arrival; read-only arrays [K]."""
 
     coflow: np.ndarray  # place in the workload
     arrival_s: np.ndarray
     weight: np.ndarray
     width: np.ndarray  # flows
     flows_left: np.ndarray
-    bytes_sent: np.ndarray  # as the coordinator reckons
+    bytes_sent: np.ndarray  # as the coordinator estimates
     size_bytes: np.ndarray | None  # of the clairvoyant alone
 
 
 @dataclass(frozen=True)
 class Flows:
-    """The unfinished flows of those coflows; arrays [M] without leave to write."""
+    """The unfinished flows of those coflows; read-only arrays [M]."""
 
     coflow: np.ndarray  # place in `Coflows`
     ingress: np.ndarray
     egress: np.ndarray
-    left_bytes: np.ndarray | None  # as the coordinator reckons, of the clairvoyant alone
+    left_bytes: np.ndarray | None  # as the coordinator estimates, of the clairvoyant alone
     ingress_bytes_per_s: np.ndarray  # [P] speeds of all ports
     egress_bytes_per_s: np.ndarray
 
 
-class State(NamedTuple):
-    """What the coordinator keeps."""
-
-    agenda: Agenda
-    ranking: Ranking
-    matching: Matching
-    groups: np.ndarray  # [C] the order that is made
-    rate: np.ndarray  # [F] bytes per ns, as told; empty where coflows are ordered
-    wanted: np.ndarray  # [F] the same, to be told
-    since: np.ndarray  # [F] from when on
-    changed: np.ndarray  # [F] scratch
-    interval: int  # ns, 0: at events
-    asks: (
-        np.ndarray
-    )  # [1] 1: the class is asked at the next decision; 0: its order stands, and ports are given away
-
-
-@compiled
-def want(w, p, t):
-    """Ask the class at once, or when the interval ends."""
-    p.asks[0] = 1
-    want_decision(w, p.agenda, next_tick(t, p.interval) if p.interval > 0 else t)
-
-
-@compiled
-def on_flow_done(w, p, t, flow, ended):
-    """A flow has ended."""
-    coflows, flows = w.fabric.coflows, w.fabric.flows
-    hear_of_end(w, t, _NO_AGENT_REPORTS, flow)
-    if p.rate.size > 0 and p.rate[flow] > 0.0:
-        settle(w, p, ended, flow)
-        change_rate(coflows, ended, flows.coflow[flow], -p.rate[flow])
-        p.rate[flow] = p.wanted[flow] = 0.0
-    over = end_greedy(w, p.ranking, p.matching, flow, ended)
-    if over or p.rate.size > 0:
-        want(w, p, t)
-    elif p.interval == 0:
-        want_decision(w, p.agenda, t)
-
-
-@compiled
-def give_away(w, p, t):
-    """What flows have left goes to the next in order."""
-    fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
-    w.counts[N_REFILLS] += 1
-    tell_greedy(w, p.matching, t)
-
-
-@compiled
-def settle(w, p, t, flow):
-    """Account for what a flow has sent at the rate that it was told."""
-    flows, lines = w.fabric.flows, w.fabric.lines
-    sent = min(p.rate[flow] * max(t - p.since[flow], 0), flows.left[flow])
-    flows.left[flow] -= sent
-    lines.bytes[flows.line[flow, 0]] -= sent
-    lines.bytes[flows.line[flow, 1]] -= sent
-    p.since[flow] = t
-
-
-@entry
-def begin_decision(w, p):
-    """Return how many coflows are there."""
-    p.asks[0] = 0
-    return forget_ended(w, p.agenda)
-
-
-@entry
-def apply_order(w, p, t, count):
-    """Serve the first `count` of `p.groups` in their order."""
-    holds = t + w.network.delay_ns
-    serve_in_order(w.fabric, p.ranking, p.matching, holds, p.groups, count)
-    fill_ports(w.fabric, p.ranking, p.matching, holds)
-    note_decision(w, count)
-    tell_greedy(w, p.matching, t)
-    if p.interval > 0 and count > 0:
-        want(w, p, t + 1)
-
-
-@entry
-def apply_rates(w, p, t, count):
-    """Send the flows of the active coflows at the rates in `p.wanted`."""
-    coflows, holds, changes = w.fabric.coflows, t + w.network.delay_ns, 0
-    for i in range(count):
-        coflow = p.agenda.active[i]
-        for flow in range(coflows.first_flow[coflow], coflows.first_flow[coflow + 1]):
-            if p.wanted[flow] != p.rate[flow]:
-                p.changed[changes] = flow
-                changes += 1
-    note_decision(w, count)
-    agents = count_told(w, p.changed, changes)
-    charge(w, w.prices.flow * changes + w.prices.schedule * agents)
-    holds += known_cost(w)
-    for k in range(changes):
-        flow = p.changed[k]
-        coflow, rate = w.fabric.flows.coflow[flow], p.wanted[flow]
-        settle(w, p, holds, flow)
-        change_rate(coflows, holds, coflow, rate - p.rate[flow])
-        coflows.start[coflow] = min(coflows.start[coflow], holds)
-        p.rate[flow] = rate
-        bits = np.float64(rate).view(np.int64)
-        send(w, t, w.nodes.size, w.fabric.flows.source[flow], SET_RATE, flow, bits, NONE, NONE)
-    w.counts[N_RATES] += changes
-    w.counts[N_SCHEDULES] += agents
-    w.intervals.now[2] += agents
-    if p.interval > 0 and count > 0:
-        want(w, p, t + 1)
-
-
-@entry
-def advance(w, p, until, most):
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if me < w.nodes.size:
-            agent_event(w, me)
-        elif kind == FLOW_DONE:
-            on_flow_done(w, p, t, message.a[0], message.b[0])
-        elif kind == ARRIVAL:
-            if register(w, p.agenda, t, message.a[0]):
-                want(w, p, t)
-        elif is_due(w, p.agenda):
-            if p.asks[0] == 1:
-                return PYTHON
-            give_away(w, p, t)
-    return RUNNING
-
-
 def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
-    """A scheduler of a user's object or class that has `order(coflows, now_s)` or `rates(coflows, flows, now_s)`.
+    """Return a scheduler of a user's object or class with `order(coflows, now_s)` or `rates(coflows, flows, now_s)`.
 
-    A class is made anew for each emulation, with its parameters (`actors.schedulers.own_parameters`), among them its
+    A class is instantiated for each emulation, with its parameters (`actors.schedulers.own_parameters`), among them its
     `interval_s`; an object is copied. A method `start(num_ports, seed)`, if there is one, is called first.
 
     Raises:
@@ -244,7 +102,7 @@ def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
             since=np.zeros(flows, np.int64),
             changed=np.zeros(flows, np.int64),
             interval=round(interval_s * NS),
-            asks=np.zeros(1, np.int64),
+            must_ask=np.zeros(1, np.int64),
         )
 
     return Scheduler(
@@ -253,14 +111,14 @@ def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
         paper="-",
         build=build,
         advance=advance,
-        family="coflows",
+        worlds=COFLOW_WORLDS,
         host=lambda setting: Host(own, setting),
         remade=(wrap_own_coflows, (own, name)),
     )
 
 
 def _with_interval(parameters: tuple[Parameter, ...], own: Any, scheduler: str) -> tuple[Parameter, ...]:
-    """The parameters of a user's class or object, `interval_s` among them as the duration that it is, if it has one."""
+    """Return the parameters of a user's class or object; `interval_s`, if it is one, is a duration."""
     if not hasattr(own, INTERVAL):
         return parameters
     meaning = "time between two times that it is asked"
@@ -274,13 +132,13 @@ class Host(OwnHost):
     """The Python side of an emulation: asks the user's class for an order, or for rates."""
 
     def compile(self, world: Any, state: State) -> None:
-        """Compile what it calls."""
+        """Compile the functions that the host calls."""
         number = np.int64(0)
         direct(begin_decision, world, state)
         direct(apply_order if state.rate.size == 0 else apply_rates, world, state, number, number)
 
     def share_done(self, world: Any, state: State) -> float:
-        """By the flows that have ended; where it is asked by the interval, by virtual time, up to when all can end.
+        """Return the share of flows that have ended; of calls by interval, the share of the earliest possible run.
 
         Few flows are left for most of the time of many a workload: the last coflows are the largest.
         """
@@ -312,8 +170,8 @@ class Host(OwnHost):
     def _clairvoyant(self) -> bool:
         return bool(getattr(self.scheduler, "clairvoyant", False))
 
-    def _coflows(self, world: Any, active: np.ndarray, t: np.int64) -> Coflows:
-        """The coordinator's picture of the active coflows."""
+    def _coflows(self, world: Any, active: np.ndarray, t: int) -> Coflows:
+        """Return the active coflows as the coordinator knows them."""
         coflows = world.fabric.coflows
         first = coflows.first_flow
         sent = coflows.sent[active] + coflows.rate[active] * (
@@ -332,8 +190,8 @@ class Host(OwnHost):
             size_bytes=sizes,
         )
 
-    def _flows(self, world: Any, state: State, active: np.ndarray, flow: np.ndarray, t: np.int64) -> Flows:
-        """The coordinator's picture of their unfinished flows."""
+    def _flows(self, world: Any, state: State, active: np.ndarray, flow: np.ndarray, t: int) -> Flows:
+        """Return their unfinished flows as the coordinator knows them."""
         fabric, ports = world.fabric, world.nodes.size
         flows, side = fabric.flows, int(fabric.side)
         left = None
@@ -350,7 +208,7 @@ class Host(OwnHost):
         )
 
     def _checked_order(self, order: Any, count: int) -> np.ndarray:
-        """The order as places of coflows.
+        """Return the order as places of coflows.
 
         Raises:
             InputError: it is not a permutation of them.
@@ -369,7 +227,7 @@ class Host(OwnHost):
         return found.astype(np.int64)
 
     def _checked_rates(self, rates: Any, fabric: Any, flow: np.ndarray) -> np.ndarray:
-        """The rates in bytes per second.
+        """Return the rates in bytes per second.
 
         Raises:
             InputError: one is no rate, or a port would carry more than it can.
@@ -388,23 +246,24 @@ class Host(OwnHost):
             ("egress", fabric.flows.sink, int(fabric.side)),
         ):
             load = np.bincount(port[flow], found, minlength=fabric.speed.size) / NS
-            over = np.flatnonzero(load > fabric.speed * (1 + _SLACK))
-            if over.size:
+            overloaded = np.flatnonzero(load > fabric.speed * (1 + _SLACK))
+            if overloaded.size:
+                port, most = overloaded[0] - shift, fabric.speed[overloaded[0]] * NS
                 raise InputError(
-                    f"scheduler {self.name}: rates() gives {what} port {over[0] - shift} {load[over[0]] * NS:.6g} bytes"
-                    f" per second, and it carries {fabric.speed[over[0]] * NS:.6g}"
+                    f"scheduler {self.name}: rates() gives {what} port {port} {load[overloaded[0]] * NS:.6g} bytes"
+                    f" per second, and it carries {most:.6g}"
                 )
         return found
 
 
 def _earliest_end(world: Any, now: int) -> int:
-    """When all flows can have ended at the earliest: the last has arrived, and the slowest port has sent its bytes."""
+    """Return when all flows can have ended at the earliest, by the last arrival and the slowest port."""
     sending, flows, speed = world.sending, world.fabric.flows, world.fabric.speed
     left = np.maximum(sending.left - sending.rate * np.maximum(now - sending.since, 0), 0.0)
     of_port = np.bincount(flows.source, left, minlength=speed.size)
     of_port += np.bincount(flows.sink, left, minlength=speed.size)
-    there = speed > 0
-    return max(int(world.work.submit[-1]), now + int((of_port[there] / speed[there]).max()))
+    exists = speed > 0
+    return max(int(world.work.submit[-1]), now + int((of_port[exists] / speed[exists]).max()))
 
 
 def _read_only(column: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ nearly the best that there is; what it lacks is that a coflow is as slow as its 
 
 1. A coflow arrives: each of its flows is known to its two ports at once, with its size.
 2. When flows arrive or end, the flow with the least left has both of its ports, at full speed; then the one with
-   the least left of those whose ports are both free, and so on (`actors.fabric.pfp`).
+   the least left of those whose ports are both free, and so on (`actors.fabric.shortest_flow_first`).
 
 Who is served depends on all flows of the switch, which no actor sees: the switch is one actor, and the clock
 `virtual` alone runs it. Network delay and costs of a coordinator do not apply. O(pairs of ports that are looked
@@ -17,34 +17,38 @@ References: M. Alizadeh et al., pFabric, SIGCOMM 2013, doi 10.1145/2486001.24860
 from typing import NamedTuple
 
 from actors.fabric.agent import note_end, note_start
-from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, want_decision
+from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, request_decision
 from actors.fabric.ends import next_end
-from actors.fabric.pfp import Shortest, arrive, end_flow, make_shortest, match
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.shortest_flow_first import Shortest, arrive, end_flow, make_shortest, match
+from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.queue import ARRIVAL, NONE, RUNNING
+from actors.kernel.kinds import REGISTER
+from actors.kernel.queue import NONE, RUNNING
 from actors.kernel.world import NEVER
+from actors.scheduler import Scheduler
 from actors.schedulers.coflows.fair import NO_COORDINATOR, build_switch
-from actors.schedulers.policy import Scheduler
+from actors.setting import Setting
 
 
 class State(NamedTuple):
-    """What the switch keeps."""
+    """The state of the switch."""
 
     agenda: Agenda  # active: coflows that have arrived at this instant
     shortest: Shortest
 
 
 @compiled
-def on_arrival(w, p, t, coflow):
-    """Step 1."""
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
+    """Step 1: register a coflow; its flows start at this instant."""
     if register(w, p.agenda, t, coflow):
-        want_decision(w, p.agenda, t)
+        request_decision(w, p.agenda, t)
 
 
 @compiled
-def on_change(w, p, t):
-    """Step 2: flows end, others arrive, and the shortest are served."""
+def on_change(w: CoflowWorld, p: State, t: int) -> None:
+    """Step 2: end flows, add others, and serve the shortest."""
     fabric, s, new = w.fabric, p.shortest, p.agenda.used
     while next_end(fabric.flows, s.ends) == t:
         flow = s.ends.flow[0]
@@ -58,12 +62,12 @@ def on_change(w, p, t):
         start(w, t, s.served[i])
     following = next_end(fabric.flows, s.ends)
     if following < NEVER:
-        want_decision(w, p.agenda, following)
+        request_decision(w, p.agenda, following)
 
 
 @compiled
-def start(w, t, flow):
-    """A flow is served, perhaps not for the first time."""
+def start(w: CoflowWorld, t: int, flow: int) -> None:
+    """Start a flow, or continue it."""
     coflows, coflow = w.fabric.coflows, w.fabric.flows.coflow[flow]
     if w.sending.since[flow] == NONE:
         note_start(w, t, flow)
@@ -72,22 +76,22 @@ def start(w, t, flow):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)
         if why != RUNNING:
             return why
-        if message.kind[0] == ARRIVAL:
+        if message.kind[0] == REGISTER:
             on_arrival(w, p, message.time[0], message.a[0])
         elif is_due(w, p.agenda):
             on_change(w, p, message.time[0])
     return RUNNING
 
 
-def build(setting):
-    """The world and the switch's state at time 0."""
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
+    """Return the world and the switch's state at time 0."""
     world = build_switch(setting)
     return world, State(make_agenda(world.work.size), make_shortest(world.fabric))
 
@@ -99,7 +103,7 @@ PFP = Scheduler(
     parameters=(),
     build=build,
     advance=advance,
-    family="coflows",
+    worlds=COFLOW_WORLDS,
     global_view=("always",),
     ignores=NO_COORDINATOR,
 )

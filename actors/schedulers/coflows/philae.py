@@ -6,14 +6,14 @@ Then the shortest coflow goes first, by the size and by the contention at its po
 1. A coflow registers. One of up to `thin_limit` flows is thin, and all its flows are served at once, before all others,
    those first that fewest other thin coflows meet. Of another, pilots are chosen (`philae_pilots`).
 2. Pilots are served next, first in, first out, each with all of its two ports. With `work_conservation` the other flows
-   of a coflow that is being sampled get what nobody else wants.
+   of a coflow that is being sampled get ports that are otherwise idle.
 3. When all pilots of a coflow have ended, its flows are taken to be as long as they were in the mean, l. It enters the
-   priority queue (`actors.fabric.queues`) of its measure, by `policy`, for n flows of which d bytes are sent:
+   priority queue (`actors.fabric.priority_queues`) of its measure, by `policy`, for n flows of which d bytes are sent:
    A: n l.  B: n l - d.  C: the number of other coflows that share a port with it.
-   D: the sum of l c_p over its ports p with unfinished flows, c_p being the other coflows there.
+   D: the sum of l c_p over its ports p with unfinished flows, c_p being the number of other coflows at port p.
 4. A decision: a coflow whose measure has changed goes to the tail of another queue, up or down. Queues in their order,
    in a queue first in, first out: each flow in turn gets both of its ports if they are free.
-5. Between decisions that order stands, and what a flow that ends leaves goes to the next in it at once: a refill.
+5. Between decisions the order stays, and the ports of a flow that ends go to the next flows in it at once: a refill.
 
 Decisions are made when a coflow registers, when it ends, and when all of its pilots have ended (section 8); under C and
 D also when a coflow is done at a port where others are, as contention changes then (section 5); and when a queue's slot
@@ -26,8 +26,8 @@ decides at the end of every interval, as the authors' simulator does. c_p counts
 it; the simulator counts the coflow itself too: `count_itself=true`. It has no work conservation:
 `work_conservation=false`. The simulator's policy C has neither pilots nor thin coflows; the paper's has both:
 `pilots="none"`, `thin_limit=0`. C measures contention against limits in bytes; with the authors' unit of one byte
-(`contention_unit_bytes`) all coflows stay in the first queue, and C is first in, first out. What starves queues that
-have no slot there is mended: `least_intervals`. Pilots and thin coflows go before all queues, as in the paper, and a
+(`contention_unit_bytes`) all coflows stay in the first queue, and C is first in, first out. There, queues that have no
+slot starve; here they do not: `least_intervals`. Pilots and thin coflows go before all queues, as in the paper, and a
 port that is full of them serves no other. The order among thin coflows is the authors'; the paper has none.
 `size_correction` scales the measure with what is left of the estimate (section 4.5, failure tolerance); without
 failures that is a remaining-size policy, so it is off by default.
@@ -39,33 +39,39 @@ import numpy as np
 
 from actors.fabric.agent import agent_event
 from actors.fabric.coordinator import (
+    NO_AGENT_REPORTS,
     end_greedy,
-    forget_ended,
-    has_more,
-    hear_of_end,
+    has_more_to_send,
     is_due,
     note_decision,
+    receive_flow_done,
     register,
-    tell_greedy,
-    want_decision,
+    remove_ended,
+    request_decision,
+    send_greedy_rates,
 )
+from actors.fabric.counters import N_PILOTS, N_REFILLS
+from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import fill_ports, move_group
-from actors.fabric.messages import FLOW_DONE, UPDATE
-from actors.fabric.ports import merge_parallel
-from actors.fabric.queues import (
-    ASIDE,
+from actors.fabric.ports import merge_parallel, pilot_group
+from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
     RANK_SHIFT,
-    leave,
+    UNQUEUED,
+    dequeue,
     next_tick,
-    rank,
-    turn,
+    order_key,
+    slot_end,
+    slot_queue,
+    update_slot,
 )
-from actors.fabric.world import N_PILOTS, N_REFILLS
+from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.queue import ARRIVAL, RUNNING
+from actors.kernel.kinds import FLOW_DONE, REGISTER, UPDATE
+from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
+from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.philae_measures import (
     BACKFILL,
     MAIN,
@@ -73,15 +79,15 @@ from actors.schedulers.coflows.philae_measures import (
     B,
     C,
     D,
-    change_crowd,
+    appear_at_ports,
     count_neighbours,
     enter_queue,
     is_thin,
     learn,
     leave_port,
+    mark_moved,
+    mark_thin_at_ports,
     move,
-    note,
-    note_thin,
 )
 from actors.schedulers.coflows.philae_pilots import (
     PILOT_PARAMETERS,
@@ -90,61 +96,52 @@ from actors.schedulers.coflows.philae_pilots import (
     has_pilot,
     line_at,
 )
-from actors.schedulers.coflows.philae_state import EVENTS, INTERVALS, build
+from actors.schedulers.coflows.philae_state import EVENTS, INTERVALS, State, build
 from actors.schedulers.coflows.philae_updates import update_coflow
-from actors.schedulers.policy import Parameter, Scheduler
-
-NO_AGENT_REPORTS = np.int64(0)
+from actors.setting import Setting
 
 
 @compiled
-def on_arrival(w, p, t, coflow):
-    """Steps 1 and 2."""
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
+    """Steps 1 and 2: register a coflow, and choose its pilots if it is not thin."""
     if not register(w, p.agenda, t, coflow):
         return
-    lines = w.fabric.lines
-    p.queues.queue[coflow] = ASIDE
-    p.there[0] += 1
-    for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
-            if lines.left[line] > 0:
-                change_crowd(w, p, t, lines.port[line], 1)
+    p.queues.queue[coflow] = UNQUEUED
+    p.num_active[0] += 1
+    appear_at_ports(w, p, t, coflow)
     if w.fabric.coflows.left[coflow] > p.thin_limit:
         if p.samples:
             p.pilots_left[coflow] = choose_pilots(w, p.busy, coflow, p.random_ports)
             w.counts[N_PILOTS] += p.pilots_left[coflow]
         else:
             enter_queue(w, p, t, coflow)
-    note(p, coflow)
+    mark_moved(p, coflow)
     if p.policy == C and not is_thin(p, coflow):
         set_levels(w, p, t, coflow)  # so that the others meet it
     elif is_thin(p, coflow):
         move_group(w.fabric, p.ranking, p.matching, t, coflow, coflow)  # so that the others see it
-        for side in range(2):
-            for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
-                if lines.left[line] > 0:
-                    note_thin(w, p, lines.port[line])
-    want(w, p, t)
+        mark_thin_at_ports(w, p, coflow)
+    request_reorder(w, p, t)
 
 
 @inlined
-def want(w, p, t):
-    """Decide at once, or when the interval ends."""
+def request_reorder(w: CoflowWorld, p: State, t: int) -> None:
+    """Request a decision, at once or when the interval ends."""
     p.stale[0] = True
-    want_decision(w, p.agenda, next_tick(t, p.queues.interval) if p.by == INTERVALS else t)
+    request_decision(w, p.agenda, next_tick(t, p.queues.interval) if p.decide_at == INTERVALS else t)
 
 
 @compiled
-def on_flow_done(w, p, t, flow, ended):
-    """A flow has ended: note what that teaches, and who is no longer where; decide anew, or refill."""
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
+    """Apply the end of a flow to the sample and to the contention; request a decision, or a refill."""
     fabric, flows, lines = w.fabric, w.fabric.flows, w.fabric.lines
-    hear_of_end(w, t, NO_AGENT_REPORTS, flow)
-    if has_more(w, flow):
+    receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
+    if has_more_to_send(w, flow):
         return
     coflow, group = flows.coflow[flow], lines.group[flows.line[flow, 0]]
-    over = end_greedy(w, p.ranking, p.matching, flow, ended)
+    coflow_ended = end_greedy(w, p.ranking, p.matching, flow, ended)
     is_pilot = group != coflow
-    decides = over or p.by != EVENTS
+    decides = coflow_ended or p.decide_at != EVENTS
     for side in range(2):
         line = flows.line[flow, side]
         port = flows.source[flow] if side == 0 else flows.sink[flow]
@@ -154,7 +151,7 @@ def on_flow_done(w, p, t, flow, ended):
         if lines.left[line] == 0 and (
             p.pilots_left[coflow] == 0 or not has_pilot(fabric, coflow, side, port)
         ):
-            leave_port(w, p, t, coflow, port, over)
+            leave_port(w, p, t, coflow, port, coflow_ended)
             decides = decides or changes_contention(p, port)
     if is_pilot:
         p.pilots_left[coflow] -= 1
@@ -163,91 +160,98 @@ def on_flow_done(w, p, t, flow, ended):
         if p.pilots_left[coflow] == 0:
             learn(w, p, t, coflow)
             decides = True
-    if over:
-        leave(p.queues, coflow)
-        p.there[0] -= 1
+    if coflow_ended:
+        dequeue(p.queues, coflow)
+        p.num_active[0] -= 1
     if decides:
-        want(w, p, t)
+        request_reorder(w, p, t)
     else:
-        want_decision(w, p.agenda, t)
+        request_decision(w, p.agenda, t)
 
 
 @inlined
-def changes_contention(p, port):
-    """Return whether the measure of a coflow goes by who is at a port, where one is no more."""
-    return (p.policy == C or p.policy == D) and p.crowd[port] + 1 - p.own > 0
+def changes_contention(p: State, port: int) -> bool:
+    """Return whether the measure of another coflow changes as one has left a port."""
+    return (p.policy == C or p.policy == D) and p.coflows_at_port[port] + 1 - p.excludes_itself > 0
 
 
 @compiled
-def on_update(w, p, t, k):
-    """A coflow has changed."""
+def on_update(w: CoflowWorld, p: State, t: int, k: int) -> None:
+    """Apply an update of a coflow."""
     if update_coflow(w, p, t, k):
-        want(w, p, t)
+        request_reorder(w, p, t)
 
 
 @compiled
-def on_decide(w, p, t):
-    """Decide, or give what flows have left to the next in the order that stands; tell the agents."""
-    if p.stale[0] or t >= p.queues.clock[2]:
-        p.stale[0] = False
+def on_decide(w: CoflowWorld, p: State, t: int) -> None:
+    """Make a decision, or refill what ended flows have left in the last order; send what has changed."""
+    if is_decision_due(p, t):
         put_in_order(w, p, t)
-        note_decision(w, p.there[0])
+        note_decision(w, p.num_active[0])
     else:
         w.counts[N_REFILLS] += 1
     fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
-    tell_greedy(w, p.matching, t)
-    if p.queues.clock[2] < NEVER:
-        want_decision(w, p.agenda, p.queues.clock[2])
+    send_greedy_rates(w, p.matching, t)
+    if slot_end(p.queues) < NEVER:
+        request_decision(w, p.agenda, slot_end(p.queues))
+
+
+@inlined
+def is_decision_due(p: State, t: int) -> bool:
+    """Return whether a decision is due, and not only a refill; then it is no longer requested."""
+    due = p.stale[0] or t >= slot_end(p.queues)
+    p.stale[0] = False
+    return due
 
 
 @compiled
-def put_in_order(w, p, t):
-    """Step 4: give the groups of coflows that have moved their levels."""
+def put_in_order(w: CoflowWorld, p: State, t: int) -> None:
+    """Step 4: recompute the levels of coflows that have moved."""
     q = p.queues
     if p.policy == B or p.policy == C or p.corrects:
-        for i in range(forget_ended(w, p.agenda)):
+        for i in range(remove_ended(w, p.agenda)):
             if q.queue[p.agenda.active[i]] >= 0:
                 move(w, p, t, p.agenda.active[i])
-    turn(q, t)
-    if q.clock[1] != p.slot[0]:
-        note_slots(w, p)
-    holds = t + w.network.delay_ns
+    update_slot(q, t)
+    if slot_queue(q) != p.last_slot[0]:
+        mark_slot_change(w, p)
+    effective = t + w.network.delay_ns
     for i in range(p.num_moved[0]):
         coflow = p.moved[i]
         p.is_moved[coflow] = False
         if w.fabric.coflows.left[coflow] > 0:
-            set_levels(w, p, holds, coflow)
+            set_levels(w, p, effective, coflow)
     p.num_moved[0] = 0
 
 
 @compiled
-def note_slots(w, p):
-    """It is the turn of another queue: coflows of both queues move."""
+def mark_slot_change(w: CoflowWorld, p: State) -> None:
+    """Mark the coflows of the queue whose slot begins, and of the one whose slot is over, as moved."""
     q = p.queues
-    for i in range(forget_ended(w, p.agenda)):
+    for i in range(remove_ended(w, p.agenda)):
         queue = q.queue[p.agenda.active[i]]
-        if queue >= 0 and (queue == q.clock[1] or queue == p.slot[0]):
-            note(p, p.agenda.active[i])
-    p.slot[0] = q.clock[1]
+        if queue >= 0 and (queue == slot_queue(q) or queue == p.last_slot[0]):
+            mark_moved(p, p.agenda.active[i])
+    p.last_slot[0] = slot_queue(q)
 
 
 @compiled
-def set_levels(w, p, t, coflow):
-    """Give each group of a coflow its level: thin, pilots, by queue, being sampled."""
+def set_levels(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
+    """Give each group of a coflow its level: thin, pilots, by queue, or being sampled."""
     fabric, r, m = w.fabric, p.ranking, p.matching
     if p.queues.queue[coflow] >= 0:
-        move_group(fabric, r, m, t, coflow, MAIN | rank(p.queues, coflow))
+        move_group(fabric, r, m, t, coflow, MAIN | order_key(p.queues, coflow))
     elif p.pilots_left[coflow] == 0:
         thin = count_neighbours(w, p, coflow, True)
         move_group(fabric, r, m, t, coflow, (thin << RANK_SHIFT) | coflow)
     else:
-        move_group(fabric, r, m, t, coflow + p.mark.size, PILOTS | coflow)
+        move_group(fabric, r, m, t, pilot_group(fabric, coflow), PILOTS | coflow)
         if p.conserves:
             move_group(fabric, r, m, t, coflow, BACKFILL | coflow)
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -259,7 +263,7 @@ def advance(w, p, until, most):
             agent_event(w, me)
         elif kind == FLOW_DONE:
             on_flow_done(w, p, t, message.a[0], message.b[0])
-        elif kind == ARRIVAL:
+        elif kind == REGISTER:
             on_arrival(w, p, t, message.a[0])
         elif kind == UPDATE:
             on_update(w, p, t, message.a[0])
@@ -268,8 +272,8 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def series(setting, state):
-    """When the size of each coflow was learned, what it had sent by then, and its estimate."""
+def series(setting: Setting, state: State) -> dict[str, np.ndarray]:
+    """Return when the size of each coflow was learned, what it had sent by then, and its estimate."""
     known = state.learned < NEVER
     width = np.diff(merge_parallel(setting.workload.arrays())[0].first_flow)
     return {
@@ -291,21 +295,21 @@ PHILAE = Scheduler(
         Parameter(
             "work_conservation",
             True,
-            "bool",
+            "flag",
             "idle ports serve coflows that are being sampled",
             needs=SAMPLES,
         ),
         Parameter(
             "size_correction",
             False,
-            "bool",
+            "flag",
             "the measure shrinks with what is left of the estimate",
             needs=("policy=A|C|D",),
         ),
         Parameter(
             "count_itself",
             False,
-            "bool",
+            "flag",
             "a coflow counts itself among those at a port, as the authors simulate it",
             needs=("policy=D",),
         ),
@@ -328,7 +332,7 @@ PHILAE = Scheduler(
     ),
     build=build,
     advance=advance,
-    family="coflows",
+    worlds=COFLOW_WORLDS,
     updatable="always",
     series=series,
 )

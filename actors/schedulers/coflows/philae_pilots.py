@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 
 from actors.fabric.bits import bit_of, bits_before, count_bits
-from actors.fabric.ports import put_on, take_off
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.ports import Fabric, Lines, add_to_line, pilot_group, remove_from_line
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.random import PROBES, below, random_bits
-from actors.schedulers.policy import Parameter
+from actors.scheduler import Parameter
 from workloads.coflows import CoflowArrays
 
 _EMPTY = np.uint64(0)
 
 SAMPLES = ("pilots=senders|flows|number",)
 PILOT_PARAMETERS = (
-    Parameter("thin_limit", 7, "int", "flows up to which a coflow has no pilots", low=0, high=1 << 40),
+    Parameter("thin_limit", 7, "integer", "flows up to which a coflow has no pilots", low=0, high=1 << 40),
     Parameter(
         "pilots",
         "senders",
@@ -31,7 +32,7 @@ PILOT_PARAMETERS = (
     Parameter(
         "pilot_share", 0.05, "share", "that share; one pilot is the least", needs=("pilots=senders|flows",)
     ),
-    Parameter("pilot_number", 5, "int", "that number", low=1, high=1 << 20, needs=("pilots=number",)),
+    Parameter("pilot_number", 5, "integer", "that number", low=1, high=1 << 20, needs=("pilots=number",)),
     Parameter(
         "pilot_ports",
         "least-busy",
@@ -44,7 +45,7 @@ PILOT_PARAMETERS = (
 
 
 def pilots_of(work: CoflowArrays, parameters: dict[str, Any]) -> np.ndarray:
-    """[C] how many pilots each coflow has: none if it is thin, at most all of its flows."""
+    """Return [C] how many pilots each coflow has: none if it is thin, at most all of its flows."""
     coflows, flows, ports = work.arrival_ns.size, np.diff(work.first_flow), work.ingress_bytes_per_s.size
     if parameters["pilots"] in ("number", "none"):
         wanted = np.full(coflows, parameters["pilot_number"] if parameters["pilots"] == "number" else 0)
@@ -58,10 +59,10 @@ def pilots_of(work: CoflowArrays, parameters: dict[str, Any]) -> np.ndarray:
 
 
 @compiled
-def choose_pilots(w, busy, coflow, at_random):
-    """Set the pilots of a coflow apart, as a group of their own, and return how many there are."""
+def choose_pilots(w: CoflowWorld, busy: np.ndarray, coflow: int, at_random: bool) -> int:
+    """Choose the pilots of a coflow, make them a group of their own, and return how many there are."""
     fabric, lines = w.fabric, w.fabric.lines
-    group = coflow + fabric.coflows.arrival.size
+    group = pilot_group(fabric, coflow)
     ingress, egress = lines.of_group[group, 0], lines.of_group[group, 1]
     count = lines.of_group[group + 1, 0] - ingress
     for i in range(count):
@@ -75,22 +76,22 @@ def choose_pilots(w, busy, coflow, at_random):
             column = least_busy(lines, busy, lines.of_group[coflow, 1], lines.of_group[coflow + 1, 1], row)
         if row == NONE or column == NONE:
             return i  # what is left of the coflow takes no bandwidth
-        set_apart(fabric, row, column, ingress + i, egress + i)
+        separate_pilot(fabric, row, column, ingress + i, egress + i)
         busy[lines.port[row]] += 1
         busy[lines.port[column]] += 1
     return count
 
 
 @inlined
-def may_join(lines, line, row):
+def may_join(lines: Lines, line: int, row: int) -> bool:
     """Return whether a line has unfinished flows, one of which is of `row` unless that is NONE."""
     return lines.left[line] > 0 and (row == NONE or joins(lines, row, lines.port[line]))
 
 
 @compiled
-def least_busy(lines, busy, first, end, row):
+def least_busy(lines: Lines, busy: np.ndarray, first: int, end: int, row: int) -> int:
     """Return the line, of those that may join, whose port has fewest pilots; the first of these."""
-    best = NONE
+    best: int = NONE
     for line in range(first, end):
         if (best == NONE or busy[lines.port[line]] < busy[lines.port[best]]) and may_join(lines, line, row):
             best = line
@@ -98,7 +99,7 @@ def least_busy(lines, busy, first, end, row):
 
 
 @compiled
-def draw_line(w, coflow, draw, first, end, row):
+def draw_line(w: CoflowWorld, coflow: int, draw: int, first: int, end: int, row: int) -> int:
     """Return a random line, or the next one that may join."""
     lines = w.fabric.lines
     begin = below(random_bits(w.seed, PROBES, coflow, draw), end - first) if end > first else 0
@@ -110,7 +111,7 @@ def draw_line(w, coflow, draw, first, end, row):
 
 
 @compiled
-def joins(lines, line, port):
+def joins(lines: Lines, line: int, port: int) -> bool:
     """Return whether a line has an unfinished flow whose other port is this one."""
     for b in range(lines.block[line], lines.end[line]):
         if lines.word[b] == port >> 6:
@@ -119,21 +120,21 @@ def joins(lines, line, port):
 
 
 @compiled
-def set_apart(fabric, row, column, pilot_row, pilot_column):
+def separate_pilot(fabric: Fabric, row: int, column: int, pilot_row: int, pilot_column: int) -> None:
     """Take the flow of a row and a column out of them, into lines of its own."""
     lines, flows = fabric.lines, fabric.flows
     for side in range(2):
         line, other = (row, column) if side == 0 else (column, row)
         own = pilot_row if side == 0 else pilot_column
         port = lines.port[other]
-        flow = point_line(lines, own, line, port)
-        put_on(lines, own, port, flows.size[flow])
-        take_off(lines, line, port, flows.size[flow])
+        flow = assign_pilot_line(lines, own, line, port)
+        add_to_line(lines, own, port, flows.size[flow])
+        remove_from_line(lines, line, port, flows.size[flow])
         flows.line[flow, side] = own
 
 
 @compiled
-def point_line(lines, own, line, port):
+def assign_pilot_line(lines: Lines, own: int, line: int, port: int) -> int:
     """Make a pilot's line one for the flow of another line to a port, and return that flow."""
     b, c = lines.block[line], lines.block[own]
     while lines.word[b] != port >> 6:
@@ -145,7 +146,7 @@ def point_line(lines, own, line, port):
 
 
 @compiled
-def line_at(lines, coflow, side, port):
+def line_at(lines: Lines, coflow: int, side: int, port: int) -> int:
     """Return the line of a coflow at one of its ports."""
     low, high = lines.of_group[coflow, side], lines.of_group[coflow + 1, side]
     while high - low > 1:
@@ -158,9 +159,9 @@ def line_at(lines, coflow, side, port):
 
 
 @compiled
-def has_pilot(fabric, coflow, side, port):
+def has_pilot(fabric: Fabric, coflow: int, side: int, port: int) -> bool:
     """Return whether a pilot of a coflow that has not ended is at a port."""
-    lines, group = fabric.lines, coflow + fabric.coflows.arrival.size
+    lines, group = fabric.lines, pilot_group(fabric, coflow)
     for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
         if lines.port[line] == port and lines.left[line] > 0:
             return True

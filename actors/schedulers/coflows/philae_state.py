@@ -5,21 +5,22 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.coordinator import Agenda, make_agenda
+from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.greedy import Matching, make_matching
 from actors.fabric.ports import merge_parallel
-from actors.fabric.queues import Queues, make_queues
+from actors.fabric.priority_queues import Queues, make_queues
 from actors.fabric.ranking import Ranking, make_ranking
-from actors.fabric.world import build_world
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.schedulers.coflows.philae_pilots import pilots_of
+from actors.setting import Setting
 from workloads.errors import InputError
 
 EVENTS, FLOW_ENDS, INTERVALS = range(3)
 
 
 class State(NamedTuple):
-    """What the coordinator keeps of C coflows and N ports."""
+    """The state of the coordinator of C coflows and N ports."""
 
     agenda: Agenda
     ranking: Ranking
@@ -27,11 +28,11 @@ class State(NamedTuple):
     queues: Queues
     policy: int  # A, B, C, D
     thin_limit: int
-    own: int  # 1: a coflow counts itself among those at a port
+    excludes_itself: int  # 1: a coflow is not counted in its own contention
     unit: float  # bytes that a coflow counts for in policy C
     conserves: bool
     corrects: bool
-    by: int  # when decisions are made: EVENTS, FLOW_ENDS, INTERVALS
+    decide_at: int  # when decisions are made: EVENTS, FLOW_ENDS, INTERVALS
     stale: np.ndarray  # [1] bool: a decision is wanted, and not only a refill
     samples: bool  # coflows that are not thin have pilots
     random_ports: bool
@@ -41,22 +42,22 @@ class State(NamedTuple):
     pilot_bytes: np.ndarray  # [C] float64, of pilots that have ended
     length: np.ndarray  # [C] float64, estimated bytes of a flow, 0.0 before
     busy: np.ndarray  # [N] pilots at a port
-    crowd: np.ndarray  # [N] coflows with unfinished flows at a port
-    around: np.ndarray  # [C] that, summed over the ports of a coflow in a queue, less `own` for each
-    mark: np.ndarray  # [C] scratch: the count in which a coflow was met last
-    counted: np.ndarray  # [1] counts so far
-    there: np.ndarray  # [1] coflows that are there
-    slot: np.ndarray  # [1] the queue whose slot it was at the last decision
+    coflows_at_port: np.ndarray  # [N] coflows with unfinished flows at a port
+    contention_sum: np.ndarray  # [C] c_p summed over the ports of a coflow in a queue
+    met_in: np.ndarray  # [C] scratch: the count in which a coflow was met last
+    num_counts: np.ndarray  # [1] counts so far
+    num_active: np.ndarray  # [1] active coflows
+    last_slot: np.ndarray  # [1] the queue whose slot it was at the last decision
     moved: np.ndarray  # [C] coflows that may have another level than at the last decision
     num_moved: np.ndarray  # [1]
     is_moved: np.ndarray  # [C] whether a coflow is one of them
-    was: np.ndarray  # [N] scratch: whether a coflow was at a port before an update, or NONE
+    was_at_port: np.ndarray  # [N] scratch: whether a coflow was at a port before an update, or NONE
     learned: np.ndarray  # [C] when all pilots had ended, ns
     learned_bytes: np.ndarray  # [C] float64, what the coflow had sent then
 
 
-def build(setting):
-    """The world and the coordinator's state at time 0."""
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0."""
     given = setting.parameters
     if given["pilots"] == "none" and given["policy"] != "C":
         raise InputError(
@@ -73,11 +74,11 @@ def build(setting):
         queues=make_queues(coflows, given),
         policy="ABCD".index(given["policy"]),
         thin_limit=given["thin_limit"],
-        own=int(not given["count_itself"]),
+        excludes_itself=int(not given["count_itself"]),
         unit=float(given["contention_unit_bytes"]),
         conserves=given["work_conservation"],
         corrects=given["size_correction"],
-        by=("events", "flow-ends", "interval").index(given["decide"]),
+        decide_at=("events", "flow-ends", "interval").index(given["decide"]),
         stale=np.zeros(1, np.bool_),
         samples=given["pilots"] != "none",
         random_ports=given["pilot_ports"] == "random",
@@ -87,16 +88,16 @@ def build(setting):
         pilot_bytes=np.zeros(coflows),
         length=np.zeros(coflows),
         busy=np.zeros(ports, np.int64),
-        crowd=np.zeros(ports, np.int64),
-        around=np.zeros(coflows, np.int64),
-        mark=np.zeros(coflows, np.int64),
-        counted=np.zeros(1, np.int64),
-        there=np.zeros(1, np.int64),
-        slot=np.full(1, NONE),
+        coflows_at_port=np.zeros(ports, np.int64),
+        contention_sum=np.zeros(coflows, np.int64),
+        met_in=np.zeros(coflows, np.int64),
+        num_counts=np.zeros(1, np.int64),
+        num_active=np.zeros(1, np.int64),
+        last_slot=np.full(1, NONE),
         moved=np.zeros(coflows, np.int64),
         num_moved=np.zeros(1, np.int64),
         is_moved=np.zeros(coflows, np.bool_),
-        was=np.full(ports, NONE),
+        was_at_port=np.full(ports, NONE),
         learned=np.full(coflows, NEVER),
         learned_bytes=np.zeros(coflows),
     )

@@ -1,4 +1,4 @@
-"""What Philae does when a coflow changes: who is at which port, which flows are pilots, how large the coflow is.
+"""How Philae applies an update of a coflow: to the contention at ports, to pilots, and to the size.
 
 - A pilot that restarts before the size of its coflow is known is a pilot again, and what it had taught is withdrawn.
   One that moves is a pilot where it goes; if the coflow has a flow there that has not ended, it is one flow with that.
@@ -11,65 +11,67 @@
 
 import numpy as np
 
-from actors.fabric.queues import leave
-from actors.fabric.renewal import give_flow, hear_of_update, settle_coflow, take_flow
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.greedy_updates import receive_update, resend_flow, settle_coflow, stop_updated_flow
+from actors.fabric.ports import Fabric
+from actors.fabric.priority_queues import dequeue
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.schedulers.coflows.philae_measures import (
-    is_thin,
     learn,
     leave_port,
+    mark_moved,
+    mark_thin_at_ports,
     move,
-    note,
-    note_thin,
     return_to_port,
 )
-from actors.schedulers.coflows.philae_pilots import has_pilot, line_at, point_line
+from actors.schedulers.coflows.philae_pilots import assign_pilot_line, has_pilot, line_at
+from actors.schedulers.coflows.philae_state import State
 
 _FORGETS = True  # what was lost does not count as sent
 
 
 @inlined
-def update_coflow(w, p, t, k):
-    """A framework tells that a coflow has changed; return whether that changes anything."""
-    if not hear_of_update(w, t, k):
+def update_coflow(w: CoflowWorld, p: State, t: int, k: int) -> bool:
+    """Receive an update of a coflow, and apply it; return whether it has any effect."""
+    if not receive_update(w, t, k):
         return False
     rows, pairs, coflow = w.updates.row, w.updates.pair, w.updates.row.coflow[k]
     sampled = p.pilots_left[coflow] > 0
     for i in range(rows.first[k], rows.end[k]):
-        note_ports(w.fabric, p.was, sampled, coflow, pairs.flow[i])
-        note_ports(w.fabric, p.was, sampled, coflow, pairs.onto[i])
+        note_presence(w.fabric, p.was_at_port, sampled, coflow, pairs.flow[i])
+        note_presence(w.fabric, p.was_at_port, sampled, coflow, pairs.onto[i])
     for i in range(rows.first[k], rows.end[k]):
         change_flow(w, p, t, k, coflow, pairs.flow[i], pairs.onto[i])
-    over = settle_coflow(w, k)
+    coflow_ended = settle_coflow(w, k)
     for i in range(rows.first[k], rows.end[k]):
-        compare_ports(w, p, t, coflow, pairs.flow[i], over)
-        compare_ports(w, p, t, coflow, pairs.onto[i], over)
+        apply_presence(w, p, t, coflow, pairs.flow[i], coflow_ended)
+        apply_presence(w, p, t, coflow, pairs.onto[i], coflow_ended)
     count_flows(w.fabric, p.width, coflow)
-    if over:
-        leave(p.queues, coflow)
-        p.there[0] -= 1
+    if coflow_ended:
+        dequeue(p.queues, coflow)
+        p.num_active[0] -= 1
         return True
     if sampled and p.pilots_left[coflow] == 0:
         if p.pilots_done[coflow] > 0:
             learn(w, p, t, coflow)
         else:
-            note_as_thin(w, p, coflow)
+            mark_thin_at_ports(w, p, coflow)
     elif p.queues.queue[coflow] >= 0:
         move(w, p, t, coflow)
-    note(p, coflow)
+    mark_moved(p, coflow)
     return True
 
 
 @inlined
-def change_flow(w, p, t, k, coflow, flow, onto):
-    """Stop a flow, and put back what is to be sent again, by a pilot if it was one and the size is not known."""
+def change_flow(w: CoflowWorld, p: State, t: int, k: int, coflow: int, flow: int, onto: int) -> None:
+    """Stop a flow and resend what is needed: as a pilot, if it was one and the size is not known."""
     fabric, flows = w.fabric, w.fabric.flows
     unknown = p.learned[coflow] == NEVER
     pilot, ends = is_pilot(fabric, coflow, flow), flows.finish[flow] == NEVER
     size, row, column = flows.size[flow], flows.line[flow, 0], flows.line[flow, 1]
-    again = take_flow(w, p.ranking, p.matching, k, flow, onto, _FORGETS)
+    again = stop_updated_flow(w, p.ranking, p.matching, k, flow, onto, _FORGETS)
     if pilot and ends:
         count_pilot(w, p, coflow, flow, -1)
     if pilot and not (flow == onto and unknown):
@@ -83,67 +85,67 @@ def change_flow(w, p, t, k, coflow, flow, onto):
         if flow == onto or ends:
             count_pilot(w, p, coflow, onto, 1)
         if flow != onto and ends:
-            lend_lines(fabric, onto, row, column)
-    give_flow(w, p.ranking, p.matching, t, k, onto, again)
+            give_pilot_lines(fabric, onto, row, column)
+    resend_flow(w, p.ranking, p.matching, t, k, onto, again)
 
 
 @inlined
-def is_pilot(fabric, coflow, flow):
+def is_pilot(fabric: Fabric, coflow: int, flow: int) -> bool:
     """Return whether a flow is, or was, one of its coflow's pilots."""
     line = fabric.flows.line[flow, 0]
     return line != NONE and fabric.lines.group[line] != coflow
 
 
 @inlined
-def count_pilot(w, p, coflow, flow, by):
-    """There is a pilot more or less that has not ended."""
+def count_pilot(w: CoflowWorld, p: State, coflow: int, flow: int, by: int) -> None:
+    """Add `by` to the number of pilots that have not ended."""
     p.pilots_left[coflow] += by
     p.busy[w.fabric.flows.source[flow]] += by
     p.busy[w.fabric.flows.sink[flow]] += by
 
 
 @compiled
-def make_ordinary(fabric, coflow, flow):
-    """Let a pilot that is not there be one of its coflow's other flows."""
+def make_ordinary(fabric: Fabric, coflow: int, flow: int) -> None:
+    """Make a pilot that is not sent one of its coflow's other flows."""
     flows, lines = fabric.flows, fabric.lines
     flows.line[flow, 0] = line_at(lines, coflow, 0, flows.source[flow])
     flows.line[flow, 1] = line_at(lines, coflow, 1, flows.sink[flow])
 
 
 @compiled
-def lend_lines(fabric, flow, row, column):
-    """Let a flow that is not there have the lines of a pilot."""
+def give_pilot_lines(fabric: Fabric, flow: int, row: int, column: int) -> None:
+    """Give the lines of a pilot to a flow that is not sent."""
     flows, lines = fabric.flows, fabric.lines
-    point_line(lines, row, flows.line[flow, 0], flows.sink[flow])
-    point_line(lines, column, flows.line[flow, 1], flows.source[flow])
+    assign_pilot_line(lines, row, flows.line[flow, 0], flows.sink[flow])
+    assign_pilot_line(lines, column, flows.line[flow, 1], flows.source[flow])
     flows.line[flow, 0], flows.line[flow, 1] = row, column
 
 
 @compiled
-def note_ports(fabric, was, sampled, coflow, flow):
-    """Note whether a coflow has anything to send at the ports of a flow; `sampled`: it may have pilots there."""
+def note_presence(fabric: Fabric, was: np.ndarray, sampled: bool, coflow: int, flow: int) -> None:
+    """Note whether a coflow has unfinished flows, or pilots if it is `sampled`, at the ports of a flow."""
     source, sink = fabric.flows.source[flow], fabric.flows.sink[flow]
-    was[source] = np.int64(is_there(fabric, sampled, coflow, 0, source))
-    was[sink] = np.int64(is_there(fabric, sampled, coflow, 1, sink))
+    was[source] = np.int64(has_flows_at(fabric, sampled, coflow, 0, source))
+    was[sink] = np.int64(has_flows_at(fabric, sampled, coflow, 1, sink))
 
 
 @compiled
-def compare_ports(w, p, t, coflow, flow, over):
-    """Compare that with what it has there now."""
+def apply_presence(w: CoflowWorld, p: State, t: int, coflow: int, flow: int, coflow_ended: bool) -> None:
+    """Apply how that has changed: the coflow leaves a port, or returns to it."""
     flows = w.fabric.flows
     for side in range(2):
         port = flows.source[flow] if side == 0 else flows.sink[flow]
-        was = p.was[port]
-        there = np.int64(is_there(w.fabric, p.pilots_left[coflow] > 0, coflow, side, port))
-        p.was[port] = NONE
-        if was == 1 and there == 0:
-            leave_port(w, p, t, coflow, port, over)
-        elif was == 0 and there == 1:
+        was = p.was_at_port[port]
+        is_now = np.int64(has_flows_at(w.fabric, p.pilots_left[coflow] > 0, coflow, side, port))
+        p.was_at_port[port] = NONE
+        if was == 1 and is_now == 0:
+            leave_port(w, p, t, coflow, port, coflow_ended)
+        elif was == 0 and is_now == 1:
             return_to_port(w, p, t, coflow, port)
 
 
 @compiled
-def is_there(fabric, sampled, coflow, side, port):
+def has_flows_at(fabric: Fabric, sampled: bool, coflow: int, side: int, port: int) -> bool:
     """Return whether a coflow has unfinished flows at a port."""
     lines = fabric.lines
     if lines.of_group[coflow, side] == lines.of_group[coflow + 1, side]:
@@ -155,18 +157,8 @@ def is_there(fabric, sampled, coflow, side, port):
 
 
 @compiled
-def count_flows(fabric, width, coflow):
-    """Count the flows of a coflow as it is now."""
+def count_flows(fabric: Fabric, width: np.ndarray, coflow: int) -> None:
+    """Count the present flows of a coflow."""
     width[coflow] = 0
     for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
         width[coflow] += np.int64(fabric.flows.size[flow] > 0.0)
-
-
-@inlined
-def note_as_thin(w, p, coflow):
-    """The others that are thin meet one more at the ports of a coflow."""
-    lines = w.fabric.lines
-    for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
-            if lines.left[line] > 0 and is_thin(p, coflow):
-                note_thin(w, p, lines.port[line])

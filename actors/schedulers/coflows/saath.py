@@ -1,8 +1,8 @@
 """Saath: a coflow is served at all of its ports or at none (Jajoo, Gandhi, Hu, Koh; CoNEXT 2017), non-clairvoyant.
 
-Aalo's queues, with a look at the ports: no bandwidth for flows whose coflow must wait elsewhere, a coflow goes down as
-soon as one of its flows has sent its part of the limit, and of those in a queue the one goes first that is in the way
-of fewest.
+Aalo's queues, with three differences: flows whose coflow must wait at another port get no bandwidth, a coflow is moved
+down as soon as one of its flows has sent its part of the limit, and in a queue the coflow with the least contention is
+served first.
 
 1. A coflow registers: it enters the first queue. For the queue it gets a deadline, `deadline_factor` times as long
    from now as all in the queue would take at one port, one after another, if each sent as much as the queue takes.
@@ -13,70 +13,82 @@ of fewest.
 4. All or none: each in this order gives all its flows the same rate, as much as the slowest of them can have of what
    those before it left. A coflow that finds a port full is missed.
 5. What is left goes to the flows of missed coflows in the same order, each as much as both of its ports have.
-6. The agents are told what is new. What an ended flow leaves waits for the next interval.
+6. The agents receive the rates that are new. What an ended flow leaves is idle until the next interval.
 
-The coordinator wakes only at those multiples of the interval at which something can change, as Aalo's. O(lines of all
-active coflows) a decision, whatever their number of flows (`actors.fabric.equal`); who shares ports with whom is kept
-up to date (`actors.fabric.contention`). An agent is told one rate for all that it sends of a coflow
-(`actors.fabric.serving`).
+The coordinator decides only at those multiples of the interval at which something can change, as Aalo's. O(lines of all
+active coflows) a decision, whatever their number of flows (`actors.fabric.equal`); contention is kept up
+to date (`actors.fabric.port_contention`). An agent receives one rate for all that it sends of a coflow
+(`actors.fabric.equal_agent`).
 
 **Deviations from the paper.** From memory, not checked against the text: that the deadline's factor is 2, that it is
 kept until the coflow leaves the queue, that late coflows are served by deadline, that what a coflow may stay is the
 limit over the port's speed (the fastest port's; the last queue's limit is what it would be), and that the figures of
 queues and interval are Aalo's. Contention counts coflows of the same queue, as in the simulator that the authors
-published for Philae; `contention="all"` counts all that are there. Not here: the paper's second estimate, by which a
-coflow some of whose flows have ended is put into a queue by what the others probably have left, which is for stragglers
-and failures.
+published for Philae; `contention="all"` counts all active coflows. Not modelled: the paper's second estimate, by which
+a coflow some of whose flows have ended is put into a queue by what the others probably have left, which is for
+stragglers and failures.
 
 References: doi 10.1145/3143361.3143364
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from actors.fabric.contention import Contention, change_kind, come, leave_port, make_contention
 from actors.fabric.coordinator import (
     Agenda,
-    forget_ended,
-    hear_of_end,
     is_due,
     make_agenda,
+    num_active,
+    receive_flow_done,
     register,
-    want_decision,
+    remove_ended,
+    request_decision,
 )
-from actors.fabric.equal import Equal, add_rates, backfill, make_equal, open_ports, progress
+from actors.fabric.counters import N_DEMOTIONS
+from actors.fabric.equal import Equal, add_rates, backfill, make_equal, progress, reset_residual
+from actors.fabric.equal_agent import Serving, make_serving, serving_event
 from actors.fabric.equal_schedule import (
-    end_told,
+    apply_flow_done,
+    enforce_decision,
     has_sent_more,
-    next_beyond,
-    note_ahead,
-    put_in_force,
-    tell_rates,
+    next_time_above,
+    send_rates,
+    start_sending,
+    update_ahead,
 )
-from actors.fabric.intervals import charge_reports, enter_interval
-from actors.fabric.messages import FLOW_DONE, TELL
+from actors.fabric.fabric_world import CoflowWorld, build_world
+from actors.fabric.intervals import charge_reports, enter_interval, has_costs
 from actors.fabric.order import Order, make_order, set_order
+from actors.fabric.port_contention import Contention, add_coflow, change_kind, leave_port, make_contention
 from actors.fabric.ports import bytes_sent
-from actors.fabric.queues import QUEUE_PARAMETERS, Queues, enter, leave, make_queues, next_tick, sort_groups
-from actors.fabric.serving import Serving, make_serving, serving_event
-from actors.fabric.world import N_DEMOTIONS, N_INTERVALS, build_world
+from actors.fabric.priority_queues import (
+    QUEUE_PARAMETERS,
+    Queues,
+    dequeue,
+    enqueue,
+    make_queues,
+    next_tick,
+    sort_groups,
+)
+from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import NO_COST, take
-from actors.kernel.queue import ARRIVAL, RUNNING
+from actors.kernel.cost import take
+from actors.kernel.kinds import FLOW_DONE, REGISTER, TELL
+from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
-from actors.schedulers.policy import Parameter, Scheduler
+from actors.scheduler import Parameter, Scheduler
+from actors.setting import Setting
 
 _FIRST = np.int64(0)
-_MOST_SENDS = 1 << 13  # of one event; what a decision has to tell beyond that others do
-_PATIENCE = np.int64(
-    128
-)  # intervals: who waits for longer looks in between, so that no run goes on for a far deadline
+_MOST_SENDS = 1 << 13  # of one event; further events at the same instant send what is left of a decision
+# intervals: a longer wait is divided, so that a far deadline does not prolong a run
+_MOST_IDLE_INTERVALS = np.int64(128)
 _QUEUE_SHIFT, _CONTENTION_SHIFT = 56, 32  # of a key; below is the order in which coflows came to the queue
 
 
 class State(NamedTuple):
-    """What the coordinator keeps of C coflows and K queues, and `serving`, which is the agents'."""
+    """The state of the coordinator of C coflows and K queues, and `serving`, the agents' state."""
 
     agenda: Agenda
     order: Order
@@ -86,104 +98,125 @@ class State(NamedTuple):
     contention: Contention
     by_queue: bool  # contention is within a queue
     width: np.ndarray  # [C] flows that cross the switch
-    limit: np.ndarray  # [C] what each of these may be sent in the coflow's queue, bytes
+    limit: np.ndarray  # [C] what each of these may be sent before the coflow leaves its queue, bytes
     deadline: np.ndarray  # [C] ns
-    stay: (
-        np.ndarray
-    )  # [K] by how much a coflow in a queue puts off the deadline of one that comes to it, ns, float64
-    until: np.ndarray  # [1] before when nothing changes unless somebody says so, ns
-    sending: np.ndarray  # [1] agents that send
-    told: np.ndarray  # [1] how much of the last decision agents were told
-    mark: np.ndarray  # [P] scratch
-    learned: np.ndarray  # [C] when a coflow came to the queue that it is in, ns
+    # [K] by how much a coflow in a queue puts off the deadline of one that comes to it, ns, float64
+    wait_per_coflow_ns: np.ndarray
+    idle_until: np.ndarray  # [1] until when no decision can change anything without a new message, ns
+    num_sending: np.ndarray  # [1] agents that send
+    num_sent: np.ndarray  # [1] how many of the last decision's changes have been sent
+    counted_at: np.ndarray  # [P] scratch
+    learned: np.ndarray  # [C] when a coflow entered its queue, ns
     learned_bytes: np.ndarray  # [C] float64, what it had sent then
 
 
+class Waiting(Protocol):
+    """What `await_change` and `request_tick` need of a state."""
+
+    @property
+    def agenda(self) -> Agenda:
+        """The active coflows, and the next decision."""
+
+    @property
+    def queues(self) -> Queues:
+        """Their queues."""
+
+    @property
+    def idle_until(self) -> np.ndarray:
+        """[1] until when no decision can change anything, ns."""
+
+
 @compiled
-def on_arrival(w, p, t, coflow):
-    """Step 1; what is new is looked at when the interval ends."""
-    enter_interval(w, t, p.sending[0], N_INTERVALS)
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
+    """Step 1: put a coflow into the first queue, with a deadline; decide at the interval's end."""
+    enter_interval(w, t, p.num_sending[0])
     if register(w, p.agenda, t, coflow):
-        come(w.fabric, p.contention, coflow, _FIRST)
-        go_to(p, t, coflow, _FIRST)
+        add_coflow(w.fabric, p.contention, coflow, _FIRST)
+        enter_queue(p, t, coflow, _FIRST)
         p.learned[coflow] = w.fabric.coflows.arrival[coflow]
-    p.until[0] = 0
-    want_decision(w, p.agenda, next_tick(t, p.queues.interval))
+    request_tick(w, p, t)
 
 
 @compiled
-def go_to(p, t, coflow, queue):
+def enter_queue(p: State, t: int, coflow: int, queue: int) -> None:
     """Put a coflow into a queue, with a deadline."""
     q = p.queues
-    enter(q, coflow, queue)
+    enqueue(q, coflow, queue)
     p.limit[coflow] = q.limit[queue] / p.width[coflow]
-    p.deadline[coflow] = t + np.int64(min(q.size[queue] * p.stay[queue], 1e18))
+    p.deadline[coflow] = t + np.int64(min(q.size[queue] * p.wait_per_coflow_ns[queue], 1e18))
 
 
 @compiled
-def on_flow_done(w, p, t, flow, ended):
-    """A flow has ended; its ports are given away when the interval ends."""
-    hear_of_end(w, t, p.sending[0], flow)
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
+    """Apply the end of a flow; its bandwidth is reassigned when the interval ends."""
+    receive_flow_done(w, t, p.num_sending[0], flow)
     lines, line = w.fabric.lines, w.fabric.flows.line
-    over = end_told(w.fabric, p.equal, p.sending, flow, ended)
+    coflow_ended = apply_flow_done(w.fabric, p.equal, p.num_sending, flow, ended)
     for side in range(2):
         if lines.left[line[flow, side]] == 0:
             leave_port(w.fabric, p.contention, line[flow, side])
-    if over:
-        leave(p.queues, w.fabric.flows.coflow[flow])
-    p.until[0] = 0
-    want_decision(w, p.agenda, next_tick(t, p.queues.interval))
+    if coflow_ended:
+        dequeue(p.queues, w.fabric.flows.coflow[flow])
+    request_tick(w, p, t)
 
 
 @compiled
-def on_tick(w, p, t, due):
-    """Steps 2 to 6."""
+def on_tick(w: CoflowWorld, p: State, t: int, due: int) -> None:
+    """Make the decision at the end of an interval: steps 2 to 6."""
     fabric, order, e, q = w.fabric, p.order, p.equal, p.queues
-    if t < p.until[0]:
+    if t < p.idle_until[0]:
         await_change(w, p, t)
         return
-    enter_interval(w, t, p.sending[0], N_INTERVALS)
-    charge_reports(w, p.sending[0])
-    count = forget_ended(w, p.agenda)
+    enter_interval(w, t, p.num_sending[0])
+    charge_reports(w, p.num_sending[0])
+    count = remove_ended(w, p.agenda)
     demote(w, p, t)
     for i in range(count):
         q.groups[i] = p.agenda.active[i]
-        q.keys[i] = rank(p, t, q.groups[i])
+        q.keys[i] = order_key(p, t, q.groups[i])
     sort_groups(q, count)
     progress(fabric, order, e, t)
     set_order(order, q.groups, count)
-    open_ports(fabric, e)
+    reset_residual(fabric, e)
     add_rates(fabric, order, e, _FIRST, order.used[0])
     backfill(fabric, order, e)
-    put_in_force(w, order, e, p.sending, p.mark, count, t)
-    p.told[0] = 0
-    tell_rates(w, e, p.told, t, due)
+    enforce_decision(w, order, e, p.num_sending, p.counted_at, count, t)
+    start_sending(w, e, p.num_sent, t, due)
     if count > 0:
         following = next_tick(t + 1, q.interval)
-        p.until[0] = max(following, next_change(w, p, t)) if w.cost.model == NO_COST else following
+        p.idle_until[0] = max(following, next_change(w, p, t)) if not has_costs(w) else following
         await_change(w, p, t)
 
 
 @inlined
-def await_change(w, p, t):
-    """Look again when something can change, or before."""
-    want_decision(
-        w, p.agenda, min(p.until[0], next_tick(t + _PATIENCE * p.queues.interval, p.queues.interval))
+def request_tick(w: CoflowWorld, p: Waiting, t: int) -> None:
+    """Request a decision at the end of the interval, as something has changed."""
+    p.idle_until[0] = 0
+    request_decision(w, p.agenda, next_tick(t, p.queues.interval))
+
+
+@inlined
+def await_change(w: CoflowWorld, p: Waiting, t: int) -> None:
+    """Request a decision when one can change something, or an earlier one that only waits again."""
+    request_decision(
+        w,
+        p.agenda,
+        min(p.idle_until[0], next_tick(t + _MOST_IDLE_INTERVALS * p.queues.interval, p.queues.interval)),
     )
 
 
 @compiled
-def demote(w, p, t):
-    """Step 2: move each coflow to the queue of what its flows had been sent when the agents reported."""
+def demote(w: CoflowWorld, p: State, t: int) -> None:
+    """Step 2: move each coflow to the queue of the bytes that its flows had been sent when the agents reported."""
     fabric, q, known = w.fabric, p.queues, t - w.network.delay_ns
-    note_ahead(fabric, p.equal, known)
-    for i in range(p.agenda.used[0]):
+    update_ahead(fabric, p.equal, known)
+    for i in range(num_active(p.agenda)):
         coflow = p.agenda.active[i]
         queue = q.queue[coflow]
         while has_sent_more(fabric, p.equal, coflow, q.limit[queue] / p.width[coflow], known):
             queue += 1
         if queue > q.queue[coflow]:
-            go_to(p, t, coflow, queue)
+            enter_queue(p, t, coflow, queue)
             w.counts[N_DEMOTIONS] += 1
             p.learned[coflow], p.learned_bytes[coflow] = t, bytes_sent(fabric.coflows, known, coflow)
             if p.by_queue:
@@ -191,26 +224,26 @@ def demote(w, p, t):
 
 
 @inlined
-def rank(p, t, coflow):
-    """Step 3: return what sorts coflows; the deadlines of late ones come before all else."""
+def order_key(p: State, t: int, coflow: int) -> int:
+    """Step 3: return the sort key of a coflow; missed deadlines come before all others."""
     if p.deadline[coflow] <= t:
         return p.deadline[coflow] - NEVER
     q = p.queues
     return (
         (q.queue[coflow] << _QUEUE_SHIFT)
-        | (p.contention.met[coflow] << _CONTENTION_SHIFT)
+        | (p.contention.num_met[coflow] << _CONTENTION_SHIFT)
         | q.entered[coflow]
     )
 
 
 @compiled
-def next_change(w, p, t):
+def next_change(w: CoflowWorld, p: State, t: int) -> int:
     """Return the first multiple of the interval at which a limit is known to be passed, or a deadline has passed."""
     delay = w.network.delay_ns
-    first = next_beyond(w.fabric, p.order, p.equal, p.limit, t - delay)
+    first = next_time_above(w.fabric, p.order, p.equal, p.limit, t - delay)
     if first < NEVER:
         first += delay
-    for i in range(p.agenda.used[0]):
+    for i in range(num_active(p.agenda)):
         deadline = p.deadline[p.agenda.active[i]]
         if deadline > t:
             first = min(first, deadline)
@@ -218,7 +251,7 @@ def next_change(w, p, t):
 
 
 @entry
-def advance(w, p, until, most):
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; says why it stopped."""
     message = w.queue.now
     for _ in range(most):
@@ -230,17 +263,17 @@ def advance(w, p, until, most):
             serving_event(w, p.serving, me)
         elif kind == FLOW_DONE:
             on_flow_done(w, p, t, message.a[0], message.b[0])
-        elif kind == ARRIVAL:
+        elif kind == REGISTER:
             on_arrival(w, p, t, message.a[0])
         elif kind == TELL:
-            tell_rates(w, p.equal, p.told, t, message.a[0])
+            send_rates(w, p.equal, p.num_sent, t, message.a[0])
         elif is_due(w, p.agenda):
             on_tick(w, p, t, message.a[0])
     return RUNNING
 
 
-def build_serving_world(setting):
-    """The world where a decision may tell many flows their rates."""
+def build_serving_world(setting: Setting) -> CoflowWorld:
+    """Return a world in which a decision may send the rates of many flows."""
     return build_world(
         setting,
         interval_s=setting.parameters["interval_s"],
@@ -248,8 +281,8 @@ def build_serving_world(setting):
     )
 
 
-def build(setting):
-    """The world and the coordinator's state at time 0."""
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0."""
     given = setting.parameters
     world = build_serving_world(setting)
     fabric, coflows = world.fabric, world.work.size
@@ -266,18 +299,18 @@ def build(setting):
         width=equal.size[:coflows].copy(),
         limit=np.full(coflows, np.inf),
         deadline=np.full(coflows, NEVER),
-        stay=given["deadline_factor"] * limits / fabric.speed.max(),
-        until=np.zeros(1, np.int64),
-        sending=np.zeros(1, np.int64),
-        told=np.zeros(1, np.int64),
-        mark=np.zeros(world.nodes.size, np.int64),
+        wait_per_coflow_ns=given["deadline_factor"] * limits / fabric.speed.max(),
+        idle_until=np.zeros(1, np.int64),
+        num_sending=np.zeros(1, np.int64),
+        num_sent=np.zeros(1, np.int64),
+        counted_at=np.zeros(world.nodes.size, np.int64),
         learned=np.full(coflows, NEVER),
         learned_bytes=np.zeros(coflows),
     )
 
 
-def series(setting, state):
-    """When each coflow came to its last queue, and what it had sent by then."""
+def series(setting: Setting, state: State) -> dict[str, np.ndarray]:
+    """Return when each coflow entered its last queue, and what it had sent by then."""
     return {
         "learned_ns": np.where(state.learned == NEVER, -1, state.learned),
         "learned_bytes": state.learned_bytes.copy(),
@@ -298,7 +331,7 @@ SAATH = Scheduler(
         Parameter(
             "deadline_factor",
             2.0,
-            "float",
+            "number",
             "how many times longer than its queue would take one by one a coflow may wait before it goes first",
             low=0,
             high=1e9,
@@ -313,6 +346,6 @@ SAATH = Scheduler(
     ),
     build=build,
     advance=advance,
-    family="coflows",
+    worlds=COFLOW_WORLDS,
     series=series,
 )

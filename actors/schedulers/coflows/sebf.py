@@ -1,11 +1,11 @@
 """Varys: smallest effective bottleneck first, and minimum allocation for desired duration (SIGCOMM 2014).
 
-A coflow needs as long as its most loaded port does. Who needs least goes first, and none of its flows goes faster than
-its slowest one must: what it leaves is for the coflows after it. Clairvoyant.
+A coflow needs as long as its most loaded port does. The coflow that needs least is served first, and none of its flows
+is faster than its slowest one must be: the rest is for later coflows. Clairvoyant.
 
 1. A coflow registers, with the sizes of its flows; or a coflow has ended.
-2. The effective bottleneck of each coflow is computed anew: the longest that one of its ports would need for what is
-   left there, alone and at full speed. Coflows are put in order of it; of equal ones the first to come goes first.
+2. The effective bottleneck of each coflow is recomputed: the longest time that one of its ports would need for its
+   bytes left, alone and at full speed. Coflows are sorted by it; of equal ones the first to arrive is first.
 3. MADD: each in order takes what lets all its flows end together, as soon as what those before it leave at its
    slowest port allows. A coflow that finds a port full takes nothing.
 4. Backfill: what is left goes to single flows, in the same order, each as much as both of its ports have. When such a
@@ -14,10 +14,10 @@ its slowest one must: what it leaves is for the coflows after it. Clairvoyant.
 With `rates="greedy"` each flow in order has both of its ports alone, or waits: the authors of Philae simulate Varys
 so.
 
-O(lines of all active coflows) a decision, O(words of a line) a flow that is backfilled: all flows of a coflow that
-MADD serves shrink in one proportion (`actors.fabric.madd`). An agent is told of a line, not of each of its flows, and
-only what is new (`actors.fabric.shrinking`). The coordinator decides for the time at which its rates will hold, and
-reckons with what will have ended by then (`actors.fabric.madd_schedule`).
+O(lines of all active coflows) a decision, O(words of a line) a flow that is backfilled: all flows of a coflow that MADD
+serves shrink in one proportion (`actors.fabric.madd`). An agent receives a time for a line, not for each of its flows,
+and only what is new (`actors.fabric.madd_agent`). The coordinator decides for the time at which its rates take effect,
+and knows what will have ended by then (`actors.fabric.madd_schedule`).
 
 **Deviations from the paper.** No deadlines and no admission. A coflow without rates waits for what backfill gives its
 flows; the paper's guard against starvation, a share of time for all, is not here. What a backfilled flow leaves is
@@ -26,12 +26,17 @@ given away at once; CoflowSim, the simulator of Varys's authors, leaves it unuse
 References: doi 10.1145/2619239.2626315; github.com/coflow/coflowsim
 """
 
-from actors.schedulers.coflows.ordered import BY_BOTTLENECK, INTERVAL, RATES, advance, build_ordered
-from actors.schedulers.policy import Scheduler
+from actors.fabric.fabric_world import CoflowWorld
+
+# STATE
+from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.scheduler import Scheduler
+from actors.schedulers.coflows.ordered import BY_BOTTLENECK, INTERVAL, RATES, State, advance, build_ordered
+from actors.setting import Setting
 
 
-def build(setting):
-    """The world and the coordinator's state at time 0."""
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0."""
     return build_ordered(setting, BY_BOTTLENECK, setting.parameters["rates"])
 
 
@@ -42,5 +47,5 @@ SEBF = Scheduler(
     parameters=(RATES, INTERVAL),
     build=build,
     advance=advance,
-    family="coflows",
+    worlds=COFLOW_WORLDS,
 )

@@ -1,31 +1,36 @@
 """Sincronia: an order of coflows in which the rates hardly matter (Agarwal et al., SIGCOMM 2018), clairvoyant.
 
 The order of coflows is enough: whatever the rates, as long as they follow it and conserve work, the mean completion
-time is within 4 times the least there is, if all coflows are there from the beginning.
+time is within 4 times the optimum, if all coflows arrive at the beginning.
 
 1. A coflow registers, with the sizes of its flows; or a coflow has ended.
-2. Bottleneck, select, scale, iterate (`actors.fabric.sincronia`): at the most loaded port, the coflow with the least
-   weight for what it has left there comes last. The weights of the others at that port are lowered in proportion, and
+2. Bottleneck, select, scale, iterate (`actors.fabric.bssi`): at the most loaded port, the coflow with the least
+   weight for its bytes left at it is last. The weights of the others at that port are lowered in proportion, and
    so on with those that are left. Weights are the workload's, 1 where it knows none.
-3. In this order each flow gets both of its ports if they are free; one that is in the way of an earlier coflow's
-   stops.
+3. In this order each flow gets both of its ports if they are free; a running flow that holds a port which an earlier
+   coflow can use is stopped.
 4. When a flow ends, what it had goes to the next in order at once. Agents report ends of flows alone.
 
 O(n (N + lines of a coflow)) a decision about n coflows at N ports, O(words of a line) a flow that starts or stops.
 
-**Deviations from the paper.** The order is made anew at each arrival and each end of a coflow, from what coflows have
-left then; the bound of the paper's on-line algorithm rests on epochs, which are not here. A heavy coflow may wait as
-long as lighter ones come. Rates are the coordinator's, not those of priorities in the transport.
+**Deviations from the paper.** The order is recomputed at each arrival and each end of a coflow, from what coflows have
+left then; the bound of the paper's on-line algorithm rests on epochs, which are not modelled. A heavy coflow may wait
+as long as lighter ones come. Rates are the coordinator's, not those of priorities in the transport.
 
 References: doi 10.1145/3230543.3230569
 """
 
-from actors.schedulers.coflows.ordered import BY_BSSI, INTERVAL, advance, build_ordered
-from actors.schedulers.policy import Scheduler
+from actors.fabric.fabric_world import CoflowWorld
+
+# STATE
+from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.scheduler import Scheduler
+from actors.schedulers.coflows.ordered import BY_BSSI, INTERVAL, State, advance, build_ordered
+from actors.setting import Setting
 
 
-def build(setting):
-    """The world and the coordinator's state at time 0."""
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0."""
     return build_ordered(setting, BY_BSSI, "greedy")
 
 
@@ -36,6 +41,6 @@ SINCRONIA = Scheduler(
     parameters=(INTERVAL,),
     build=build,
     advance=advance,
-    family="coflows",
+    worlds=COFLOW_WORLDS,
     updatable="always",
 )

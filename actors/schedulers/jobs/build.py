@@ -9,7 +9,8 @@ from actors.constraints import make_eligible
 from actors.dynamics import durations_ns, expect_failures, make_faults
 from actors.kernel.compiled import entry
 from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
-from actors.kernel.queue import ARRIVAL, MOST_ACTORS, WHOLE, Network, grow_queue, make_queue, records, wake
+from actors.kernel.kinds import ARRIVAL
+from actors.kernel.queue import MOST_ACTORS, WHOLE, Network, grow_queue, make_queue, records, wake
 from actors.kernel.world import (
     ACTOR,
     COUNTERS,
@@ -30,8 +31,8 @@ A = TypeVar("A", bound=np.ndarray)
 
 
 def fifo_rules(report_start: bool = False) -> Rules:
-    """Nodes that serve their queue in order of arrival."""
-    return Rules(shortest_first=0, sticky=0, slack=0.0, live=0, bound_all=0, report_start=int(report_start))
+    """Return the rules of nodes that serve their queue in order of arrival."""
+    return Rules(shortest_first=0, sticky=0, slack=0.0, live=0, bound_all=0, report_start=report_start)
 
 
 def build_world(
@@ -42,7 +43,7 @@ def build_world(
     schedulers: int,
     central_jobs: np.ndarray | None = None,
 ) -> World:
-    """Actors, jobs and the first arrivals.
+    """Make the world at time 0: actors, jobs and the first arrivals.
 
     Args:
         most_sends: tasks of a job -> messages that handling one event of such a job may send.
@@ -50,7 +51,7 @@ def build_world(
         central_jobs: [J] bool, the jobs that go to the central scheduler instead.
 
     Actor ids: nodes 0 to N - 1, probe schedulers from N, then the central scheduler, then the listener:
-    it stands for all schedulers where they are told the same at the same time.
+    it stands for all schedulers where they receive the same reports at the same time.
     """
     nodes = setting.cluster.num_nodes
     table = records(ACTOR, nodes + schedulers + 2)
@@ -96,8 +97,8 @@ def build_world(
 
 
 @entry
-def expect_arrivals(w, homes, first_jobs):
-    """Every scheduler waits for its first job."""
+def expect_arrivals(w: World, homes: np.ndarray, first_jobs: np.ndarray) -> None:
+    """Schedule the first arrival at every scheduler."""
     for i in range(homes.size):
         job = first_jobs[i]
         wake(w, w.work.submit[job], homes[i], ARRIVAL, job, NONE, NONE)
@@ -117,14 +118,14 @@ def estimated_ns(mean_ns: np.ndarray, estimates: Estimates, seed: int) -> np.nda
 
 
 def long_jobs(setting: Setting) -> np.ndarray:
-    """[J] bool: jobs that schedulers take for long, by the estimate."""
-    mean_ns = setting.job_workload.arrays().mean_ns
+    """Return [J] bool: the jobs that are long by their estimate."""
+    mean_ns = setting.workload.arrays().mean_ns
     return estimated_ns(mean_ns, setting.estimates, setting.seed) > setting.short_cutoff_s * NS
 
 
 def _describe(setting: Setting, schedulers: int, central_jobs: np.ndarray | None) -> np.recarray:
-    """[J] JOB_INFO: the jobs as handlers see them, and which scheduler has which."""
-    arrays = setting.job_workload.arrays()
+    """Return [J] JOB_INFO: the descriptions of the jobs, and the scheduler of each."""
+    arrays = setting.workload.arrays()
     nodes, count = setting.cluster.num_nodes, arrays.submit_ns.size
     work = records(JOB_INFO, count)
     work.submit[:] = arrays.submit_ns
@@ -143,7 +144,7 @@ def _describe(setting: Setting, schedulers: int, central_jobs: np.ndarray | None
 
 
 def read_only(column: A) -> A:
-    """The array without leave to write: one type for the compiler, whether it comes from the object store or not."""
+    """Return the array as read-only, as arrays from the object store are: the compiler sees one type."""
     column.flags.writeable = False
     return column
 
@@ -189,4 +190,4 @@ def _cost(setting: Setting, schedulers: int, last_arrival: int) -> Cost:
 
 def most_tasks(setting: Setting) -> int:
     """Tasks of the largest job."""
-    return int(np.diff(setting.job_workload.arrays().first_task).max())
+    return int(np.diff(setting.workload.arrays().first_task).max())

@@ -14,73 +14,83 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.faults import hear, is_known_down
-from actors.kernel.queue import (
-    ARRIVAL,
-    DONE,
-    LOST,
-    NODE_DOWN,
-    NODE_UP,
-    PLACED,
-    RETRY,
-    RUNNING,
-    send,
-    wake,
-)
-from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE
+from actors.kernel.kinds import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, PLACED, RETRY
+from actors.kernel.queue import RUNNING, records, send, wake
+from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, World
 from actors.nodes.worker import node_event
+from actors.scheduler import ALL_ALIKE, Scheduler
 from actors.schedulers.jobs.build import build_world, fifo_rules
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
-from actors.schedulers.policy import ALL_ALIKE, Scheduler
+from actors.setting import Setting
+
+# The queue of tasks, and the ring of idle slots.
+FIFO = np.dtype(
+    [
+        ("taken", "i8"),  # idle slots taken from the ring
+        ("added", "i8"),  # idle slots added to it
+        ("job", "i8"),  # at the head of the queue
+        ("arrived", "i8"),  # jobs
+        ("lost", "i8"),  # the first of the tasks that were lost, or NONE
+    ]
+)
 
 
 class State(NamedTuple):
     """The scheduler's queue and its idle slots."""
 
     idle: np.ndarray  # [slots] ring of nodes with an idle slot, idle longest first
-    cursor: (
-        np.ndarray
-    )  # [4] idle slots taken, idle slots added, the job at the head of the queue, jobs arrived
+    fifo: np.recarray  # [1] FIFO
     free: np.ndarray  # [N] a node's slots in the ring
-    again: np.ndarray  # [1] the first of the tasks that were lost, or NONE
 
 
 @inlined
-def dispatch(w, p, t, me):
+def dispatch(w: World, p: State, t: int, me: int) -> None:
     """Step 2: tasks to idle slots, as long as there are both."""
-    idle, cursor = p.idle, p.cursor
-    taken, added, job, arrived = cursor[0], cursor[1], cursor[2], cursor[3]
-    while taken < added and p.again[0] != NONE:
-        task = p.again[0]
-        p.again[0] = w.faults.tasks.again[task]
+    fifo = p.fifo
+    while has_idle_slot(p) and fifo.lost[0] != NONE:
+        task = fifo.lost[0]
+        fifo.lost[0] = w.faults.tasks.again[task]
         w.counts[N_SENT_AGAIN] += 1
-        p.free[idle[taken % idle.size]] -= 1
-        send(w, t, me, idle[taken % idle.size], PLACED, w.faults.tasks.lost_job[task], task, 1, NONE)
-        taken += 1
-    while taken < added and job < arrived:
+        send(w, t, me, take_slot(p), PLACED, w.faults.tasks.lost_job[task], task, 1, NONE)
+    while has_idle_slot(p) and fifo.job[0] < fifo.arrived[0]:
+        job = fifo.job[0]
         task = w.jobs.next_task[job]
         w.jobs.next_task[job] = task + 1
         w.counts[N_PLACEMENTS] += 1
-        p.free[idle[taken % idle.size]] -= 1
-        send(w, t, me, idle[taken % idle.size], PLACED, job, task, 1, NONE)
-        taken += 1
+        send(w, t, me, take_slot(p), PLACED, job, task, 1, NONE)
         if task + 1 == w.work.end_task[job]:
-            job += 1
-    cursor[0], cursor[2] = taken, job
+            fifo.job[0] = job + 1
 
 
 @inlined
-def add_slot(p, node):
-    """A slot of the node is idle."""
-    p.idle[p.cursor[1] % p.idle.size] = node
-    p.cursor[1] += 1
+def has_idle_slot(p: State) -> bool:
+    """Whether a slot is idle."""
+    return p.fifo.taken[0] < p.fifo.added[0]
+
+
+@inlined
+def take_slot(p: State) -> int:
+    """Take the slot that has been idle longest; return its node."""
+    node = p.idle[p.fifo.taken[0] % p.idle.size]
+    p.fifo.taken[0] += 1
+    p.free[node] -= 1
+    return node
+
+
+@inlined
+def add_slot(p: State, node: int) -> None:
+    """Add an idle slot of the node to the ring."""
+    p.idle[p.fifo.added[0] % p.idle.size] = node
+    p.fifo.added[0] += 1
     p.free[node] += 1
 
 
 @inlined
-def is_own_slot(w, p, node, start):
+def is_own_slot(w: World, p: State, node: int, start: int) -> bool:
     """Step 4: whether a task that ended leaves an idle slot: not if its node has failed since it started."""
     if w.faults.active == 0:
         return True
@@ -89,38 +99,38 @@ def is_own_slot(w, p, node, start):
 
 
 @compiled
-def on_news(w, p):
-    """Step 4: a node is down or up."""
+def on_node_state(w: World, p: State) -> None:
+    """Step 4: note that a node is down or up."""
     node = w.queue.now.a[0]
     if not hear(w):
         return
-    idle, kept = p.idle, p.cursor[0]
-    for i in range(p.cursor[0], p.cursor[1]):
+    idle, kept = p.idle, p.fifo.taken[0]
+    for i in range(p.fifo.taken[0], p.fifo.added[0]):
         if idle[i % idle.size] != node:
             idle[kept % idle.size] = idle[i % idle.size]
             kept += 1
-    p.cursor[1], p.free[node] = kept, 0
+    p.fifo.added[0], p.free[node] = kept, 0
     if not is_known_down(w, node):
         for _ in range(w.faults.actors.slots[node]):
             add_slot(p, node)
-    if p.cursor[0] < p.cursor[1] and (p.again[0] != NONE or p.cursor[2] < p.cursor[3]):
+    if has_idle_slot(p) and (p.fifo.lost[0] != NONE or p.fifo.job[0] < p.fifo.arrived[0]):
         # The listener has heard this; the scheduler is the first after the nodes, and may be down itself.
         wake(w, w.queue.now.time[0], w.nodes.size, RETRY, NONE, NONE, NONE)
 
 
 @inlined
-def on_lost(w, p, job, task, start):
-    """Step 4: a task is lost."""
+def on_lost(w: World, p: State, job: int, task: int, start: int) -> None:
+    """Step 4: put a lost task in front of all others."""
     rows = w.faults.tasks
     if start != NONE:
         w.jobs.start[job] = min(w.jobs.start[job], start)
-    rows.again[task], rows.lost_job[task] = p.again[0], job
-    p.again[0] = task
+    rows.again[task], rows.lost_job[task] = p.fifo.lost[0], job
+    p.fifo.lost[0] = task
 
 
 @entry
-def advance(w, p, until, most):
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+def advance(w: World, p: State, until: int, most: int) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)
@@ -130,7 +140,7 @@ def advance(w, p, until, most):
         if me < w.nodes.size:
             node_event(w, me)
         elif kind == NODE_DOWN or kind == NODE_UP:
-            on_news(w, p)
+            on_node_state(w, p)
         else:
             if kind == DONE:
                 on_done(w, job, message.c[0], message.d[0])
@@ -138,15 +148,15 @@ def advance(w, p, until, most):
                     add_slot(p, message.b[0])
             elif kind == ARRIVAL:
                 next_arrival(w, me, job)
-                p.cursor[3] = job + 1
+                p.fifo.arrived[0] = job + 1
             elif kind == LOST:
                 on_lost(w, p, job, message.b[0], message.d[0])
             dispatch(w, p, t, me)
     return RUNNING
 
 
-def build(setting):
-    """The world and the scheduler's state at time 0."""
+def build(setting: Setting) -> tuple[World, State]:
+    """Make the world and the scheduler's state at time 0."""
     slots = setting.cluster.slots()
     # Every node's first slot, then every second one, …: tasks spread over the nodes.
     nth = np.concatenate([np.arange(s) for s in slots]) if slots.max() > 1 else np.zeros(slots.size, np.int64)
@@ -154,11 +164,12 @@ def build(setting):
     world = build_world(
         setting,
         fifo_rules(),
-        most_sends=lambda tasks: min(int(slots.sum()), setting.job_workload.num_tasks),
+        most_sends=lambda tasks: min(int(slots.sum()), setting.workload.num_tasks),
         schedulers=1,
     )
-    cursor = np.array([0, idle.size, 0, 0], np.int64)
-    return world, State(idle, cursor, slots.astype(np.int64), np.full(1, NONE))
+    fifo = records(FIFO, 1)
+    fifo.added[0], fifo.lost[0] = idle.size, NONE
+    return world, State(idle, fifo, slots.astype(np.int64))
 
 
 CENTRAL_FIFO = Scheduler(
@@ -166,6 +177,7 @@ CENTRAL_FIFO = Scheduler(
     title="one queue for all tasks at one scheduler",
     paper="-",
     parameters=(),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
     ignores=ALL_ALIKE,

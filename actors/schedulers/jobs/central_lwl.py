@@ -15,26 +15,30 @@ task when its turn comes): `late_binding=true`.
 
 from typing import NamedTuple
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.queue import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, REQUEST, RUNNING, STARTED
-from actors.kernel.world import NONE
+from actors.kernel.kinds import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, REQUEST, STARTED
+from actors.kernel.queue import RUNNING
+from actors.kernel.world import World
 from actors.nodes.worker import node_event
+from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, fifo_rules, most_tasks
+from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
 from actors.schedulers.jobs.least_work import (
-    NO_JITTER,
     Placer,
     add_assigned,
-    hear_of_node,
+    assign_again,
     make_placer,
     note_end,
+    note_node_state,
     note_start,
     place_tasks,
-    replace,
     send_assigned,
 )
-from actors.schedulers.policy import Parameter, Scheduler, constraint_aware
+from actors.schedulers.jobs.probing import NO_VERSION
+from actors.setting import Setting
 
 
 class State(NamedTuple):
@@ -45,18 +49,18 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w, p, t, me, job):
+def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Step 1: place every task."""
     next_arrival(w, me, job)
-    placer = p.long if w.work.is_long[job] == 1 else p.short
-    count = place_tasks(w, placer, t, job, NO_JITTER, NO_JITTER)
+    placer = p.long if is_long(w, job) else p.short
+    count = place_tasks(w, placer, t, job)
     add_assigned(w, placer, job, count)
-    send_assigned(w, placer, t, me, job, count, NONE)
+    send_assigned(w, placer, t, me, job, count, NO_VERSION)
 
 
 @entry
-def advance(w, p, until, most):
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+def advance(w: World, p: State, until: int, most: int) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)
@@ -76,15 +80,15 @@ def advance(w, p, until, most):
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, job)
         elif kind == LOST:
-            placer = p.long if w.work.is_long[job] == 1 else p.short
-            replace(w, placer, t, me, job, message.b[0], message.c[0], message.d[0], NONE)
+            placer = p.long if is_long(w, job) else p.short
+            assign_again(w, placer, t, me, job, message.b[0], message.c[0], message.d[0])
         elif kind == NODE_DOWN or kind == NODE_UP:
-            hear_of_node(w, p.long.ledger)
+            note_node_state(w, p.long.ledger)
     return RUNNING
 
 
-def build(setting):
-    """The world and the scheduler's state at time 0."""
+def build(setting: Setting) -> tuple[World, State]:
+    """Make the world and the scheduler's state at time 0."""
     late = setting.parameters["late_binding"]
     world = build_world(
         setting, fifo_rules(report_start=not late), most_sends=lambda tasks: tasks, schedulers=1
@@ -97,7 +101,7 @@ def build(setting):
 LATE_BINDING = Parameter(
     "late_binding",
     False,
-    "bool",
+    "flag",
     "a placement takes the job's next task when its turn comes, as the authors simulate it",
 )
 
@@ -106,6 +110,7 @@ CENTRAL_LWL = Scheduler(
     title="one scheduler, least work left",
     paper="Delgado et al., ATC 2015, section 3.5 (the centralized part, for all jobs)",
     parameters=(LATE_BINDING,),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
     hybrid=True,

@@ -1,4 +1,4 @@
-"""Distributed least work left: schedulers place jobs by what the last heartbeat told them of the nodes' work.
+"""Distributed least work left: schedulers place jobs by the nodes' work, as reported at the last heartbeat.
 
 The baseline `DLWL` of the authors of Eagle: distributed schedulers, each with a view of the whole cluster that is
 as old as the last heartbeat.
@@ -10,10 +10,10 @@ as old as the last heartbeat.
    keep to the nodes that long jobs may use.
 3. Nodes serve the shortest remaining job first, within the slack bound.
 
-**Deviations from the paper.** There is no paper of its own; the rules are those of the authors' simulator, but told by
-messages. There the work of a task counts from its job's arrival, schedulers see live which task runs since when, and
-nodes the remaining work of jobs: `global_view=true`. Placed tasks are bound late there: `late_binding=true`. All
-schedulers are taken to get a node's report at the same time, also where network delays vary.
+**Deviations from the paper.** There is no paper of its own; the rules are those of the authors' simulator, but with
+reports as messages. There the work of a task counts from its job's arrival, schedulers see live which task runs since
+when, and nodes the remaining work of jobs: `global_view=true`. Placed tasks are bound late there:
+`late_binding=true`. All schedulers are taken to get a node's report at the same time, also where network delays vary.
 
 References: doi 10.1145/2987550.2987563
 """
@@ -22,10 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.faults import is_down, is_known_down
-from actors.kernel.queue import (
+from actors.kernel.kinds import (
     ARRIVAL,
     DONE,
     FAIL,
@@ -37,54 +38,54 @@ from actors.kernel.queue import (
     PLACED,
     PROBE,
     REQUEST,
-    RUNNING,
     TASK_END,
-    send,
 )
-from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules
+from actors.kernel.queue import RUNNING, send
+from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules, World
 from actors.nodes.failing import is_void
-from actors.nodes.reporting import change_load, is_newest, is_of_now, node_of, reporter
+from actors.nodes.reporting import change_load, is_current, is_newest, node_of, reporter
 from actors.nodes.worker import node_event
+from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.eagle import SHORTEST_FIRST, SLACK
+from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
 from actors.schedulers.jobs.least_work import (
     Placer,
-    hear_of_node,
     make_placer,
+    note_node_state,
     place_again,
     place_tasks,
     send_assigned,
     send_one,
 )
+from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.jobs.sparrow import SCHEDULERS
-from actors.schedulers.policy import Parameter, Scheduler
+from actors.setting import Setting
 from workloads.errors import InputError
 
 
 class State(NamedTuple):
-    """What nodes have, and what they have told the schedulers."""
+    """The load of the nodes, and what they have reported to the schedulers."""
 
     short: Placer  # its ledger is the schedulers' view, as of the last reports
     long: Placer  # the same ledger, for the nodes that long jobs may use
     load: np.ndarray  # [N] a node's own estimated work, waiting or running, ns
     to_report: np.ndarray  # [N] bool: the load has changed since the node's last heartbeat
     newest: np.ndarray  # [N] number of the newest report that the schedulers have
-    jitter: int  # steps of random time
-    jitter_step: int  # ns
     heartbeat: int  # ns
-    global_view: int
+    global_view: bool
 
 
 @inlined
-def on_heartbeat(w, p, t, node):
-    """Step 1: a changed node reports. All schedulers hear it at the same time: one message stands for theirs."""
+def on_heartbeat(w: World, p: State, t: int, node: int) -> None:
+    """Step 1: report a node whose load has changed. All schedulers receive the report at one time, as one message."""
     p.to_report[node] = False
-    if p.global_view == 0 and is_down(w, node):
+    if not p.global_view and is_down(w, node):
         return
     w.counts[N_REPORTS] += 1
-    if p.global_view == 1:
+    if p.global_view:
         if not is_known_down(w, node):
             p.short.ledger.work[node] = p.load[node]
         return
@@ -96,68 +97,68 @@ def on_heartbeat(w, p, t, node):
 
 
 @inlined
-def on_report(w, p, who, work, started, running):
-    """The schedulers have a report: it is their view of the node until the next one, or until the node is down."""
+def on_report(w: World, p: State, who: int, work: int, started: int, running: int) -> None:
+    """Note a report: the schedulers' view of the node until the next one, or until the node is down."""
     view, node = p.short.ledger, node_of(who)
-    if is_of_now(w, who) and is_newest(w, p.newest, node):
+    if is_current(w, who) and is_newest(w, p.newest, node):
         view.work[node], view.started[node], view.running[node] = work, started, running
 
 
 @compiled
-def on_arrival(w, p, t, me, job):
+def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Step 2: place every task."""
     next_arrival(w, me, job)
-    placer = p.long if w.work.is_long[job] == 1 else p.short
-    count = place_tasks(w, placer, t, job, p.jitter, p.jitter_step)
-    if p.global_view == 1:
+    placer = p.long if is_long(w, job) else p.short
+    count = place_tasks(w, placer, t, job)
+    if p.global_view:
         for i in range(count):
             # An arrival comes after a heartbeat at the same instant: the next one reports it.
             change_load(w, p, t + 1, placer.assigned[i], w.work.estimate[job])
-    send_assigned(w, placer, t, me, job, count, NONE)
+    send_assigned(w, placer, t, me, job, count, NO_VERSION)
 
 
 @inlined
-def on_node(w, p, t, kind, node, job):
+def on_node(w: World, p: State, t: int, kind: int, node: int, job: int) -> None:
     """Step 3, and the node's own account of its load."""
     if w.faults.active == 1 and is_void(w, node):
         pass  # it changes nothing here
     elif kind == TASK_END:
         change_load(w, p, t, node, -w.work.estimate[job])
-    elif p.global_view == 0 and (kind == PLACED or kind == PROBE):
+    elif not p.global_view and (kind == PLACED or kind == PROBE):
         change_load(w, p, t, node, w.work.estimate[job])
-    elif p.global_view == 0 and kind == FAIL:
+    elif not p.global_view and kind == FAIL:
         p.load[node] = 0
     node_event(w, node)
-    if p.global_view == 1:
+    if p.global_view:
         running = w.nodes.running[node]
         p.short.ledger.started[node] = NEVER if running == NONE else w.nodes.started[node]
         p.short.ledger.running[node] = 0 if running == NONE else w.work.estimate[running]
 
 
 @compiled
-def on_lost(w, p, t, me, job, task, node, start):
-    """A node's failure has lost a task or a probe: place it again."""
-    if p.global_view == 1 and node != NONE:
+def on_lost(w: World, p: State, t: int, me: int, job: int, task: int, node: int, start: int) -> None:
+    """Place a task or a probe again that a node's failure has lost."""
+    if p.global_view and node != NONE:
         change_load(w, p, t, node, -w.work.estimate[job])
-    placer = p.long if w.work.is_long[job] == 1 else p.short
-    chosen = place_again(w, placer, t, me, job, task, start, p.jitter, p.jitter_step)
+    placer = p.long if is_long(w, job) else p.short
+    chosen = place_again(w, placer, t, me, job, task, start)
     if chosen != NONE:
-        if p.global_view == 1:
+        if p.global_view:
             change_load(w, p, t, chosen, w.work.estimate[job])
-        send_one(w, placer, t, me, job, task, chosen, NONE)
+        send_one(w, placer, t, me, job, task, chosen, NO_VERSION)
 
 
 @inlined
-def on_news(w, p):
-    """A node is down or up; one that is up again has nothing to do."""
+def on_node_state(w: World, p: State) -> None:
+    """Note that a node is down or up; a node that is up again has no work."""
     node = w.queue.now.a[0]
-    if hear_of_node(w, p.short.ledger) and not is_known_down(w, node):
-        p.short.ledger.work[node] = p.load[node] if p.global_view == 1 else 0
+    if note_node_state(w, p.short.ledger) and not is_known_down(w, node):
+        p.short.ledger.work[node] = p.load[node] if p.global_view else 0
 
 
 @entry
-def advance(w, p, until, most):
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+def advance(w: World, p: State, until: int, most: int) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)
@@ -179,12 +180,12 @@ def advance(w, p, until, most):
         elif kind == LOST:
             on_lost(w, p, t, me, job, message.b[0], message.c[0], message.d[0])
         elif kind == NODE_DOWN or kind == NODE_UP:
-            on_news(w, p)
+            on_node_state(w, p)
     return RUNNING
 
 
-def build(setting):
-    """The world and the schedulers' state at time 0."""
+def build(setting: Setting) -> tuple[World, State]:
+    """Make the world and the schedulers' state at time 0."""
     p = setting.parameters
     nodes = setting.cluster.num_nodes
     if p["heartbeat_s"] <= setting.network.delay_s:
@@ -193,26 +194,25 @@ def build(setting):
             f" ({setting.network.delay_s} s); reports would pile up"
         )
     rules = Rules(
-        shortest_first=int(p["shortest_first"]),
+        shortest_first=p["shortest_first"],
         sticky=0,
         slack=p["slack"],
-        live=int(p["global_view"]),
+        live=p["global_view"],
         bound_all=1,
         report_start=0,
     )
     world = build_world(setting, rules, most_sends=lambda tasks: tasks, schedulers=p["schedulers"])
-    short = make_placer(setting.cluster.slots(), most_tasks(setting), 0, p["late_binding"])
     step = max(round(p["jitter_step_s"] * NS), 1)
+    short = make_placer(setting.cluster.slots(), most_tasks(setting), 0, p["late_binding"])
+    short = short._replace(jitter=round(p["jitter_s"] * NS) // step, jitter_step=step)
     return world, State(
         short,
         short._replace(first=setting.cluster.partition(setting.long_partition)),
         load=np.zeros(nodes, np.int64),
         to_report=np.zeros(nodes, np.bool_),
         newest=np.full(nodes, NONE),
-        jitter=round(p["jitter_s"] * NS) // step,
-        jitter_step=step,
         heartbeat=round(p["heartbeat_s"] * NS),
-        global_view=int(p["global_view"]),
+        global_view=p["global_view"],
     )
 
 
@@ -239,11 +239,12 @@ DIST_LWL = Scheduler(
         Parameter(
             "global_view",
             False,
-            "bool",
+            "flag",
             "work counts from a job's arrival; running tasks and remaining work are seen live, as the authors"
             " simulate it",
         ),
     ),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
     hybrid=True,

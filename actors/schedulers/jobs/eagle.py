@@ -3,10 +3,11 @@
 As in Hawk, a centralized scheduler places long jobs and distributed ones probe for short jobs. Instead of stealing:
 
 1. Succinct state sharing (section 4.1): a node that has long work, running or queued, rejects a probe. With the
-   rejection comes the newest picture that the node has of which nodes hold long work; placements of long tasks
-   bring it there.
-2. The scheduler sends the rejected probes again, to random nodes that are free of long work in the newest picture
-   the job has seen; what is rejected `reprobe_rounds` times goes to the short partition, where no long task runs.
+   rejection the node sends its newest version of the shared state: which nodes have long work. Placements of long
+   tasks bring that version to nodes.
+2. The scheduler sends the rejected probes again, to random nodes that have no long work in the newest version
+   that the job has received; what is rejected `reprobe_rounds` times goes to the short partition, where no long task
+   runs.
 3. Sticky batch probing (section 4.2): a probe stays in its node's queue until its job has no task left.
 4. Nodes serve the job with the shortest remaining work first; no short task is passed by more than `slack` times
    its own estimate (section 4.3).
@@ -14,13 +15,13 @@ As in Hawk, a centralized scheduler places long jobs and distributed ones probe 
 `ideal-eagle` knows where long work is: probes go at once to nodes whose bit is clear at that moment, each drawn
 independently of the others.
 
-**Deviations from the paper.** A node knows of a job's remaining work what the probe and the scheduler's answers to its
-own requests told it; the authors' simulator reads it live: `live_progress=true` (a global view). Re-probes are drawn
-independently of each other. The paper has one slot a node; with several a sticky probe asks for a task for each idle
-slot, as far as its job has so many left (`actors.nodes.worker`). Where there is no short partition, the last round goes
-to any node and is accepted. Draws with replacement and late binding of long tasks, as the authors simulate them, are
-parameters. The paper does not say what becomes of a probe that a node's failure has lost: it goes to any node that is
-up, and may be rejected there, unless the whole short partition is down.
+**Deviations from the paper.** A node uses the last reported remaining work of a job: that of the probe, and of the
+scheduler's answers to its own requests; the authors' simulator reads it live: `live_progress=true` (a global view).
+Re-probes are drawn independently of each other. The paper has one slot a node; with several a sticky probe asks for a
+task for each idle slot, as far as its job has so many left (`actors.nodes.worker`). Where there is no short
+partition, the last round goes to any node and is accepted. Draws with replacement and late binding of long tasks, as
+the authors simulate them, are parameters. The paper does not say what becomes of a probe that a node's failure has
+lost: it goes to any node that is up, and may be rejected there, unless the whole short partition is down.
 
 `eagle-c` is constraint-aware: each draw is among the nodes that the job may use. Where none of them is in the short
 partition, the last round goes to any of them and is accepted.
@@ -29,24 +30,18 @@ References: Job-aware Scheduling in Eagle: Divide and Stick to Your Probes, doi 
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.eligible import (
-    eligible_before,
-    eligible_count,
-    eligible_node,
-    is_constrained,
-    with_level,
-)
-from actors.kernel.faults import epoch_bits, is_down, is_known_down, low_bits
-from actors.kernel.queue import (
+from actors.kernel.eligible import eligible_before, eligible_count, eligible_node, is_constrained
+from actors.kernel.faults import is_down, is_known_down, low_bits
+from actors.kernel.kinds import (
     ARRIVAL,
     DONE,
-    GROW,
     LOST,
     NODE_DOWN,
     NODE_UP,
@@ -55,24 +50,23 @@ from actors.kernel.queue import (
     REJECTED,
     REQUEST,
     RETRY,
-    RUNNING,
     STARTED,
-    send,
-    wake,
 )
+from actors.kernel.queue import GROW, RUNNING, send, wake
 from actors.kernel.random import LAST_RETRIES, below, random_bits
-from actors.kernel.world import N_AGAIN, N_PROBES, N_REJECTIONS, NONE, Rules
+from actors.kernel.world import N_AGAIN, N_PROBES, N_REJECTIONS, NONE, Rules, World
 from actors.nodes.worker import node_event
+from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
+from actors.schedulers.jobs.job_info import is_long, tasks_of
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request, probe_again
 from actors.schedulers.jobs.least_work import (
-    NO_JITTER,
     Placer,
     add_assigned,
-    hear_of_node,
     make_placer,
     note_end,
+    note_node_state,
     note_start,
     place_again,
     place_tasks,
@@ -85,6 +79,7 @@ from actors.schedulers.jobs.probing import (
     make_probing,
     most_probes,
     probes_of,
+    send_probe,
     send_probes,
 )
 from actors.schedulers.jobs.shared_state import (
@@ -94,13 +89,17 @@ from actors.schedulers.jobs.shared_state import (
     grow_shared_state,
     known_free,
     make_shared_state,
+    room_in_log,
     set_bit,
+    version_of,
 )
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
 from actors.schedulers.jobs.spreading import is_open
-from actors.schedulers.policy import Parameter, Scheduler, constraint_aware
+from actors.setting import Setting
 
 LAST_ROUND = np.int64(1 << 30)  # a probe of this round is never rejected
+# Parameters that `ideal-eagle` or `phoenix` does not have, and the values that hold there.
+FIXED_VALUES: dict[str, Any] = {"live_progress": False, "replacement": True, "reprobe_rounds": 0}
 
 
 class State(NamedTuple):
@@ -110,32 +109,32 @@ class State(NamedTuple):
     placer: Placer
     shared: SharedState
     reprobe_rounds: int
-    ideal: int  # 1: probes go where no long work is at that moment (global view)
+    ideal: bool  # probes go where no long work is at that moment (global view)
 
 
 @compiled
-def on_arrival(w, p, t, me, job):
+def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Place a long job and publish where it is; probe for a short one."""
     tasks = next_arrival(w, me, job)
-    if w.work.is_long[job] == 1:
-        place_tasks(w, p.placer, t, job, NO_JITTER, NO_JITTER)
+    if is_long(w, job):
+        place_tasks(w, p.placer, t, job)
         add_assigned(w, p.placer, job, tasks)
         for i in range(tasks):
             change_bit(w, p.shared, t, p.placer.assigned[i], 1)
-        send_assigned(w, p.placer, t, me, job, tasks, p.shared.length[0])
-    elif p.ideal == 1:
-        probe_free(w, p, t, me, job, probes_of(p.probing, tasks), p.shared.length[0], LAST_ROUND)
+        send_assigned(w, p.placer, t, me, job, tasks, version_of(p.shared))
+    elif p.ideal:
+        probe_free(w, p, t, me, job, probes_of(p.probing, tasks), version_of(p.shared), LAST_ROUND)
         w.counts[N_PROBES] += probes_of(p.probing, tasks)
     else:
-        send_probes(w, t, me, p.probing, job, tasks, probes_of(p.probing, tasks), FIRST_ROUND)
+        send_probes(w, t, me, p.probing, job, tasks)
 
 
 @inlined
-def reject(w, t, node):
-    """Step 1: a node with long work sends a probe back, with the version of its picture; False if it has none."""
+def reject(w: World, t: int, node: int) -> bool:
+    """Step 1: reject a probe if the node has long work, with its version of the shared state; return whether it is."""
     message = w.queue.now
     job, this_round = message.a[0], low_bits(message.c[0])
-    if message.kind[0] != PROBE or w.nodes.longs[node] == 0 or w.work.is_long[job] == 1:
+    if message.kind[0] != PROBE or w.nodes.longs[node] == 0 or is_long(w, job):
         return False
     if this_round == LAST_ROUND or is_down(w, node):
         return False
@@ -145,8 +144,8 @@ def reject(w, t, node):
 
 
 @inlined
-def on_rejected(w, t, me, job, version, next_round):
-    """Gather what is rejected at one instant; the newest picture of all is used for it."""
+def on_rejected(w: World, t: int, me: int, job: int, version: int, next_round: int) -> None:
+    """Collect the probes that are rejected at one instant; all use the newest version of the shared state."""
     jobs = w.jobs
     jobs.version[job] = max(jobs.version[job], version)
     if jobs.rejected[job] == 0:
@@ -155,7 +154,7 @@ def on_rejected(w, t, me, job, version, next_round):
 
 
 @compiled
-def on_retry(w, p, t, me, job, this_round):
+def on_retry(w: World, p: State, t: int, me: int, job: int, this_round: int) -> None:
     """Step 2: send the rejected probes again."""
     count = w.jobs.rejected[job]
     w.jobs.rejected[job] = 0
@@ -167,12 +166,13 @@ def on_retry(w, p, t, me, job, this_round):
 
 
 @inlined
-def probe_free(w, p, t, me, job, count, version, this_round):
+def probe_free(
+    w: World, p: State, t: int, me: int, job: int, count: int, version: int, this_round: int
+) -> None:
     """Probe random nodes: free ones in `version`, or those of the short partition if that is NONE.
 
-    A free node that is known to be down is no choice: the probe would be lost, sent again, rejected and come here anew.
+    A free node that is known to be down is not used: its probe would be lost, sent again, rejected, and come back here.
     """
-    left = with_level(w, job, w.work.end_task[job] - w.work.first_task[job])
     short_only = eligible_before(w, job, p.placer.first)
     if short_only == 0:
         short_only = eligible_count(w, job)
@@ -181,21 +181,22 @@ def probe_free(w, p, t, me, job, count, version, this_round):
     for _ in range(count):
         w.jobs.draws[job] += 1
         draw = w.jobs.draws[job]
-        node, shown_round = NONE, this_round
+        node: int = NONE
+        round_sent = this_round
         if version != NONE:
             node = draw_free(w, p.shared, version, job, draw)
             if node == NONE:
                 version = NONE  # there is none for the others either
         if node == NONE or is_known_down(w, node):
-            shown_round = LAST_ROUND
+            round_sent = LAST_ROUND
             place = below(random_bits(w.seed, LAST_RETRIES, job, draw), short_only)
             node = next_open(w, job, place, short_only)
-        send(w, t, me, node, PROBE, job, left, shown_round | epoch_bits(w, job), NONE)
+        send_probe(w, t, me, node, job, tasks_of(w, job), round_sent)
 
 
 @inlined
-def next_open(w, job, place, end):
-    """The job's node at a place, or the next one that is not known to be down and may run a task; itself if none may.
+def next_open(w: World, job: int, place: int, end: int) -> int:
+    """Find the job's node at a place, or the next one that is up and may run a task; the first if there is none.
 
     The places are those below `end`. A job with constraints, which may have few of them, takes those behind them next.
     """
@@ -213,24 +214,24 @@ def next_open(w, job, place, end):
 
 
 @compiled
-def on_lost(w, p, t, me, job, task, node, start):
-    """A node's failure has lost a task or a probe: it is placed, or sent, again."""
-    if w.work.is_long[job] == 0:
+def on_lost(w: World, p: State, t: int, me: int, job: int, task: int, node: int, start: int) -> None:
+    """Place a task, or send a probe, again that a node's failure has lost."""
+    if not is_long(w, job):
         probe_again(w, t, me, job, task, start, round_again(w, p, job))
         return
     if node != NONE and note_end(w, p.placer, job, node) == 0:
         change_bit(w, p.shared, t, node, 0)
-    chosen = place_again(w, p.placer, t, me, job, task, start, NO_JITTER, NO_JITTER)
+    chosen = place_again(w, p.placer, t, me, job, task, start)
     if chosen != NONE:
         p.placer.ledger.work[chosen] += w.work.estimate[job]
         change_bit(w, p.shared, t, chosen, 1)
-        send_one(w, p.placer, t, me, job, task, chosen, p.shared.length[0])
+        send_one(w, p.placer, t, me, job, task, chosen, version_of(p.shared))
 
 
 @inlined
-def round_again(w, p, job):
-    """The round of a probe that is sent in place of a lost one: the first, if a last one has somewhere to go."""
-    if p.ideal == 1:
+def round_again(w: World, p: State, job: int) -> int:
+    """Return the round of a probe that replaces a lost one: the first one, if the last round has a node that is up."""
+    if p.ideal:
         return LAST_ROUND
     if is_constrained(w, job):  # a last one goes to any node that the job may use, if it must
         return FIRST_ROUND
@@ -241,15 +242,15 @@ def round_again(w, p, job):
 
 
 @inlined
-def on_scheduler(w, p, t, kind, me, job):
+def on_scheduler(w: World, p: State, t: int, kind: int, me: int, job: int) -> None:
     """Handle a message to a scheduler."""
     message = w.queue.now
     if kind == REQUEST:
-        if w.work.is_long[job] == 1:
+        if is_long(w, job):
             note_start(w, p.placer, job, message.b[0], t)
         on_request(w, t, me, job, message.b[0])
     elif kind == DONE:
-        if w.work.is_long[job] == 1 and note_end(w, p.placer, job, message.b[0]) == 0:
+        if is_long(w, job) and note_end(w, p.placer, job, message.b[0]) == 0:
             change_bit(w, p.shared, t, message.b[0], 0)
         on_done(w, job, message.c[0], message.d[0])
     elif kind == STARTED:
@@ -265,18 +266,18 @@ def on_scheduler(w, p, t, kind, me, job):
     elif kind == LOST:
         on_lost(w, p, t, me, job, message.b[0], message.c[0], message.d[0])
     elif kind == NODE_DOWN or kind == NODE_UP:
-        hear_of_node(w, p.placer.ledger)
+        note_node_state(w, p.placer.ledger)
 
 
 @inlined
-def lacks_room(w, p):
+def lacks_room(w: World, p: State) -> bool:
     """Whether the log of changes is too short for those of one event."""
-    return p.shared.previous.size - p.shared.length[0] < w.queue.room
+    return room_in_log(p.shared) < w.queue.room
 
 
 @entry
-def advance(w, p, until, most):
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+def advance(w: World, p: State, until: int, most: int) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         if lacks_room(w, p):
@@ -292,25 +293,25 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def grow(world, state):
-    """The state with room in the log of changes for those of one event."""
+def grow(world: World, state: State) -> State:
+    """Return the state with enough room in the log for the changes of one event."""
     return state._replace(shared=grow_shared_state(state.shared, world.queue.room))
 
 
-def build(setting, ideal=False, least_sends=0):
-    """The world and the scheduler's state at time 0; `least_sends` where handlers send so many messages for any job."""
-    p = setting.parameters
+def build(setting: Setting, ideal: bool = False, least_sends: int = 0) -> tuple[World, State]:
+    """Make the world and the scheduler's state at time 0; handlers send at least `least_sends` messages for any job."""
+    p = FIXED_VALUES | setting.parameters
     nodes, late = setting.cluster.num_nodes, p["late_binding"]
     longs = long_jobs(setting)
     world = build_world(
         setting,
         Rules(
-            shortest_first=int(p["shortest_first"]),
-            sticky=int(p["sticky"]),
+            shortest_first=p["shortest_first"],
+            sticky=p["sticky"],
             slack=p["slack"],
-            live=int(p.get("live_progress", False)),
+            live=p["live_progress"],
             bound_all=0,
-            report_start=int(not late),
+            report_start=not late,
         ),
         most_sends=lambda tasks: max(most_probes(p["probe_ratio"], p["least_probes"], tasks), least_sends),
         schedulers=p["schedulers"],
@@ -318,9 +319,7 @@ def build(setting, ideal=False, least_sends=0):
     )
     long_tasks = int((world.work.end_task - world.work.first_task)[longs].sum())
     return world, State(
-        make_probing(
-            p["probe_ratio"], p["least_probes"], p.get("replacement", True), nodes, most_tasks(setting)
-        ),
+        make_probing(p["probe_ratio"], p["least_probes"], p["replacement"], nodes, most_tasks(setting)),
         make_placer(
             setting.cluster.slots(),
             most_tasks(setting),
@@ -328,16 +327,16 @@ def build(setting, ideal=False, least_sends=0):
             late,
         ),
         make_shared_state(nodes, long_tasks, world.eligible.num_nodes.size),
-        p.get("reprobe_rounds", 0),
-        int(ideal),
+        p["reprobe_rounds"],
+        ideal,
     )
 
 
-SHORTEST_FIRST = Parameter("shortest_first", True, "bool", "nodes serve the shortest remaining job first")
+SHORTEST_FIRST = Parameter("shortest_first", True, "flag", "nodes serve the shortest remaining job first")
 SLACK = Parameter(
     "slack",
     5.0,
-    "float",
+    "number",
     "a short task is passed by at most this many times its estimate",
     0,
     1e6,
@@ -346,17 +345,17 @@ SLACK = Parameter(
 
 SHARED_PARAMETERS = (
     PROBE_RATIO,
-    Parameter("least_probes", 20, "int", "probes of the smallest job", 1, 100_000),
+    Parameter("least_probes", 20, "integer", "probes of the smallest job", 1, 100_000),
     REPLACEMENT,
     SCHEDULERS,
     LATE_BINDING,
-    Parameter("sticky", True, "bool", "a probe stays until its job has no task left (sticky batch probing)"),
+    Parameter("sticky", True, "flag", "a probe stays until its job has no task left (sticky batch probing)"),
     SHORTEST_FIRST,
     SLACK,
     Parameter(
         "live_progress",
         False,
-        "bool",
+        "flag",
         "nodes read the remaining work of jobs at their schedulers, as the authors simulate it",
         needs=("shortest_first",),
     ),
@@ -368,8 +367,9 @@ EAGLE = Scheduler(
     paper="Delgado et al., SoCC 2016, doi 10.1145/2987550.2987563",
     parameters=(
         *SHARED_PARAMETERS,
-        Parameter("reprobe_rounds", 1, "int", "times a probe is sent by the shared state", 0, 100),
+        Parameter("reprobe_rounds", 1, "integer", "times a probe is sent by the shared state", 0, 100),
     ),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
     grow=grow,
@@ -384,6 +384,7 @@ IDEAL_EAGLE = Scheduler(
     title="eagle whose probes know where long work is",
     paper="Delgado et al., SoCC 2016, doi 10.1145/2987550.2987563",
     parameters=tuple(one for one in SHARED_PARAMETERS if one is not REPLACEMENT),
+    worlds=JOB_WORLDS,
     build=partial(build, ideal=True),
     advance=advance,
     grow=grow,

@@ -7,11 +7,11 @@ A centralized scheduler places the tasks of long jobs; distributed schedulers pr
 2. A short job: batch sampling with late binding over the whole cluster, as in Sparrow (section 3.5).
 3. A node that runs out of work steals short tasks that wait behind long ones (section 3.6).
 
-**Deviations from the paper.** The paper lets a thief contact its victims; here the first victim passes the question on
-to the next, each hop taking the network delay. Its nodes have one slot; one with several gives the group at the head of
-its queue if any of its slots runs a long task. The authors' simulator lets a thief look into its victims' queues
-without a message: `instant_stealing=true` (a global view), draws probes with replacement: `replacement=true`, and
-binds long tasks late: `late_binding=true`.
+**Deviations from the paper.** In the paper a thief contacts its victims one by one; here each victim forwards the
+request to the next, and each hop takes the network delay. Its nodes have one slot; one with several gives the group
+at the head of its queue if any of its slots runs a long task. The authors' simulator lets a thief look into its
+victims' queues without a message: `instant_stealing=true` (a global view), draws probes with replacement:
+`replacement=true`, and binds long tasks late: `late_binding=true`.
 
 `hawk-c` is constraint-aware: long jobs are placed on, and short ones probed for and stolen by, nodes that they may use.
 A long job none of whose nodes is in the part for long jobs uses those that it has.
@@ -21,47 +21,40 @@ References: Hawk: Hybrid Datacenter Scheduling, USENIX ATC 2015, pages 499-510
 
 from typing import NamedTuple
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.queue import (
-    ARRIVAL,
-    DONE,
-    LOST,
-    NODE_DOWN,
-    NODE_UP,
-    REQUEST,
-    RUNNING,
-    STARTED,
-    STEAL,
-)
-from actors.kernel.world import NONE
-from actors.nodes.stealing import Stealing, make_stealing, on_steal, seek
+from actors.kernel.kinds import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, REQUEST, STARTED, STEAL
+from actors.kernel.queue import RUNNING
+from actors.kernel.world import World
+from actors.nodes.stealing import Stealing, make_stealing, on_steal, start_stealing
 from actors.nodes.worker import node_event, serve
+from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, fifo_rules, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
+from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request, probe_again
 from actors.schedulers.jobs.least_work import (
-    NO_JITTER,
     Placer,
     add_assigned,
-    hear_of_node,
+    assign_again,
     make_placer,
     note_end,
+    note_node_state,
     note_start,
     place_tasks,
-    replace,
     send_assigned,
 )
 from actors.schedulers.jobs.probing import (
     FIRST_ROUND,
+    NO_VERSION,
     Probing,
     make_probing,
     most_probes,
-    probes_of,
     send_probes,
 )
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
-from actors.schedulers.policy import Parameter, Scheduler, constraint_aware
+from actors.setting import Setting
 
 
 class State(NamedTuple):
@@ -73,20 +66,20 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w, p, t, me, job):
+def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Steps 1 and 2: place a long job, probe for a short one."""
     tasks = next_arrival(w, me, job)
-    if w.work.is_long[job] == 1:
-        place_tasks(w, p.placer, t, job, NO_JITTER, NO_JITTER)
+    if is_long(w, job):
+        place_tasks(w, p.placer, t, job)
         add_assigned(w, p.placer, job, tasks)
-        send_assigned(w, p.placer, t, me, job, tasks, NONE)
+        send_assigned(w, p.placer, t, me, job, tasks, NO_VERSION)
     else:
-        send_probes(w, t, me, p.probing, job, tasks, probes_of(p.probing, tasks), FIRST_ROUND)
+        send_probes(w, t, me, p.probing, job, tasks)
 
 
 @entry
-def advance(w, p, until, most):
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+def advance(w: World, p: State, until: int, most: int) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)
@@ -96,14 +89,14 @@ def advance(w, p, until, most):
         if kind == STEAL:
             on_steal(w, p.stealing, t, me, job, message.b[0], message.c[0])
         elif me < w.nodes.size:
-            if node_event(w, me) and p.stealing.attempts > 0 and seek(w, p.stealing, t, me):
+            if node_event(w, me) and p.stealing.attempts > 0 and start_stealing(w, p.stealing, t, me):
                 serve(w, t, me)
         elif kind == REQUEST:
-            if w.work.is_long[job] == 1:
+            if is_long(w, job):
                 note_start(w, p.placer, job, message.b[0], t)
             on_request(w, t, me, job, message.b[0])
         elif kind == DONE:
-            if w.work.is_long[job] == 1:
+            if is_long(w, job):
                 note_end(w, p.placer, job, message.b[0])
             on_done(w, job, message.c[0], message.d[0])
         elif kind == STARTED:
@@ -111,21 +104,21 @@ def advance(w, p, until, most):
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, job)
         elif kind == LOST:
-            if w.work.is_long[job] == 1:
-                replace(w, p.placer, t, me, job, message.b[0], message.c[0], message.d[0], NONE)
+            if is_long(w, job):
+                assign_again(w, p.placer, t, me, job, message.b[0], message.c[0], message.d[0])
             else:
                 probe_again(w, t, me, job, message.b[0], message.d[0], FIRST_ROUND)
         elif kind == NODE_DOWN or kind == NODE_UP:
-            hear_of_node(w, p.placer.ledger)
+            note_node_state(w, p.placer.ledger)
     return RUNNING
 
 
-def build(setting):
-    """The world and the scheduler's state at time 0."""
+def build(setting: Setting) -> tuple[World, State]:
+    """Make the world and the scheduler's state at time 0."""
     p = setting.parameters
     nodes, late = setting.cluster.num_nodes, p["late_binding"]
     first = setting.cluster.partition(setting.long_partition)
-    limit = min(p["steal_limit"], most_probes(p["probe_ratio"], 1, setting.job_workload.num_tasks))
+    limit = min(p["steal_limit"], most_probes(p["probe_ratio"], 1, setting.workload.num_tasks))
     world = build_world(
         setting,
         fifo_rules(report_start=not late),
@@ -159,10 +152,16 @@ HAWK = Scheduler(
         SCHEDULERS,
         LATE_BINDING,
         Parameter(
-            "steal_attempts", 10, "int", "victims asked before a thief gives up; 0: no stealing", 0, 1000
+            "steal_attempts", 10, "integer", "victims asked before a thief gives up; 0: no stealing", 0, 1000
         ),
         Parameter(
-            "steal_limit", 10_000, "int", "the most probes taken from one victim", 1, 1_000_000, needs=_STEALS
+            "steal_limit",
+            10_000,
+            "integer",
+            "the most probes taken from one victim",
+            1,
+            1_000_000,
+            needs=_STEALS,
         ),
         Parameter(
             "steal_choice",
@@ -175,11 +174,12 @@ HAWK = Scheduler(
         Parameter(
             "instant_stealing",
             False,
-            "bool",
+            "flag",
             "thieves see their victims' queues and take without a message, as the authors simulate it",
             needs=_STEALS,
         ),
     ),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
     hybrid=True,

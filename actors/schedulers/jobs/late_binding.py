@@ -1,7 +1,7 @@
-"""What every scheduler of jobs does for the jobs it owns: take arrivals, hand out tasks, book completions.
+"""The part that all schedulers of jobs share: take arrivals, hand out tasks, note completions.
 
 Late binding (Sparrow, SOSP'13, section 3.4): a probe reserves a place in a node's queue; which task runs
-there is settled when its turn comes, in the order in which the tasks stand in the workload.
+there is decided when its turn comes, in the order in which the tasks stand in the workload.
 
 A task that a node's failure has lost is handed out again, before new ones; a fresh probe goes out, so that a node asks.
 A lost probe is sent again as long as its job has tasks to hand out. Both go to nodes that are not known to be down.
@@ -10,18 +10,21 @@ A lost probe is sent again as long as its job has tasks to hand out. Both go to 
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.counters import N_ARRIVED
 from actors.kernel.eligible import is_relaxed, with_level
 from actors.kernel.faults import epoch_bits, keep_task, look_again, next_again
-from actors.kernel.queue import ARRIVAL, NO_TASK, PLACED, PROBE, TASK, send, wake
-from actors.kernel.world import N_ARRIVED, N_EMPTY, N_REFUSALS, N_RELAXED, N_SENT_AGAIN, NONE
-from actors.schedulers.jobs.probing import FIRST_ROUND
+from actors.kernel.kinds import ARRIVAL, NO_TASK, PLACED, TASK
+from actors.kernel.queue import send, wake
+from actors.kernel.world import N_EMPTY, N_REFUSALS, N_RELAXED, N_SENT_AGAIN, NONE, World
+from actors.schedulers.jobs.job_info import tasks_of
+from actors.schedulers.jobs.probing import FIRST_ROUND, send_probe
 from actors.schedulers.jobs.spreading import NODE_0, draw_node, hold, may_run, must_spread, release
 
 
 @inlined
-def next_arrival(w, me, job):
-    """Job `job` has arrived: count it, and wait for this scheduler's next one."""
-    tasks = w.work.end_task[job] - w.work.first_task[job]
+def next_arrival(w: World, me: int, job: int) -> int:
+    """Count a job that has arrived, and schedule this scheduler's next arrival; return how many tasks the job has."""
+    tasks = tasks_of(w, job)
     w.counts[N_ARRIVED + w.work.report_class[job]] += tasks
     if is_relaxed(w, job):
         w.counts[N_RELAXED] += 1
@@ -32,13 +35,13 @@ def next_arrival(w, me, job):
 
 
 @inlined
-def on_request(w, t, me, job, node):
-    """A probe's turn has come at `node`: give it the job's next task, or say that there is none."""
+def on_request(w: World, t: int, me: int, job: int, node: int) -> None:
+    """Answer a request of `node` with the job's next task, or with none."""
     task, end, kind = w.jobs.next_task[job], w.work.end_task[job], NO_TASK
-    incarnation = w.queue.now.c[0]
+    generation = w.queue.now.c[0]
     if w.eligible.active == 1:
         if is_refused(w, job, node):
-            refuse(w, t, me, job, node, incarnation)
+            refuse(w, t, me, job, node, generation)
             return
         if w.eligible.jobs.placed[job] == 0 and tasks_left(w, job) > 0:
             hold(w, job, node)
@@ -51,11 +54,11 @@ def on_request(w, t, me, job, node):
         kind = TASK
     else:
         w.counts[N_EMPTY] += 1
-    send(w, t, me, node, kind, job, task, tasks_left(w, job) | epoch_bits(w, job), incarnation)
+    send(w, t, me, node, kind, job, task, tasks_left(w, job) | epoch_bits(w, job), generation)
 
 
 @inlined
-def is_refused(w, job, node):
+def is_refused(w: World, job: int, node: int) -> bool:
     """Whether there are tasks, but none that the node may run: those of its job must be spread."""
     return (
         must_spread(w, job)
@@ -66,27 +69,26 @@ def is_refused(w, job, node):
 
 
 @compiled
-def refuse(w, t, me, job, node, incarnation):
-    """A node may run no task of the job: it gets none, and a probe goes to a node that may in its place."""
+def refuse(w: World, t: int, me: int, job: int, node: int, generation: int) -> None:
+    """Answer with no task, as the node may run none of the job; a new probe goes to a node that may."""
     w.counts[N_REFUSALS] += 1
-    send(w, t, me, node, NO_TASK, job, NONE, tasks_left(w, job) | epoch_bits(w, job), incarnation)
+    send(w, t, me, node, NO_TASK, job, NONE, tasks_left(w, job) | epoch_bits(w, job), generation)
     probe_one(w, t, me, job, FIRST_ROUND)
 
 
 @compiled
-def probe_one(w, t, me, job, this_round):
-    """A probe to a random node that may run a task of the job and is up; False if there is none, and it must wait."""
+def probe_one(w: World, t: int, me: int, job: int, this_round: int) -> bool:
+    """Probe a random node that may run a task of the job and is up; return False if there is none now."""
     node = draw_node(w, job, NODE_0)
     if node == NONE:
         look_again(w, t, me, job, NONE)
         return False
-    left = with_level(w, job, tasks_left(w, job))
-    send(w, t, me, node, PROBE, job, left, this_round | epoch_bits(w, job), NONE)
+    send_probe(w, t, me, node, job, tasks_left(w, job), this_round)
     return True
 
 
 @inlined
-def tasks_left(w, job):
+def tasks_left(w: World, job: int) -> int:
     """Tasks that the job has yet to hand out."""
     left = w.work.end_task[job] - w.jobs.next_task[job]
     if w.faults.active == 1:
@@ -95,8 +97,8 @@ def tasks_left(w, job):
 
 
 @inlined
-def on_done(w, job, start, finish):
-    """A task ended: book its times in its job."""
+def on_done(w: World, job: int, start: int, finish: int) -> None:
+    """Note the end of a task in its job."""
     jobs = w.jobs
     jobs.unfinished[job] -= 1
     jobs.start[job] = min(jobs.start[job], start)
@@ -104,8 +106,8 @@ def on_done(w, job, start, finish):
 
 
 @inlined
-def note_lost(w, job, task, start):
-    """A task or a probe is lost; False if it was a probe, and its job has no task to hand out.
+def note_lost(w: World, job: int, task: int, start: int) -> bool:
+    """Note a lost task or probe; return whether the job has tasks to hand out.
 
     `start` is when the task had started, or NONE: a job starts with the first attempt at any of its tasks.
     """
@@ -117,8 +119,8 @@ def note_lost(w, job, task, start):
 
 
 @compiled
-def probe_again(w, t, me, job, task, start, this_round):
-    """Late binding: something is lost; a probe goes to a random node that is up, if one is needed."""
+def probe_again(w: World, t: int, me: int, job: int, task: int, start: int, this_round: int) -> None:
+    """Late binding: replace a lost task or probe by a probe to a random node that is up, if one is needed."""
     if task != NONE:
         release(w, job, w.queue.now.c[0])
     if note_lost(w, job, task, start) and probe_one(w, t, me, job, this_round):
@@ -126,8 +128,8 @@ def probe_again(w, t, me, job, task, start, this_round):
 
 
 @compiled
-def send_again(w, t, me, job, task, start, first):
-    """Bound placement: a task is lost; it goes to a random node from `first` on that is up."""
+def send_again(w: World, t: int, me: int, job: int, task: int, start: int, first: int) -> None:
+    """Early binding: send a lost task to a random node from `first` on that is up."""
     if start != NONE:
         w.jobs.start[job] = min(w.jobs.start[job], start)
     release(w, job, w.queue.now.c[0])

@@ -6,10 +6,10 @@ one to the node that waits least; ties go to the node that has just been given a
 
 One pass over the nodes picks the k least for a job of k tasks; O(N + k log k) for most jobs.
 
-A node that is known to be down has DOWN more work than is there, so that it is chosen only if there is no other.
+A node that is known to be down has DOWN added to its work, so that it is chosen only if there is no other.
 
-Of a job with constraints the nodes that it may use are walked, not the cluster. One whose tasks must be spread gets its
-nodes one by one. A long job keeps to the nodes for long jobs as far as those that it may use suffice.
+For a job with constraints only its eligible nodes are searched. A job whose tasks must be spread gets its nodes one by
+one. A long job uses the long partition, as far as its eligible nodes there suffice.
 """
 
 from typing import NamedTuple
@@ -26,21 +26,23 @@ from actors.kernel.eligible import (
     with_level,
 )
 from actors.kernel.faults import epoch_bits, hear, is_known_down, look_again
-from actors.kernel.queue import NODE_UP, PLACED, PROBE, records, send
+from actors.kernel.kinds import NODE_UP, PLACED, PROBE
+from actors.kernel.queue import records, send
 from actors.kernel.random import JITTER, below, random_bits
-from actors.kernel.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, NEVER, NONE
+from actors.kernel.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, NEVER, NONE, World
+from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.late_binding import note_lost, tasks_left
+from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.jobs.spreading import hold, may_run, must_spread, release, settle_rack
 
 IDLE = np.int64(-1)
 DOWN = np.int64(1) << 61  # ns
 ONE = np.int64(1)
-NO_JITTER = np.int64(0)
 CHOICE = np.dtype([("wait", "i8"), ("node", "i8")])
 
 
 class Ledger(NamedTuple):
-    """What a scheduler believes of the nodes, [N] each; times in ns.
+    """What a scheduler knows of the nodes by assignments and reports, [N] each; times in ns.
 
     One array a field, unlike other state: the search for idle nodes reads the work of all of them.
     """
@@ -58,7 +60,9 @@ class Placer(NamedTuple):
     choice: np.recarray  # [at most N] CHOICE, scratch: a heap of the nodes considered
     assigned: np.ndarray  # [most tasks of a job] scratch: node by task
     first: int  # the first node that may be used
-    late: int  # 1: a placement is a probe and takes the job's next task; 0: tasks are bound
+    late: bool  # a placement is a probe and takes the job's next task; else tasks are bound
+    jitter: int = 0  # the most steps of random time that are added to a node's wait
+    jitter_step: int = 0  # ns
 
 
 def make_placer(slots: np.ndarray, most_tasks: int, first: int, late: bool) -> Placer:
@@ -66,11 +70,11 @@ def make_placer(slots: np.ndarray, most_tasks: int, first: int, late: bool) -> P
     nothing = np.zeros(slots.size, np.int64)
     ledger = Ledger(nothing.copy(), np.full(slots.size, NEVER), nothing.copy(), slots.astype(np.int64))
     choice = records(CHOICE, min(most_tasks, slots.size))
-    return Placer(ledger, choice, np.zeros(most_tasks, np.int64), int(first), int(late))
+    return Placer(ledger, choice, np.zeros(most_tasks, np.int64), int(first), late)
 
 
 @inlined
-def waiting(ledger, node, t):
+def waiting(ledger: Ledger, node: int, t: int) -> int:
     """Estimated time until the node has done all that was assigned to it, ns.
 
     A node without work waits IDLE, less than nothing: it comes before one whose work takes no time. A busy one
@@ -85,7 +89,7 @@ def waiting(ledger, node, t):
 
 
 @inlined
-def precedes(choice, i, j):
+def precedes(choice: np.recarray, i: int, j: int) -> bool:
     """Whether choice `i` is better than choice `j`: waits less, or as long with a lower id."""
     return choice.wait[i] < choice.wait[j] or (
         choice.wait[i] == choice.wait[j] and choice.node[i] < choice.node[j]
@@ -93,14 +97,14 @@ def precedes(choice, i, j):
 
 
 @inlined
-def swap(choice, i, j):
+def swap(choice: np.recarray, i: int, j: int) -> None:
     """Exchange two choices."""
     choice.wait[i], choice.wait[j] = choice.wait[j], choice.wait[i]
     choice.node[i], choice.node[j] = choice.node[j], choice.node[i]
 
 
 @inlined
-def sink_worse(choice, i, size):
+def sink_worse(choice: np.recarray, i: int, size: int) -> None:
     """Restore a heap with the worst on top, from `i` down."""
     while 2 * i + 1 < size:
         child = 2 * i + 1
@@ -113,7 +117,7 @@ def sink_worse(choice, i, size):
 
 
 @inlined
-def sink_better(choice, i, size):
+def sink_better(choice: np.recarray, i: int, size: int) -> None:
     """Restore a heap with the best on top, from `i` down."""
     while 2 * i + 1 < size:
         child = 2 * i + 1
@@ -126,8 +130,23 @@ def sink_better(choice, i, size):
 
 
 @inlined
-def first_place(w, placer, job):
-    """The first place among the job's nodes that it is to be placed on: of a node for long jobs, if it is long."""
+def keep_least(choice: np.recarray, size: int, k: int, wait: int, node: int) -> int:
+    """Offer a node to the `k` that wait least, a heap of `size` nodes so far; return its size then."""
+    if size < k:
+        choice.wait[size], choice.node[size] = wait, node
+        if size == k - 1:
+            for i in range(k // 2 - 1, -1, -1):
+                sink_worse(choice, i, k)
+        return size + 1
+    if wait < choice.wait[0]:
+        choice.wait[0], choice.node[0] = wait, node
+        sink_worse(choice, 0, k)
+    return size
+
+
+@inlined
+def first_place(w: World, placer: Placer, job: int) -> int:
+    """Return the job's first place that may be used: for a long job, that of a node of the long partition."""
     begin = eligible_before(w, job, placer.first)
     if is_constrained(w, job) and begin == eligible_count(w, job):
         return np.int64(0)
@@ -135,7 +154,15 @@ def first_place(w, placer, job):
 
 
 @inlined
-def choose_idle(w, ledger, choice, job, begin, k):
+def jitter_of(w: World, placer: Placer, job: int, node: int) -> int:
+    """The random time that is added to a node's wait for the job, ns."""
+    if placer.jitter == 0:
+        return np.int64(0)
+    return below(random_bits(w.seed, JITTER, job, node), placer.jitter + 1) * placer.jitter_step
+
+
+@inlined
+def choose_idle(w: World, ledger: Ledger, choice: np.recarray, job: int, begin: int, k: int) -> bool:
     """Put the job's first `k` nodes without work into `choice[:k]`, in order of id; False if there are fewer."""
     low, first = listing_of(w, job)
     found = 0
@@ -150,37 +177,31 @@ def choose_idle(w, ledger, choice, job, begin, k):
 
 
 @compiled
-def choose_least(w, ledger, choice, t, job, begin, k, jitter, step):
-    """Put the job's `k` nodes that wait least into `choice[:k]`, best on top; 0 to `jitter` random steps are added.
+def choose_least(w: World, placer: Placer, t: int, job: int, begin: int, k: int) -> None:
+    """Put the job's `k` nodes that wait least into `choice[:k]`, best on top.
 
     Its nodes from place `begin` on are considered.
     """
-    if jitter == 0 and choose_idle(w, ledger, choice, job, begin, k):
+    ledger, choice = placer.ledger, placer.choice
+    if placer.jitter == 0 and choose_idle(w, ledger, choice, job, begin, k):
         return
     low, first = listing_of(w, job)
-    size = 0
+    size: int = 0
     for place in range(begin, eligible_count(w, job)):
         node = listed(w, low, first, place)
         wait = waiting(ledger, node, t)
         if size == k and wait >= choice.wait[0]:
             continue
-        if jitter > 0:
-            wait += below(random_bits(w.seed, JITTER, job, node), jitter + 1) * step
-        if size < k:
-            choice.wait[size], choice.node[size] = wait, node
-            size += 1
-            if size == k:
-                for i in range(k // 2 - 1, -1, -1):
-                    sink_worse(choice, i, k)
-        elif wait < choice.wait[0]:
-            choice.wait[0], choice.node[0] = wait, node
-            sink_worse(choice, 0, k)
+        wait += jitter_of(w, placer, job, node)
+        size = keep_least(choice, size, k, wait, node)
     for i in range(k // 2 - 1, -1, -1):
         sink_better(choice, i, k)
 
 
 @compiled
-def assign(ledger, choice, k, assigned, count, estimate):
+def assign(
+    ledger: Ledger, choice: np.recarray, k: int, assigned: np.ndarray, count: int, estimate: int
+) -> None:
     """Give `count` tasks, one by one, to the node that waits least; node by task into `assigned`."""
     for i in range(count):
         node = choice.node[0]
@@ -194,50 +215,49 @@ def assign(ledger, choice, k, assigned, count, estimate):
 
 
 @inlined
-def place_tasks(w, placer, t, job, jitter, step):
+def place_tasks(w: World, placer: Placer, t: int, job: int) -> int:
     """Choose a node for each task of a job, into `placer.assigned`; returns how many tasks there are."""
-    count = w.work.end_task[job] - w.work.first_task[job]
+    count = tasks_of(w, job)
     settle_rack(w, job, placer.first)
     if must_spread(w, job):
-        spread_tasks(w, placer, t, job, count, jitter, step)
+        spread_tasks(w, placer, t, job, count)
     else:
         begin = first_place(w, placer, job)
         k = min(count, eligible_count(w, job) - begin)
-        choose_least(w, placer.ledger, placer.choice, t, job, begin, k, jitter, step)
+        choose_least(w, placer, t, job, begin, k)
         assign(placer.ledger, placer.choice, k, placer.assigned, count, w.work.estimate[job])
     return count
 
 
 @compiled
-def spread_tasks(w, placer, t, job, count, jitter, step):
+def spread_tasks(w: World, placer: Placer, t: int, job: int, count: int) -> None:
     """Choose a node for each task of a job whose tasks must be spread, into `placer.assigned`."""
     w.eligible.jobs.placed[job] = 1
     for i in range(count):
-        node = place_one(w, placer, t, job, jitter, step)
+        node = place_one(w, placer, t, job)
         placer.assigned[i] = node
         hold(w, job, node)
 
 
 @compiled
-def place_one(w, placer, t, job, jitter, step):
-    """The node that waits least of those that may run a task of the job; a long job tries those for long ones first."""
+def place_one(w: World, placer: Placer, t: int, job: int) -> int:
+    """Find the node that waits least and may run a task of the job; a long job tries the long partition first."""
     begin = first_place(w, placer, job)
-    node = least_of(w, placer.ledger, t, job, begin, jitter, step)
+    node = least_of(w, placer, t, job, begin)
     if is_constrained(w, job) and begin > 0 and (node == NONE or is_known_down(w, node)):
-        node = least_of(w, placer.ledger, t, job, np.int64(0), jitter, step)
+        node = least_of(w, placer, t, job, np.int64(0))
     return node
 
 
 @compiled
-def least_of(w, ledger, t, job, begin, jitter, step):
-    """The one of the job's nodes from place `begin` on that waits least and may run a task of it, or NONE."""
+def least_of(w: World, placer: Placer, t: int, job: int, begin: int) -> int:
+    """Find the job's node from place `begin` on that waits least and may run a task of it; NONE if there is none."""
     low, first = listing_of(w, job)
-    best, least = NONE, NEVER
+    best: int = NONE
+    least: int = NEVER
     for i in range(begin, eligible_count(w, job)):
         node = listed(w, low, first, i)
-        wait = waiting(ledger, node, t)
-        if jitter > 0:
-            wait += below(random_bits(w.seed, JITTER, job, node), jitter + 1) * step
+        wait = waiting(placer.ledger, node, t) + jitter_of(w, placer, job, node)
         if wait < least and may_run(w, job, node):
             best, least = node, wait
             if wait == IDLE:
@@ -246,48 +266,47 @@ def least_of(w, ledger, t, job, begin, jitter, step):
 
 
 @inlined
-def add_assigned(w, placer, job, count):
-    """Enter the assigned tasks into the ledger."""
+def add_assigned(w: World, placer: Placer, job: int, count: int) -> None:
+    """Add the assigned tasks to the ledger."""
     for i in range(count):
         placer.ledger.work[placer.assigned[i]] += w.work.estimate[job]
 
 
 @inlined
-def send_assigned(w, placer, t, me, job, count, version):
+def send_assigned(w: World, placer: Placer, t: int, me: int, job: int, count: int, version: int) -> None:
     """Send the assigned tasks to their nodes: bound to them, or as probes with late binding."""
-    first = w.work.first_task[job]
-    kind = PLACED
-    if placer.late == 1:
+    first, kind = w.work.first_task[job], PLACED
+    b: int = count
+    c: int = 0
+    if placer.late:
         kind = PROBE
         w.counts[N_PROBES] += count
     else:
         w.counts[N_PLACEMENTS] += count
     for i in range(count):
-        if placer.late == 1:
-            b, c = count, 0
-        else:
+        if not placer.late:
             b, c = with_level(w, job, first + i), count
         send(w, t, me, placer.assigned[i], kind, job, b, c, version)
 
 
 @inlined
-def note_start(w, placer, job, node, t):
-    """The scheduler learns that a task of `job` runs on `node` since `t`."""
+def note_start(w: World, placer: Placer, job: int, node: int, t: int) -> None:
+    """Note a report that a task of `job` runs on `node` since `t`."""
     placer.ledger.started[node] = t
     placer.ledger.running[node] = w.work.estimate[job]
 
 
 @inlined
-def note_end(w, placer, job, node):
-    """The scheduler learns that a task of `job` has ended on `node`; returns the work it has left there."""
+def note_end(w: World, placer: Placer, job: int, node: int) -> int:
+    """Note a report that a task of `job` has ended on `node`; return the work that is left there."""
     placer.ledger.started[node] = NEVER
     placer.ledger.work[node] -= w.work.estimate[job]
     return placer.ledger.work[node] & (DOWN - 1)
 
 
 @inlined
-def hear_of_node(w, ledger):
-    """The scheduler learns that a node is down or up; True if that is news."""
+def note_node_state(w: World, ledger: Ledger) -> bool:
+    """Note a message that a node is down or up; return whether it is new."""
     message = w.queue.now
     node, news = message.a[0], hear(w)
     if news:
@@ -299,16 +318,16 @@ def hear_of_node(w, ledger):
 
 
 @compiled
-def place_again(w, placer, t, me, job, task, start, jitter, step):
-    """A task or a probe is lost: one goes to the node that waits least; that node, or NONE if none is sent."""
+def place_again(w: World, placer: Placer, t: int, me: int, job: int, task: int, start: int) -> int:
+    """Choose the node that waits least for a lost task or probe; return it, or NONE if nothing is sent now."""
     release(w, job, w.queue.now.c[0])
-    if placer.late == 1:
+    if placer.late:
         if not note_lost(w, job, task, start):
             return NONE
         task = NONE
     elif start != NONE:
         w.jobs.start[job] = min(w.jobs.start[job], start)
-    node = place_one(w, placer, t, job, jitter, step)
+    node = place_one(w, placer, t, job)
     if is_known_down(w, node):
         look_again(w, t, me, job, task)
         return NONE
@@ -318,20 +337,22 @@ def place_again(w, placer, t, me, job, task, start, jitter, step):
 
 
 @inlined
-def send_one(w, placer, t, me, job, task, node, version):
+def send_one(w: World, placer: Placer, t: int, me: int, job: int, task: int, node: int, version: int) -> None:
     """Send what `place_again` has chosen a node for."""
-    if placer.late == 1:
+    if placer.late:
         send(w, t, me, node, PROBE, job, tasks_left(w, job), epoch_bits(w, job), version)
     else:
         send(w, t, me, node, PLACED, job, with_level(w, job, task), ONE, version)
 
 
 @inlined
-def replace(w, placer, t, me, job, task, node, start, version):
-    """A task or a probe that was assigned to `node` is lost: take it out of the ledger, and assign it again."""
+def assign_again(
+    w: World, placer: Placer, t: int, me: int, job: int, task: int, node: int, start: int
+) -> None:
+    """Take a lost task or probe of `node` out of the ledger, and assign it again."""
     if node != NONE:
         note_end(w, placer, job, node)
-    chosen = place_again(w, placer, t, me, job, task, start, NO_JITTER, NO_JITTER)
+    chosen = place_again(w, placer, t, me, job, task, start)
     if chosen != NONE:
         placer.ledger.work[chosen] += w.work.estimate[job]
-        send_one(w, placer, t, me, job, task, chosen, version)
+        send_one(w, placer, t, me, job, task, chosen, NO_VERSION)

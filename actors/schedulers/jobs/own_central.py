@@ -17,23 +17,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, direct, entry
 from actors.kernel.cost import take
+from actors.kernel.counters import N_ARRIVED
 from actors.kernel.faults import is_known_down, look_again
-from actors.kernel.queue import (
-    ARRIVAL,
-    DONE,
-    LOST,
-    NODE_DOWN,
-    NODE_UP,
-    PLACED,
-    PYTHON,
-    RUNNING,
-    STARTED,
-    send,
-)
-from actors.kernel.world import N_ARRIVED, N_SENT_AGAIN, NONE
+from actors.kernel.kinds import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, PLACED, STARTED
+from actors.kernel.queue import PYTHON, RUNNING, send
+from actors.kernel.world import N_SENT_AGAIN, NONE, World
 from actors.nodes.worker import node_event
+from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import NS, build_world, fifo_rules, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
 from actors.schedulers.jobs.least_work import (
@@ -41,15 +34,16 @@ from actors.schedulers.jobs.least_work import (
     ONE,
     Placer,
     add_assigned,
-    hear_of_node,
     make_placer,
     note_end,
+    note_node_state,
     note_start,
     send_assigned,
 )
+from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.own_host import OwnHost
 from actors.schedulers.own_parameters import described
-from actors.schedulers.policy import Scheduler
+from actors.setting import Setting
 from workloads.errors import InputError
 
 
@@ -82,17 +76,17 @@ class State(NamedTuple):
 
 
 @entry
-def place_assigned(w, p, t, me, job):
+def place_assigned(w: World, p: State, t: int, me: int, job: int) -> None:
     """Send the tasks of a job to the nodes in `p.placer.assigned`, and wait for the next job."""
     count = next_arrival(w, me, job)
     for i in range(count):
         p.tasks[p.placer.assigned[i]] += 1
     add_assigned(w, p.placer, job, count)
-    send_assigned(w, p.placer, t, me, job, count, NONE)
+    send_assigned(w, p.placer, t, me, job, count, NO_VERSION)
 
 
 @entry
-def place_lost(w, p, t, me, job, task):
+def place_lost(w: World, p: State, t: int, me: int, job: int, task: int) -> None:
     """Send a lost task to the node in `p.placer.assigned`, unless that is known to be down."""
     node = p.placer.assigned[0]
     if is_known_down(w, node):
@@ -105,8 +99,8 @@ def place_lost(w, p, t, me, job, task):
 
 
 @compiled
-def note_lost(w, p, job, node, start):
-    """A task that was assigned to the node is lost."""
+def note_lost(w: World, p: State, job: int, node: int, start: int) -> None:
+    """Note the loss of a task that was assigned to the node."""
     if node != NONE:
         p.tasks[node] -= 1
         note_end(w, p.placer, job, node)
@@ -115,8 +109,8 @@ def note_lost(w, p, job, node, start):
 
 
 @entry
-def advance(w, p, until, most):
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+def advance(w: World, p: State, until: int, most: int) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)
@@ -137,12 +131,12 @@ def advance(w, p, until, most):
             note_lost(w, p, job, message.c[0], message.d[0])
             return PYTHON
         elif kind == NODE_DOWN or kind == NODE_UP:
-            hear_of_node(w, p.placer.ledger)
+            note_node_state(w, p.placer.ledger)
     return RUNNING
 
 
-def build(setting):
-    """The world and the scheduler's bookkeeping at time 0."""
+def build(setting: Setting) -> tuple[World, State]:
+    """Make the world and the scheduler's bookkeeping at time 0."""
     world = build_world(setting, fifo_rules(report_start=True), most_sends=lambda tasks: tasks, schedulers=1)
     slots = setting.cluster.slots()
     first = setting.cluster.partition(setting.long_partition)
@@ -152,9 +146,9 @@ def build(setting):
 
 
 def wrap_own(own: Any, name: str | None = None) -> Scheduler:
-    """A scheduler of a user's object or class that has `place(job, nodes) -> node ids`.
+    """Make a scheduler of a user's object or class that has `place(job, nodes) -> node ids`.
 
-    A class is made anew for each emulation, with its parameters (`actors.schedulers.own_parameters`); an object is
+    Each emulation makes an object of a class, with its parameters (`actors.schedulers.own_parameters`); an object is
     copied. A method `start(num_nodes, seed)`, if there is one, is called first.
 
     Raises:
@@ -162,13 +156,14 @@ def wrap_own(own: Any, name: str | None = None) -> Scheduler:
     """
     if not callable(getattr(own, "place", None)):
         kind = own if isinstance(own, type) else type(own)
-        told = f"scheduler {name or kind.__name__}: it has no method place(self, job, nodes) that returns node ids"
-        raise InputError(told)
+        wrong = f"scheduler {name or kind.__name__}: it has no method place(self, job, nodes) that returns node ids"
+        raise InputError(wrong)
     face = described(own, name)
     return Scheduler(
         **face,
         title=face["about"].partition("\n")[0] or "a user's central scheduler",
         paper="-",
+        worlds=JOB_WORLDS,
         build=build,
         advance=advance,
         host=lambda setting: Host(own, setting),
@@ -186,7 +181,7 @@ class Host(OwnHost):
         direct(place_lost, world, state, number, number, number, number)
 
     def share_done(self, world: Any, state: State) -> float:
-        """By the tasks that have arrived: what comes after that is not asked."""
+        """Return the share of the tasks that have arrived: the scheduler is asked at arrivals."""
         return float(world.counts[N_ARRIVED : N_ARRIVED + 2].sum()) / float(world.work.end_task[-1])
 
     def __call__(self, world: Any, state: State) -> None:
@@ -205,7 +200,7 @@ class Host(OwnHost):
             place_assigned(world, state, t, me, index)
 
 
-def _nodes(world: Any, state: State, t: np.int64) -> Nodes:
+def _nodes(world: Any, state: State, t: int) -> Nodes:
     """The bookkeeping as the user's class gets it."""
     ledger = state.placer.ledger
     done = np.where(ledger.started <= t, np.minimum(t - ledger.started, ledger.running), 0)

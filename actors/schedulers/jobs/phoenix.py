@@ -1,4 +1,4 @@
-"""Phoenix: Eagle that knows which constrained resources are in demand (Thinakaran et al., ICDCS 2017).
+"""Phoenix: Eagle with queues and probes steered by the demand for constrained resources (ICDCS 2017).
 
 All that `eagle-c` does, and:
 
@@ -14,7 +14,7 @@ All that `eagle-c` does, and:
    is, as in Eagle (actors/nodes/contention.py).
 4. Admission, when a short job arrives that asks for a resource whose CRV is above the threshold. `admission`: its
    scheduler draws `candidates` times as many nodes as it sends probes, and probes those where a task is expected to
-   wait least, among equals those drawn first. `negotiate`: it does without the cheapest soft constraint as long as the
+   wait least, among equals those drawn first. `negotiate`: it drops the cheapest soft constraint as long as the
    expected wait, the mean over the nodes that it would probe and that are up, is longer than that without the
    constraint and what the tasks take longer then.
 
@@ -24,11 +24,11 @@ among equals and up to the first long entry, and there is no admission. Long job
 
 **Deviations from the paper.** Of the paper we have the abstract and the first sections. The mechanisms are named there;
 where the authors' simulator has no rules for them, the rules are our reading: all of step 4, the threshold, the window,
-and both orders. The default is the order, and the threshold, that did least harm in our measurements (docs/results.md).
+and both orders. The defaults are the order and the threshold that performed best in our measurements (docs/results.md).
 The paper has estimated waiting times reorder queues, too; here queues go by the CRV and remaining work alone, and
 expected waits decide on probes and soft constraints. The text that we have gives no rule for it, and within one queue
 E[W] is the same for all entries; what it is of a resource the text does not say. The authors' simulator measures
-waiting times and does nothing with them. `phoenix-released` has its rules without its defects: every job has its
+waiting times and does not use them. `phoenix-released` has its rules without its defects: every job has its
 probes, retries respect constraints, jobs without constraints have no weight, and the shortest remaining job is the
 shortest. Its weights are those of the simulator, where an instruction set has 2.0; Table II of the paper has 2.03. They
 are compared and never added, and both are the greatest, so that no schedule depends on it.
@@ -41,6 +41,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.eligible import (
@@ -50,36 +51,20 @@ from actors.kernel.eligible import (
     is_relaxed,
     placement_of,
     set_level,
-    with_level,
 )
 from actors.kernel.faults import is_known_down
-from actors.kernel.queue import (
-    ANNOUNCED,
-    ARRIVAL,
-    GROW,
-    HEARTBEAT,
-    LOAD_REPORT,
-    MONITOR,
-    NODE_DOWN,
-    NODE_UP,
-    PROBE,
-    RUNNING,
-    records,
-    send,
-)
-from actors.kernel.world import N_ADMISSIONS, N_PROBES, N_RELAXED, NONE
-from actors.nodes.contention import (
-    UNIT,
-    Contention,
-    make_contention,
-    on_announced,
-    on_contended_node,
-)
+from actors.kernel.kinds import ANNOUNCED, ARRIVAL, HEARTBEAT, LOAD_REPORT, MONITOR, NODE_DOWN, NODE_UP
+from actors.kernel.queue import GROW, RUNNING, records
+from actors.kernel.world import N_ADMISSIONS, N_PROBES, N_RELAXED, NONE, World
+from actors.nodes.contention import asks_at, contended_resources, on_announced, on_contended_node
+from actors.nodes.contention_state import UNIT, WEIGHTS, Contention, make_contention
 from actors.nodes.demand import on_heartbeat
+from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs import eagle
 from actors.schedulers.jobs.build import NS
+from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import next_arrival
-from actors.schedulers.jobs.least_work import CHOICE, hear_of_node, sink_worse
+from actors.schedulers.jobs.least_work import CHOICE, keep_least, note_node_state
 from actors.schedulers.jobs.phoenix_monitor import (
     Monitor,
     asked_names,
@@ -88,29 +73,29 @@ from actors.schedulers.jobs.phoenix_monitor import (
     lacks_log,
     make_monitor,
     on_monitor,
-    on_news,
+    on_node_state,
     on_report,
     on_reports,
     series_of,
 )
-from actors.schedulers.jobs.probing import FIRST_ROUND, draw_nodes, probes_of, shuffle_nodes
+from actors.schedulers.jobs.probing import FIRST_ROUND, draw_nodes, probes_of, send_probe, shuffle_nodes
 from actors.schedulers.jobs.spreading import NODE_0, settle_rack
-from actors.schedulers.policy import Parameter, Scheduler
+from actors.setting import Setting
 from workloads.errors import InputError
 
 DOWN = np.int64(1) << 61  # ns: how long a task waits at a node that is known to be down
 
-# The weights of the authors' simulator: the relative slowdown of jobs with such a constraint. Table II of the paper has
-# the same figures with two digits behind the point, but 2.03 for the instruction set.
-WEIGHTS = {
-    "isa": 2.0,
-    "cpus": 1.966,
-    "port": 1.9122,
-    "cores": 1.9054,
-    "max_disks": 1.9054,
-    "kernel": 1.777,
-    "clock": 1.7567,
-    "min_disks": 0.9121,
+# Parameters that one of the two forms does not have, and the values that hold there.
+FIXED_VALUES: dict[str, Any] = {
+    "load_gate": 0.0,
+    "crv_threshold": 0.0,
+    "order": "crv",
+    "admission": False,
+    "candidates": 1,
+    "negotiate": False,
+    "window": 1,
+    "rho_cap": 0.0,
+    "report_change": 1.0,
 }
 
 
@@ -123,40 +108,39 @@ class State(NamedTuple):
     choice: np.recarray  # [most probes of a job] CHOICE, scratch: the nodes that are probed
     trial: np.recarray  # the same at a level that is tried
     candidates: int  # nodes drawn for each probe of a job that asks for a contended resource
-    admission: int  # 1: that there are any
-    negotiate: int  # 1: soft constraints may be dropped
+    admission: bool  # probes go to the candidates that wait least
+    negotiate: bool  # soft constraints may be dropped
 
 
 @compiled
-def on_arrival(w, p, t, me, job):
+def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Step 4: find nodes for the probes of a job that asks for a contended resource; all else is Eagle's."""
-    if not is_contended(w, p, job) or w.work.is_long[job] == 1:
+    if not is_contended(w, p, job) or is_long(w, job):
         eagle.on_arrival(w, p.eagle, t, me, job)
         return
     tasks = next_arrival(w, me, job)
     was_relaxed = is_relaxed(w, job)
     count, wait = choose_nodes(w, p, job, tasks, p.choice)
-    if p.negotiate == 1:
+    if p.negotiate:
         count = negotiate(w, p, job, tasks, count, wait)
         if is_relaxed(w, job) and not was_relaxed:
             w.counts[N_RELAXED] += 1
     w.counts[N_PROBES] += count
     w.counts[N_ADMISSIONS] += p.admission
-    left = with_level(w, job, tasks)
     for i in range(count):
-        send(w, t, me, p.choice.node[i], PROBE, job, left, FIRST_ROUND, NONE)
+        send_probe(w, t, me, p.choice.node[i], job, tasks, FIRST_ROUND)
 
 
 @inlined
-def is_contended(w, p, job):
+def is_contended(w: World, p: State, job: int) -> bool:
     """Whether a job that arrives asks for a contended resource, and something is done about it."""
-    if not is_constrained(w, job) or (p.admission == 0 and p.negotiate == 0):
+    if not is_constrained(w, job) or not (p.admission or p.negotiate):
         return False
-    return p.contention.asks[w.eligible.jobs.level[job]] & p.contention.hot[0] != 0
+    return asks_at(p.contention, w.eligible.jobs.level[job]) & contended_resources(p.contention) != 0
 
 
 @compiled
-def choose_nodes(w, p, job, tasks, choice):
+def choose_nodes(w: World, p: State, job: int, tasks: int, choice: np.recarray) -> tuple[int, float]:
     """Draw candidates, and put those where tasks should wait least into `choice`; returns their number and mean wait.
 
     The draws are the same for every level of the job: it is probed for at one of them only. Among equals those drawn
@@ -171,17 +155,11 @@ def choose_nodes(w, p, job, tasks, choice):
     draw_nodes(w, probing, job, drawn)
     if drawn > count:
         shuffle_nodes(w, probing, job, drawn)
+    size: int = 0
     for i in range(drawn):
         node = probing.nodes[i]
         wait = DOWN if is_known_down(w, node) else p.monitor.wait[node]
-        if i < count:
-            choice.wait[i], choice.node[i] = wait, i  # of equals the one drawn last is the worst
-            if i == count - 1:
-                for j in range(count // 2 - 1, -1, -1):
-                    sink_worse(choice, j, count)
-        elif wait < choice.wait[0]:
-            choice.wait[0], choice.node[0] = wait, i
-            sink_worse(choice, 0, count)
+        size = keep_least(choice, size, count, wait, i)  # of equals the one drawn last is the worst
     total, up = 0.0, 0
     for i in range(count):
         choice.node[i] = probing.nodes[choice.node[i]]
@@ -191,7 +169,7 @@ def choose_nodes(w, p, job, tasks, choice):
 
 
 @compiled
-def negotiate(w, p, job, tasks, count, wait):
+def negotiate(w: World, p: State, job: int, tasks: int, count: int, wait: float) -> int:
     """Drop soft constraints, the cheapest first, while that is worth its price; returns the number of probes.
 
     What was chosen at a level, its rack too, holds until a further level is found better.
@@ -214,16 +192,16 @@ def negotiate(w, p, job, tasks, count, wait):
 
 
 @inlined
-def on_state(w, p, node):
-    """A node that was up is known to be down, or the other way round."""
+def on_state(w: World, p: State, node: int) -> None:
+    """Note a message that a node is down or up."""
     was_down = is_known_down(w, node)
-    if hear_of_node(w, p.eagle.placer.ledger):
-        on_news(w, p.monitor, node, was_down)
+    if note_node_state(w, p.eagle.placer.ledger):
+        on_node_state(w, p.monitor, node, was_down)
 
 
 @entry
-def advance(w, p, until, most):
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+def advance(w: World, p: State, until: int, most: int) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         if eagle.lacks_room(w, p.eagle) or lacks_log(p.monitor):
@@ -254,7 +232,7 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def grow(world, state):
+def grow(world: World, state: State) -> State:
     """The state with room for what one event may add."""
     return state._replace(
         eagle=eagle.grow(world, state.eagle),
@@ -262,9 +240,9 @@ def grow(world, state):
     )
 
 
-def build(setting, released=False):
-    """The world and the scheduler's state at time 0."""
-    p, slots = setting.parameters, setting.cluster.slots()
+def build(setting: Setting, released: bool = False) -> tuple[World, State]:
+    """Make the world and the scheduler's state at time 0."""
+    p, slots = FIXED_VALUES | setting.parameters, setting.cluster.slots()
     delay_s = max(setting.network.delay_s, setting.network.cross_rack_delay_s or 0.0)
     if p["heartbeat_s"] <= delay_s:
         raise InputError(
@@ -273,30 +251,30 @@ def build(setting, released=False):
         )
     asked, heartbeat = find_asked(setting), round(p["heartbeat_s"] * NS)
     world, base = eagle.build(setting, least_sends=len(asked.names) + 1)
-    rules = world.rules._replace(shortest_first=int(p["shortest_first"] or p["reorder"]))
-    gate, candidates = float(p.get("load_gate", 0.0)), p.get("candidates", 1) if p.get("admission") else 1
-    weights = [WEIGHTS.get(name, 0.0) * released for name in asked.names]
+    rules = world.rules._replace(shortest_first=p["shortest_first"] or p["reorder"])
+    gate, candidates = float(p["load_gate"]), p["candidates"] if p["admission"] else 1
+    weights = [WEIGHTS.get(name, 0.0) if released else 0.0 for name in asked.names]
     contention = make_contention(
         asked.asks,
         asked.scarcity,
         slots,
         np.array([round(weight * int(UNIT)) for weight in weights], np.int64),
-        reorder=int(p["reorder"]),
-        weighted=int(p.get("order") == "weighted"),
-        static=int(released),
-        shortest_first=int(p["shortest_first"]),
-        reporting=int(world.eligible.active or gate > 0),
-        gated=int(gate > 0),
-        window=p.get("window", 1),
-        rho_cap=float(p.get("rho_cap", 0.0)),
-        change=float(p.get("report_change", 1.0)),
+        reorder=p["reorder"],
+        weighted=p["order"] == "weighted",
+        static=released,
+        shortest_first=p["shortest_first"],
+        reporting=bool(world.eligible.active) or gate > 0,
+        gated=gate > 0,
+        window=p["window"],
+        rho_cap=float(p["rho_cap"]),
+        change=float(p["report_change"]),
         heartbeat=heartbeat,
     )
     monitor = make_monitor(
         slots,
         len(asked.names),
-        static=int(released),
-        threshold=round(p.get("crv_threshold", 0.0) * int(UNIT)),
+        static=released,
+        threshold=round(p["crv_threshold"] * int(UNIT)),
         load_gate=gate,
         heartbeat=heartbeat,
         lag=2 * int(world.network.cross_ns),
@@ -310,19 +288,19 @@ def build(setting, released=False):
         records(CHOICE, probes),
         records(CHOICE, probes),
         candidates,
-        int(p.get("admission", False)),
-        int(p.get("negotiate", False)),
+        p["admission"],
+        p["negotiate"],
     )
 
 
 def crv_series(setting: Any, state: State) -> dict[str, Any]:
-    """The CRV over time."""
+    """Return the CRV over time."""
     return series_of(state.monitor, asked_names(setting))
 
 
 EAGLE_PARAMETERS = tuple(one for one in eagle.EAGLE.parameters if one.name != "live_progress")
 HEARTBEAT_S = Parameter("heartbeat_s", 5.0, "duration", "time between two reports of the nodes", 1e-3, 1e6)
-REORDER = Parameter("reorder", True, "bool", "nodes serve their queues by the CRV under contention")
+REORDER = Parameter("reorder", True, "flag", "nodes serve their queues by the CRV under contention")
 
 PHOENIX = Scheduler(
     name="phoenix",
@@ -331,7 +309,7 @@ PHOENIX = Scheduler(
     parameters=(
         *EAGLE_PARAMETERS,
         HEARTBEAT_S,
-        Parameter("crv_threshold", 0.1, "float", "a resource whose CRV is above this is contended", 0, 1e6),
+        Parameter("crv_threshold", 0.1, "number", "a resource whose CRV is above this is contended", 0, 1e6),
         REORDER,
         Parameter(
             "order",
@@ -342,18 +320,40 @@ PHOENIX = Scheduler(
             needs=("reorder",),
         ),
         Parameter(
-            "admission", True, "bool", "probes for contended resources go where tasks should wait least"
+            "admission", True, "flag", "probes for contended resources go where tasks should wait least"
         ),
-        Parameter("candidates", 2, "int", "nodes drawn for each such probe", 1, 100, needs=("admission",)),
         Parameter(
-            "negotiate", True, "bool", "jobs that ask for contended resources may drop soft constraints"
+            "candidates", 2, "integer", "nodes drawn for each such probe", 1, 100, needs=("admission",)
         ),
-        Parameter("window", 50, "int", "tasks that a node's expected waiting time goes by", 1, 1_000_000),
-        Parameter("rho_cap", 0.99, "float", "a node is taken to be busy for no more of the time", 0, 0.9999),
         Parameter(
-            "report_change", 0.1, "share", "an expected wait that has changed by more is reported anew", 0, 1
+            "negotiate", True, "flag", "jobs that ask for contended resources may drop soft constraints"
+        ),
+        Parameter(
+            "window",
+            50,
+            "integer",
+            "tasks from which a node's expected waiting time is computed",
+            1,
+            1_000_000,
+        ),
+        Parameter(
+            "rho_cap",
+            0.99,
+            "number",
+            "upper bound of the share of time for which a node is taken to be busy",
+            0,
+            0.9999,
+        ),
+        Parameter(
+            "report_change",
+            0.1,
+            "share",
+            "an expected wait is reported again when it has changed by more",
+            0,
+            1,
         ),
     ),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
     grow=grow,
@@ -380,6 +380,7 @@ PHOENIX_RELEASED = Scheduler(
             needs=("reorder",),
         ),
     ),
+    worlds=JOB_WORLDS,
     build=partial(build, released=True),
     advance=advance,
     grow=grow,

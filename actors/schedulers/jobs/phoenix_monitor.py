@@ -9,8 +9,8 @@ number of nodes. Supply counts nodes that are not known to be down; those that a
 alike.
 
 The monitor sits with the central scheduler. Twice the network delay after a heartbeat of the nodes, when what they
-reported is there, it makes the table anew, and announces what has changed to all nodes and schedulers, which go by it
-from the moment that it arrives. They hear of what is above the threshold, and when it no longer is.
+reported has arrived, it computes a new table and announces the changes to all nodes and schedulers, which use them from
+their arrival on. Announced are values above the threshold, and that a value is no longer above it.
 """
 
 from typing import Any, NamedTuple
@@ -19,17 +19,12 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import is_known_down
-from actors.kernel.queue import MONITOR, announce, records, wake
-from actors.kernel.world import NONE
-from actors.nodes.contention import SHARE, UNIT
-from actors.nodes.demand import (
-    MOST_RESOURCES,
-    nothing_told,
-    pack_resource,
-    unpack_reporter,
-    unpack_resource,
-)
-from actors.nodes.reporting import is_newest, is_of_now, node_of, number_of
+from actors.kernel.kinds import MONITOR
+from actors.kernel.queue import announce, records, wake
+from actors.kernel.world import NONE, World
+from actors.nodes.contention_state import SHARE, UNIT, Contention, nothing_reported
+from actors.nodes.demand import MOST_RESOURCES, pack_resource, unpack_reporter, unpack_resource
+from actors.nodes.reporting import is_current, is_newest, node_of, number_of
 from actors.setting import Setting
 from clusters.matching import relaxing_steps, satisfies
 from clusters.schema import find_attribute
@@ -57,17 +52,15 @@ class Monitor(NamedTuple):
     wait: np.ndarray  # [N] E[W], ns
     busy: np.ndarray  # [N] busy slots
     slots: np.ndarray  # [N]
-    told: np.ndarray  # [N, R] of a resource, packed; where reports come one by one
+    reported: np.ndarray  # [N, R] of a resource, packed; where reports come one by one
     newest: np.ndarray  # [N] number of the newest message of a report
-    newest_of: (
-        np.ndarray
-    )  # [N, R] number of the newest one that told of a resource: a report may take several
+    newest_of: np.ndarray  # [N, R] number of the newest one about a resource: a report may take several
     demand: np.ndarray  # [R] entries on all nodes
     pressure: np.ndarray  # [R] their scarcity
-    announced: np.ndarray  # [R] the CRV that all have been told, in UNIT; 0 up to the threshold
+    announced: np.ndarray  # [R] the CRV that was announced last, in UNIT; 0 up to the threshold
     total: np.recarray  # [1] TOTALS
     log: np.ndarray  # rows of 1 + 2 R: when, the demand, the CRV in UNIT
-    static: int  # 1: the CRV is not announced, since all go by one that never changes
+    static: bool  # the CRV is not announced, since all go by one that never changes
     threshold: int  # in UNIT
     load_gate: float  # the CRV counts where more of the slots are busy; 0: always
     heartbeat: int  # ns
@@ -75,7 +68,7 @@ class Monitor(NamedTuple):
 
 
 def make_monitor(slots: np.ndarray, resources: int, **settings: Any) -> Monitor:
-    """A monitor that has heard nothing; `settings` are the scalars of `Monitor`."""
+    """Return a monitor without reports; `settings` are the scalars of `Monitor`."""
     nodes = slots.size
     total = records(TOTALS, 1)
     total.slots[0], total.nodes[0] = slots.sum(), nodes
@@ -84,7 +77,7 @@ def make_monitor(slots: np.ndarray, resources: int, **settings: Any) -> Monitor:
         wait=np.zeros(nodes, np.int64),
         busy=np.zeros(nodes, np.int64),
         slots=slots.astype(np.int64),
-        told=nothing_told(nodes, resources),
+        reported=nothing_reported(nodes, resources),
         newest=np.full(nodes, NONE),
         newest_of=np.zeros((nodes, resources), np.int64),
         demand=vector,
@@ -97,26 +90,26 @@ def make_monitor(slots: np.ndarray, resources: int, **settings: Any) -> Monitor:
 
 
 @inlined
-def on_report(w, m, t, packed, wait, first, second):
-    """The schedulers hear from a node: how long a task waits there, its busy slots, and up to two resources."""
+def on_report(w: World, m: Monitor, t: int, packed: int, wait: int, first: int, second: int) -> None:
+    """Note a node's report: how long a task waits there, its busy slots, and up to two resources."""
     who, busy = unpack_reporter(packed)
-    if not is_of_now(w, who):
+    if not is_current(w, who):
         return
     node = node_of(who)
     if is_newest(w, m.newest, node):
         note_load(m, node, wait, busy)
-    for told in (first, second):
-        if told != NONE:
-            r, _, _ = unpack_resource(told)
+    for packed in (first, second):
+        if packed != NONE:
+            r, _, _ = unpack_resource(packed)
             if number_of(w) >= m.newest_of[node, r]:
                 m.newest_of[node, r] = number_of(w)
-                book(m, node, told)
+                book(m, node, packed)
     expect_table(w, m, t)
 
 
 @compiled
-def on_reports(w, m, c, t):
-    """The reports of a heartbeat, in one event."""
+def on_reports(w: World, m: Monitor, c: Contention, t: int) -> None:
+    """Note the reports of a heartbeat, which arrive in one event."""
     rows = c.loads
     for i in range(c.round.loads[0]):
         note_load(m, rows.node[i], rows.wait[i], rows.busy[i])
@@ -130,28 +123,29 @@ def on_reports(w, m, c, t):
 
 
 @inlined
-def note_load(m, node, wait, busy):
-    """A node has reported how long a task waits there, and its busy slots."""
+def note_load(m: Monitor, node: int, wait: int, busy: int) -> None:
+    """Note a node's expected wait and its busy slots."""
     m.wait[node] = wait
     m.total.busy[0] += busy - m.busy[node]
     m.busy[node] = busy
 
 
 @inlined
-def book(m, node, packed):
-    """A node has reported this of a resource."""
+def book(m: Monitor, node: int, packed: int) -> None:
+    """Note a node's report of a resource."""
     r, count, scarcity = unpack_resource(packed)
-    _, count_before, scarcity_before = unpack_resource(m.told[node, r])
+    _, count_before, scarcity_before = unpack_resource(m.reported[node, r])
     m.demand[r] += count - count_before
     m.pressure[r] += scarcity - scarcity_before
-    m.told[node, r] = packed
+    m.reported[node, r] = packed
 
 
 @compiled
-def on_news(w, m, node, was_down):
-    """The schedulers have heard that a node is down, or up again; either way its queue is lost.
+def on_node_state(w: World, m: Monitor, node: int, was_down: bool) -> None:
+    """Remove a node's reports: it is known to be down, or up again, and its queue is lost.
 
-    The table has it when the next report comes: failures are no work, and make none (actors/kernel/faults.py).
+    The table shows it when the next report arrives: failures are background events and cause no other events
+    (actors/kernel/faults.py).
     """
     sign = np.int64(was_down) - np.int64(is_known_down(w, node))
     m.total.nodes[0] += sign
@@ -163,10 +157,10 @@ def on_news(w, m, node, was_down):
 
 
 @inlined
-def expect_table(w, m, t):
-    """Where the monitor is: it makes a new table at its next time."""
+def expect_table(w: World, m: Monitor, t: int) -> None:
+    """Schedule the monitor's next table, in the partition that has the monitor."""
     now, handler, monitor = w.queue.now, w.cost.handler, np.int64(w.queue.seq.size - 2)
-    # While a handler is timed nobody is here; its record has who is.
+    # While a handler is timed, the partition has no actors; the handler's record has them.
     here = max(now.first[0], handler.first[0]) <= monitor < max(now.end[0], handler.end[0])
     if here and m.total.waits[0] == 0:
         m.total.waits[0] = 1
@@ -175,8 +169,8 @@ def expect_table(w, m, t):
 
 
 @compiled
-def on_monitor(w, m, t, me):
-    """Make a new table, log it, and announce what is new in it."""
+def on_monitor(w: World, m: Monitor, t: int, me: int) -> None:
+    """Make a new table, log it, and announce what has changed in it."""
     total, place = m.total, m.total.rows[0] * (1 + 2 * m.demand.size)
     total.waits[0] = 0
     total.rows[0] += 1
@@ -184,10 +178,10 @@ def on_monitor(w, m, t, me):
     for r in range(m.demand.size):
         crv = crv_at(m, r)
         m.log[place + 1 + r], m.log[place + 1 + m.demand.size + r] = m.demand[r], crv
-        told = crv if crv > m.threshold else np.int64(0)
-        if m.static == 0 and told != m.announced[r]:
-            m.announced[r] = told
-            announce(w, t, me, np.int64(r), told)
+        shown = crv if crv > m.threshold else np.int64(0)
+        if not m.static and shown != m.announced[r]:
+            m.announced[r] = shown
+            announce(w, t, me, np.int64(r), shown)
     counts = np.int64(m.load_gate == 0.0 or total.busy[0] > m.load_gate * total.slots[0])
     if counts != total.open[0]:
         total.open[0] = counts
@@ -195,14 +189,14 @@ def on_monitor(w, m, t, me):
 
 
 @inlined
-def crv_at(m, r):
+def crv_at(m: Monitor, r: int) -> int:
     """The CRV of a resource, in UNIT."""
     share = float(SHARE) * max(m.total.nodes[0], 1)
     return np.int64(min(m.pressure[r] / share * float(UNIT), MOST_CRV))
 
 
 @inlined
-def lacks_log(m):
+def lacks_log(m: Monitor) -> bool:
     """Whether the log is full."""
     return m.log.size - m.total.rows[0] * (1 + 2 * m.demand.size) < 1 + 2 * m.demand.size
 
@@ -273,7 +267,7 @@ def find_asked(setting: Setting) -> Asked:
 def _levels_of(setting: Setting) -> list[list[Constraint]]:
     """[V] what each level of each set asks of nodes."""
     found = []
-    for constraints in constraint_sets(setting.job_workload):
+    for constraints in constraint_sets(setting.workload):
         steps = relaxing_steps(constraints)
         for level in range(len(steps)):
             asked = [one for step in steps[level:] for one in step]
@@ -289,7 +283,7 @@ def _resources(setting: Setting, levels: list[list[Constraint]]) -> list[str]:
 
 
 def _capped(names: list[str]) -> list[str]:
-    """The names, at most MOST_RESOURCES: the last stands for all others then."""
+    """Return at most MOST_RESOURCES names; the last stands for all further resources."""
     return names if len(names) <= MOST_RESOURCES else [*names[: MOST_RESOURCES - 1], OTHERS]
 
 

@@ -14,12 +14,15 @@ from actors.kernel.eligible import (
     placement_of,
     with_level,
 )
-from actors.kernel.queue import PROBE, send
+from actors.kernel.faults import epoch_bits
+from actors.kernel.kinds import PROBE
+from actors.kernel.queue import send
 from actors.kernel.random import DRAW_ORDER, PROBES, below, random_bits
-from actors.kernel.world import N_PROBES, NONE
+from actors.kernel.world import N_PROBES, NONE, World
 from actors.schedulers.jobs.spreading import NODE_0, settle_rack
 
 FIRST_ROUND = np.int64(0)
+NO_VERSION = NONE  # a message that carries no version of a shared state
 
 
 class Probing(NamedTuple):
@@ -27,7 +30,7 @@ class Probing(NamedTuple):
 
     ratio: float  # probes per task
     least: int  # probes of the smallest job
-    replacement: int  # 1: nodes are drawn with replacement
+    replacement: bool  # nodes are drawn with replacement
     marked: np.ndarray  # [N] scratch, all False between draws
     nodes: np.ndarray  # [most probes of a job] scratch
 
@@ -37,7 +40,7 @@ def make_probing(ratio: float, least: int, replacement: bool, nodes: int, most_t
     return Probing(
         float(ratio),
         int(least),
-        int(replacement),
+        replacement,
         np.zeros(nodes, np.bool_),
         np.zeros(most_probes(ratio, least, most_tasks), np.int64),
     )
@@ -49,13 +52,14 @@ def most_probes(ratio: float, least: int, most_tasks: int) -> int:
 
 
 @inlined
-def probes_of(probing, tasks):
+def probes_of(probing: Probing, tasks: int) -> int:
     """Probes that a job of `tasks` tasks sends."""
-    return max(np.int64(math.ceil(probing.ratio * tasks)), probing.least)
+    wanted: int = np.int64(math.ceil(probing.ratio * tasks))
+    return max(wanted, probing.least)
 
 
 @inlined
-def draw_nodes(w, probing, job, count):
+def draw_nodes(w: World, probing: Probing, job: int, count: int) -> None:
     """Draw `count` nodes that the job may use into `probing.nodes`, as `draw_places` does their places."""
     draw_places(w, probing, job, count, eligible_count(w, job))
     if is_constrained(w, job):
@@ -64,20 +68,20 @@ def draw_nodes(w, probing, job, count):
 
 
 @inlined
-def draw_places(w, probing, job, count, n):
+def draw_places(w: World, probing: Probing, job: int, count: int, n: int) -> None:
     """Draw `count` of `n` places into `probing.nodes`: all different, or with replacement.
 
     If there are more probes than nodes, every node comes in turn first, and the rest is drawn.
     """
     nodes = probing.nodes
-    in_turn = 0 if probing.replacement == 1 else count - count % n
+    in_turn = 0 if probing.replacement else count - count % n
     for i in range(in_turn):
         nodes[i] = i % n
     for i in range(in_turn, count):
         # Floyd's method: one draw each, from a range that grows by one; what is drawn twice gives the newest.
-        last = n - 1 if probing.replacement == 1 else n - count + i
+        last = n - 1 if probing.replacement else n - count + i
         node = below(random_bits(w.seed, PROBES, job, i), last + 1)
-        if probing.replacement == 0:
+        if not probing.replacement:
             if probing.marked[node]:
                 node = last
             probing.marked[node] = True
@@ -87,7 +91,7 @@ def draw_places(w, probing, job, count, n):
 
 
 @inlined
-def shuffle_nodes(w, probing, job, count):
+def shuffle_nodes(w: World, probing: Probing, job: int, count: int) -> None:
     """Put the `count` nodes that were drawn for the job in random order, which the draws are not in."""
     nodes = probing.nodes
     for i in range(count - 1, 0, -1):
@@ -96,13 +100,19 @@ def shuffle_nodes(w, probing, job, count):
 
 
 @inlined
-def send_probes(w, t, me, probing, job, tasks, count, first_round):
-    """Probe `count` nodes for a job of `tasks` tasks; where no two may share a node, each at most once."""
+def send_probes(w: World, t: int, me: int, probing: Probing, job: int, tasks: int) -> None:
+    """Probe nodes for a job of `tasks` tasks that arrives; where no two may share a node, each at most once."""
     settle_rack(w, job, NODE_0)
+    count = probes_of(probing, tasks)
     if placement_of(w, job) & OVER_NODES != 0:
         count = min(count, eligible_count(w, job))
     draw_nodes(w, probing, job, count)
     w.counts[N_PROBES] += count
-    left = with_level(w, job, tasks)
     for i in range(count):
-        send(w, t, me, probing.nodes[i], PROBE, job, left, first_round, NONE)
+        send_probe(w, t, me, probing.nodes[i], job, tasks, FIRST_ROUND)
+
+
+@inlined
+def send_probe(w: World, t: int, me: int, node: int, job: int, left: int, this_round: int) -> None:
+    """Send one probe of a job that has `left` tasks to hand out."""
+    send(w, t, me, node, PROBE, job, with_level(w, job, left), this_round | epoch_bits(w, job), NO_VERSION)

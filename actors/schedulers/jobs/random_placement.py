@@ -5,17 +5,20 @@ With single-task jobs and no network delay every node is an M/G/1 queue of its o
 
 from typing import NamedTuple
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.faults import hear
-from actors.kernel.queue import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, PLACED, RUNNING, send
+from actors.kernel.kinds import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, PLACED
+from actors.kernel.queue import RUNNING, send
 from actors.kernel.random import PLACEMENT, below, random_bits
-from actors.kernel.world import N_PLACEMENTS, NONE
+from actors.kernel.world import N_PLACEMENTS, NONE, World
 from actors.nodes.worker import node_event
+from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import build_world, fifo_rules
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, send_again
 from actors.schedulers.jobs.sparrow import SCHEDULERS
-from actors.schedulers.policy import Scheduler
+from actors.setting import Setting
 
 
 class State(NamedTuple):
@@ -25,7 +28,7 @@ class State(NamedTuple):
 
 
 @compiled
-def on_arrival(w, p, t, me, job):
+def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Send each task of a job to a random node."""
     tasks = next_arrival(w, me, job)
     w.counts[N_PLACEMENTS] += tasks
@@ -37,8 +40,8 @@ def on_arrival(w, p, t, me, job):
 
 
 @entry
-def advance(w, p, until, most):
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+def advance(w: World, p: State, until: int, most: int) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)
@@ -58,8 +61,8 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build(setting):
-    """The world and the scheduler's state at time 0."""
+def build(setting: Setting) -> tuple[World, State]:
+    """Make the world and the scheduler's state at time 0."""
     world = build_world(
         setting, fifo_rules(), most_sends=lambda tasks: tasks, schedulers=setting.parameters["schedulers"]
     )
@@ -71,6 +74,7 @@ RANDOM = Scheduler(
     title="every task to a random node",
     paper="-",
     parameters=(SCHEDULERS,),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
 )

@@ -18,11 +18,13 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_count, eligible_node, with_level
 from actors.kernel.faults import is_down, look_again
-from actors.kernel.queue import ASK_LENGTH, LENGTH, PLACED, records, send, wake
+from actors.kernel.kinds import ASK_LENGTH, LENGTH, PLACED
+from actors.kernel.queue import records, send, wake
 from actors.kernel.random import PROBES, below, random_bits
-from actors.kernel.world import N_PLACEMENTS, N_PROBES, NONE
+from actors.kernel.world import N_PLACEMENTS, N_PROBES, NONE, World
 from actors.nodes.waiting import length_of
-from actors.schedulers.jobs.least_work import CHOICE, sink_worse
+from actors.schedulers.jobs.job_info import tasks_of
+from actors.schedulers.jobs.least_work import CHOICE, keep_least
 from actors.schedulers.jobs.spreading import NODE_0, draw_node, hold, may_run, must_spread
 
 LONGEST = np.int64(1) << 40
@@ -32,7 +34,7 @@ ANSWER = np.dtype([("node", "i8"), ("length", "i8")])
 class Sampling(NamedTuple):
     """Answers to probes, and scratch space; empty where tasks are bound late."""
 
-    per_task: int  # 1: each task has its own nodes, 0: the job's tasks share all
+    per_task: bool  # each task has its own nodes; else the job's tasks share all
     first_answer: np.ndarray  # [J + 1] where a job's answers begin
     answers: np.recarray  # ANSWER, in the order in which the nodes were asked
     choice: np.recarray  # [most tasks of a job] CHOICE, scratch
@@ -41,15 +43,27 @@ class Sampling(NamedTuple):
 def make_sampling(probes: np.ndarray, most_tasks: int, per_task: bool) -> Sampling:
     """Sampling for jobs that send `probes` [J] probes."""
     first = np.concatenate([[0], np.cumsum(probes, dtype=np.int64)])
-    return Sampling(int(per_task), first, records(ANSWER, int(first[-1])), records(CHOICE, most_tasks))
+    return Sampling(per_task, first, records(ANSWER, int(first[-1])), records(CHOICE, most_tasks))
+
+
+def no_sampling() -> Sampling:
+    """Return the state where tasks are bound late and nothing is sampled."""
+    return Sampling(False, np.zeros(2, np.int64), records(ANSWER, 0), records(CHOICE, 0))
 
 
 @inlined
-def ask_lengths(w, p, t, me, job, count, nodes):
-    """Step 1: ask `count` nodes; `nodes[i]` is the i-th, with per-task sampling they are drawn here."""
+def answers_of(p: Sampling, job: int) -> int:
+    """How many answers the job waits for in all."""
+    return p.first_answer[job + 1] - p.first_answer[job]
+
+
+@inlined
+def ask_lengths(w: World, p: Sampling, t: int, me: int, job: int, nodes: np.ndarray) -> None:
+    """Step 1: ask the nodes for their queue lengths; with per-task sampling they are drawn here."""
+    count = answers_of(p, job)
     w.counts[N_PROBES] += count
     for i in range(count):
-        if p.per_task == 1:
+        if p.per_task:
             node = eligible_node(w, job, below(random_bits(w.seed, PROBES, job, i), eligible_count(w, job)))
         else:
             node = nodes[i]
@@ -57,7 +71,7 @@ def ask_lengths(w, p, t, me, job, count, nodes):
 
 
 @compiled
-def answer_length(w, t, node, job, i):
+def answer_length(w: World, t: int, node: int, job: int, i: int) -> None:
     """Step 2: how many wait here, less the idle slots."""
     length = -w.nodes.idle[node]
     if is_down(w, node):
@@ -74,18 +88,18 @@ def answer_length(w, t, node, job, i):
 
 
 @compiled
-def on_length(w, p, t, me, job, i, node, length):
+def on_length(w: World, p: Sampling, t: int, me: int, job: int, i: int, node: int, length: int) -> None:
     """Step 3: note an answer; place the job when it was the last one."""
     first, end = p.first_answer[job], p.first_answer[job + 1]
     p.answers.node[first + i], p.answers.length[first + i] = node, length
     w.jobs.answers[job] += 1
     if w.jobs.answers[job] == end - first:
-        tasks = w.work.end_task[job] - w.work.first_task[job]
+        tasks = tasks_of(w, job)
         w.counts[N_PLACEMENTS] += tasks
         if must_spread(w, job):
             place_spread(w, p, t, me, job, tasks)
             return
-        if p.per_task == 1:
+        if p.per_task:
             choose_per_task(p, first, end, tasks)
         else:
             choose_of_all(p, first, end, tasks)
@@ -96,15 +110,16 @@ def on_length(w, p, t, me, job, i, node, length):
 
 
 @compiled
-def place_spread(w, p, t, me, job, tasks):
+def place_spread(w: World, p: Sampling, t: int, me: int, job: int, tasks: int) -> None:
     """Step 3 for tasks that must be spread."""
     first = p.first_answer[job]
     each = (p.first_answer[job + 1] - first) // tasks
     for i in range(tasks):
         begin, end = first, p.first_answer[job + 1]
-        if p.per_task == 1:
+        if p.per_task:
             begin, end = first + i * each, first + (i + 1) * each
-        node, shortest = NONE, LONGEST + 1
+        node: int = NONE
+        shortest = LONGEST + 1
         for place in range(begin, end):
             length = p.answers.length[place]
             if length < shortest and may_run(w, job, p.answers.node[place]):
@@ -120,8 +135,8 @@ def place_spread(w, p, t, me, job, tasks):
 
 
 @compiled
-def choose_per_task(p, first, end, tasks):
-    """For each task the shortest queue of its own nodes, the first asked among equals."""
+def choose_per_task(p: Sampling, first: int, end: int, tasks: int) -> None:
+    """Choose for each task the shortest queue of its own nodes, the first asked among equals."""
     each = (end - first) // tasks
     for task in range(tasks):
         best = task * each
@@ -132,16 +147,10 @@ def choose_per_task(p, first, end, tasks):
 
 
 @compiled
-def choose_of_all(p, first, end, tasks):
-    """The `tasks` shortest queues of all nodes asked, the first asked among equals."""
+def choose_of_all(p: Sampling, first: int, end: int, tasks: int) -> None:
+    """Choose the `tasks` shortest queues of all nodes asked, the first asked among equals."""
     choice = p.choice
+    size: int = 0
     for i in range(end - first):
         length = p.answers.length[first + i]
-        if i < tasks:
-            choice.wait[i], choice.node[i] = length, i
-            if i == tasks - 1:
-                for j in range(tasks // 2 - 1, -1, -1):
-                    sink_worse(choice, j, tasks)
-        elif length < choice.wait[0]:
-            choice.wait[0], choice.node[0] = length, i
-            sink_worse(choice, 0, tasks)
+        size = keep_least(choice, size, tasks, length, i)

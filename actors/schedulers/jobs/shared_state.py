@@ -1,8 +1,8 @@
 """Succinct shared state: one bit a node, set while long work is assigned to it (Eagle, SoCC'16, section 4.1).
 
 The bits do not travel in messages. Their owner, the central scheduler, appends every change to a log, and a
-message carries the length of the log when it was sent: its version. Who holds a version can read any node's bit
-as it was then. Schedulers of other partitions have a log of their own, which the owner's changes are published to.
+message carries the length of the log when it was sent: its version. An actor that has a version can read any node's bit
+as of that version. Schedulers of other partitions have a copy of the log, to which the owner publishes its changes.
 """
 
 from typing import NamedTuple
@@ -11,15 +11,16 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_count, is_constrained, list_of, listed, listing_of
-from actors.kernel.queue import PUBLISHED, publish, records
+from actors.kernel.kinds import PUBLISHED
+from actors.kernel.queue import publish, records
 from actors.kernel.random import RETRIES, below, random_bits
-from actors.kernel.world import NONE
+from actors.kernel.world import NONE, World
 from actors.schedulers.jobs.spreading import may_run, must_spread
 
 TRIES = 1024  # random nodes looked at before all are counted: twice a pass over 15,000 nodes costs as much
 
 
-# What was last counted of a list of nodes: many jobs ask the same, while no long task is placed.
+# The last count of free nodes of a list: many jobs ask for the same count between two placements of long tasks.
 COUNTED = np.dtype(
     [
         ("version", "i8"),
@@ -41,7 +42,7 @@ class SharedState(NamedTuple):
 
 
 def make_shared_state(nodes: int, long_tasks: int, lists: int) -> SharedState:
-    """All bits clear; a long task changes its node's bit at most twice, each time that it is placed."""
+    """Return a state with all bits clear. A long task changes its node's bit at most twice per placement."""
     counted = records(COUNTED, lists + 1)
     counted.version[:] = NONE
     return SharedState(
@@ -50,14 +51,26 @@ def make_shared_state(nodes: int, long_tasks: int, lists: int) -> SharedState:
 
 
 def grow_shared_state(shared: SharedState, changes: int) -> SharedState:
-    """The same with twice the space for the log, or more, if it has none left for so many changes."""
+    """Return the state with room in the log for so many changes: its size is doubled as often as needed."""
     while shared.previous.size - shared.length[0] < changes:
         shared = shared._replace(previous=np.concatenate([shared.previous, np.zeros_like(shared.previous)]))
     return shared
 
 
 @inlined
-def bit_at(shared, node, version):
+def version_of(shared: SharedState) -> int:
+    """The current version: how many changes the log has."""
+    return shared.length[0]
+
+
+@inlined
+def room_in_log(shared: SharedState) -> int:
+    """How many changes still fit into the log."""
+    return shared.previous.size - shared.length[0]
+
+
+@inlined
+def bit_at(shared: SharedState, node: int, version: int) -> int:
     """A node's bit in the given version."""
     change = shared.latest[node]
     while change >= 2 * version:
@@ -66,8 +79,8 @@ def bit_at(shared, node, version):
 
 
 @inlined
-def set_bit(shared, node, bit):
-    """Change a node's bit, if it is not so already."""
+def set_bit(shared: SharedState, node: int, bit: int) -> None:
+    """Set a node's bit, and log the change if it is one."""
     change = shared.latest[node]
     if change & 1 != bit:
         length = shared.length[0]
@@ -77,15 +90,15 @@ def set_bit(shared, node, bit):
 
 
 @inlined
-def change_bit(w, shared, t, node, bit):
-    """The owner changes a node's bit, for all schedulers."""
+def change_bit(w: World, shared: SharedState, t: int, node: int, bit: int) -> None:
+    """Change a node's bit, as its owner, for all schedulers."""
     if shared.latest[node] & 1 != bit:
         set_bit(shared, node, bit)
         publish(w, t, PUBLISHED, node, bit, NONE)
 
 
 @inlined
-def is_free(w, shared, version, job, spread, node):
+def is_free(w: World, shared: SharedState, version: int, job: int, spread: bool, node: int) -> bool:
     """Whether a node's bit is clear in the given version, and it may run another task of the job.
 
     `spread`: the job's tasks must be spread.
@@ -94,8 +107,8 @@ def is_free(w, shared, version, job, spread, node):
 
 
 @inlined
-def draw_free(w, shared, version, job, counter):
-    """A random node that may run a task of the job and whose bit is clear in `version`; NONE if there is none.
+def draw_free(w: World, shared: SharedState, version: int, job: int, counter: int) -> int:
+    """Draw a random node that may run a task of the job and whose bit is clear in `version`; NONE if there is none.
 
     Most draws need a few tries; if nearly all bits are set, the free nodes are counted instead.
     """
@@ -110,8 +123,8 @@ def draw_free(w, shared, version, job, counter):
 
 
 @compiled
-def draw_counted(w, shared, version, job, counter):
-    """As `draw_free`, where nearly all bits are set."""
+def draw_counted(w: World, shared: SharedState, version: int, job: int, counter: int) -> int:
+    """Draw a free node as `draw_free` does, by counting: nearly all bits are set."""
     end, spread = eligible_count(w, job), must_spread(w, job)
     low, first = listing_of(w, job)
     free = known_free(w, shared, version, job)
@@ -136,8 +149,8 @@ def draw_counted(w, shared, version, job, counter):
 
 
 @inlined
-def known_free(w, shared, version, job):
-    """How many of the job's nodes are free in `version`, if that was what was last counted of its list; else NONE."""
+def known_free(w: World, shared: SharedState, version: int, job: int) -> int:
+    """Return how many of the job's nodes are free in `version`, if the last count of its list was that; else NONE."""
     rows, row = shared.counted, row_of(w, shared, job)
     low, first = listing_of(w, job)
     if rows.version[row] != version or rows.end[row] != eligible_count(w, job):
@@ -148,7 +161,7 @@ def known_free(w, shared, version, job):
 
 
 @inlined
-def row_of(w, shared, job):
+def row_of(w: World, shared: SharedState, job: int) -> int:
     """The row of `counted` for a job."""
     if is_constrained(w, job):
         return list_of(w, job)

@@ -28,21 +28,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.faults import hear
-from actors.kernel.queue import (
-    ARRIVAL,
-    ASK_LENGTH,
-    DONE,
-    LENGTH,
-    LOST,
-    NODE_DOWN,
-    NODE_UP,
-    REQUEST,
-    RUNNING,
-)
+from actors.kernel.kinds import ARRIVAL, ASK_LENGTH, DONE, LENGTH, LOST, NODE_DOWN, NODE_UP, REQUEST
+from actors.kernel.queue import RUNNING
+from actors.kernel.world import World
 from actors.nodes.worker import node_event
+from actors.scheduler import ALL_ALIKE, Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, fifo_rules, most_tasks
 from actors.schedulers.jobs.late_binding import (
     NODE_0,
@@ -52,17 +46,18 @@ from actors.schedulers.jobs.late_binding import (
     probe_again,
     send_again,
 )
-from actors.schedulers.jobs.probing import (
-    FIRST_ROUND,
-    Probing,
-    draw_nodes,
-    make_probing,
-    probes_of,
-    send_probes,
+from actors.schedulers.jobs.probing import FIRST_ROUND, Probing, draw_nodes, make_probing, send_probes
+from actors.schedulers.jobs.sampling import (
+    Sampling,
+    answer_length,
+    answers_of,
+    ask_lengths,
+    make_sampling,
+    no_sampling,
+    on_length,
 )
-from actors.schedulers.jobs.sampling import Sampling, answer_length, ask_lengths, make_sampling, on_length
 from actors.schedulers.jobs.spreading import settle_rack
-from actors.schedulers.policy import ALL_ALIKE, Parameter, Scheduler, constraint_aware
+from actors.setting import Setting
 
 
 class State(NamedTuple):
@@ -70,26 +65,25 @@ class State(NamedTuple):
 
     probing: Probing
     sampling: Sampling
-    late_binding: int
+    late_binding: bool
 
 
 @compiled
-def on_arrival(w, p, t, me, job):
+def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Step 1: probe."""
     tasks = next_arrival(w, me, job)
-    if p.late_binding == 1:
-        send_probes(w, t, me, p.probing, job, tasks, probes_of(p.probing, tasks), FIRST_ROUND)
+    if p.late_binding:
+        send_probes(w, t, me, p.probing, job, tasks)
     else:
-        count = p.sampling.first_answer[job + 1] - p.sampling.first_answer[job]
         settle_rack(w, job, NODE_0)
-        if p.sampling.per_task == 0:
-            draw_nodes(w, p.probing, job, count)
-        ask_lengths(w, p.sampling, t, me, job, count, p.probing.nodes)
+        if not p.sampling.per_task:
+            draw_nodes(w, p.probing, job, answers_of(p.sampling, job))
+        ask_lengths(w, p.sampling, t, me, job, p.probing.nodes)
 
 
 @entry
-def advance(w, p, until, most):
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+def advance(w: World, p: State, until: int, most: int) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)
@@ -110,7 +104,7 @@ def advance(w, p, until, most):
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, job)
         elif kind == LOST:
-            if p.late_binding == 1:
+            if p.late_binding:
                 probe_again(w, t, me, job, message.b[0], message.d[0], FIRST_ROUND)
             else:
                 send_again(w, t, me, job, message.b[0], message.d[0], NODE_0)
@@ -119,8 +113,8 @@ def advance(w, p, until, most):
     return RUNNING
 
 
-def build(setting):
-    """The world and the scheduler's state at time 0."""
+def build(setting: Setting) -> tuple[World, State]:
+    """Make the world and the scheduler's state at time 0."""
     p = setting.parameters
     most, late = most_tasks(setting), p["sampling"] == "batch-late"
     per_task = p["sampling"] == "per-task"
@@ -135,20 +129,20 @@ def build(setting):
     probes = tasks * math.ceil(p["probe_ratio"]) if per_task else np.ceil(p["probe_ratio"] * tasks)
     return world, State(
         make_probing(p["probe_ratio"], 1, p["replacement"], setting.cluster.num_nodes, most),
-        make_sampling(np.zeros(1, np.int64) if late else probes.astype(np.int64), most, per_task),
-        int(late),
+        no_sampling() if late else make_sampling(probes.astype(np.int64), most, per_task),
+        late,
     )
 
 
-PROBE_RATIO = Parameter("probe_ratio", 2.0, "float", "probes per task", low=1.0, high=100.0)
+PROBE_RATIO = Parameter("probe_ratio", 2.0, "number", "probes per task", low=1.0, high=100.0)
 REPLACEMENT = Parameter(
     "replacement",
     False,
-    "bool",
+    "flag",
     "draw nodes with replacement, as the authors of Eagle simulate it",
 )
 SCHEDULERS = Parameter(
-    "schedulers", 10, "int", "probe schedulers that share the jobs in turn", low=1, high=10_000
+    "schedulers", 10, "integer", "probe schedulers that share the jobs in turn", low=1, high=10_000
 )
 
 SPARROW = Scheduler(
@@ -167,6 +161,7 @@ SPARROW = Scheduler(
         replace(REPLACEMENT, needs=("sampling=batch-late|batch",)),
         SCHEDULERS,
     ),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
     ignores=ALL_ALIKE,

@@ -1,8 +1,8 @@
-"""How the tasks of a job lie to one another: in one rack, in different racks, on different nodes.
+"""Placement constraints: the tasks of a job in one rack, in different racks, or on different nodes.
 
-The job's scheduler sees to it. The rack of a job that must run in one is chosen when the job is first probed for or
-placed, and is then the only one that the job may use. Of a job whose tasks must be spread the scheduler keeps the
-nodes that its tasks hold: those they were handed out to, or placed on. One that a failure has lost gives its node back.
+The job's scheduler enforces them. The rack of a job that must run in one is chosen when the job is first probed for or
+placed, and the job uses no other rack after that. For a job whose tasks must be spread the scheduler keeps the nodes
+that its tasks hold: those they were handed out to, or placed on. A task that a failure has lost releases its node.
 """
 
 import numpy as np
@@ -21,19 +21,20 @@ from actors.kernel.eligible import (
 )
 from actors.kernel.faults import TRIES, draw_up, is_known_down
 from actors.kernel.random import CANDIDATES, below, random_bits
-from actors.kernel.world import NONE
+from actors.kernel.world import NONE, World
+from actors.schedulers.jobs.job_info import tasks_of
 
 NODE_0 = np.int64(0)
 
 
 @inlined
-def must_spread(w, job):
+def must_spread(w: World, job: int) -> bool:
     """Whether no two tasks of the job may share a node, or a rack."""
     return placement_of(w, job) & (OVER_NODES | OVER_RACKS) != 0
 
 
 @compiled
-def may_run(w, job, node):
+def may_run(w: World, job: int, node: int) -> bool:
     """Whether the node may run a task of a job beside those that have a node already."""
     placement, racks = placement_of(w, job), w.network.rack
     if placement & (OVER_NODES | OVER_RACKS) == 0:
@@ -47,8 +48,8 @@ def may_run(w, job, node):
 
 
 @inlined
-def hold(w, job, node):
-    """A task of the job has this node."""
+def hold(w: World, job: int, node: int) -> None:
+    """Note that a task of the job holds this node."""
     if must_spread(w, job):
         jobs = w.eligible.jobs
         w.eligible.held[w.work.first_task[job] + jobs.held[job]] = node
@@ -56,14 +57,14 @@ def hold(w, job, node):
 
 
 @inlined
-def release(w, job, node):
-    """A task of the job is lost on this node, which is free for another one; NONE: on none."""
+def release(w: World, job: int, node: int) -> None:
+    """Release the node of a lost task, for another task of the job; NONE: the task had no node."""
     if must_spread(w, job) and node != NONE:
         give_back(w, job, node)
 
 
 @compiled
-def give_back(w, job, node):
+def give_back(w: World, job: int, node: int) -> None:
     """Take the node out of those that the job's tasks hold."""
     jobs, held = w.eligible.jobs, w.eligible.held
     first = w.work.first_task[job]
@@ -76,23 +77,23 @@ def give_back(w, job, node):
 
 
 @inlined
-def draw_bits(w, job):
+def draw_bits(w: World, job: int) -> np.uint64:
     """Random bits for the job's next choice among its nodes."""
     w.eligible.jobs.draws[job] += 1
     return random_bits(w.seed, CANDIDATES, job, w.eligible.jobs.draws[job])
 
 
 @inlined
-def is_open(w, job, node):
+def is_open(w: World, job: int, node: int) -> bool:
     """Whether a task of the job may be sent to one of its nodes now."""
     return not is_known_down(w, node) and may_run(w, job, node)
 
 
 @compiled
-def draw_node(w, job, first):
-    """A random node for what is sent anew, not known to be down; NONE if there is none.
+def draw_node(w: World, job: int, first: int) -> int:
+    """Draw a random node for a task or probe that is sent again, not known to be down; NONE if there is none.
 
-    Of a job without constraints it is one from `first` on, of others one that the job may use and that may run a task.
+    For a job without constraints it is a node from `first` on, for others an eligible node that may run another task.
     """
     if not is_constrained(w, job):
         return draw_up(w, job, first)
@@ -118,18 +119,18 @@ def draw_node(w, job, first):
 
 
 @inlined
-def settle_rack(w, job, first):
+def settle_rack(w: World, job: int, first: int) -> None:
     """Choose the rack of a job that must run in one, if that is not done: one with nodes from `first` on, if it can."""
     if placement_of(w, job) & IN_RACK != 0 and w.eligible.jobs.rack[job] == NONE:
         choose_rack(w, job, first)
 
 
 @compiled
-def choose_rack(w, job, first):
+def choose_rack(w: World, job: int, first: int) -> None:
     """Take the rack of a random node among the racks in which the job fits."""
-    wanted = 1
+    wanted: int = 1
     if placement_of(w, job) & OVER_NODES != 0:
-        wanted = w.work.end_task[job] - w.work.first_task[job]
+        wanted = tasks_of(w, job)
     begin = eligible_before(w, job, first)
     total = find_rack(w, job, begin, wanted, NONE)
     if total == 0:
@@ -139,10 +140,10 @@ def choose_rack(w, job, first):
 
 
 @compiled
-def find_rack(w, job, begin, wanted, skip):
-    """The rack of the `skip`-th node from place `begin` on that is in a rack with `wanted` such nodes.
+def find_rack(w: World, job: int, begin: int, wanted: int, skip: int) -> int:
+    """Find the rack of the `skip`-th node from place `begin` on that is in a rack with `wanted` such nodes.
 
-    How many such nodes there are, if `skip` is NONE.
+    If `skip` is NONE, return how many such nodes there are.
     """
     ends, count = w.eligible.rack_end, eligible_count(w, job)
     passed, rack, i = 0, 0, begin

@@ -15,8 +15,8 @@ After Yaq-d (EuroSys 2016), the distributed scheduler that the paper on Phoenix 
 5. Only nodes that satisfy a job's constraints are considered, at every step.
 
 **Deviations from the paper.** This follows the paper's published description; its code is not public, and the
-parameters are ours. The paper's nodes learn what is left of a job from its manager; here they know what they were
-told when the task was placed. Its rebalancing moves tasks between queues; here they go by way of their schedulers. A
+parameters are ours. In the paper nodes learn the remaining tasks of a job from its manager; here they use the number
+that came with the task. Its rebalancing moves tasks between queues; here they go by way of their schedulers. A
 job whose tasks may not share racks, and one for which the long partition has too few nodes, may use the short
 partition too.
 
@@ -27,20 +27,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.eligible import (
-    OVER_NODES,
-    OVER_RACKS,
-    eligible_before,
-    eligible_count,
-    eligible_node,
-    is_constrained,
-    placement_of,
-    with_level,
-)
+from actors.kernel.eligible import is_constrained, with_level
 from actors.kernel.faults import hear
-from actors.kernel.queue import (
+from actors.kernel.kinds import (
     ARRIVAL,
     DONE,
     HEARTBEAT,
@@ -51,20 +43,16 @@ from actors.kernel.queue import (
     PLACED,
     REJECTED,
     RETRY,
-    RUNNING,
-    records,
-    send,
-    wake,
 )
-from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules
+from actors.kernel.queue import RUNNING, send, wake
+from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules, World
 from actors.nodes.bounded import BoundedQueues, on_bounded_heartbeat, on_bounded_node
-from actors.nodes.reporting import is_newest, is_of_now, node_of
+from actors.nodes.reporting import is_current, is_newest, node_of
+from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
-from actors.schedulers.jobs.least_work import CHOICE, sink_better, swap
-from actors.schedulers.jobs.probing import Probing, draw_places, make_probing, most_probes, probes_of
 from actors.schedulers.jobs.sparrow import SCHEDULERS
-from actors.schedulers.jobs.spreading import hold, may_run, release, settle_rack
+from actors.schedulers.jobs.spreading import hold, release, settle_rack
 from actors.schedulers.jobs.yacc_d_backlog import (
     Backlog,
     add_last,
@@ -74,6 +62,13 @@ from actors.schedulers.jobs.yacc_d_backlog import (
     take_job,
     take_task,
 )
+from actors.schedulers.jobs.yacc_d_candidates import (
+    Candidates,
+    best_on_top,
+    draw_candidates,
+    first_of,
+    make_candidates,
+)
 from actors.schedulers.jobs.yacc_d_view import (
     View,
     find_node,
@@ -82,11 +77,10 @@ from actors.schedulers.jobs.yacc_d_view import (
     note_node,
     note_returned,
     note_sent,
-    wait_at,
 )
-from actors.schedulers.policy import Parameter, Scheduler
+from actors.setting import Setting
 
-MISSES = 64  # jobs without a node at which a scheduler stops to look until the next heartbeat
+MISSES = 64  # jobs that find no node; after so many a scheduler stops its search until the next heartbeat
 FIFO, SJF, SRJF, LRTF = ORDERS = ("fifo", "sjf", "srjf", "lrtf")
 LENGTH, WAIT = BOUNDS = ("length", "wait")
 
@@ -97,38 +91,23 @@ class State(NamedTuple):
     queues: BoundedQueues
     known: View  # a field named `view` would be NumPy's to the compiler
     backlog: Backlog
-    drawing: Probing
-    choice: np.recarray  # [most nodes drawn for a job] CHOICE, scratch: a heap of them
+    candidates: Candidates
     first_long: int  # the first node that long jobs may use
     tries: int
-    single: int  # 1: nodes are told of one task left, so that their order goes by the task alone
-
-
-@inlined
-def first_of(w, p, job):
-    """The first node that the job may use: of a long one that of its part, if that has nodes enough."""
-    first = p.first_long * w.work.is_long[job]
-    if first > 0 and is_constrained(w, job):
-        placement, wanted = placement_of(w, job), 1
-        if placement & OVER_NODES != 0:
-            wanted = w.work.end_task[job] - w.work.first_task[job]
-        few = eligible_count(w, job) - eligible_before(w, job, first) < wanted
-        if few or placement & OVER_RACKS != 0:
-            return np.int64(0)
-    return first
+    single: bool  # nodes receive 1 as the number of tasks left, so that their order goes by the task alone
 
 
 @compiled
-def on_arrival(w, p, t, me, job):
+def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Step 1: bind each task to the best of the nodes drawn, or to another one with room; the others wait."""
     tasks, first_task = next_arrival(w, me, job), w.work.first_task[job]
     w.counts[N_PLACEMENTS] += tasks
     settle_rack(w, job, p.first_long * w.work.is_long[job])
-    first = first_of(w, p, job)
-    size = draw_choice(w, p, t, me, job, first, tasks)
+    first = first_of(w, p.first_long, job)
+    size = draw_candidates(w, p.candidates, p.known, t, me, job, first, tasks)
     for i in range(tasks):
-        size = best_on_top(w, p, t, me, job, size)
-        node = p.choice.node[0]
+        size = best_on_top(w, p.candidates, p.known, t, me, job, size)
+        node = p.candidates.heap.node[0]
         if size == 0:
             node = find_node(w, p.known, t, me, job, first)
         if node == NONE:
@@ -139,55 +118,18 @@ def on_arrival(w, p, t, me, job):
 
 
 @inlined
-def draw_choice(w, p, t, me, job, first, tasks):
-    """Put the nodes with room, of those drawn for the job, into `p.choice` as a heap; returns how many they are."""
-    begin = eligible_before(w, job, first)
-    places = eligible_count(w, job) - begin
-    count = min(probes_of(p.drawing, tasks), places)
-    draw_places(w, p.drawing, job, count, places)
-    size = 0
-    for i in range(count):
-        node = eligible_node(w, job, begin + p.drawing.nodes[i])
-        wait = wait_at(w, p.known, t, me, node)
-        if wait != NONE:
-            p.choice.wait[size], p.choice.node[size] = wait, node
-            size += 1
-    for i in range(size // 2 - 1, -1, -1):
-        sink_better(p.choice, i, size)
-    return size
-
-
-@inlined
-def best_on_top(w, p, t, me, job, size):
-    """Bring the node that waits least on top of the heap, and drop those that may take no more; returns its size."""
-    choice = p.choice
-    while size > 0:
-        node = choice.node[0]
-        wait = wait_at(w, p.known, t, me, node)
-        if wait == NONE or not may_run(w, job, node):
-            size -= 1
-            swap(choice, 0, size)
-        elif wait > choice.wait[0]:
-            choice.wait[0] = wait
-        else:
-            break
-        sink_better(choice, 0, size)
-    return size
-
-
-@inlined
-def bind(w, p, t, me, job, task, node):
+def bind(w: World, p: State, t: int, me: int, job: int, task: int, node: int) -> None:
     """Send a task to a node, with the nodes' mean work, and whether the node may give it back at a heartbeat."""
     hold(w, job, node)
     note_sent(w, p.known, me, node, job)
-    left = np.int64(1) if p.single == 1 else w.jobs.unfinished[job]
+    left = np.int64(1) if p.single else w.jobs.unfinished[job]
     movable = np.int64(p.backlog.tasks.returns[task] == 0)
     send(w, t, me, node, PLACED, job, with_level(w, job, task), left, mean_rest(p.known) << 1 | movable)
 
 
 @inlined
-def keep(w, p, t, me, job, task):
-    """A task waits here, until a heartbeat shows room."""
+def keep(w: World, p: State, t: int, me: int, job: int, task: int) -> None:
+    """Keep a task at its scheduler until a heartbeat shows room."""
     who = me - w.nodes.size
     keep_waiting(w, p.backlog, who, job, task)
     if p.backlog.schedulers.awake[who] == 0:
@@ -196,28 +138,28 @@ def keep(w, p, t, me, job, task):
 
 
 @inlined
-def next_reports(w, p, t):
-    """When the reports of the next heartbeat arrive."""
+def next_reports(w: World, p: State, t: int) -> int:
+    """Return when the reports of the next heartbeat arrive."""
     delay, beat = w.network.cross_ns, p.queues.heartbeat
     return ((t - delay) // beat + 1) * beat + delay
 
 
 @compiled
-def on_returned(w, p, t, me, job, task, node, rest):
-    """Step 2: a node has sent a task back; it goes to another one, or waits."""
+def on_returned(w: World, p: State, t: int, me: int, job: int, task: int, node: int, rest: int) -> None:
+    """Step 2: send a task that came back to another node, or keep it."""
     note_returned(w, p.known, me, node, rest)
     release(w, job, node)
     p.backlog.tasks.returns[task] += 1
     if p.backlog.tasks.returns[task] > p.tries:
         keep(w, p, t, me, job, task)
     else:
-        bind_anew(w, p, t, me, job, task)
+        bind_elsewhere(w, p, t, me, job, task)
 
 
 @compiled
-def bind_anew(w, p, t, me, job, task):
-    """A task goes to another node that is thought to have room, or waits."""
-    node = find_node(w, p.known, t, me, job, first_of(w, p, job))
+def bind_elsewhere(w: World, p: State, t: int, me: int, job: int, task: int) -> None:
+    """Bind a task to another node that has room by the last reports, or keep it."""
+    node = find_node(w, p.known, t, me, job, first_of(w, p.first_long, job))
     if node == NONE:
         keep(w, p, t, me, job, task)
     else:
@@ -225,27 +167,28 @@ def bind_anew(w, p, t, me, job, task):
 
 
 @compiled
-def on_lost(w, p, t, me, job, task, node, start):
-    """A node's failure has lost a task: it goes to another one, or waits."""
+def on_lost(w: World, p: State, t: int, me: int, job: int, task: int, node: int, start: int) -> None:
+    """Send a task that a node's failure has lost to another node, or keep it."""
     if start != NONE:
         w.jobs.start[job] = min(w.jobs.start[job], start)
     release(w, job, node)
     w.counts[N_SENT_AGAIN] += 1
-    bind_anew(w, p, t, me, job, task)
+    bind_elsewhere(w, p, t, me, job, task)
 
 
 @compiled
-def on_retry(w, p, t, me):
-    """Step 2: the reports of a heartbeat are there; tasks that wait here go where there is room now.
+def on_retry(w: World, p: State, t: int, me: int) -> None:
+    """Step 2: bind tasks that wait here to nodes that have room by the reports of the last heartbeat.
 
-    A job that finds none keeps its turn and ends the search, if it may use any node; others go behind.
+    A job that may use all nodes and finds no room stays first, and the search ends; other jobs go to the end.
     """
     who, rows = me - w.nodes.size, p.backlog.schedulers
     jobs, misses, room = rows.jobs[who], 0, w.queue.room - 4
     while jobs > 0 and misses < MISSES and room > 0:
         jobs -= 1
         job = take_job(p.backlog, who)
-        first, node = first_of(w, p, job), np.int64(0)
+        first = first_of(w, p.first_long, job)
+        node: int = np.int64(0)
         while p.backlog.jobs.task[job] != NONE and room > 0:
             node = find_node(w, p.known, t, me, job, first)
             if node == NONE:
@@ -267,8 +210,8 @@ def on_retry(w, p, t, me):
 
 
 @inlined
-def on_news(w, p):
-    """A node is down, and there is no room, or up again without work."""
+def on_node_state(w: World, p: State) -> None:
+    """Note that a node is down and has no room, or up again and without work."""
     node = w.queue.now.a[0]
     if hear(w):
         room = p.known.empty_room[node] if w.queue.now.kind[0] == NODE_UP else np.int64(0)
@@ -276,8 +219,8 @@ def on_news(w, p):
 
 
 @entry
-def advance(w, p, until, most):
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+def advance(w: World, p: State, until: int, most: int) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)
@@ -292,7 +235,7 @@ def advance(w, p, until, most):
             on_done(w, job, message.c[0], message.d[0])
         elif kind == LOAD_REPORT:
             node = node_of(message.a[0])
-            if is_of_now(w, message.a[0]) and is_newest(w, p.known.newest, node):
+            if is_current(w, message.a[0]) and is_newest(w, p.known.newest, node):
                 note_node(p.known, node, message.b[0], message.c[0], message.d[0])
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, job)
@@ -303,21 +246,21 @@ def advance(w, p, until, most):
         elif kind == LOST:
             on_lost(w, p, t, me, job, message.b[0], message.c[0], message.d[0])
         elif kind == NODE_DOWN or kind == NODE_UP:
-            on_news(w, p)
+            on_node_state(w, p)
     return RUNNING
 
 
-def build(setting):
-    """The world and the schedulers' state at time 0."""
+def build(setting: Setting) -> tuple[World, State]:
+    """Make the world and the schedulers' state at time 0."""
     p, slots, nodes = setting.parameters, setting.cluster.slots(), setting.cluster.num_nodes
     rules = Rules(
-        shortest_first=int(p["order"] != FIFO),
+        shortest_first=p["order"] != FIFO,
         sticky=0,
         slack=p["slack"],
         live=0,
         bound_all=1,
         report_start=0,
-        by_tasks=int(p["order"] == LRTF),
+        by_tasks=p["order"] == LRTF,
         runs=0,  # an entry's epoch says whether its task may be given back
     )
     world = build_world(setting, rules, most_sends=lambda tasks: tasks, schedulers=p["schedulers"])
@@ -326,23 +269,21 @@ def build(setting):
     queues = BoundedQueues(
         limit=limit,
         slots=slots,
-        by_work=int(by_work),
+        by_work=by_work,
         load=np.zeros(nodes, np.int64),
         to_report=np.zeros(nodes, np.bool_),
         mean=np.zeros(nodes, np.int64),
         above=round(p["rebalance_s"] * NS) if p["rebalance"] else int(NONE),
         heartbeat=round(p["heartbeat_s"] * NS),
     )
-    most, choices = most_tasks(setting), p["choices"]
     return world, State(
         queues,
         make_view(slots, limit + slots, by_work, p["schedulers"]),
         make_backlog(p["schedulers"], world.work.size, world.duration.size),
-        drawing=make_probing(choices, 1, False, nodes, most),
-        choice=records(CHOICE, min(most_probes(choices, 1, most), nodes)),
+        candidates=make_candidates(p["choices"], nodes, most_tasks(setting)),
         first_long=setting.cluster.partition(setting.long_partition),
         tries=p["tries"],
-        single=int(p["order"] == SJF),
+        single=p["order"] == SJF,
     )
 
 
@@ -352,13 +293,19 @@ YACC_D = Scheduler(
     paper="Rasley et al., EuroSys 2016, doi 10.1145/2901318.2901354 (Yaq-d)",
     parameters=(
         SCHEDULERS,
-        Parameter("choices", 2, "int", "nodes looked at for each task", 1, 100),
+        Parameter("choices", 2, "integer", "nodes looked at for each task", 1, 100),
         Parameter("heartbeat_s", 1.0, "duration", "time between two reports of the nodes", 1e-3, 1e6),
         Parameter(
             "bound", LENGTH, "choice", "queues are bounded by tasks or by estimated work", choices=BOUNDS
         ),
         Parameter(
-            "queue_limit", 5, "int", "tasks that may wait for a slot", 0, 1_000_000, needs=("bound=length",)
+            "queue_limit",
+            5,
+            "integer",
+            "tasks that may wait for a slot",
+            0,
+            1_000_000,
+            needs=("bound=length",),
         ),
         Parameter(
             "queue_wait_s",
@@ -369,7 +316,7 @@ YACC_D = Scheduler(
             1e6,
             needs=("bound=wait",),
         ),
-        Parameter("tries", 3, "int", "returns after which a task waits at its scheduler", 0, 1000),
+        Parameter("tries", 3, "integer", "returns after which a task waits at its scheduler", 0, 1000),
         Parameter(
             "order",
             SRJF,
@@ -381,13 +328,13 @@ YACC_D = Scheduler(
         Parameter(
             "slack",
             5.0,
-            "float",
+            "number",
             "a task is passed by at most this many times its estimate",
             0,
             1e6,
             needs=(f"order={'|'.join(order for order in ORDERS if order != FIFO)}",),
         ),
-        Parameter("rebalance", True, "bool", "nodes give back at heartbeats what waits too far behind"),
+        Parameter("rebalance", True, "flag", "nodes give back at heartbeats what waits too far behind"),
         Parameter(
             "rebalance_s",
             30.0,
@@ -398,6 +345,7 @@ YACC_D = Scheduler(
             needs=("rebalance",),
         ),
     ),
+    worlds=JOB_WORLDS,
     build=build,
     advance=advance,
     hybrid=True,

@@ -9,7 +9,7 @@ import numpy as np
 
 from actors.kernel.compiled import inlined
 from actors.kernel.queue import records
-from actors.kernel.world import N_BACKLOGGED, NONE
+from actors.kernel.world import N_BACKLOGGED, NONE, World
 
 OF_SCHEDULER = np.dtype(
     [
@@ -34,15 +34,15 @@ class Backlog(NamedTuple):
 
 
 def make_backlog(schedulers: int, jobs: int, tasks: int) -> Backlog:
-    """Nothing waits."""
+    """Return a backlog without tasks."""
     made = Backlog(records(OF_SCHEDULER, schedulers), records(OF_JOB, jobs), records(OF_TASK, tasks))
     made.schedulers.head[:], made.schedulers.tail[:], made.jobs.task[:] = NONE, NONE, NONE
     return made
 
 
 @inlined
-def keep_waiting(w, backlog, who, job, task):
-    """A task waits, in front of the others of its job; its job behind the other jobs of scheduler `who`."""
+def keep_waiting(w: World, backlog: Backlog, who: int, job: int, task: int) -> None:
+    """Keep a task, in front of the others of its job; a new job goes behind the other jobs of scheduler `who`."""
     w.counts[N_BACKLOGGED] += 1
     if backlog.jobs.task[job] == NONE:
         add_last(backlog, who, job)
@@ -51,7 +51,7 @@ def keep_waiting(w, backlog, who, job, task):
 
 
 @inlined
-def take_task(backlog, job):
+def take_task(backlog: Backlog, job: int) -> int:
     """Take the job's next task that waits."""
     task = backlog.jobs.task[job]
     backlog.jobs.task[job] = backlog.tasks.next[task]
@@ -59,7 +59,7 @@ def take_task(backlog, job):
 
 
 @inlined
-def add_last(backlog, who, job):
+def add_last(backlog: Backlog, who: int, job: int) -> None:
     """Put a job behind the others."""
     rows = backlog.schedulers
     backlog.jobs.next[job] = NONE
@@ -72,7 +72,7 @@ def add_last(backlog, who, job):
 
 
 @inlined
-def take_job(backlog, who):
+def take_job(backlog: Backlog, who: int) -> int:
     """Take the first job; it is in the list no longer."""
     rows = backlog.schedulers
     job = rows.head[who]
@@ -82,7 +82,7 @@ def take_job(backlog, who):
 
 
 @inlined
-def put_first(backlog, who, job):
+def put_first(backlog: Backlog, who: int, job: int) -> None:
     """Put the job that was taken in front again."""
     rows = backlog.schedulers
     backlog.jobs.next[job] = rows.head[who]

@@ -1,6 +1,6 @@
-"""What the schedulers of Yacc-D know of the nodes: their last reports, and what each has sent there since.
+"""What the schedulers of Yacc-D know of the nodes: their last reports, and what each scheduler has sent there since.
 
-All schedulers hear the same reports. A report says how much estimated work a node has, until when its task is
+All schedulers receive the same reports. A report says how much estimated work a node has, until when its task is
 estimated to run, and what there is room for in its queue. What a scheduler sends to a node counts for itself alone, and
 until the node's next report; what is on its way at that time is in neither.
 """
@@ -13,10 +13,10 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_before, eligible_count, eligible_node, is_eligible
 from actors.kernel.queue import WHOLE, records
 from actors.kernel.random import PLACEMENT, below, random_bits
-from actors.kernel.world import NONE
+from actors.kernel.world import NONE, World
 from actors.schedulers.jobs.spreading import may_run
 
-LOOKS = 64  # nodes looked at for one task that is sent anew
+LOOKS = 64  # nodes considered for one task that is sent again
 
 REPORTED = np.dtype(
     [
@@ -44,7 +44,7 @@ class View(NamedTuple):
     slots: np.ndarray  # [N]
     all_slots: int
     empty_room: np.ndarray  # [N] room of a node without work
-    by_work: int  # 1: room is estimated work, 0: it is tasks
+    by_work: bool  # room is estimated work; else it is tasks
 
 
 def make_view(slots: np.ndarray, empty_room: np.ndarray, by_work: bool, schedulers: int) -> View:
@@ -57,12 +57,12 @@ def make_view(slots: np.ndarray, empty_room: np.ndarray, by_work: bool, schedule
     totals.open[0], listed[: with_room.size] = with_room.size, with_room
     sent = records(SENT, schedulers * slots.size)
     newest = np.full(slots.size, NONE)
-    return View(nodes, newest, listed, totals, sent, slots, int(slots.sum()), empty_room, int(by_work))
+    return View(nodes, newest, listed, totals, sent, slots, int(slots.sum()), empty_room, by_work)
 
 
 @compiled
-def note_node(view, node, rest, busy_until, room):
-    """All schedulers have a report of a node, or news of it."""
+def note_node(view: View, node: int, rest: int, busy_until: int, room: int) -> None:
+    """Note a report of a node, or a change of its state, for all schedulers."""
     rows, totals = view.nodes, view.totals
     totals.rest[0] += rest - rows.rest[node]
     wholes = totals.rest[0] // WHOLE
@@ -82,15 +82,15 @@ def note_node(view, node, rest, busy_until, room):
 
 
 @inlined
-def mean_rest(view):
+def mean_rest(view: View) -> int:
     """The estimated work for a slot over all nodes, ns."""
     wholes, slots = view.totals.rest_wholes[0], view.all_slots
     return wholes * (WHOLE // slots) + (wholes * (WHOLE % slots) + view.totals.rest[0]) // slots
 
 
 @inlined
-def sent_to(w, view, me, node):
-    """The row of what a scheduler has sent to a node since its last report."""
+def sent_to(w: World, view: View, me: int, node: int) -> int:
+    """Return the row of what a scheduler has sent to a node since its last report."""
     row = (me - w.nodes.size) * w.nodes.size + node
     if view.sent.report[row] != view.nodes.report[node]:
         view.sent.report[row] = view.nodes.report[node]
@@ -99,24 +99,24 @@ def sent_to(w, view, me, node):
 
 
 @inlined
-def note_sent(w, view, me, node, job):
-    """A scheduler sends a task to a node."""
+def note_sent(w: World, view: View, me: int, node: int, job: int) -> None:
+    """Note that a scheduler sends a task to a node."""
     row, estimate = sent_to(w, view, me, node), w.work.estimate[job]
     view.sent.work[row] += estimate
-    view.sent.room[row] += max(estimate, 1) if view.by_work == 1 else 1
+    view.sent.room[row] += max(estimate, 1) if view.by_work else 1
 
 
 @inlined
-def note_returned(w, view, me, node, rest):
-    """A node has sent a task back and said what work it has: until its next report it gets no more."""
+def note_returned(w: World, view: View, me: int, node: int, rest: int) -> None:
+    """Note that a node has sent a task back, with its work: it gets no task until its next report."""
     row = sent_to(w, view, me, node)
     view.sent.work[row] = rest - view.nodes.rest[node]
     view.sent.room[row] = max(view.nodes.room[node], 0)
 
 
 @inlined
-def wait_at(w, view, t, me, node):
-    """Estimated time until a slot of the node is free for one more task, ns; NONE if there is no room for it."""
+def wait_at(w: World, view: View, t: int, me: int, node: int) -> int:
+    """Return the estimated time until a slot of the node is free for one more task, ns; NONE if it has no room."""
     row = sent_to(w, view, me, node)
     if view.nodes.room[node] <= view.sent.room[row]:
         return NONE
@@ -125,10 +125,10 @@ def wait_at(w, view, t, me, node):
 
 
 @compiled
-def find_node(w, view, t, me, job, first):
-    """The node that waits least of those looked at that have room for a task of the job; NONE if there is none.
+def find_node(w: World, view: View, t: int, me: int, job: int, first: int) -> int:
+    """Find the node that waits least of some that have room for a task of the job; NONE if there is none.
 
-    Looked at is a run of at most LOOKS nodes from a random one on: of those that the job may use, or of those with
+    At most LOOKS nodes in a row are considered, from a random one on: of the job's eligible nodes, or of those with
     room, whichever are fewer.
     """
     begin = eligible_before(w, job, first)
@@ -140,7 +140,8 @@ def find_node(w, view, t, me, job, first):
         return NONE
     w.jobs.draws[job] += 1
     place = below(random_bits(w.seed, PLACEMENT, job, w.jobs.draws[job]), count)
-    chosen, least = NONE, NONE
+    chosen: int = NONE
+    least: int = NONE
     for _ in range(min(count, LOOKS)):
         node = view.open[place] if by_room else eligible_node(w, job, begin + place)
         place = place + 1 if place + 1 < count else 0

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from switch_runs import switch, switches
 
-from actors.fabric.contention import Contention, change_kind, come, leave_port, make_contention
+from actors.fabric.port_contention import Contention, add_coflow, change_kind, leave_port, make_contention
 from actors.fabric.ports import Fabric, finish_flow
 from actors.kernel.world import NEVER
 
@@ -24,12 +24,12 @@ def test_two_coflows_meet_as_long_as_they_share_a_port() -> None:
     fabric = switch([(0, [(0, 0, 1.0), (1, 1, 1.0)]), (0, [(0, 2, 1.0), (2, 1, 1.0)]), (0, [(3, 1, 1.0)])], 4)
     n = make_contention(fabric)
     for coflow in range(3):
-        come(fabric, n, np.int64(coflow), np.int64(0))
-    assert n.met.tolist() == [2, 2, 2]
+        add_coflow(fabric, n, np.int64(coflow), np.int64(0))
+    assert n.num_met.tolist() == [2, 2, 2]
     end_flow(fabric, n, np.int64(1))  # 1>1 of coflow 0: port 0 (in) is left
-    assert n.met.tolist() == [1, 2, 1]
+    assert n.num_met.tolist() == [1, 2, 1]
     change_kind(fabric, n, np.int64(1), np.int64(1))
-    assert n.met.tolist() == [0, 0, 0]
+    assert n.num_met.tolist() == [0, 0, 0]
 
 
 def counted(fabric: Fabric, kinds: dict[int, int]) -> list[int]:
@@ -56,11 +56,11 @@ def test_the_figures_are_those_of_a_count(fabric: Fabric, random: st.Random) -> 
         if what == "come":
             coflow = coming.pop(0)
             kinds[coflow] = random.randrange(2)
-            come(fabric, n, np.int64(coflow), np.int64(kinds[coflow]))
+            add_coflow(fabric, n, np.int64(coflow), np.int64(kinds[coflow]))
         elif what == "end":
             end_flow(fabric, n, random.choice(there))
         else:
             coflow = random.choice(list(kinds))
             kinds[coflow] = random.randrange(2)
             change_kind(fabric, n, np.int64(coflow), np.int64(kinds[coflow]))
-        assert n.met.tolist() == counted(fabric, kinds)
+        assert n.num_met.tolist() == counted(fabric, kinds)

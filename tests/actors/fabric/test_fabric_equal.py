@@ -23,10 +23,10 @@ from switch_runs import (
 )
 
 from actors.fabric.equal import make_equal, progress
-from actors.fabric.equal_schedule import has_sent_more, note_ahead
+from actors.fabric.equal_schedule import has_sent_more, update_ahead
 from actors.fabric.order import make_order, set_order
 from actors.fabric.ports import Fabric, build_fabric, bytes_sent
-from actors.schedulers.coflows.philae_pilots import set_apart
+from actors.schedulers.coflows.philae_pilots import separate_pilot
 
 ANEW = [BACKFILLED, SERVED, COFLOW]
 
@@ -148,7 +148,7 @@ def test_whether_a_flow_of_a_coflow_has_been_sent_more_than_a_limit(
     for t, order, e in equally(fabric, anew):
         sent += rates * (t - last)
         rates, last = equal_rates(fabric, order, e), t
-        note_ahead(fabric, e, t)
+        update_ahead(fabric, e, t)
         for coflow in order.groups[: order.used[0]]:
             most = sent[fabric.flows.coflow == coflow].max()
             if abs(most - limit) > 1.0:  # nothing is known to a byte: an end is a whole ns
@@ -165,7 +165,7 @@ def test_a_pilot_is_served_before_the_others_of_its_coflow() -> None:
         end_due(fabric, order, e, t)
         progress(fabric, order, e, t)
         if t == 1000:
-            set_apart(fabric, lines[0, 0], lines[0, 1], lines[1, 0], lines[1, 1])
+            separate_pilot(fabric, lines[0, 0], lines[0, 1], lines[1, 0], lines[1, 1])
             move_flow(fabric, e, np.int64(0), np.int64(0))
         set_order(order, np.array(groups, np.int64), len(groups))
         decide(fabric, order, e)

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from switch_runs import ccts, greedily, ports_of, run, switch, switches
 
+from actors.fabric.bssi import bssi, make_scratch
 from actors.fabric.greedy import end_flow, fill_ports, make_matching, move_group
 from actors.fabric.ports import Fabric, bytes_sent
 from actors.fabric.ranking import make_ranking
-from actors.fabric.sincronia import bssi, make_scratch
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 

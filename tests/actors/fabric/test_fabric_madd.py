@@ -75,9 +75,9 @@ def test_no_port_sends_more_than_it_can_and_none_idles_while_a_flow_could_use_it
         np.add.at(load, flows.source, given)
         np.add.at(load, flows.sink, given)
         assert (load <= fabric.speed * (1 + 1e-9)).all()
-        assert np.allclose(a.room, fabric.speed - load, atol=1e-7)
+        assert np.allclose(a.residual, fabric.speed - load, atol=1e-7)
         waiting = (flows.finish == NEVER) & np.isin(flows.coflow, order.groups[: order.used[0]])
         waiting[a.end_flow[: a.end_size[0]]] = False
-        room = a.room > 1e-6
+        room = a.residual > 1e-6
         assert not (waiting & room[flows.source] & room[flows.sink]).any()
     ccts(fabric)

@@ -26,7 +26,8 @@ from switch_runs import (
 
 from actors.fabric import equal, madd
 from actors.fabric.ports import Fabric
-from actors.fabric.shares import make_shares, share_equally, share_madd
+from actors.fabric.shares import close_share, make_shares, open_pool, open_share, share_equally, start_sharing
+from actors.kernel.compiled import compiled
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
@@ -39,20 +40,34 @@ def in_shares(fabric: Fabric, queue: list[int], weights: list[float], pilots: in
     s, queues, begin = make_shares(fabric, weights), np.array(queue), np.int64(pilots)
 
     def decide(fabric: Fabric, order: Any, e: Any) -> None:
-        equal.open_ports(fabric, e)
+        equal.reset_residual(fabric, e)
         equal.add_rates(fabric, order, e, _FIRST, begin)
         share_equally(fabric, order, e, s, queues, begin, order.used[0])
         equal.backfill(fabric, order, e)
-        equal.hold(fabric, order, e, e.now[0])
+        equal.enforce_rates(fabric, order, e, e.now[0])
 
     return decide
+
+
+@compiled
+def share_madd(fabric, order, a, s, queue, first, end):
+    """Share as `share_equally` does, by MADD. No scheduler does so: it shows that shares go with any allocation."""
+    total = start_sharing(order, a.residual, s, queue, first, end)
+    level = first
+    while level < end:
+        after = open_share(order, a.residual, s, queue, level, end, total)
+        madd.add_rates(fabric, order, a, level, after)
+        close_share(a.residual, s)
+        level = after
+    open_pool(a.residual, s)
+    madd.add_rates(fabric, order, a, first, end)
 
 
 def madd_in_shares(fabric: Fabric, queue: list[int], weights: list[float]) -> Any:
     s, queues = make_shares(fabric, weights), np.array(queue)
 
     def decide(fabric: Fabric, order: Any, a: Any) -> None:
-        madd.open_ports(fabric, order, a)
+        madd.reset_residual(fabric, order, a)
         share_madd(fabric, order, a, s, queues, _FIRST, order.used[0])
         madd.backfill(fabric, order, a)
 

@@ -1,0 +1,101 @@
+"""The environment of a scheduler: network, estimates, costs, failures, switch.
+
+Configuration keys read their defaults here. So this module imports nothing that takes time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clusters.failures import Outages
+
+
+@dataclass(frozen=True)
+class Network:
+    """The delay of a message between two actors, in seconds."""
+
+    delay_s: float = 0.0005  # within a rack, and the lower bound of any delay
+    spread_s: float = 0.0  # mean of an exponential added to it
+    cross_rack_delay_s: float | None = None  # between racks, and to and from schedulers; None: delay_s
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """The error of estimated task durations: error is "none", "constant" or "random".
+
+    Constant: estimate = mean · (1 + size). Random: mean · U(1 - size, 1 + size), drawn once per job.
+    """
+
+    error: str = "none"
+    size: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """What a message costs the scheduler that handles it (actors/kernel/cost.py).
+
+    Attributes:
+        model: "none", "fixed", "measured", or "recorded".
+        per_message_s: fixed: for each message.
+        per_job_s, per_task_s: fixed: for each job that arrives, and for each of its tasks, on top.
+        per_update_s: fixed: for each message of an update that the coordinator of coflows receives, on top.
+        per_flow_s, per_coflow_s: fixed: for each flow and each coflow that is scheduled in a decision.
+        per_schedule_s: fixed: for each schedule that is sent to an agent.
+        recorded: COST records of a measured run, for "recorded".
+    """
+
+    model: str = "none"
+    per_message_s: float = 0.0
+    per_job_s: float = 0.0
+    per_task_s: float = 0.0
+    per_update_s: float = 0.0
+    per_flow_s: float = 0.0
+    per_coflow_s: float = 0.0
+    per_schedule_s: float = 0.0
+    recorded: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamics:
+    """Failures of nodes and schedulers (actors/kernel/faults.py), and stragglers.
+
+    Attributes:
+        outages: when which node or scheduler is down; None: by draws alone.
+        mtbf_s, mttr_s: means of the exponential times between a node's repair and failure, and from failure to repair;
+            None: no draws. Nodes that `outages` names fail by it alone.
+        detection_s: time until a node's failure is detected.
+        failover_s: time until a scheduler's standby takes over; None: the scheduler itself comes back.
+        straggler_share: of the tasks.
+        straggler_slowdown: mean factor of their durations.
+        straggler_distribution: "constant", "pareto" or "lognormal".
+        straggler_shape: of pareto, above 1.
+        straggler_sigma: of lognormal.
+    """
+
+    outages: Outages | None = None
+    mtbf_s: float | None = None
+    mttr_s: float | None = None
+    detection_s: float = 0.0
+    failover_s: float | None = None
+    straggler_share: float = 0.0
+    straggler_slowdown: float = 3.0
+    straggler_distribution: str = "constant"
+    straggler_shape: float = 2.0
+    straggler_sigma: float = 1.0
+
+
+@dataclass(frozen=True)
+class Switch:
+    """The fabric that coflows cross: one big switch.
+
+    Attributes:
+        port_bytes_per_s: in each direction, of ports whose speed the workload does not know.
+        local_is_free: flows from a port to itself take no bandwidth, and end at once.
+    """
+
+    port_bytes_per_s: float = 125e6
+    local_is_free: bool = False

@@ -1,0 +1,24 @@
+"""Counters of a run of coflows, by name; those of tasks, which come first, count flows, which are all of one class."""
+
+from actors.kernel.counters import Counters
+
+COUNTERS = Counters()
+N_UPDATES = COUNTERS.add("updates")  # messages of agents that the coordinator has received
+N_DECISIONS = COUNTERS.add("decisions")  # schedules that it has made
+N_SCHEDULES = COUNTERS.add("schedules")  # agents to which it has sent anything, counted at each decision
+N_RATES = COUNTERS.add("rates")  # rates that it has sent them
+N_STALE = COUNTERS.add("stale_rates")  # rates of flows that had ended meanwhile
+N_DEMOTIONS = COUNTERS.add("demotions")  # coflows that went to another queue
+N_PILOTS = COUNTERS.add("pilots")  # flows that were sent ahead of their coflow's others
+N_INTERVALS = COUNTERS.add("intervals")  # scheduling intervals from the first arrival on
+N_MISSED = COUNTERS.add("intervals_missed")  # in which the coordinator had more to do than it had time
+N_WITHOUT = COUNTERS.add("intervals_without_rates")  # in which it sent no schedule
+# agents whose messages it received in an interval, summed over intervals
+N_HEARD = COUNTERS.add("agents_heard")
+# changes of coflows under way of which the coordinator has received a message
+N_COFLOW_UPDATES = COUNTERS.add("coflow_updates")
+N_WITHOUT_EFFECT = COUNTERS.add("updates_without_effect")  # those of coflows that had ended
+N_DEREGISTERED = COUNTERS.add("deregistered")  # coflows that left before they were done
+N_LOST = COUNTERS.add("bytes_lost")  # bytes sent that had to be sent again
+# times freed rates went to the next flows in the order, without a decision
+N_REFILLS = COUNTERS.add("refills")

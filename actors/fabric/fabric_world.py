@@ -1,0 +1,183 @@
+"""The state of one partition of coflows: agents at the ports, and the coordinator of the switch.
+
+For the host of a partition a coflow is a job and its flows are tasks: `CoflowWorld` has what `actors.kernel` and
+`actors.hosting` use, under the same names. An agent is a machine: it sends the flows that enter the switch by its port,
+and only the agent knows what they have left (`Sending`). What the coordinator knows and estimates is in `fabric`:
+without delays and costs both are equal.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.dynamics import no_faults
+from actors.fabric.counters import COUNTERS
+from actors.fabric.intervals import Intervals, make_intervals
+from actors.fabric.ports import Fabric, build_fabric, merge_parallel
+from actors.fabric.updates import Updates, expect_updates, follow_moves, lay_out, no_updates
+from actors.kernel.compiled import entry, inlined
+from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
+from actors.kernel.faults import Faults
+from actors.kernel.kinds import REGISTER
+from actors.kernel.queue import MOST_ACTORS, NONE, Network, Queue, make_queue, records, wake
+from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
+from actors.scheduler import takes_updates
+from actors.setting import Costs, Setting
+from workloads.coflows import CoflowArrays, CoflowWorkload
+from workloads.errors import InputError
+
+NS = 1_000_000_000
+
+
+class Sending(NamedTuple):
+    """What agents know of F flows: each row belongs to the agent at the flow's ingress port."""
+
+    left: np.ndarray  # [F] bytes at `since`, float64
+    rate: np.ndarray  # [F] bytes per ns, 0.0 while the flow does not run
+    since: np.ndarray  # [F] ns, NONE before it was sent
+    end: np.ndarray  # [F] when it ends at this rate, ns; NEVER where it does not run
+
+
+class Prices(NamedTuple):
+    """What the work of the coordinator costs, ns."""
+
+    message: int  # any message
+    update: int  # one that tells of an end or an update, in addition
+    flow: int  # a flow that a decision gives a rate
+    coflow: int  # a coflow that a decision puts in order
+    schedule: int  # an agent to which a decision sends anything
+
+
+class Ends(NamedTuple):
+    """Coflows as jobs have it: first start, last end, and unfinished flows."""
+
+    start: np.ndarray
+    finish: np.ndarray
+    unfinished: np.ndarray
+
+
+class CoflowWorld(NamedTuple):
+    """The state of agents and coordinator; P agents, C coflows, F flows."""
+
+    queue: Queue
+    network: Network
+    work: np.recarray  # [C] JOB_INFO
+    nodes: np.recarray  # [P] ACTOR, of which agents use `seq` alone
+    entries: np.recarray  # an empty pool: ports have no queues of tasks
+    counts: np.ndarray  # [len(COUNTERS)]
+    task_records: np.recarray  # [F] TASK_RECORD, empty where flows are not recorded
+    cost: Cost
+    faults: Faults
+    fabric: Fabric  # the coordinator's
+    sending: Sending  # the agents'
+    intervals: Intervals
+    prices: Prices
+    updates: Updates
+    row_of_flow: np.ndarray  # [flows of the workload] read-only, which flow of the fabric each is
+    seed: int
+
+    @property
+    def jobs(self) -> Ends:
+        """Start, end and unfinished flows of coflows, under the names that jobs have."""
+        coflows = self.fabric.coflows
+        return Ends(coflows.start, coflows.finish, coflows.left)
+
+    def records_by_task(self) -> np.recarray:
+        """Return [flows of the workload] the records of flows in the order of the workload."""
+        found = self.task_records
+        if self.updates.moved.size > 0:
+            found = follow_moves(found, self.updates.moved)
+        return found[self.row_of_flow].view(np.recarray)
+
+
+def build_world(
+    setting: Setting, *, interval_s: float, pilots: np.ndarray | None = None, most_sends: int | None = None
+) -> CoflowWorld:
+    """Build agents and coordinator, and the message that registers the first coflow.
+
+    Actor ids: agents 0 to P - 1, the coordinator, then the listener, which receives no messages.
+
+    Args:
+        interval_s: the scheduling interval, by which the coordinator's work is counted.
+        pilots: [C] how many flows of each coflow may be served ahead of the others.
+        most_sends: messages that handling one event may send; by default two for each port.
+    """
+    assert isinstance(setting.workload, CoflowWorkload)
+    work, row_of_flow = merge_parallel(setting.workload.arrays())
+    updates = no_updates()
+    if setting.updates is not None:
+        if not takes_updates(setting.scheduler, setting.parameters):
+            raise InputError(f"{setting.scheduler.name} does not take updates of coflows")
+        work, row_of_flow, updates = lay_out(work, row_of_flow, setting.updates)
+    row_of_flow.flags.writeable = False
+    ports = setting.cluster.num_nodes
+    table = records(ACTOR, ports + 2)
+    if table.size > MOST_ACTORS:
+        raise InputError(f"{table.size} actors; at most {MOST_ACTORS} have an id")
+    fabric = build_fabric(work, setting.switch.port_bytes_per_s, pilots, setting.switch.local_is_free)
+    flows = fabric.flows.size.size
+    world = CoflowWorld(
+        queue=make_queue(table.seq, room=(most_sends or 2 * int(fabric.side)) + 8),
+        network=_network(setting),
+        work=_describe(work, ports),
+        nodes=table[:ports].view(np.recarray),
+        entries=make_entries(2),
+        counts=np.zeros(len(COUNTERS), np.int64),
+        task_records=records(TASK_RECORD, 0),
+        cost=_cost(setting.costs, int(work.arrival_ns[-1])),
+        faults=no_faults(int(work.arrival_ns[0])),
+        fabric=fabric,
+        sending=Sending(
+            fabric.flows.size.copy(), np.zeros(flows), np.full(flows, NONE), np.full(flows, NEVER)
+        ),
+        intervals=make_intervals(int(work.arrival_ns[0]), round(interval_s * NS), ports),
+        prices=_prices(setting.costs, flows, work.arrival_ns.size, ports),
+        updates=updates,
+        row_of_flow=row_of_flow,
+        seed=setting.seed,
+    )
+    expect_first(world)
+    return world
+
+
+@entry
+def expect_first(w: CoflowWorld) -> None:
+    """Set timers for the registration of the first coflow, and for the first updates."""
+    expect_coflow(w, w.nodes.size, 0)
+    expect_updates(w)
+
+
+@inlined
+def expect_coflow(w: CoflowWorld, me: int, coflow: int) -> None:
+    """Set a timer for the registration of a coflow, one network delay after it arrives."""
+    wake(w, w.work.submit[coflow] + w.network.delay_ns, me, REGISTER, coflow, NONE, NONE)
+
+
+def _describe(work: CoflowArrays, ports: int) -> np.recarray:
+    """Return [C] JOB_INFO: coflows as jobs of the coordinator, with flows for tasks."""
+    found = records(JOB_INFO, work.arrival_ns.size)
+    found.submit[:], found.home[:] = work.arrival_ns, ports
+    found.first_task[:], found.end_task[:] = work.first_flow[:-1], work.first_flow[1:]
+    found.flags.writeable = False
+    return found
+
+
+def _network(setting: Setting) -> Network:
+    """Return the network in ns: all agents are equally far, so that a schedule reaches them together."""
+    delay = round(setting.network.delay_s * NS)
+    return Network(delay, delay, 0.0, np.zeros(0, np.int64), setting.seed, 0)
+
+
+def _cost(costs: Costs, last_arrival: int) -> Cost:
+    """Return the cost model; what is `fixed` is charged by what the coordinator does (`Prices`), not by event."""
+    models = {"none": NO_COST, "fixed": FIXED, "recorded": RECORDED, "measured": MEASURED}
+    return make_cost(models[costs.model], 2, recorded=costs.recorded, last_arrival=last_arrival)
+
+
+def _prices(costs: Costs, flows: int, coflows: int, agents: int) -> Prices:
+    """Return the fixed costs in ns."""
+    most = {"message": flows, "update": flows, "flow": flows, "coflow": coflows, "schedule": agents}
+    prices = Prices(*(round(getattr(costs, f"per_{name}_s") * NS) for name in most))
+    names = zip(most, prices, most.values(), strict=True)
+    check_prices(*((f"cost.per_{name}", price, times) for name, price, times in names))
+    return prices

@@ -1,0 +1,124 @@
+"""How many other coflows share a port with a coflow: its contention, kept up to date.
+
+Two coflows are counted if there is a port at which both have unfinished flows, and if they are of one *kind*: their
+queue, or the same for all. A coflow that arrives, changes its kind, or is done at a port changes the counts of those
+with which it shares a port. So a run costs each line as often as there are coflows at its port, and the test whether
+two of them share another port.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.ports import Fabric, Lines
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE
+
+
+class Contention(NamedTuple):
+    """Contention of C coflows with L lines at N ports; the lines at port n are line[first[n] : first[n] + used[n]]."""
+
+    num_met: np.ndarray  # [C] other coflows of its kind that share a port with a coflow
+    kind: np.ndarray  # [C]
+    first: np.ndarray  # [N]
+    used: np.ndarray  # [N]
+    line: np.ndarray  # [L]
+    position: np.ndarray  # [L] where a line is in `line`, NONE where it is not
+    met_in: np.ndarray  # [C] the last of `num_counts` counts in which a coflow was found
+    num_counts: np.ndarray  # [1]
+
+
+def make_contention(fabric: Fabric) -> Contention:
+    """Return the contention at a fabric without active coflows."""
+    coflows, lines = fabric.coflows.arrival.size, fabric.lines.port.size
+    most = np.bincount(fabric.lines.port[fabric.lines.port != NONE], minlength=fabric.speed.size)
+    return Contention(
+        num_met=np.zeros(coflows, np.int64),
+        kind=np.zeros(coflows, np.int64),
+        first=np.cumsum(most) - most,
+        used=np.zeros(most.size, np.int64),
+        line=np.zeros(lines, np.int64),
+        position=np.full(lines, NONE),
+        met_in=np.zeros(coflows, np.int64),
+        num_counts=np.zeros(1, np.int64),
+    )
+
+
+@compiled
+def add_coflow(fabric: Fabric, n: Contention, coflow: int, kind: int) -> None:
+    """Add a coflow at all ports of its unfinished flows."""
+    lines = fabric.lines
+    for side in range(2):
+        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+            if lines.left[line] > 0:
+                port = lines.port[line]
+                n.position[line] = n.first[port] + n.used[port]
+                n.line[n.position[line]] = line
+                n.used[port] += 1
+    n.kind[coflow] = kind
+    count_neighbours_of(fabric, n, coflow, 1)
+
+
+@compiled
+def change_kind(fabric: Fabric, n: Contention, coflow: int, kind: int) -> None:
+    """Change the kind of a coflow."""
+    if kind != n.kind[coflow]:
+        count_neighbours_of(fabric, n, coflow, -1)
+        n.kind[coflow] = kind
+        count_neighbours_of(fabric, n, coflow, 1)
+
+
+@compiled
+def count_neighbours_of(fabric: Fabric, n: Contention, coflow: int, by: int) -> None:
+    """Add `by`, 1 or -1, to the counts of a coflow and of each that shares a port with it."""
+    lines = fabric.lines
+    n.num_counts[0] += 1
+    n.met_in[coflow] = n.num_counts[0]
+    for side in range(2):
+        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+            if n.position[line] != NONE:
+                port = lines.port[line]
+                for i in range(n.first[port], n.first[port] + n.used[port]):
+                    other = lines.group[n.line[i]]
+                    if n.met_in[other] != n.num_counts[0] and n.kind[other] == n.kind[coflow]:
+                        n.met_in[other] = n.num_counts[0]
+                        count_pair(n, coflow, other, by)
+
+
+@inlined
+def count_pair(n: Contention, coflow: int, other: int, by: int) -> None:
+    """Add `by` to the counts of two coflows that share a port."""
+    n.num_met[coflow] += by
+    n.num_met[other] += by
+
+
+@compiled
+def leave_port(fabric: Fabric, n: Contention, line: int) -> None:
+    """Remove a coflow from the port of one of its lines."""
+    lines = fabric.lines
+    coflow, port, i = lines.group[line], lines.port[line], n.position[line]
+    n.used[port] -= 1
+    last = n.line[n.first[port] + n.used[port]]
+    n.line[i], n.position[last] = last, i
+    n.position[line] = NONE
+    for i in range(n.first[port], n.first[port] + n.used[port]):
+        other = lines.group[n.line[i]]
+        if n.kind[other] == n.kind[coflow] and not share_port(lines, n, coflow, other):
+            count_pair(n, coflow, other, -1)
+
+
+@compiled
+def share_port(lines: Lines, n: Contention, a: int, b: int) -> bool:
+    """Return whether two coflows are at a port together."""
+    for side in range(2):
+        i, j = lines.of_group[a, side], lines.of_group[b, side]
+        while i < lines.of_group[a + 1, side] and j < lines.of_group[b + 1, side]:
+            if lines.port[i] == lines.port[j]:
+                if n.position[i] != NONE and n.position[j] != NONE:
+                    return True
+                i, j = i + 1, j + 1
+            elif lines.port[i] < lines.port[j]:
+                i += 1
+            else:
+                j += 1
+    return False

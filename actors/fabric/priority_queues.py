@@ -1,0 +1,239 @@
+"""Priority queues of coflows, and time shared between them: what Aalo and Philae have in common.
+
+Queue q takes coflows whose measure is at most ``limit * factor**q``; the last has no limit. A coflow that changes its
+queue goes to its tail. With *slots* the queues share time: in a round the highest non-empty queue is served first for
+`slot`, then each of the next for 1 / `share` of the one before it (Philae, section 4.5, "varying numbers of scheduling
+intervals according to the weights"). Whoever's slot it is not is served after, in order of queues, so that work is
+conserved. A slot that would be shorter than `least`, an interval or some, is as long as that if there is a coflow in
+its queue, and is left out if not: in every round each queue with a coflow is served first once, so that none starves.
+With a `least` of nothing slots of less than an interval are left out, as Philae's authors simulate it. Without slots
+the order of queues is strict.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from actors.kernel.arrays import total
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE, records
+from actors.kernel.world import NEVER
+from actors.scheduler import Parameter
+
+UNQUEUED = np.int64(-2)  # active, but in no queue
+INACTIVE = np.int64(-1)  # not registered yet, or ended
+RANK_SHIFT = 40  # a key is a class or a queue, and below that what orders it
+
+
+CLOCK = np.dtype(
+    [
+        ("entries", "i8"),  # how often a coflow has entered a queue
+        ("queue", "i8"),  # whose slot it is, or NONE
+        ("end", "i8"),  # when that slot ends, ns
+        ("first", "i8"),  # the queue that had the first slot of the round
+    ]
+)
+
+
+class Queues(NamedTuple):
+    """The queue of each of C coflows, of K queues, and whose slot it is."""
+
+    queue: np.ndarray  # [C] ASIDE, GONE, or the queue
+    entered: np.ndarray  # [C] counts entries to queues
+    size: np.ndarray  # [K] coflows in a queue
+    clock: np.recarray  # [1] CLOCK
+    limit: np.ndarray  # [K] bytes, the last infinite
+    slot: int  # ns, 0: strict priority
+    least: int  # ns
+    interval: int  # ns
+    share: int
+    keys: np.ndarray  # [2 C] scratch for sorting
+    groups: np.ndarray
+
+
+_SLOTS = ("starvation=slots",)
+QUEUE_PARAMETERS = (
+    Parameter("queues", 10, "integer", "priority queues", low=1, high=64),
+    Parameter("first_limit_bytes", 10 << 20, "size", "limit of the first queue", low=1),
+    Parameter("factor", 10.0, "number", "growth of the limits from queue to queue", low=1.000001, high=1e6),
+    Parameter("interval_s", 0.008, "duration", "scheduling interval δ", low=1e-6, high=3600),
+    Parameter(
+        "starvation",
+        "slots",
+        "choice",
+        "what keeps low queues from starving: slots of time in turn, or nothing (strict priority)",
+        choices=("slots", "strict"),
+    ),
+    Parameter(
+        "slot_intervals",
+        256,
+        "integer",
+        "intervals in the slot of the first queue of a round",
+        low=1,
+        high=1 << 20,
+        needs=_SLOTS,
+    ),
+    Parameter(
+        "share",
+        10,
+        "integer",
+        "how many times longer a queue's slot is than the next one's",
+        low=1,
+        high=1000,
+        needs=_SLOTS,
+    ),
+    Parameter(
+        "least_intervals",
+        1,
+        "integer",
+        "intervals in the slot of any queue at the least; 0: queues whose slot comes to less than one have none, as"
+        " Philae's authors simulate it",
+        low=0,
+        high=1 << 20,
+        needs=_SLOTS,
+    ),
+)
+
+
+class ToSort(Protocol):
+    """Groups, and the keys by which they are sorted."""
+
+    @property
+    def groups(self) -> np.ndarray:
+        """The groups."""
+
+    @property
+    def keys(self) -> np.ndarray:
+        """Their keys."""
+
+
+def make_queues(coflows: int, parameters: dict[str, Any]) -> Queues:
+    """Return empty queues by `QUEUE_PARAMETERS`; those of slots may be missing if `starvation` is "strict"."""
+    limits = parameters["first_limit_bytes"] * parameters["factor"] ** np.arange(parameters["queues"])
+    limits[-1] = np.inf
+    clock = records(CLOCK, 1)
+    clock.queue[0], clock.end[0] = NONE, NEVER
+    interval = round(parameters["interval_s"] * 1e9)
+    slot, least, share = 0, 0, 1
+    if parameters["starvation"] == "slots":
+        least = parameters["least_intervals"] * interval
+        slot = max(parameters["slot_intervals"] * interval, least)
+        share = parameters["share"]
+    return Queues(
+        queue=np.full(coflows, INACTIVE),
+        entered=np.zeros(coflows, np.int64),
+        size=np.zeros(limits.size, np.int64),
+        clock=clock,
+        limit=limits,
+        slot=slot,
+        least=least,
+        interval=interval,
+        share=share,
+        keys=np.zeros(2 * coflows, np.int64),
+        groups=np.zeros(2 * coflows, np.int64),
+    )
+
+
+@inlined
+def next_tick(t: int, interval: int) -> int:
+    """Return the first multiple of the interval at t or after it."""
+    return (t + interval - 1) // interval * interval
+
+
+@inlined
+def queue_of(q: Queues, measure: float) -> int:
+    """Return the queue for a measure in bytes."""
+    queue = 0
+    while measure > q.limit[queue]:
+        queue += 1
+    return queue
+
+
+@compiled
+def enqueue(q: Queues, coflow: int, queue: int) -> None:
+    """Put a coflow at the tail of a queue."""
+    dequeue(q, coflow)
+    q.queue[coflow] = queue
+    q.size[queue] += 1
+    q.clock.entries[0] += 1
+    q.entered[coflow] = q.clock.entries[0]
+
+
+@compiled
+def dequeue(q: Queues, coflow: int) -> None:
+    """Take a coflow out of its queue."""
+    if q.queue[coflow] >= 0:
+        q.size[q.queue[coflow]] -= 1
+    q.queue[coflow] = INACTIVE
+
+
+@inlined
+def slot_queue(q: Queues) -> int:
+    """Return the queue whose slot it is, or NONE."""
+    return q.clock.queue[0]
+
+
+@inlined
+def slot_end(q: Queues) -> int:
+    """Return when that slot ends, ns; NEVER if queues have none."""
+    return q.clock.end[0]
+
+
+@compiled
+def update_slot(q: Queues, t: int) -> None:
+    """Begin the slot that contains t; slots follow one another while a coflow is in a queue."""
+    clock = q.clock
+    if q.slot == 0 or total(q.size) == 0:
+        clock.queue[0], clock.end[0] = NONE, NEVER
+        return
+    if clock.queue[0] == NONE:
+        clock.end[0] = t
+    while t >= clock.end[0]:
+        span = next_slot(q)
+        if span == 0:  # a round is over
+            clock.queue[0] = 0
+            while q.size[clock.queue[0]] == 0:
+                clock.queue[0] += 1
+            clock.first[0], span = clock.queue[0], q.slot
+        clock.end[0] += span // q.interval * q.interval
+
+
+@inlined
+def next_slot(q: Queues) -> int:
+    """Go to the next queue that has a slot in this round, and return the slot's length, ns; 0 if there is none."""
+    clock, span = q.clock, q.slot
+    if clock.queue[0] == NONE:
+        return np.int64(0)
+    for _ in range(clock.first[0], clock.queue[0]):
+        span //= q.share
+    while clock.queue[0] + 1 < q.size.size:
+        clock.queue[0] += 1
+        span //= q.share
+        if span >= max(q.interval, q.least):
+            return span
+        if q.least > 0 and q.size[clock.queue[0]] > 0:
+            return q.least
+    return np.int64(0)
+
+
+@inlined
+def order_key(q: Queues, coflow: int) -> int:
+    """Return what sorts coflows in queues: whose slot it is first, then by queue; first in, first out."""
+    queue = q.queue[coflow]
+    return ((0 if queue == q.clock.queue[0] else 1 + queue) << RANK_SHIFT) | q.entered[coflow]
+
+
+@compiled
+def sort_groups(q: ToSort, count: int) -> None:
+    """Sort the first `count` of `groups` by `keys`, then by group (Shell's sort; they are mostly in order)."""
+    keys, groups, gap = q.keys, q.groups, 1
+    while gap < count // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, count):
+            key, group, j = keys[i], groups[i], i
+            while j >= gap and (keys[j - gap] > key or (keys[j - gap] == key and groups[j - gap] > group)):
+                keys[j], groups[j] = keys[j - gap], groups[j - gap]
+                j -= gap
+            keys[j], groups[j] = key, group
+        gap //= 3

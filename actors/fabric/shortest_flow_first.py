@@ -1,0 +1,184 @@
+"""Shortest remaining flow first (pFabric's ideal; M. Alizadeh et al., SIGCOMM 2013): greedy over single flows.
+
+The flow with the least left is served at full speed, then the one with the least left of those whose two ports are
+free, and so on. Of the flows of a pair of ports only the shortest can be served; it stays the shortest while it runs.
+When a flow ends, each of its ports searches for the shortest flow whose other port is free or serves a longer one,
+which then loses its ports; the effects of that come later in the order, as in `actors.fabric.greedy`. At arrivals all
+ports search again.
+
+A policy calls `end_flow` for what ends at an instant, `arrive` for what arrives, then `match`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.ends import Ends, enter_end, make_ends
+from actors.fabric.heap import drop, push
+from actors.fabric.pairs import Pairs, insert, make_pairs, remove_first, set_amount
+from actors.fabric.ports import Fabric, flow_speed, mark_ended
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE
+from actors.kernel.world import NEVER
+
+
+class Shortest(NamedTuple):
+    """The flow that each of N ports serves."""
+
+    pairs: Pairs  # amount: bytes left of the shortest
+    flow: np.ndarray  # [N] the flow that a port serves, or NONE
+    served_left: np.ndarray  # [N] what that had left when it was last settled, inf where there is none
+    must_search: np.ndarray  # [N] 1: the port has to search
+    left: np.ndarray  # heap of ports that have found a flow, by what that has left
+    port: np.ndarray
+    size: np.ndarray  # [1]
+    found: np.ndarray  # [N] where in the port's list that is, NONE: nowhere
+    served: np.ndarray  # [N] flows to which the last `match` has given their ports, the first `num_served`
+    num_served: np.ndarray  # [1]
+    ends: Ends
+
+
+def make_shortest(fabric: Fabric) -> Shortest:
+    """Return a switch without flows."""
+    ports = fabric.speed.size
+    return Shortest(
+        pairs=make_pairs(fabric),
+        flow=np.full(ports, NONE),
+        served_left=np.full(ports, np.inf),
+        must_search=np.zeros(ports, np.int64),
+        left=np.zeros(4 * ports),
+        port=np.zeros(4 * ports, np.int64),
+        size=np.zeros(1, np.int64),
+        found=np.full(ports, NONE),
+        served=np.zeros(ports, np.int64),
+        num_served=np.zeros(1, np.int64),
+        ends=make_ends(fabric),
+    )
+
+
+@inlined
+def show_shortest(fabric: Fabric, p: Pairs, pair: int) -> None:
+    """Set the amount of a pair to the bytes left of its shortest flow."""
+    set_amount(p, pair, fabric.flows.left[p.queue[p.head[pair]]])
+
+
+@compiled
+def settle(fabric: Fabric, s: Shortest, t: int, flow: int) -> None:
+    """Account for what a running flow has sent."""
+    flows = fabric.flows
+    flows.left[flow] -= flow_speed(fabric, flow) * (t - flows.since[flow])
+    flows.since[flow] = t
+    show_shortest(fabric, s.pairs, s.pairs.of_flow[flow])
+
+
+@compiled
+def end_flow(fabric: Fabric, s: Shortest, t: int, flow: int) -> bool:
+    """End a flow, whose ports look for another; return whether its coflow has ended."""
+    flows, p = fabric.flows, s.pairs
+    coflow_ended = mark_ended(fabric, t, flow)
+    for port in (flows.source[flow], flows.sink[flow]):
+        set_served(fabric, s, port, NONE)
+        s.must_search[port] = 1
+    pair = p.of_flow[flow]
+    if not remove_first(p, pair):
+        show_shortest(fabric, p, pair)
+    return coflow_ended
+
+
+@compiled
+def arrive(fabric: Fabric, s: Shortest, t: int, first: int, last: int) -> None:
+    """Add coflows `first` to `last`; all ports search again.
+
+    What runs keeps its `end` until it is known that it stops.
+    """
+    flows, p, first_flow = fabric.flows, s.pairs, fabric.coflows.first_flow
+    for port in range(fabric.side):
+        flow = s.flow[port]
+        if flow != NONE:
+            settle(fabric, s, t, flow)
+            set_served(fabric, s, flows.sink[flow], flow)
+            set_served(fabric, s, port, flow)
+    for flow in range(first_flow[first], first_flow[last + 1]):
+        if p.of_flow[flow] != NONE:
+            insert(p, flows.left, flow)
+            show_shortest(fabric, p, p.of_flow[flow])
+    for port in range(s.flow.size):
+        s.must_search[port] = p.size[port] > 0
+
+
+@inlined
+def is_available(fabric: Fabric, s: Shortest, t: int, port: int, left: float) -> bool:
+    """Return whether a port serves nothing, or a flow with more than `left` bytes left."""
+    if s.served_left[port] <= left:
+        return False
+    flow = s.flow[port]
+    if flow == NONE:
+        return True
+    return s.served_left[port] - flow_speed(fabric, flow) * (t - fabric.flows.since[flow]) > left
+
+
+@inlined
+def set_served(fabric: Fabric, s: Shortest, port: int, flow: int) -> None:
+    """Let a port serve a flow, or NONE."""
+    s.flow[port] = flow
+    s.served_left[port] = np.inf if flow == NONE else fabric.flows.left[flow]
+
+
+@compiled
+def search_port(fabric: Fabric, s: Shortest, t: int, port: int) -> None:
+    """Find the shortest flow that a port could serve, and enter the port into the heap."""
+    p, best = s.pairs, np.inf
+    s.found[port] = NONE
+    for i in range(p.first[port], p.first[port] + p.size[port]):
+        left = p.amount[i]
+        if left < best and is_available(fabric, s, t, p.other[i], left):
+            best, s.found[port] = left, i
+    s.must_search[port] = 0
+    if s.found[port] != NONE:
+        push(s.left, s.port, s.size, best, port)
+
+
+@compiled
+def match(fabric: Fabric, s: Shortest, t: int) -> None:
+    """Let all marked ports search, and serve the shortest flows that are found, the shortest first."""
+    flows, p = fabric.flows, s.pairs
+    s.num_served[0] = 0
+    for port in range(s.must_search.size):
+        if s.must_search[port]:
+            search_port(fabric, s, t, port)
+    while s.size[0] > 0:
+        left, port = s.left[0], s.port[0]
+        drop(s.left, s.port, s.size)
+        found = s.found[port]
+        if found == NONE or p.amount[found] != left:
+            continue  # it has searched again since
+        if not is_available(fabric, s, t, port, left):
+            continue
+        other = p.other[found]
+        if not is_available(fabric, s, t, other, left):
+            search_port(fabric, s, t, port)
+            continue
+        pair = p.pair[found]
+        flow = p.queue[p.head[pair]]
+        preempt(fabric, s, t, port, flow)
+        preempt(fabric, s, t, other, flow)
+        set_served(fabric, s, port, flow)
+        set_served(fabric, s, other, flow)
+        if flows.end[flow] == NEVER:
+            enter_end(fabric, s.ends, t, flow)
+            s.served[s.num_served[0]] = flow
+            s.num_served[0] += 1
+
+
+@compiled
+def preempt(fabric: Fabric, s: Shortest, t: int, port: int, flow: int) -> None:
+    """Stop the flow that a port serves, unless it is `flow`; the other port of that flow searches again."""
+    flows, loser = fabric.flows, s.flow[port]
+    if loser == NONE or loser == flow:
+        return
+    third = flows.source[loser] + flows.sink[loser] - port
+    settle(fabric, s, t, loser)
+    flows.end[loser] = NEVER
+    set_served(fabric, s, port, NONE)
+    set_served(fabric, s, third, NONE)
+    search_port(fabric, s, t, third)

@@ -1,0 +1,1 @@
+"""What the hosts of partitions must know of each family of schedulers."""

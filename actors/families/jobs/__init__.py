@@ -1,0 +1,1 @@
+"""Worlds of jobs: machines with slots and queues, and the schedulers of jobs."""

@@ -1,0 +1,38 @@
+"""The names of what is counted over a run, each with its place in the array of counts."""
+
+_OF_TASKS = (
+    "arrived_short",
+    "arrived_long",
+    "started_short",
+    "started_long",
+    "finished_short",
+    "finished_long",
+)
+N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
+"""Tasks by report class, short and long: they come first in every family."""
+
+
+class Counters:
+    """The counters of one family of schedulers, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._names = list(_OF_TASKS)
+
+    def add(self, name: str) -> int:
+        """Return the place of a new counter."""
+        assert name not in self._names, name
+        self._names.append(name)
+        return len(self._names) - 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names, by place."""
+        return tuple(self._names)
+
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """The names that results have: all but those of tasks, which the timeline shows."""
+        return tuple(self._names[len(_OF_TASKS) :])
+
+    def __len__(self) -> int:
+        return len(self._names)

@@ -1,0 +1,253 @@
+"""The kinds of messages: one table, a call of `kind` for each.
+
+A kind is a whole number, ``0xRNN``. R is the rank: at equal times completions come before messages, those before
+heartbeats, those before arrivals; RETRY comes when all else at its instant is handled, and decisions, which are no
+messages, come last. NN tells the kinds of a rank apart; from 0xD0 on they are background messages, and a run is over
+when only such messages are left. Numbers are unique over all families, so that actors of two families can share a
+partition; jobs have NN from 0x00 on, coflows from 0x40 on, and other families may take what is free, with a call of
+`kind` in a module of their own.
+
+The four numbers of a message are its columns a, b, c, d. Each is declared as ``meaning``, or as ``meaning: range``
+where the number indexes an array: then a checkpoint whose messages have another number is refused
+(`actors.hosting.messages`, and `fits` of the family's worlds). A range that ends in ``?`` may be NONE. Times are in
+ns; rates, in bytes per ns, are the bits of a float, and so are times that may be infinite.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import inlined
+
+NODE, HOME, SCHEDULER, LISTENER, LAST = "node", "home", "scheduler", "listener", "last"
+"""Receivers: a node or agent; the scheduler of the job in column a; a scheduler; all; the last actor, the monitor."""
+
+
+class Kind(NamedTuple):
+    """A kind of messages.
+
+    Attributes:
+        family: whose it is; empty: of all.
+        to: who receives it.
+        about: from whom to whom, in words.
+        columns: by column, what its number means.
+        ranges: by column, what its number is an index of, or otherwise bounded by.
+    """
+
+    name: str
+    number: int
+    family: str
+    to: str
+    about: str
+    columns: Mapping[str, str]
+    ranges: Mapping[str, str]
+
+    @property
+    def rank(self) -> int:
+        """Its place among messages of one instant."""
+        return self.number >> 8
+
+    @property
+    def is_background(self) -> bool:
+        """Whether a run may be over while it waits."""
+        return self.number & 0xFF >= 0xD0
+
+
+KINDS: dict[int, Kind] = {}
+"""All kinds that have been declared, by number."""
+MOST_RANK = 15  # four bits of a message's key
+
+
+def kind(number: int, name: str, family: str, to: str, about: str, **columns: str) -> Any:
+    """Declare a kind; return its number, an int64 since numba compiles a callee again for every plain number.
+
+    Raises:
+        ValueError: the number or the name is taken, or the number has no rank.
+    """
+    if number in KINDS or any(known.name == name for known in KINDS.values()):
+        raise ValueError(f"message kind {name}, {number:#05x}: the number or the name is taken")
+    if not 0 <= number >> 8 <= MOST_RANK:
+        raise ValueError(f"message kind {name}, {number:#05x}: the rank is the third digit, 0 to f")
+    parts = {column: text.partition(": ") for column, text in columns.items()}
+    KINDS[number] = Kind(
+        name,
+        number,
+        family,
+        to,
+        about,
+        {column: part[0] for column, part in parts.items()},
+        {column: part[2] for column, part in parts.items() if part[2]},
+    )
+    return np.int64(number)
+
+
+def kinds_of(family: str) -> dict[int, Kind]:
+    """The kinds that a family's actors receive, by number."""
+    return {number: known for number, known in KINDS.items() if known.family in ("", family)}
+
+
+@inlined
+def rank_of(number: int) -> int:
+    """Return the rank of a kind."""
+    return number >> 8
+
+
+@inlined
+def is_background(number: int) -> bool:
+    """Return whether messages of a kind are background messages, which are not counted as work that is left."""
+    return number & 0xFF >= 0xD0
+
+
+FIRST_DECISION = np.int64(0x500)
+"""From this kind on they are decisions: what a scheduler does when it has handled the messages of an instant."""
+
+ALL, JOBS, COFLOWS = "", "jobs", "coflows"
+
+# Completions.
+TASK_END = kind(
+    0x000, "TASK_END", JOBS, NODE, "a node to itself", a="job: jobs", b="task: task", c="when it started"
+)
+PUBLISHED = kind(
+    0x001,
+    "PUBLISHED",
+    JOBS,
+    LISTENER,
+    "shared state that changed in another partition",
+    a="node: nodes",
+    b="bit: bit",
+)
+ANNOUNCED = kind(
+    0x002, "ANNOUNCED", JOBS, LISTENER, "monitor to all actors", a="resource: resources?", b="its new state"
+)
+FLOW_END = kind(
+    0x040, "FLOW_END", COFLOWS, NODE, "an agent to itself", a="flow: flows", b="its expected end: time"
+)
+LINE_END = kind(0x041, "LINE_END", COFLOWS, NODE, "an agent to itself", a="line: lines")
+
+# Messages of jobs.
+PROBE = kind(
+    0x100, "PROBE", JOBS, NODE, "scheduler to node",
+    a="job: jobs", b="tasks left, and level: left", c="round, and generation of the job",
+    d="version of the shared state: versions?",
+)  # fmt: skip
+REQUEST = kind(
+    0x101, "REQUEST", JOBS, HOME, "node to scheduler, late binding",
+    a="job: jobs", b="node: nodes", c="generation of the node",
+)  # fmt: skip
+TASK = kind(
+    0x102, "TASK", JOBS, NODE, "scheduler to node, the answer to a request",
+    a="job: jobs", b="task: task", c="tasks left, and generation of the job", d="generation of the node",
+)  # fmt: skip
+NO_TASK = kind(
+    0x103, "NO_TASK", JOBS, NODE, "scheduler to node, the answer to a request",
+    a="job: jobs", c="generation of the job", d="generation of the node",
+)  # fmt: skip
+DONE = kind(
+    0x104, "DONE", JOBS, HOME, "node to scheduler, a task has ended",
+    a="job: jobs", b="node: nodes", c="start: time", d="finish: time",
+)  # fmt: skip
+PLACED = kind(
+    0x105, "PLACED", JOBS, NODE, "scheduler to node, a task that is bound to it",
+    a="job: jobs", b="task: task", c="tasks left", d="version of the shared state: placed",
+)  # fmt: skip
+STARTED = kind(
+    0x106, "STARTED", JOBS, HOME, "node to central scheduler", a="job: jobs", b="node: nodes", c="start: time"
+)
+REJECTED = kind(
+    0x107, "REJECTED", JOBS, HOME, "node to scheduler; the second meaning is that of a task that was bound to it",
+    a="job: jobs", b="version of the shared state, or task: rejected", c="round, or node: rejecting",
+    d="the node's work",
+)  # fmt: skip
+STEAL = kind(
+    0x108, "STEAL", JOBS, NODE, "node to node", a="thief: nodes", b="attempts left: few", c="random bits"
+)
+LOAD_REPORT = kind(
+    0x109, "LOAD_REPORT", JOBS, LISTENER, "node to all schedulers",
+    a="node, and room in its queue: reporter", b="its work", c="start, or end, of its task: report",
+    d="estimate of its task: report",
+)  # fmt: skip
+ASK_LENGTH = kind(
+    0x10A, "ASK_LENGTH", JOBS, NODE, "scheduler to node", a="job: jobs", b="which of its probes: asked"
+)
+LENGTH = kind(
+    0x10B, "LENGTH", JOBS, HOME, "node to scheduler",
+    a="job: jobs", b="which of its probes: asked", c="node: nodes", d="queue length",
+)  # fmt: skip
+LOST = kind(
+    0x10C, "LOST", JOBS, HOME, "node to scheduler, or scheduler to itself",
+    a="job: jobs", b="task, or NONE for a probe: task?", c="node: nodes?", d="start: time",
+)  # fmt: skip
+NODE_DOWN = kind(
+    0x1D0,
+    "NODE_DOWN",
+    JOBS,
+    LISTENER,
+    "node to all schedulers",
+    a="node: nodes",
+    b="generation",
+    c="when: time",
+)
+NODE_UP = kind(
+    0x1D1,
+    "NODE_UP",
+    JOBS,
+    LISTENER,
+    "node to all schedulers",
+    a="node: nodes",
+    b="generation",
+    c="when: time",
+)
+
+# Messages of coflows; of a coflow that was updated, those about a flow have its generation and bytes in c and d.
+SET_RATE = kind(
+    0x140, "SET_RATE", COFLOWS, NODE, "coordinator to agent; rate 0 stops the flow",
+    a="flow: flows", b="rate, beyond that of its line: amount", c="generation", d="bytes",
+)  # fmt: skip
+SHRINK = kind(
+    0x141, "SHRINK", COFLOWS, NODE, "coordinator to agent; infinity stops the flows",
+    a="line: lines", b="ns in which its waiting flows end together: amount",
+)  # fmt: skip
+FLOW_DONE = kind(
+    0x142, "FLOW_DONE", COFLOWS, SCHEDULER, "agent to coordinator",
+    a="flow: flows", b="its end: time", c="generation", d="bytes",
+)  # fmt: skip
+PACE = kind(
+    0x143, "PACE", COFLOWS, NODE, "coordinator to agent; infinity puts the flow back among those that wait",
+    a="flow: flows", b="ns in which it ends on its own: amount",
+)  # fmt: skip
+LINE_DONE = kind(
+    0x144, "LINE_DONE", COFLOWS, SCHEDULER, "agent to coordinator: the waiting flows of a line have ended",
+    a="line: lines", b="their end: time", c="how many: few",
+)  # fmt: skip
+SET_LINE = kind(
+    0x145, "SET_LINE", COFLOWS, NODE, "coordinator to agent; rate 0 stops the flows",
+    a="line: lines", b="rate of each of its flows: amount",
+)  # fmt: skip
+
+# What comes after messages.
+HEARTBEAT = kind(0x200, "HEARTBEAT", JOBS, NODE, "a node to itself")
+MONITOR = kind(0x201, "MONITOR", JOBS, LAST, "the monitor to itself")
+FAIL = kind(0x2D0, "FAIL", JOBS, NODE, "a node to itself")
+DETECT = kind(0x2D1, "DETECT", JOBS, NODE, "a node to itself")
+REPAIR = kind(0x2D2, "REPAIR", JOBS, NODE, "a node to itself")
+CHANGE = kind(
+    0x240, "CHANGE", COFLOWS, NODE, "an agent to itself: an update of a coflow stops flows", a="stop: stops"
+)
+ARRIVAL = kind(0x300, "ARRIVAL", JOBS, HOME, "a scheduler to itself", a="job: jobs")
+REGISTER = kind(
+    0x340,
+    "REGISTER",
+    COFLOWS,
+    SCHEDULER,
+    "framework to coordinator: a coflow has arrived",
+    a="coflow: coflows",
+)
+RETRY = kind(0x400, "RETRY", JOBS, SCHEDULER, "a scheduler to itself", a="job: jobs?", b="round")
+UPDATE = kind(
+    0x440, "UPDATE", COFLOWS, SCHEDULER, "framework to coordinator: a coflow has changed", a="update: updates"
+)
+DECIDE = kind(0x540, "DECIDE", COFLOWS, SCHEDULER, "the coordinator to itself", a="when: time")
+TELL = kind(
+    0x541, "TELL", COFLOWS, SCHEDULER, "the coordinator to itself: send the rest of this instant's schedules"
+)

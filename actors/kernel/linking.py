@@ -1,0 +1,211 @@
+"""Linking of compiled functions: all that a loop calls is linked into it once, and optimised once.
+
+numba links, optimises and turns into machine code every function with all that it calls, those that only compiled code
+calls too: an inner function is processed again for each of its callers. Here such an inner function keeps its own LLVM
+code, on the disk as well, with the names of the functions that it calls; a loop (an entry) links each function once.
+
+This relies on parts of numba that are not documented: libraries of code, and the implementation of the disk cache.
+pyproject.toml bounds numba's version by those that the tests have run with.
+"""
+
+import hashlib
+import importlib
+import itertools
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba.core import compiler as _compiler_module
+from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import CompileResultCacheImpl
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import FunctionPass, register_pass
+
+# The functions of numba's own that kernels call are numbered in each process, and kept with their callers: those of two
+# processes must not have the same number.
+FunctionIdentity._unique_ids = itertools.count(int.from_bytes(os.urandom(6), "little"))
+_result: Any = _compiler_module.CompileResult  # whose hints lack its arguments
+Source = tuple[str, str, tuple[Any, ...]]  # of a function: module, qualified name, types of the arguments
+
+
+class InnerLibrary(JITCodeLibrary):
+    """The LLVM code of a function that only compiled code calls. It has no machine code of its own."""
+
+    source: Source | None = None  # None: a function of numba's own
+
+    @property
+    def codegen(self) -> Any:
+        """Return a code generator that sets no environment: there is no machine code that would read one."""
+        return _WithoutEnvironments(self._codegen)
+
+    def finalize(self) -> None:
+        """End the library, without the steps that make machine code."""
+        self._raise_if_finalized()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return 0: there is no machine code."""
+        self._ensure_finalized()
+        return 0
+
+    def _get_module_for_linking(self) -> Any:
+        self._ensure_finalized()
+        if self._shared_module is None:
+            for function in self._final_module.functions:
+                if not function.is_declaration and function.linkage == llvm.Linkage.external:
+                    function.linkage = (
+                        "linkonce_odr"  # it may be there twice, and goes when it is inlined everywhere
+                    )
+            self._shared_module = self._final_module
+        return self._shared_module
+
+    def save(self) -> tuple[Any, ...]:
+        """Return what `load` needs: the code, and what it calls: names of functions, or code of numba's own."""
+        calls = tuple(
+            getattr(library, "source", None) or (library.name, _code_of(library))
+            for library in dict.fromkeys(self._linking_libraries)
+        )
+        return self.name, _code_of(self), calls, self.source
+
+    @classmethod
+    def load(
+        cls, codegen: Any, name: str, code: bytes, calls: Iterable[Any] = (), source: Source | None = None
+    ) -> "InnerLibrary":
+        """Return the library that `save` wrote; load, or compile, what it calls."""
+        made: InnerLibrary = cls(codegen, name)
+        made.enable_object_caching()
+        made.source = source
+        made._final_module = made._shared_module = llvm.parse_bitcode(code)
+        for called in calls:
+            library = _library_of(*called) if len(called) == 3 else cls.load(codegen, *called)
+            made._linking_libraries.append(library)
+        made._finalized = True
+        return made
+
+
+class _WithoutEnvironments:
+    def __init__(self, codegen: Any):
+        self._codegen = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Do nothing: there is no environment."""
+
+
+def _code_of(library: JITCodeLibrary) -> bytes:
+    code: bytes = library._get_module_for_linking().as_bitcode()
+    return code
+
+
+def _library_of(module: str, name: str, arguments: tuple[Any, ...]) -> Any:
+    """Return the code of a compiled function for arguments of these types."""
+    function: Any = importlib.import_module(module)
+    for part in name.split("."):
+        function = getattr(function, part)
+    function.compile(arguments)
+    return function.overloads[arguments].library
+
+
+class EntryLibrary(JITCodeLibrary):
+    """The code of a function that Python calls, and of all that it calls."""
+
+    source: Source | None = None
+
+    def finalize(self) -> None:
+        """Link each library once, even if several call it."""
+        linked: dict[Any, None] = {}
+        waiting = [*reversed(self._linking_libraries)]
+        while waiting:
+            library = waiting.pop()
+            if library not in linked:
+                linked[library] = None
+                if isinstance(library, InnerLibrary):
+                    waiting += reversed(library._linking_libraries)
+        self._linking_libraries = [*linked]
+        super().finalize()
+
+
+def _name_by_source(function: Any) -> None:
+    """Name the machine code of a function by where the function stands, so that all processes name it alike.
+
+    numba numbers functions in the order in which a process compiles them. The disk cache holds code of several
+    processes, in which a caller must find its callees by their names, whichever process has written them.
+    """
+    if function.func.__closure__ is None:  # else several functions stand there
+        place = f"{function.modname}.{function.func_qualname}:{function.firstlineno}"
+        function.unique_id = int(hashlib.sha256(place.encode()).hexdigest()[:15], 16)
+        function.unique_name = f"{function.func_qualname}${function.unique_id}"
+
+
+def _compiler(kind: type[InnerLibrary] | type[EntryLibrary]) -> type[CompilerBase]:
+    """Return numba's compiler, with libraries of another class."""
+
+    @register_pass(mutates_CFG=False, analysis_only=False)
+    class MakeLibrary(FunctionPass):
+        _name = f"make_{kind.__name__}"
+
+        def __init__(self) -> None:
+            super().__init__()
+
+        def run_pass(self, state: Any) -> bool:
+            _name_by_source(state.func_id)
+            state.library = library = kind(state.targetctx.codegen(), state.func_id.func_qualname)
+            library.enable_object_caching()
+            library.source = (state.func_id.modname, state.func_id.func_qualname, tuple(state.args))
+            return True
+
+    class Compiler(CompilerBase):
+        def define_pipelines(self) -> list[Any]:
+            passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+            passes.add_pass_after(MakeLibrary, passes.passes[0][0])
+            passes.finalize()
+            return [passes]
+
+    return Compiler
+
+
+InnerCompiler = _compiler(InnerLibrary)
+EntryCompiler = _compiler(EntryLibrary)
+
+
+class InnerOnDisk(CompileResultCacheImpl):
+    """The form of an inner function in the disk cache."""
+
+    def reduce(self, result: Any) -> tuple[Any, ...]:
+        """Return what can be pickled of a compiled function."""
+        result.fndesc.typemap = result.fndesc.calltypes = None
+        return (
+            result.library.save(),
+            result.fndesc,
+            result.environment,
+            result.signature,
+            tuple(result.reload_init),
+        )
+
+    def rebuild(self, target_context: Any, kept: tuple[Any, ...]) -> Any:
+        """Return the compiled function that `reduce` saved."""
+        saved, description, environment, signature, reload_init = kept
+        for function in reload_init:
+            function()
+        library = InnerLibrary.load(target_context.codegen(), *saved)
+        return _result(
+            target_context=target_context,
+            typing_context=target_context.typing_context,
+            library=library,
+            environment=environment,
+            entry_point=target_context.get_executable(library, description, environment),
+            fndesc=description,
+            type_annotation="",
+            signature=signature,
+            objectmode=False,
+            lifted=(),
+            typing_error=None,
+            call_helper=None,
+            metadata=None,
+            reload_init=reload_init,
+            referenced_envs=(),
+        )

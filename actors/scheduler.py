@@ -1,0 +1,198 @@
+"""The description of a scheduler: a name, parameters, the function that builds its world, and its loop."""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from actors.worlds import Worlds
+from workloads.errors import InputError
+from workloads.hints import did_you_mean
+from workloads.values import read_value
+
+ALL_ALIKE = (("long_partition", "it treats all jobs alike"), ("estimates", "it uses no estimates"))
+"""The keys that a scheduler ignores if it treats short and long jobs alike and uses no estimates."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a scheduler.
+
+    Attributes:
+        kind: one of `workloads.values.KINDS`: "integer", "number", "flag", "share" (0 to 1, takes "17%"),
+            "duration" (seconds, takes "8 s"; the name ends in _s), "size" (bytes, takes "10 MB"; the name ends in
+            _bytes), "choice", "text" or "any" (text that reads as a number or a truth value is one).
+        low, high: inclusive bounds of numbers.
+        needs: what it goes with, and means nothing without: one of these other parameters, if it is true, or more than
+            0, or has one of the values that stand there, as in "pilots=senders|flows". Those that the scheduler lacks
+            do not count.
+    """
+
+    name: str
+    default: Any
+    kind: str
+    meaning: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> str:
+        """The meaning of the parameter, and the parameters that it needs."""
+        needs = " or ".join(f"`{need.replace('|', ' or ')}`" for need in self.needs)
+        return f"{self.meaning}; goes with {needs}" if needs else self.meaning
+
+    def parse(self, value: Any, scheduler: str) -> Any:
+        """Return the value in the parameter's own type.
+
+        Raises:
+            InputError: the value is invalid; the message says what is valid.
+        """
+        what = f"parameter {self.name} of {scheduler}"
+        return read_value(self.kind, value, what, low=self.low, high=self.high, choices=self.choices)
+
+
+class Host(Protocol):
+    """The Python side of one emulation."""
+
+    def compile(self, world: Any, state: Any) -> None:
+        """Compile the functions that the host calls, before the run begins."""
+
+    def __call__(self, world: Any, state: Any) -> None:
+        """Handle the event in `world.queue.now`."""
+
+    def save(self) -> bytes:
+        """Return the state of the host, for a checkpoint."""
+
+    def load(self, saved: bytes) -> None:
+        """Restore the state that `save` returned, perhaps in another process."""
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """A named policy.
+
+    Attributes:
+        hybrid: it treats short and long jobs differently, and wants a cut-off.
+        constrained: it is constraint-aware: tasks run only on nodes that satisfy their jobs' constraints.
+        global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
+            runs it then.
+        ignores: keys of the configuration, or tables of them, that change nothing under it, each with the reason.
+        updatable: it takes updates of coflows that are under way: "always", or with which value of a parameter,
+            as in "rates=greedy".
+        worlds: what hosts must know of the worlds that it runs in, which are those of its family.
+        build: setting -> (World, the policy's own state) at time 0.
+        advance: the compiled loop, (world, state, until_ns, most_events) -> the stop reason.
+        host: for loops that stop with PYTHON: setting -> the Python side of one emulation.
+        grow: for loops that stop with GROW for want of room in their own state: (world, state) -> state with more.
+        series: for schedulers that keep a table over time: (setting, state at the end) -> its arrays by name, as in
+            `actors.hosting.outcome.Share`.
+        remade: for schedulers that the registry does not know by name: the call that makes it again in
+            another process (see `actors.schedulers.registry`).
+        own: a user's class or object, if it is one.
+        about: the page of a user's scheduler; that of others is their module's docstring.
+        variant_of: name of the scheduler that this is a variant of; empty: it is none.
+        fixed: parameters whose defaults are the variant's, and cannot be set otherwise; an object fixes all of its own,
+            and here are those in its name.
+    """
+
+    name: str
+    title: str
+    paper: str
+    parameters: tuple[Parameter, ...]
+    worlds: Worlds = field(repr=False)
+    build: Callable[[Any], Any] = field(repr=False)
+    advance: Callable[..., int] = field(repr=False)
+    hybrid: bool = False
+    constrained: bool = False
+    global_view: tuple[str, ...] = ()
+    ignores: tuple[tuple[str, str], ...] = ()
+    updatable: str = ""
+    host: Callable[[Any], Host] | None = field(default=None, repr=False)
+    grow: Callable[[Any, Any], Any] | None = field(default=None, repr=False)
+    series: Callable[[Any, Any], dict[str, Any]] | None = field(default=None, repr=False)
+    remade: tuple[Callable[..., Any], tuple[Any, ...]] | None = field(default=None, repr=False)
+    own: Any = field(default=None, repr=False)
+    about: str = field(default="", repr=False)
+    variant_of: str = ""
+    fixed: tuple[str, ...] = ()
+
+    @property
+    def family(self) -> str:
+        """The name of its family."""
+        return self.worlds.family
+
+    @property
+    def is_object(self) -> bool:
+        """Whether it is a user's object, and not a class of which each emulation makes an object."""
+        return self.own is not None and not isinstance(self.own, type)
+
+    def fixes(self, parameter: str) -> bool:
+        """Whether a parameter is the variant's or the object's own, and cannot be set."""
+        return self.is_object or parameter in self.fixed
+
+    @property
+    def policy(self) -> str:
+        """The name of the policy, which its variants share."""
+        return self.variant_of or self.name
+
+    @property
+    def doc(self) -> str:
+        """The policy's own page: the docstring of the module that builds it, as several may share a loop."""
+        if self.own is not None:
+            return self.about
+        build = getattr(self.build, "func", self.build)  # of a partial call
+        return sys.modules[build.__module__].__doc__ or ""
+
+
+def constraint_aware(scheduler: Scheduler, name: str) -> Scheduler:
+    """Return the constraint-aware form of a policy, under a name of its own."""
+    return replace(scheduler, name=name, title=f"{scheduler.title}; constraint-aware", constrained=True)
+
+
+def resolve_parameters(scheduler: Scheduler, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all parameters of the scheduler in declared order, with defaults filled in.
+
+    Raises:
+        InputError: an unknown name (the nearest is given), a value that is not of the parameter's kind, or another
+            value than the one that a variant, or an object, has.
+    """
+    known = [p.name for p in scheduler.parameters]
+    for name in given:
+        if name not in known:
+            raise InputError(f"{scheduler.name} has no parameter {name!r}{did_you_mean(name, known)}")
+    resolved = {
+        p.name: p.parse(given[p.name], scheduler.name) if p.name in given else p.default
+        for p in scheduler.parameters
+    }
+    for p in scheduler.parameters:
+        if p.name in given and scheduler.fixes(p.name) and resolved[p.name] != p.default:
+            raise InputError(
+                f"{scheduler.name} has {p.name}={value_text(p.default)} of its own, not {value_text(resolved[p.name])}"
+            )
+    return resolved
+
+
+def value_text(value: Any) -> str:
+    """Return a value as text for names, paths and tables: ``2`` for 2.0, ``true`` for True."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def name_with(policy: str, values: Mapping[str, Any]) -> str:
+    """Return the name of a policy with these values, as in `eagle(sticky=false,slack=2)`."""
+    shown = ",".join(f"{name}={value_text(value)}" for name, value in values.items())
+    return f"{policy}({shown})" if shown else policy
+
+
+def needs_global_view(scheduler: Scheduler, parameters: Mapping[str, Any]) -> bool:
+    """Whether the scheduler with these parameters reads state of other actors without a message."""
+    return any(name == "always" or parameters.get(name) for name in scheduler.global_view)
+
+
+def takes_updates(scheduler: Scheduler, parameters: Mapping[str, Any]) -> bool:
+    """Whether the scheduler with these parameters takes updates of coflows that are under way."""
+    name, _, value = scheduler.updatable.partition("=")
+    return name == "always" or (bool(name) and parameters[name] == value)

@@ -1,0 +1,16 @@
+"""What the description of a job tells its scheduler."""
+
+from actors.kernel.compiled import inlined
+from actors.kernel.world import World
+
+
+@inlined
+def is_long(w: World, job: int) -> bool:
+    """Whether the job is long by its estimate."""
+    return w.work.is_long[job] == 1
+
+
+@inlined
+def tasks_of(w: World, job: int) -> int:
+    """How many tasks the job has."""
+    return w.work.end_task[job] - w.work.first_task[job]

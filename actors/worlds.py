@@ -1,0 +1,70 @@
+"""What the hosts of partitions must know of the worlds of a family of schedulers, in one place.
+
+A world is what a partition computes on: `actors.kernel.world.World` for jobs, `CoflowWorld` of
+`actors.fabric.fabric_world` for coflows. Hosts use what these two have in common (`queue`, `network`, `work`, `nodes`,
+`counts`, `cost`, `faults`); where they differ, hosts ask the family. A family is a subclass of `Worlds` and one object
+of it, which its schedulers carry. What the rest of Emu must know of a family is in `emu.families`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from actors.kernel.counters import Counters
+
+Sizes = dict[str, int]
+"""How many there are of what numbers are indexes of, by the name that bounds use."""
+
+
+class Worlds:
+    """The worlds of one family.
+
+    Attributes:
+        family: its name.
+        counters: what is counted in them.
+        bounds: what the values of a snapshot may be (`actors.hosting.bounds`), by the end of their path.
+        kinds: the kinds of messages that only this family has are declared under this name
+            (`actors.kernel.kinds`); mostly the family's own.
+    """
+
+    family: ClassVar[str]
+    counters: ClassVar[Counters]
+    bounds: ClassVar[Mapping[str, Any]] = {}
+
+    def num_jobs(self, workload: Any) -> int:
+        """Jobs, or what else the family schedules."""
+        raise NotImplementedError
+
+    def num_tasks(self, workload: Any) -> int:
+        """Tasks, or what else these consist of."""
+        raise NotImplementedError
+
+    def span_ns(self, workload: Any) -> tuple[np.ndarray, int]:
+        """When they arrive, [J] in order, and how long the workload lasts at least if all arrive at once."""
+        raise NotImplementedError
+
+    def is_long(self, setting: Any) -> np.ndarray:
+        """[J] bool: which are in the report class `long`."""
+        return np.zeros(self.num_jobs(setting.workload), bool)
+
+    def needed_bytes(self, setting: Any) -> tuple[int, int]:
+        """Memory that each partition needs besides its process, and what all need together: on the safe side."""
+        raise NotImplementedError
+
+    def sizes(self, world: Any, state: Any, saved: Mapping[str, np.ndarray]) -> Sizes:
+        """The sizes that the family's own bounds and messages use."""
+        return {}
+
+    def check(self, world: Any, state: Any, saved: Mapping[str, np.ndarray], sizes: Sizes) -> None:
+        """Check what the numbers of a snapshot say of each other.
+
+        Raises:
+            Refused: they do not fit together.
+        """
+
+    def fits(
+        self, what: str, values: np.ndarray, rows: np.ndarray, setting: Any, world: Any, sizes: Sizes
+    ) -> np.ndarray:
+        """[rows] whether the numbers of a column of messages are what the family calls `what`."""
+        raise NotImplementedError

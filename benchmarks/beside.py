@@ -1,0 +1,95 @@
+"""Engine time of schedulers in several checkouts, run in turn: seconds of CPU from the first event to the last.
+
+    python -m benchmarks.beside --checkouts ../before,. [--schedulers sparrow,eagle] [--repeats 5] [--tasks 1000000]
+
+Each run is a process of its own, whose code is compiled already. The first checkout is the one that the others are
+compared with: a ratio above 1 is slower. Ratios are of medians; `best` is the ratio of the least of each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tqdm import tqdm
+
+HERE = Path(__file__).resolve().parents[1]
+# What engines measure by the wall clock, they measure here by the CPU time of the process.
+RUN = """
+import json, sys, time
+time.perf_counter = time.process_time
+import emu
+scheduler, tasks, nodes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+if sys.argv[4] == "coflows":
+    options = {"coflows": max(tasks // 200, 10), "ports": 150}
+    result = emu.run(scheduler, "synthetic-coflows", in_process=True, workload_options=options)
+else:
+    options = {"jobs": max(tasks // 40, 10), "nodes": nodes, "seed": 0}
+    result = emu.run(scheduler, "yahoo", nodes, in_process=True, workload_options=options)
+print(json.dumps([result.summary["engine"]["wall_s"], result.summary["engine"]["events"]]))
+"""
+
+
+def run_once(
+    root: Path, cache: str, scheduler: str, tasks: int, nodes: int, family: str
+) -> tuple[float, int]:
+    """Engine time of one run of a checkout, s of CPU, and the events it handled."""
+    ended = subprocess.run(
+        [sys.executable, "-c", RUN, scheduler, str(tasks), str(nodes), family],
+        cwd=root,
+        env={**os.environ, "EMU_CACHE_DIR": cache, "PYTHONPATH": str(root)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    engine_s, events = json.loads(ended.stdout.splitlines()[-1])
+    return float(engine_s), int(events)
+
+
+def main() -> int:
+    """Print a line for each scheduler and checkout; exit code 1 if one handled other events than the first."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--checkouts", required=True, help="paths, with commas between")
+    parser.add_argument("--schedulers", default="sparrow,hawk,eagle,central-lwl,dist-lwl")
+    parser.add_argument("--coflows", action="store_true", help="they schedule coflows")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--tasks", type=int, default=1_000_000)
+    parser.add_argument("--nodes", type=int, default=15_000)
+    options = parser.parse_args()
+    roots = [Path(path).resolve() for path in options.checkouts.split(",")]
+    family, same = "coflows" if options.coflows else "jobs", True
+    size = (options.tasks, options.nodes, family)
+    print(f"{'scheduler':<14}{'checkout':<34}{'median s':>10}{'least s':>10}{'ratio':>8}{'best':>8}")
+    with tempfile.TemporaryDirectory() as folder:
+        caches = {root: str(Path(folder, str(i))) for i, root in enumerate(roots)}
+        for scheduler in options.schedulers.split(","):
+            took: dict[Path, list[float]] = {root: [] for root in roots}
+            events = {}
+            for root in roots:
+                run_once(root, caches[root], scheduler, 1000, 100, family)  # compiles
+            for _ in tqdm(range(options.repeats), desc=scheduler, disable=None, leave=False):
+                for root in roots:
+                    seconds, events[root] = run_once(root, caches[root], scheduler, *size)
+                    took[root].append(seconds)
+            first = took[roots[0]]
+            for root in roots:
+                median, least = statistics.median(took[root]), min(took[root])
+                ratios = f"{median / statistics.median(first):>8.3f}{least / min(first):>8.3f}"
+                other = "" if events[root] == events[roots[0]] else "  OTHER EVENTS"
+                same &= not other
+                print(
+                    f"{scheduler:<14}{root.name:<34}{median:>10.3f}{least:>10.3f}{ratios}{other}", flush=True
+                )
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

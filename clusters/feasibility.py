@@ -1,0 +1,137 @@
+"""Which jobs no node can run, and how many tasks a job can have where its constraints bound that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clusters.cluster import Cluster
+from clusters.matching import (
+    SAME_RACK,
+    SPREAD_NODES,
+    SPREAD_RACKS,
+    Matching,
+    list_of,
+    match,
+    nodes_of,
+    satisfies,
+)
+from clusters.schema import find_attribute
+from workloads.arrow import column
+from workloads.constraints import PLACEMENT, Constraint, constraint_sets, set_text
+from workloads.dags import DagWorkload, JobsOrDags
+from workloads.errors import InputError
+from workloads.groups import Int64Array
+from workloads.jobs import JobWorkload
+
+UNBOUNDED = 2**62
+"""More tasks than any job has."""
+_SHOWN = 4
+
+
+def most_tasks(matching: Matching, cluster: Cluster) -> Int64Array:
+    """Return how many tasks a job can have that runs at each level: shape (V,).
+
+    None without a satisfying node, and `UNBOUNDED` without a placement: tasks can follow one another on a node.
+    With ``spread-nodes`` as many as satisfying nodes, with ``spread-racks`` as there are racks with such nodes,
+    since no two tasks of the job may share one. With ``same-rack`` and ``spread-nodes`` as many as the
+    rack with the most satisfying nodes has; with ``same-rack`` and ``spread-racks`` one.
+    """
+    racks = cluster.racks()
+    keys = list(zip(matching.list_of_level.tolist(), matching.placement.tolist(), strict=True))
+    known = {(at, bits): _most_tasks(racks[list_of(matching, at)], bits) for at, bits in set(keys)}
+    return np.array([known[key] for key in keys], np.int64)
+
+
+def infeasible_jobs(workload: JobWorkload | DagWorkload, cluster: Cluster, matching: Matching) -> Int64Array:
+    """Return the places of the jobs that no node can run, by their hard constraints (see `most_tasks`)."""
+    hard = most_tasks(matching, cluster)[matching.first_level[1:] - 1]
+    most = np.append(hard, UNBOUNDED)  # the last for set -1
+    tasks = column(workload.jobs, "num_tasks")
+    return np.flatnonzero(tasks > most[matching.set_of_job])
+
+
+def check_feasible(workload: JobWorkload | DagWorkload, cluster: Cluster, matching: Matching) -> None:
+    """Refuse a workload with jobs that no node can run.
+
+    Raises
+    ------
+    InputError
+        Names the first such job, its hard constraints, and how many nodes each of them leaves by itself.
+    """
+    jobs = infeasible_jobs(workload, cluster, matching)
+    if not len(jobs):
+        return
+    set_id = int(matching.set_of_job[jobs[0]])
+    hard = tuple(c for c in constraint_sets(workload)[set_id] if c.price is None)
+    job_id = column(workload.jobs, "job_id")[jobs[0]]
+    tasks = int(column(workload.jobs, "num_tasks")[jobs[0]])
+    more = f"; {len(jobs):,} of {workload.num_jobs:,} jobs cannot run" if len(jobs) > 1 else ""
+    of_nodes = [c for c in hard if c.attribute != PLACEMENT]
+    if len(nodes_of(matching, set_id, -1)):
+        most = int(most_tasks(matching, cluster)[matching.first_level[set_id + 1] - 1])
+        wrong = f"its {tasks:,} tasks cannot be placed under {set_text(hard)}: at most {most:,} can"
+    else:
+        wrong = f"no node satisfies {set_text(of_nodes)}; {_alone(cluster, of_nodes)}"
+    raise InputError(f"job {job_id}: {wrong} on {cluster.name} of {cluster.num_nodes:,} nodes{more}")
+
+
+def drop_infeasible(workload: JobsOrDags, cluster: Cluster) -> tuple[JobsOrDags, int]:
+    """Return the workload without the jobs that no node can run, with a note, and how many these are.
+
+    Raises
+    ------
+    InputError
+        No job would be left.
+    """
+    from workloads.transform.primitives import take, with_tables
+
+    matching = match(workload, cluster)
+    dropped = infeasible_jobs(workload, cluster, matching)
+    if not len(dropped):
+        return workload, 0
+    if len(dropped) == workload.num_jobs:
+        check_feasible(workload, cluster, matching)
+    kept = np.delete(np.arange(workload.num_jobs), dropped)
+    note = (
+        f"{len(dropped):,} of {workload.num_jobs:,} jobs dropped, whose hard constraints {cluster.name} of "
+        f"{cluster.num_nodes:,} nodes cannot meet"
+    )
+    made = take(workload, kept)
+    return with_tables(made, notes=(*made.notes, note)), len(dropped)
+
+
+def _most_tasks(racks: Int64Array, placement: int) -> int:
+    """Return how many tasks fit on nodes in these racks."""
+    if len(racks) == 0 or placement == 0:
+        return UNBOUNDED if len(racks) else 0
+    in_rack = np.unique(racks, return_counts=True)[1]
+    if placement & SPREAD_RACKS:
+        return 1 if placement & SAME_RACK else len(in_rack)
+    if placement & SPREAD_NODES:
+        return int(in_rack.max()) if placement & SAME_RACK else len(racks)
+    return UNBOUNDED
+
+
+def _alone(cluster: Cluster, constraints: Sequence[Constraint]) -> str:
+    """Return how many nodes each constraint leaves by itself, and what nodes have where that is none."""
+    left = sorted((int(satisfies(cluster, c).sum()), str(c), c) for c in constraints)
+    texts = []
+    for count, text, one in left[:_SHOWN]:
+        texts.append(f"{text} alone leaves {count:,}" if count else f"{text} none ({_range(cluster, one)})")
+    return ", ".join(texts)
+
+
+def _range(cluster: Cluster, constraint: Constraint) -> str:
+    attribute = find_attribute(constraint.attribute)
+    if names := cluster.attribute_names(attribute.name):
+        parts = ([n] if n and attribute.kind == "own" else n.split() for n in names)
+        known = sorted({word for words in parts for word in (words or ["none"])})
+        shown = ", ".join(known[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
+        return f"{attribute.name} is {shown}"
+    values: npt.NDArray[Any] = cluster.attribute(attribute.name)
+    low, high = (attribute.show(value.item()) for value in (values.min(), values.max()))
+    return f"{attribute.name} is {low}" if low == high else f"{attribute.name} is {low} to {high}"

@@ -1,0 +1,390 @@
+"""The commands: from parsed options to printed and written results."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from emu import disk
+from emu.configuration.config import Config, Given, Layer, Place, layer_from_options, layer_from_set, resolve
+from emu.configuration.config_file import layer_from_file
+from emu.configuration.keys import BY_NAME
+from emu.configuration.loading import load_cluster_of
+from emu.configuration.memo import Memo
+from emu.configuration.plan import Plan, prepare
+from emu.directories import run_directory as rd
+from emu.directories.names import CONFIG, SUMMARY
+from emu.families.registry import family_of_summary
+from emu.results.measures import read_measures
+from emu.results.reasons import render_reasons
+from emu.results.records import placed
+from emu.results.tables import align
+from emu.running.emulation import execute
+from emu.running.progress import progress_bar
+from emu.terminal import note, put, say, warn
+from workloads.errors import InputError
+from workloads.values import read_value
+
+if TYPE_CHECKING:
+    from emu.sweeps.batch import Hosting
+
+RESUME_OPTIONS = ("address", "in_process")
+"""Options that --resume takes: where to go on with a run."""
+VIEW_OPTIONS = ("json", "columns", "reasons")
+"""Options that choose what is printed."""
+MAIN_JOB = {"scheduler": ("sparrow", "hawk", "eagle", "central-lwl"), "workload": "yahoo", "nodes": 15_000}
+
+
+def version() -> int:
+    """Print the version."""
+    import emu
+
+    put(f"emu {emu.__version__}")
+    return 0
+
+
+def run(options: Namespace) -> int:
+    """Emulate one scheduler."""
+    if options.resume is not None:
+        return _resume(options)
+    plan = _plan(options, "scheduler")
+    _columns(options, plan.family.name)
+    if len(plan.schedulers) > 1:
+        raise plan.config.error("scheduler", "emu run takes one scheduler; emu compare takes several")
+    warn(plan.notes)
+    scheduler, seeds = plan.schedulers[0].name, plan.seeds
+    name = f"{_short(scheduler)}-{plan.workload.name}-{plan.cluster.num_nodes}"
+    if len(seeds) > 1:
+        return _run_new_together(plan, options, f"{name}-seeds-{seeds[0]}-to-{seeds[-1]}")
+    with _claimed(options, f"{name}-{plan.seed}", plan.manifest(0), plan.config_toml(0)) as out:
+        return _run_one(plan, out, options)
+
+
+def compare(options: Namespace) -> int:
+    """Emulate several schedulers on the same workload and compare them."""
+    if options.resume is not None:
+        return _resume(options)
+    plan = _plan(options, "schedulers")
+    _columns(options, plan.family.name)
+    warn(plan.notes)
+    name = f"compare-{plan.workload.name}-{plan.cluster.num_nodes}-{plan.seed}"
+    return _run_new_together(plan, options, name)
+
+
+def main_job(options: Namespace) -> int:
+    """Do what Emu is for, at full size: the comparison that runs without arguments."""
+    plan = _plan(options, "schedulers", MAIN_JOB)
+    _columns(options, plan.family.name)
+    names = ", ".join(s.name for s in plan.schedulers)
+    say(f"comparing {names} on the workload {plan.workload.name} over {plan.cluster.num_nodes:,} nodes")
+    warn(plan.notes)
+    name = f"compare-{plan.workload.name}-{plan.cluster.num_nodes}-{plan.seed}"
+    return _run_new_together(plan, options, name)
+
+
+def sweep(options: Namespace) -> int:
+    """Run a grid of emulations."""
+    from emu.running.progress import runs_bar
+    from emu.sweeps.sweep import prepare_sweep, run_sweep
+
+    _tell_of_code(options)
+    ready = prepare_sweep(options.file, options.out, options.set)
+    columns = _columns(options, ready.runs[0].plan.family.name)
+    warn(ready.notes)
+    if options.dry_run:
+        put(disk.to_json(ready.described()) if options.json else ready.to_text())
+        return 0
+    hosting = _hosting(options, ready.grid.base)
+    result = run_sweep(ready, hosting, runs_bar, say, columns, options.reasons, bool(options.overwrite))
+    if options.json:
+        put(disk.to_json(result.summary))
+        warn(f"failed: {path}: {error}" for path, error in result.failures.items())
+    else:
+        put(f"{result.to_text()}\nresults in {result.path}")
+    return 1 if result.failures else 0
+
+
+def size(options: Namespace) -> int:
+    """Find the fewest nodes that meet a target."""
+    from emu.running.progress import runs_bar
+    from emu.sweeps.batch import RunFailed
+    from emu.sweeps.sizing import find_size, render_probe
+    from emu.sweeps.targets import TOLERANCE, read_targets
+
+    if options.resume is not None:
+        raise InputError("--resume: emu size takes up its directory by itself, where --out names it")
+    targets = read_targets(options.target)
+    config = _config(options, "scheduler")
+    given = _bound(options, "tolerance", "share", least=0)
+    try:
+        result = find_size(
+            config,
+            targets,
+            _hosting(options, config),
+            low=_bound(options, "low", "integer"),
+            high=_bound(options, "high", "integer"),
+            tolerance=TOLERANCE if given is None else given,
+            out=options.out,
+            overwrite=bool(options.overwrite),
+            tell=say,
+            show=None if options.json else lambda probe: put(render_probe(probe, targets)),
+            bar=runs_bar,
+        )
+    except RunFailed as error:
+        note(str(error))
+        return 1
+    put(disk.to_json(result.summary) if options.json else f"\n{result.answer}\nresults in {result.path}")
+    return 0 if result.nodes is not None else 1
+
+
+def validate(options: Namespace) -> int:
+    """Print the fully resolved configuration of a file, or report what is wrong with it."""
+    _tell_of_code(options)
+    plan = prepare(resolve([layer_from_file(options.file), layer_from_set(options.set)]))
+    warn(plan.notes)
+    put(plan.config_toml())
+    return 0
+
+
+def _tell_of_code(options: Namespace) -> None:
+    """Print which schedulers of a file are code, which is run to get their parameters; ``--no-code`` refuses them."""
+    from emu.configuration.config_file import code_of
+
+    for text, place in code_of(options.file, options.set):
+        if options.no_code:
+            raise place.error(f"{text!r} is code, and --no-code was given; read it, then leave that out")
+        if getattr(options, "dry_run", True):  # who runs a sweep wants it run
+            note(f"{text} is code: it is loaded, and so run, to know its parameters; --no-code refuses it")
+
+
+def report(options: Namespace) -> int:
+    """Write one page about run directories."""
+    from emu.directories.names import REPORT
+    from emu.report.report import render_report, write_report
+    from emu.sweeps.reading import read_runs, sections_of
+
+    folders = options.folders
+    page = render_report(read_runs(folders), sections=sections_of(folders))
+    single = Path(folders[0]) if len(folders) == 1 else Path()
+    put(str(write_report(Path(options.out) if options.out else single / REPORT, page)))
+    return 0
+
+
+def schedulers(options: Namespace) -> int:
+    """List the schedulers, or describe one."""
+    from actors.schedulers.registry import find_scheduler, scheduler_names
+
+    if options.name is None:
+        known = [find_scheduler(name) for name in scheduler_names()]
+        put(
+            "\n".join(
+                align(
+                    [["scheduler", "family", "what it does"], *([s.name, s.family, s.title] for s in known)],
+                    9,
+                )
+            )
+        )
+        return 0
+    scheduler = find_scheduler(options.name)
+    lines = [f"{scheduler.name} ({scheduler.family}): {scheduler.title}", f"paper: {scheduler.paper}"]
+    if scheduler.hybrid:
+        lines.append("treats short and long jobs apart: needs a short cut-off")
+    lines += ["", scheduler.doc.strip()] if scheduler.doc and scheduler.doc.strip() else []
+    if scheduler.parameters:
+        rows = [["parameter", "default", "kind", "meaning"]]
+        for p in scheduler.parameters:
+            kind = " | ".join(p.choices) if p.choices else p.kind
+            rows.append([p.name, _shown(p.default), kind, p.about])
+        lines += ["", *align(rows, 9)]
+    put("\n".join(lines))
+    return 0
+
+
+def cluster_list(options: Namespace) -> int:
+    """List the presets."""
+    from clusters.cluster import presets
+
+    put("\n".join(align([[name, about] for name, about in presets().items()], 9)))
+    return 0
+
+
+def cluster_info(options: Namespace) -> int:
+    """Describe a cluster."""
+    from clusters.figures import cluster_figures, describe_cluster
+
+    given = {"cluster": options.cluster, "nodes": options.nodes}
+    config = resolve([layer_from_set(options.set), layer_from_options(given)])
+    cluster = load_cluster_of(config, config["nodes"], Memo())
+    warn(cluster.notes)
+    put(disk.to_json(cluster_figures(cluster)) if options.json else describe_cluster(cluster))
+    return 0
+
+
+def _hosting(options: Namespace, config: Config) -> Hosting:
+    """Return where the runs of a sweep or a search are computed."""
+    from emu.sweeps.batch import Hosting
+
+    return Hosting(
+        parallel=_bound(options, "parallel", "integer"),
+        retries=2 if options.retries is None else _bound(options, "retries", "integer", least=0),
+        in_process=bool(options.in_process) or config["in_process"],
+        address=options.address or config["address"],
+    )
+
+
+def _bound(options: Namespace, name: str, kind: str, least: int = 1) -> Any:
+    """Return the value of an option that is no key; None if it is not given."""
+    value = getattr(options, name)
+    return None if value is None else read_value(kind, value, f"--{name}", low=least)
+
+
+def _plan(options: Namespace, schedulers: str, defaults: dict[str, Any] | None = None) -> Plan:
+    """Return the plan of the options of ``run`` or ``compare``; `schedulers` is the option that has those."""
+    config = _config(options, schedulers, defaults)
+    if not config["in_process"]:
+        from actors.hosting.child import begin
+
+        begin(config["address"])  # it takes seconds, in which the workload is made
+    return prepare(config)
+
+
+def _config(options: Namespace, schedulers: str, defaults: dict[str, Any] | None = None) -> Config:
+    """Return the configuration of the options of a command that emulates."""
+    names = [key.name for key in BY_NAME.values() if key.option and key.name != "scheduler"]
+    given: Layer = layer_from_options({name: getattr(options, name) for name in names})
+    if (value := getattr(options, schedulers)) is not None:
+        given["scheduler"] = Given(value, Place(f"--{schedulers}"))
+    layers = [layer_from_file(options.config)] if options.config else []
+    return resolve([*layers, layer_from_set(options.set), given], defaults)
+
+
+def _columns(options: Namespace, family: str) -> list[str] | None:
+    """Return the names of the figures that tables are asked to show; None for the usual ones."""
+    if options.columns is None:
+        return None
+    names = [name.strip() for name in options.columns.split(",")]
+    read_measures(names, family, "--columns")
+    return names
+
+
+def _text_of(summary: dict[str, Any], options: Namespace) -> str:
+    """Return a summary as text, as the options ask for it."""
+    family = family_of_summary(summary)
+    shown = read_measures(_columns(options, family.name), family.name)
+    return family.render_summary(summary, shown) + (render_reasons([summary]) if options.reasons else "")
+
+
+def _run_one(plan: Plan, out: Path, options: Namespace) -> int:
+    """Run the only scheduler and seed of a plan in its directory, and print its results."""
+    _say_how(plan)
+    total, unit = plan.work
+    with progress_bar(plan.schedulers[0].name, total, unit=unit) as progress:
+        result = execute(plan, 0, progress, say, out)
+    result.write(out)
+    if options.json:
+        put(disk.to_json(placed(result.summary, out)))
+    else:
+        put(f"{_text_of(result.summary, options)}results in {out}")
+    return 0
+
+
+@contextmanager
+def _claimed(options: Namespace, name: str, manifest: Mapping[str, Any], config: str) -> Iterator[Path]:
+    """Within, the directory that the options ask for is this process's; by default a new one with this name."""
+    overwrite = bool(options.overwrite)
+    if options.out or overwrite:
+        out = options.out or Path("runs") / rd.safe_name(name)
+        claimed = rd.claimed(out, manifest, config, overwrite=overwrite)
+    else:
+        claimed = rd.claimed_new(name, manifest, config)
+    with claimed as folder:
+        yield folder
+
+
+def _run_new_together(plan: Plan, options: Namespace, name: str) -> int:
+    """Run all schedulers and seeds of a plan in a new directory, and print their results."""
+    from emu.running.comparing import manifest_together
+
+    with _claimed(options, name, manifest_together(plan), plan.config_toml()) as out:
+        return _run_together(plan, out, options)
+
+
+def _run_together(plan: Plan, out: Path, options: Namespace) -> int:
+    """Run all schedulers and seeds of a plan in their directory, and print their results."""
+    from emu.running.comparing import run_plan, save_comparison
+
+    _say_how(plan)
+    comparison = run_plan(plan, out, partial(progress_bar, unit=plan.work[1]), say)
+    say("writing the report")
+    save_comparison(comparison, out)
+    warn(comparison.notes[len(plan.notes) :])
+    summaries = comparison.summaries
+    if options.json:
+        put(disk.to_json(summaries if len(summaries) > 1 else summaries[0]))
+    elif len(summaries) > 1:
+        text = comparison.to_text(_columns(options, plan.family.name), options.reasons)
+        put(f"{text}\nresults in {out}, report in {out / 'report.html'}")
+    else:
+        put(f"{_text_of(summaries[0], options)}{comparison.failed_text()}results in {out}")
+    if options.json:
+        warn(f"failed: {path}: {error}" for path, error in comparison.failures.items())
+    return 1 if comparison.failures else 0
+
+
+def _resume(options: Namespace) -> int:
+    """Go on with a run, or with several, that ended early; show what is finished."""
+    from emu.results.comparison import Comparison
+    from emu.running.resuming import holds_several, read_finished, reopened
+
+    _only_with_resume(options)
+    out = Path(options.resume)
+    if (found := read_finished(out)) is None:
+        hosting = {name: getattr(options, name) for name in RESUME_OPTIONS}
+        with reopened(out, layer_from_options(hosting)) as plan:
+            if plan is not None:
+                warn(plan.notes)
+                return (_run_together if holds_several(out) else _run_one)(plan, out, options)
+        found = read_finished(out)
+    summary: Any = disk.read_json(out / SUMMARY, f"has no {SUMMARY}")
+    if options.json:
+        put(
+            disk.to_json(
+                [placed(s, out) for s in summary] if isinstance(summary, list) else placed(summary, out)
+            )
+        )
+    elif isinstance(summary, list) and isinstance(found, Comparison):
+        put(found.to_text(_columns(options, found.family), options.reasons))
+    else:
+        put(_text_of(summary, options))
+    return 0
+
+
+def _only_with_resume(options: Namespace) -> None:
+    """Refuse options that a run which has begun cannot take."""
+    for name, value in vars(options).items():
+        if name in ("command", "resume", "debug", "version", *VIEW_OPTIONS, *RESUME_OPTIONS) or not value:
+            continue
+        option = "--" + name.replace("_", "-")
+        raise InputError(f"{option}: not with --resume, which continues with {CONFIG} of the directory")
+
+
+def _say_how(plan: Plan) -> None:
+    if not plan.config["in_process"]:
+        from actors.hosting.child import address_of
+
+        address = address_of(plan.config["address"])
+        say("starting Ray, which takes about 5 s; --in-process does without" if address is None
+            else f"joining Ray at {address}")  # fmt: skip
+
+
+def _short(scheduler: str) -> str:
+    """Return a scheduler's name for a directory: of ``path/to/file.py:Class`` the class."""
+    return scheduler.rpartition(":")[2]
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

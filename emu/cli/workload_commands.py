@@ -1,0 +1,272 @@
+"""`emu workload`: list, describe, convert, make, transform and fetch workloads."""
+
+from __future__ import annotations
+
+import textwrap
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from emu import disk
+from emu.results.tables import align
+from emu.running.progress import bytes_bar
+from emu.terminal import put, say, warn
+from workloads.errors import InputError
+from workloads.hints import did_you_mean
+from workloads.units import parse_duration
+from workloads.values import read_value
+
+if TYPE_CHECKING:
+    from workloads.transform.primitives import Workload
+
+
+def run_action(options: Namespace) -> int:
+    """Do what the options of ``emu workload`` ask for."""
+    own = {
+        "list": _list,
+        "info": _info,
+        "convert": _convert,
+        "synth": _synth,
+        "fetch": _fetch,
+    }
+    return own.get(options.action, _transform)(options)
+
+
+def _list(options: Namespace) -> int:
+    from workloads.catalogue import generators
+    from workloads.formats import FORMATS
+    from workloads.limits import FREE_BYTES, FREE_TASKS
+    from workloads.options import options_line
+
+    lines = ["generators"]
+    for name, about in generators().items():
+        what, _, given = about.partition(" (")
+        lines += _entry(name, what, given.removesuffix(")"))
+    lines += ["", "formats"]
+    for name, known in FORMATS.items():
+        what = f"{known.about}; {known.family}; {'read and written' if known.write else 'read'}"
+        lines += _entry(name, what, options_line(known.convert or known.read))
+    lines += [
+        "",
+        f"limits, of all of them: max_tasks={FREE_TASKS}, max_bytes={FREE_BYTES} or more, by the source's size",
+    ]
+    put("\n".join(lines))
+    return 0
+
+
+def _entry(name: str, about: str, options: str) -> list[str]:
+    """Return the lines of a list about one generator or format."""
+    given = textwrap.wrap(options, 100, initial_indent=" " * 8, subsequent_indent=" " * 8)
+    return [f"  {name:<17} {about}", *given]
+
+
+def _info(options: Namespace) -> int:
+    from workloads.generators.closeness import closeness, render_closeness
+    from workloads.info import describe, render
+    from workloads.jobs import JobWorkload
+
+    nodes = [read_value("integer", n, "--nodes", low=1) for n in options.nodes]
+    plots = _plots(options.plot)
+    workload = _load(options)
+    description = describe(workload, nodes)
+    constraints = _constraints(options, nodes, workload)
+    if constraints is not None:
+        description["constraints"] = constraints.figures
+    close = closeness(workload) if isinstance(workload, JobWorkload) else None
+    if close is not None:
+        description["closeness"] = close
+    if options.json:
+        warn(workload.notes)
+        put(disk.to_json(description))
+    else:
+        parts = [render(description)]
+        parts += [] if constraints is None else [constraints.text]
+        parts += [] if close is None else [render_closeness(close)]
+        put("\n".join(parts))
+    if plots:
+        from emu.report.drawing import write_figure
+        from emu.report.workload_plots import workload_figure
+
+        figure = workload_figure(workload, description)
+        try:
+            for path in plots:
+                write_figure(figure, path)
+        except OSError as error:
+            raise InputError(f"--plot: {path} cannot be written: {error.strerror or error}") from None
+        say(f"drawn: {', '.join(path.name for path in plots)}")
+    return 0
+
+
+def _plots(given: str | None) -> list[Path]:
+    """Return the files that ``--plot`` asks for; a wrong ending is refused before the workload is loaded."""
+    if given is None:
+        return []
+    from emu.report.drawing import figure_paths
+
+    try:
+        return figure_paths(Path(given))
+    except InputError as error:
+        raise InputError(f"--plot: {error.message}") from None
+
+
+class _Constraints(NamedTuple):
+    """The constraints of jobs and the nodes that satisfy them, as data and as text."""
+
+    figures: dict[str, Any]
+    text: str
+
+
+def _constraints(options: Namespace, nodes: list[int], workload: Workload) -> _Constraints | None:
+    if options.cluster is None:
+        return None
+    from clusters.cluster import load_cluster
+    from clusters.constraint_figures import constraint_figures, describe_constraints
+    from clusters.matching import match
+    from workloads.coflows import CoflowWorkload
+
+    if isinstance(workload, CoflowWorkload):
+        raise InputError(f"--cluster: {workload.name} is a workload of coflows, which have no constraints")
+    if len(nodes) > 1:
+        raise InputError("--nodes: give one number of nodes with --cluster")
+    cluster = load_cluster(options.cluster, nodes[0] if nodes else None)
+    figures = constraint_figures(workload, cluster, match(workload, cluster))
+    return _Constraints(figures, describe_constraints(workload, cluster))
+
+
+def _convert(options: Namespace) -> int:
+    from workloads.catalogue import convert_workload
+    from workloads.readers.report import Report
+
+    report = Report()
+    with _saving(), bytes_bar() as progress:
+        notes = convert_workload(
+            options.workload,
+            options.to,
+            options=_given(options),
+            format=options.format,
+            to_format=options.to_format,
+            overwrite=options.overwrite,
+            report=report,
+            progress=progress,
+        )
+    put("\n".join([*report.lines(), f"written to {options.to}"]))
+    warn(text for text in notes if text not in report.lines())
+    return 0
+
+
+def _synth(options: Namespace) -> int:
+    from workloads.catalogue import generators, load_workload, options_without_meaning
+
+    if options.workload not in generators():
+        raise InputError(
+            f"unknown generator {options.workload!r}{did_you_mean(options.workload, generators())}"
+        )
+    given = _given(options)
+    for name, why in options_without_meaning(options.workload, given).items():
+        raise InputError(f"--set {name}: {why}")
+    if options.seed is not None:
+        given["seed"] = read_value("integer", options.seed, "--seed", low=0)
+    _save(load_workload(options.workload, options=given), options.to, options)
+    return 0
+
+
+def _fetch(options: Namespace) -> int:
+    from workloads.public.data_folder import fetch, size_text
+    from workloads.public.traces import public_traces
+
+    if options.name is None:
+        rows = [["trace", "size", "licence", "format", "what"]]
+        rows += [[t.name, size_text(t), t.licence, t.format, t.what] for t in public_traces().values()]
+        put("\n".join(align(rows, 9)))
+        return 0
+    timeout_s = parse_duration(options.timeout, "--timeout")
+    with bytes_bar() as progress:
+        fetch(
+            options.name,
+            folder=options.folder,
+            progress=progress,
+            tell=put,
+            mirror=options.mirror,
+            timeout_s=timeout_s,
+        )
+    return 0
+
+
+def _transform(options: Namespace) -> int:
+    from workloads.catalogue import load_workload
+    from workloads.limits import LIMIT_NAMES, limited, take_limits
+    from workloads.transform import TRANSFORMATIONS, describe_frequencies, frequencies
+
+    step = TRANSFORMATIONS[options.action]
+    given = {
+        option.name: text
+        for option in step.options
+        if (text := getattr(options, f"step_{option.name}")) is not None
+    }
+    arguments = step.parse(given)
+    limits, other = take_limits(_given(options))
+    for name in other:
+        raise InputError(f"--set: {name!r} is no limit{did_you_mean(name, LIMIT_NAMES)}")
+    with bytes_bar() as progress:
+        paths = options.workload if step.many_in else [options.workload]
+        loaded = [load_workload(path, options=vars(limits), progress=progress) for path in paths]
+    with limited(limits):
+        made = step.function(loaded if step.many_in else loaded[0], **arguments)
+    if step.many_out:
+        for part in made.values():
+            _save(part, str(Path(options.to) / part.name), options)
+    else:
+        _save(made, options.to, options)
+    if options.action == "constrain":
+        put("\n".join(describe_frequencies(frequencies(made))))
+    return 0
+
+
+def _given(options: Namespace) -> dict[str, Any]:
+    """Return the options of ``--set``."""
+    given: dict[str, Any] = {}
+    for text in options.set:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--set: {text!r} is not of the form name=value, such as jobs=1000")
+        given[name.strip().removeprefix("workload_options.")] = value.strip()
+    return given
+
+
+def _load(options: Namespace) -> Workload:
+    from workloads.catalogue import load_workload
+
+    with bytes_bar() as progress:
+        return load_workload(
+            options.workload, options=_given(options), format=options.format, progress=progress
+        )
+
+
+@contextmanager
+def _saving() -> Iterator[None]:
+    """Name the option with which what exists is written over."""
+    try:
+        yield
+    except InputError as error:
+        if "exists already" not in error.message:
+            raise
+        raise InputError(
+            "exists already; choose another name, or give --overwrite", file=error.file
+        ) from None
+
+
+def _save(workload: Workload, to: str, options: Namespace) -> None:
+    from workloads.catalogue import save_workload
+    from workloads.transform.primitives import family
+
+    with _saving():
+        lost = save_workload(workload, to, overwrite=options.overwrite)
+    warn([*workload.notes, *lost])
+    of = family(workload)
+    first, *rest = (
+        f"{getattr(workload, table).num_rows:,} {table}"
+        for table in (of.name, *(("flows",) if of.name == "coflows" else ("tasks",)))
+    )
+    put(f"{', '.join([first, *rest])} in {to}")

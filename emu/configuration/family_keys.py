@@ -1,0 +1,76 @@
+"""The family of a run, and the keys that it has.
+
+A run has schedulers of one family, such as those that place jobs on nodes, or those that schedule coflows over ports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from emu.configuration.keys import BY_NAME, SHARED
+from emu.families.family import Family
+from emu.families.registry import families, find_family
+
+if TYPE_CHECKING:
+    from actors.scheduler import Scheduler
+    from emu.configuration.config import Config
+
+_SHARED = frozenset(key.name for key in SHARED)
+
+
+def family_of(config: Config, schedulers: Sequence[Scheduler]) -> Family:
+    """Return the family of all schedulers of a run.
+
+    Raises
+    ------
+    InputError
+        They are of several.
+    """
+    first = schedulers[0]
+    for other in schedulers:
+        if other.family != first.family:
+            raise config.error(
+                "scheduler",
+                f"{first.name} is for {first.family} and {other.name} for {other.family}; "
+                "a run has schedulers of one family",
+            )
+    return find_family(first.family)
+
+
+def for_family(config: Config, family: Family, scheduler: str) -> Config:
+    """Return the configuration with the defaults of a family.
+
+    Raises
+    ------
+    InputError
+        A key that the family has not has another value than its default.
+    """
+    values = dict(config.values)
+    for name, key in BY_NAME.items():
+        given = name in config.places
+        if given and not has_key(family, name) and config[name] != key.default:
+            raise config.error(name, f"not for {scheduler}: {_why_not(family, name, scheduler)}")
+        if not given and name in family.defaults:
+            values[name] = family.defaults[name]
+    return replace(config, values=values)
+
+
+def has_key(family: Family, name: str) -> bool:
+    """Return whether a family has a key."""
+    return name in _SHARED or any(key.name == name for key in family.keys)
+
+
+def own_keys(values: dict[str, Any], family: Family) -> dict[str, Any]:
+    """Return the values of the keys that a family has."""
+    return {name: value for name, value in values.items() if has_key(family, name)}
+
+
+def _why_not(family: Family, name: str, scheduler: str) -> str:
+    """Return why a family has not a key."""
+    table = name.partition(".")[0]
+    if (why := family.without.get(name) or family.without.get(table)) is not None:
+        return why
+    for_which = " and ".join(other.name for other in families() if has_key(other, name))
+    return f"it is for {for_which}, and {scheduler} schedules {family.name}"

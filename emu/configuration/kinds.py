@@ -1,0 +1,114 @@
+"""Keys of the configuration, and the kinds of values that only they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workloads import values
+from workloads.errors import InputError
+from workloads.units import parse_duration, parse_share
+from workloads.values import Kind
+
+
+@dataclass(frozen=True)
+class Key:
+    """One configuration key.
+
+    Attributes
+    ----------
+    name : str
+        Dotted: ``network.delay`` is ``delay`` in the table ``[network]``.
+    kind : str
+        A key of `KINDS`.
+    default : object
+        In base units (seconds, shares 0..1); None where `otherwise` describes the default.
+    meaning : str
+        One sentence for ``--help`` and the reference page.
+    option : str | None
+        The option of ``emu run`` and ``emu compare`` that gives it.
+    choices, words : tuple of str
+        All allowed values of a ``choice``; words allowed beside the kind's own values.
+    low : float | None
+        Smallest allowed number.
+    otherwise : str
+        What holds when the key is not given and has no default.
+    """
+
+    name: str
+    kind: str
+    default: Any
+    meaning: str
+    option: str | None = None
+    choices: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    low: float | None = None
+    otherwise: str = ""
+
+
+def _read_names(value: Any, what: str) -> tuple[Any, ...]:
+    """Read names: comma-separated text, a list, or one object (a user's scheduler in the Python API)."""
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    elif not isinstance(value, list | tuple):
+        value = [value]
+    if not value or any(v == "" or isinstance(v, bool | int | float) for v in value):
+        raise InputError(f"{what}: is not a name or a list of names")
+    return tuple(value)
+
+
+def _read_name(value: Any, what: str) -> Any:
+    if isinstance(value, bool | int | float | list | tuple) or not str(value).strip():
+        raise InputError(f"{what}: {value!r} is not a name")
+    return str(value) if isinstance(value, str) else value
+
+
+def _read_workload(value: Any, what: str) -> Any:
+    """Read what is run: a name, a path, a workload, or a frame of jobs."""
+    from emu.families.registry import family_of_workload
+
+    if isinstance(value, str | Path):
+        return _read_name(value, what)
+    if (found := family_of_workload(value)) is not None:
+        return found[1]
+    raise InputError(
+        f"{what}: a {type(value).__name__} is no workload; want a generator's name, a path, a workload, or a frame "
+        "with the columns submit_s and durations_s"
+    )
+
+
+def _read_cutoff(value: Any, what: str) -> float | str:
+    """Read a duration, or a share of the jobs, which stays text: its value in seconds follows from the workload."""
+    if isinstance(value, str) and value.strip().endswith("%"):
+        try:
+            return f"{100 * parse_share(value, what):.12g}%"
+        except InputError:
+            raise InputError(f"{what}: {value!r} is not a share of the jobs such as '90%'") from None
+    try:
+        return parse_duration(value, what)
+    except InputError:
+        wrong = f"{value!r} is not a duration such as '90.58s', nor a share of the jobs such as '90%'"
+        raise InputError(f"{what}: {wrong}") from None
+
+
+KINDS = values.KINDS | {
+    "names": Kind("", 'text, or a list: `"hawk"`, `["hawk", "eagle"]`', _read_names),
+    "path": Kind("", 'text: `"homogeneous"`, `"mixed.toml"`', _read_name),
+    "workload": Kind("", 'text: `"yahoo"`, `"traces/YH1_sub.tr"`', _read_workload),
+    "text": Kind("", "text", _read_name),
+    "cutoff": Kind("s", 'duration, or a share of the jobs: `"90.58s"`, `"90%"`', _read_cutoff),
+    "table": Kind("", "table", lambda value, what: value),
+}
+"""The kinds of values of keys."""
+
+
+def read_key(key: Key, value: Any) -> Any:
+    """Return the value of a key in its type and base unit.
+
+    Raises
+    ------
+    InputError
+        It is not of the key's kind; the message begins with the key's name.
+    """
+    return values.read_value(key.kind, value, key.name, low=key.low, choices=key.choices, kinds=KINDS)

@@ -1,0 +1,204 @@
+"""The workload and the cluster of a configuration: loaded once for all plans that use them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from emu.configuration.config import Config
+from emu.configuration.memo import Memo
+from emu.configuration.seeds import workload_seed
+from emu.families.registry import family_of_workload
+from workloads.errors import InputError
+
+if TYPE_CHECKING:
+    from clusters.cluster import Cluster
+
+TIMELINE_ROWS = 200
+"""Rows of a timeline over the shortest time that a run can take, where no period is given."""
+AUTO_ROWS = 10 * TIMELINE_ROWS
+"""The most rows of such a timeline, however long the run takes."""
+
+
+class Loaded(NamedTuple):
+    """The workload and cluster of a plan, and values derived from them.
+
+    Attributes
+    ----------
+    source, workload
+        As it was loaded, and with its arrivals brought to the load that is asked for.
+    cluster : Cluster
+        Nodes; of coflows one for each port.
+    load : float | None
+        Offered load.
+    load_s : float
+        Wall time it took to load the workload.
+    period_s : float
+        Of the timeline.
+    notes : tuple of str
+        Notes for the user, to print before the run.
+    setting : dict
+        What the setting of an emulation has of this family alone.
+    keys : dict
+        Values of keys as they hold for this workload, in place of those that were given.
+    """
+
+    source: Any
+    workload: Any
+    cluster: Cluster
+    load: float | None
+    load_s: float
+    period_s: float
+    notes: tuple[str, ...]
+    setting: dict[str, Any]
+    keys: dict[str, Any]
+
+
+class Keyed(NamedTuple):
+    """A workload, and the key under which a memo keeps it: all that it was made from."""
+
+    workload: Any
+    key: tuple[Hashable, ...]
+
+
+def load_of_family(config: Config, memo: Memo, family: str, scheduler: str) -> Keyed:
+    """Return the workload that a configuration names, or holds, of a family.
+
+    Raises
+    ------
+    InputError
+        It is not there or wrong, or of another family; an option of a generator is named where it was given.
+    """
+    found = load_workload_of(config, memo)
+    own = family_of_workload(found.workload)
+    assert own is not None
+    if own[0].name != family:
+        raise config.error("workload", _wrong_family(found.workload.name, own[0].name, scheduler, family))
+    return found
+
+
+def _wrong_family(workload: str, has: str, scheduler: str, wants: str) -> str:
+    """Return what is wrong with a workload that a scheduler cannot run, and which ones can."""
+    from actors.schedulers.registry import scheduler_names
+
+    able = ", ".join(scheduler_names(has))
+    return f"{workload} has {has}, and {scheduler} schedules {wants}; for {has} there are {able}"
+
+
+def load_workload_of(config: Config, memo: Memo) -> Keyed:
+    """Return the workload that a configuration names, or holds, resampled if it asks for that; of DAGs their jobs."""
+    from workloads.catalogue import load_workload
+    from workloads.transform import resample
+
+    given = config["workload"]
+    options = workload_options(config, memo)
+    key: tuple[Hashable, ...]
+    if is_given(config):
+        workload, key = given, ("workload", id(given))
+    else:
+        key = ("workload", str(given), *((name, repr(value)) for name, value in options.items()))
+        with _blame_options(config):
+            workload = memo.once(key, lambda: _as_run(load_workload(given, options=options)))
+    block_s = config["resample.block"]
+    if block_s is None:
+        return Keyed(workload, key)
+    if _is_generated(config):
+        problem = f"{given} is generated, and another one with every seed; resample.block is for traces"
+        raise config.error("resample.block", problem)
+    seed = workload_seed(config)
+    key = (*key, "resample", block_s, seed)
+    with config.blame("resample.block"):
+        return Keyed(memo.once(key, lambda: resample(workload, block_s, seed)), key)
+
+
+def workload_options(config: Config, memo: Memo) -> dict[str, Any]:
+    """Return all options of the workload's generator, or of its reader, as they hold, the seed among them.
+
+    Raises
+    ------
+    InputError
+        An option that does not exist or is wrong, where it was given; there is no such workload.
+    """
+    from workloads.catalogue import options_of
+
+    name = config["workload"]
+    given = {option: found.value for option, found in config.workload_options.items()}
+    if is_given(config):
+        for option, found in config.workload_options.items():
+            raise found.place.error(
+                f"{option!r} is an option of a generator or a reader, and {name.name} is loaded"
+            )
+        return {}
+    key = ("options", str(name), *((option, repr(value)) for option, value in given.items()))
+    with _blame_options(config):
+        options = memo.once(key, lambda: options_of(name, given))
+    return options | {"seed": workload_seed(config)} if "seed" in options else options
+
+
+def is_given(config: Config) -> bool:
+    """Whether the workload came from Python, and has neither a name nor a path."""
+    return not isinstance(config["workload"], str | Path)
+
+
+def _as_run(workload: Any) -> Any:
+    """Return a workload that was read as it is run: of DAGs their jobs."""
+    found = family_of_workload(workload)
+    assert found is not None
+    return found[1]
+
+
+def draws_workload(config: Config, memo: Memo) -> bool:
+    """Return whether the workload's seed decides what the jobs, or coflows, are."""
+    return config["resample.block"] is not None or "seed" in workload_options(config, memo)
+
+
+def _is_generated(config: Config) -> bool:
+    return isinstance(config["workload"], str) and path_of(config, "workload") is None
+
+
+@contextmanager
+def _blame_options(config: Config) -> Iterator[None]:
+    """Within, an error about the workload gets the place of the option that it names, or of the workload."""
+    try:
+        yield
+    except InputError as error:
+        if error.file is not None:
+            raise
+        for name, given in config.workload_options.items():
+            if error.field == name or repr(name) in error.message:  # about an option: name its place
+                raise given.place.error(error.message) from None
+        raise config.error("workload", error.message) from None
+
+
+def load_cluster_of(config: Config, nodes: int | None, memo: Memo) -> Cluster:
+    """Return the cluster that a configuration names, with a number of nodes."""
+    from clusters.cluster import load_cluster
+
+    name, slots, seed = config["cluster"], config["slots"], config["cluster_seed"]
+    with config.blame("cluster"):
+        return memo.once(
+            ("cluster", name, nodes, slots, seed),
+            lambda: load_cluster(name, nodes, slots=slots, seed=seed),
+        )
+
+
+def path_of(config: Config, what: str) -> Path | None:
+    """Return the path of the workload or cluster; None when it is a name or an object."""
+    from clusters.cluster import presets
+    from workloads.catalogue import generators
+
+    given = config[what]
+    if not isinstance(given, str | Path) or given in (generators() if what == "workload" else presets()):
+        return None
+    return Path(given)
+
+
+def input_files(path: Path | None) -> list[Path]:
+    """Return the files whose hashes are in a manifest: of a folder Parquet files, or a trace's machines."""
+    if path is None or not path.is_dir():
+        return [] if path is None else [path]
+    from workloads.readers.machines import machine_tables
+
+    return sorted(path.glob("*.parquet")) or machine_tables(path)

@@ -1,0 +1,287 @@
+"""Values that are given but have no effect: keys and parameters that need others, or that every scheduler ignores.
+
+Each is refused by name. In a sweep a value may have no effect at some points, if it has one at others.
+A note is printed instead where an option overrides a file, and so leaves a value of the file without effect (as
+``--clock virtual`` does with its partitions), or where a number given as 0 does (as ``steal_attempts=0`` does with the
+limit of stolen entries). The ``config.toml`` of a run has the default for each such value, so that it can be run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from emu.configuration.keys import BY_NAME, PARAMETERS, WORKLOAD_OPTIONS
+from emu.families.registry import find_family
+from workloads.errors import InputError
+
+if TYPE_CHECKING:
+    from actors.scheduler import Parameter, Scheduler
+    from emu.configuration.config import Config, Place
+
+_FIXED = ("cost.model=fixed",)
+_FAILS = ("dynamics.failures", "dynamics.mtbf")
+NEEDS: dict[str, tuple[str, ...]] = {
+    "load_by": ("load",),
+    **dict.fromkeys(("constraints.jobs", "constraints.combined"), ("constraints.model",)),
+    **dict.fromkeys(("constraints.soft", "constraints.seed"), ("constraints.model",)),
+    "constraints.price": ("constraints.soft",),
+    "partitions": ("clock=windows|live",),
+    **dict.fromkeys(("quantum", "windows.transport"), ("clock=windows",)),
+    **dict.fromkeys(("dilation", "live.tick", "live.lateness_bound"), ("clock=live",)),
+    "address": ("in_process=false",),
+    "estimates.error": ("estimates.size",),
+    "estimates.size": ("estimates.error",),
+    **{name: _FIXED for name in BY_NAME if name.startswith("cost.per_")},
+    "dynamics.detection": _FAILS,
+    "dynamics.failover": _FAILS,
+    "dynamics.straggler_slowdown": ("dynamics.straggler_share",),
+    "dynamics.straggler_distribution": ("dynamics.straggler_share",),
+    "dynamics.straggler_shape": ("dynamics.straggler_distribution=pareto",),
+    "dynamics.straggler_sigma": ("dynamics.straggler_distribution=lognormal",),
+    "checkpoint.period": ("clock=virtual|windows",),
+    "checkpoint.keep": ("checkpoint.period",),
+}
+"""The keys, or values of keys, that a key needs: without any of them it has no effect."""
+_NOTHING = (None, False, 0, "none", "never")
+DESCRIBES = ("long_partition", "estimates")
+"""Keys that describe cluster and workload: if no scheduler uses them, a note is printed and the run continues."""
+
+
+class Ineffective(NamedTuple):
+    """A value that was given and has no effect."""
+
+    name: str
+    error: InputError
+    is_note: bool  # a note is printed; otherwise it is refused
+
+
+def ineffective(
+    config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
+) -> dict[str, InputError]:
+    """Return the given values without effect that are to be refused: name to error."""
+    found = _all(config, schedulers, parameters)
+    return {one.name: one.error for one in found if not one.is_note}
+
+
+def leftover_notes(
+    config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
+) -> tuple[str, ...]:
+    """Return notes on values that have no effect because of an option over a file, or of a number given as 0."""
+    found = _all(config, schedulers, parameters)
+    absent = dict.fromkeys(
+        f"{given.place.file}: {PARAMETERS}.{owner}: {owner} is not in this run; they change nothing"
+        for name, given in config.parameters
+        if (owner := absent_owner(config, name, given.place, schedulers))
+    )
+    return (*(f"{one.error}; it changes nothing" for one in found if one.is_note), *absent)
+
+
+def absent_owner(config: Config, name: str, place: Place, schedulers: tuple[Scheduler, ...]) -> str:
+    """Return the scheduler of a file's ``SCHEDULER.NAME`` if others were given over the file in its place, or none."""
+    from actors.schedulers.registry import scheduler_names
+
+    owner = name.rpartition(".")[0]
+    chosen = config.places.get("scheduler")
+    if place.file is None or chosen is None or chosen.file is not None:
+        return ""
+    known = owner.partition("(")[0] in scheduler_names() or owner in config.variants
+    return owner if known and owner not in [s.name for s in schedulers] else ""
+
+
+def ineffective_keys(config: Config, schedulers: tuple[Scheduler, ...]) -> dict[str, Any]:
+    """Return the keys that were given and change nothing under these schedulers, with their defaults."""
+    family = schedulers[0].family
+    return {name: default_of(name, family) for name, *_ in _keys(config, schedulers)}
+
+
+def effective_parameters(scheduler: Scheduler, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the full parameters of a scheduler, with those at their defaults that have no effect beside the others."""
+    return {
+        p.name: given[p.name] if scheduler.fixes(p.name) or _has_effect(p, given) else p.default
+        for p in scheduler.parameters
+    }
+
+
+def refuse(found: Mapping[str, InputError]) -> None:
+    """Raise the first error, if there is any."""
+    for error in found.values():
+        raise error
+
+
+def ignored_notes(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[str, ...]:
+    """Return notes on keys that some of the schedulers ignore, and that are not refused."""
+    notes = []
+    for scheduler in schedulers:
+        ignored = {name: _ignored(scheduler, name) for name in _given(config, scheduler.family)}
+        names = {name: why for name, why in ignored.items() if why is not None}
+        if not find_family(scheduler.family).notes_each_ignored_key:
+            names = {n: w for n, w in names.items() if all(_ignored(s, n) is not None for s in schedulers)}
+        for why in dict.fromkeys(names.values()):
+            which = " and ".join(name for name, own in names.items() if own == why)
+            notes.append(f"{scheduler.name} ignores {which}: {why}")
+    return tuple(notes)
+
+
+def needs_text(needs: Iterable[str]) -> str:
+    """Return what a key or parameter needs, as Markdown for the reference."""
+    return " or ".join(f"`{need_text(need)}`" for need in needs)
+
+
+def need_text(need: str) -> str:
+    """Return a need as readable text: ``clock=windows or live``."""
+    return need.replace("|", " or ")
+
+
+def effective_options(config: Config, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of the workload, those that change nothing beside the others at their defaults."""
+    from workloads.catalogue import options_of, options_without_meaning
+
+    found = options_without_meaning(config["workload"], options)
+    defaults = options_of(config["workload"], {}) if found else {}
+    return {name: defaults[name] if name in found else value for name, value in options.items()}
+
+
+def default_of(name: str, family: str) -> Any:
+    """Return the default of a key in a family."""
+    return find_family(family).defaults.get(name, BY_NAME[name].default)
+
+
+def _given(config: Config, family: str) -> Iterator[str]:
+    """Yield the keys that were given and are not at their default."""
+    for name in config.places:
+        if config[name] != default_of(name, family):
+            yield name
+
+
+def _all(
+    config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
+) -> Iterator[Ineffective]:
+    for name, why, deciding in _keys(config, schedulers):
+        places = [config.places[other] for other in deciding if other in config.places]
+        is_note = _is_over(config.places[name], places) or _is_off(deciding, config.values, config.places)
+        yield Ineffective(name, config.error(name, why), is_note)
+    yield from _parameters(config, schedulers, parameters)
+    yield from _own_parameters(config, schedulers, parameters)
+    yield from _options(config)
+
+
+def _is_over(place: Place, deciding: Iterable[Place]) -> bool:
+    """Whether a file gave a value, and an option decides that it has no effect."""
+    return place.file is not None and any(other.file is None for other in deciding)
+
+
+def _keys(config: Config, schedulers: tuple[Scheduler, ...]) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield keys that were given and change nothing, why, and the keys that decide that."""
+    for name in _given(config, schedulers[0].family):
+        needs = NEEDS.get(name, ())
+        if needs and not any(_is_met(need, config.values) for need in needs):
+            why = f"goes with {' or '.join(map(need_text, needs))}, and {_state(needs, config.values)}"
+            yield name, why, [name_of(need) for need in needs]
+            continue
+        whys = [_ignored(scheduler, name) for scheduler in schedulers]
+        if None not in whys and not _belongs(name, DESCRIBES):
+            names = " and ".join(scheduler.name for scheduler in schedulers)
+            yield name, f"means nothing to {names}: {whys[0]}", ["scheduler"]
+
+
+def _parameters(
+    config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
+) -> Iterator[Ineffective]:
+    """Yield parameters that have no effect on any of the schedulers that have them."""
+    chosen = {name.rpartition(".")[2]: given.place for name, given in config.parameters}
+    for name, given in config.parameters:
+        whys, deciding, is_off = [], [], False
+        for scheduler, own in zip(schedulers, parameters, strict=True):
+            for p in scheduler.parameters:
+                if name not in (p.name, f"{scheduler.name}.{p.name}"):
+                    continue
+                means = _has_effect(p, own) or p.parse(given.value, scheduler.name) == p.default
+                whys.append("" if means else _why(scheduler, p, own))
+                is_off = is_off or _is_off(map(name_of, p.needs), own, chosen)
+                deciding += [chosen[name_of(need)] for need in p.needs if name_of(need) in chosen]
+        if whys and all(whys):
+            error = given.place.error(whys[0])
+            yield Ineffective(f"parameters.{name}", error, is_off or _is_over(given.place, deciding))
+
+
+def _own_parameters(
+    config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
+) -> Iterator[Ineffective]:
+    """Yield settings of variants that have no effect beside the others."""
+    for scheduler, own in zip(schedulers, parameters, strict=True):
+        for p in scheduler.parameters:
+            if p.name not in scheduler.fixed or scheduler.is_object or _has_effect(p, own):
+                continue
+            settings = config.variants.get(scheduler.name, {})
+            place = settings[p.name].place if p.name in settings else None
+            why = _why(scheduler, p, own)
+            error = config.error("scheduler", why) if place is None else place.error(why)
+            yield Ineffective(f"{scheduler.name}.{p.name}", error, False)
+
+
+def _has_effect(p: Parameter, own: Mapping[str, Any]) -> bool:
+    """Whether a parameter has an effect beside the others of its scheduler."""
+    needs = [need for need in p.needs if name_of(need) in own]
+    return not needs or any(_is_met(need, own) for need in needs)
+
+
+def _why(scheduler: Scheduler, p: Parameter, own: Mapping[str, Any]) -> str:
+    needs = [need for need in p.needs if name_of(need) in own]
+    goes = f"goes with {' or '.join(map(need_text, needs))}, and {_state(needs, own)}"
+    return f"parameter {p.name} of {scheduler.name} {goes}"
+
+
+def _options(config: Config) -> Iterator[Ineffective]:
+    """Yield options of the workload's generator without effect; wrong ones are reported when the workload is made."""
+    from workloads.catalogue import options_without_meaning
+
+    options = config.workload_options
+    try:
+        values = {name: given.value for name, given in options.items()}
+        found = options_without_meaning(config["workload"], values)
+    except InputError:
+        return
+    for name, why in found.items():
+        deciding = [given.place for other, given in options.items() if other != name]
+        place = options[name].place
+        yield Ineffective(f"{WORKLOAD_OPTIONS}.{name}", place.error(why), _is_over(place, deciding))
+
+
+def name_of(need: str) -> str:
+    """Return the key or parameter that a need is about."""
+    return need.partition("=")[0]
+
+
+def _is_met(need: str, values: Mapping[str, Any]) -> bool:
+    """Whether a value is one of those that are wanted, or is there at all."""
+    name, _, wanted = need.partition("=")
+    if wanted:
+        return _text(values[name]) in wanted.split("|")
+    return values[name] not in _NOTHING
+
+
+def _is_off(deciding: Iterable[str], values: Mapping[str, Any], given: Container[str]) -> bool:
+    """Whether one of these was given explicitly as 0."""
+    numbers = [values[name] for name in deciding if name in given and name in values]
+    return any(number == 0 for number in numbers if not isinstance(number, bool))
+
+
+def _state(needs: Iterable[str], values: Mapping[str, Any]) -> str:
+    names = list(dict.fromkeys(name_of(need) for need in needs))
+    if all(values[name] is None for name in names):
+        return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not given"
+    return " and ".join(f"{name} is {_text(values[name])}" for name in names)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _ignored(scheduler: Scheduler, name: str) -> str | None:
+    """Return why a scheduler ignores a key; None if it does not."""
+    return next((why for own, why in scheduler.ignores if _belongs(name, [own])), None)
+
+
+def _belongs(name: str, tables: Iterable[str]) -> bool:
+    return any(name == table or name.startswith(f"{table}.") for table in tables)

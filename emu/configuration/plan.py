@@ -1,0 +1,349 @@
+"""A plan: a configuration with every name resolved and everything loaded, ready to be run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from emu import disk
+from emu.configuration.chosen import (
+    find_schedulers,
+    is_object,
+    scheduler_file,
+    scheduler_parameters,
+    text_of,
+    variants_of,
+)
+from emu.configuration.config import Config, layer_from_arguments, resolve
+from emu.configuration.config_file import layer_from_file, write_config
+from emu.configuration.costs import check_clock, costs_of
+from emu.configuration.family_keys import family_of, for_family, own_keys
+from emu.configuration.keys import BY_NAME
+from emu.configuration.loading import draws_workload, input_files, is_given, path_of, workload_options
+from emu.configuration.memo import Memo
+from emu.configuration.needs import (
+    effective_options,
+    effective_parameters,
+    ignored_notes,
+    ineffective,
+    ineffective_keys,
+    leftover_notes,
+    refuse,
+)
+from emu.configuration.seeds import (
+    check_seeds,
+    constraints_seed,
+    drawn,
+    of_seed,
+    scheduler_seed,
+    seeds_of,
+    workload_seed,
+)
+from emu.directories import run_directory as rd
+from emu.directories.manifest import NODES_FOR_LOAD, versions
+from emu.directories.names import SCHEMA_VERSION, WORKLOAD
+from emu.directories.record import record
+from emu.families.family import Family
+from workloads.errors import InputError
+
+if TYPE_CHECKING:
+    from actors.scheduler import Scheduler
+    from actors.setting import Costs, Setting
+    from clusters.cluster import Cluster
+
+KEPT_WORKLOAD = f"./{WORKLOAD}"
+"""The name of a workload that is stored in the run directory itself."""
+HOSTING = ("in_process", "address", "checkpoint")
+"""Tables and keys that determine how a run is hosted; they do not change its result."""
+READ_FILES = {
+    "cost.file": "costs file",
+    "dynamics.failures": "failures file",
+    "fabric.updates": "updates file",
+}
+"""Keys whose files are read besides workload and cluster, and what they are called."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A configuration with every name resolved: what is run with one seed, for each scheduler.
+
+    A plan of several seeds has the workload of the first; `of_seed` gives the plans of all.
+
+    Attributes
+    ----------
+    config : Config
+    workload, cluster
+        Loaded, the same for all schedulers.
+    schedulers, parameters : tuple
+        Side by side; parameters are full.
+    period_s : float
+        Of the timeline.
+    load : float | None
+        Offered load.
+    load_s : float
+        Wall time it took to load the workload.
+    source
+        The workload as it was loaded and drawn, before its arrivals were brought to a load.
+    costs : Costs
+        What messages cost schedulers.
+    notes : tuple of str
+        Notes for the user, to print before the run.
+    options : dict
+        All options of the workload's generator or reader, as they hold.
+    drawn : dict of str to int
+        What is drawn, and with which seed (`emu.configuration.seeds.drawn`).
+    memo : Memo
+        What was loaded for this plan and others.
+    family : Family
+    own : dict
+        What the setting of an emulation has of this family alone.
+    keys : dict
+        Values of keys as they hold for this workload, in place of those that were given.
+    """
+
+    config: Config
+    workload: Any
+    cluster: Cluster
+    schedulers: tuple[Scheduler, ...]
+    parameters: tuple[dict[str, Any], ...]
+    period_s: float
+    load: float | None
+    load_s: float
+    source: Any
+    costs: Costs
+    notes: tuple[str, ...]
+    options: dict[str, Any]
+    drawn: dict[str, int]
+    memo: Memo
+    family: Family
+    own: dict[str, Any]
+    keys: dict[str, Any]
+
+    @property
+    def seeds(self) -> range:
+        """Seeds to run."""
+        return seeds_of(self.config)
+
+    @property
+    def seed(self) -> int:
+        """The first, or only, seed."""
+        return self.seeds[0]
+
+    def of_seed(self, seed: int) -> Plan:
+        """Return the plan of one of its seeds, which may have another workload."""
+        if len(self.seeds) == 1:
+            return self
+        try:
+            return prepare(of_seed(self.config, seed), self.memo, one_of_many=True)
+        except InputError as error:
+            raise InputError(
+                f"seed {seed}: {error.message}", file=error.file, line=error.line, field=error.field
+            ) from None
+
+    @property
+    def work(self) -> tuple[int, str]:
+        """The amount of work, and its unit, such as tasks."""
+        return self.family.num_parts(self.workload), self.family.part
+
+    def setting(self, index: int) -> Setting:
+        """Return what the emulation of one scheduler depends on."""
+        from actors.setting import Network, Setting
+
+        config = self.config
+        return Setting(
+            scheduler=self.schedulers[index],
+            parameters=self.parameters[index],
+            workload=self.workload,
+            cluster=self.cluster,
+            network=Network(
+                delay_s=config["network.delay"],
+                spread_s=config["network.spread"],
+                cross_rack_delay_s=config["network.cross_rack_delay"],
+            ),
+            costs=self.costs,
+            seed=scheduler_seed(config),
+            **self.own,
+        )
+
+    def resolved(self, index: int | None = None) -> dict[str, Any]:
+        """Return all keys as they hold, in base units: of the whole plan, or of one scheduler's run."""
+        schedulers = tuple(self.schedulers[i] for i in self._which(index))
+        values = self.config.values | ineffective_keys(self.config, schedulers)
+        given = self.config["scheduler"]
+        values["scheduler"] = tuple(
+            text_of(self.config, given[i], self.schedulers[i]) for i in self._which(index)
+        )
+        for what in ("workload", "cluster"):
+            path = path_of(self.config, what)
+            values[what] = values[what] if path is None else path.resolve()
+        for name in READ_FILES:
+            if values[name] is not None:
+                values[name] = Path(values[name]).resolve()
+        if self.keeps_workload:
+            values["workload"] = KEPT_WORKLOAD
+        several = index is None and len(self.seeds) > 1
+        if several:  # each seed may have a workload, and so a number of nodes, of its own
+            values["nodes"] = self.cluster.num_nodes if self._nodes_for_load is None else None
+        else:
+            values |= {"nodes": self.cluster.num_nodes, "seeds": 1, **self._own_seeds()}
+            if self.keeps_workload:  # it has them already
+                drawn = [name for name in BY_NAME if name.startswith(("constraints.", "resample."))]
+                values |= {name: BY_NAME[name].default for name in drawn}
+            if (
+                self.keeps_workload or self.config["load_by"] == "nodes"
+            ):  # what is written has the load already
+                values |= {"load": None, "load_by": BY_NAME["load_by"].default}
+        if not several:  # as it holds for one workload
+            values |= self.keys
+        return own_keys(values, self.family)
+
+    @property
+    def _nodes_for_load(self) -> float | None:
+        """The load that picks the number of nodes, for each seed another, if one does."""
+        load: float | None = self.config["load"] if self.config["load_by"] == "nodes" else None
+        return load
+
+    def _own_seeds(self) -> dict[str, int | None]:
+        """Return the seeds that do not follow another one: equal runs have equal configurations."""
+        config = self.config
+        follows = {"scheduler_seed": scheduler_seed(config) == config["seed"]}
+        follows["workload_seed"] = (
+            workload_seed(config) == config["seed"] or "seed" in config.workload_options
+        )
+        follows["constraints.seed"] = constraints_seed(config) == workload_seed(config)
+        return {name: None if follow else config[name] for name, follow in follows.items()}
+
+    @property
+    def keeps_workload(self) -> bool:
+        """Whether the workload came from Python, so that the run directory must hold it."""
+        return is_given(self.config)
+
+    @property
+    def kept_workload(self) -> Any:
+        """The configuration in the directory of the whole plan: as given; each seed derives its own."""
+        given = self.config["workload"]
+        return given if len(self.seeds) > 1 else self.workload
+
+    def config_toml(self, index: int | None = None) -> str:
+        """Return the text of ``config.toml``: of the whole plan, or of one scheduler's run."""
+        options = effective_options(self.config, self.options)
+        if "seed" not in self.config.workload_options:  # it follows
+            options.pop("seed", None)
+        own: dict[str, Any] = {}
+        variants: dict[str, Any] = {}
+        for i in self._which(index):
+            own[self.schedulers[i].name] = effective_parameters(self.schedulers[i], self.parameters[i])
+            variants |= variants_of(self.config, self.config["scheduler"][i], self.schedulers[i])
+        return write_config(self.resolved(index), own, options, variants)
+
+    def manifest(self, index: int | None = None) -> dict[str, Any]:
+        """Return the content of a manifest before the run: of the whole plan, or of one scheduler."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "status": rd.RUNNING,
+            "config": tomllib.loads(self.config_toml(index)),
+            "inputs": self.inputs,
+            "versions": versions(),
+            "record": record(),
+            "notes": list(self.notes),
+            **({} if self._nodes_for_load is None else {NODES_FOR_LOAD: self._nodes_for_load}),
+            **({"from_python": True} if any(map(is_object, self.config["scheduler"])) else {}),
+        }
+
+    def identity(self, index: int) -> str:
+        """Return a hash (hex) of all that the states of a run depend on, but for Emu itself."""
+        config = tomllib.loads(self.config_toml(index))
+        inputs = [found["sha256"] for found in self.inputs]
+        identifying = [{name: value for name, value in config.items() if name not in HOSTING}, inputs]
+        return hashlib.sha256(json.dumps(identifying, sort_keys=True, default=str).encode()).hexdigest()
+
+    def _which(self, index: int | None) -> range:
+        return range(len(self.schedulers)) if index is None else range(index, index + 1)
+
+    @cached_property
+    def inputs(self) -> list[dict[str, str]]:
+        """The inputs with their sha256: the workload's content, and files."""
+        found = [{"what": "workload", "name": self.workload.name, "sha256": self.workload.fingerprint()}]
+        for what in ("workload", "cluster"):
+            path = path_of(self.config, what)
+            found += [self._input(f"{what} file", f, f) for f in input_files(path) if f.is_file()]
+        for key, what in READ_FILES.items():
+            if self.config[key] is not None:
+                read = Path(self.config[key])
+                found.append(self._input(what, read.resolve(), read))
+        for given in self.config["scheduler"]:
+            if (file := scheduler_file(self.config, given)) is not None:
+                found.append(self._input("scheduler file", file.resolve(), file))
+        return found
+
+    def _input(self, what: str, name: Path, file: Path) -> dict[str, str]:
+        """Return a file that was read; its hash is made once, for all plans that share a memo."""
+        state = file.stat()
+        key = ("sha256", str(file), state.st_mtime_ns, state.st_size)
+        return {"what": what, "name": str(name), "sha256": self.memo.once(key, lambda: disk.sha256_of(file))}
+
+
+def configure(arguments: Mapping[str, Any], config: str | Path | None = None) -> Config:
+    """Return the configuration of keyword arguments over a file."""
+    layers = [] if config is None else [layer_from_file(config)]
+    return resolve([*layers, layer_from_arguments(arguments)])
+
+
+def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = False) -> Plan:
+    """Resolve every name of a configuration and load its workload.
+
+    Parameters
+    ----------
+    config : Config
+    memo : Memo, optional
+        Keeps what is loaded, so that plans that are given the same one share equal workloads and clusters.
+    one_of_many : bool
+        A value that changes nothing in this plan is not refused: it may in others (`emu.configuration.needs`).
+
+    Raises
+    ------
+    InputError
+        What is missing, unknown or wrong, and where it was given.
+    """
+    memo = Memo() if memo is None else memo
+    for name in ("scheduler", "workload"):
+        if config[name] is None:
+            raise InputError(f"{BY_NAME[name].option}: required; `emu run --help` has examples")
+    schedulers = find_schedulers(config)
+    family = family_of(config, schedulers)
+    config = for_family(config, family, schedulers[0].name)
+    parameters = scheduler_parameters(config, schedulers)
+    if not one_of_many:
+        refuse(ineffective(config, schedulers, parameters))
+    check_clock(config, schedulers, parameters)
+    family.check(config, schedulers, parameters)
+    costs = costs_of(config, family)
+    of_workload = draws_workload(config, memo)
+    notes = check_seeds(config, of_workload)
+    loaded = family.load(config, schedulers, memo)
+    leftovers = () if one_of_many else leftover_notes(config, schedulers, parameters)
+    return Plan(
+        config=config,
+        workload=loaded.workload,
+        cluster=loaded.cluster,
+        schedulers=schedulers,
+        parameters=parameters,
+        period_s=loaded.period_s,
+        load=loaded.load,
+        load_s=loaded.load_s,
+        source=loaded.source,
+        costs=costs,
+        notes=(*loaded.notes, *notes, *leftovers, *ignored_notes(config, schedulers)),
+        options=workload_options(config, memo),
+        drawn=drawn(config, of_workload),
+        memo=memo,
+        family=family,
+        own=loaded.setting,
+        keys=loaded.keys,
+    )

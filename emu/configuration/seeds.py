@@ -1,0 +1,189 @@
+"""Seeds: which seed each random draw follows, and what the runs of several seeds vary.
+
+A run draws its workload (a generator's, the blocks of a resampled trace), the workload's constraints, and what its
+scheduler, its network and its failures do. All follow `seed` except for draws with a separate seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from emu.configuration.config import Config
+from emu.configuration.keys import WORKLOAD_OPTIONS
+from emu.families.registry import family_of_summary
+from workloads.units import format_duration
+
+WORKLOAD, CONSTRAINTS, SCHEDULER = "workload", "constraints", "scheduler"
+MOST = 2**63
+SEEDS_VERSION = 2
+"""Version of the meaning of seeds, in manifests of many runs: in 1 they varied only the draws of schedulers."""
+Summary = Mapping[str, Any]
+
+
+def seeds_of(config: Config) -> range:
+    """Return the seeds to run."""
+    return range(config["seed"], config["seed"] + config["seeds"])
+
+
+def of_seed(config: Config, seed: int) -> Config:
+    """Return the configuration of one of its seeds."""
+    return config.but(seed=seed, seeds=1)
+
+
+def scheduler_seed(config: Config) -> int:
+    """Return the seed of what is drawn while an emulation runs."""
+    own = config["scheduler_seed"]
+    return int(config["seed"] if own is None else own)
+
+
+def workload_seed(config: Config) -> int:
+    """Return the seed of what is drawn of the workload.
+
+    Raises
+    ------
+    InputError
+        It is given in two ways that contradict each other, or is no seed.
+    """
+    own, option = config["workload_seed"], config.workload_options.get("seed")
+    if option is None:
+        return int(config["seed"] if own is None else own)
+    try:
+        seed = int(option.value)
+    except (TypeError, ValueError):
+        raise option.place.error(f"{option.value!r} is not a whole number") from None
+    if own not in (None, seed):
+        raise config.error(
+            "workload_seed", f"is {own}, and {WORKLOAD_OPTIONS}.seed is {seed}; give one of the two"
+        )
+    return seed
+
+
+def constraints_seed(config: Config) -> int:
+    """Return the seed of the constraints that are drawn."""
+    own = config["constraints.seed"]
+    return workload_seed(config) if own is None else int(own)
+
+
+def drawn(config: Config, of_workload: bool) -> dict[str, int]:
+    """Return what a run draws, and with which seed; `of_workload`: whether its workload is drawn."""
+    found = {WORKLOAD: workload_seed(config)} if of_workload else {}
+    if config["constraints.model"] not in (None, "none"):
+        found[CONSTRAINTS] = constraints_seed(config)
+    return {**found, SCHEDULER: scheduler_seed(config)}
+
+
+def check_seeds(config: Config, of_workload: bool) -> tuple[str, ...]:
+    """Return notes on seeds that have no effect.
+
+    Raises
+    ------
+    InputError
+        Several seeds would all be the same run, or there are no such seeds.
+    """
+    seeds = seeds_of(config)
+    if seeds[-1] >= MOST:
+        raise config.error("seeds", f"the last of {len(seeds):,} seeds from {seeds[0]} on is too large")
+    ends = [drawn(of_seed(config, seed), of_workload) for seed in (seeds[0], seeds[-1])]
+    if len(seeds) > 1 and ends[0] == ends[1]:
+        fixed = " and ".join(name for name in ("workload_seed", "scheduler_seed") if config[name] is not None)
+        raise config.error("seeds", f"all {len(seeds)} runs would be the same, with {fixed} given")
+    if config["workload_seed"] is not None and not set(drawn(config, of_workload)) & {WORKLOAD, CONSTRAINTS}:
+        return (
+            "workload_seed has no effect, as nothing of the workload is drawn; resample.block resamples a trace",
+        )
+    return ()
+
+
+def varied(summaries: Sequence[Summary]) -> list[str]:
+    """Return what the runs of several seeds vary: that whose seeds differ of workload, constraints and scheduler."""
+    of_runs = [s.get("drawn", {SCHEDULER: s["seed"]}) for s in summaries]
+    return [
+        name
+        for name in (WORKLOAD, CONSTRAINTS, SCHEDULER)
+        if len({of_run.get(name) for of_run in of_runs}) > 1
+    ]
+
+
+def seeds_text(seeds: Sequence[int], what: Sequence[str], block_s: float | None = None) -> str:
+    """Return seeds, what they vary, and that figures are means.
+
+    Examples
+    --------
+    >>> seeds_text([1, 2, 3], ["workload", "scheduler"])
+    'seeds 1 to 3 (workload and scheduler), means ± 95 %'
+    >>> seeds_text([1, 2, 5], ["scheduler"])
+    "seeds 1, 2, 5 (scheduler's draws; the workload is the same), means ± 95 %"
+    >>> seeds_text([1, 2], ["workload", "scheduler"], 3600.0)
+    'seeds 1 to 2 (trace resampled in blocks of 1 h, and scheduler), means ± 95 %'
+    >>> seeds_text([7], [])
+    'seed 7'
+    """
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    run_on = list(seeds) == list(range(seeds[0], seeds[0] + len(seeds)))
+    shown = f"{seeds[0]} to {seeds[-1]}" if run_on else ", ".join(map(str, seeds))
+    return f"seeds {shown} ({varied_text(what, block_s)}), means ± 95 %"
+
+
+def varied_text(what: Sequence[str], block_s: float | None = None) -> str:
+    """Return in words what the seeds of several runs vary."""
+    if list(what) == [SCHEDULER]:
+        return "scheduler's draws; the workload is the same"
+    if WORKLOAD in what and block_s is not None:
+        rest = [name for name in what if name != WORKLOAD]
+        return ", and ".join(
+            [f"trace resampled in blocks of {format_duration(block_s)}", *([_and(rest)] if rest else [])]
+        )
+    alone = " alone" if len(what) == 1 else ""
+    return f"{_and(what)}{alone}" if what else "nothing varied"
+
+
+def head_of(summaries: Sequence[Summary], own: Sequence[str] = ()) -> str:
+    """Return what the runs of one scheduler are of, for the head of a table: workload, size, seeds, what those vary."""
+    first = summaries[0]
+    size = size_text([s["nodes"] for s in summaries], f"{family_of_summary(first).node}s")
+    seeds = seeds_text([s["seed"] for s in summaries], varied(summaries), first.get("resample_block_s"))
+    return ", ".join([f"{first['workload']} on {size}", *own, seeds])
+
+
+def summary_head(summary: Summary) -> str:
+    """Return what a summary is of, of one run or of those of several seeds."""
+    size = size_text(summary.get("nodes_by_seed", [summary["nodes"]]), f"{family_of_summary(summary).node}s")
+    seeds = summary.get("seeds", [summary["seed"]])
+    of_seeds = seeds_text(seeds, summary.get("varied", []), summary.get("resample_block_s"))
+    return f"{summary['scheduler']} on {summary['workload']}, {size}, {of_seeds}"
+
+
+def size_text(sizes: Sequence[int], unit: str) -> str:
+    """Return numbers of nodes, or ports, which differ by seed where the workload's load picks them."""
+    least, most = min(sizes), max(sizes)
+    return f"{least:,} {unit}" if least == most else f"{least:,} to {most:,} {unit}"
+
+
+def summary_alike(summary: Summary) -> str:
+    """Return the line about several runs that gave the same; empty otherwise."""
+    return f"{alike_text([summary['scheduler']])}\n" if summary.get("alike") else ""
+
+
+def are_alike(summaries: Sequence[Summary]) -> bool:
+    """Return whether several runs gave the same figures."""
+    family = family_of_summary(summaries[0]).name
+    return len(summaries) > 1 and all(s[family] == summaries[0][family] for s in summaries)
+
+
+def alike_note(by_scheduler: Mapping[str, Sequence[Summary]]) -> str:
+    """Return the line about schedulers whose runs gave the same with every seed; empty if there are none."""
+    alike = [name for name, summaries in by_scheduler.items() if are_alike(summaries)]
+    return f"\n{alike_text(alike)}\n" if alike else ""
+
+
+def alike_text(names: Sequence[str]) -> str:
+    """Return notes on schedulers whose runs gave the same results with every seed."""
+    return (
+        f"{_and(names)}: the same with every seed, as nothing that was drawn made a difference; no interval"
+    )
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)

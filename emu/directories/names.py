@@ -1,0 +1,36 @@
+"""Names of what run directories hold, besides the tables and figures of a family."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from emu.families.registry import families
+
+SCHEMA_VERSION = 1
+"""Of all files of a run directory."""
+SUMMARY = "summary.json"
+CONFIG = "config.toml"
+CHECKPOINTS = "checkpoints"
+WORKLOAD = "workload"
+"""Folder of a workload that came from neither a name nor a path."""
+COMPARISON = "comparison.csv"
+"""Files that every comparison and sweep writes."""
+REPORT = "report.html"
+"""The page that a comparison writes into its directory, and `emu report` into one that it is given."""
+REPORT_MARK = "<!-- made by emu report -->"
+"""The beginning of a page, after its document type."""
+FIGURES = ("cdf-", "percentiles", "targets")
+"""Prefixes of the names of figures in run directories, besides those of a family."""
+
+
+def figure_names() -> tuple[str, ...]:
+    """Return how the names of all figures begin that run directories hold."""
+    return (*FIGURES, *(name for family in families() for name in family.figures))
+
+
+def is_report(path: Path) -> bool:
+    """Return whether a file is a page of ours."""
+    try:
+        return path.is_file() and REPORT_MARK.encode() in path.open("rb").read(200)
+    except OSError:
+        return False

@@ -1,0 +1,1 @@
+"""Families of schedulers: the code of each family."""

@@ -1,0 +1,1 @@
+"""Schedulers that share the ports of a switch among coflows."""

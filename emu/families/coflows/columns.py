@@ -1,0 +1,92 @@
+"""The columns of what runs of coflows write."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from emu.columns import COSTS, Column
+
+COFLOWS = (
+    Column("coflow_id", pa.int64(), "", "The coflow's id in the workload."),
+    Column("arrival_s", pa.float64(), "s", "When the coflow arrived."),
+    Column(
+        "finish_s",
+        pa.float64(),
+        "s",
+        "When its last flow ended; null if the coflow did not finish.",
+        True,
+    ),
+    Column("cct_s", pa.float64(), "s", "Coflow completion time, finish_s - arrival_s.", True),
+    Column("width", pa.int64(), "flows", "Flows of the coflow."),
+    Column("senders", pa.int64(), "ports", "Distinct ingress ports of its flows."),
+    Column("receivers", pa.int64(), "ports", "Distinct egress ports of its flows."),
+    Column("size_bytes", pa.float64(), "B", "Sum over its flows."),
+    Column("weight", pa.float64(), "", "How much the coflow counts."),
+    Column(
+        "deadline_s", pa.float64(), "s", "When it should end, in absolute time; null for no deadline.", True
+    ),
+    Column("admitted", pa.bool_(), "", "Whether the scheduler took it on."),
+    Column(
+        "met_deadline",
+        pa.bool_(),
+        "",
+        "Whether it ended by its deadline; null where there is none.",
+        True,
+    ),
+    Column("start_s", pa.float64(), "s", "When its first flow began to be sent; null if none did.", True),
+    Column(
+        "ideal_s",
+        pa.float64(),
+        "s",
+        "Completion time were it alone on the switch: bytes over speed of the port where that is most.",
+    ),
+    Column(
+        "slowdown",
+        pa.float64(),
+        "",
+        "cct_s / ideal_s; null if ideal_s is 0 or the coflow did not finish.",
+        True,
+    ),
+    Column(
+        "learned_s",
+        pa.float64(),
+        "s",
+        "From its arrival until the scheduler knew what it needs to place it for good: the queue in which it ends, or "
+        "its size by its pilot flows. Null where there was nothing to learn, or it was not learned.",
+        True,
+    ),
+    Column("learned_bytes", pa.float64(), "B", "What the coflow had sent by then.", True),
+    Column("estimated_bytes", pa.float64(), "B", "Its size as the scheduler estimated it, or null.", True),
+)
+"""``coflows.parquet``: one row per coflow of the workload, in workload order."""
+
+TIMELINE = (
+    Column("time_s", pa.float64(), "s", "Virtual time of the row."),
+    Column(
+        "utilisation",
+        pa.float64(),
+        "",
+        "Flows that have begun and not ended, over the number of ports; above 1 where flows share ports or pause.",
+    ),
+    Column("waiting_flows", pa.int64(), "flows", "Flows that have arrived and not begun to be sent."),
+    Column("running_flows", pa.int64(), "flows", "Flows that have begun and not ended."),
+)
+"""``timeline.parquet`` of a run of coflows: one row per `timeline.period` of virtual time."""
+
+FLOWS = (
+    Column("coflow_id", pa.int64(), "", "The flow's coflow."),
+    Column("flow", pa.int64(), "", "Position of the flow in its coflow, from 0, in workload order."),
+    Column("ingress", pa.int64(), "", "Port it enters the switch by."),
+    Column("egress", pa.int64(), "", "Port it leaves by."),
+    Column("size_bytes", pa.float64(), "B", "What is to be sent."),
+    Column("start_s", pa.float64(), "s", "When it began to be sent; null if it did not.", True),
+    Column("finish_s", pa.float64(), "s", "When it ended; null if it did not.", True),
+)
+"""``flows.parquet``, on request: one row per flow, in workload order."""
+
+TABLES = {"coflows": COFLOWS, "timeline": TIMELINE, "flows": FLOWS, "costs": COSTS}
+ABOUT = {
+    "coflows": "One row per coflow of the workload, in workload order.",
+    "timeline": "One row per `timeline.period` of virtual time.",
+    "flows": "With `output.tasks`: one row per flow, in workload order.",
+}

@@ -1,0 +1,208 @@
+"""Figures of a run of coflows: completion times, by width and size, deadlines, and what learning took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from emu.columns import flags, numbers
+from emu.results.metrics import BoolArray, Float64Array, after_warmup, describe_metrics
+from workloads.info.coflows import SMALL_BYTES, THIN_FLOWS
+
+BINS = {
+    "bin-1": f"width up to {THIN_FLOWS}, up to {SMALL_BYTES / 1e6:g} MB",
+    "bin-2": f"width above {THIN_FLOWS}, up to {SMALL_BYTES / 1e6:g} MB",
+    "bin-3": f"width up to {THIN_FLOWS}, above {SMALL_BYTES / 1e6:g} MB",
+    "bin-4": f"width above {THIN_FLOWS}, above {SMALL_BYTES / 1e6:g} MB",
+}
+"""Coflows by width and size, as in table 4 of Philae's paper."""
+GROUPS = ("all", *BINS)
+LATE_SHARE = 0.2
+"""Share of a completion time beyond which learning is called late, as in figure 1 of Philae's paper."""
+
+SHUFFLE_SHARES = ((0.61, 0.0, 0.25), (0.13, 0.25, 0.50), (0.14, 0.50, 0.75), (0.12, 0.75, 1.0))
+"""Share of the jobs, and the range of the share of their time that they shuffle, as in Aalo's and Philae's papers."""
+
+
+def describe_coflows(coflows: pa.Table, warmup_s: float = 0.0) -> dict[str, Any]:
+    """Return the ``coflows`` part of a summary.
+
+    Parameters
+    ----------
+    coflows : pyarrow.Table
+        ``coflows.parquet``.
+    warmup_s : float
+        Coflows that arrive earlier than this after the first are left out of everything but the makespan.
+
+    Returns
+    -------
+    dict
+        `describe_values` of the completion times of those that finished, and in ``wait`` and ``slowdown`` of the
+        time until the first flow began and of the slowdown; ``makespan_s`` from first arrival to last completion;
+        ``unfinished``, where there are any; ``acceptance_rate`` and ``weighted_acceptance_rate``, the share of
+        coflows with a deadline, and of their weight, that met it, where there are any; ``bins``, the same as of all
+        by `BINS`; ``learning`` and ``estimates``, where the scheduler learned anything.
+    """
+    arrival_s, finish_s, cct_s = (numbers(coflows, name) for name in ("arrival_s", "finish_s", "cct_s"))
+    values = {
+        "": cct_s,
+        "wait": numbers(coflows, "start_s") - arrival_s,
+        "slowdown": numbers(coflows, "slowdown"),
+    }
+
+    def describe(mask: BoolArray) -> dict[str, Any]:
+        return describe_metrics({metric: of_all[mask] for metric, of_all in values.items()})
+
+    counts = after_warmup(arrival_s, warmup_s)
+    finished = np.isfinite(cct_s)
+    summary = describe(counts)
+    if finished.any():
+        summary["makespan_s"] = float(np.nanmax(finish_s) - arrival_s[0])
+    if not finished.all():
+        summary["unfinished"] = int(np.count_nonzero(~finished))
+    summary |= _deadlines(coflows, counts)
+    bins = {name: in_group(coflows, name) & counts for name in BINS}
+    summary["bins"] = {name: describe(own) for name, own in bins.items() if own.any()}
+    return summary | describe_learning(coflows, counts)
+
+
+def describe_learning(coflows: pa.Table, counts: BoolArray) -> dict[str, Any]:
+    """Return what learning took and what it gave, of the coflows that count; nothing where nothing was learned.
+
+    Returns
+    -------
+    dict
+        ``learning``: of the coflows that had to be learned, those that were not known at their arrival: ``count``;
+        mean, p50 and p90 of the time it took (``latency``, s), of that over the completion time (``cct_share``), of
+        the bytes sent by then (``bytes``) and of those over the size (``bytes_share``); ``late``, the share of them
+        whose cct_share is above `LATE_SHARE`. ``estimates``: ``count`` of sizes estimated, and mean, standard
+        deviation, p50, p90 and p99 of the relative error, |estimate - size| / size.
+    """
+    described: dict[str, Any] = {}
+    learned = counts & was_learned(coflows)
+    if learned.any():
+        columns = {name: numbers(coflows, name)[learned] for name in ("learned_s", "learned_bytes")}
+        share = learning_share(coflows)[learned]
+        size = numbers(coflows, "size_bytes")[learned]
+        described["learning"] = {
+            "count": int(learned.sum()),
+            "latency": _spread(columns["learned_s"]),
+            "cct_share": _spread(share),
+            "bytes": _spread(columns["learned_bytes"]),
+            "bytes_share": _spread(columns["learned_bytes"] / size),
+            "late": float((share > LATE_SHARE).mean()),
+        }
+    error = estimate_error(coflows)[counts]
+    error = error[np.isfinite(error)]
+    if len(error):
+        described["estimates"] = {
+            "count": len(error),
+            "mean": float(error.mean()),
+            "std": float(error.std()),
+            **_percentiles(error, (50, 90, 99)),
+        }
+    return described
+
+
+def was_learned(coflows: pa.Table) -> BoolArray:
+    """Return which coflows took time and had to be learned: those that were not known at their arrival."""
+    with np.errstate(invalid="ignore"):
+        return (numbers(coflows, "learned_s") > 0) & (numbers(coflows, "cct_s") > 0)
+
+
+def learning_share(coflows: pa.Table) -> Float64Array:
+    """Return the share of each completion time that learning took; NaN where nothing was learned."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share: Float64Array = numbers(coflows, "learned_s") / numbers(coflows, "cct_s")
+    return share
+
+
+def estimate_error(coflows: pa.Table) -> Float64Array:
+    """Return the relative error of each estimated size; NaN where there is none."""
+    size = numbers(coflows, "size_bytes")
+    error: Float64Array = np.abs(numbers(coflows, "estimated_bytes") - size) / size
+    return error
+
+
+def in_group(coflows: pa.Table, group: str) -> BoolArray:
+    """Return which coflows are of one of `GROUPS`."""
+    wide = numbers(coflows, "width") > THIN_FLOWS
+    large = numbers(coflows, "size_bytes") > SMALL_BYTES
+    masks = {
+        "all": np.ones(len(wide), bool),
+        "bin-1": ~wide & ~large,
+        "bin-2": wide & ~large,
+        "bin-3": ~wide & large,
+        "bin-4": wide & large,
+    }
+    return masks[group]
+
+
+def part_of(summary: Mapping[str, Any], group: str) -> Mapping[str, Any]:
+    """Return the figures of a group in the ``coflows`` part of a summary; an empty mapping if it has none."""
+    if group == "all":
+        return summary
+    found: Mapping[str, Any] = summary.get("bins", {}).get(group, {})
+    return found
+
+
+def speedups(first_cct_s: Float64Array, other_cct_s: Float64Array, mask: BoolArray) -> Float64Array:
+    """Return the other's completion time over the first's, of the coflows in `mask` that both finished.
+
+    Those that took the first no time are left out.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = other_cct_s / first_cct_s
+    return ratio[mask & np.isfinite(ratio) & (first_cct_s > 0)]
+
+
+def shuffle_shares(count: int, seed: int = 0) -> Float64Array:
+    """Return the share of its time that each of `count` jobs shuffles: drawn from `SHUFFLE_SHARES`, even in a range."""
+    random = np.random.default_rng(seed)
+    weight, low, high = np.array(SHUFFLE_SHARES).T
+    which = random.choice(len(weight), count, p=weight)
+    drawn: Float64Array = high[which] - (high - low)[which] * random.random(
+        count
+    )  # above low: a share of 0 is none
+    return drawn
+
+
+def job_times(base_cct_s: Float64Array, cct_s: Float64Array, share: Float64Array) -> Float64Array:
+    """Return completion times of jobs that compute, and shuffle by one coflow each.
+
+    Parameters
+    ----------
+    base_cct_s : ndarray
+        Completion times of the coflows under the scheduler that the shares are of: a job computes for
+        ``base_cct_s * (1 - share) / share``, whatever schedules its coflow.
+    cct_s : ndarray
+        The same under the scheduler that is asked for.
+    share : ndarray
+        As `shuffle_shares` draws them.
+    """
+    return base_cct_s * (1 - share) / share + cct_s
+
+
+def _deadlines(coflows: pa.Table, counts: BoolArray) -> dict[str, float]:
+    """Return the acceptance rates, where coflows have deadlines."""
+    met, due = flags(coflows, "met_deadline")
+    due = due & counts
+    if not due.any():
+        return {}
+    weight = numbers(coflows, "weight")
+    return {
+        "acceptance_rate": float(met[due].mean()),
+        "weighted_acceptance_rate": float(weight[due & met].sum() / weight[due].sum()),
+    }
+
+
+def _spread(values: Float64Array) -> dict[str, float]:
+    return {"mean": float(values.mean()), **_percentiles(values, (50, 90))}
+
+
+def _percentiles(values: npt.NDArray[np.float64], at: tuple[int, ...]) -> dict[str, float]:
+    return {f"p{q}": float(v) for q, v in zip(at, np.percentile(values, at), strict=True)}

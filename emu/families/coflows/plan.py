@@ -1,0 +1,232 @@
+"""Plans of coflow schedulers: coflows, a switch with their ports, and the checks and notes before a run."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from emu.configuration.loading import TIMELINE_ROWS, Loaded, load_of_family
+from emu.configuration.memo import Memo
+from emu.results.metrics import after_warmup
+from workloads.arrow import column
+from workloads.coflow_updates import load_updates
+from workloads.coflows import CoflowWorkload
+from workloads.jobs import Float64Array
+from workloads.transform import scale
+
+if TYPE_CHECKING:
+    from actors.scheduler import Scheduler
+    from actors.setting import Switch
+    from clusters.cluster import Cluster
+    from emu.configuration.config import Config
+
+
+class Ports(NamedTuple):
+    """The load of coflows on the ports of a switch, if each were alone.
+
+    Attributes
+    ----------
+    isolated_s : ndarray of float64, shape (C,)
+        Completion time of each coflow on an empty switch: that of its busiest port.
+    bytes_per_s : float
+        All ports together, in the direction in which they carry less.
+    busiest : tuple of (str, int, float)
+        ``ingress`` or ``egress``, the port that takes longest to carry all its bytes, and how long (s).
+    """
+
+    isolated_s: Float64Array
+    bytes_per_s: float
+    busiest: tuple[str, int, float]
+
+
+def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> Loaded:
+    """Load the coflows of a configuration, make a cluster of their ports, and check them.
+
+    Raises
+    ------
+    InputError
+        What is missing or wrong, and where it was given.
+    """
+    _check_clock(config)
+    if config["fabric.port_speed"] == 0:
+        raise config.error("fabric.port_speed", "is 0; want a speed such as '1 Gbps'")
+    started = time.perf_counter()
+    if config["fabric.updates"] is not None and config["resample.block"] is not None:
+        raise config.error(
+            "resample.block", "not with fabric.updates, whose coflows are those of the trace as it is"
+        )
+    source, key = load_of_family(config, memo, "coflows", schedulers[0].name)
+    load_s = time.perf_counter() - started
+    cluster = _cluster(config, source, memo)
+    switch = switch_of(config)
+    workload = source
+    if config["load"] is not None:
+        with config.blame("load"):
+            wanted = (switch.port_bytes_per_s, config["load"])
+            workload = memo.once((*key, "load", *wanted), lambda: at_load(source, *wanted))
+    arrival_s = column(workload.coflows, "arrival_s")
+    span_s = float(arrival_s[-1] - arrival_s[0])
+    if not after_warmup(arrival_s, config["warmup"]).any():
+        raise config.error("warmup", f"leaves no coflow: the last arrives {span_s:g} s after the first")
+    ports = ports_of(workload, switch)
+    updates = None
+    if config["fabric.updates"] is not None:
+        with config.blame("fabric.updates"):
+            updates = load_updates(config["fabric.updates"], workload)
+    load = offered_load(workload, ports, span_s)
+    period_s = config["timeline.period"]
+    if period_s == "auto":
+        least_s = max(span_s + float(ports.isolated_s.max()), ports.busiest[2], 1e-6)
+        period_s = least_s / TIMELINE_ROWS
+    return Loaded(
+        source=source,
+        workload=workload,
+        cluster=cluster,
+        load=load,
+        load_s=load_s,
+        period_s=period_s,
+        notes=workload.notes
+        + _load_notes(config, workload, ports, load, span_s)
+        + (updates.notes if updates is not None else ()),
+        setting={"switch": switch, "updates": updates},
+        keys={},
+    )
+
+
+def check_updates(
+    config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
+) -> None:
+    """Refuse updates of coflows where a scheduler does not take them.
+
+    Raises
+    ------
+    InputError
+        The line names the scheduler, and those that do.
+    """
+    from actors.scheduler import takes_updates
+    from actors.schedulers.registry import find_scheduler, scheduler_names
+
+    if config["fabric.updates"] is None:
+        return
+    for scheduler, own in zip(schedulers, parameters, strict=True):
+        if takes_updates(scheduler, own):
+            continue
+        wrong = f"{scheduler.name} takes updates of coflows with {scheduler.updatable} alone"
+        if not scheduler.updatable:
+            able = [s for s in map(find_scheduler, scheduler_names("coflows")) if s.updatable]
+            names = [s.name if s.updatable == "always" else f"{s.name} ({s.updatable})" for s in able]
+            wrong = f"{scheduler.name} does not take updates of coflows; those that do are {', '.join(names)}"
+        raise config.error("fabric.updates", wrong)
+
+
+def switch_of(config: Config) -> Switch:
+    """Return the switch that a configuration asks for."""
+    from actors.setting import Switch
+
+    return Switch(config["fabric.port_speed"] / 8, config["fabric.local"] == "free")
+
+
+@lru_cache(maxsize=1)
+def ports_of(workload: CoflowWorkload, switch: Switch) -> Ports:
+    """Return what coflows ask of the ports of a switch; kept, as all runs of a plan ask it again."""
+    arrays = workload.arrays()
+    crossing = arrays.ingress != arrays.egress if switch.local_is_free else np.ones(workload.num_flows, bool)
+    coflow = np.repeat(np.arange(workload.num_coflows), np.diff(arrays.first_flow))[crossing]
+    size = arrays.size_bytes[crossing]
+    isolated_s = np.zeros(workload.num_coflows)
+    capacity, busiest = math.inf, ("ingress", 0, 0.0)
+    for side in ("ingress", "egress"):
+        port = getattr(arrays, side)[crossing]
+        speed = getattr(arrays, f"{side}_bytes_per_s")
+        speed = np.where(np.isnan(speed), switch.port_bytes_per_s, speed)
+        pair, place = np.unique(coflow * workload.num_ports + port, return_inverse=True)
+        owner, at = np.divmod(pair, workload.num_ports)
+        np.maximum.at(isolated_s, owner, np.bincount(place, size, len(pair)) / speed[at])
+        all_s = np.bincount(port, size, workload.num_ports) / speed
+        capacity = min(capacity, float(speed.sum()))
+        if all_s.max() > busiest[2]:
+            busiest = (side, int(all_s.argmax()), float(all_s.max()))
+    return Ports(isolated_s, capacity, busiest)
+
+
+def offered_load(workload: CoflowWorkload, ports: Ports, span_s: float) -> float | None:
+    """Return bytes over what all ports carry while coflows arrive; None when all arrive at once."""
+    size = float(column(workload.coflows, "size_bytes").sum())
+    return size / (span_s * ports.bytes_per_s) if span_s > 0 else None
+
+
+def _check_clock(config: Config) -> None:
+    """Refuse clocks that cannot run coflows."""
+    if config["clock"] == "live":
+        raise config.error("clock", "'live' runs jobs; coflows have the clocks 'virtual' and 'windows'")
+    if config["clock"] == "windows" and config["network.delay"] == 0:
+        raise config.error(
+            "clock",
+            "'windows' needs messages that take time, and for coflows network.delay is 0 unless it is given; "
+            "--set network.delay='1 ms' gives it",
+        )
+
+
+def _cluster(config: Config, workload: CoflowWorkload, memo: Memo) -> Cluster:
+    """Return a node of one slot for each port."""
+    from clusters.cluster import load_cluster
+
+    own, nodes = workload.num_ports, config["nodes"]
+    if nodes is not None and nodes < own:
+        raise config.error("nodes", f"{nodes:,} is fewer than the {own:,} ports of {workload.name}")
+    nodes = own if nodes is None else nodes
+    with config.blame("nodes"):
+        return memo.once(("cluster of ports", nodes), lambda: load_cluster("homogeneous", nodes, slots=1))
+
+
+def _load_notes(
+    config: Config, workload: CoflowWorkload, ports: Ports, load: float | None, span_s: float
+) -> tuple[str, ...]:
+    """Return notes on ports that are offered more than they carry while coflows arrive."""
+    if load is None:
+        return ()
+    side, port, all_s = ports.busiest
+    times = all_s / span_s
+    if load > 1:
+        note = f"offered load is {load:.2f}: more bytes arrive than {workload.num_ports:,} ports carry; queues grow"
+    elif times > 1:
+        note = f"the {side} of port {port} is offered {times:.2f} times what it carries; its queue grows"
+    else:
+        return ()
+    return (note + _advice(config, workload, load, times),)
+
+
+def _advice(config: Config, workload: CoflowWorkload, load: float, times: float) -> str:
+    """Return what keeps the busiest port, which is offered so many times what it carries, from falling behind."""
+    ways = []
+    if percent := math.floor(100 * load / times):
+        ways.append(f"--set load={percent}%")
+    arrays = workload.arrays()
+    if np.isnan(arrays.ingress_bytes_per_s).all() and np.isnan(arrays.egress_bytes_per_s).all():
+        mbps = math.ceil(config["fabric.port_speed"] * times / 1e6)
+        ways.append(f"--set fabric.port_speed='{f'{mbps / 1000:g} G' if mbps >= 1000 else f'{mbps} M'}bps'")
+    return f"; it would keep up with {', or with '.join(ways)}" if ways else ""
+
+
+def at_load(workload: CoflowWorkload, port_bytes_per_s: float, load: float) -> CoflowWorkload:
+    """Return the coflows with their arrivals scaled so that they offer a load to ports, of this speed or their own."""
+    scaled = scale(with_port_speeds(workload, port_bytes_per_s), load)
+    return replace(workload, coflows=scaled.coflows, metadata=scaled.metadata)
+
+
+def with_port_speeds(workload: CoflowWorkload, port_bytes_per_s: float) -> CoflowWorkload:
+    """Return the workload with a speed of every port: its own where it states one."""
+    from workloads.arrow import from_numpy
+
+    ports = workload.ports
+    for name in ("ingress_bytes_per_s", "egress_bytes_per_s"):
+        speed = getattr(workload.arrays(), name)
+        filled = from_numpy(np.where(np.isnan(speed), port_bytes_per_s, speed))
+        at = ports.schema.get_field_index(name)
+        ports = ports.set_column(at, ports.schema.field(at), filled)
+    return replace(workload, ports=ports)

@@ -1,0 +1,217 @@
+"""Figures of coflows: completion times, speed-ups, learning, sizes as they were estimated, load of the switch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from emu.columns import numbers
+from emu.directories.run_directory import safe_name
+from emu.families.coflows.comparison import Runs, coflow_speedups, counted, job_speedups, learning_shares
+from emu.families.coflows.metrics import BINS
+from emu.report.drawing import (
+    COLOURS,
+    LEFT_QUANTILE,
+    Shown,
+    add_legend,
+    figure_style,
+    line_look,
+    mark_log,
+    new_figure,
+    plain_label,
+    share_curve,
+)
+from emu.results.metrics import Float64Array
+from emu.results.result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SPEEDUP_LIMITS = (0.1, 100.0)
+"""The range of the axis of speed-ups: curves enter and leave the figure where values lie beyond it."""
+
+
+def coflow_figures(results: Runs, warmup_s: float = 0.0) -> list[Shown]:
+    """Return the figures of runs that are compared; those that have nothing to show are left out."""
+    first, *others = results
+    figures: list[tuple[str, Figure | None, str]] = [
+        ("cdf-cct", cdf_figure(results, warmup_s), "Distribution of coflow completion times"),
+        (
+            "learning",
+            learning_figure(results, warmup_s),
+            "Share of the completion time until the scheduler knew what it needs, of the coflows that were not known "
+            "when they arrived",
+        ),
+    ]
+    if others:
+        figures += [
+            (
+                "speedup",
+                speedup_figure(results, coflow_speedups_of("all", warmup_s)),
+                f"Speed-up of {first}, coflow by coflow: completion time under another scheduler over that under it",
+            ),
+            (
+                "speedup-bins",
+                bins_figure(results, warmup_s),
+                f"Speed-up of {first} by width and size of the coflow",
+            ),
+            (
+                "speedup-jobs",
+                speedup_figure(results, lambda a, b: job_speedups(a, b, warmup_s)),
+                "The same of jobs that compute too, and shuffle for a drawn share of their time",
+            ),
+        ]
+    figures += [
+        (
+            f"estimates-{safe_name(name)}",
+            estimates_figure(runs[0], warmup_s),
+            f"Size of coflows as {name} estimated it, seed {runs[0].summary['seed']}, against what it is",
+        )
+        for name, runs in results.items()
+    ]
+    return [Shown(stem, figure, caption) for stem, figure, caption in figures if figure is not None]
+
+
+def coflow_speedups_of(group: str, warmup_s: float) -> Callable[[Result, Result], Float64Array]:
+    """Return the function that gives the speed-ups of a group of coflows, from the first's and another's result."""
+    return lambda first, other: coflow_speedups(first, other, group, warmup_s)
+
+
+def cdf_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
+    """Return the distribution of completion times under each scheduler, all seeds together, log x."""
+    samples = {name: _times(runs, warmup_s) for name, runs in results.items()}
+    if not any(len(s) for s in samples.values()):
+        return None
+    with figure_style():
+        figure, axes = new_figure(6.4, 3.8)
+        for number, (name, cct_s) in enumerate(samples.items()):
+            if len(cct_s):
+                axes.plot(*share_curve(cct_s), label=plain_label(name), **line_look(number))
+        axes.set_xscale("log")
+        axes.set_xlim(left=min(np.quantile(s, LEFT_QUANTILE) for s in samples.values() if len(s)))
+        mark_log(axes.xaxis, *axes.get_xlim())
+        axes.set_ylim(0.0, 1.0)
+        axes.set_xlabel("coflow completion time (s)")
+        axes.set_ylabel("share of coflows")
+        add_legend(axes)
+        return figure
+
+
+def speedup_figure(results: Runs, measure: Callable[[Result, Result], Float64Array]) -> Figure | None:
+    """Return the distribution of speed-ups of the first scheduler over each other, all seeds together, log x.
+
+    Parameters
+    ----------
+    results : mapping
+    measure : callable
+        From a result of the first and one of another scheduler to speed-ups.
+    """
+    samples = _speedups(results, measure)
+    if not samples:
+        return None
+    with figure_style():
+        figure, axes = new_figure(6.4, 3.8)
+        _draw_speedups(axes, samples, list(results))
+        axes.set_xlabel(f"speed-up of {next(iter(results))}", parse_math=False)
+        axes.set_ylabel("share")
+        add_legend(axes)
+        return figure
+
+
+def bins_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
+    """Return the distributions of speed-ups by bin, side by side two and two; None where no bin has any."""
+    samples = {name: _speedups(results, coflow_speedups_of(name, warmup_s)) for name in BINS}
+    if not any(samples.values()):
+        return None
+    with figure_style():
+        figure, places = new_figure(9.0, 6.0, rows=2, columns=2)
+        for axes, (name, found) in zip(np.ravel(places), samples.items(), strict=True):
+            axes.set_title(f"{name}: {BINS[name]}", fontsize=10)
+            _draw_speedups(axes, found, list(results))
+        for axes in places[-1]:
+            axes.set_xlabel(f"speed-up of {next(iter(results))}", parse_math=False)
+        for axes in places[:, 0]:
+            axes.set_ylabel("share of coflows")
+        add_legend(
+            next(axes for axes, found in zip(np.ravel(places), samples.values(), strict=True) if found)
+        )
+        return figure
+
+
+def learning_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
+    """Return the distribution of the share of completion times that learning took; None where nothing was learned."""
+    samples = dict(learning_shares(results, warmup_s))
+    if not samples:
+        return None
+    with figure_style():
+        figure, axes = new_figure(6.4, 3.8)
+        for name, share in samples.items():
+            axes.plot(
+                *share_curve(np.minimum(share, 1.0)),
+                label=plain_label(name),
+                **line_look(list(results).index(name)),
+            )
+        axes.set_xlim(0.0, 1.0)
+        axes.set_ylim(0.0, 1.0)
+        axes.set_xlabel("share of the completion time until learned")
+        axes.set_ylabel("share of coflows")
+        add_legend(axes)
+        return figure
+
+
+def estimates_figure(result: Result, warmup_s: float = 0.0) -> Figure | None:
+    """Return estimated against actual sizes, both log; None where none was estimated."""
+    mask = counted(result.coflows, "all", warmup_s)
+    size = numbers(result.coflows, "size_bytes")[mask] / 1e6
+    estimated = numbers(result.coflows, "estimated_bytes")[mask] / 1e6
+    known = np.isfinite(estimated) & (estimated > 0)
+    if not known.any():
+        return None
+    least, most = (f(size[known].tolist() + estimated[known].tolist()) for f in (min, max))
+    with figure_style():
+        figure, axes = new_figure(4.6, 4.4)
+        axes.plot([least, most], [least, most], color="#888888", linewidth=1.0)
+        axes.plot(
+            size[known],
+            estimated[known],
+            linestyle="none",
+            marker="o",
+            markersize=3,
+            alpha=0.6,
+            color=COLOURS[0],
+        )
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("size (MB)")
+        axes.set_ylabel("estimated size (MB)")
+        return figure
+
+
+def _draw_speedups(axes: Any, samples: Mapping[str, Float64Array], names: list[str]) -> None:
+    """Draw distributions of speed-ups, and a line at 1."""
+    axes.axvline(1.0, color="#888888", linewidth=1.0)
+    for name, ratio in samples.items():
+        axes.plot(*share_curve(ratio), label=plain_label(name), **line_look(names.index(name)))
+    axes.set_xscale("log")
+    axes.set_xlim(*SPEEDUP_LIMITS)
+    mark_log(axes.xaxis, *SPEEDUP_LIMITS)
+    axes.set_ylim(0.0, 1.0)
+
+
+def _speedups(results: Runs, measure: Callable[[Result, Result], Float64Array]) -> dict[str, Float64Array]:
+    first, *others = results
+    found = {
+        name: np.concatenate([measure(a, b) for a, b in zip(results[first], results[name], strict=True)])
+        for name in others
+    }
+    return {name: ratio for name, ratio in found.items() if len(ratio)}
+
+
+def _times(runs: list[Result], warmup_s: float) -> Float64Array:
+    parts = []
+    for run in runs:
+        cct_s = numbers(run.coflows, "cct_s")
+        parts.append(cct_s[counted(run.coflows, "all", warmup_s) & (cct_s > 0)])
+    return np.concatenate(parts)

@@ -1,0 +1,151 @@
+"""Report sections on runs of coflows: tables of completion times, speed-ups, learning and jobs; facts of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emu.families.coflows.comparison import (
+    SPEEDUPS,
+    CoordinatorRow,
+    DeadlineRow,
+    JobRow,
+    LearningRow,
+    compare_coflows,
+    compare_coordinators,
+    compare_deadlines,
+    compare_job_times,
+    compare_learning,
+)
+from emu.families.coflows.metrics import GROUPS
+from emu.families.coflows.tables import (
+    COORDINATOR_EXPLAINED,
+    DEADLINES_EXPLAINED,
+    DEADLINES_HEAD,
+    LEARNING_EXPLAINED,
+    SPEEDUP_LABELS,
+    coordinator_cells,
+    coordinator_head,
+    deadline_cells,
+    facts_of,
+    group_title,
+    jobs_caption,
+    learning_cells,
+    learning_head,
+)
+from emu.report.page import sentence, table, text
+from emu.report.report_sections import figure_cell, shares_of, waits_section
+from emu.results.measures import DEFAULT
+from emu.results.metrics import STATISTICS
+from emu.results.paired import SHARES, Row, Runs, shares_caption, tolerance_of
+from emu.results.result import Result
+from emu.results.tables import number, ratio
+from workloads.units import format_duration
+
+SHUFFLE_NOTE = (
+    "Each coflow is the shuffle of a job of its own. The share of the job's time that it shuffles is drawn: below 25 % "
+    "for 61 % of the jobs, 25 to 50 % for 13 %, 50 to 75 % for 14 %, and more for the rest. It is of the job's time "
+    "under the first scheduler, and what the job computes beside is the same under all."
+)
+
+
+def group_section(results: Runs, warmup_s: float) -> list[str]:
+    """Return the tables of runs of the same coflows."""
+    first = next(iter(results))
+    several = len(results) > 1
+    clause = (
+        f", and as speed-up of {first}: the other's over its own, in the mean and coflow by coflow" * several
+    )
+    shares = f" {text(sentence(shares_caption(first, 'coflows', tolerance_of(results))))}." * several
+    parts = [f"<p>Coflow completion time in seconds{text(clause)}.{shares}</p>"]
+    rows = compare_coflows(results, warmup_s)
+    for group in GROUPS:
+        own = [row for row in rows if row.group == group]
+        if own:
+            parts.append(f"<h3>{text(sentence(group_title(group)))} ({text(number(own[0].count))})</h3>")
+            parts.append(_group_table(own, several))
+    return [
+        *parts,
+        *waits_section(rows, "Wait and slowdown"),
+        *_deadline_section(compare_deadlines(results)),
+        *_learning_section(compare_learning(results, warmup_s)),
+        *_coordinator_section(compare_coordinators(results)),
+        *_jobs_section(compare_job_times(results, warmup_s), first),
+    ]
+
+
+def run_facts(run: Result) -> dict[str, str]:
+    """Return the facts of one run for its table, as name to text."""
+    engine = run.summary["engine"]
+    coflows = run.summary["coflows"]
+    facts = {f"completion time (s), {s}": number(coflows.get(s)) for s in STATISTICS}
+    return (
+        facts
+        | facts_of(run.summary)
+        | {
+            "flows": f"{engine['flows']:,}",
+            "events": f"{engine['events']:,}",
+            "engine time": format_duration(engine["wall_s"]),
+            "flows per second of engine time": f"{engine['tasks_per_s']:,.0f}",
+        }
+    )
+
+
+def _group_table(rows: Sequence[Row], several: bool) -> str:
+    """Return one group of coflows; the best figures of each column stand out."""
+    cells = []
+    for row in rows:
+        line = [text(row.scheduler), *(figure_cell(row, m, several) for m in DEFAULT)]
+        if several:
+            line += [f'<span class="ratio">{text(ratio(*row.speedup[s]))}</span>' for s in SPEEDUPS]
+            line += shares_of(row)
+        cells.append(line)
+    more = [*(SPEEDUP_LABELS[s] for s in SPEEDUPS), *SHARES] if several else []
+    return table(["scheduler", *(m.name for m in DEFAULT), *more], cells)
+
+
+def _deadline_section(rows: Sequence[DeadlineRow]) -> list[str]:
+    """Return how many deadlines were met; nothing where there are none."""
+    if not rows:
+        return []
+    cells = [[text(cell) for cell in (row.scheduler, *deadline_cells(row))] for row in rows]
+    return [
+        "<h3>Deadlines</h3>",
+        f"<p>{text(sentence(DEADLINES_EXPLAINED))}.</p>",
+        table(["scheduler", *DEADLINES_HEAD], cells),
+    ]
+
+
+def _learning_section(rows: Sequence[LearningRow]) -> list[str]:
+    """Return what learning took; nothing where no scheduler learns."""
+    if not rows:
+        return []
+    cells = [[text(cell) for cell in (row.scheduler, *learning_cells(row, rows))] for row in rows]
+    return [
+        "<h3>Learning</h3>",
+        f"<p>{text(sentence(LEARNING_EXPLAINED))}.</p>",
+        table(["scheduler", *map(text, learning_head(rows))], cells),
+    ]
+
+
+def _coordinator_section(rows: Sequence[CoordinatorRow]) -> list[str]:
+    """Return what coordinators did; nothing where none works in intervals."""
+    if not rows:
+        return []
+    cells = [[text(cell) for cell in (row.scheduler, *coordinator_cells(row, rows))] for row in rows]
+    return [
+        "<h3>Coordinator</h3>",
+        f"<p>{text(sentence(COORDINATOR_EXPLAINED))}.</p>",
+        table(["scheduler", *map(text, coordinator_head(rows))], cells),
+    ]
+
+
+def _jobs_section(rows: Sequence[JobRow], first: str) -> list[str]:
+    """Return what jobs gain; nothing where nothing is compared."""
+    if not rows:
+        return []
+    cells = [[text(row.scheduler), *(text(ratio(*pair)) for pair in row.speedup.values())] for row in rows]
+    return [
+        "<h3>Jobs</h3>",
+        f"<p>{text(sentence(jobs_caption(first)))}. {SHUFFLE_NOTE}</p>",
+        table(["scheduler", "P50", "P90"], cells),
+    ]

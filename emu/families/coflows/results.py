@@ -1,0 +1,148 @@
+"""Tables and figures of a run of coflows, from what its emulation gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from emu.columns import from_flags, make_table, null_unless
+from emu.families.coflows.columns import COFLOWS, FLOWS, TIMELINE
+from emu.families.coflows.metrics import describe_coflows
+from emu.families.coflows.plan import ports_of, switch_of
+from workloads.arrow import column
+from workloads.coflows import NO_DEADLINE_NS, CoflowWorkload
+
+if TYPE_CHECKING:
+    from actors.hosting.outcome import Outcome
+    from actors.setting import Switch
+    from emu.configuration.plan import Plan
+
+_OF_OUTCOME = {
+    "time_s": "time_s",
+    "utilisation": "utilisation",
+    "waiting_flows": "queued_short",
+    "running_flows": "running_short",
+}
+"""Columns of the timeline by their names in an outcome, which has one class of flows."""
+
+
+def coflow_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
+    """Return the tables, and the figures of the summary, of a run of coflows."""
+    config = plan.config
+    tables = coflow_tables(plan.workload, outcome, switch_of(config), config["output.tasks"])
+    busy_ns = int(outcome.servers["busy"].sum()) if outcome.servers.size else 0
+    figures = {
+        "coflows": describe_coflows(tables["coflows"], config["warmup"]),
+        **coordinator_figures(outcome.counters, busy_ns),
+    }
+    return tables, figures
+
+
+def coflow_tables(
+    workload: CoflowWorkload, outcome: Outcome, switch: Switch, flows: bool
+) -> dict[str, pa.Table | None]:
+    """Return the tables of a run, that of flows if it is wanted."""
+    return {
+        "coflows": coflows_table(workload, outcome, switch),
+        "timeline": timeline_table(outcome.timeline),
+        "flows": flows_table(workload, outcome.tasks) if flows and outcome.tasks else None,
+    }
+
+
+def coflows_table(workload: CoflowWorkload, outcome: Outcome, switch: Switch) -> pa.Table:
+    """Return the table of coflows; times are exact to the nanosecond before they are turned into seconds."""
+    arrays = workload.arrays()
+    coflows = workload.coflows
+    started, finished = outcome.start_ns >= 0, outcome.finish_ns >= 0
+    cct_s = (outcome.finish_ns - arrays.arrival_ns) / 1e9
+    ideal_s = ports_of(workload, switch).isolated_s
+    sized = finished & (ideal_s > 0)
+    due = arrays.deadline_ns != NO_DEADLINE_NS
+    same = ("coflow_id", "arrival_s", "width", "senders", "receivers", "size_bytes", "weight")
+    return make_table(
+        COFLOWS,
+        {
+            **{name: column(coflows, name) for name in same},
+            "finish_s": null_unless(finished, outcome.finish_ns / 1e9),
+            "cct_s": null_unless(finished, cct_s),
+            "deadline_s": coflows["deadline_s"].combine_chunks(),
+            "admitted": from_flags(np.ones(len(finished), bool)),
+            "met_deadline": from_flags(due & finished & (outcome.finish_ns <= arrays.deadline_ns), due),
+            "start_s": null_unless(started, outcome.start_ns / 1e9),
+            "ideal_s": ideal_s,
+            "slowdown": null_unless(sized, cct_s / np.where(sized, ideal_s, 1.0)),
+            **_learning(outcome, arrays.arrival_ns),
+        },
+    )
+
+
+def timeline_table(timeline: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
+    """Return the table of a timeline."""
+    return make_table(
+        TIMELINE,
+        {c.name: np.asarray(timeline[_OF_OUTCOME[c.name]], c.type.to_pandas_dtype()) for c in TIMELINE},
+    )
+
+
+def flows_table(workload: CoflowWorkload, flows: Mapping[str, npt.NDArray[np.int64]]) -> pa.Table:
+    """Return the table of flows."""
+    first = workload.arrays().first_flow
+    started, finished = flows["start_ns"] >= 0, flows["finish_ns"] >= 0
+    same = ("coflow_id", "ingress", "egress", "size_bytes")
+    return make_table(
+        FLOWS,
+        {
+            **{name: column(workload.flows, name) for name in same},
+            "flow": np.arange(workload.num_flows) - np.repeat(first[:-1], np.diff(first)),
+            "start_s": null_unless(started, flows["start_ns"] / 1e9),
+            "finish_s": null_unless(finished, flows["finish_ns"] / 1e9),
+        },
+    )
+
+
+def coordinator_figures(counters: Mapping[str, int], busy_ns: int = 0) -> dict[str, dict[str, float]]:
+    """Return the ``coordinator`` part of a summary: what it did, and missed, in an interval; nothing without any.
+
+    Parameters
+    ----------
+    counters : mapping
+        Of the run.
+    busy_ns : int
+        What its messages cost it in all.
+    """
+    intervals = counters.get("intervals", 0)
+    if not intervals:
+        return {}
+    per_interval = {
+        "missed": "intervals_missed",
+        "without_rates": "intervals_without_rates",
+        "agents_heard": "agents_heard",
+        "updates": "updates",
+        "decisions": "decisions",
+        "refills": "refills",
+        "schedules": "schedules",
+    }
+    figures = {name: counters.get(counter, 0) / intervals for name, counter in per_interval.items()}
+    work = {"work_s": busy_ns / 1e9 / intervals} if busy_ns else {}
+    return {"coordinator": {"intervals": intervals, **figures, **work}}
+
+
+def _learning(outcome: Outcome, arrival_ns: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
+    """Return the columns of what the scheduler learned; null where it learns nothing."""
+    count = len(arrival_ns)
+    found = outcome.series
+    if not found:
+        nothing = null_unless(np.zeros(count, bool), np.zeros(count))
+        return dict.fromkeys(("learned_s", "learned_bytes", "estimated_bytes"), nothing)
+    learned_ns = np.asarray(found["learned_ns"], np.int64)
+    known = learned_ns >= 0
+    estimated = np.asarray(found["estimated_bytes"], np.float64)
+    return {
+        "learned_s": null_unless(known, (learned_ns - arrival_ns) / 1e9),
+        "learned_bytes": null_unless(known, np.asarray(found["learned_bytes"], np.float64)),
+        "estimated_bytes": null_unless(~np.isnan(estimated), estimated),
+    }

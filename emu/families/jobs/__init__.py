@@ -1,0 +1,1 @@
+"""Schedulers that place jobs on nodes."""

@@ -1,0 +1,91 @@
+"""The columns of what runs of jobs write."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from emu.columns import COSTS, Column
+
+JOBS = (
+    Column("job_id", pa.int64(), "", "The job's id in the workload."),
+    Column("submit_s", pa.float64(), "s", "When the job arrived."),
+    Column("start_s", pa.float64(), "s", "When its first task started; null if none did.", True),
+    Column(
+        "finish_s", pa.float64(), "s", "When its last task finished; null if the job did not finish.", True
+    ),
+    Column("jct_s", pa.float64(), "s", "Job completion time, finish_s - submit_s.", True),
+    Column("wait_s", pa.float64(), "s", "Time until the first task started, start_s - submit_s.", True),
+    Column(
+        "ideal_s",
+        pa.float64(),
+        "s",
+        "Duration of the job's longest task: its completion time on an empty cluster without end and without "
+        "network delay.",
+    ),
+    Column(
+        "slowdown", pa.float64(), "", "jct_s / ideal_s; null if ideal_s is 0 or the job did not finish.", True
+    ),
+    Column("num_tasks", pa.int64(), "", "Tasks of the job."),
+    Column("mean_task_s", pa.float64(), "s", "Mean task duration as the workload states it."),
+    Column("job_class", pa.string(), "", "`long` if mean_task_s is above the short cut-off, else `short`."),
+    Column("constraint", pa.string(), "", "Kind of the job's placement constraint, or null.", True),
+    Column("tenant", pa.string(), "", "Who submitted the job, or null.", True),
+)
+"""``jobs.parquet``: one row per job of the workload, in workload order."""
+
+TIMELINE = (
+    Column("time_s", pa.float64(), "s", "Virtual time of the row."),
+    Column("utilisation", pa.float64(), "", "Share of all slots that run a task, 0..1."),
+    Column("queued_short", pa.int64(), "tasks", "Tasks of short jobs that have arrived and not started."),
+    Column("queued_long", pa.int64(), "tasks", "Tasks of long jobs that have arrived and not started."),
+    Column("running_short", pa.int64(), "tasks", "Tasks of short jobs that run."),
+    Column("running_long", pa.int64(), "tasks", "Tasks of long jobs that run."),
+)
+"""``timeline.parquet``: one row per `timeline.period` of virtual time."""
+
+LIVE_TIMELINE = (
+    Column(
+        "backlog",
+        pa.int64(),
+        "events",
+        "Events that were due and not handled when their partition looked for some: the most since the row before, "
+        "summed over partitions.",
+    ),
+    Column("scheduler_backlog", pa.int64(), "events", "The same of partitions with schedulers."),
+)
+"""Further columns of ``timeline.parquet`` with the clock `live`."""
+
+TASKS = (
+    Column("job_id", pa.int64(), "", "The task's job."),
+    Column("task", pa.int64(), "", "Position of the task in its job, from 0, in workload order."),
+    Column("node", pa.int64(), "", "Node that ran the task; null if it did not start.", True),
+    Column("start_s", pa.float64(), "s", "When the task started; null if it did not.", True),
+    Column("finish_s", pa.float64(), "s", "When the task finished; null if it did not.", True),
+    Column("duration_s", pa.float64(), "s", "Duration of the task in the workload."),
+)
+"""``tasks.parquet``, on request: one row per task, in workload order."""
+
+CRV = (
+    Column("time_s", pa.float64(), "s", "When the scheduler's monitor made the row, in virtual time."),
+    Column("resource", pa.string(), "", "The attribute of nodes that constraints are on."),
+    Column(
+        "demand",
+        pa.float64(),
+        "",
+        "Demand for the resource as the monitor knew it: queued tasks that ask for it.",
+    ),
+    Column("supply", pa.float64(), "", "Supply of the resource: nodes that have what is asked for."),
+    Column(
+        "crv", pa.float64(), "", "The resource's entry of the Constraint Resource Vector: demand over supply."
+    ),
+)
+"""``crv.parquet``, of schedulers that keep such a table: one row per time and resource."""
+
+TABLES = {"jobs": JOBS, "timeline": TIMELINE, "crv": CRV, "tasks": TASKS, "costs": COSTS}
+ABOUT = {
+    "jobs": "One row per job of the workload, in workload order.",
+    "timeline": "One row per `timeline.period` of virtual time.",
+    "crv": "Of schedulers that watch demand and supply by constraint: one row per time and resource.",
+    "tasks": "With `output.tasks`: one row per task, in workload order.",
+    "costs": 'With `cost.model = "measured"`: one row per message that a scheduler handled, by scheduler in order.',
+}

@@ -1,0 +1,140 @@
+"""Figures of what constraints do: queueing delay with and without them, and the Constraint Resource Vector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from emu.columns import numbers, text_codes
+from emu.families.jobs.metrics import SIDES, in_group
+from emu.report.drawing import (
+    COLOURS,
+    add_legend,
+    figure_style,
+    line_look,
+    new_figure,
+    plain_label,
+    share_curve,
+    time_scale,
+)
+from emu.results.metrics import Float64Array, after_warmup
+from emu.results.result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BINS = 60
+_LOOK = {"constrained": "-", "unconstrained": "--"}
+
+
+def wait_figure(results: Mapping[str, list[Result]], job_class: str, warmup_s: float = 0.0) -> Figure | None:
+    """Return the distribution of queueing delay of a class with and without constraints, log x.
+
+    A colour a scheduler, all seeds together; jobs with constraints are the full line. None when no job of the class
+    has constraints, or none waited.
+    """
+    samples = {
+        (name, side): _waits(runs, f"{side} {job_class}", warmup_s)[1]
+        for name, runs in results.items()
+        for side in SIDES
+    }
+    some = [waits[waits > 0] for waits in samples.values() if (waits > 0).any()]
+    if not some or not any(len(samples[name, "constrained"]) for name in results):
+        return None
+    least = min(waits.min() for waits in some)
+    with figure_style():
+        figure, axes = new_figure(6.4, 3.8)
+        for (name, side), waits in samples.items():
+            if len(waits):
+                look = line_look(list(results).index(name)) | {"linestyle": _LOOK[side]}
+                x, share = share_curve(np.maximum(waits, least))  # no delay at all lies at the left edge
+                axes.plot(x, share, label=plain_label(f"{name}, {side}"), **look)
+        axes.set_xscale("log")
+        axes.set_ylim(0.0, 1.0)
+        axes.set_xlabel(f"queueing delay of {job_class} jobs (s)")
+        axes.set_ylabel("share of jobs")
+        add_legend(axes)
+        return figure
+
+
+def wait_over_time_figure(
+    results: Mapping[str, list[Result]], job_class: str, warmup_s: float = 0.0
+) -> Figure | None:
+    """Return mean queueing delay by time of arrival with and without constraints, below one another by scheduler.
+
+    Means are of jobs that arrive in the same sixtieth of the time, all seeds together; a dot is a mean whose
+    neighbours have no jobs. None when no job of the class has constraints.
+    """
+    found = {
+        name: {side: _waits(runs, f"{side} {job_class}", warmup_s) for side in SIDES}
+        for name, runs in results.items()
+    }
+    if not any(len(sides["constrained"][0]) for sides in found.values()):
+        return None
+    last_s = max(submit_s.max(initial=0.0) for sides in found.values() for submit_s, _ in sides.values())
+    scale, unit = time_scale(float(last_s))
+    edges = np.linspace(0.0, last_s * (1 + 1e-9) or 1.0, BINS + 1)
+    middle = (edges[:-1] + edges[1:]) / 2
+    means = {n: {s: _means(edges, *waits) for s, waits in sides.items()} for n, sides in found.items()}
+    highest = max(np.nanmax(mean, initial=1.0) for sides in means.values() for mean in sides.values())
+    with figure_style():
+        figure, places = new_figure(6.4, 1.2 + 1.6 * len(found), rows=len(found))
+        for axes, (name, sides) in zip(np.atleast_1d(places), means.items(), strict=True):
+            for number, (side, mean) in enumerate(sides.items()):
+                look = line_look(number) | {"linestyle": _LOOK[side]}
+                axes.plot(middle / scale, mean, marker=".", markersize=4, label=side, **look)
+            axes.set_title(plain_label(name), fontsize=10, parse_math=False)
+            axes.set_yscale("symlog", linthresh=0.1)
+            axes.set_ylim(0.0, 2 * highest)
+            axes.set_ylabel("delay (s)")
+        axes.set_xlabel(f"arrival of the job ({unit})")
+        add_legend(np.atleast_1d(places)[0])
+        return figure
+
+
+def crv_figure(result: Result) -> Figure | None:
+    """Return the Constraint Resource Vector over time: of the eight resources most in demand, those with any.
+
+    None when the run kept no such table, or nothing was in demand.
+    """
+    if result.crv is None:
+        return None
+    code, resources = text_codes(result.crv, "resource")
+    time_s, crv = numbers(result.crv, "time_s"), numbers(result.crv, "crv")
+    highest = {name: crv[code == i].max(initial=0.0) for i, name in enumerate(resources)}
+    shown = sorted((name for name in resources if highest[name] > 0), key=lambda name: -highest[name])
+    if not shown:
+        return None
+    scale, unit = time_scale(float(time_s.max()))
+    with figure_style():
+        figure, axes = new_figure(6.4, 3.8)
+        for number, name in enumerate(shown[: len(COLOURS)]):
+            own = code == resources.index(name)
+            look = line_look(number) | {"linewidth": 1.2}
+            axes.plot(time_s[own] / scale, crv[own], label=plain_label(name), drawstyle="steps-post", **look)
+        axes.set_ylim(bottom=0.0)
+        axes.set_xlabel(f"virtual time ({unit})")
+        axes.set_ylabel("demand / supply")
+        add_legend(axes)
+        return figure
+
+
+def _waits(runs: Sequence[Result], group: str, warmup_s: float) -> tuple[Float64Array, Float64Array]:
+    """Return arrival and queueing delay of the jobs of a group that started."""
+    parts = []
+    for run in runs:
+        submit_s, wait_s = numbers(run.jobs, "submit_s"), numbers(run.jobs, "wait_s")
+        mask = after_warmup(submit_s, warmup_s) & in_group(run.jobs, group) & np.isfinite(wait_s)
+        parts.append((submit_s[mask], wait_s[mask]))
+    submits, waits = zip(*parts, strict=True)
+    return np.concatenate(submits), np.concatenate(waits)
+
+
+def _means(edges: Float64Array, x: Float64Array, y: Float64Array) -> Float64Array:
+    """Return the mean of the values in each bin, NaN where it has none."""
+    count, _ = np.histogram(x, edges)
+    total, _ = np.histogram(x, edges, weights=y)
+    with np.errstate(invalid="ignore"):
+        return total / count

@@ -1,0 +1,97 @@
+"""The jobs of a configuration, with their constraints, and clusters that they can run on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from emu.configuration.config import Config
+from emu.configuration.loading import Keyed, load_cluster_of, load_of_family
+from emu.configuration.memo import Memo
+from emu.configuration.seeds import constraints_seed
+from workloads.errors import InputError
+from workloads.jobs import JobWorkload
+from workloads.transform import busy_slots
+
+if TYPE_CHECKING:
+    from clusters.cluster import Cluster
+
+
+_CONSTRAINTS = ("model", "combined", "jobs", "soft", "price", "seed")
+
+
+def load_jobs_of(config: Config, memo: Memo, scheduler: str) -> Keyed:
+    """Return the jobs that a configuration names, or holds, with the constraints that it asks for.
+
+    Raises
+    ------
+    InputError
+        It is not there or wrong, or of another family; an option of a generator is named where it was given.
+    """
+    workload, key = load_of_family(config, memo, "jobs", scheduler)
+    if config["constraints.model"] is None:
+        return Keyed(workload, key)
+    asked = {name: config[f"constraints.{name}"] for name in _CONSTRAINTS} | {
+        "seed": constraints_seed(config)
+    }
+    key = (*key, "constraints", *asked.items())
+    return Keyed(memo.once(key, lambda: _constrained(config, workload, asked)), key)
+
+
+def _constrained(config: Config, workload: JobWorkload, asked: dict[str, Any]) -> JobWorkload:
+    """Return the workload with constraints drawn for its jobs, or without any."""
+    from workloads.constraints import with_constraints
+    from workloads.transform import constrain
+
+    if asked["model"] == "none":
+        return with_constraints(workload, [], np.full(workload.num_jobs, -1))
+    if asked["soft"] is None:  # a price means nothing then
+        del asked["price"]
+    try:
+        return constrain(workload, **asked)
+    except InputError as error:
+        name = error.field if error.field in _CONSTRAINTS else "model"
+        raise config.error(f"constraints.{name}", error.message) from None
+
+
+def feasible(config: Config, workload: JobWorkload, cluster: Cluster) -> JobWorkload:
+    """Return the workload, without the jobs that no node can run if the configuration drops them.
+
+    Raises
+    ------
+    InputError
+        A job cannot run: it and its constraints are named.
+    """
+    if not workload.job_constraints.num_rows:
+        return workload
+    from clusters.feasibility import check_feasible, drop_infeasible
+    from clusters.matching import match
+
+    try:
+        if config["infeasible"] == "drop":
+            return drop_infeasible(workload, cluster)[0]
+        check_feasible(workload, cluster, match(workload, cluster))
+    except InputError as error:
+        hint = "" if config["infeasible"] == "drop" else "; --infeasible drop leaves such jobs out"
+        raise config.error("workload", f"{error.message}{hint}") from None
+    return workload
+
+
+def cluster_for_load(config: Config, source: JobWorkload, memo: Memo) -> Cluster:
+    """Return the cluster on which a workload offers the load that a configuration asks for."""
+    with config.blame("load"):
+        return load_cluster_of(config, nodes_for_load(config, source, config["load"], memo), memo)
+
+
+def nodes_for_load(config: Config, source: JobWorkload, load: float, memo: Memo) -> int:
+    """Return the number of nodes, at least one, on which a workload offers about this load."""
+    wanted = busy_slots(source) / load
+    nodes = max(round(wanted), 1)
+    for _ in range(8):  # exact at once where all nodes have equal slots; machine types come in proportion
+        slots = load_cluster_of(config, nodes, memo).total_slots
+        better = max(round(nodes * wanted / slots), 1)
+        if better == nodes:
+            break
+        nodes = better
+    return nodes

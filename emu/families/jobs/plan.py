@@ -1,0 +1,197 @@
+"""Plans of job schedulers: jobs, nodes, and the checks and notes before a run."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from emu.configuration.loading import TIMELINE_ROWS, Loaded, load_cluster_of, path_of
+from emu.configuration.memo import Memo
+from emu.families.jobs.dynamics_setting import dynamics_of, endless_task_note
+from emu.families.jobs.loading import cluster_for_load, feasible, load_jobs_of
+from emu.families.jobs.metrics import offered_load
+from emu.results.metrics import after_warmup
+from workloads.arrow import column
+from workloads.errors import InputError
+from workloads.jobs import JobWorkload
+from workloads.transform import at_load
+from workloads.units import format_duration, parse_share
+
+if TYPE_CHECKING:
+    from actors.scheduler import Scheduler
+    from clusters.cluster import Cluster
+    from emu.configuration.config import Config
+    from emu.configuration.plan import Plan
+    from emu.sweeps.targets import Target
+
+
+def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> Loaded:
+    """Load the jobs and the cluster of a configuration, and check them.
+
+    Raises
+    ------
+    InputError
+        What is missing or wrong, and where it was given.
+    """
+    from actors.setting import Estimates
+
+    by_nodes = config["load"] is not None and config["load_by"] == "nodes"
+    if by_nodes and config["nodes"] is not None:
+        raise config.error("nodes", "not allowed with load_by 'nodes', which picks the number of nodes")
+    if config["nodes"] is None and not by_nodes and path_of(config, "cluster") is None:
+        raise InputError("--nodes: required, such as --nodes 15000")
+    if not by_nodes:  # a wrong cluster is reported before the workload is loaded, which takes time
+        cluster = load_cluster_of(config, config["nodes"], memo)
+    started = time.perf_counter()
+    loaded, key = load_jobs_of(config, memo, schedulers[0].name)
+    load_s = time.perf_counter() - started
+    if by_nodes:
+        cluster = cluster_for_load(config, loaded, memo)
+    key = (*key, "feasible", id(cluster), config["infeasible"])
+    source = memo.once(key, lambda: feasible(config, loaded, cluster))
+    workload = source
+    if config["load"] is not None and not by_nodes:
+        with config.blame("load"):
+            wanted = (cluster.total_slots, config["load"])
+            workload = memo.once((*key, "load", *wanted), lambda: at_load(source, *wanted))
+    cutoff_s, partition = _classes(config, workload, schedulers)
+    _check(config, workload)
+    submit_s = column(workload.jobs, "submit_s")
+    durations = column(workload.tasks, "duration_s")
+    span_s, work_s = float(submit_s[-1] - submit_s[0]), float(durations.sum())
+    period_s = config["timeline.period"]
+    if period_s == "auto":
+        period_s = max(span_s + float(durations.max()), work_s / cluster.total_slots, 1e-6) / TIMELINE_ROWS
+    load = offered_load(work_s, span_s, cluster.total_slots)
+    dynamics = dynamics_of(config, cluster)
+    notes = (
+        *dict.fromkeys(workload.notes + cluster.notes),
+        *_load_notes(config, cluster, load),
+        *_constraint_notes(workload, schedulers),
+        *_cutoff_notes(config, workload, cutoff_s),
+    )
+    endless = endless_task_note(dynamics, workload)
+    return Loaded(
+        source=source,
+        workload=workload,
+        cluster=cluster,
+        load=load,
+        load_s=load_s,
+        period_s=period_s,
+        notes=notes if endless is None else (*notes, endless),
+        setting={
+            "short_cutoff_s": cutoff_s,
+            "long_partition": partition,
+            "estimates": Estimates(config["estimates.error"], config["estimates.size"]),
+            "dynamics": dynamics,
+            "machine_speed": config["machine_speed"],
+        },
+        keys={
+            "short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None,
+            "long_partition": partition,
+        },
+    )
+
+
+def _load_notes(config: Config, cluster: Cluster, load: float | None) -> tuple[str, ...]:
+    """Return a note on a load above 1."""
+    from workloads.catalogue import generators
+
+    if load is None or load <= 1:
+        return ()
+    slots = cluster.total_slots
+    note = f"offered load is {load:.2f}: more work arrives than {slots:,} slots do; queues grow"
+    name = config["workload"]
+    made_for = re.search(r"nodes=(\d+)", generators().get(name, "")) if isinstance(name, str) else None
+    if made_for and "nodes" not in config.workload_options and int(made_for[1]) != slots:
+        note += f"; --set workload_options.nodes={slots} makes {name} for this size"
+    return (note,)
+
+
+def _constraint_notes(workload: JobWorkload, schedulers: tuple[Scheduler, ...]) -> tuple[str, ...]:
+    """Return notes on constraints that schedulers ignore."""
+    ignoring = [s for s in schedulers if not s.constrained]
+    constrained = workload.job_constraints.num_rows
+    if not ignoring or not constrained:
+        return ()
+    names, verb = " and ".join(s.name for s in ignoring), "ignores" if len(ignoring) == 1 else "ignore"
+    note = f"{constrained:,} jobs have constraints, which {names} {verb}: tasks run on any node"
+    aware = [t for t in map(_constraint_aware, ignoring) if t]
+    if aware:
+        note += f"; {' and '.join(aware)} respect{'s' if len(aware) == 1 else ''} them"
+    return (note,)
+
+
+def _classes(config: Config, workload: JobWorkload, schedulers: tuple[Scheduler, ...]) -> tuple[float, float]:
+    """Return short cut-off and long partition: the user's, else the workload's, else infinity and 1."""
+    cutoff_s = config["short_cutoff"] if config["short_cutoff"] is not None else workload.short_cutoff_s
+    partition = config["long_partition"] if config["long_partition"] is not None else workload.long_partition
+    hybrid = [s.name for s in schedulers if s.hybrid]
+    if cutoff_s is None and hybrid:
+        raise InputError(
+            f"--short-cutoff: required: {hybrid[0]} treats short and long jobs apart, and the workload "
+            f"{workload.name} has no published cut-off; give a duration, or a share of the jobs such as 90%"
+        )
+    if isinstance(cutoff_s, str):
+        cutoff_s = _cutoff_of_share(workload, parse_share(cutoff_s, "short_cutoff"))
+    return (math.inf if cutoff_s is None else cutoff_s), (1.0 if partition is None else partition)
+
+
+def _cutoff_of_share(workload: JobWorkload, share: float) -> float:
+    """Return the quantile of the jobs' mean task durations, in seconds; a job that is exactly there is short."""
+    cutoff_ns = math.floor(
+        np.quantile(workload.arrays().mean_ns, share)
+    )  # classes are compared in nanoseconds
+    cutoff_s = cutoff_ns / 1e9
+    return cutoff_s if cutoff_s * 1e9 >= cutoff_ns else math.nextafter(cutoff_s, math.inf)
+
+
+def _cutoff_notes(config: Config, workload: JobWorkload, cutoff_s: float) -> tuple[str, ...]:
+    """Return a note on a cut-off found from the jobs; also the share that is short, if it differs."""
+    given = config["short_cutoff"]
+    if not isinstance(given, str):
+        return ()
+    share = parse_share(given, "short_cutoff")
+    short = float(np.mean(workload.arrays().mean_ns <= cutoff_s * 1e9))
+    more = f", and all others of that duration: {short:.1%} are short" if short >= share + _TIES else ""
+    return (
+        f"jobs are short up to a mean task duration of {format_duration(cutoff_s)}: {given} of the jobs{more}",
+    )
+
+
+_TIES = 0.005  # a share of jobs that is worth a word
+
+
+def _check(config: Config, workload: JobWorkload) -> None:
+    size, error = config["estimates.size"], config["estimates.error"]
+    if error == "random" and not 0 <= size < 1:
+        raise config.error("estimates.size", f"{size:g} is not in 0 <= size < 1, as random errors want")
+    submit_s = column(workload.jobs, "submit_s")
+    if not after_warmup(submit_s, config["warmup"]).any():
+        last_s = float(submit_s[-1] - submit_s[0])
+        raise config.error("warmup", f"leaves no job: the last arrives {last_s:g} s after the first")
+
+
+def _constraint_aware(scheduler: Scheduler) -> str:
+    """Return the name of the same scheduler that is constraint-aware; empty if there is none."""
+    from actors.schedulers.registry import BUILT_IN
+
+    twins = (s.name for s in BUILT_IN if s.constrained and s.advance is scheduler.advance)
+    return "" if scheduler.global_view == ("always",) else next(twins, "")
+
+
+def check_targets(plan: Plan, targets: Sequence[Target]) -> None:
+    """Refuse a target of `emu size` on a class of which the workload has no jobs that count."""
+    jobs, cutoff_s = plan.workload.jobs, plan.own["short_cutoff_s"]
+    counted = after_warmup(column(jobs, "submit_s"), plan.config["warmup"])
+    is_long = column(jobs, "mean_task_s")[counted] > cutoff_s
+    there = {"all": True, "long": bool(np.any(is_long)), "short": not bool(np.all(is_long))}
+    for target in targets:
+        if not there[target.job_class]:
+            hint = "" if math.isfinite(cutoff_s) else "; --short-cutoff sets the limit of short jobs"
+            raise InputError(f"--target: {target}: {plan.workload.name} has no {target.job_class} jobs{hint}")

@@ -1,0 +1,138 @@
+"""Tables of a run of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from emu.columns import make_table, null_unless
+from emu.families.jobs.columns import CRV, LIVE_TIMELINE, TASKS, TIMELINE
+from emu.families.jobs.columns import JOBS as JOB_COLUMNS
+from emu.families.jobs.metrics import describe_jobs
+from emu.results.metrics import describe_utilisation
+from workloads.arrow import column, from_numpy, from_strings
+from workloads.jobs import JobWorkload
+
+if TYPE_CHECKING:
+    from actors.hosting.outcome import Outcome
+    from emu.configuration.plan import Plan
+
+
+def jobs_table(workload: JobWorkload, outcome: Outcome) -> pa.Table:
+    """Return the table of jobs; times are exact to the nanosecond before they are turned into seconds."""
+    arrays = workload.arrays()
+    ideal_ns = np.maximum.reduceat(arrays.duration_ns, arrays.first_task[:-1])
+    started, finished = outcome.start_ns >= 0, outcome.finish_ns >= 0
+    jct_s = (outcome.finish_ns - arrays.submit_ns) / 1e9
+    ideal_s = ideal_ns / 1e9
+    sized = finished & (ideal_ns > 0)
+    jobs = workload.jobs
+    return make_table(
+        JOB_COLUMNS,
+        {
+            "job_id": column(jobs, "job_id"),
+            "submit_s": column(jobs, "submit_s"),
+            "start_s": null_unless(started, outcome.start_ns / 1e9),
+            "finish_s": null_unless(finished, outcome.finish_ns / 1e9),
+            "jct_s": null_unless(finished, jct_s),
+            "wait_s": null_unless(started, (outcome.start_ns - arrays.submit_ns) / 1e9),
+            "ideal_s": ideal_s,
+            "slowdown": null_unless(sized, jct_s / np.where(sized, ideal_s, 1.0)),
+            "num_tasks": column(jobs, "num_tasks"),
+            "mean_task_s": column(jobs, "mean_task_s"),
+            "job_class": from_strings(np.where(outcome.is_long, "long", "short").tolist()),
+            "constraint": jobs["constraint"].combine_chunks(),
+            "tenant": jobs["tenant"].combine_chunks(),
+        },
+    )
+
+
+def timeline_table(timeline: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
+    """Return the table of a timeline."""
+    columns = TIMELINE + tuple(c for c in LIVE_TIMELINE if c.name in timeline)
+    return make_table(
+        columns, {c.name: np.asarray(timeline[c.name], c.type.to_pandas_dtype()) for c in columns}
+    )
+
+
+def crv_table(series: Mapping[str, Any] | None) -> pa.Table | None:
+    """Return the table of a monitor's series; None without.
+
+    Parameters
+    ----------
+    series : mapping
+        ``time_ns`` (K,), ``names`` of R resources, and ``demand``, ``supply`` and ``crv`` (K, R).
+    """
+    if series is None:
+        return None
+    times, names = np.asarray(series["time_ns"]), [str(name) for name in series["names"]]
+    resource = from_numpy(np.tile(np.arange(len(names)), len(times)))
+    return make_table(
+        CRV,
+        {
+            "time_s": np.repeat(times / 1e9, len(names)),
+            "resource": from_strings(names).take(resource),
+            **{name: np.asarray(series[name], np.float64).ravel() for name in ("demand", "supply", "crv")},
+        },
+    )
+
+
+def tasks_table(workload: JobWorkload, tasks: Mapping[str, npt.NDArray[np.int64]]) -> pa.Table:
+    """Return the table of tasks."""
+    first_task = workload.arrays().first_task
+    counts = np.diff(first_task)
+    started, finished = tasks["start_ns"] >= 0, tasks["finish_ns"] >= 0
+    return make_table(
+        TASKS,
+        {
+            "job_id": column(workload.tasks, "job_id"),
+            "task": np.arange(workload.num_tasks) - np.repeat(first_task[:-1], counts),
+            "node": null_unless(started, tasks["node"]),
+            "start_s": null_unless(started, tasks["start_ns"] / 1e9),
+            "finish_s": null_unless(finished, tasks["finish_ns"] / 1e9),
+            "duration_s": column(workload.tasks, "duration_s"),
+        },
+    )
+
+
+def job_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
+    """Return the tables, and the figures of the summary, of a run of jobs."""
+    workload, config = plan.workload, plan.config
+    jobs = jobs_table(workload, outcome)
+    kept = outcome.tasks if config["output.tasks"] else None
+    tables = {
+        "jobs": jobs,
+        "timeline": timeline_table(outcome.timeline),
+        "crv": crv_table(outcome.series),
+        "tasks": tasks_table(workload, kept) if kept else None,
+    }
+    figures = {
+        "jobs": describe_jobs(jobs, config["warmup"], config["slowdown_threshold"]),
+        **_latency(plan, workload, outcome, jobs),
+        **_utilisation(outcome, float(column(workload.jobs, "submit_s")[-1])),
+    }
+    return tables, figures
+
+
+def _utilisation(outcome: Outcome, last_arrival_s: float) -> dict[str, Any]:
+    """Return the ``utilisation`` of a run that has a timeline."""
+    timeline = outcome.timeline
+    described = describe_utilisation(timeline["time_s"], timeline["utilisation"], last_arrival_s)
+    return {"utilisation": described} if described else {}
+
+
+def _latency(plan: Plan, workload: JobWorkload, outcome: Outcome, jobs: pa.Table) -> dict[str, Any]:
+    """Return the ``decision_latency`` of a run whose tasks were recorded."""
+    if outcome.tasks is None:
+        return {}
+    from emu.families.jobs.latency import describe_latency, sustained_rate
+
+    slots, warmup_s = plan.cluster.slots(), plan.config["warmup"]
+    return {
+        "sustained_tasks_per_s": sustained_rate(outcome.tasks["start_ns"]),
+        "decision_latency": describe_latency(workload, outcome.tasks, slots, jobs, warmup_s),
+    }

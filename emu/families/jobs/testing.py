@@ -1,0 +1,138 @@
+"""Invariants of every scheduler of jobs, checked on small workloads."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from clusters.cluster import Cluster, build_cluster
+from clusters.schema import encode_texts
+from emu.families.jobs.constraint_check import check_constraints
+from emu.results.result import Result
+from workloads.arrow import column
+from workloads.constraints import parse_constraint_set, with_constraints
+from workloads.jobs import JobWorkload, make_workload
+
+if TYPE_CHECKING:
+    from actors.scheduler import Scheduler
+
+from emu.families.checking import SLACK_S, head, hold
+
+
+def check_jobs(scheduler: Scheduler, run_twice: Callable[..., Result]) -> None:
+    """Check a scheduler of jobs; `run_twice` emulates a case twice, with the arguments of `emu.run`."""
+    classes = {"short_cutoff": 5.0, "long_partition": 0.8}
+    for case, workload, nodes, slots in _cases():
+        result = run_twice(case, workload, nodes=nodes, slots=slots, **classes)
+        check_result(result, workload, nodes, slots, case)
+    if scheduler.constrained:
+        with tempfile.TemporaryDirectory(prefix="emu-check-") as folder:
+            for i, (case, workload, cluster) in enumerate(_constrained_cases()):
+                file = Path(folder) / f"cluster-{i}.parquet"
+                pq.write_table(cluster.table, file)
+                result = run_twice(case, workload, cluster=file, **classes)
+                check_result(result, workload, cluster.num_nodes, cluster.max_slots, case)
+                check_constraints(result, workload, cluster, case)
+
+
+def check_result(
+    result: Result, workload: JobWorkload, nodes: int, slots: int, case: str = "the run"
+) -> None:
+    """Check a result with tasks against its workload; raises as `check_scheduler`.
+
+    Where jobs did without soft constraints, `check_constraints` judges how long the tasks of constrained jobs took.
+    """
+    assert result.tasks is not None, "the result has no tasks; run with output_tasks=True"
+    tasks, jobs = result.tasks.to_pandas(), result.jobs.to_pandas()
+    hold(
+        len(tasks) == workload.num_tasks,
+        case,
+        f"{workload.num_tasks} tasks arrived, {len(tasks)} are reported",
+    )
+    never = tasks.index[tasks.start_s.isna() | tasks.finish_s.isna()]
+    hold(len(never) == 0, case, f"{len(never)} tasks never ran, the first of job {head(tasks, never)}")
+    off = tasks.index[~tasks.node.between(0, nodes - 1)]
+    hold(len(off) == 0, case, f"a task of job {head(tasks, off)} ran on a node that does not exist")
+    ran_s = tasks.finish_s - tasks.start_s
+    judged = np.ones(len(tasks), bool)
+    if result.counters.get("jobs_relaxed", 0):
+        judged = ~np.isin(tasks.job_id, column(workload.job_constraints, "job_id"))
+    wrong = tasks.index[judged & ((ran_s - tasks.duration_s).abs() > SLACK_S)]
+    hold(len(wrong) == 0, case, f"a task of job {head(tasks, wrong)} did not run for its duration")
+    submit_s = np.repeat(jobs.submit_s.to_numpy(), jobs.num_tasks)
+    early = tasks.index[tasks.start_s < submit_s - SLACK_S]
+    hold(len(early) == 0, case, f"a task of job {head(tasks, early)} started before the job arrived")
+    most = int(_most_at_once(tasks, nodes).max())
+    hold(most <= slots, case, f"a node of {slots} slots ran {most} tasks at once")
+    last_s = tasks.groupby("job_id").finish_s.max().loc[jobs.job_id].to_numpy()
+    hold(bool((np.abs(last_s - jobs.finish_s) < 1.0).all()), case, "a job did not finish with its last task")
+
+
+def _most_at_once(tasks: Any, nodes: int) -> np.ndarray:
+    """Return, for each node, the largest number of tasks that ran at the same time."""
+    some = tasks[tasks.finish_s > tasks.start_s]
+    node = np.concatenate([some.node, some.node]).astype(np.int64)
+    change = np.repeat([1, -1], len(some))
+    # One task ends as the next starts: at equal times ends come first.
+    order = np.lexsort((change, np.concatenate([some.start_s, some.finish_s]), node))
+    running = np.cumsum(change[order])  # every node ends at 0, so one sum serves them all
+    most = np.zeros(nodes, np.int64)
+    np.maximum.at(most, node[order], running)
+    return most
+
+
+def _cases() -> Iterator[tuple[str, JobWorkload, int, int]]:
+    """Yield name, workload, nodes and slots of small cases, each of which breaks some plausible mistake."""
+    rng = np.random.default_rng(20)
+    yield "one job of one task", make_workload("one", [0.0], [1], [3.0]), 5, 1
+    yield "a job larger than the cluster", make_workload("wide", [0.0, 1.0], [40, 1], [2.0] * 41), 5, 1
+    yield "all jobs at once", make_workload("burst", np.zeros(30), [2] * 30, rng.uniform(0.1, 20, 60)), 8, 1
+    yield "tasks of no length", make_workload("zero", np.arange(10.0), [3] * 10, [0.0, 1.0, 9.0] * 10), 5, 1
+    counts = rng.integers(1, 9, 80)
+    durations = np.repeat(np.where(rng.random(80) < 0.8, 2.0, 30.0), counts) * rng.uniform(
+        0.5, 1.5, counts.sum()
+    )
+    mixed = make_workload("mixed", np.cumsum(rng.exponential(2.0, 80)), counts, durations)
+    yield "short and long jobs", mixed, 20, 1
+    yield "nodes of four slots", mixed, 5, 4
+
+
+def _constrained_cases() -> Iterator[tuple[str, JobWorkload, Cluster]]:
+    """Yield name, workload and cluster of small cases in which jobs ask for more than there is."""
+    rng = np.random.default_rng(21)
+    counts = rng.integers(1, 4, 120)
+    short = rng.random(120) < 0.8
+    durations = np.repeat(np.where(short, 2.0, 20.0), counts) * rng.uniform(0.5, 1.5, counts.sum())
+    workload = make_workload("asking", np.cumsum(rng.exponential(1.0, 120)), counts, durations)
+    cluster = build_cluster(
+        "of all kinds",
+        [1] * 12,
+        rack=np.repeat([0, 1, 2], [3, 4, 5]),
+        cpu_cores=[2, 4, 8] * 4,
+        isa=encode_texts(["x86", "x86", "arm", "arm"] * 3),
+        **{"attr:licence": encode_texts(["gold", "", ""] * 4)},
+    )
+
+    def asking(*texts: str) -> JobWorkload:
+        sets = [parse_constraint_set(text) if text else () for text in texts]
+        return with_constraints(workload, sets, np.arange(120) % len(sets))
+
+    yield (
+        "hard constraints",
+        asking("cores >= 4", "isa = arm and cores < 8", "attr:licence = gold", ""),
+        cluster,
+    )
+    soft = "cores >= 8 soft 1.5 and isa = arm soft 3", "isa = x86 soft and attr:licence != gold soft 1000"
+    yield "soft constraints", asking(*soft, "isa = arm"), cluster
+    lying = "same-rack", "spread-racks", "spread-nodes and cores >= 4", "same-rack and spread-nodes"
+    yield "constraints on how tasks lie", asking(*lying), cluster
+    mixed = (
+        "cores >= 4 and same-rack soft 1000 and spread-nodes",
+        "same-rack soft 1.1 and isa = x86 and spread-nodes soft 2",
+    )
+    yield "all of these", asking(*mixed), cluster

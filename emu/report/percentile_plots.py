@@ -1,0 +1,167 @@
+"""Percentiles of completion times against what differs between runs: an axis of a sweep, or a key of configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from emu.directories.run_directory import safe_name
+from emu.families.family import Family
+from emu.families.registry import family_of_summary
+from emu.report.drawing import (
+    Shown,
+    add_legend_above,
+    figure_style,
+    fit_places,
+    fit_times,
+    line_look,
+    new_figure,
+    plain_label,
+)
+from emu.results.axes import Axis, is_number, value_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PREFERRED = ("nodes", "load")
+"""Axes that figures are drawn against, where they have several values."""
+MOST_OF_MEAN = 3.0
+"""Error bars beyond so many times the mean, or below that part of it, run out of the figure."""
+
+
+class Point(NamedTuple):
+    """The runs of one scheduler at one place.
+
+    Attributes
+    ----------
+    scheduler : str
+    at : dict of str to object
+        Label to value of all axes that it has, its parameters too.
+    summary : mapping
+        Of the run, or of its seeds.
+    """
+
+    scheduler: str
+    at: dict[str, Any]
+    summary: Mapping[str, Any]
+
+
+def percentile_sheets(axes: Sequence[Axis], points: Sequence[Point]) -> Iterator[Shown]:
+    """Yield a figure for each combination of the axes that are neither its own nor parameters; none without an axis.
+
+    A figure is drawn against nodes or load, whichever has more values; where neither varies, against the number that
+    does and has most values; where none does, against what does. Parameters distinguish lines.
+    """
+    axis = _choose(axes)
+    if axis is None or not points:
+        return
+    family = family_of_summary(points[0].summary)
+    several = [a for a in axes if len(a.values) > 1 and a is not axis]
+    sheets: dict[str, dict[str, dict[Any, Mapping[str, Any]]]] = {}
+    titles: dict[str, str] = {}
+    for point in points:
+        shared = [a.label for a in several if not a.is_own and a.label in point.at]
+        own = [a.label for a in several if a.is_own and a.label in point.at]
+        stem = safe_name("-".join(["percentiles", *(f"{name}={point.at[name]}" for name in shared)]))
+        titles[stem] = ", ".join(f"{name} {value_text(name, point.at[name])}" for name in shared)
+        # A scheduler without the parameter is the same wherever it stands.
+        places = [point.at[axis.label]] if axis.label in point.at else axis.values
+        line = " ".join([point.scheduler, *(f"{name}={value_text(name, point.at[name])}" for name in own)])
+        sheets.setdefault(stem, {}).setdefault(line, {}).update(dict.fromkeys(places, point.summary))
+    for stem, lines in sheets.items():
+        figure = percentiles_figure(lines, axis, family)
+        if figure is not None:
+            where = f", {titles[stem]}" if titles[stem] else ""
+            bars = any("seeds" in s for points_of in lines.values() for s in points_of.values())
+            clause = "; bars are 95 % confidence intervals over the seeds" if bars else ""
+            yield Shown(stem, figure, f"Completion times against {axis.label}{where}{clause}")
+
+
+def percentiles_figure(
+    lines: Mapping[str, Mapping[Any, Mapping[str, Any]]], axis: Axis, family: Family
+) -> Figure | None:
+    """Return statistics of completion times against an axis, by group of jobs or coflows, one line a scheduler.
+
+    Parameters
+    ----------
+    lines : mapping
+        Label to {value on the axis: a summary}.
+    axis : Axis
+    family : Family
+
+    None when no group has any.
+    """
+    summaries = [summary[family.name] for points in lines.values() for summary in points.values()]
+    groups = [g for g in family.group_names() if any(family.part_of(s, g).get("count") for s in summaries)]
+    if not groups:
+        return None
+    shown = family.shown
+    with figure_style():
+        figure, axes = new_figure(9.0, 2.7 * len(groups) + 0.7, rows=len(groups), columns=len(shown))
+        grid = np.atleast_2d(axes)
+        for row, group in zip(grid, groups, strict=True):
+            for place, statistic in zip(row, shown, strict=True):
+                figure_of = partial(_figure_of, family, group, statistic)
+                _draw(place, lines, axis, figure_of)
+                place.set_title(f"{statistic}, {family.group_title(group)}", fontsize=10)
+            row[0].set_ylabel("completion time (s)")
+        for place in grid[-1]:
+            place.set_xlabel(axis.label, parse_math=False)
+        add_legend_above(figure, grid[0][0])
+        return figure
+
+
+def _draw(
+    place: Any,
+    lines: Mapping[str, Mapping[Any, Mapping[str, Any]]],
+    axis: Axis,
+    figure_of: Callable[[Mapping[str, Any]], tuple[float, float]],
+) -> None:
+    """Draw a line for each scheduler, with its intervals."""
+    bounds: list[float] = []
+    numeric = all(map(is_number, axis.values))  # what is no number has no way from one to the next
+    scale = fit_places(place, axis.values, numeric)
+    for number, (label, points) in enumerate(lines.items()):
+        found = [(scale(x), *figure_of(points[x])) for x in axis.values if x in points]
+        x, y, half = (np.array(c, float) for c in zip(*found, strict=True)) if found else np.zeros((3, 0))
+        known = np.isfinite(y)
+        x, y, half = x[known], y[known], np.nan_to_num(half[known])
+        # On a logarithmic axis a bar must not end at or below 0.
+        bars = np.array([np.minimum(half, y * (1 - 1e-9)), half])
+        look = line_look(number) if numeric else line_look(number) | {"linestyle": "none"}
+        place.errorbar(
+            x,
+            y,
+            bars if half.any() else None,
+            label=plain_label(label),
+            marker="o",
+            markersize=3.5,
+            capsize=2.5,
+            elinewidth=1.0,
+            **look,
+        )
+        bounds += (
+            np.maximum(y - half, y / MOST_OF_MEAN).tolist() + np.minimum(y + half, y * MOST_OF_MEAN).tolist()
+        )
+    if bounds:
+        fit_times(place, min(bounds), max(bounds))
+
+
+def _figure_of(family: Family, group: str, statistic: str, summary: Mapping[str, Any]) -> tuple[float, float]:
+    """Return a mean over the seeds and its half-width; NaN where there is none."""
+    value = family.part_of(summary[family.name], group).get(statistic, np.nan)
+    intervals = summary.get("confidence_95", {}).get(family.name, {})
+    low, high = family.part_of(intervals, group).get(statistic, (np.nan, np.nan))
+    return value, (high - low) / 2
+
+
+def _choose(axes: Sequence[Axis]) -> Axis | None:
+    several = [a for a in axes if len(a.values) > 1]
+    numeric = [a for a in several if all(map(is_number, a.values))]
+    for candidates in ([a for a in numeric if a.label in PREFERRED], numeric, several):
+        if candidates:
+            return max(candidates, key=lambda a: len(a.values))
+    return None

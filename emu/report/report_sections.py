@@ -1,0 +1,126 @@
+"""Report sections that all families share: reasons, waits and slowdown, measurements of a live run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from emu.report.page import pairs, sentence, table, text
+from emu.results.bottlenecks import BOTTLENECKS
+from emu.results.measures import Measure
+from emu.results.paired import SHARES, Row
+from emu.results.reasons import EXPLAINED, reason_rows
+from emu.results.tables import number, percent, with_error
+from workloads.units import format_duration
+
+BEST_EXPLAINED = {
+    False: "Bold is the best, and what is within 1 % of it: one seed does not show random variation.",
+    True: "Bold is the best, and what differs from it by no more than chance: the 95 % intervals of differences and of "
+    "ratios, seed by seed, reach what is called equal (where seeds make no difference: what is within 1 %).",
+}
+"""The explanation of bold figures, by whether there are several seeds."""
+WAITS = tuple(
+    Measure(metric, statistic)
+    for metric, statistics in (
+        ("wait", ("mean", "p50", "p99")),
+        ("slowdown", ("p50", "p99")),
+        ("bounded_slowdown", ("mean", "p99")),
+    )
+    for statistic in statistics
+)
+"""The metrics shown for each group beside completion times."""
+
+
+def note(words: str) -> str:
+    """Return a sentence that the reader must not miss."""
+    return f'<p class="note">{text(words)}</p>'
+
+
+def bottleneck_notes(summaries: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return what runs were held up by, a note each; and of live runs that kept up, that they did."""
+    parts = []
+    for summary in summaries:
+        parts += [note(words) for words in summary.get(BOTTLENECKS, ())]
+        if "verdict" in summary.get("live", {}) and BOTTLENECKS not in summary:
+            parts.append(f"<p>{text(summary['scheduler'])}: {text(summary['live']['verdict'])}.</p>")
+    return parts
+
+
+def figure_cell(row: Row, measure: Measure, several: bool) -> str:
+    """Return a cell with a figure; where there are several schedulers, those that are the best stand out."""
+    shown = text(with_error(*row.figures[measure.name]))
+    return f'<span class="best">{shown}</span>' if several and measure.name in row.best else shown
+
+
+def shares_of(row: Row) -> list[str]:
+    """Return the cells of what became better, equal and worse."""
+    return [text(percent(*row.shares[name])) for name in SHARES]
+
+
+def waits_section(rows: Sequence[Row], title: str) -> list[str]:
+    """Return waits and slowdowns of one or more groups; nothing where there are none."""
+    shown = [m for m in WAITS if any(m.name in row.figures for row in rows)]
+    if not rows or not shown:
+        return []
+    several = len({row.scheduler for row in rows}) > 1
+    cells = [
+        [text(row.scheduler), text(row.group), *(figure_cell(row, m, several) for m in shown)] for row in rows
+    ]
+    explained = (
+        "Seconds until the first task, or flow, starts; slowdown is completion time over what it is alone."
+    )
+    if any(m.metric == "bounded_slowdown" for m in shown):
+        explained += " Bounded slowdown takes jobs below a threshold (by default 10 s) as long as that."
+    head = [f"{m.metric.removesuffix('_slowdown')} {m.statistic}" for m in shown]
+    return [
+        f"<h3>{text(title)}</h3>",
+        f"<p>{explained}</p>",
+        table(["scheduler", "of", *map(text, head)], cells),
+    ]
+
+
+def reasons_section(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what jobs and messages waited for, and how busy schedulers and nodes were, a column a scheduler."""
+    rows = reason_rows(summaries)
+    if not rows:
+        return []
+    head = ["", *(text(s["scheduler"]) for s in summaries)]
+    return [
+        "<h3>Reasons</h3>",
+        f"<p>{text(sentence(EXPLAINED))}.</p>",
+        table(head, [list(map(text, line)) for line in rows]),
+    ]
+
+
+def run_reasons(summary: Mapping[str, Any]) -> list[str]:
+    """Return the same of one run, and whether a live run kept up."""
+    rows = [[text(label), text(value)] for label, value in reason_rows([summary])]
+    live = summary.get("live", {})
+    parts = [f"<p>{text(sentence(live['verdict']))}.</p>"] if "verdict" in live else []
+    if rows:
+        parts += [f"<p>{text(sentence(EXPLAINED))}:</p>", table(["reason", "value"], rows)]
+    return [*parts, *_live_table(live)]
+
+
+def _live_table(live: Mapping[str, Any]) -> list[str]:
+    """Return what a live run measured of the machine; nothing of another run."""
+    if "lateness" not in live:
+        return []
+    rows = []
+    spreads = {f"lateness of {who}": spread for who, spread in live["lateness"].items()}
+    for name, spread in (spreads | {"message latency": live.get("message_latency", {})}).items():
+        if spread:
+            rows.append(
+                [text(name), *(text(format_duration(spread[q])) for q in ("p50", "p90", "p99", "max"))]
+            )
+    facts = {
+        "dilation": number(live["dilation"]),
+        "CPU of the busiest scheduler": percent(live["scheduler_cpu"]["busiest"]),
+        "events due and not handled, most": number(live["backlog"]["max"]),
+        "calls between partitions, a second": number(live["calls_per_s"]),
+    }
+    return [
+        "<p>What the clock live measured, in emulated time:</p>",
+        table(["", "p50", "p90", "p99", "max"], rows),
+        table(["figure", "value"], pairs(facts)),
+    ]

@@ -1,0 +1,1 @@
+"""Results of runs: tables and their columns, figures, and comparisons."""

@@ -1,0 +1,57 @@
+"""Bottlenecks of a run, as text: a scheduler, a coordinator or nodes that were saturated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from workloads.units import format_duration
+
+BOTTLENECKS = "bottlenecks"
+"""The key of a summary that has them, where there are any."""
+SATURATED = 0.8
+"""Busy share from which a scheduler is taken for one, as with the clock `live` (`actors.hosting.live_report`)."""
+NODES_BUSY = 0.98
+INTERVALS_MISSED = 0.05
+
+
+def bottlenecks_of(summary: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the part of a summary that names its bottlenecks, a sentence each; nothing where there is none.
+
+    Parameters
+    ----------
+    summary : mapping
+        Of a run, or of the runs of several seeds.
+    """
+    found = list(_bottlenecks(summary))
+    return {BOTTLENECKS: found} if found else {}
+
+
+def _bottlenecks(summary: Mapping[str, Any]) -> Iterator[str]:
+    live, name = summary.get("live", {}), summary["scheduler"]
+    if "verdict" in live:
+        if live["saturated"] or live["overloaded"]:
+            yield f"{name}: {live['verdict']}"
+    elif "schedulers" in summary:
+        yield from _schedulers(name, summary["schedulers"])
+    busy = summary.get("utilisation", {}).get("while_arriving", 0.0)
+    if "jobs" in summary and busy >= NODES_BUSY:
+        yield f"the nodes were {_share(busy)} busy while jobs arrived: tasks waited for nodes under any scheduler"
+    missed = summary.get("coordinator", {}).get("missed", 0.0)
+    if missed >= INTERVALS_MISSED:
+        yield f"{name} had more to do than time in {_share(missed)} of its scheduling intervals"
+
+
+def _schedulers(name: str, figures: Mapping[str, Any]) -> Iterator[str]:
+    arriving = figures.get("busiest_while_arriving")
+    busy = figures["busiest"] if arriving is None else arriving
+    if busy < SATURATED:
+        return
+    which = name if figures["count"] == 1 else f"the busiest of {figures['count']:,.0f} schedulers of {name}"
+    what = "" if arriving is None else " while work arrived"
+    longest, mean = (format_duration(figures[f"wait_{s}_s"]) for s in ("max", "mean"))
+    yield f"{which} was {_share(busy)} busy{what}: messages waited up to {longest} for it, {mean} in the mean"
+
+
+def _share(share: float) -> str:
+    return f"{share:.0%}" if share < 0.995 or share >= 1 else f"{share:.1%}"

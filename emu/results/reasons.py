@@ -1,0 +1,93 @@
+"""Reasons for completion times: waits for schedulers, and how busy schedulers and nodes were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from emu.results.bottlenecks import BOTTLENECKS
+from emu.results.tables import align, number, percent
+
+EXPLAINED = (
+    "what jobs and messages waited for; busy: share of the time from the first arrival to the last finish"
+)
+
+
+class Reason(NamedTuple):
+    """A figure of a summary that explains completion times.
+
+    Attributes
+    ----------
+    label : str
+        With its unit, if it has one.
+    path : tuple of str
+        Keys of ``summary.json``, from the outside in.
+    is_share : bool
+        Whether it is shown in per cent.
+    """
+
+    label: str
+    path: tuple[str, ...]
+    is_share: bool = False
+
+
+REASONS = (
+    *(Reason(f"decision latency, {s} (s)", ("decision_latency", "all", s)) for s in ("p50", "p99", "max")),
+    Reason("busiest scheduler, busy while work arrived", ("schedulers", "busiest_while_arriving"), True),
+    Reason("busiest scheduler, busy", ("schedulers", "busiest"), True),
+    Reason("all schedulers, busy in the mean", ("schedulers", "utilisation"), True),
+    *(
+        Reason(f"wait of messages for their scheduler, {s} (s)", ("schedulers", f"wait_{s}_s"))
+        for s in ("mean", "p99", "max")
+    ),
+    Reason("messages waiting for one scheduler, most", ("schedulers", "backlog_max")),
+    *(
+        Reason(f"lateness of events of {who}, p99 (s)", ("live", "lateness", who, "p99"))
+        for who in ("schedulers", "nodes")
+    ),
+    Reason("scheduling intervals missed", ("coordinator", "missed"), True),
+    *(
+        Reason(f"wait of {name} jobs, {s} (s)", ("jobs", name, "wait", s))
+        for name in ("short", "long")
+        for s in ("p50", "p99")
+    ),
+    *(Reason(f"wait of coflows, {s} (s)", ("coflows", "wait", s)) for s in ("p50", "p99")),
+    Reason("nodes, busy while work arrived", ("utilisation", "while_arriving"), True),
+    Reason("nodes, busy", ("utilisation", "mean"), True),
+    Reason("offered load", ("offered_load",)),
+)
+
+
+def reason_rows(summaries: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Return label and a cell for each summary, of the reasons that any of them has."""
+    rows = []
+    for reason in REASONS:
+        values = [_value(summary, reason.path) for summary in summaries]
+        if any(v is not None for v in values):
+            shown = percent if reason.is_share else number
+            rows.append([reason.label, *("" if v is None else shown(v) for v in values)])
+    return rows
+
+
+def render_reasons(summaries: Sequence[Mapping[str, Any]]) -> str:
+    """Return the reasons as a table, a column for each scheduler, behind a blank line; nothing where there are none."""
+    rows = reason_rows(summaries)
+    if not rows:
+        return ""
+    table = align([["", *(s["scheduler"] for s in summaries)], *rows])
+    return "\n".join(["", EXPLAINED, *(f"  {line}" for line in table), ""])
+
+
+def render_bottlenecks(summaries: Sequence[Mapping[str, Any]]) -> str:
+    """Return what held a run up, a line each and behind a blank line; nothing where nothing did."""
+    lines = [text for summary in summaries for text in summary.get(BOTTLENECKS, ())]
+    return "\n".join(["", *lines, ""]) if lines else ""
+
+
+def _value(summary: Mapping[str, Any], path: Sequence[str]) -> float | None:
+    found: Any = summary
+    for name in path:
+        if not isinstance(found, Mapping) or found.get(name) is None:
+            return None
+        found = found[name]
+    return float(found)

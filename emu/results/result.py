@@ -1,0 +1,203 @@
+"""Results of a run: tables, a summary, and the directory they are kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from emu import disk
+from emu.directories import run_directory as rd
+from emu.directories.names import CHECKPOINTS, CONFIG, SUMMARY, WORKLOAD
+from emu.families.family import Family
+from emu.families.registry import families, family_of_summary
+from emu.results.records import tidy, write_csv
+from emu.results.shapes import check_table, checked_summary
+from workloads.errors import InputError
+
+LONG_S = 60.0
+"""From what wall time on a run is worth keeping in a temporary folder."""
+
+
+@dataclass(eq=False)
+class Result:
+    """The results of one run.
+
+    Attributes
+    ----------
+    tables : dict of str to pyarrow.Table
+        By name, with the columns of ``docs/reference/results.md``. Each is an attribute too, None where the run has it
+        not: ``jobs`` and ``timeline``; ``tasks`` with ``output.tasks``; ``coflows`` and ``flows`` of a run of coflows,
+        in place of jobs and tasks; ``costs`` with ``cost.model='measured'``; ``crv``, demand and supply of what
+        constraints ask for over time, of schedulers that keep them. ``.to_pandas()`` gives frames.
+    summary : dict
+        The content of ``summary.json``.
+    counters : dict of str to int
+        What the scheduler's mechanisms did.
+    config : str
+        TOML that runs this again.
+    manifest : dict
+        Resolved configuration, versions, seed, inputs.
+    notes : tuple of str
+        What the user should know about the workload.
+    path : Path | None
+        The run directory, once there is one.
+    """
+
+    tables: dict[str, pa.Table]
+    summary: dict[str, Any]
+    counters: dict[str, int]
+    config: str
+    manifest: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    workload: Any = field(default=None, repr=False)
+    path: Path | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and any(name in family.tables for family in families()):
+            return self.tables.get(name)
+        raise AttributeError(f"a Result has no {name!r}")
+
+    @property
+    def heads(self) -> pa.Table:
+        """The table of jobs, or of coflows."""
+        return self.tables[self.family]
+
+    @property
+    def family(self) -> str:
+        """``jobs`` or ``coflows``: the name of the table of what arrives, and of its part of the summary."""
+        return family_of_summary(self.summary).name
+
+    def drop_large(self) -> None:
+        """Forget the tables of parts, such as tasks, which are large and on the disk."""
+        own = family_of_summary(self.summary).part
+        self.tables = {name: table for name, table in self.tables.items() if name != own}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return all figures of the summary, a record each: group, metric, statistic, value."""
+        return list(tidy(self.summary))
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Return `records` as CSV text, and write it to a file if one is given."""
+        return write_csv(self.records(), path)
+
+    def to_pandas(self) -> Any:
+        """Return `records` as a frame; ``jobs.to_pandas()`` has the jobs."""
+        import pandas as pd
+
+        return pd.DataFrame(self.records())
+
+    def save(self, out: str | Path, *, overwrite: bool = False) -> Path:
+        """Write a run directory and return its path.
+
+        Parameters
+        ----------
+        out : path
+        overwrite : bool
+            Replace the run that is there.
+
+        Raises
+        ------
+        InputError
+            The directory holds something, or cannot be written.
+        """
+        with rd.claimed(out, self.manifest, self.config, overwrite=overwrite) as folder:
+            return self.write(folder)
+
+    def write(self, out: Path) -> Path:
+        """Write the results into a claimed directory; the manifest, which calls it finished, comes last.
+
+        Raises
+        ------
+        NotWritten
+            The disk is full. Checkpoints are there still; without any, hours of work are saved in a temporary folder,
+            which is named.
+        """
+        try:
+            return self._write(out)
+        except disk.NotWritten as error:
+            long = self.summary.get("engine", {}).get("wall_s", 0.0) >= LONG_S
+            if not long or (out / CHECKPOINTS).exists() or (kept := self._keep_elsewhere(out)) is None:
+                raise
+            raise error.with_advice(f"what was computed is in {kept}", stays=True) from None
+
+    def _keep_elsewhere(self, out: Path) -> Path | None:
+        import tempfile
+
+        try:
+            place = Path(tempfile.mkdtemp(prefix="emu-results-")) / out.name
+            place.mkdir()
+            rd.begin(place, self.manifest)
+            return self._write(place)
+        except (OSError, InputError):
+            return None
+
+    def _write(self, out: Path) -> Path:
+        written = []
+        for name, table in self.tables.items():
+            written.append(f"{name}.parquet")
+            disk.write_table(out / written[-1], table)
+        if self.workload is not None:
+            self._write_workload(out)
+        disk.write_text(out / CONFIG, self.config)
+        disk.write_json(out / SUMMARY, self.summary)
+        begun = {name: value for name, value in rd.read_manifest(out).items() if name == "record"}
+        self.manifest = rd.conclude(out, {**self.manifest, **begun}, [CONFIG, SUMMARY, *written])
+        self.path = out
+        return out
+
+    def _write_workload(self, out: Path) -> None:
+        """Keep a workload that came from neither a name nor a path, so that ``config.toml`` can name it."""
+        from workloads.catalogue import save_workload
+
+        assert self.workload is not None
+        save_workload(self.workload, out / WORKLOAD, overwrite=True)
+
+
+def read_result(folder: str | Path) -> Result:
+    """Return the result that a finished run directory holds.
+
+    Raises
+    ------
+    InputError
+        It is not a run directory, the run did not finish, or a file is missing or not as the run wrote it.
+    """
+    folder = Path(folder)
+    manifest = rd.read_manifest(folder)
+    if (held := manifest.get("what", "runs" if "runs" in manifest else None)) is not None:
+        reads = "emu.resume(folder) reads them" if held == "runs" else "each run lies in a folder of its own"
+        raise InputError(f"holds {'several runs' if held == 'runs' else f'a {held}'}: {reads}", file=folder)
+    optional = {f"{name}.parquet" for family in families() for name in family.optional}
+    rd.check_results(folder, manifest, optional)
+    summary = checked_summary(disk.read_json(folder / SUMMARY, f"has no {SUMMARY}"), folder / SUMMARY)
+    family = family_of_summary(summary)
+    known = dict.fromkeys(name for one in families() for name in one.tables)
+    there = [name for name in known if _is_there(folder, f"{name}.parquet", manifest)]
+    for name in (family.name, "timeline"):
+        if name not in there:
+            raise InputError(f"has no {name}.parquet", file=folder)
+    tables = {name: _read_table(name, folder, family) for name in there}
+    config = disk.read_text(folder / CONFIG)
+    return Result(
+        tables=tables,
+        summary=summary,
+        counters=summary.get("counters", {}),
+        config=config,
+        manifest=manifest,
+        notes=tuple(manifest.get("notes", ())),
+        path=folder,
+    )
+
+
+def _is_there(folder: Path, name: str, manifest: Mapping[str, Any]) -> bool:
+    return name in manifest["results"] and (folder / name).exists()
+
+
+def _read_table(name: str, folder: Path, family: Family) -> pa.Table:
+    path = folder / f"{name}.parquet"
+    table = disk.read_table(path)
+    check_table(name, table, family, path)
+    return table

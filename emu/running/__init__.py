@@ -1,0 +1,1 @@
+"""Running plans: one emulation, comparisons of several, and resuming."""

@@ -1,0 +1,164 @@
+"""Clocks: from the configuration to the host of an emulation, and their part of a summary."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from emu.columns import COSTS, make_table
+from emu.configuration.costs import NS, partitions_of
+
+if TYPE_CHECKING:
+    from actors.hosting.checkpoint import Checkpoints
+    from actors.hosting.outcome import Observe, Outcome
+    from actors.setting import Setting
+    from emu.configuration.config import Config
+
+
+def emulate_setting(
+    setting: Setting,
+    observe: Observe,
+    values: Mapping[str, Any] | Config,
+    progress: Callable[[int, int, float], None] | None = None,
+    tell: Callable[[str], None] | None = None,
+    checkpoints: Checkpoints | None = None,
+) -> Outcome:
+    """Emulate with the clock that the keys in `values` say, hosted where they say."""
+    address = values["address"]
+    if values["clock"] == "windows":
+        return _emulate_windows(setting, observe, values, progress, tell, checkpoints)
+    if values["clock"] == "live":
+        from actors.hosting.live import emulate_live
+
+        return emulate_live(
+            setting,
+            observe,
+            partitions=values["partitions"],
+            dilation=values["dilation"],
+            tick_s=values["live.tick"],
+            lateness_bound_s=values["live.lateness_bound"],
+            in_process=values["in_process"],
+            address=address,
+            progress=progress,
+            tell=tell,
+        )
+    from actors.hosting.virtual import emulate
+
+    return emulate(
+        setting,
+        observe,
+        in_process=values["in_process"],
+        address=address,
+        progress=progress,
+        tell=tell,
+        checkpoints=checkpoints,
+    )
+
+
+def _emulate_windows(
+    setting: Setting,
+    observe: Observe,
+    values: Mapping[str, Any] | Config,
+    progress: Callable[[int, int, float], None] | None,
+    tell: Callable[[str], None] | None,
+    checkpoints: Checkpoints | None,
+) -> Outcome:
+    partitions = partitions_of(values)
+    if values["in_process"]:
+        from actors.hosting.windows import emulate_here
+
+        return emulate_here(setting, observe, partitions, values["quantum"], progress, checkpoints)
+    from actors.hosting.ray_windows import emulate_windows
+
+    return emulate_windows(
+        setting,
+        observe,
+        partitions=partitions,
+        quantum_s=values["quantum"],
+        transport=values["windows.transport"],
+        address=values["address"],
+        progress=progress,
+        tell=tell,
+        announce=None if tell is None else _announce,
+        checkpoints=checkpoints,
+    )
+
+
+def _announce(text: str) -> None:
+    """Print a plan where a person or a log sees it, but not among the results."""
+    print(f"emu: {text}", file=sys.stderr, flush=True)
+
+
+def describe_clock(
+    outcome: Outcome, quantum_s: float | None, arrivals_ns: npt.NDArray[np.int64]
+) -> dict[str, Any]:
+    """Return a summary's entries on barriers and on schedulers' costs, where there were any.
+
+    Parameters
+    ----------
+    outcome : Outcome
+    quantum_s : float, optional
+    arrivals_ns : (J,) int64
+        When jobs, or coflows, arrive, in order.
+    """
+    described: dict[str, Any] = {} if outcome.live is None else {"live": outcome.live}
+    if outcome.windows:
+        late, late_ns, most_ns = (int(x) for x in outcome.delayed)
+        described["windows"] = {
+            "partitions": outcome.partitions,
+            "windows": outcome.windows,
+            "exact": quantum_s is None,
+            "delayed_messages": late,
+            "delayed_mean_s": late_ns / late / NS if late else 0.0,
+            "delayed_max_s": most_ns / NS,
+        }
+        if quantum_s is not None:
+            described["windows"]["quantum_s"] = quantum_s
+    return described | _describe_schedulers(outcome, int(arrivals_ns[0]), int(arrivals_ns[-1]))
+
+
+def _describe_schedulers(outcome: Outcome, first_ns: int, last_ns: int) -> dict[str, Any]:
+    """Return the ``schedulers`` part of a summary, of those that handled any message.
+
+    Utilisation is busy time over the time from the first arrival to the last finish, or to the last arrival; waits are
+    those of messages for their scheduler. The listener, the last of the servers, stands for all schedulers of a
+    partition, and is none of them.
+    """
+    from actors.hosting.outcome import busy_arriving_ns
+    from actors.kernel.histogram import quantiles
+
+    schedulers = outcome.servers[:-1]
+    served = schedulers[schedulers["served"] > 0] if schedulers.size else schedulers
+    if not served.size:
+        return {}
+    span_ns, messages = max(int(outcome.finish_ns.max()) - first_ns, 1), int(served["served"].sum())
+    waited_s = float(served["waited"].sum() / NS)
+    described = {
+        "count": int(served.size),
+        "messages": messages,
+        "busiest": float(served["busy"].max() / span_ns),
+        "utilisation": float(served["busy"].mean() / span_ns),
+        "cost_mean_s": float(served["busy"].sum() / messages / NS),
+        "wait_mean_s": waited_s / messages,
+        "wait_max_s": float(served["longest"].max() / NS),
+        "backlog_mean": waited_s / (span_ns / NS) / served.size,
+        "backlog_max": int(served["most"].max()),
+    }
+    if outcome.waits.any():
+        p50_ns, p99_ns = quantiles(outcome.waits, (0.5, 0.99))
+        longest = described["wait_max_s"]  # quantiles are right to 6 %, and must not be above it
+        described |= {"wait_p50_s": min(p50_ns / NS, longest), "wait_p99_s": min(p99_ns / NS, longest)}
+    if last_ns > first_ns:
+        busy_ns = busy_arriving_ns(served, last_ns)
+        described["busiest_while_arriving"] = min(float(busy_ns.max() / (last_ns - first_ns)), 1.0)
+    return {"schedulers": described}
+
+
+def costs_table(costs: np.ndarray) -> pa.Table:
+    """Return the table of measured costs."""
+    return make_table(COSTS, {"scheduler": costs["scheduler"].copy(), "cost_ns": costs["cost"].copy()})

@@ -1,0 +1,247 @@
+"""Running several schedulers over the same workload and seeds, and writing their comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from emu import disk
+from emu.configuration.plan import Plan, configure, prepare
+from emu.directories import locks
+from emu.directories import run_directory as rd
+from emu.directories.names import COMPARISON, CONFIG, REPORT, SUMMARY
+from emu.families.registry import find_family
+from emu.results.comparison import Comparison
+from emu.results.result import Result, read_result
+from emu.running.emulation import execute, keep_workload
+from emu.running.many_runs import lacking, tell_again
+from emu.terminal import note
+from workloads.errors import InputError, UnavailableError
+
+Watch = Callable[[str, int], AbstractContextManager[Any]]
+"""Makes, from a label and a number of tasks or flows, the context that yields a `progress`."""
+
+
+def compare(
+    schedulers: Iterable[Any],
+    workload: Any,
+    nodes: int | None = None,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    config: str | Path | None = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    **settings: Any,
+) -> Comparison:
+    """Emulate several schedulers on the same workload, cluster and seeds.
+
+    Parameters
+    ----------
+    schedulers : iterable
+        As `emu.run` takes them; the first is the one the others are compared with. Several of one policy are given
+        as variants: ``emu.variant("eagle", slack=2)``, or objects of your own class with other parameters.
+    parameters : mapping, optional
+        ``{"probe_ratio": 3}`` for every scheduler that has it, ``{"eagle": {"slack": 4}}`` for one.
+    workload, nodes, config, out, overwrite, **settings
+        As in `emu.run`; ``seeds=5`` runs five seeds each.
+
+    Returns
+    -------
+    Comparison
+        Of the runs that did not fail; those that did are in its `failures`. If all do, the first error is raised.
+    """
+    arguments = {
+        "scheduler": list(schedulers),
+        "workload": workload,
+        "nodes": nodes,
+        "parameters": parameters,
+    }
+    return run_together(prepare(configure({**arguments, **settings}, config)), out, overwrite=overwrite)
+
+
+def run_together(
+    plan: Plan, out: str | Path | None, watch: Watch | None = None, overwrite: bool = False
+) -> Comparison:
+    """Run every scheduler and seed of a plan, and write the comparison to `out`, if given."""
+    if out is None:
+        return run_plan(plan, watch=watch)
+    with rd.claimed(out, manifest_together(plan), plan.config_toml(), overwrite=overwrite) as folder:
+        keep_workload(plan, folder)
+        comparison = run_plan(plan, folder, watch)
+        save_comparison(comparison, folder)
+    return comparison
+
+
+def run_plan(
+    plan: Plan,
+    out: Path | None = None,
+    watch: Watch | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Run every scheduler and seed of a plan; each is written below `out` as soon as it is done.
+
+    Seed by seed, as each may have a workload of its own. What an earlier attempt has finished there is read, and what
+    it has begun goes on. A run that fails does not stop the others.
+
+    Raises
+    ------
+    Exception
+        That of the first run, if no run is left to be compared.
+    """
+    results: dict[str, dict[int, Result]] = {s.name: {} for s in plan.schedulers}
+    failures: dict[str, Exception] = {}
+    notes = list(plan.notes)
+    for seed in plan.seeds:
+        own = plan.of_seed(seed)
+        notes += [f"seed {seed}: {text}" for text in own.notes if text not in plan.notes]
+        for index, scheduler in enumerate(plan.schedulers):
+            place = run_folder(plan, scheduler.name, seed)
+            label = scheduler.name if len(plan.seeds) == 1 else f"{scheduler.name} seed {seed}"
+            try:
+                result = _result(own, index, label, watch, tell, None if out is None else out / place)
+            except UnavailableError:  # a full disk, no Ray: others would fail alike
+                raise
+            except Exception as error:
+                if len(plan.schedulers) * len(plan.seeds) == 1:
+                    raise
+                failures[place.as_posix()] = error
+                note(f"{label} failed: {rd.one_line(error)}")
+                continue
+            if out is not None:  # on disk; a comparison has no use for them; they are large
+                result.drop_large()
+            results[scheduler.name][seed] = result
+    compared, left_out = _in_pairs(results)
+    if not compared:
+        raise next(iter(failures.values()))
+    errors = {place: rd.one_line(error) for place, error in failures.items()}
+    comparison = Comparison(compared, plan.config_toml(), plan.manifest(), plan.config["warmup"])
+    comparison.notes, comparison.failures = (*notes, *left_out), errors
+    return comparison
+
+
+def _in_pairs(results: Mapping[str, Mapping[int, Result]]) -> tuple[dict[str, list[Result]], list[str]]:
+    """Return results of the seeds that all schedulers have, and what is left out of the comparison.
+
+    A scheduler without a result is left out; where those that remain have no seed in common, so are those with the
+    fewest results, until they have.
+    """
+    there = {name: runs for name, runs in results.items() if runs}
+    while there and not set.intersection(*(set(runs) for runs in there.values())):
+        fewest = min(there, key=lambda name: len(there[name]))
+        there = {name: runs for name, runs in there.items() if name != fewest}
+    seeds = sorted(set.intersection(*(set(runs) for runs in there.values()))) if there else []
+    notes = [f"{name} is not compared, as it failed" for name in results if name not in there]
+    lost = sorted({seed for runs in results.values() for seed in runs} - {*seeds})
+    if lost:
+        notes.append(f"seeds without a run of every scheduler are left out: {', '.join(map(str, lost))}")
+    return {name: [runs[seed] for seed in seeds] for name, runs in there.items()}, notes
+
+
+def _result(
+    plan: Plan,
+    index: int,
+    label: str,
+    watch: Watch | None,
+    tell: Callable[[str], None] | None,
+    folder: Path | None,
+) -> Result:
+    """Return the result of one scheduler of a plan of one seed: read from its folder, resumed there, or run."""
+    if folder is None:
+        with watch(label, plan.work[0]) if watch else nullcontext() as progress:
+            return execute(plan, index, progress, tell)
+    begins = plan.manifest(index)
+    why = lacking(folder, begins)
+    if not why:
+        return read_result(folder)
+    tell_again(folder, why)
+    with (
+        _held(folder, begins, plan.config_toml(index)),
+        watch(label, plan.work[0]) if watch else nullcontext() as progress,
+    ):
+        if rd.is_finished(folder):
+            return read_result(folder)
+        result = execute(plan, index, progress, tell, folder)
+        result.write(folder)
+    return result
+
+
+@contextmanager
+def _held(folder: Path, begins: Mapping[str, Any], config: str) -> Iterator[None]:
+    """Within, the folder of one run is this process's: resumed if the same run was begun there, else created."""
+    try:
+        found = rd.read_manifest(folder)
+        same = found.get("status") != rd.FINISHED and found.get("config") == begins["config"]
+    except InputError:
+        same = False
+    if not same:
+        rd.claim(folder, begins, config, rd.empty)
+        try:
+            with rd.running(folder):
+                yield
+        finally:
+            locks.release(folder)
+        return
+    with rd.taken_up(folder, "--out") as found:
+        if rd.settle(folder, found)["status"] != rd.FINISHED:
+            rd.begin(folder, found)
+        with rd.running(folder):
+            yield
+
+
+def manifest_together(plan: Plan) -> dict[str, Any]:
+    """Return the content of the manifest of all runs of a plan before they start."""
+    folders = [run_folder(plan, s.name, seed).as_posix() for s in plan.schedulers for seed in plan.seeds]
+    return {**plan.manifest(), "runs": folders}
+
+
+def run_folder(plan: Plan, scheduler: str, seed: int) -> Path:
+    """Return where a run of a plan lies in its directory, as Hive partitions."""
+    inner = Path(f"seed={seed}")
+    return inner if len(plan.schedulers) == 1 else Path(f"scheduler={rd.safe_name(scheduler)}") / inner
+
+
+def _within(summary: dict[str, Any], out: Path) -> dict[str, Any]:
+    """Return a summary whose paths are below the directory that it is written to."""
+    result = dict(summary)
+    if "path" in result:
+        result["path"] = Path(result["path"]).relative_to(out).as_posix()
+    if "paths" in result:
+        result["paths"] = [Path(path).relative_to(out).as_posix() for path in result["paths"]]
+    return result
+
+
+def save_comparison(comparison: Comparison, out: Path) -> None:
+    """Write the comparison of the runs of a claimed directory; the manifest comes last."""
+    summaries = comparison.summaries
+    many = len(summaries) > 1
+    written_out = [_within(summary, out) for summary in summaries]
+    disk.write_json(out / SUMMARY, written_out if many else written_out[0])
+    comparison.to_csv(out / COMPARISON)
+    written = [CONFIG, SUMMARY, COMPARISON]
+    if many:
+        from emu.report.drawing import save_figure
+        from emu.report.report import render_report, write_report
+        from emu.report.report_sections import note as shown
+
+        failed = [shown(line) for line in comparison.failed_text().splitlines()]
+
+        for figure in find_family(comparison.family).group_figures(comparison.results, comparison.warmup_s):
+            written += save_figure(figure.drawn, out / figure.stem)
+        write_report(
+            out / REPORT, render_report([r for runs in comparison.runs for r in runs], sections=failed)
+        )
+        written.append(REPORT)
+    runs = [
+        r.path.relative_to(out).as_posix() for runs in comparison.runs for r in runs if r.path is not None
+    ]
+    manifest = {
+        **comparison.manifest,
+        "record": rd.read_manifest(out).get("record", comparison.manifest.get("record")),
+        "runs": runs,
+        **({"failures": comparison.failures} if comparison.failures else {}),
+    }
+    status = rd.FAILED if comparison.failures else rd.FINISHED
+    comparison.manifest = rd.conclude(out, manifest, written, status)
+    comparison.path = out

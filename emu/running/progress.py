@@ -1,0 +1,137 @@
+"""Progress on a terminal: tasks, events a second and virtual time of a run; runs of many; bytes of files."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from emu.terminal import is_terminal
+from workloads.errors import printable
+from workloads.units import format_duration
+
+
+@contextmanager
+def progress_bar(
+    label: str, total: int, stream: TextIO | None = None, unit: str = "tasks"
+) -> Iterator[Callable[[int, int, float], None] | None]:
+    """Yield a callback for `progress` of `emu.run`, or None where no terminal would show it."""
+    stream = stream or sys.stderr
+    if not is_terminal(stream):
+        yield None
+        return
+    show = _RunBar(label, total, unit, stream)
+    try:
+        yield show
+    finally:
+        show.close()
+
+
+_BY_SHARE = "{desc}: {percentage:3.0f}%|{bar}| [{elapsed}<{remaining}{postfix}]"
+
+
+class _RunBar:
+    """The bar of a run: by tasks, or by the share of the run that is done where tasks do not tell it."""
+
+    def __init__(self, label: str, total: int, unit: str, stream: TextIO) -> None:
+        self._look = {"desc": printable(label), "total": total, "unit": f" {unit}", "file": stream}
+        self._started = time.perf_counter()
+        self._share: float | None = None
+        self._bar: Any = None
+
+    def share_done(self, share: float) -> None:
+        """Go by this share, 0..1, from now on; see `actors.hosting.virtual.emulate`."""
+        self._share = share
+
+    def __call__(self, tasks_done: int, events: int, virtual_s: float) -> None:
+        if self._bar is None:  # not before there is something to show: lines may be said until then
+            from tqdm import tqdm
+
+            by_share = {} if self._share is None else {"bar_format": _BY_SHARE}
+            # leave=False: the table that follows is what stays on the screen.
+            self._bar = tqdm(leave=False, unit_scale=True, dynamic_ncols=True, **self._look, **by_share)
+        elapsed_s = time.perf_counter() - self._started
+        self._bar.set_postfix_str(describe(events, elapsed_s, virtual_s), refresh=False)
+        done = tasks_done if self._share is None else max(round(self._share * self._bar.total), self._bar.n)
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        """Take the bar off the screen."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+@contextmanager
+def runs_bar(
+    label: str, total: int, done: int = 0, stream: TextIO | None = None
+) -> Iterator[Callable[[int, int, str], None] | None]:
+    """Yield a callback for runs done, runs failed and the current run, or None where no terminal would show it."""
+    stream = stream or sys.stderr
+    if not is_terminal(stream):
+        yield None
+        return
+    from tqdm import tqdm
+
+    with tqdm(
+        total=total,
+        initial=done,
+        desc=printable(label),
+        unit=" runs",
+        file=stream,
+        leave=False,
+        dynamic_ncols=True,
+    ) as bar:
+
+        def show(done: int, failed: int, current: str) -> None:
+            current = printable(current)
+            bar.set_postfix_str(f"{failed} failed, {current}" if failed else current, refresh=False)
+            bar.n = done
+            bar.refresh()
+
+        yield show
+
+
+@contextmanager
+def bytes_bar(stream: TextIO | None = None) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Yield a callback for a file, its bytes done and in all (0: not known), or None where no terminal shows it."""
+    stream = stream or sys.stderr
+    if not is_terminal(stream):
+        yield None
+        return
+    from tqdm import tqdm
+
+    look = {"unit": "B", "unit_scale": True, "dynamic_ncols": True, "leave": False}
+    bar: Any = None
+
+    def show(what: str, done: int, total: int) -> None:
+        nonlocal bar
+        what = printable(what)
+        if bar is None or bar.desc.removesuffix(": ") != what:
+            if bar is not None:
+                bar.close()
+            bar = tqdm(total=total or None, desc=what, file=stream, **look)
+        bar.total = total or None
+        bar.update(done - bar.n)
+
+    try:
+        yield show
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def describe(events: int, elapsed_s: float, virtual_s: float) -> str:
+    """Return the text beside the bar.
+
+    Examples
+    --------
+    >>> describe(9_000_000, 3.0, 7261.0)
+    '3.0M events/s, virtual time 2.017 h'
+    """
+    rate = events / elapsed_s if elapsed_s > 0 else 0.0
+    for size, suffix in ((1e6, "M"), (1e3, "k")):
+        if rate >= size:
+            return f"{rate / size:.1f}{suffix} events/s, virtual time {format_duration(virtual_s)}"
+    return f"{rate:.0f} events/s, virtual time {format_duration(virtual_s)}"

@@ -1,0 +1,1 @@
+"""Many emulations: grids of them, and the search for the fewest nodes that meet a target."""

@@ -1,0 +1,124 @@
+"""The report of a search for a size: its answer, the numbers tried, and each target against the number of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from emu import disk
+from emu.directories import run_directory as rd
+from emu.directories.names import SUMMARY
+from emu.report.drawing import (
+    COLOURS,
+    add_legend_above,
+    figure_style,
+    fit_places,
+    fit_times,
+    mark_log,
+    new_figure,
+)
+from emu.report.page import figure_of, table, text
+from emu.sweeps.sizing import answer_of, folder_of
+from emu.sweeps.targets import Target, read_targets
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MET, NOT_MET = "met", "not met"
+_LOOK = {
+    MET: {"marker": "o", "color": COLOURS[0]},
+    NOT_MET: {"marker": "X", "color": COLOURS[1]},
+}
+
+
+class Tried(NamedTuple):
+    """The measured figure of a target on a number of nodes: its mean over the seeds, and 95 % half-width."""
+
+    nodes: int
+    mean: float
+    half: float
+    holds: bool
+
+
+def runs_of(folder: Path) -> list[Path]:
+    """Return the runs on the number of nodes that a search found; where it found none, on the most that it tried."""
+    summary = _summary(folder)
+    nodes = summary["nodes"] if summary["nodes"] is not None else summary["fails"]
+    return [folder_of(folder, nodes, seed) for seed in summary["seeds"]]
+
+
+def size_sections(folder: Path) -> list[str]:
+    """Return the sections of a page about a search for a size."""
+    summary = _summary(folder)
+    targets = read_targets(summary["targets"])
+    probes = summary["probes"]
+    cells = []
+    for probe in probes:
+        shown = [t.shown(*_pair(v)) for t, v in zip(targets, probe["values"], strict=True)]
+        cells.append([f"{probe['nodes']:,}", *map(text, shown), MET if probe["holds"] else NOT_MET])
+    tried = {target: _tried(probes, i, target) for i, target in enumerate(targets)}
+    caption = f"Figures of the targets against the number of nodes, {len(probes)} tried; dashed: the bounds"
+    if len(summary["seeds"]) > 1:
+        caption += "; bars are 95 % confidence intervals over the seeds"
+    return [
+        "<h2>The fewest nodes that meet the target</h2>",
+        f"<p><strong>{text(answer_of(summary['nodes'], summary['note']))}</strong></p>",
+        table(["nodes", *(text(t) for t in targets), ""], cells),
+        f'<div class="wide">{figure_of(targets_figure(tried, summary["nodes"]), caption)}</div>',
+    ]
+
+
+def targets_figure(tried: Mapping[Target, Sequence[Tried]], answer: int | None) -> Figure:
+    """Return a panel for each target: what was measured against nodes, met or not, and the bound."""
+    with figure_style():
+        figure, axes = new_figure(8.0, 2.9 * len(tried) + 0.6, rows=len(tried))
+        for place, (target, points) in zip(np.atleast_1d(axes), tried.items(), strict=True):
+            _draw(place, target, points, answer)
+        np.atleast_1d(axes)[-1].set_xlabel("nodes")
+        add_legend_above(figure, np.atleast_1d(axes)[0])
+        return figure
+
+
+def _draw(place: Any, target: Target, points: Sequence[Tried], answer: int | None) -> None:
+    fit_places(place, [p.nodes for p in points], True)
+    if place.get_xscale() == "log":
+        mark_log(place.xaxis, points[0].nodes, points[-1].nodes)
+    known = [p for p in points if np.isfinite(p.mean)]
+    place.plot([p.nodes for p in known], [p.mean for p in known], color="#999999", linewidth=1.0, zorder=1)
+    for word, look in _LOOK.items():
+        of_word = [p for p in known if p.holds == (word == MET)]
+        x, y, half = ([getattr(p, name) for p in of_word] for name in ("nodes", "mean", "half"))
+        low = [min(h, m * (1 - 1e-9)) for m, h in zip(y, half, strict=True)]  # a logarithmic axis has no zero
+        bars = [low, half] if any(half) else None
+        place.errorbar(x, y, bars, label=word, linestyle="none", markersize=6, capsize=2.5, zorder=3, **look)
+    place.axhline(target.bound, color="#000000", linestyle="--", linewidth=1.2, label="bound")
+    if answer is not None:
+        place.axvline(answer, color=COLOURS[2], linestyle=":", linewidth=1.4, label="answer")
+    reach = [
+        edge for p in known for edge in (max(p.mean - p.half, p.mean / 3), min(p.mean + p.half, p.mean * 3))
+    ]
+    fit_times(place, min([target.bound, *reach]), max([target.bound, *reach]))
+    place.set_title(str(target), fontsize=10, parse_math=False)
+    place.set_ylabel("seconds" if target.measure.is_time else target.measure.metric, parse_math=False)
+
+
+def _tried(probes: Sequence[Mapping[str, Any]], index: int, target: Target) -> list[Tried]:
+    found = []
+    for probe in probes:
+        mean, half = _pair(probe["values"][index])
+        found.append(Tried(probe["nodes"], mean, np.nan_to_num(half), target.holds(mean)))
+    return found
+
+
+def _pair(value: Mapping[str, float | None]) -> tuple[float, float]:
+    mean, half = (np.nan if value[name] is None else float(value[name] or 0) for name in ("mean", "half_95"))
+    return mean, half
+
+
+def _summary(folder: Path) -> dict[str, Any]:
+    rd.check_results(folder, rd.read_manifest(folder))
+    summary: dict[str, Any] = disk.read_json(folder / SUMMARY, f"has no {SUMMARY}")
+    return summary

@@ -1,0 +1,369 @@
+"""Sizing: the fewest nodes on which a scheduler meets targets, by bisection over runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from emu import disk
+from emu.configuration.chosen import find_schedulers
+from emu.configuration.config import Config, Place, layer_from_arguments, resolve
+from emu.configuration.memo import Memo
+from emu.configuration.plan import Plan, prepare
+from emu.configuration.seeds import of_seed, seeds_of, seeds_text, varied
+from emu.directories import run_directory as rd
+from emu.directories.names import CONFIG, SUMMARY
+from emu.families.registry import families, family_of_summary, find_family
+from emu.results.metrics import confidence_95
+from emu.results.tables import align
+from emu.running.many_runs import opened
+from emu.sweeps.batch import Hosting, Run, RunFailed, run_all
+from emu.sweeps.targets import TOLERANCE, Search, Target, find_fewest, read_targets
+from workloads.errors import InputError
+
+SIZE = "size"
+Measured = tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The measurements at one number of nodes: for each target its mean over the seeds, and 95 % half-width."""
+
+    nodes: int
+    values: Measured
+    holds: bool
+
+
+@dataclass(frozen=True)
+class SizeResult:
+    """The answer, and the runs it rests on.
+
+    Attributes
+    ----------
+    nodes : int | None
+        The fewest nodes that were found to meet all targets; None if the most that were tried do not.
+    fails : int | None
+        The most nodes below that at which a target was found not to be met; None if none was tried.
+    probes : tuple of Probe
+        By number of nodes.
+    targets : tuple of Target
+    note : str
+        What the user must know about the answer.
+    summary : dict
+        The content of ``summary.json``.
+    path : Path
+    """
+
+    nodes: int | None
+    fails: int | None
+    probes: tuple[Probe, ...]
+    targets: tuple[Target, ...]
+    note: str
+    summary: dict[str, Any] = field(repr=False)
+    path: Path
+
+    def to_text(self) -> str:
+        """Return the probes as a table, and the answer."""
+        rows = [["nodes", *map(str, self.targets), ""]]
+        for probe in self.probes:
+            cells = [t.shown(*value) for t, value in zip(self.targets, probe.values, strict=True)]
+            rows.append([f"{probe.nodes:,}", *cells, "met" if probe.holds else "not met"])
+        return "\n".join([*align(rows, 0), "", self.answer]) + "\n"
+
+    @property
+    def answer(self) -> str:
+        """The answer in a line."""
+        return answer_of(self.nodes, self.note)
+
+    def to_pandas(self) -> Any:
+        """Return one frame row per probe: nodes, whether it holds, and each target's mean and half-width."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {"nodes": p.nodes, "holds": p.holds}
+            | {str(t): value for t, (value, _) in zip(self.targets, p.values, strict=True)}
+            | {f"{t} ±": half for t, (_, half) in zip(self.targets, p.values, strict=True)}
+            for p in self.probes
+        )
+
+
+def answer_of(nodes: int | None, note: str) -> str:
+    """Return the answer of a search in a line."""
+    return f"{'no number of nodes was found' if nodes is None else f'{nodes:,} nodes'}: {note}"
+
+
+def render_probe(probe: Probe, targets: Sequence[Target]) -> str:
+    """Return one probe as a line."""
+    cells = [f"{t}: {t.shown(*v)}" for t, v in zip(targets, probe.values, strict=True)]
+    return f"{probe.nodes:,} nodes: {'met' if probe.holds else 'not met'} ({'; '.join(cells)})"
+
+
+def size(
+    target: str | Sequence[str],
+    scheduler: Any,
+    workload: Any,
+    *,
+    low: int | None = None,
+    high: int | None = None,
+    tolerance: float = TOLERANCE,
+    out: str | Path | None = None,
+    parallel: int | None = None,
+    retries: int = 2,
+    overwrite: bool = False,
+    parameters: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> SizeResult:
+    """Find the fewest nodes on which a scheduler meets targets.
+
+    Parameters
+    ----------
+    target : str or sequence of str
+        ``"short.p99 < 60s"``: class (all, short, long; ``all`` if left out); figure of completion times (mean, p50,
+        p90, p95, p99, p99.9, max), or such a one of ``wait``, ``slowdown`` or ``bounded_slowdown``, as in
+        ``"short.wait.p99 < 5s"`` and ``"slowdown.p99 < 3"``; ``<`` or ``<=``; a duration, or of slowdowns a number.
+        All must hold.
+    scheduler, workload, parameters, **settings
+        As in `emu.run`; of several seeds (``seeds=3``) the mean decides.
+    low, high : int, optional
+        Bounds of the search; by default they are found by doubling and halving from where offered load is 1.
+    tolerance : float
+        The search ends when the fewest nodes that meet the targets are this close, as a share, to a number that does
+        not; 0 looks for neighbours.
+    out : path, optional
+        Its directory; by default ``runs/size-SCHEDULER-WORKLOAD``. Runs that are there are not repeated.
+    parallel, retries, overwrite
+        As in `emu.sweep`.
+
+    Returns
+    -------
+    SizeResult
+
+    Raises
+    ------
+    InputError
+        A target, name or value is wrong.
+    RunFailed
+        A run failed.
+    """
+    given = {"scheduler": scheduler, "workload": workload, "parameters": parameters, **settings}
+    config = resolve([layer_from_arguments(given)])
+    targets = read_targets([target] if isinstance(target, str) else target)
+    hosting = Hosting(parallel, retries, config["in_process"], config["address"])
+    return find_size(
+        config, targets, hosting, low=low, high=high, tolerance=tolerance, out=out, overwrite=overwrite
+    )
+
+
+def find_size(
+    config: Config,
+    targets: Sequence[Target],
+    hosting: Hosting,
+    *,
+    low: int | None = None,
+    high: int | None = None,
+    tolerance: float = TOLERANCE,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    tell: Callable[[str], None] | None = None,
+    show: Callable[[Probe], None] | None = None,
+    bar: Callable[[str, int, int], AbstractContextManager[Any]] | None = None,
+) -> SizeResult:
+    """Find the fewest nodes for a configuration without a number of nodes; `show` is given each probe as it ends."""
+    _check(config, low, high, tolerance)
+    _check_family(config)
+    memo = Memo()
+    first = _plan(config, low or high or 1, config["seed"], memo)
+    first.family.check_targets(first, targets)
+    name = f"{SIZE}-{rd.safe_name(first.schedulers[0].name)}-{rd.safe_name(first.workload.name)}"
+    place = Path(out) if out is not None else Path("runs") / name
+    probes: dict[int, Probe] = {}
+
+    def measure(*counts: int) -> None:
+        new = [n for n in dict.fromkeys(counts) if n not in probes]
+        runs = [
+            Run.of(_plan(config, n, seed, memo), folder_of(place, n, seed))
+            for n in new
+            for seed in seeds_of(config)
+        ]
+        missing = [run for run in runs if not run.is_done()]
+        with (
+            bar(f"{SIZE} {counts[0]:,}", len(runs), len(runs) - len(missing))
+            if bar
+            else nullcontext() as shown
+        ):
+            _run(missing, len(runs), hosting, tell, shown)
+        for nodes in new:
+            probes[nodes] = _probe(nodes, config, targets, place)
+            if show is not None:
+                show(probes[nodes])
+
+    def holds(nodes: int) -> bool:
+        measure(nodes)
+        return probes[nodes].holds
+
+    with opened(place, SIZE, _described(config), overwrite):
+        if low is not None and high is not None and low < high:
+            measure(low, high)  # both at once, where there is room
+        start = _start(config, first, memo)
+        search = find_fewest(holds, start, low=low, high=high, tolerance=tolerance, most=_most(first))
+        made = tuple(probes[n] for n in sorted(probes))
+        result = _result(search, made, targets, low, high, place, _summaries(made[0].nodes, config, place))
+        disk.write_json(place / SUMMARY, result.summary)
+        runs = [
+            folder_of(place, p.nodes, s).relative_to(place).as_posix() for p in made for s in seeds_of(config)
+        ]
+        rd.conclude(place, {**rd.read_manifest(place), "runs": runs}, [CONFIG, SUMMARY])
+    return result
+
+
+def _check_family(config: Config) -> None:
+    """Refuse schedulers whose number of nodes cannot be searched."""
+    found = find_schedulers(config) if config["scheduler"] else ()
+    if found and (why := find_family(found[0].family).no_size):
+        able = " and ".join(family.name for family in families() if not family.no_size)
+        raise config.error("scheduler", f"{found[0].name} is for {why}; emu size is for {able}")
+
+
+def _check(config: Config, low: int | None, high: int | None, tolerance: float) -> None:
+    if config["nodes"] is not None:
+        raise config.error("nodes", "emu size finds the number of nodes; --low and --high bound it")
+    if config["load"] is not None:
+        raise config.error("load", "not allowed: the workload would change with every number of nodes")
+    if config["scheduler"] is not None and len(config["scheduler"]) > 1:
+        raise config.error("scheduler", "emu size takes one scheduler")
+    for name, bound in (("--low", low), ("--high", high)):
+        if bound is not None and bound < 1:
+            raise InputError(f"{name}: {bound} is too little; the least is 1")
+    if low is not None and high is not None and low > high:
+        raise InputError(f"--low: {low} is more than --high {high}")
+    if not 0 <= tolerance < 1:
+        raise InputError(f"--tolerance: {tolerance:g} is not a share in 0 <= share < 1, such as 1%")
+
+
+def _plan(config: Config, nodes: int, seed: int, memo: Memo) -> Plan:
+    places = {**config.places, "nodes": Place(f"{nodes} nodes")}
+    return prepare(replace(of_seed(config, seed).but(nodes=nodes), places=places), memo)
+
+
+def folder_of(out: Path, nodes: int, seed: int) -> Path:
+    """Return where a run of a search lies in its directory."""
+    return out / f"nodes={nodes}" / f"seed={seed}"
+
+
+def _described(config: Config) -> dict[str, Any]:
+    """Return what makes the runs of a search what they are; neither seeds nor targets do."""
+    return {name: value for name, value in config.given().items() if name not in ("seed", "seeds")}
+
+
+def _start(config: Config, plan: Plan, memo: Memo) -> int:
+    """Return where to begin: the nodes on which offered load is 1, or if there is no load, a slot for each task."""
+    slots_per_node = plan.cluster.total_slots / plan.cluster.num_nodes
+    enough = max(math.ceil(plan.work[0] / slots_per_node), 1)
+    if plan.load is None or plan.load == 0:
+        return enough
+    return min(plan.family.nodes_for_load(config, plan, 1.0, memo), enough)
+
+
+def _most(plan: Plan) -> int:
+    """Return where more nodes cannot help any more: four slots for each task, whenever it arrives."""
+    slots_per_node = plan.cluster.total_slots / plan.cluster.num_nodes
+    return max(math.ceil(4 * plan.work[0] / slots_per_node), 1)
+
+
+def _run(
+    runs: Sequence[Run],
+    total: int,
+    hosting: Hosting,
+    tell: Callable[[str], None] | None,
+    shown: Callable[[int, int, str], None] | None,
+) -> None:
+    """Compute runs; the first that fails ends the search."""
+    done = total - len(runs)
+
+    def started(run: Run) -> None:
+        if shown is not None:
+            shown(done, 0, f"{run.folder.parent.name}/{run.folder.name}")
+
+    def ended(run: Run, error: str | None) -> None:
+        nonlocal done
+        if error is not None:
+            raise RunFailed(f"{run.folder} failed: {error}")
+        done += 1
+        started(run)
+
+    run_all(runs, hosting, started, ended, tell)
+
+
+def _probe(nodes: int, config: Config, targets: Sequence[Target], out: Path) -> Probe:
+    """Return the figures of the runs of one number of nodes."""
+    summaries = _summaries(nodes, config, out)
+    values = tuple(confidence_95([_value(s, t, out) for s in summaries]) for t in targets)
+    held = all(t.holds(mean) for t, (mean, _) in zip(targets, values, strict=True))
+    return Probe(nodes, values, held)
+
+
+def _summaries(nodes: int, config: Config, out: Path) -> list[dict[str, Any]]:
+    """Return the summaries of the runs of one number of nodes, by seed."""
+    folders = [folder_of(out, nodes, seed) for seed in seeds_of(config)]
+    return [disk.read_json(folder / SUMMARY, "has no summary.json") for folder in folders]
+
+
+def _value(summary: Mapping[str, Any], target: Target, out: Path) -> float:
+    """Return a target's figure in the summary of a run of the directory `out`."""
+    group = family_of_summary(summary).part_of(summary[family_of_summary(summary).name], target.job_class)
+    if not group.get("count"):
+        lacking = f"{summary['workload']} of seed {summary['seed']} has no {target.job_class} jobs that count"
+        raise InputError(f"--target: {target}: {lacking}")
+    value = target.measure.of(group)
+    if math.isnan(value):  # what an earlier version measured
+        raise InputError(f"--out: {out} has runs of an earlier version, without {target.measure.name}")
+    return value
+
+
+def _result(
+    search: Search,
+    probes: tuple[Probe, ...],
+    targets: Sequence[Target],
+    low: int | None,
+    high: int | None,
+    out: Path,
+    of_runs: Sequence[Mapping[str, Any]],
+) -> SizeResult:
+    many = "all targets are" if len(targets) > 1 else f"{targets[0]} is"
+    none = "not all targets are" if len(targets) > 1 else f"{targets[0]} is not"
+    if search.holds is None:
+        which = "--high" if high is not None else "the most that was tried: more slots than tasks"
+        note = f"{none} met even on {search.fails:,}, {which}"
+    elif search.fails is None:
+        fewer = " already, fewer may do" if search.holds == low and low > 1 else ", the fewest there can be"
+        note = f"{many} met{fewer}"
+    else:
+        note = f"{many} met, and {'one is not' if len(targets) > 1 else 'is not'} on {search.fails:,}"
+    seeds = [s["seed"] for s in of_runs]
+    if len(seeds) > 1:
+        note += f"; {seeds_text(seeds, varied(of_runs), of_runs[0].get('resample_block_s'))}"
+    summary = {
+        "nodes": search.holds,
+        "fails": search.fails,
+        "targets": [str(t) for t in targets],
+        "note": note,
+        "seeds": seeds,
+        "varied": varied(of_runs),
+        "probes": [
+            {
+                "nodes": p.nodes,
+                "holds": p.holds,
+                "values": [{"mean": _number(value), "half_95": _number(half)} for value, half in p.values],
+            }
+            for p in probes
+        ],
+    }
+    return SizeResult(search.holds, search.fails, probes, tuple(targets), note, summary, out)
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

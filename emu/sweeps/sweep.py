@@ -1,0 +1,315 @@
+"""Sweeps: a grid of runs in parallel, a directory that can be resumed, and the comparison of the runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from emu import disk
+from emu.configuration.config import flatten
+from emu.configuration.memo import Memo
+from emu.configuration.needs import ineffective, refuse
+from emu.configuration.plan import Plan, prepare
+from emu.directories import run_directory as rd
+from emu.directories.names import COMPARISON, CONFIG, SUMMARY
+from emu.results.bottlenecks import BOTTLENECKS
+from emu.results.records import write_csv
+from emu.running.many_runs import opened
+from emu.sweeps.batch import Hosting, Run, run_all
+from emu.sweeps.grid import SWEEP, Grid, Point, read_grid
+from emu.sweeps.sweep_report import (
+    Compared,
+    compare_groups,
+    figures_of,
+    group_points,
+    records_of,
+    render_group,
+    summary_rows,
+)
+from workloads.errors import InputError
+
+RESULTS = "results"
+Bar = Callable[[str, int, int], AbstractContextManager[Any]]
+"""Makes, from a label, a number of runs and how many are done, what `emu.running.progress.runs_bar` yields."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """A sweep that is ready: every point is checked, and what its directory has already is known.
+
+    Attributes
+    ----------
+    grid : Grid
+    runs : tuple of Run
+        In the order of the grid's points.
+    missing : tuple of Run
+        Those that are still to be computed.
+    out : Path
+    """
+
+    grid: Grid
+    runs: tuple[Run, ...]
+    missing: tuple[Run, ...]
+    out: Path
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the user, each once."""
+        return tuple(dict.fromkeys(note for run in self.runs for note in run.notes))
+
+    def described(self) -> dict[str, Any]:
+        """Return what would be run, as plain data."""
+        missing = {id(run) for run in self.missing}
+        return {
+            "out": str(self.out),
+            "runs": [
+                {"path": run.folder.relative_to(self.out).as_posix(), "done": id(run) not in missing}
+                for run in self.runs
+            ],
+        }
+
+    def to_text(self) -> str:
+        """Return what would be run: one line a run."""
+        lines = [f"{'done' if run['done'] else 'to do':7s}{run['path']}" for run in self.described()["runs"]]
+        workloads = len({run.source for run in self.runs})
+        most = max(run.memory_bytes for run in self.runs) / (1 << 30)
+        head = f"{len(self.runs)} runs, {len(self.missing)} to do, of {workloads} workload{'s'[: workloads != 1]}"
+        return "\n".join([*lines, f"{head}; up to {most:.1f} GiB each; results in {self.out}"]) + "\n"
+
+
+@dataclass(eq=False)
+class SweepResult:
+    """The results of a sweep.
+
+    Attributes
+    ----------
+    rows : list of dict
+        One per finished run: its axes, offered load, all figures of its summary, its path.
+    summary : dict
+        The content of the sweep's ``summary.json``.
+    failures : dict of str to str
+        Path of each run that failed, below `path`, to its error.
+    text : str
+        The comparisons as tables.
+    path : Path
+    """
+
+    rows: list[dict[str, Any]]
+    summary: dict[str, Any]
+    failures: dict[str, str]
+    path: Path
+    text: str = field(repr=False)
+
+    def to_text(self) -> str:
+        """Return the comparisons, point by point, and the failures."""
+        failed = "".join(f"failed: {path}: {error}\n" for path, error in self.failures.items())
+        return self.text + ("\n" + failed if failed else "")
+
+    def to_pandas(self) -> Any:
+        """Return one frame row per finished run, as ``results.parquet``."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows)
+
+
+def sweep(
+    source: str | Path | Mapping[str, Any],
+    *,
+    out: str | Path | None = None,
+    parallel: int | None = None,
+    retries: int = 2,
+    in_process: bool = False,
+    address: str | None = None,
+    sets: Sequence[str] = (),
+    overwrite: bool = False,
+) -> SweepResult:
+    """Run a grid of emulations, those that are missing in its directory.
+
+    Parameters
+    ----------
+    source : path or mapping
+        A sweep file (``docs/sweeps.md``), or a mapping of the same form.
+    out : path, optional
+        The sweep's directory; by default ``runs/sweep-<name of the file>``. An existing one is resumed.
+    parallel : int, optional
+        Runs at once; by default as many as Ray has CPUs.
+    retries : int
+        Times a run is tried again when its worker process dies.
+    in_process : bool
+        One run after another in this process, without Ray.
+    address : str, optional
+        Of a running Ray cluster.
+    sets : sequence of str
+        ``NAME=VALUE``, as ``--set``.
+    overwrite : bool
+        Remove what the directory holds, whatever sweep that is, and run all.
+
+    Returns
+    -------
+    SweepResult
+        Of all runs that are finished; those that failed are in its `failures`.
+
+    Raises
+    ------
+    InputError
+        The file is wrong, at any of its points, or the directory holds something else.
+    """
+    ready = prepare_sweep(source, out, sets)
+    base = ready.grid.base
+    hosting = Hosting(parallel, retries, in_process or base["in_process"], address or base["address"])
+    return run_sweep(ready, hosting, overwrite=overwrite)
+
+
+def prepare_sweep(
+    source: str | Path | Mapping[str, Any], out: str | Path | None = None, sets: Sequence[str] = ()
+) -> Sweep:
+    """Check every point of a sweep and find what is missing; nothing is run or written."""
+    grid = read_grid(source, sets)
+    stem = rd.safe_name(f"sweep-{Path(source).stem}") if isinstance(source, str | Path) else SWEEP
+    place = Path(out) if out is not None else Path("runs") / stem
+    memo = Memo()
+    runs, found = [], []
+    for point in grid.points:
+        plan = _plan(point, memo, source)
+        runs.append(Run.of(plan, place / grid.folder(point)))
+        found.append(ineffective(plan.config, plan.schedulers, plan.parameters))
+    refuse({name: error for name, error in found[0].items() if all(name in other for other in found)})
+    return Sweep(grid, tuple(runs), tuple(run for run in runs if not run.is_done()), place)
+
+
+def run_sweep(
+    ready: Sweep,
+    hosting: Hosting,
+    bar: Bar | None = None,
+    tell: Callable[[str], None] | None = None,
+    columns: Sequence[str] | None = None,
+    reasons: bool = False,
+    overwrite: bool = False,
+) -> SweepResult:
+    """Run what is missing of a sweep, and write the comparison of all runs.
+
+    `columns` and `reasons` say what its tables show, as in `Comparison.to_text`; with `overwrite` all
+    is run again.
+    """
+    out, grid = ready.out, ready.grid
+    point_of = {id(run): point for run, point in zip(ready.runs, grid.points, strict=True)}
+
+    with opened(out, SWEEP, grid.described(), overwrite):
+        todo = [run for run in (ready.runs if overwrite else ready.missing) if not run.is_done()]
+        missing = {id(run) for run in todo}
+        rows = {
+            id(run): _row(grid, point_of[id(run)], run, out) for run in ready.runs if id(run) not in missing
+        }
+        failures: dict[int, str] = {}
+        total = len(ready.runs)
+        with bar(out.name, total, len(rows)) if bar else nullcontext() as show:
+
+            def started(run: Run) -> None:
+                if show is not None:
+                    show(len(rows) + len(failures), len(failures), run.folder.relative_to(out).as_posix())
+
+            def ended(run: Run, error: str | None) -> None:
+                if error is None:
+                    rows[id(run)] = _row(grid, point_of[id(run)], run, out)
+                    _write_rows(out, [rows[id(r)] for r in ready.runs if id(r) in rows])
+                else:
+                    failures[id(run)] = error
+                started(run)
+
+            run_all(todo, hosting, started, ended, tell)
+        table = [rows[id(r)] for r in ready.runs if id(r) in rows]
+        failed = {
+            r.folder.relative_to(out).as_posix(): failures[id(r)] for r in ready.runs if id(r) in failures
+        }
+        done = [(point_of[id(r)], r.folder) for r in ready.runs if id(r) in rows]
+        if tell is not None:
+            tell("comparing")
+        return _conclude(ready, table, failed, done, partial(render_group, columns=columns, reasons=reasons))
+
+
+def _conclude(
+    ready: Sweep,
+    table: list[dict[str, Any]],
+    failures: dict[str, str],
+    done: list[tuple[Point, Path]],
+    render: Callable[[Compared], str],
+) -> SweepResult:
+    """Compare the runs point by point and write table, summary and plots; the manifest comes last."""
+    out, grid = ready.out, ready.grid
+    parts, texts, points = [], [], []
+    records: list[dict[str, Any]] = []
+    for compared in compare_groups(group_points(grid, done), grid):
+        parts.append(compared)
+        texts.append(render(compared))
+        points += summary_rows(compared, out)
+        records += records_of(compared)
+    counts = {"all": len(ready.runs), "finished": len(table), "failed": len(failures)}
+    summary = {"runs": counts, "points": points, "failures": failures}
+    written = [*_write_rows(out, table), COMPARISON]
+    write_csv(records, out / COMPARISON)
+    disk.write_json(out / SUMMARY, summary)
+    figures = figures_of(grid, parts)
+    if figures:
+        from emu.report.drawing import save_figure
+
+        for figure in figures:
+            written += save_figure(figure.drawn, out / figure.stem)
+    written.append(SUMMARY)
+    manifest = {
+        **rd.read_manifest(out),
+        "runs": [row["path"] for row in table],
+        "failures": failures,
+    }
+    rd.conclude(out, manifest, [CONFIG, *written], rd.FAILED if failures else rd.FINISHED)
+    return SweepResult(table, summary, failures, out, "\n".join(texts))
+
+
+def _plan(point: Point, memo: Memo, source: str | Path | Mapping[str, Any]) -> Plan:
+    try:
+        return prepare(point.config, memo, one_of_many=True)
+    except InputError as error:
+        if error.file is None and ": required" in error.message and isinstance(source, str | Path):
+            raise InputError(error.message, file=source) from None  # what the file lacks has no line
+        raise
+
+
+def _row(grid: Grid, point: Point, run: Run, out: Path) -> dict[str, Any]:
+    """Return a finished run as a row of the results table."""
+    summary = disk.read_json(run.folder / SUMMARY, "has no summary.json")
+    own = grid.columns(point)
+    columns = {axis.label: own.get(axis.label) for axis in grid.axes}
+    # A column for each figure of each kind is too many for a table.
+    summary.get("jobs", {}).pop("by_constraint", None)
+    if BOTTLENECKS in summary:
+        summary[BOTTLENECKS] = "; ".join(summary[BOTTLENECKS])
+    figures = {name: value for name, value in flatten(summary) if name not in columns}
+    path = run.folder.relative_to(out).as_posix()
+    return {**columns, "offered_load": run.load, **figures, "path": path}
+
+
+def _write_rows(out: Path, rows: list[dict[str, Any]]) -> list[str]:
+    """Write the results table as Parquet and CSV; returns the names."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    for (
+        name,
+        values,
+    ) in columns.items():  # a column has one type: a word among numbers makes all of them words
+        kinds = {float if isinstance(v, int | float) and not isinstance(v, bool) else type(v) for v in values}
+        if len(kinds - {type(None)}) > 1:
+            columns[name] = [None if v is None else str(v) for v in values]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    disk.write_table(out / f"{RESULTS}.parquet", pa.table(columns))
+    disk.write_text(out / f"{RESULTS}.csv", text.getvalue())
+    return [f"{RESULTS}.parquet", f"{RESULTS}.csv"]

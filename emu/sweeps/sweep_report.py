@@ -1,0 +1,197 @@
+"""Results of a sweep: paired comparisons point by point, a summary, plots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from emu.configuration.seeds import alike_note, head_of
+from emu.families.family import Family
+from emu.families.registry import family_of_summary
+from emu.report.drawing import Shown
+from emu.results.axes import Axis as PlotAxis
+from emu.results.measures import read_measures
+from emu.results.metrics import summarise_seeds
+from emu.results.paired import Row, Tolerance, tolerance_of
+from emu.results.reasons import render_bottlenecks, render_reasons
+from emu.results.records import compared, tidy
+from emu.results.result import Result, read_result
+from emu.sweeps.grid import SCHEDULER, SEED, Axis, Grid, Point
+
+REASONS = ("decision_latency", "schedulers", "coordinator", "utilisation", "bottlenecks")
+"""Parts of a summary that explain completion times."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """All runs of one point of the axes that are neither scheduler, nor parameter, nor seed.
+
+    Attributes
+    ----------
+    at : dict of str to object
+        Label to value of those axes.
+    variants : dict of str to dict of int to Path
+        Scheduler, with its parameters where they vary, to the directories of its runs by seed; the first is the one
+        that others are compared with.
+    columns : dict of str to dict
+        Label to value of scheduler and parameters, by variant.
+    """
+
+    at: dict[str, Any]
+    variants: dict[str, dict[int, Path]]
+    columns: dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A group's figures.
+
+    Attributes
+    ----------
+    summaries : dict of str to dict
+        By variant: the summary of its runs, as `summarise_seeds` has it.
+    rows : list of Row
+        Of the seeds that all variants have; empty if there are none.
+    tolerance : Tolerance
+        Within which completion times are called equal.
+    head : str
+        What was run.
+    notes : str
+        Lines below the table: which schedulers gave the same with every seed, which seeds are in no pair.
+    """
+
+    group: Group
+    summaries: dict[str, dict[str, Any]]
+    rows: list[Row]
+    tolerance: Tolerance
+    head: str
+    notes: str
+
+
+def group_points(grid: Grid, done: Sequence[tuple[Point, Path]]) -> list[Group]:
+    """Return the finished runs as groups, in the order of the grid."""
+    groups: dict[tuple[Any, ...], Group] = {}
+    for point, folder in done:
+        shared = [a for a in grid.axes if a.name in point.at and not _is_own(a) and a.name != SEED]
+        own = [a for a in grid.axes if a.name in point.at and _is_own(a)]
+        at = {a.label: a.shown[point.at[a.name]] for a in shared}
+        group = groups.setdefault(tuple(at.values()), Group(at, {}, {}))
+        columns = {a.label: a.shown[point.at[a.name]] for a in own}
+        varied = [
+            f"{a.label}={a.texts[point.at[a.name]]}" for a in own if a.is_parameter and len(a.values) > 1
+        ]
+        label = " ".join([columns[SCHEDULER], *varied])
+        group.columns[label] = columns
+        group.variants.setdefault(label, {})[point.config[SEED]] = folder
+    return list(groups.values())
+
+
+def compare_groups(groups: Sequence[Group], grid: Grid) -> Iterator[Compared]:
+    """Yield each group's figures; the tables of one group at a time are in memory."""
+    for group in groups:
+        warmup_s = group.at.get("warmup", grid.base["warmup"])
+        results = {name: _read(runs) for name, runs in group.variants.items()}
+        summaries = {name: _summary(list(runs.values())) for name, runs in results.items()}
+        common = set.intersection(*(set(runs) for runs in results.values()))
+        paired = {name: [runs[seed] for seed in sorted(common)] for name, runs in results.items()}
+        rows = _family(summaries).compare(paired, warmup_s) if common else []
+        every = sorted(set().union(*(set(runs) for runs in results.values())))
+        lost = [str(seed) for seed in every if seed not in common]
+        of_runs = {name: [r.summary for r in runs] for name, runs in paired.items()}
+        notes = alike_note(of_runs) if common else ""
+        if lost:
+            notes += f"seeds without a run of every scheduler are left out: {', '.join(lost)}\n"
+        first = next(iter(results.values()))
+        head = _head(group, grid, next(iter(of_runs.values())) or [r.summary for r in first.values()])
+        tolerance = tolerance_of({name: list(runs.values()) for name, runs in results.items()})
+        yield Compared(group, summaries, rows, tolerance, head, notes)
+
+
+def render_group(part: Compared, columns: Sequence[str] | None = None, reasons: bool = False) -> str:
+    """Return a group's figures as a table; `columns` and `reasons` are as in `Comparison.to_text`."""
+    if not part.rows:
+        return f"{part.head}: no seed has a finished run of every scheduler\n"
+    family = _family(part.summaries)
+    shown = read_measures(columns, family.name)
+    tables = family.render_rows(part.rows, part.head, part.tolerance, shown)
+    summaries = [{**summary, "scheduler": name} for name, summary in part.summaries.items()]
+    reasons_text = render_reasons(summaries) if reasons else ""
+    return tables + reasons_text + render_bottlenecks(summaries) + part.notes
+
+
+def summary_rows(part: Compared, out: Path) -> list[dict[str, Any]]:
+    """Return one entry per variant of a group for the ``summary.json`` in `out`."""
+    entries = []
+    for name, summary in part.summaries.items():
+        family = family_of_summary(summary).name
+        own = [row for row in part.rows if row.scheduler == name]
+        reasons_text: dict[str, Any] = {
+            key: summary[key] for key in ("varied", "alike", *REASONS) if key in summary
+        }
+        entries.append(
+            {
+                **part.group.columns[name],
+                **part.group.at,
+                "seeds": sorted(part.group.variants[name]),
+                family: summary[family],
+                "confidence_95": summary.get("confidence_95", {family: {}}),
+                **reasons_text,
+                **(compared(own, part.rows[0].scheduler) if own else {}),
+                "paths": [run.relative_to(out).as_posix() for run in part.group.variants[name].values()],
+            }
+        )
+    return entries
+
+
+def records_of(part: Compared) -> Iterator[dict[str, Any]]:
+    """Yield all figures of a group, a record each: its axes, and the fields of `emu.results.records.tidy`."""
+    first = part.rows[0].scheduler if part.rows else ""
+    for name, summary in part.summaries.items():
+        place = part.group.at | {k: v for k, v in part.group.columns[name].items() if k != SCHEDULER}
+        own = [row for row in part.rows if row.scheduler == name]
+        for record in tidy(summary, own, first):
+            yield {**place, **record, SCHEDULER: part.group.columns[name][SCHEDULER]}
+
+
+def figures_of(grid: Grid, compared: Sequence[Compared]) -> list[Shown]:
+    """Return figures of percentiles against the axes that vary (`emu.report.percentile_plots`)."""
+    from emu.report.percentile_plots import Point as Place
+    from emu.report.percentile_plots import percentile_sheets
+
+    axes = [PlotAxis(a.label, a.shown, a.is_parameter) for a in grid.axes if a.name not in (SCHEDULER, SEED)]
+    points = [
+        Place(part.group.columns[name][SCHEDULER], part.group.at | part.group.columns[name], summary)
+        for part in compared
+        for name, summary in part.summaries.items()
+    ]
+    return list(percentile_sheets(axes, points))
+
+
+def _family(summaries: Mapping[str, Mapping[str, Any]]) -> Family:
+    """Return the family of the runs of a group, which all have the same workload."""
+    return family_of_summary(next(iter(summaries.values())))
+
+
+def _is_own(axis: Axis) -> bool:
+    return axis.name == SCHEDULER or axis.is_parameter
+
+
+def _read(runs: Mapping[int, Path]) -> dict[int, Result]:
+    made = {}
+    for seed, folder in runs.items():
+        made[seed] = read_result(folder)
+        made[seed].drop_large()  # no comparison looks at them
+    return made
+
+
+def _summary(results: list[Result]) -> dict[str, Any]:
+    return results[0].summary if len(results) == 1 else summarise_seeds([r.summary for r in results])
+
+
+def _head(group: Group, grid: Grid, runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the runs of one scheduler of a group are of: those that are compared."""
+    varied = [a.label for a in grid.axes if len(a.values) > 1]
+    own = [f"{k}={v}" for k, v in group.at.items() if k in varied and k not in ("nodes", "workload")]
+    return head_of(runs, own)

@@ -1,0 +1,168 @@
+"""Targets of `emu size` on figures of summaries, and the search for the fewest nodes that meet them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from emu.results.measures import Measure, all_measures
+from emu.results.tables import number, with_error
+from workloads.errors import InputError
+from workloads.hints import did_you_mean
+from workloads.units import format_duration, parse_duration
+
+SIZED = "jobs"
+"""The family whose number of nodes can be searched."""
+CLASSES = ("all", "short", "long")
+TOLERANCE = 0.01
+MOST_DOUBLINGS = 40
+_TARGET = re.compile(r"\s*([A-Za-z0-9_.]+)\s*(<=|<)\s*(\S.*?)\s*$")
+
+
+class Target(NamedTuple):
+    """A bound on a figure of a class of jobs.
+
+    Attributes
+    ----------
+    job_class : str
+    measure : Measure
+        What is looked at: in ``summary.json`` it is in ``jobs.<job_class>``.
+    strict : bool
+        Whether the value must be below the bound, not at it.
+    bound : float
+        In seconds, or of slowdowns a number.
+    """
+
+    job_class: str
+    measure: Measure
+    strict: bool
+    bound: float
+
+    def holds(self, value: float) -> bool:
+        """Whether a value meets the target; NaN meets none."""
+        return value < self.bound if self.strict else value <= self.bound
+
+    def shown(self, value: float, half: float) -> str:
+        """Return a value of the measure, and its interval, with its unit."""
+        return f"{with_error(value, half)}{' s' if self.measure.is_time else ''}"
+
+    def __str__(self) -> str:
+        sign = "<" if self.strict else "<="
+        bound = format_duration(self.bound) if self.measure.is_time else number(self.bound)
+        return f"{self.job_class}.{self.measure.name} {sign} {bound}"
+
+
+class Search(NamedTuple):
+    """The result of a search for the fewest: the least that holds and the most below it that fails, where known."""
+
+    holds: int | None
+    fails: int | None
+
+
+def find_fewest(
+    holds: Callable[[int], bool],
+    start: int,
+    *,
+    low: int | None = None,
+    high: int | None = None,
+    tolerance: float = TOLERANCE,
+    most: int | None = None,
+) -> Search:
+    """Return the fewest for which a condition holds, as found by bisection.
+
+    The condition need not be monotone. Whatever it is, it holds for the answer and fails for `Search.fails`, and
+    these are neighbours, or within the tolerance.
+
+    Parameters
+    ----------
+    holds : callable
+    start : int
+        Where doubling and halving begin for a bound that is not given.
+    low, high : int, optional
+        Bounds; the answer is `low` if it holds there.
+    tolerance : float
+        Bisection ends when the two are at most this share of the greater apart.
+    most : int, optional
+        Where doubling ends; by default it goes on for `MOST_DOUBLINGS`.
+    """
+    least = low if low is not None else 1
+    upper = high if high is not None else max(start, least)
+    if not holds(upper):
+        if high is not None:
+            return Search(None, upper)
+        lower = upper
+        for _ in range(MOST_DOUBLINGS):
+            if most is not None and upper >= most:
+                return Search(None, upper)
+            lower, upper = upper, 2 * upper if most is None else min(2 * upper, most)
+            if holds(upper):
+                break
+        else:
+            return Search(None, upper)
+    elif low is not None:
+        if upper == low or holds(low):
+            return Search(low, None)
+        lower = low
+    else:
+        lower = upper
+        while lower > 1:
+            upper, lower = lower, lower // 2
+            if not holds(lower):
+                break
+        else:
+            return Search(1, None)
+    while upper - lower > max(1, math.floor(tolerance * upper)):
+        middle = (lower + upper) // 2
+        if holds(middle):
+            upper = middle
+        else:
+            lower = middle
+    return Search(upper, lower)
+
+
+def read_targets(texts: Sequence[str]) -> tuple[Target, ...]:
+    """Return targets from their texts; ``--target`` is named in errors."""
+    if not texts:
+        raise InputError("--target: required, such as --target 'short.p99 < 60s'")
+    return tuple(_read_target(text) for text in texts)
+
+
+def _read_target(text: str) -> Target:
+    match = _TARGET.match(text)
+    if match is None:
+        raise InputError(
+            f"--target: {text!r} is not of the form [class.]statistic < bound: 'short.p99 < 60s', "
+            "'all.slowdown.p99 < 3'"
+        )
+    name, sign, value = match.groups()
+    job_class, measure = _read_name(name)
+    bound = parse_duration(value, "--target") if measure.is_time else _read_number(value, measure)
+    return Target(job_class, measure, sign == "<", bound)
+
+
+def _read_name(name: str) -> tuple[str, Measure]:
+    """Return class and measure of ``p99``, ``short.p99`` or ``short.wait.p99``."""
+    known = {measure.name: measure for measure in all_measures(SIZED)}
+    if name in known:
+        return "all", known[name]
+    job_class, _, figure = name.partition(".")
+    if job_class in CLASSES:
+        if figure in known:
+            return job_class, known[figure]
+        raise InputError(f"--target: unknown statistic {figure!r}{did_you_mean(figure, known)}")
+    every = [*known, *(f"{c}.{m}" for c in CLASSES for m in known)]
+    raise InputError(f"--target: unknown statistic {name!r}{did_you_mean(name, every)}")
+
+
+def _read_number(text: str, measure: Measure) -> float:
+    try:
+        bound = float(text)
+        if not 0 <= bound < math.inf:
+            raise ValueError
+    except ValueError:
+        raise InputError(
+            f"--target: {text!r} is not a number, 0 or more; {measure.metric} is a ratio, without a unit"
+        ) from None
+    return bound

@@ -1,0 +1,219 @@
+"""Checkpoints on disk: the newest are kept, and what is damaged or of another version is not used."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checkpointing import IDENTITY, checkpoints, names
+
+from actors.hosting.checkpoint import META, Checkpoints, Position, Refused
+
+
+def save(folder: Path, count: int, keep: int = 2, **identity: str) -> Checkpoints:
+    disk = checkpoints(folder, keep=keep, **identity)
+    for i in range(1, count + 1):
+        disk.save([{"a": np.arange(i)}, {"b": np.ones(3)}], Position(float(i), 10 * i, i, i))
+    return disk
+
+
+@pytest.mark.parametrize("keep", [1, 2, 5])
+def test_the_newest_are_kept(keep: int, tmp_path: Path) -> None:
+    found = save(tmp_path / "c", 4, keep).load()
+    assert names(tmp_path / "c") == [f"{i:06d}" for i in (1, 2, 3, 4)][-keep:]
+    assert names(tmp_path / "c" / "000004") == ["0.npz", "1.npz", META]
+    assert found is not None
+    assert found.at == Position(4.0, 40, 4, 4)
+    assert np.array_equal(found.snapshots[0]["a"], np.arange(4))
+    assert np.array_equal(found.snapshots[1]["b"], np.ones(3))
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def change_meta(path: Path) -> None:
+    path.write_text(path.read_text().replace('"windows": 2', '"windows": 7'))
+
+
+DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "bit": (lambda c: flip(c / "1.npz"), "1.npz is damaged"),
+    "short": (lambda c: (c / "0.npz").write_bytes(b""), "0.npz is damaged"),
+    "missing": (lambda c: (c / "0.npz").unlink(), "it has no 0.npz"),
+    "meta missing": (lambda c: (c / META).unlink(), "it has no meta.json"),
+    "meta no json": (lambda c: (c / META).write_text("{"), "meta.json is damaged"),
+    "meta a list": (lambda c: (c / META).write_text("[]"), "meta.json is damaged"),
+    "meta changed": (lambda c: change_meta(c / META), "meta.json is damaged"),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_damaged_one_is_refused_and_the_one_before_used(how: str, tmp_path: Path) -> None:
+    save(tmp_path, 2)
+    damage, why = DAMAGE[how]
+    damage(tmp_path / "000002")
+    told: list[str] = []
+    disk = checkpoints(tmp_path, told=told)
+    found = disk.load()
+    assert found is not None
+    assert found.at.virtual_s == 1.0
+    assert told == [f"checkpoint {tmp_path / '000002'} is not used: {why}"]
+    disk.save(found.snapshots, found.at)  # the damaged one does not count among those that are kept
+    assert names(tmp_path) == ["000001", "000003"]
+
+
+def test_when_none_is_left_the_run_starts_anew(tmp_path: Path) -> None:
+    save(tmp_path, 2)
+    for number in ("000001", "000002"):
+        flip(tmp_path / number / "0.npz")
+    told: list[str] = []
+    assert checkpoints(tmp_path, told=told).load() is None
+    assert told[-1] == f"no checkpoint in {tmp_path} can be used: the run starts from the beginning"
+
+
+@pytest.mark.parametrize("what", ["emu", "configuration", "sources", "format"])
+def test_those_of_another_version_or_configuration_are_refused(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from actors.hosting import checkpoint
+
+    save(tmp_path, 1)
+    told: list[str] = []
+    if what == "sources":
+        monkeypatch.setattr(checkpoint, "SOURCE_HASH", "another")
+    if what == "format":
+        monkeypatch.setattr(checkpoint, "FORMAT", 99)
+    other = {what: "another"} if what in IDENTITY else {}
+    assert checkpoints(tmp_path, told=told, **other).load() is None
+    assert f"is not used: it was written with another {what} (" in told[0]
+
+
+def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / ".000001").mkdir()
+    (tmp_path / ".000001" / "0.npz").write_bytes(b"half")
+    assert checkpoints(tmp_path).load() is None
+    save(tmp_path, 1)
+    assert names(tmp_path) == ["000001"]
+
+
+def test_a_full_disk_is_said_and_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    save(tmp_path, 1)
+    told: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", full)
+        checkpoints(tmp_path, told=told).save([{}], Position(2.0, 2))
+    assert told == [f"no checkpoint was written to {tmp_path}: No space left on device"]
+    assert names(tmp_path) == ["000001"]
+
+
+def test_they_are_due_by_wall_time(tmp_path: Path) -> None:
+    assert checkpoints(tmp_path).due()
+    assert not checkpoints(tmp_path, 3600).due()
+    never = checkpoints(tmp_path, math.inf)
+    assert not never.due()
+    assert not never.wanted()
+
+
+def forge(folder: Path, change: Callable[[Path, dict[str, Any]], None]) -> str:
+    """Write a checkpoint, change it, compute its hashes anew, and return why it is not used."""
+    save(folder, 1)
+    path = folder / "000001"
+    meta = json.loads((path / META).read_text())
+    change(path, meta)
+    for name in meta["files"] if isinstance(meta.get("files"), dict) else ():
+        if (path / name).is_file():
+            meta["files"][name] = hashlib.sha256((path / name).read_bytes()).hexdigest()
+            if "bytes" in meta:
+                meta["bytes"][name] = (path / name).stat().st_size
+    meta.pop("sha256", None)
+    meta["sha256"] = hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
+    (path / META).write_text(json.dumps(meta))
+    told: list[str] = []
+    assert checkpoints(folder, told=told).load() is None
+    assert "\n" not in told[0]
+    return told[0].partition("is not used: ")[2]
+
+
+def npy(header: dict[str, Any], content: bytes = b"") -> bytes:
+    """An array file with this header."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"fortran_order": False, **header})
+    return file.getvalue() + content
+
+
+def member(
+    content: bytes, compression: int = zipfile.ZIP_STORED, name: str = "a.npy"
+) -> Callable[[Path, Any], None]:
+    def change(path: Path, meta: Any) -> None:
+        with zipfile.ZipFile(path / "0.npz", "w", compression) as archive:
+            archive.writestr(name, content)
+
+    return change
+
+
+FILES: dict[str, tuple[Callable[[Path, Any], None], str]] = {
+    "bomb": (member(b"\0" * 50_000_000, zipfile.ZIP_DEFLATED), "0.npz has a member that is packed"),
+    "no array": (member(b"", name="a.txt"), "0.npz has a member that is packed, twice there or no array"),
+    "objects": (member(npy({"descr": "|O", "shape": (1,)}, b"12345678")), "0.npz is no file of arrays: an array of"),
+    "giant": (member(npy({"descr": "<i8", "shape": (1 << 50,)})), "0.npz is no file of arrays: an array of shape"),
+    "wrapping": (member(npy({"descr": "<i8", "shape": (1 << 62, 1 << 62)})), "an array of shape"),
+    "negative": (member(npy({"descr": "<i8", "shape": (-1, -1)}, b"12345678")), "0.npz is no file of arrays"),
+    "no header": (member(b"junk"), "0.npz is no file of arrays"),
+    "no zip": (lambda path, _: (path / "0.npz").write_bytes(b"PK\x03\x04"), "0.npz is no file of arrays"),
+    "partitions": (lambda _, meta: meta.update(partitions=7), "meta.json has no file for each partition"),
+    "no files": (lambda _, meta: meta.update(files={}), "meta.json has no file for each partition"),
+    "no sizes": (lambda _, meta: meta.pop("bytes"), "meta.json has no size for each file"),
+    "files a list": (lambda _, meta: meta.update(files=[1]), "meta.json has no file for each partition"),
+    "elsewhere": (
+        lambda _, meta: meta.update(files={"0.npz": "", "../x": ""}, bytes={"0.npz": 0, "../x": 0}), "names other files"
+    ),
+    "no position": (lambda _, meta: meta.update(at=[1]), "meta.json does not say how far"),
+    "more position": (lambda _, meta: meta["at"].update(x=1), "meta.json does not say how far"),
+    "a text": (lambda _, meta: meta["at"].update(events="9"), "meta.json has no possible events: 9"),
+    "a boolean": (lambda _, meta: meta["at"].update(windows=True), "meta.json has no possible windows"),
+    "not a number": (lambda _, meta: meta["at"].update(wall_s=float("nan")), "meta.json has no possible wall_s"),
+    "too large": (lambda _, meta: meta["at"].update(until_ns=1 << 80), "meta.json has no possible until_ns"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_a_forged_one_is_refused_before_it_takes_memory(what: str, tmp_path: Path) -> None:
+    change, why = FILES[what]
+    tracemalloc.start()
+    told = forge(tmp_path, change)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert told.startswith(why) or why in told
+    assert peak < 200 << 20
+
+
+def test_a_snapshot_that_the_run_cannot_have_is_refused_too(tmp_path: Path) -> None:
+    def check(snapshots: list[Any]) -> None:
+        if snapshots[0]["a"].size == 2:
+            raise Refused("0.npz: it cannot be")
+
+    written = save(tmp_path, 2)
+    told: list[str] = []
+    disk = checkpoints(tmp_path, told=told)
+    disk._check = check
+    found = disk.load()
+    assert found is not None
+    assert found.at.virtual_s == 1.0
+    assert told == [f"checkpoint {tmp_path / '000002'} is not used: 0.npz: it cannot be"]
+    written._check = check  # its own are not looked at again
+    assert (again := written.load()) is not None
+    assert again.at.virtual_s == 2.0

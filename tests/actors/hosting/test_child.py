@@ -1,0 +1,247 @@
+"""The child process that drives Ray: what it answers, and what happens when it, or this process, is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from python_process import PATIENCE_S, ROOT, run_python
+
+from actors.hosting import child as hosting
+from actors.hosting import cleanup
+from actors.hosting.child import in_child, the_child
+from actors.hosting.interrupts import Lost
+from workloads.errors import UnavailableError
+
+needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="what is left is looked for in /proc")
+
+
+def becomes(true: Callable[[], bool]) -> bool:
+    end = time.monotonic() + PATIENCE_S
+    while not true() and time.monotonic() < end:
+        time.sleep(0.02)
+    return true()
+
+
+def processes(session: int, *names: bytes) -> list[int]:
+    """The processes of a session whose command has one of these in it."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            command = (place / "cmdline").read_bytes()
+            if any(name in command for name in names) and os.getsid(int(place.name)) == session:
+                found.append(int(place.name))
+    return found
+
+
+@pytest.mark.ray
+def test_objects_live_there_and_what_they_raise_is_raised_here(ray_session: None) -> None:
+    child = the_child()
+    with in_child(socket.socket) as there:
+        there.settimeout(3.0)
+        assert there.gettimeout() == 3.0
+        with pytest.raises(TypeError, match="argument"):
+            there.settimeout("soon", "later")
+        with pytest.raises(RuntimeError, match="cannot be pickled"):
+            there.makefile()
+    with pytest.raises(KeyError):  # it is closed and forgotten
+        there.gettimeout()
+    assert the_child() is child
+
+
+@pytest.mark.ray
+def test_calls_do_not_hinder_each_other(ray_session: None) -> None:
+    child = the_child()
+    event = child.call(None, "make", threading.Event)
+    waits = threading.Thread(target=child.call, args=(event, "wait"))
+    waits.start()
+    child.call(event, "set")
+    waits.join(PATIENCE_S)
+    assert not waits.is_alive()
+
+
+@pytest.mark.ray
+def test_the_child_is_told_where_as_the_user_said_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosting.close()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        closed = f"127.0.0.1:{server.getsockname()[1]}"
+    monkeypatch.setenv("RAY_ADDRESS", closed)
+    with pytest.raises(UnavailableError, match=f"^RAY_ADDRESS {closed}: no Ray cluster answers there"):
+        the_child()
+    assert the_child("local").address is None  # the option beats the variable
+    hosting.close()
+
+
+@pytest.mark.ray
+@needs_proc
+def test_what_does_not_answer_is_killed_and_the_next_one_is_another() -> None:
+    hosting.close()
+    child = the_child()
+    assert (
+        processes(child._process.pid, b"ray::IDLE", b"ray::Host") == []
+    )  # Ray would wait for them for ever if one died meanwhile
+    event = child.call(None, "make", threading.Event)
+    with pytest.raises(Lost, match=r"^the process that drives Ray did not answer for 1 s \(wait\)$"):
+        child.call(event, "wait", within_s=0.6)
+    with pytest.raises(Lost):
+        child.call(event, "set")
+    folder = child._folder
+    assert folder.is_dir()
+    another = the_child()
+    assert another is not child
+    assert not folder.exists()
+    event = another.call(None, "make", threading.Event)
+    threading.Timer(0.2, os.kill, (another._process.pid, signal.SIGKILL)).start()
+    with pytest.raises(Lost, match=r"^the process that drives Ray is gone \(killed\)$"):
+        another.call(event, "wait")
+    hosting.close()
+
+
+@pytest.mark.ray
+@needs_proc
+def test_a_server_that_dies_while_ray_starts_is_noticed() -> None:
+    """Ray itself would wait for it for 30 or 60 s."""
+    hosting.close()
+    child = hosting.begin()
+    try:
+        assert becomes(lambda: bool(processes(child._process.pid, b"gcs_server")))
+        os.kill(processes(child._process.pid, b"gcs_server")[0], signal.SIGKILL)
+        with pytest.raises(Lost, match=r"^a process of Ray died while it started$"):
+            child.connected()
+    finally:
+        hosting.close()
+
+
+def test_what_is_left_by_who_is_gone_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(cleanup, "SHARED_MEMORY", tmp_path)
+    for name in (f"emu-ray-{ended.pid}-x", f"emu-checkpoints-{ended.pid}-x", f"other-{ended.pid}-x"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    for name in (f"sem.hdr{ended.pid}-17", f"sem.obj{ended.pid}-17", f"sem.obj{os.getpid()}-17", "sem.mine"):
+        (tmp_path / name).touch()
+    mine = cleanup.temporary_folder("checkpoints")
+    cleanup.remove_orphans()
+    left = {p.name for p in tmp_path.iterdir()}
+    assert left == {mine.name, f"other-{ended.pid}-x", f"sem.obj{os.getpid()}-17", "sem.mine"}
+
+
+DOOMED = """
+import os, sys
+from pathlib import Path
+folders = ["tests/actors", "tests/actors/hosting"]
+os.environ["PYTHONPATH"] = os.pathsep.join([os.environ["PYTHONPATH"], *folders])
+sys.path += folders
+import doomed
+from actors.hosting import ray_windows
+from actors.hosting.child import close
+from checkpointing import checkpoints
+from emulations import OBSERVED, digest, mixed_workload, run_setting, setting_of
+from workloads.errors import InputError
+
+ray_windows.GRAPH_S = float(os.environ["BOUND"])
+ray_windows.WindowSession = getattr(doomed, os.environ["KIND"])
+setting, told = setting_of("sparrow", mixed_workload(6, 1), 4), []
+disk = checkpoints(Path(os.environ["FOLDER"]) / "c", 3600.0, told=told)
+outcome = ray_windows.emulate_windows(
+    setting, OBSERVED, partitions=2, checkpoints=disk, announce=lambda plan: print(plan.splitlines()[-1])
+)
+print(digest(outcome) == digest(run_setting(setting, OBSERVED)), outcome.restarts, told)
+try:
+    ray_windows.emulate_windows(setting, OBSERVED, partitions=2, transport="graph")
+except InputError as error:
+    print(error)
+close()
+"""
+
+
+@pytest.mark.ray
+def test_every_wait_of_the_clock_windows_ends_in_another_try(tmp_path: Path) -> None:
+    lines = run_python(DOOMED, FOLDER=str(tmp_path), KIND="Unlucky", BOUND="6").splitlines()
+    said = next(line for line in lines if line.startswith(("True", "False")))
+    assert said.startswith("True 3 "), said
+    for told in (
+        "the actor of a partition is gone (ActorDiedError)",
+        "the process that drives Ray did not answer for 6 s (compile_graph)",
+        "no actor has handled a barrier for 1 s",
+    ):
+        assert said.count(told) == 1, said
+
+
+@pytest.mark.ray
+def test_without_a_compiled_graph_barriers_are_calls(tmp_path: Path) -> None:
+    plan, result, error = run_python(
+        DOOMED, FOLDER=str(tmp_path), KIND="WithoutChannels", BOUND="60"
+    ).splitlines()
+    assert "calls (no compiled graph: no channels)" in plan
+    assert result == "True 0 []"
+    assert error == "windows.transport: no compiled graph is to be had here: no channels"
+
+
+ENDLESS = """
+import os, signal, sys
+sys.path.append("tests")
+from actors.hosting import child as hosting
+from actors.hosting.child import the_child
+from actors.hosting.ray_windows import WindowSession
+from emulations import OBSERVED, mixed_workload, setting_of
+
+child = the_child()
+place = child.call(None, "make", WindowSession, setting_of("sparrow", mixed_workload(6, 1), 4), OBSERVED, 2)
+child.call(place, "start")
+child.call(place, "compile_graph")
+print(child._process.pid, child._folder, flush=True)
+child.call(place, "plan")
+sys.stdin.readline()
+if sys.argv[1] == "ending":
+    hosting.end_session = lambda session: os.kill(os.getpid(), signal.SIGKILL)
+    hosting.close()
+sys.stdin.read()
+"""
+
+
+@pytest.mark.ray
+@needs_proc
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="semaphores are looked for in /dev/shm")
+@pytest.mark.parametrize("killed", ["working", "ending"])
+def test_nothing_is_left_when_this_process_is_killed(killed: str) -> None:
+    """Also when it has killed the child, and no more."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS, killed],
+        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    leader, folder = process.stdout.readline().split()
+
+    def members() -> list[int]:
+        return [pid for pid in cleanup._pids() if cleanup._state(pid)[3:4] == [leader]]
+
+    def semaphores() -> list[str]:
+        names = [cleanup._SEMAPHORE.fullmatch(name) for name in os.listdir("/dev/shm")]
+        return [match[0] for match in names if match and int(match[1]) in raylets]
+
+    raylets = members()
+    assert len(raylets) > 4
+    assert semaphores()
+    if killed == "working":
+        process.kill()
+    else:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    assert process.wait() == -signal.SIGKILL
+    assert becomes(lambda: all(cleanup.is_gone(pid) for pid in raylets))
+    assert becomes(lambda: not semaphores())
+    assert becomes(lambda: not Path(folder).exists())

@@ -1,0 +1,198 @@
+"""The clock `windows`: the same bits for any number of partitions, and what a quantum costs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from emulations import OBSERVED, digest, mixed_workload, named, run_setting, setting_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.hosting import partition
+from actors.hosting.grouping import Cast, group_actors
+from actors.hosting.memory import needed_bytes, refuse_too_large
+from actors.hosting.windows import Rhythm, emulate_here, expected_windows, lookahead_ns, rhythm_of
+from actors.scheduler import needs_global_view
+from actors.schedulers.registry import find_scheduler, scheduler_names
+from actors.setting import Costs, Network, Setting
+from clusters.cluster import build_cluster
+from workloads.errors import InputError
+from workloads.jobs import make_workload
+
+PARTITIONS = (1, 2, 3, 8)
+NETWORKS = {
+    "constant": Network(0.0005),
+    "varies": Network(0.01, spread_s=0.02, cross_rack_delay_s=0.05),
+}
+COSTS = Costs("fixed", per_message_s=0.02, per_job_s=0.3, per_task_s=0.05)
+RACKED = build_cluster("racked", [1, 2, 1] * 8, rack=np.arange(24) // 3)
+NAMES = [*scheduler_names("jobs"), "own"]
+
+
+def divisible() -> list[str]:
+    """Schedulers that other clocks than `virtual` can run."""
+    return [name for name in NAMES if "always" not in find_scheduler(named(name)).global_view]
+
+
+def small(scheduler: str, network: Network, **changes: object) -> Setting:
+    """A setting that takes few windows."""
+    setting = setting_of(
+        named(scheduler), mixed_workload(12, seed=5), RACKED, long_partition=0.75, network=network, seed=3
+    )
+    assert not needs_global_view(setting.scheduler, setting.parameters)
+    return dataclasses.replace(setting, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("scheduler", divisible())
+def test_results_are_the_same_for_any_number_of_partitions(scheduler: str, network: str) -> None:
+    setting = small(scheduler, NETWORKS[network])
+    whole = digest(run_setting(setting, OBSERVED))
+    for partitions in PARTITIONS:
+        outcome = emulate_here(setting, OBSERVED, partitions)
+        assert outcome.partitions == partitions
+        assert digest(outcome) == whole, f"{partitions} partitions"
+        assert outcome.delayed.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("scheduler", divisible())
+def test_with_costs_too(scheduler: str) -> None:
+    setting = small(scheduler, NETWORKS["constant"], costs=COSTS)
+    whole = run_setting(setting, OBSERVED)
+    for partitions in PARTITIONS:
+        outcome = emulate_here(setting, OBSERVED, partitions)
+        assert digest(outcome) == digest(whole), f"{partitions} partitions"
+        # The listener hears of changes in shared state only where there are others to tell.
+        schedulers = outcome.servers[:-1], whole.servers[:-1]
+        assert schedulers[0].tolist() == schedulers[1].tolist()
+        assert outcome.waits.tolist() == whole.waits.tolist()
+    assert digest(run_setting(small(scheduler, NETWORKS["constant"]), OBSERVED)) != digest(whole)
+
+
+@pytest.mark.parametrize("messages", [8, 11])
+def test_frames_that_are_too_small_change_nothing(messages: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition, "FRAME_MESSAGES", messages)
+    setting = small("eagle", NETWORKS["constant"])
+    whole = run_setting(setting, OBSERVED)
+    several = emulate_here(setting, OBSERVED, 8)
+    assert digest(several) == digest(whole)
+    monkeypatch.undo()
+    assert several.windows > emulate_here(setting, OBSERVED, 8).windows  # some took several barriers
+
+
+def test_a_quantum_delays_what_should_have_crossed_earlier() -> None:
+    rng = np.random.default_rng(2)
+    busy = make_workload("busy", np.cumsum(rng.exponential(0.01, 100)), [3] * 100, rng.exponential(0.1, 300))
+    setting = setting_of("sparrow", busy, 24)
+    exact = emulate_here(setting, OBSERVED, 3)
+    coarse = emulate_here(setting, OBSERVED, 3, quantum_s=0.02)
+    late, late_ns, most_ns = coarse.delayed.tolist()
+    assert late > 0
+    assert 0 < most_ns < 20_000_000
+    assert late_ns <= late * most_ns
+    assert coarse.windows < exact.windows
+    assert coarse.tasks is not None
+    ran_ns = coarse.tasks["finish_ns"] - coarse.tasks["start_ns"]
+    assert (ran_ns == setting.workload.arrays().duration_ns).all()
+    assert coarse.finish_ns.mean() > exact.finish_ns.mean()
+
+
+def test_a_quantum_as_long_as_the_delay_delays_something_only_up_to_it() -> None:
+    setting = small("sparrow", Network(0.5))
+    outcome = emulate_here(setting, OBSERVED, 2, quantum_s=0.5)
+    assert outcome.delayed[2] < 500_000_000
+
+
+def test_a_quantum_below_the_lookahead_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^--quantum: 0.0001 s is less than the lookahead, 0.0005 s"):
+        rhythm_of(small("sparrow", NETWORKS["constant"]), 0.0001)
+
+
+def test_without_network_delay_there_are_no_windows() -> None:
+    with pytest.raises(InputError, match=r"^network.delay: messages take no time"):
+        rhythm_of(small("sparrow", Network(0.0)), None)
+
+
+def test_racks_stay_whole_where_that_makes_windows_longer() -> None:
+    setting = small("sparrow", NETWORKS["varies"])
+    assert lookahead_ns(setting) == 50_000_000
+    assert lookahead_ns(small("sparrow", NETWORKS["constant"])) == 500_000
+
+
+@given(
+    nodes=st.integers(1, 60),
+    schedulers=st.integers(1, 12),
+    probes=st.booleans(),
+    central=st.booleans(),
+    partitions=st.integers(1, 20),
+    rack_size=st.none() | st.integers(1, 20),
+)
+def test_every_actor_is_in_one_partition(
+    nodes: int, schedulers: int, probes: bool, central: bool, partitions: int, rack_size: int | None
+) -> None:
+    cast = Cast(nodes, schedulers, probes or not central, central)
+    rack = None if rack_size is None else np.arange(nodes) // rack_size
+    try:
+        grouping = group_actors(cast, partitions, rack)
+    except InputError as error:
+        most = int(str(error).rpartition(" ")[2])
+        assert partitions > most
+        assert group_actors(cast, most, rack).size == most
+        return
+    assert grouping.size == partitions
+    assert (grouping.end > grouping.first).all()
+    used = set(range(nodes))
+    used |= set(range(nodes, nodes + schedulers)) if cast.probes else set()
+    used |= {nodes + schedulers} if central else set()
+    places = [k for k in range(partitions) for _ in range(int(grouping.first[k]), int(grouping.end[k]))]
+    assert len(places) >= len(used)
+    for actor in used:
+        (k,) = np.flatnonzero((grouping.first <= actor) & (actor < grouping.end))
+        # Schedulers and nodes share a partition only where there is one.
+        assert partitions == 1 or (actor >= nodes) == (k >= grouping.schedulers)
+    assert (grouping.end[:-1] == grouping.first[1:]).all()
+    if rack is not None:
+        shards = np.searchsorted(grouping.first, np.arange(nodes), side="right")
+        assert all(len(set(shards[rack == r])) == 1 for r in set(rack))
+    assert all(grouping.describe(k) != "nothing" for k in range(partitions))
+
+
+@pytest.mark.parametrize(
+    ("rhythm", "earliest", "barrier"),
+    [(Rhythm(5), 100, 105), (Rhythm(5, 50), 100, 150), (Rhythm(5, 50), 149, 150)],
+)
+def test_barriers(rhythm: Rhythm, earliest: int, barrier: int) -> None:
+    assert rhythm.next_barrier(earliest) == barrier
+
+
+def test_the_number_of_windows_is_foreseen() -> None:
+    setting = setting_of("sparrow", mixed_workload(200, seed=5), 100, seed=3)
+    windows = emulate_here(setting, OBSERVED, 2).windows
+    assert 0.4 < expected_windows(setting, rhythm_of(setting, None)) / windows < 2.5
+
+
+def test_a_plan_that_does_not_fit_is_refused_with_the_number_that_would() -> None:
+    setting = small("sparrow", NETWORKS["constant"])
+    three = needed_bytes(setting, 3)
+    refuse_too_large(setting, 3, three)
+    with pytest.raises(InputError, match=r"^--partitions: 8 partitions need about .* free; 3 would fit$"):
+        refuse_too_large(setting, 8, three)
+    with pytest.raises(InputError, match=r"^--nodes: 24 nodes need about .*, in one partition too$"):
+        refuse_too_large(setting, 8, 1 << 20)
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("transport", ["graph", "calls"])
+def test_in_ray_actors(ray_session: None, transport: str) -> None:
+    from actors.hosting.ray_windows import emulate_windows
+
+    setting = small("eagle", NETWORKS["varies"])
+    plans: list[str] = []
+    outcome = emulate_windows(setting, OBSERVED, partitions=3, transport=transport, announce=plans.append)
+    assert digest(outcome) == digest(run_setting(setting, OBSERVED))
+    (plan,) = plans
+    assert "actor 0: 24 nodes" in plan
+    assert "actor 1: 10 probe schedulers" in plan
+    assert "actor 2: the central scheduler" in plan

@@ -1,0 +1,66 @@
+"""The table of message kinds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from actors.kernel import kinds
+from actors.kernel.kinds import FIRST_DECISION, KINDS, MOST_RANK, kind, kinds_of
+from actors.kernel.queue import RANK_SHIFT
+from actors.schedulers.registry import BUILT_IN
+
+OF_RANK = {
+    0: {"TASK_END", "PUBLISHED", "ANNOUNCED", "FLOW_END", "LINE_END"},
+    2: {"HEARTBEAT", "MONITOR", "FAIL", "DETECT", "REPAIR", "CHANGE"},
+    3: {"ARRIVAL", "REGISTER"},
+    4: {"RETRY", "UPDATE"},
+    5: {"DECIDE", "TELL"},
+}
+
+
+def test_ranks_order_what_happens_at_one_instant() -> None:
+    for rank, names in OF_RANK.items():
+        assert {known.name for known in KINDS.values() if known.rank == rank} == names
+    assert {known.rank for known in KINDS.values()} == {0, 1, *OF_RANK}
+    assert (1 << 63 - RANK_SHIFT) - 1 == MOST_RANK  # the key's sign is free
+
+
+def test_background_messages_are_those_of_failures() -> None:
+    background = {known.name for known in KINDS.values() if known.is_background}
+    assert background == {"NODE_DOWN", "NODE_UP", "FAIL", "DETECT", "REPAIR"}
+
+
+def test_decisions_are_no_messages() -> None:
+    assert {known.name for known in KINDS.values() if known.number >= FIRST_DECISION} == OF_RANK[5]
+
+
+def test_constants_have_the_names_and_numbers_of_the_table() -> None:
+    for number, known in KINDS.items():
+        if known.family in ("", "jobs", "coflows"):
+            constant = getattr(kinds, known.name)
+            assert (type(constant), constant, known.number) == (np.int64, number, number)
+
+
+def test_families_share_no_number_and_find_their_own() -> None:
+    jobs, coflows = kinds_of("jobs"), kinds_of("coflows")
+    assert not set(jobs) & set(coflows)
+    assert {scheduler.family for scheduler in BUILT_IN} == {known.family for known in KINDS.values()}
+
+
+@pytest.mark.parametrize(
+    ("number", "name"), [(0x000, "OTHER"), (0x0AB, "TASK_END"), (0x1000, "OTHER"), (-1, "OTHER")]
+)
+def test_a_number_or_name_that_is_taken_is_refused(number: int, name: str) -> None:
+    before = dict(KINDS)
+    with pytest.raises(ValueError, match=f"message kind {name}"):
+        kind(number, name, "jobs", "node", "a node to itself")
+    assert before == KINDS
+
+
+def test_there_is_room_for_other_families() -> None:
+    """Of every rank, messages and background messages."""
+    for rank in range(5):
+        taken = {number & 0xFF for number in KINDS if number >> 8 == rank}
+        assert len(set(range(0x80, 0xD0)) - taken) == 0x50
+        assert len(set(range(0xD0, 0x100)) - taken) >= 40

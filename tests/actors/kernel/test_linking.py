@@ -1,0 +1,52 @@
+"""The names of compiled functions in the disk cache, to which several processes add at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from python_process import run_python
+
+from actors.kernel.compiled import config
+
+MODULE = """
+import numpy as np
+from actors.kernel.compiled import compiled, entry, inlined
+
+@compiled
+def inner(values, i):
+    return max(values[i], values[0]) // 3
+
+@inlined
+def between(values, i):
+    return inner(values, i) + 1
+
+@entry
+def by_way_of_another(values):
+    return between(values, 1)
+
+@entry
+def alone(values):
+    return inner(values, 1)
+"""
+NAME = """
+import sys
+sys.path.insert(0, {folder!r})
+import kernels
+import numpy as np
+kernels.{first}(np.arange(3))
+kernels.{second}(np.arange(3))
+(found,) = kernels.inner.overloads.values()
+print(found.fndesc.mangled_name)
+"""
+
+
+@pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
+def test_all_processes_name_a_function_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever calls it first, and whatever was compiled before: callers in the cache find it by its name."""
+    (tmp_path / "kernels.py").write_text(MODULE)
+    names = set()
+    for first, second in (("by_way_of_another", "alone"), ("alone", "by_way_of_another")):
+        monkeypatch.setenv("EMU_CACHE_DIR", str(tmp_path / first))
+        names.add(run_python(NAME.format(folder=str(tmp_path), first=first, second=second)))
+    assert len(names) == 1

@@ -1,0 +1,52 @@
+"""What nodes report of their load: where network delays vary, one report may overtake another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from emulations import SETS, constrained, mixed_cluster, mixed_workload, run_partition, setting_of
+
+from actors.nodes.contention_state import nothing_reported
+from actors.setting import Network, Setting
+
+
+def overtaken(scheduler: str, seed: int, **parameters: Any) -> Setting:
+    """A setting in which many a report takes longer than the time between two of them."""
+    workload = constrained(mixed_workload(60, seed=3), *SETS)
+    network = Network(0.01, spread_s=2.0)
+    return setting_of(
+        scheduler, workload, mixed_cluster(), long_partition=0.7, network=network, seed=seed, **parameters
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_view_of_yacc_d_is_that_of_idle_nodes_in_the_end(seed: int) -> None:
+    setting = overtaken("yacc-d", seed, heartbeat_s=0.5, queue_limit=1)
+    known = run_partition(setting).state.known
+    assert known.nodes.report.min() > 2
+    assert not known.nodes.rest.any()
+    assert np.array_equal(known.nodes.room, 2 * setting.cluster.slots())
+
+
+def test_no_task_of_yacc_d_waits_for_ever_for_a_node_that_is_idle() -> None:
+    for seed in range(10):
+        run_partition(overtaken("yacc-d", seed, heartbeat_s=0.5, queue_limit=0))  # fails if there is no end
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_view_of_dist_lwl_is_that_of_idle_nodes_in_the_end(seed: int) -> None:
+    state = run_partition(overtaken("dist-lwl", seed, heartbeat_s=0.5)).state
+    assert not state.load.any()
+    assert not state.short.ledger.work.any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_monitor_of_phoenix_knows_in_the_end_that_nobody_asks_for_anything(seed: int) -> None:
+    monitor = run_partition(overtaken("phoenix", seed, heartbeat_s=0.5, crv_threshold=0)).state.monitor
+    assert monitor.newest.min() > 0
+    assert not monitor.wait.any()
+    assert not monitor.demand.any()
+    assert not monitor.pressure.any()
+    assert np.array_equal(monitor.reported, nothing_reported(*monitor.reported.shape))

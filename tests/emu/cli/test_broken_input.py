@@ -1,0 +1,51 @@
+"""Malformed workloads at the command line: exit code 2 and one helpful line, never a traceback."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from python_process import PATIENCE_S
+
+from emu.cli import main
+from tests.workloads.mutations import Mutant, mutants
+
+MUTANTS = list(mutants(seed=1))
+# Ten in processes of their own, of all kinds: text, gzip, tables.
+IN_A_PROCESS = MUTANTS[:: max(len(MUTANTS) // 10, 1)][:10]
+
+
+def command(path: Path) -> list[str]:
+    return ["run", "--scheduler", "sparrow", "--workload", str(path), "--nodes", "10", "--in-process"]
+
+
+def check(code: int, out: str, err: str, mutant: Mutant) -> None:
+    assert code == 2, mutant.label
+    assert out == "", mutant.label
+    assert "Traceback" not in err, mutant.label
+    lines = err.splitlines()
+    assert len(lines) == 1, mutant.label
+    assert mutant.culprit.strip(".") in lines[0], mutant.label
+    if mutant.line is not None:
+        assert f"line {mutant.line}:" in lines[0], mutant.label
+
+
+def test_every_malformed_workload_ends_the_run_with_one_line(tmp_path, capsys, monkeypatch):
+    assert len(MUTANTS) >= 200
+    monkeypatch.chdir(tmp_path)
+    for i, mutant in enumerate(MUTANTS):
+        code = main(command(mutant.write(tmp_path / str(i))))
+        captured = capsys.readouterr()
+        check(code, captured.out, captured.err, mutant)
+    assert not (tmp_path / "runs").exists(), "a refused run leaves no run directory"
+
+
+@pytest.mark.parametrize("mutant", IN_A_PROCESS, ids=lambda mutant: mutant.label.replace(" ", "-"))
+def test_ten_in_a_process_of_their_own(tmp_path, mutant):
+    done = subprocess.run(
+        [sys.executable, "-m", "emu", *command(mutant.write(tmp_path / "w"))],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    check(done.returncode, done.stdout, done.stderr, mutant)

@@ -1,0 +1,32 @@
+"""The reference pages are those the registries make, and name all that there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from emu.cli.reference import PAGES
+from emu.configuration.config_file import layer_from_file
+from emu.configuration.keys import KEYS
+from emu.families.registry import families
+
+FOLDER = Path(__file__).parents[3] / "docs" / "reference"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_are_fresh(name: str) -> None:
+    assert (FOLDER / name).read_text() == PAGES[name](), "run: python -m emu.cli.reference docs/reference"
+
+
+def test_pages_name_every_key_and_column() -> None:
+    configuration, results = (PAGES[name]() for name in ("configuration.md", "results.md"))
+    assert all(f"| `{key.name}` |" in configuration for key in KEYS)
+    tables = [columns for family in families() for columns in family.tables.values()]
+    assert all(f"| `{c.name}` |" in results for columns in tables for c in columns)
+
+
+def test_the_example_on_the_page_is_a_configuration(tmp_path: Path) -> None:
+    text = PAGES["configuration.md"]().split("```toml\n")[1].split("```")[0]
+    (tmp_path / "e.toml").write_text(text)
+    assert "parameters.eagle.slack" in layer_from_file(tmp_path / "e.toml")

@@ -1,0 +1,188 @@
+"""`emu workload`: every action by the command line, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workloads.catalogue import load_workload, save_workload
+from workloads.coflows import CoflowWorkload
+from workloads.dags import make_dag_workload
+from workloads.formats import FORMATS
+from workloads.jobs import make_workload
+from workloads.transform import TRANSFORMATIONS, history
+
+Cli = Callable[..., Any]
+SHUFFLES = (
+    "3 2\n1 0 2 0 1 1 2:4.0\n2 1500 1 2 2 0:1.0 1:3.0\n"  # ports and coflows; id, arrival (ms), mappers, …
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A new folder with a workload of jobs of two tenants, and a trace of coflows."""
+    monkeypatch.chdir(tmp_path)
+    jobs = make_workload("two", [0, 5, 10, 20], [1, 2, 1, 1], [4, 1, 3, 2, 9], tenant=["a", "b", "a", "b"])
+    save_workload(jobs, "two")
+    Path("shuffles.txt").write_text(SHUFFLES)
+    return tmp_path
+
+
+def test_list_names_generators_formats_and_their_options(emu: Cli) -> None:
+    ended = emu("workload", "list")
+    assert ended.code == 0
+    for name in ("yahoo", "cloudera-c", "facebook", "google", "synthetic", *FORMATS):
+        assert f"\n  {name} " in ended.out
+    assert "block_bytes=67108864" in ended.out
+
+
+def test_a_foreign_trace_is_recognised_and_converted(folder: Path, emu: Cli) -> None:
+    ended = emu("workload", "convert", "shuffles.txt", "shuffles", "--set", "megabyte_bytes=1000000")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.splitlines() == ["read 2 coflows", "read 4 flows", "written to shuffles"]
+    made = load_workload("shuffles")
+    assert isinstance(made, CoflowWorkload)
+    assert made.flows["size_bytes"].to_pylist() == [2e6, 2e6, 1e6, 3e6]
+    back = emu("workload", "convert", "shuffles", "back.txt", "--to", "coflow-benchmark")
+    assert back.code == 0
+    assert load_workload("back.txt", options={"megabyte_bytes": 10**6}).fingerprint() == made.fingerprint()
+
+
+def test_a_trace_that_is_converted_can_be_read_at_once(folder: Path, emu: Cli) -> None:
+    rows = ((600, 0), (601, 1), (603, 2), (604, 1), (606, 4))  # submitted, ran, evicted, ran, finished
+    events = Path("cell/task_events/part-00000-of-00001.csv")
+    events.parent.mkdir(parents=True)
+    events.write_text("".join(f"{at}000000,,7,0,,{kind},u,0,0,,,,\n" for at, kind in rows))
+    assert load_workload("cell").tasks["duration_s"].to_pylist() == [2]
+    whole = load_workload("cell", options={"attempts": "all"})
+    assert (whole.name, whole.tasks["duration_s"].to_pylist()) == ("cell", [4])
+    assert "1 jobs, 1 tasks" in emu("workload", "info", "cell", "--set", "attempts=all").out
+    assert (
+        "no option 'attempt'; did you mean 'attempts'"
+        in emu("workload", "info", "cell", "--set", "attempt=all").line()
+    )
+
+
+def test_what_exists_is_not_written_over(folder: Path, emu: Cli) -> None:
+    for command in (("convert", "two"), ("slice", "two"), ("synth", "yahoo", "--set", "jobs=5")):
+        action, source, *rest = command
+        ended = emu("workload", action, source, "two", *rest)
+        assert (ended.code, ended.line()) == (
+            2,
+            "emu: two: exists already; choose another name, or give --overwrite",
+        )
+        assert load_workload("two").num_jobs == 4
+    assert emu("workload", "synth", "yahoo", "two", "--set", "jobs=5", "--overwrite").code == 0
+    assert load_workload("two").num_jobs == 5
+
+
+def test_info_tells_and_draws(folder: Path, emu: Cli) -> None:
+    ended = emu("workload", "info", "two", "--nodes", "2", "--plot", "drawn", "--json")
+    described = json.loads(ended.out)
+    assert (ended.code, described["family"], described["offered_load"]) == (0, "jobs", {"2": 19 / 20 / 2})
+    assert Path("drawn.svg").read_text().startswith("<svg")
+    assert Path("drawn.png").read_bytes().startswith(b"\x89PNG")
+    assert "2 coflows, 4 flows, 3 ports" in emu("workload", "info", "shuffles.txt").out
+    generated = emu("workload", "info", "yahoo", "--set", "jobs=500").out
+    assert "generated beside the trace yahoo" in generated
+    assert emu("workload", "info", "shuffles.txt", "--from", "swim").code == 2
+
+
+@pytest.mark.parametrize(("name", "begins"), [("p.pdf", b"%PDF-"), ("p.SVG", b"<svg"), ("p.png", b"\x89PNG")])
+def test_a_figure_has_the_form_of_its_ending(folder: Path, emu: Cli, name: str, begins: bytes) -> None:
+    assert emu("workload", "info", "two", "--plot", name).code == 0
+    assert Path(name).read_bytes().startswith(begins)
+    first = Path(name).read_bytes()
+    assert emu("workload", "info", "two", "--plot", name).code == 0
+    assert Path(name).read_bytes() == first  # no date in it
+    assert [path.name for path in Path().glob("p.*")] == [name]
+
+
+def test_transformations_are_commands(folder: Path, emu: Cli) -> None:
+    def made(action: str, *arguments: str) -> Any:
+        sources = [word for word in arguments if word == "two"]
+        ended = emu("workload", action, *sources, "to", "--overwrite", *arguments[len(sources) :])
+        assert ended.code == 0, ended.err
+        return load_workload("to")
+
+    assert made("scale", "two", "--load", "50%", "--nodes", "1").jobs["submit_s"].to_pylist()[-1] == 38.0
+    assert made("slice", "two", "--start", "5 s", "--end", "20s").jobs["submit_s"].to_pylist() == [0, 5]
+    assert made("sample", "two", "--count", "3", "--seed", "2").num_jobs == 3
+    assert made("replicate", "two", "--copies", "2").num_tasks == 10
+    assert made("truncate", "two", "--cap", "3 s").tasks["duration_s"].to_pylist() == [3, 1, 3, 2, 3]
+    merged = made("merge", "two", "two", "--label", "yes")
+    assert merged.num_jobs == 8
+    assert history(merged)[-1].startswith("merge label=yes")
+    assert emu("workload", "split", "two", "parts").code == 0
+    assert sorted(p.name for p in Path("parts").iterdir()) == ["two-a", "two-b"]
+    assert load_workload("parts/two-a").num_jobs == 2
+
+
+@pytest.mark.parametrize("action", TRANSFORMATIONS)
+def test_every_transformation_has_help(action: str, emu: Cli) -> None:
+    ended = emu("workload", action, "--help")
+    assert (ended.code, ended.err) == (0, "")
+    assert all(option.flag in ended.out for option in TRANSFORMATIONS[action].options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ("scale two to --nodes 5", "--load: required; the offered load, such as 90%"),
+        ("scale two to --load much --nodes 5", "--load: 'much' is not a load such as '80%' or 0.8"),
+        ("scale shuffles.txt to --load 90%", "shuffles does not state the speed of its ports"),
+        ("slice two to --start 30s", "two"),
+        ("slice two to --begin 30s", "unknown option '--begin'"),
+        ("truncate shuffles.txt to --cap 3s", "coflows"),
+        ("convert two to --from tw", "unknown format 'tw'; did you mean 'tr'"),
+        ("convert two to.txt --to swim", "swim is read, not written"),
+        ("convert shuffles.txt to.tr", "the format tr holds jobs, and shuffles is of coflows"),
+        (
+            "convert shuffles.txt to --set megabytes=3",
+            "the format coflow-benchmark has no option 'megabytes'",
+        ),
+        ("convert two to --set jobs=3", "a workload of the format parquet takes no options, got jobs"),
+        ("info shuffles.txt --nodes 5", "shuffles"),
+        ("info two --plot no/such/folder", "--plot: no/such is no folder"),
+        (
+            "info nothing --plot p.jpg",
+            "--plot: p.jpg ends in .jpg; figures are .svg, .png, .pdf, or both of the first",
+        ),
+        ("fetch coflow-bench", "did you mean 'coflow-benchmark'"),
+        ("fetch coflow-benchmark --timeout soon", "--timeout"),
+    ],
+)
+def test_what_is_wrong_is_named_in_a_line(arguments: str, line: str, folder: Path, emu: Cli) -> None:
+    ended = emu("workload", *arguments.split())
+    assert ended.code == 2
+    assert line in ended.line()
+    assert not Path("to").exists()
+
+
+def test_fetch_lists_traces_and_takes_what_was_placed_by_hand(folder: Path, emu: Cli) -> None:
+    listed = emu("workload", "fetch")
+    assert listed.code == 0
+    assert "CC BY 4.0" in listed.out
+    Path("data/hawk-eagle").mkdir(parents=True)
+    Path("data/hawk-eagle/YH.tr").write_text("0 1 1 1\n")
+    ended = emu("workload", "fetch", "hawk-eagle", "--folder", "data")
+    assert ended.code == 0
+    assert "licence" in ended.out.splitlines()[1]
+    assert "--from tr" in ended.out.splitlines()[-1]
+
+
+def test_jobs_of_dags_are_run_without_precedence_and_coflows_are_not(folder: Path, emu: Cli) -> None:
+    dag = make_dag_workload("dag", [0.0], [2], [1, 1], [3.0, 4.0], [[0, 0, 1]])
+    save_workload(dag, "dag")
+    ran = emu(
+        "run", "--scheduler", "random", "--workload", "dag", "--nodes", "2", "--in-process", "--out", "r"
+    )
+    assert (ran.code, "precedence between stages is left out" in ran.err) == (0, True)
+    refused = emu("run", "--scheduler", "random", "--workload", "shuffles.txt", "--nodes", "2")
+    assert refused.line().startswith(
+        "emu: --workload: shuffles has coflows, and random schedules jobs; for coflows there are "
+    )

@@ -1,0 +1,81 @@
+"""Runs of a trace that is resampled by the seed."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from seed_cases import shas
+
+import emu as emu_package
+from workloads.catalogue import load_workload
+from workloads.jobs import JobWorkload
+from workloads.transform import resample
+
+Cli = Callable[..., Any]
+
+
+def test_a_trace_is_resampled_by_the_seed(trace: Path, workload: JobWorkload) -> None:
+    compared = emu_package.compare(
+        ["random", "central-fifo"], "small", 20, seeds=2, resample_block="30 s", in_process=True
+    )
+    found = shas(compared)
+    assert (
+        found["random"]
+        == found["central-fifo"]
+        == [resample(workload, 30.0, s).fingerprint() for s in (1, 2)]
+    )
+    expected = (
+        "small on 20 nodes, seeds 1 to 2 (trace resampled in blocks of 30 s, and scheduler), means ± 95 %"
+    )
+    assert compared.to_text().startswith(expected)
+    assert compared.summaries[0]["resample_block_s"] == 30.0
+    assert compared.summaries[0]["varied"] == ["workload", "scheduler"]
+
+
+def test_resampling_as_a_command_gives_the_same(emu: Cli, trace: Path) -> None:
+    assert emu("workload", "resample", "small", "again", "--block", "30 s", "--seed", "7").code == 0
+    argv = ("run", "--scheduler", "random", "--in-process", "--nodes", "20", "--seed", "7")
+    assert emu(*argv, "--workload", "again", "--out", "a").code == 0
+    assert emu(*argv, "--workload", "small", "--set", "resample.block=30 s", "--out", "b").code == 0
+    assert Path("a/jobs.parquet").read_bytes() == Path("b/jobs.parquet").read_bytes()
+    ended = emu(*argv, "--workload", "small", "--set", "resample.block=0 s", "--out", "c")
+    assert (ended.code, ended.line()) == (
+        2,
+        "emu: --set resample.block: block_s: 0.0 is not a duration above 0",
+    )
+
+
+def test_an_object_is_resampled_and_kept(workload: JobWorkload, tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    compared = emu_package.compare(
+        ["random"], workload, 20, seeds=2, resample_block=30.0, in_process=True, out=folder
+    )
+    config = tomllib.loads((folder / "config.toml").read_text())
+    assert (config["resample"]["block"], config["workload"]) == ("30.0 s", "./workload")
+    assert load_workload(folder / "workload").fingerprint() == workload.fingerprint()
+    run = folder / "seed=2"
+    assert "resample" not in tomllib.loads((run / "config.toml").read_text())
+    assert load_workload(run / "workload").fingerprint() == shas(compared)["random"][1]
+
+
+def test_updates_of_coflows_name_those_of_the_trace(emu: Cli, tmp_path: Path) -> None:
+    from coflow_cases import four_coflows
+
+    from workloads.catalogue import save_workload
+
+    save_workload(four_coflows(), "four")
+    Path("u.csv").write_text("time_s,coflow_id,update,side,port,to\n")
+    argv = (
+        "run",
+        "--scheduler",
+        "aalo",
+        "--in-process",
+        "--workload",
+        "four",
+        "--set",
+        "fabric.updates=u.csv",
+    )
+    assert "--set resample.block: not with fabric.updates" in emu(*argv, "--set", "resample.block=1 s").line()

@@ -1,0 +1,314 @@
+"""Run directories: whoever dies, whoever comes at once, and what is overwritten."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from killed import calls_of, kill_at
+from python_process import PATIENCE_S
+from run_commands import COMPARE, RUN, SIZE, TABLES, same_bytes
+from sweep_grids import SMALL, write
+
+import emu as package
+from actors.hosting.checkpoint import Checkpoints
+from actors.hosting.interrupts import Lost
+from emu import disk
+from emu.directories import locks
+from emu.directories import run_directory as rd
+from emu.directories.names import CHECKPOINTS, CONFIG, SUMMARY
+from emu.results.result import read_result
+from emu.sweeps.sweep import sweep
+from workloads.errors import InputError
+
+Cli = Callable[..., Any]
+
+
+# Kills: at every call to the file system, in a process that dies there.
+
+
+def test_killed_anywhere_it_is_whole_or_goes_on(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Checkpoints, "due", lambda self: not self.saved)
+    names = {p.name for p in finished.iterdir()}
+
+    def act() -> None:
+        package.run("random", "small", 20, in_process=True, out="killed")
+
+    number = calls_of(act)
+    assert {p.name for p in Path("killed").iterdir()} == names
+    begun = 0
+    for k in sorted({*range(0, number, 3), *range(number - 12, number)}):  # all were tried, which takes 20 s
+        shutil.rmtree("killed", ignore_errors=True)
+        kill_at(k, act)
+        there = {p.name for p in Path("killed").iterdir()} if Path("killed").exists() else set()
+        if rd.MANIFEST not in there:  # nothing but a lock and what was begun: it is claimed again
+            assert all(name == locks.LOCK or name.startswith(f".{rd.MANIFEST}.") for name in there)
+            act()
+        else:
+            begun += 1
+            if read_or_none(Path("killed")) is not None:  # the manifest is the last thing that is written
+                assert there - {locks.LOCK} == names
+            assert same_bytes(Path(package.resume("killed").path or ""), finished)
+        assert same_bytes(Path("killed"), finished)
+        assert {p.name for p in Path("killed").iterdir()} == names, f"killed at call {k}"
+    assert begun > number / 6
+
+
+def read_or_none(folder: Path) -> package.Result | None:
+    try:
+        return read_result(folder)
+    except InputError:
+        return None
+
+
+def test_what_was_done_is_not_done_again(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed while checkpoints are removed: results are on the disk, and nothing is computed."""
+    manifest = {**rd.read_manifest(finished), "status": "running"}
+    rd.write_manifest(finished, manifest)
+    (finished / CHECKPOINTS / "000001").mkdir(parents=True)
+    (finished / ".jobs.parquet.123").touch()
+    (finished / locks.LOCK).touch()
+
+    def computed(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("emu.running.emulation.execute", computed)
+    package.resume(finished)
+    assert {p.name for p in finished.iterdir()} == {rd.MANIFEST, CONFIG, SUMMARY, *TABLES}
+
+
+def test_results_are_on_the_disk_before_the_manifest_says_so(
+    finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[str] = []
+    write_manifest, flush = rd.write_manifest, disk.flush
+
+    def flushing(path: Path) -> None:
+        flushed.append(path.name)
+        flush(path)
+
+    def writing(out: Path, manifest: dict[str, Any]) -> None:
+        if manifest["status"] == "finished":
+            flushed.append("said")
+        write_manifest(out, manifest)
+
+    monkeypatch.setattr(rd, "flush", flushing)
+    monkeypatch.setattr(rd, "write_manifest", writing)
+    read_result(finished).save("again")
+    assert {*TABLES, SUMMARY, CONFIG, "again"} <= {*flushed[: flushed.index("said")]}
+
+
+def test_a_sweep_that_was_killed_leaves_nothing(emu: Cli, trace: Path) -> None:
+    source = write(SMALL.replace('"random", "central-fifo"', '"random"').replace("[1, 2]", "[1]"))
+    sweep(source, in_process=True, out="whole")
+    names = sorted(p.relative_to("whole").as_posix() for p in Path("whole").rglob("*"))
+
+    def act() -> None:
+        sweep(source, in_process=True, out="s")
+
+    number = calls_of(act)
+    for k in range(2, number, 9):
+        shutil.rmtree("s", ignore_errors=True)
+        kill_at(k, act)
+        act()
+        assert sorted(p.relative_to("s").as_posix() for p in Path("s").rglob("*")) == names, k
+        assert same_bytes(Path("s/scheduler=random/seed=1"), Path("whole/scheduler=random/seed=1"))
+
+
+@pytest.mark.parametrize("left", [locks.LOCK, CHECKPOINTS])
+def test_what_a_process_leaves_at_its_very_end_the_next_one_removes(
+    left: str, compared: Path, emu: Cli
+) -> None:
+    source = write(SMALL)
+    for command in (("sweep", source, "--in-process"), SIZE):
+        assert emu(*command, "--out", command[0]).code == 0
+    for run in (compared / "seed=2", Path("sweep/scheduler=random/seed=1"), Path("size/nodes=9/seed=1")):
+        (run / left).touch() if left == locks.LOCK else (run / left).mkdir()
+    assert emu("run", "--resume", "c").code == 0
+    for command in (("sweep", source, "--in-process"), SIZE):
+        assert emu(*command, "--out", command[0]).code == 0
+    assert [*Path().rglob(left)] == []
+
+
+# Claims.
+
+
+def test_of_several_at_once_all_but_one_are_refused(finished: Path) -> None:
+    rd.write_manifest(finished, {**rd.read_manifest(finished), "status": "interrupted"})
+    program = """
+import os, sys, time
+from pathlib import Path
+from emu.directories import run_directory as rd
+from workloads.errors import InputError
+sys.stdin.read()
+try:
+    with rd.taken_up(Path("r")) as manifest:
+        rd.begin(Path("r"), manifest)
+        while not Path("others-ended").exists():
+            time.sleep(0.02)
+        print("had it", os.getpid())
+except InputError as error:
+    print(error)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+        )
+        for _ in range(4)
+    ]  # fmt: skip
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.close()  # all are let loose
+    end = time.monotonic() + PATIENCE_S
+    while sum(child.poll() is None for child in children) > 1 and time.monotonic() < end:
+        time.sleep(0.02)
+    Path("others-ended").touch()
+    output = [child.stdout.read().strip() for child in children if child.stdout is not None]
+    for child in children:
+        child.wait()
+    (holder,) = [text.removeprefix("had it ") for text in output if text.startswith("had it ")]
+    assert sum(text.startswith(f"--resume: r is being run by process {holder} on ") for text in output) == 3
+
+
+def test_a_lock_ends_with_its_process(finished: Path) -> None:
+    def hold() -> None:
+        rd.hold(finished, "--out")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if not child:
+        hold()
+    os.waitpid(child, 0)
+    assert (finished / locks.LOCK).exists()
+    assert not locks.is_held(finished)
+    assert locks.acquire(finished) is locks.Found.LEFT
+    assert locks.is_held(finished)
+    assert locks.acquire(finished) is locks.Found.HELD
+    locks.release(finished)
+    assert not (finished / locks.LOCK).exists()
+
+
+def test_a_child_does_not_keep_the_lock(finished: Path) -> None:
+    locks.acquire(finished)
+    child = os.fork()
+    if not child:
+        signal.pause()
+    locks.release(finished, remove=False)
+    try:
+        assert locks.acquire(finished) is locks.Found.LEFT
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        locks.release(finished)
+
+
+@pytest.mark.parametrize("command", [RUN, COMPARE], ids=["run", "compare"])
+def test_a_directory_that_is_being_run_is_told_so(command: tuple[str, ...], finished: Path, emu: Cli) -> None:
+    with rd.taken_up(finished) as manifest:
+        rd.begin(finished, manifest)
+        for more in ((), ("--overwrite",)):
+            line = emu(*command, "--out", "r", *more).line()
+            assert line.startswith(f"emu: --out: r is being run by process {os.getpid()} on ")
+            assert "remove" not in line
+        assert f"r: is being run by process {os.getpid()} on " in emu("report", "r").line()
+    assert "r holds a run that was killed; emu run --resume r resumes it" in emu(*RUN, "--out", "r").line()
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [("interrupted", "was interrupted"), ("failed", "failed"), ("running", "was killed")],
+)
+def test_what_ended_early_is_told_with_what_goes_on(
+    status: str, expected: str, finished: Path, emu: Cli
+) -> None:
+    rd.write_manifest(finished, {**rd.read_manifest(finished), "status": status})
+    for command in ((*RUN, "--out", "r"), ("report", "r")):
+        assert f"holds a run that {expected}; emu run --resume r resumes it" in emu(*command).line()
+
+
+# Overwriting.
+
+
+@pytest.mark.parametrize("command", [RUN, COMPARE], ids=["run", "compare"])
+def test_a_run_is_overwritten_if_asked(command: tuple[str, ...], finished: Path, emu: Cli) -> None:
+    line = emu(*command, "--out", "r").line()
+    assert line.endswith("r holds a run that is finished; choose another directory, or give --overwrite")
+    before = (finished / "jobs.parquet").read_bytes()
+    assert emu(*command, "--nodes", "30", "--out", "r", "--overwrite").code == 0
+    assert (finished / "jobs.parquet").exists() == (command is RUN)
+    assert command is COMPARE or (finished / "jobs.parquet").read_bytes() != before
+    assert emu(*RUN, "--out", "r", "--overwrite").code == 0
+    assert {p.name for p in finished.iterdir()} == {rd.MANIFEST, CONFIG, SUMMARY, *TABLES}
+    assert "--overwrite: not with --resume" in emu("run", "--resume", "r", "--overwrite").line()
+
+
+def test_sweeps_and_searches_are_overwritten_if_asked(emu: Cli, trace: Path) -> None:
+    assert emu("sweep", write(SMALL), "--in-process", "--out", "s").code == 0
+    write(SMALL.replace("[1, 2]", "[3]"))
+    assert emu("sweep", "grid.toml", "--in-process", "--out", "s").line().endswith("or give --overwrite")
+    assert emu("sweep", "grid.toml", "--in-process", "--out", "s", "--overwrite").code == 0
+    assert [p.name for p in sorted(Path("s").rglob("seed=*"))] == ["seed=3", "seed=3"]
+    assert "holds a sweep, not a size" in emu(*SIZE, "--out", "s").line()
+    assert emu(*SIZE, "--out", "s", "--overwrite").code == 0
+    assert {p.name for p in Path("s").iterdir() if "=" not in p.name} == {rd.MANIFEST, CONFIG, SUMMARY}
+
+
+@pytest.mark.parametrize(
+    "mine", ["notes.txt", "checkpoints/mine", "seed=1/thesis.tex", "report.html", "my.svg", "workload/x.csv"]
+)
+def test_what_emu_did_not_write_is_not_removed(mine: str, finished: Path, emu: Cli) -> None:
+    (finished / mine).parent.mkdir(exist_ok=True)
+    (finished / mine).write_text("mine")
+    before = {p: p.is_file() and p.read_bytes() for p in finished.rglob("*")}
+    line = emu(*RUN, "--out", "r", "--overwrite").line()
+    assert line.startswith("emu: --overwrite: Emu did not write r/")
+    assert {p: p.is_file() and p.read_bytes() for p in finished.rglob("*")} == before
+
+
+def test_what_is_no_run_is_not_overwritten(emu: Cli, trace: Path) -> None:
+    Path("app").mkdir()
+    Path("app/manifest.json").write_text('{"name": "app"}')
+    assert "--overwrite: app holds no run of Emu" in emu(*RUN, "--out", "app", "--overwrite").line()
+    Path("mine").mkdir()
+    Path("mine/config.toml").write_text("")
+    assert "--overwrite: mine holds no run of Emu" in emu(*RUN, "--out", "mine", "--overwrite").line()
+    assert sorted(p.as_posix() for p in Path().glob("*/*")) == [
+        "app/manifest.json", "mine/config.toml", *sorted(p.as_posix() for p in Path("small").iterdir())
+    ]  # fmt: skip
+    assert emu(*RUN, "--out", "new", "--overwrite").code == 0
+
+
+def test_a_run_within_that_is_being_run_is_not_overwritten(compared: Path, emu: Cli) -> None:
+    with rd.taken_up(compared / "seed=2"):
+        line = emu(*RUN, "--out", "c", "--overwrite").line()
+    assert line == "emu: --overwrite: c/seed=2 is being run by another process"
+    assert read_result(compared / "seed=1")
+
+
+@pytest.mark.parametrize(
+    ("clock", "advice"),
+    [
+        ("windows", "resumes it"),
+        ("live", "runs it again from the beginning, as the clock live cannot resume"),
+    ],
+)
+@pytest.mark.parametrize("ends", [Lost, KeyboardInterrupt])
+def test_what_ends_early_names_what_can_be_done(
+    clock: str, advice: str, ends: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    manifest = {"config": {"clock": clock}}
+    with pytest.raises(ends) as caught, rd.claimed("r", manifest, ""):
+        raise ends("the cluster is gone")
+    assert str(caught.value).endswith(f"emu run --resume r {advice}")
+    assert rd.read_manifest(Path("r"))["status"] == ("failed" if ends is Lost else "interrupted")

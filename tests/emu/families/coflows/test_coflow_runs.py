@@ -1,0 +1,188 @@
+"""Coflows from the command line and from Python: run, compare, sweep, resume, report, and the two clocks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import emu
+from emu.columns import numbers
+from emu.directories import run_directory as rd
+from emu.results.result import read_result
+from workloads.catalogue import load_workload
+
+Cli = Callable[..., Any]
+# ports and coflows; id, arrival (ms), mappers, their ports, reducers, port:MB of each
+TRACE = """\
+4 5
+1 0 2 0 1 2 2:40.0 3:20.0
+2 500 1 2 2 0:10.0 1:300.0
+3 600 3 0 1 2 3 0:90.0 1:30.0 3:60.0
+4 700 1 3 1 3:5.0
+5 900 4 0 1 2 3 3 0:40.0 1:40.0 2:40.0
+"""
+HERE = ("--workload", "shuffles.txt", "--in-process")
+SWEEP = """\
+workload = "shuffles.txt"
+[sweep]
+scheduler = ["philae", "aalo"]
+load = [0.5, 1.5]
+[sweep.parameters.philae]
+thin_limit = [3, 7]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A new folder with a trace of coflows."""
+    monkeypatch.chdir(tmp_path)
+    Path("shuffles.txt").write_text(TRACE)
+    return tmp_path
+
+
+def test_a_run_of_coflows(folder: Path, emu: Cli) -> None:
+    ended = emu("run", "--scheduler", "aalo", *HERE, "--set", "output.tasks=true", "--out", "r", "--json")
+    assert ended.code == 0, ended.err
+    summary = json.loads(ended.out)
+    assert (summary["nodes"], summary["coflows"]["count"], summary["engine"]["flows"]) == (4, 5, 28)
+    assert "jobs" not in summary
+    coflows = pq.read_table("r/coflows.parquet")
+    assert (numbers(coflows, "slowdown") >= 1 - 1e-9).all()
+    flows = pq.read_table("r/flows.parquet")
+    owner, place = np.unique(numbers(flows, "coflow_id"), return_inverse=True)
+    last_s = np.zeros(len(owner))
+    np.maximum.at(last_s, place, numbers(flows, "finish_s"))
+    assert last_s.tolist() == numbers(coflows, "finish_s").tolist()
+    took_s = numbers(flows, "finish_s") - numbers(flows, "start_s")
+    assert (took_s >= numbers(flows, "size_bytes") / 125e6 - 1e-9).all()  # no flow is faster than its port
+    shown = emu("run", "--resume", "r").out
+    assert shown.startswith("aalo on shuffles, 4 ports, seed 1\n")
+
+
+def test_a_run_is_run_again_from_its_own_configuration(folder: Path, emu: Cli) -> None:
+    assert emu("run", "--scheduler", "philae", *HERE, "--set", "thin_limit=3", "--out", "a").code == 0
+    assert emu("run", "--config", "a/config.toml", "--out", "b").code == 0
+    assert Path("a/coflows.parquet").read_bytes() == Path("b/coflows.parquet").read_bytes()
+    assert Path("a/config.toml").read_text() == Path("b/config.toml").read_text()
+    validated = emu("validate", "a/config.toml")
+    assert validated.out == Path("a/config.toml").read_text()
+
+
+def test_the_clock_windows_gives_the_same_bytes(folder: Path, emu: Cli) -> None:
+    given = ("run", "--scheduler", "philae", *HERE, "--set", "network.delay=1 ms")
+    assert emu(*given, "--out", "v").code == 0
+    ended = emu(*given, "--clock", "windows", "--partitions", "2", "--out", "w")
+    assert ended.code == 0, ended.err
+    assert Path("v/coflows.parquet").read_bytes() == Path("w/coflows.parquet").read_bytes()
+    assert json.loads(Path("w/summary.json").read_text())["windows"]["exact"]
+
+
+def test_a_comparison_with_its_report(folder: Path, emu: Cli) -> None:
+    ended = emu("compare", "--schedulers", "philae,aalo", *HERE, "--seeds", "2", "--out", "c")
+    assert ended.code == 0, ended.err
+    head = "shuffles on 4 ports, seeds 1 to 2 (scheduler's draws; the workload is the same), means ± 95 %: "
+    assert f"{head}coflow completion time" in ended.out
+    assert "speed-up of philae" in ended.out
+    summaries = json.loads(Path("c/summary.json").read_text())
+    assert [s["scheduler"] for s in summaries] == ["philae", "aalo"]
+    assert "coflows" in summaries[0]["confidence_95"]
+    for name in ("cdf-cct.svg", "speedup.svg", "speedup-bins.png", "speedup-jobs.svg", "report.html"):
+        assert Path("c", name).is_file()
+    one = Path("c/scheduler=aalo/seed=2/coflows.parquet")
+    was = one.read_bytes()
+    for folder in (one.parent, Path("c")):
+        rd.write_manifest(folder, {**rd.read_manifest(folder), "status": "interrupted"})
+    again = emu("compare", "--resume", "c")
+    assert again.code == 0, again.err
+    assert one.read_bytes() == was
+    assert again.out == ended.out
+    assert emu("report", "c", "--out", "page.html").code == 0
+    assert "2 schedulers on shuffles, 4 ports, 2 seeds" in Path("page.html").read_text()
+
+
+def test_a_sweep_over_load_and_a_parameter(folder: Path, emu: Cli) -> None:
+    Path("grid.toml").write_text(SWEEP)
+    ended = emu("sweep", "grid.toml", "--in-process", "--out", "s")
+    assert ended.code == 0, ended.err
+    assert "offered load is 1.50" in ended.err
+    assert "shuffles on 4 ports, load=0.5, seed 1: coflow completion time" in ended.out
+    rows = pq.read_table("s/results.parquet").to_pylist()
+    assert [(r["scheduler"], r["load"], r["thin_limit"]) for r in rows] == [
+        ("philae", 0.5, 3.0),
+        ("philae", 0.5, 7.0),
+        ("philae", 1.5, 3.0),
+        ("philae", 1.5, 7.0),
+        ("aalo", 0.5, None),
+        ("aalo", 1.5, None),
+    ]
+    assert [r["offered_load"] for r in rows] == pytest.approx([r["load"] for r in rows])
+    points = json.loads(Path("s/summary.json").read_text())["points"]
+    assert {p["scheduler"] for p in points} == {"philae", "aalo"}
+    aalo = next(p for p in points if p["scheduler"] == "aalo")
+    assert aalo["speedup"]["all"]["average"]["mean"] > 0
+    assert len(list(Path("s").glob("percentiles*.svg"))) == 1
+    again = emu("sweep", "grid.toml", "--in-process", "--out", "s")
+    assert again.out == ended.out
+    path = next(Path("s").rglob("coflows.parquet"))
+    config = path.with_name("config.toml")
+    assert emu("run", "--config", str(config), "--out", "once").code == 0
+    assert Path("once/coflows.parquet").read_bytes() == path.read_bytes()
+
+
+def test_a_sweep_over_a_parameter_is_drawn_against_it(folder: Path, emu: Cli) -> None:
+    Path("grid.toml").write_text(SWEEP.replace("load = [0.5, 1.5]", ""))
+    dry = emu("sweep", "grid.toml", "--dry-run", "--out", "s")
+    assert dry.code == 0, dry.err
+    assert len(dry.out.splitlines()) == 3 + 1
+    ended = emu("sweep", "grid.toml", "--in-process", "--out", "s")
+    assert ended.code == 0, ended.err
+    drawn = Path("s/percentiles.svg").read_text()
+    assert ">thin_limit<" in drawn
+    assert ">aalo<" in drawn
+    assert "thin_limit=" not in drawn  # it is on the axis, not in the names of the lines
+
+
+def test_coflows_from_python(folder: Path) -> None:
+    shuffles = load_workload("shuffles.txt")
+    result = emu.run("aalo", shuffles, in_process=True, out="r", fabric_port_speed="2 Gbps")
+    assert (result.jobs, result.coflows.num_rows) == (None, 5)
+    again = read_result("r")
+    assert again.coflows.equals(result.coflows)
+    resumed = emu.resume("r")
+    assert resumed.summary == result.summary
+    slow = emu.run("aalo", shuffles, in_process=True)
+    ratio = numbers(slow.coflows, "ideal_s") / numbers(result.coflows, "ideal_s")
+    assert ratio == pytest.approx(np.full(5, 2.0))
+    compared = emu.compare(["philae", "aalo"], "shuffles.txt", in_process=True)
+    assert list(compared.results) == ["philae", "aalo"]
+    assert compared.to_pandas().speedup_average.notna().any()
+
+
+def test_schedulers_are_listed_with_their_family(folder: Path, emu: Cli) -> None:
+    lines = emu("schedulers").out.splitlines()
+    assert any(line.split()[:2] == ["aalo", "coflows"] for line in lines)
+    assert emu("schedulers", "philae").out.startswith("philae (coflows): ")
+
+
+def test_wrong_input_ends_in_a_line(folder: Path, emu: Cli) -> None:
+    mixed = emu("compare", "--schedulers", "aalo,sparrow", *HERE)
+    assert mixed.code == 2
+    assert mixed.line() == (
+        "emu: --schedulers: aalo is for coflows and sparrow for jobs; a run has schedulers of one family"
+    )
+    ports = emu("run", "--scheduler", "aalo", *HERE, "--nodes", "3")
+    assert (ports.code, ports.line()) == (2, "emu: --nodes: 3 is fewer than the 4 ports of shuffles")
+    jobs = emu("run", "--scheduler", "aalo", "--workload", "poisson", "--in-process")
+    assert jobs.code == 2
+    assert jobs.line().startswith("emu: --workload: poisson has jobs, and aalo schedules coflows; for jobs")
+    Path("e.toml").write_text('scheduler = "aalo"\nworkload = "shuffles.txt"\n[dynamics]\nmtbf = "1 d"\n')
+    failing = emu("validate", "e.toml")
+    assert failing.line() == (
+        "emu: e.toml: line 4: field dynamics.mtbf: not for aalo: nothing fails or straggles in a run of coflows"
+    )

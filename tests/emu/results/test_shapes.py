@@ -1,0 +1,157 @@
+"""Run directories whose hashes fit and whose files are not what a run writes: one line names the file and field."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.hostile_mutations import fit_hashes
+from benchmarks.hostile_values import mutate_json, mutate_table
+from emu.results.result import read_result
+from tests.emu.conftest import small_workload
+from workloads.catalogue import save_workload
+from workloads.errors import InputError
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished comparison of two schedulers."""
+    from emu.cli import main
+
+    folder = tmp_path_factory.mktemp("whole")
+    save_workload(small_workload(), folder / "small")
+    out = folder / "compare"
+    on = ("--workload", str(folder / "small"), "--nodes", "20", "--in-process", "--out", str(out))
+    assert main(["compare", "--schedulers", "random,sparrow", *on]) == 0
+    return out
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path) -> Path:
+    """One of its runs, to be changed."""
+    return Path(shutil.copytree(whole / "scheduler=random" / "seed=1", tmp_path / "run"))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "expected"),
+    [
+        (("scheduler",), ["x"], "field scheduler: want a text, not"),
+        (("nodes",), "20", "field nodes: want a number, not"),
+        (("nodes",), 10**30, "field nodes: want a number below 1.84467e+19, not"),
+        (("nodes",), float("nan"), "field nodes: want a number below 1.84467e+19, not"),
+        (("jobs",), 5, "field jobs: want names and values, not '5'"),
+        (("jobs",), None, "field jobs: want names and values"),
+        (("jobs", "all"), {}, "field jobs.all.count: is not there"),
+        (("jobs", "all", "p50"), {"a": 1}, "field jobs.all.p50: want a number, not"),
+        (("counters",), [], "field counters: want names and values"),
+        (("counters",), {"all": "x"}, "field counters.all: want a number"),
+        (("bottlenecks",), [1], "field bottlenecks: want a list of texts"),
+    ],
+)
+def test_a_summary_of_another_form_is_refused(
+    run: Path, place: tuple[str, ...], value: Any, expected: str
+) -> None:
+    summary = part = json.loads((run / "summary.json").read_text())
+    for name in place[:-1]:
+        part = part[name]
+    part[place[-1]] = value
+    (run / "summary.json").write_text(json.dumps(summary))
+    fit_hashes(run)
+    with pytest.raises(InputError) as caught:
+        read_result(run)
+    assert str(caught.value).startswith(f"{run / 'summary.json'}: {expected}")
+
+
+def test_what_runs_write_has_their_form(tmp_path: Path, emu: Cli) -> None:
+    """Also where messages cost something, with a quantum, and of coflows; `test_live_runs` reads a live run back."""
+    save_workload(small_workload(), "small")
+    jobs = ("--scheduler", "central-fifo", "--workload", "small", "--nodes", 20)
+    costs = ("--set", "cost.model=fixed", "--set", "cost.per_message=5 ms", "--set", "output.tasks=true")
+    coflows = (
+        "--scheduler",
+        "philae",
+        "--workload",
+        "synthetic-coflows",
+        "--set",
+        "workload_options.coflows=20",
+    )
+    windows = (*jobs, "--clock", "windows", "--quantum", "1 ms")
+    for command, part in (((*jobs, *costs), "schedulers"), (windows, "windows"), (coflows, "coordinator")):
+        assert emu("run", *command, "--in-process", "--out", "r", "--overwrite").code == 0
+        summary = read_result("r").summary
+        assert summary == json.loads(Path("r/summary.json").read_text())
+        assert summary[part]
+
+
+def test_what_is_asked_for_and_not_there_is_the_fault_of_the_file(run: Path) -> None:
+    summary = read_result(run).summary
+    assert summary["jobs"].get("learning") is None
+    with pytest.raises(InputError, match=r"summary.json: field jobs.learning: is not there$"):
+        summary["jobs"]["learning"]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda t: t.drop_columns(["wait_s"]), "field wait_s: is not there"),
+        (lambda t: t.append_column("wait_s", t["wait_s"]), "field wait_s: is there 2 times"),
+        (lambda t: t.set_column(1, "submit_s", pa.nulls(len(t), pa.float64())), "field submit_s: is null"),
+        (
+            lambda t: t.set_column(1, "submit_s", t["submit_s"].cast(pa.string())),
+            "field submit_s: is of string",
+        ),
+        (lambda t: t.set_column(6, "ideal_s", pa.array([np.inf] * len(t))), "field ideal_s: is not finite"),
+        (lambda t: t.slice(0, 0), "has no jobs"),
+    ],
+)
+def test_a_table_with_other_columns_is_refused(
+    run: Path, change: Callable[[pa.Table], pa.Table], expected: str
+) -> None:
+    pq.write_table(change(pq.read_table(run / "jobs.parquet")), run / "jobs.parquet")
+    fit_hashes(run)
+    with pytest.raises(InputError) as caught:
+        read_result(run)
+    assert str(caught.value).startswith(f"{run / 'jobs.parquet'}: {expected}")
+
+
+def test_runs_of_other_jobs_are_not_compared(whole: Path, tmp_path: Path, emu: Cli) -> None:
+    changed = Path(shutil.copytree(whole, tmp_path / "changed"))
+    file = changed / "scheduler=sparrow" / "seed=1" / "jobs.parquet"
+    pq.write_table(pq.read_table(file).slice(1), file)
+    fit_hashes(changed)
+    ended = emu("report", changed)
+    assert ended.code == 2
+    assert "jobs, and" in ended.line()
+
+
+def forged(whole: Path, place: Path, seeds: range) -> Iterator[Path]:
+    """Yield copies that are changed in one place, with hashes that fit."""
+    for seed in seeds:
+        rng = random.Random(seed)
+        folder = Path(shutil.copytree(whole, place / str(seed)))
+        name = rng.choice(("summary.json", "jobs.parquet", "timeline.parquet"))
+        file = folder / f"scheduler={rng.choice(('random', 'sparrow'))}" / "seed=1" / name
+        (mutate_json if name.endswith("json") else mutate_table)(file, rng)
+        fit_hashes(folder)
+        yield folder
+
+
+def test_no_forged_directory_is_unexpected(whole: Path, tmp_path: Path, emu: Cli) -> None:
+    """A small part of `benchmarks.hostile --only forged-directory`."""
+    codes = set()
+    for folder in forged(whole, tmp_path, range(16)):
+        ended = emu("report", folder, "--out", tmp_path / "report.html", "--debug")
+        assert ended.code in (0, 2), (folder.name, ended)
+        codes.add(ended.code)
+    assert codes == {0, 2}

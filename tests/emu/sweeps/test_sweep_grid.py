@@ -1,0 +1,245 @@
+"""Grids of sweeps: their points and paths, and what is wrong in a file."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sweep_grids import GRID, SMALL, write
+
+from emu.sweeps.grid import read_grid
+from emu.sweeps.sweep import prepare_sweep, sweep
+from workloads.jobs import JobWorkload
+
+ROOT = Path(__file__).parents[3]
+Cli = Callable[..., Any]
+BASE = 'workload = "small"\nnodes = 20\n[sweep]\n'
+
+
+def folders(text: str) -> list[str]:
+    grid = read_grid(write(text))
+    return [grid.folder(point).as_posix() for point in grid.points]
+
+
+# The grid
+
+
+def test_a_parameter_is_an_axis_of_the_schedulers_that_have_it(trace: Path) -> None:
+    found = folders(GRID)
+    assert len(found) == len(set(found)) == 2 * 2 * 2 + 2 * 2
+    assert found[0] == "scheduler=sparrow/load=0.5/probe_ratio=2/seed=1"
+    assert found[-1] == "scheduler=random/load=0.8/seed=2"
+
+
+def test_points_have_what_they_are_given(trace: Path) -> None:
+    grid = read_grid(write(GRID))
+    point = grid.points[3]
+    assert grid.columns(point) == {"scheduler": "sparrow", "load": 0.5, "probe_ratio": 3.0, "seed": 2}
+    assert [point.config[name] for name in ("scheduler", "load", "seed", "seeds", "nodes")] == [
+        ("sparrow",),
+        0.5,
+        2,
+        1,
+        20,
+    ]
+    assert prepare_sweep("grid.toml").runs[3].plan.parameters[0]["probe_ratio"] == 3
+
+
+def test_a_scheduler_s_own_parameter_takes_the_place_of_the_common_one(trace: Path) -> None:
+    found = folders(
+        'workload = "small"\nnodes = 20\n[parameters]\nslack = 7\n[sweep]\nscheduler = ["hawk", "eagle"]\n'
+        "[sweep.parameters]\nprobe_ratio = [2, 3]\neagle.probe_ratio = [4, 5]\n"
+    )
+    assert found == [
+        "scheduler=hawk/parameters.probe_ratio=2/seed=1",
+        "scheduler=hawk/parameters.probe_ratio=3/seed=1",
+        "scheduler=eagle/eagle.probe_ratio=4/seed=1",
+        "scheduler=eagle/eagle.probe_ratio=5/seed=1",
+    ]
+    runs = prepare_sweep("grid.toml").runs
+    assert [run.plan.parameters[0]["probe_ratio"] for run in runs] == [2, 3, 4, 5]
+    assert runs[2].plan.parameters[0]["slack"] == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        (
+            'scheduler = ["random", "sparrow"]\nseeds = 2\n[sweep]\nnodes = 20',
+            ["random/seed=1", "random/seed=2"],
+        ),
+        ('seed = 5\nnodes = 20\n[sweep]\nscheduler = "random"', ["random/seed=5"]),
+        (
+            'nodes = 20\n[sweep]\nscheduler = "random"\n[sweep.network]\ndelay = ["0.5 ms", "5 ms"]',
+            ["random/delay=0.0005/seed=1"],
+        ),
+        (
+            'nodes = 20\n[sweep]\nscheduler = "random"\n"network.delay" = ["0.5 ms", "5 ms"]',
+            ["random/delay=0.0005/seed=1"],
+        ),
+        (
+            'nodes = 20\n[sweep]\nscheduler = "random"\n"network.delay" = [0, 1]\n"network.spread" = [0, 1]',
+            ["random/delay=0/spread=0/seed=1", "random/delay=0/spread=1/seed=1"],
+        ),
+        (
+            'nodes = 20\n[sweep]\nscheduler = "random"\n"output.tasks" = [true, false]',
+            ["random/tasks=true/seed=1"],
+        ),
+    ],
+)
+def test_paths(trace: Path, text: str, paths: list[str]) -> None:
+    found = folders(f'workload = "small"\n{text}\n')
+    assert found[: len(paths)] == [f"scheduler={path}" for path in paths]
+
+
+def test_values_with_equal_ends_lie_apart(trace: Path) -> None:
+    shutil.copytree("small", "more/small")
+    assert folders('nodes = 9\nscheduler = "random"\n[sweep]\nworkload = ["./small", "more/small"]\n') == [
+        "scheduler=random/workload=small/seed=1",
+        "scheduler=random/workload=small-2/seed=1",
+    ]
+
+
+def test_set_beats_the_file_and_its_axes(trace: Path) -> None:
+    grid = read_grid(write(GRID), ["load=0.9", "probe_ratio=4", "seed=3", "network.delay=1 ms"])
+    assert [grid.folder(p).as_posix() for p in grid.points] == [
+        "scheduler=sparrow/seed=3",
+        "scheduler=random/seed=3",
+    ]
+    assert [p.config["load"] for p in grid.points] == [0.9, 0.9]
+    assert prepare_sweep("grid.toml", sets=["probe_ratio=4"]).runs[0].plan.parameters[0]["probe_ratio"] == 4
+
+
+def test_a_mapping_is_as_good_as_a_file(workload: JobWorkload, tmp_path: Path) -> None:
+    source = {"workload": workload, "nodes": 20, "sweep": {"scheduler": ["random"], "seed": range(1, 4)}}
+    result = sweep(source, out=tmp_path / "s", in_process=True)
+    assert [row["seed"] for row in result.rows] == [1, 2, 3]
+    again = emu_run(tmp_path / "s" / "scheduler=random" / "seed=2" / "config.toml")
+    assert again.jobs.equals(read_jobs(tmp_path / "s" / "scheduler=random" / "seed=2"))
+
+
+def emu_run(config: Path) -> Any:
+    from emu.configuration.config import resolve
+    from emu.configuration.config_file import layer_from_file
+    from emu.configuration.plan import prepare
+    from emu.running.emulation import execute
+
+    return execute(prepare(resolve([layer_from_file(config)])), 0)
+
+
+def read_jobs(folder: Path) -> Any:
+    from emu.results.result import read_result
+
+    return read_result(folder).jobs
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("sweep*.toml")), ids=lambda p: p.stem)
+def test_examples_are_sweeps(path: Path, tmp_path: Path) -> None:
+    ready = prepare_sweep(path, tmp_path / "s")
+    said = re.search(r": (\d+) runs", path.read_text())
+    assert said is not None
+    assert len(ready.runs) == len(ready.missing) == int(said[1])
+    assert ready.notes == ()
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            BASE + 'shceduler = ["random"]',
+            "line 4: field sweep.shceduler: unknown key 'shceduler'; did you mean",
+        ),
+        (
+            BASE + 'scheduler = ["random", "sparow"]',
+            "line 4: field sweep.scheduler: no scheduler 'sparow'; did you",
+        ),
+        (BASE + 'scheduler = ["random", "random"]', "line 4: field sweep.scheduler: 'random' is there twice"),
+        (BASE + "scheduler = []", "line 4: field sweep.scheduler: an axis needs a value"),
+        (
+            BASE + 'scheduler = "random"\n"network.delay" = ["1 ms", 0.001]',
+            "line 5: field sweep.network.delay: 0.001 is there twice",
+        ),
+        (
+            BASE + 'scheduler = "random"\nload = [0.5, 80]',
+            "line 5: field sweep.load: 80 is more than 10 times what a cluster can do; did you mean '80%'?",
+        ),
+        (BASE + 'scheduler = "random"\nload = [0]', "line 5: field sweep.load: 0 is not a load such as"),
+        (
+            BASE + 'scheduler = "random"\n"long_partition" = ["98%", 98]',
+            "line 5: field sweep.long_partition: 98 is more than the whole",
+        ),
+        (BASE + 'scheduler = "random"\nseeds = [1, 2]', "'seeds' is no axis; give `seed = [1, 2, 3]`"),
+        (BASE + 'scheduler = "random"\nin_process = [true]', "'in_process' is no axis"),
+        (
+            BASE + 'scheduler = "random"\n[sweep.parameters]\nprobe_ratio = [2]',
+            "line 6: field sweep.parameters.probe_ratio: 'probe_ratio' is neither a key nor a parameter of random",
+        ),
+        (
+            BASE + 'scheduler = ["sparrow"]\n[sweep.parameters]\nprobe_ratio = [2, 0]',
+            "line 6: field sweep.parameters.probe_ratio: parameter probe_ratio of sparrow: 0",
+        ),
+        (
+            'workload = "small"\nnodes = 2\n[parameters]\neagle.slak = 3\n[sweep]\nscheduler = ["eagle"]',
+            "line 4: field parameters.eagle.slak: eagle has no parameter 'slak'; did you mean 'slack'",
+        ),
+        ('workload = "small"\nsweep = 3', "line 2: field sweep: 'sweep' is a table"),
+        ('workload = "small"\nnodes = 2\n[sweep]\nseed = [1]', "grid.toml: no scheduler"),
+        ('nodes = 2\n[sweep]\nscheduler = "random"', "grid.toml: --workload: required"),
+        ('workload = "small"\n[sweep]\nscheduler = "random"', "grid.toml: --nodes: required"),
+        (
+            'workload = "small"\nseeds = 2\nnodes = 2\n[sweep]\nscheduler = "random"\nseed = [1, 2]',
+            "line 2: field seeds: not allowed with [sweep] seed",
+        ),
+        (
+            'wrokload = "small"\n[sweep]\nscheduler = "random"',
+            "line 1: field wrokload: unknown key 'wrokload'; did",
+        ),
+        (
+            BASE.replace("nodes = 20\n", "") + 'scheduler = "random"\nnodes = [5, "x"]',
+            "line 4: field sweep.nodes",
+        ),
+        (
+            BASE + 'scheduler = "random"\n[sweep.workload_options]\njobs = [10]',
+            "small: a workload of the format parquet takes no options, got jobs",
+        ),
+        (
+            'workload = "poisson"\nnodes = 2\n[sweep]\nscheduler = "random"\n[sweep.workload_options]\njobs = [10, 0]',
+            "line 6: field sweep.workload_options.jobs: ",
+        ),
+        (
+            BASE + 'scheduler = "random"\nwarmup = [0, "30 d"]',
+            "line 5: field sweep.warmup: leaves no job",
+        ),
+    ],
+)
+def test_errors_name_file_line_and_key(emu: Cli, trace: Path, text: str, expected: str) -> None:
+    write(text + "\n")
+    ended = emu("sweep", "grid.toml", "--in-process", "--out", "s")
+    assert ended.code == 2
+    assert expected in ended.line()
+    assert "grid.toml" in ended.line() or "small:" in ended.line()
+    assert not Path("s").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        ("--parallel 0", "--parallel: '0' is too little; the least is 1"),
+        ("--retries x", "--retries: 'x' is not a whole number"),
+        ("--set nodse=3", "--set nodse: "),
+        ("--set nodes=x", "--set nodes: 'x' is not a whole number"),
+        ("--address nowhere", "--address nowhere: an address is HOST:PORT"),
+    ],
+)
+def test_wrong_options(emu: Cli, trace: Path, argv: str, expected: str) -> None:
+    write(SMALL)
+    ended = emu("sweep", "grid.toml", *argv.split(" ", 1)[:1], argv.split(" ", 1)[1])
+    assert ended.code == 2
+    assert expected in ended.line()

@@ -1,0 +1,211 @@
+"""The structure of the code: which packages and rooms may import which, no cycle of imports, and no long file.
+
+A room is a sub-package, or the modules beside sub-packages. What counts is every import that runs, at the top of a
+module or inside a function; those for type checkers alone do not. What a registry names by text is no import.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import FIRST
+
+ROOT = Path(__file__).parents[1]
+# From the bottom to the top: a package may import those before it.
+PACKAGES = ("workloads", "clusters", "actors", "emu")
+# From the bottom to the top: a room may import those in lines before its own. A module belongs to the room with the
+# longest name that its own begins with.
+LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "workloads": (
+        ("workloads",),  # what all rooms share: tables of jobs, DAGs and coflows, errors, units, options
+        ("workloads.generators",),
+        ("workloads.readers", "workloads.transform"),
+        ("workloads.formats", "workloads.info", "workloads.public"),
+        ("workloads.catalogue",),
+    ),
+    "clusters": (("clusters",),),
+    "actors": (
+        ("actors.kernel",),
+        ("actors.worlds",),
+        ("actors.scheduler",),
+        ("actors.environment",),
+        ("actors.setting",),
+        ("actors.nodes",),
+        ("actors.constraints", "actors.dynamics"),
+        ("actors.fabric",),
+        ("actors.hosting.snapshot",),
+        ("actors.hosting.bounds",),
+        ("actors.families",),  # what hosts must know of each family
+        ("actors.schedulers",),  # what policies share: parameters and hosting of users' own, variants
+        ("actors.schedulers.jobs", "actors.schedulers.coflows"),
+        ("actors.schedulers.registry",),
+        ("actors.hosting",),
+    ),
+    "emu": (
+        ("emu.disk", "emu.terminal", "emu.families"),  # of families: what one is, and where it is found
+        ("emu.directories",),
+        ("emu.columns",),
+        ("emu.configuration",),
+        ("emu.results",),
+        ("emu.report",),
+        ("emu.families.jobs", "emu.families.coflows"),
+        ("emu.running",),
+        ("emu.sweeps",),
+        ("emu", "emu.testing"),
+        ("emu.cli",),
+        ("emu.__main__",),
+    ),
+}
+# The core names no family, but for these two: the public checks of results, and a reference page that tells how many
+# kinds of constraints a summary has.
+NAMES_A_FAMILY = {"emu.testing", "emu.cli.reference"}
+LATE = {"ray", "pandas", "matplotlib", "tqdm"}  # slow to import, so imported where they are used
+MOST_LINES = 400
+
+
+@cache
+def tree_of(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """The file of every module of the four packages."""
+    found = {}
+    for package in PACKAGES:
+        for file in sorted((ROOT / package).rglob("*.py")):
+            parts = file.relative_to(ROOT).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return found
+
+
+def imports_of(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The imports in a syntax tree that run."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            yield from imports_of(ast.Module(node.orelse, []))
+        else:
+            yield from imports_of(node)
+
+
+@cache
+def imported_by(module: str) -> frozenset[str]:
+    """The modules of the four packages that a module imports."""
+    names = []
+    for node in imports_of(tree_of(modules()[module])):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        else:
+            assert not node.level, f"{module}: a relative import"
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return frozenset(modules_around(name)[0] for name in names if name.partition(".")[0] in PACKAGES)
+
+
+def modules_around(name: str) -> list[str]:
+    """The module that is named, or holds what is named, and the packages that it is in, which run before it."""
+    parts = name.split(".")
+    return [m for n in range(len(parts), 0, -1) if (m := ".".join(parts[:n])) in modules()]
+
+
+def packages_in(nodes: Iterable[ast.AST]) -> set[str]:
+    """The top-level packages that are imported by these nodes of a syntax tree."""
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").partition(".")[0])
+    return found
+
+
+def room_of(module: str) -> tuple[int, str]:
+    """The place of a module's room among the layers of its package, and the room's name."""
+    rooms = {room: place for place, layer in enumerate(LAYERS[module.partition(".")[0]]) for room in layer}
+    inside = [room for room in rooms if f"{module}.".startswith(f"{room}.")]
+    assert inside, f"say in LAYERS of tests/test_structure.py where {module} stands"
+    room = max(inside, key=len)
+    return rooms[room], room
+
+
+def test_imports_point_one_way() -> None:
+    """Those for type checkers, too; and nothing that runs comes from tests or benchmarks."""
+    for place, package in enumerate((*PACKAGES, "run")):
+        above = {*PACKAGES[place + 1 :], "run", "tests", "benchmarks"}
+        files = [ROOT / "run.py"] if package == "run" else (ROOT / package).rglob("*.py")
+        for file in files:
+            assert not packages_in(ast.walk(tree_of(file))) & above, file
+
+
+def test_ray_is_imported_in_one_place() -> None:
+    places = {file for file in modules().values() if "ray" in packages_in(ast.walk(tree_of(file)))}
+    names = ("child", "ray_live", "ray_pool", "ray_session", "ray_windows")
+    assert places == {ROOT / "actors" / "hosting" / f"{name}.py" for name in names}
+
+
+def test_slow_packages_are_imported_where_they_are_used() -> None:
+    for file in modules().values():
+        assert not packages_in(tree_of(file).body) & LATE, file
+
+
+def test_rooms_import_those_below_them() -> None:
+    wrong = []
+    for module in modules():
+        for name in imported_by(module):
+            if name.partition(".")[0] == module.partition(".")[0]:
+                (here, room), (there, other) = room_of(module), room_of(name)
+                if other != room and there >= here:
+                    wrong.append(f"{module} of {room} imports {name} of {other}")
+    assert not wrong
+
+
+def test_all_rooms_exist() -> None:
+    assert {room for layers in LAYERS.values() for layer in layers for room in layer} <= modules().keys()
+
+
+def test_there_is_no_cycle_of_imports() -> None:
+    """Nor is there one through the packages that a module is in, whose `__init__.py` runs before it."""
+    runs = {}
+    for module in modules():
+        before = {m for name in imported_by(module) for m in modules_around(name)} - set(
+            modules_around(module)
+        )
+        runs[module] = before | imported_by(module)
+    try:
+        TopologicalSorter(runs).prepare()
+    except CycleError as error:
+        pytest.fail("each of these is imported by the next: " + ", ".join(error.args[1]))
+
+
+def test_the_core_names_no_family() -> None:
+    families = {room for layer in LAYERS["emu"] for room in layer if room.startswith("emu.families.")}
+    naming = {
+        module
+        for module in modules()
+        for name in imported_by(module)
+        if name.startswith("emu.") and room_of(name)[1] in families and room_of(module)[1] not in families
+    }
+    assert not naming ^ NAMES_A_FAMILY
+
+
+def test_no_file_is_long() -> None:
+    files = [ROOT / "run.py"]
+    for folder in (*PACKAGES, "benchmarks", "docs", "examples", "tests"):
+        files += (ROOT / folder).rglob("*.py")
+    lines = {file.relative_to(ROOT).as_posix(): file.read_bytes().count(b"\n") for file in files}
+    assert not {name for name, count in lines.items() if count > MOST_LINES}
+
+
+def test_tests_mirror_the_tree() -> None:
+    for package in PACKAGES:
+        for file in (ROOT / "tests" / package).rglob("test_*.py"):
+            folder = file.parent.relative_to(ROOT / "tests")
+            assert (ROOT / folder / "__init__.py").exists(), f"{file}: there is no package {folder}"
+    assert all((ROOT / "tests" / name).exists() for name in FIRST)

@@ -1,0 +1,125 @@
+"""A family in one folder: with one line in the registry it runs, is compared, swept and reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import emu
+from actors.kernel.kinds import kinds_of
+from emu.families import registry
+from emu.results.result import read_result
+
+FAMILY = "tests.toy_family.family:FAMILY"
+SCHEDULERS = ("tests.toy_family.desk:FCFS", "tests.toy_family.desk:LCFS")
+KEYS = {"workload_options": {"jobs": 40, "nodes": 1}, "in_process": True}
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The one line."""
+    monkeypatch.setitem(registry.FAMILIES, "tickets", FAMILY)
+    registry._places.cache_clear()
+    yield
+    registry._places.cache_clear()
+
+
+def served(arrival_s: np.ndarray, work_s: np.ndarray, last_first: bool) -> np.ndarray:
+    """When a desk has served each ticket, in plain Python."""
+    finish, waiting, now = np.zeros(arrival_s.size), [], 0.0
+    left = list(range(arrival_s.size))
+    while left or waiting:
+        if not waiting and arrival_s[left[0]] > now:
+            now = arrival_s[left[0]]
+        while left and arrival_s[left[0]] <= now:
+            waiting.append(left.pop(0))
+        ticket = waiting.pop(-1 if last_first else 0)
+        now += work_s[ticket]
+        finish[ticket] = now
+    return finish
+
+
+def run(name: str, **more: Any) -> Any:
+    return emu.run(name, "poisson", **KEYS, **more)
+
+
+@pytest.mark.parametrize("last_first", [False, True])
+def test_it_runs_and_its_results_are_right(last_first: bool) -> None:
+    result = run(SCHEDULERS[last_first])
+    tickets = result.tables["tickets"]
+    workload = emu.run("random", "poisson", 1, **KEYS, output_tasks=True)
+    work_s = np.bincount(
+        np.repeat(np.arange(40), workload.jobs["num_tasks"].to_numpy()),
+        workload.tasks["duration_s"].to_numpy(),
+    )
+    arrival_s = tickets["arrival_s"].to_numpy()
+    finish_s = served(arrival_s, work_s, last_first)
+    assert tickets["turnaround_s"].to_numpy() == pytest.approx(finish_s - arrival_s, abs=1e-6)
+    assert result.summary["tickets"]["count"] == 40
+    assert result.counters["tickets_that_waited"] > 0
+    assert result.summary["engine"]["customers"] == 40
+
+
+def test_it_is_written_and_read_again(tmp_path: Path) -> None:
+    first = run(SCHEDULERS[0], out=tmp_path / "r")
+    again = read_result(tmp_path / "r")
+    assert again.family == "tickets"
+    assert again.tables["tickets"].equals(first.tables["tickets"])
+
+
+def test_it_is_compared() -> None:
+    comparison = emu.compare(list(SCHEDULERS), "poisson", **KEYS, seeds=2)
+    text = comparison.to_text()
+    assert "fcfs" in text
+    assert "lcfs" in text
+    means = [row.figures["mean"][0] for row in comparison.rows()]
+    assert means[0] != means[1]
+
+
+def test_it_is_swept_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    grid = Path("desk.toml")
+    grid.write_text(
+        f'scheduler = ["{SCHEDULERS[0]}", "{SCHEDULERS[1]}"]\nworkload = "poisson"\nseeds = 2\n'
+        "[workload_options]\njobs = 40\nnodes = 1\n"
+    )
+    rows = emu.sweep(grid, in_process=True).rows
+    assert [row["scheduler"] for row in rows] == ["fcfs", "fcfs", "lcfs", "lcfs"]
+    means = {row["path"]: row["tickets.mean"] for row in rows}
+    assert len(set(means.values())) == 4
+    from emu.cli import main
+
+    assert main(["report", "runs/sweep-desk"]) == 0
+    assert "lcfs" in Path("runs/sweep-desk/report.html").read_text()
+
+
+def test_its_keys_and_messages_are_its_own() -> None:
+    with pytest.raises(emu.InputError, match="it is for coflows, and fcfs schedules tickets"):
+        run(SCHEDULERS[0], fabric_port_speed="2 Gbps")
+    assert {kind.name for kind in kinds_of("tickets").values()} == {"TICKET", "SERVED"}
+
+
+def test_its_checkpoints_are_checked(tmp_path: Path) -> None:
+    """A snapshot is refused where a message names a ticket that is not there."""
+    from actors.hosting.outcome import Observe
+    from actors.hosting.partition import Partition
+    from actors.hosting.snapshot import Refused
+    from actors.hosting.structures import check_snapshot
+    from actors.setting import Setting
+    from clusters.cluster import load_cluster
+    from tests.toy_family.desk import FCFS
+    from workloads.catalogue import load_workload
+
+    workload = load_workload("poisson", options={"jobs": 40, "nodes": 1})
+    setting = Setting(FCFS, {}, workload, load_cluster("homogeneous", 1, slots=1))
+    partition = Partition(setting, Observe())
+    saved = partition.snapshot()
+    check_snapshot(setting, partition.world, partition.state, saved)
+    slot = saved["world.queue.heap"]["slot"][0]
+    saved["world.queue.pool"]["a"][slot] = 40
+    with pytest.raises(Refused, match="a of a message TICKET is no job"):
+        check_snapshot(setting, partition.world, partition.state, saved)

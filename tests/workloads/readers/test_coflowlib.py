@@ -1,0 +1,266 @@
+import os
+import random
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tests.workloads.mutations import Mutant
+from tests.workloads.strategies import coflows
+from tests.workloads.text_mutations import Lines, check_refused, count_refused_flips, text_mutants, to_text
+from workloads.coflows import make_coflow_workload
+from workloads.errors import InputError
+from workloads.readers.coflow_benchmark import recognises as recognises_benchmark
+from workloads.readers.coflowlib import list_coflowlib, read_coflowlib, recognises, write_coflowlib
+
+SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[3].parent / "shared")
+SMALL = """0
+2
+
+5 2 0.046 2.27387 1
+51 1.12067 2 2 3
+
+6 1 0.049 2.72733 2
+61 1.12242 2 1 4
+62 0.93087 2 1 4
+
+4
+1 1
+2 2
+3 1
+4 0.5
+"""
+
+
+def test_a_small_instance_is_read(tmp_path):
+    path = tmp_path / "small.txt"
+    path.write_text(SMALL)
+    workload = read_coflowlib(path)
+    assert workload.coflows.to_pydict() == {
+        "coflow_id": [5, 6],
+        "arrival_s": [0.046, 0.049],
+        "width": [1, 2],
+        "senders": [1, 1],
+        "receivers": [1, 1],
+        "size_bytes": [1.12067, 1.12242 + 0.93087],
+        "weight": [2.0, 1.0],
+        "deadline_s": [2.27387, 2.72733],
+    }
+    assert workload.flows["ingress"].to_pylist() == [1, 0, 0]
+    assert workload.flows["egress"].to_pylist() == [0, 1, 1]
+    assert workload.ports.to_pydict() == {
+        "port": [0, 1],
+        "ingress_bytes_per_s": [1.0, 2.0],
+        "egress_bytes_per_s": [1.0, 0.5],
+    }
+    assert workload.name == "small"
+    assert "taken as a byte" in workload.metadata["units"]
+    assert workload.metadata["trace_type"] == "0"
+    write_coflowlib(workload, tmp_path / "again.txt")
+    assert (tmp_path / "again.txt").read_text() == SMALL
+    assert recognises(path)
+    assert not recognises_benchmark(path)
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize(
+    ("name", "instances", "coflows_each"),
+    [
+        ("off_facebook_m10_c10", 100, 10),
+        ("off_facebook_m10_c40", 100, 40),
+        ("w_off_synthetic_m10_c40", 100, 40),
+        ("on_synthetic_nobatch_m10_c2000_l10", 40, 2000),
+    ],
+)
+def test_published_instances_are_read_and_written_back_byte_for_byte(tmp_path, name, instances, coflows_each):
+    path = SHARED / "traces" / "coflowlib" / f"{name}.zip"
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    names = list_coflowlib(path)
+    assert len(names) == instances
+    assert recognises(path)
+    with zipfile.ZipFile(path) as archive:
+        for number in (1, instances // 2, instances) if coflows_each < 1000 else (7,):
+            workload = read_coflowlib(path, instance=number)
+            assert workload.name == f"{name}_in{number:03}"
+            assert (workload.num_coflows, workload.num_ports) == (coflows_each, 10)
+            assert workload.coflows["deadline_s"].null_count == 0
+            assert set(workload.coflows["weight"].to_pylist()) <= ({1.0, 2.0} if name[0] == "w" else {1.0})
+            write_coflowlib(workload, tmp_path / "again.txt")
+            assert (tmp_path / "again.txt").read_bytes() == archive.read(names[number - 1])
+
+
+@settings(max_examples=60)
+@given(coflows())
+def test_a_round_trip_is_exact(tmp_path_factory, workload):
+    folder = tmp_path_factory.mktemp("lib")
+    table = workload.coflows
+    arrays = workload.arrays()
+    held = make_coflow_workload(
+        "held",
+        table["arrival_s"].to_pylist(),
+        table["width"].to_pylist(),
+        arrays.ingress,
+        arrays.egress,
+        arrays.size_bytes,
+        workload.num_ports,
+        weight=arrays.weight,
+        deadline_s=[
+            c["arrival_s"] if c["deadline_s"] is None else c["deadline_s"] for c in table.to_pylist()
+        ],
+        ingress_bytes_per_s=np.nan_to_num(arrays.ingress_bytes_per_s, nan=1.0),
+        egress_bytes_per_s=np.nan_to_num(arrays.egress_bytes_per_s, nan=0.1),
+    )
+    for name in ("w.txt", "w.txt.gz"):
+        write_coflowlib(held, folder / name)
+        assert read_coflowlib(folder / name).fingerprint() == held.fingerprint()
+        assert recognises(folder / name)
+
+
+def packed(folder: Path) -> tuple[Path, Path]:
+    """Return a folder and a zip archive of three instances, and of files that are none."""
+    inside = folder / "set"
+    inside.mkdir()
+    for number in (2, 10, 1):
+        text = SMALL.replace("5 2 0.046", f"{number + 10} 2 0.046")
+        (inside / f"set_in{number:03}.txt").write_text(text)
+    (inside / "README.md").write_text("instances")
+    with zipfile.ZipFile(folder / "set.zip", "w") as archive:
+        archive.mkdir("set")
+        for file in sorted(inside.iterdir(), reverse=True):
+            archive.write(file, f"set/{file.name}")
+        archive.writestr("__MACOSX/set/._set_in001.txt", "x")
+    return inside, folder / "set.zip"
+
+
+def test_an_instance_is_chosen_by_number_or_name(tmp_path):
+    for path in packed(tmp_path):
+        names = list_coflowlib(path)
+        assert [name.rpartition("/")[2] for name in names] == [f"set_in{n:03}.txt" for n in (1, 2, 10)]
+        for instance in (3, "3", names[2], "set_in010", "set_in010.txt"):
+            workload = read_coflowlib(path, instance=instance)
+            assert (workload.name, workload.coflows["coflow_id"][0].as_py()) == ("set_in010", 20)
+        assert recognises(path)
+        for instance, message in (
+            (None, "field instance: holds 3 instances; choose one by its number, 1..3, or name, set_in001 "),
+            (0, "field instance: 0 is not in 1..3"),
+            (4, "field instance: 4 is not in 1..3"),
+            ("9" * 5000, "field instance: 999"),
+            ("set_in011", "field instance: no instance 'set_in011'; did you mean 'set_in01"),
+        ):
+            with pytest.raises(InputError) as caught:
+                read_coflowlib(path, instance=instance)
+            assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def test_errors_name_the_instance_in_a_folder_or_archive(tmp_path):
+    for path in packed(tmp_path):
+        broken = SMALL.replace("0.93087", "x")
+        if path.is_dir():
+            (path / "set_in002.txt").write_text(broken)
+            name = "set_in002.txt"
+        else:
+            name = "set/set_in002.txt"
+            path.unlink()
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.writestr(name, broken)
+        with pytest.raises(InputError) as caught:
+            read_coflowlib(path, instance="set_in002")
+        assert str(caught.value) == f"{path}/{name}: line 9: field volume: 'x' is not a number"
+
+
+def test_a_folder_without_instances_is_refused(tmp_path):
+    (tmp_path / "README.md").write_text("x")
+    (tmp_path / "LICENSE").write_text("x")
+    with pytest.raises(InputError, match=r"holds no \.txt file"):
+        read_coflowlib(tmp_path)
+    assert not recognises(tmp_path)
+    assert not recognises(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("0\n2\n", "", "line 2: field 2: the line has 4 fields too many; want 'type'"),
+        ("0\n2\n", "0\n0\n", "line 2: field coflows: '0' is not a whole number from 1"),
+        ("6 1 0.049", "5 1 0.049", "line 7: field id: coflow 5 is there already, in line 4"),
+        ("6 1 0.049", "6 0 0.049", "line 7: field weight: is 0; want a number above 0"),
+        ("6 1 0.049", "6 1 9.049", "line 7: field deadline: is before the arrival"),
+        ("6 1 0.049", "6 1 -0.1", "line 7: field arrival: '-0.1' is negative"),
+        ("2.72733 2", "2.72733 3", "line 11: field volume: the line ends after 1 fields"),
+        ("2.72733 2", "2.72733 1", "line 9: field 2: the line has 4 fields too many; want 'ports'"),
+        ("2.72733 2", "2.72733 0", "line 7: field flows: '0' is not a whole number from 1"),
+        ("0.93087 2 1 4", "0.93087 3 1 4", "line 9: field path: '3' is not a whole number from 2 to 2"),
+        ("0.93087 2 1 4", "0.93087 2 1 5", "line 9: field egress: port 5 is not an egress port, 3..4"),
+        ("0.93087 2 1 4", "0.93087 2 1 2", "line 9: field egress: port 2 is not an egress port, 3..4"),
+        ("0.93087 2 1 4", "0.93087 2 3 4", "line 9: field ingress: port 3 is not an ingress port, 1..2"),
+        ("0.93087 2 1 4", "0 2 1 4", "line 9: field volume: is 0; want a number above 0"),
+        ("0.93087 2 1 4", "0.93087 2 1 4 4", "line 9: field 6: the line has 1 fields too many"),
+        ("4\n1 1", "3\n1 1", "line 11: field ports: 3 ports; there are as many egress as ingress"),
+        ("2 2\n3 1", "3 1", "line 13: field port: port 2 is due"),
+        ("4 0.5\n", "", "line 15: the file ends where 'port capacity' is due"),
+        ("4 0.5\n", "4 0.5\n5 1\n", "line 16: more lines than there are ports"),
+        ("4 0.5\n", "4 0\n", "line 15: field capacity: is 0; want a number above 0"),
+    ],
+)
+def test_what_is_broken_is_named_by_file_line_and_field(tmp_path, old, new, message):
+    path = tmp_path / "w.txt"
+    assert old in SMALL
+    path.write_text(SMALL.replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        read_coflowlib(path)
+    assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def valid(rng: random.Random) -> Lines:
+    machines = rng.randint(1, 4)
+    coflows_ = rng.randint(1, 4)
+    lines: list[list[object]] = [[rng.randint(0, 1)], [coflows_]]
+    for coflow in range(1, coflows_ + 1):
+        width = rng.randint(1, 4)
+        arrival = round(rng.random(), 3)
+        lines.append([coflow, 1, arrival, round(arrival + 0.5 + rng.random(), 5), width])
+        for flow in range(1, width + 1):
+            ports = rng.randint(1, machines), rng.randint(machines + 1, 2 * machines)
+            lines.append([f"{coflow}{flow}", round(0.1 + rng.random(), 5), 2, *ports])
+    lines += [[2 * machines], *([port, 1] for port in range(1, 2 * machines + 1))]
+    return [[str(field).encode() for field in line] for line in lines]
+
+
+def numbers(lines: Lines, row: int) -> list[int]:
+    return list(range(len(lines[row])))
+
+
+def test_100_mutants_are_refused_in_one_line_that_names_file_and_line(tmp_path):
+    mutants = [*text_mutants("w.txt", valid, numbers=numbers)]
+    rng = random.Random(1)
+    for _ in range(20):  # wherever the file ends too early, the line that is due is named
+        lines = valid(rng)
+        keep = rng.randrange(1, len(lines))
+        cut = to_text(lines[:keep])
+        mutants.append(Mutant(f"cut after {keep} lines", {"w.txt": cut}, "w.txt", "w.txt", keep + 1))
+    assert check_refused(mutants, read_coflowlib, tmp_path) >= 100
+    for seed in range(5):
+        (tmp_path / "w.txt").write_bytes(to_text(valid(random.Random(seed))))
+        assert read_coflowlib(tmp_path / "w.txt").num_coflows >= 1
+
+
+def test_flipped_bits_anywhere_give_coflows_or_an_input_error(tmp_path):
+    data = to_text(valid(random.Random(0)))
+    assert count_refused_flips(data, read_coflowlib, tmp_path / "w.txt") > 50
+
+
+def test_what_the_format_cannot_hold_is_refused(tmp_path):
+    one = {"deadline_s": [2.0], "ingress_bytes_per_s": [1.0], "egress_bytes_per_s": [1.0]}
+    for changes, message in (
+        ({"deadline_s": None}, "field deadline_s: 1 have none"),
+        ({"ingress_bytes_per_s": None}, "field ingress_bytes_per_s: 1 have none"),
+        ({"egress_bytes_per_s": None}, "field egress_bytes_per_s: 1 have none"),
+        ({"coflow_id": [-1]}, "field coflow_id: CoflowLib's format has no negative ids"),
+    ):
+        workload = make_coflow_workload("w", [0.0], [1], [0], [0], [1.0], 1, **(one | changes))
+        with pytest.raises(InputError, match=message):
+            write_coflowlib(workload, tmp_path / "w.txt")
+        assert not (tmp_path / "w.txt").exists()

@@ -1,0 +1,243 @@
+import gzip
+import json
+import random
+import tarfile
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.workloads.google_cases import draw_events, expected_jobs, jobs_of
+from workloads.errors import InputError
+from workloads.readers.google_2019 import convert_google_2019, read_google_2019, recognises
+from workloads.readers.parquet import read_parquet
+from workloads.readers.report import Report
+
+BEGIN_US = 600_000_000
+KINDS = [
+    "SUBMIT", "QUEUE", "ENABLE", "SCHEDULE", "EVICT", "FAIL", "FINISH", "KILL", "LOST", "UPDATE_PENDING",
+    "UPDATE_RUNNING",
+]  # fmt: skip
+
+
+def event(time_s, job, task, kind, **more):
+    """Return a row as BigQuery writes it: numbers as strings, nothing for null."""
+    time = BEGIN_US + int(time_s * 1e6)
+    return {
+        "time": str(time), "type": str(KINDS.index(kind)), "collection_id": str(job), "priority": "200",
+        "instance_index": str(task), "collection_type": "0", "resource_request": {"cpus": 0.1, "memory": 0.01},
+    } | more  # fmt: skip
+
+
+def ran(job, task, submit, start, end, kind="FINISH", **more):
+    steps = ((submit, "SUBMIT"), (submit, "ENABLE"), (start, "SCHEDULE"), (end, kind))
+    return [event(time, job, task, what, **more) for time, what in steps]
+
+
+def collection(time_s, job, kind="SUBMIT", **more):
+    row = event(time_s, job, 0, kind, user="u=") | more
+    return {key: value for key, value in row.items() if key not in ("instance_index", "resource_request")}
+
+
+def json_lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def folder_of(path, **tables):
+    path.mkdir(exist_ok=True)
+    for name, rows in tables.items():
+        (path / f"{name}-000000000000.json.gz").write_bytes(gzip.compress(json_lines(rows)))
+    return path
+
+
+def refused(source, to, **options):
+    with pytest.raises(InputError) as caught:
+        convert_google_2019(source, to, **options)
+    text = str(caught.value)
+    assert text.isprintable()
+    assert not to.exists()
+    return text
+
+
+def test_collections_are_jobs_and_alloc_sets_are_left_out(tmp_path):
+    rows = ran(380, 0, 10, 12, 20) + ran(380, 1, 10, 12.5, 13, missing_type="1")
+    rows += [*ran(381, 0, 9, 9, 500, collection_type="1"), event(12, 380, 1, "UPDATE_RUNNING")]
+    found = [
+        collection(8, 380, start_after_collection_ids=["5", "6"]), collection(9, 381, collection_type="1"),
+        collection(8, 382, parent_collection_id="380"),
+    ]  # fmt: skip
+    report = Report()
+    source = folder_of(tmp_path / "a", instance_events=rows, collection_events=found)
+    workload = read_google_2019(source, report=report)
+    assert jobs_of(workload) == [(8.0, 380, [8.0, 0.5])]
+    assert workload.jobs["tenant"].to_pylist() == ["u="]
+    assert workload.metadata["origin"] == "Google clusterdata-2019, a"
+    assert set(report.lines()) == {
+        "read 13 rows of instance_events",
+        "read 3 rows of collection_events",
+        "read 4 of them put in by the trace's makers for lost records",
+        "read 3 of them that change nothing here (updates, queues)",
+        "read 1 jobs kept",
+        "read 2 tasks kept",
+        "repaired 1: jobs that wait for others to finish: arrive when submitted",
+        "repaired 1: jobs with a parent: arrive when submitted",
+        "dropped 4: events of alloc instances",
+        "dropped 1: events of alloc sets",
+        "dropped 1: jobs without tasks",
+    }
+
+
+@settings(max_examples=12)
+@given(
+    rng=st.randoms(use_true_random=False),
+    attempts=st.sampled_from(["last", "all"]),
+    unfinished=st.sampled_from(["drop", "ran"]),
+)
+def test_any_events_become_what_the_rules_say(tmp_path_factory, rng, attempts, unfinished):
+    tmp_path = tmp_path_factory.mktemp("events")
+    rows, submitted = draw_events(rng)
+    options = {"attempts": attempts, "unfinished": unfinished}
+    source = folder_of(
+        tmp_path / "a",
+        instance_events=[
+            {"time": e.time, "type": e.kind, "collection_id": e.job, "instance_index": e.task} for e in rows
+        ],
+        collection_events=[
+            {"time": time, "type": 0, "collection_id": job} for job, time in submitted.items()
+        ],
+    )
+    found = jobs_of(read_google_2019(source, **options))
+    assert [
+        (round(at * 1e6), job, [round(d * 1e6) for d in durations]) for at, job, durations in found
+    ] == expected_jobs(rows, submitted, **options)
+
+
+def machine_rows():
+    return [
+        {"time": "0", "machine_id": "5", "type": "1", "switch_id": "s=", "platform_id": "p=",
+         "capacity": {"cpus": 0.5, "memory": 0.25}},
+        {"time": 601_500_000, "machine_id": 5, "type": "REMOVE"},
+        {"time": "0", "machine_id": "4", "type": 3, "capacity.cpus": 1, "capacity.memory": 0.75},
+    ]  # fmt: skip
+
+
+def test_constraints_and_machines_are_kept_beside(tmp_path):
+    wants = [{"name": "a", "value": "x", "relation": "0"}, {"name": "b", "relation": "PRESENT"}]
+    rows = ran(1, 0, 0, 1, 2, constraint=wants) + ran(1, 1, 0, 1, 2, constraint=[{"name": "a", "value": "x"}])
+    source = folder_of(
+        tmp_path / "in", instance_events=rows, machine_events=machine_rows(),
+        machine_attributes=[{"time": "0", "machine_id": "5", "name": "n", "value": "v"},
+                            {"time": "0", "machine_id": "5", "name": "o", "deleted": True}],
+    )  # fmt: skip
+    convert_google_2019(source, tmp_path / "out")
+    table = {path.stem: pq.read_table(path).to_pylist() for path in (tmp_path / "out").iterdir()}
+    assert [tuple(row.values()) for row in table["constraints"]] == [
+        (1, "a", "=", "x", 2), (1, "b", "present", None, 1),
+    ]  # fmt: skip
+    assert [tuple(row.values()) for row in table["machines"]] == [
+        ("4", 0.0, "update", 1.0, 0.75, None, None),
+        ("5", 0.0, "add", 0.5, 0.25, "p=", "s="),
+        ("5", 1.5, "remove", None, None, None, None),
+    ]
+    assert [tuple(row.values()) for row in table["machine_attributes"]] == [
+        ("5", 0.0, "n", "v", False), ("5", 0.0, "o", None, True),
+    ]  # fmt: skip
+    assert read_parquet(tmp_path / "out").jobs["tenant"].null_count == 1
+
+
+def test_json_parquet_and_archives_give_the_same_workload(tmp_path):
+    rows = [row for job in range(40) for row in ran(job, 0, job % 7, 8, 9 + job)]
+    found = [collection(job / 2, job) for job in range(40)]
+    source = folder_of(tmp_path / "json", instance_events=rows, collection_events=found)
+    with tarfile.open(tmp_path / "cell.tar.gz", "w:gz") as packed:
+        packed.add(source, "cell")
+    (tmp_path / "parquet" / "instance_events").mkdir(parents=True)
+    numbers = [
+        {key: int(value) if isinstance(value, str) else value for key, value in row.items()} for row in rows
+    ]
+    for shard in range(2):
+        path = tmp_path / "parquet" / "instance_events" / f"{shard:012}.parquet"
+        pq.write_table(pa.Table.from_pylist(numbers[shard::2]), path)
+    pq.write_table(pa.Table.from_pylist(found), tmp_path / "parquet" / "collection_events.parquet")
+    names = ("json", "cell.tar.gz", "parquet")
+    assert len({read_google_2019(tmp_path / name).fingerprint() for name in names}) == 1
+    assert all(recognises(tmp_path / name) for name in names)
+    assert not recognises(tmp_path / "parquet" / "collection_events.parquet")
+
+
+@pytest.mark.parametrize(
+    ("line", "where"),
+    [
+        (b'{"time": "0", "type": "0"', "line 6: is not a row of instance_events as a line of JSON"),
+        (b'{"time": "x", "type": "0"}', "line 6: is not a row of instance_events as a line of JSON"),
+        (b'{"time": {}, "type": "0"}', "line 6: is not a row of instance_events as a line of JSON"),
+        (b"\x1b\xff", "line 6: is not a row of instance_events as a line of JSON"),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path, line, where):
+    good = json_lines(ran(1, 0, 0, 1, 2))
+    source = folder_of(tmp_path / "in")
+    for shard in range(3):
+        data = good + (b"\n" + line + b"\n" if shard == 1 else b"") + good
+        (source / f"instance_events-{shard:012}.json.gz").write_bytes(gzip.compress(data))
+    text = refused(source, tmp_path / "out")
+    assert text.startswith(f"{source}/instance_events-000000000001.json.gz: {where}"), text
+
+
+def test_rows_that_say_too_little_are_refused(tmp_path):
+    rows = ran(1, 0, 0, 1, 2)
+    source = tmp_path / "in"
+    for name in ("time", "collection_id", "instance_index"):
+        broken = {key: value for key, value in rows[0].items() if key != name}
+        assert "in: field time, id or index: " in refused(
+            folder_of(source, instance_events=[*rows, broken]), tmp_path / "out"
+        )
+    for wrong in ("11", "DIE", None):
+        text = refused(
+            folder_of(source, instance_events=[*rows, rows[0] | {"type": wrong}]), tmp_path / "out"
+        )
+        assert "field type: task 0 of job 1 has an event at 600000000; of a type that is none" in text
+    folder_of(
+        source,
+        instance_events=rows,
+        machine_events=[*machine_rows(), {"time": 0, "machine_id": 1, "type": 0}],
+    )
+    assert "field machine_id, time, event: is not there or not known in 1 rows of mach" in refused(
+        source, tmp_path / "out"
+    )
+
+
+def test_what_is_no_table_is_named(tmp_path):
+    source = folder_of(tmp_path / "in", collection_events=[collection(0, 1)])
+    assert "in: holds no instance_events, such as" in refused(source, tmp_path / "out")
+    path = source / "instance_events.parquet"
+    path.write_bytes(b"PAR1 no")
+    assert refused(source, tmp_path / "out").startswith(f"{path}: is not a Parquet file of this table (")
+    pq.write_table(pa.table({"time": ["x"]}), path)
+    assert refused(source, tmp_path / "out").startswith(f"{path}: is not a Parquet file of this table (")
+    with tarfile.open(tmp_path / "t.tar", "w") as packed:
+        packed.add(path, "instance_events.parquet")
+    text = refused(tmp_path / "t.tar", tmp_path / "out")
+    assert "t.tar (instance_events.parquet): is not a Parquet file of this table (" in text
+
+
+def test_a_hundred_mutated_files_are_refused_in_one_line_that_names_the_file(tmp_path):
+    rng = random.Random(5)
+    rows = ran(1, 0, 0, 1, 2) + ran(2, 0, 0, 1, 2)
+    wrong = ["abc", "1.5.5", "--1", "1e400", "9" * 20, "1 2", "é", "\x1b[31m", "nan", {}, [1], "0x"]
+    source = folder_of(tmp_path / "in", instance_events=rows)
+    shard = source / "instance_events-000000000000.json.gz"
+    for i in range(100):
+        at = rng.randrange(len(rows))
+        lines = json_lines(rows).splitlines(keepends=True)
+        if i % 2:
+            lines[at] = lines[at][: rng.randrange(1, len(lines[at]) - 2)] + b"\n"
+        else:
+            key = rng.choice(["time", "collection_id", "instance_index"])
+            lines[at] = json_lines([rows[at] | {key: rng.choice(wrong)}])
+        shard.write_bytes(gzip.compress(b"".join(lines)))
+        text = refused(source, tmp_path / "out")
+        assert text.startswith(f"{shard}: line {at + 1}: is not a row of instance_events"), (lines[at], text)
+        assert len(text) < 400 + len(str(source))

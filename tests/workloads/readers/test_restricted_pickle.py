@@ -1,0 +1,188 @@
+import contextlib
+import gzip
+import io
+import os
+import pickle
+import random
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workloads.errors import InputError
+from workloads.readers.restricted_pickle import loads, read_npy
+
+scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text()
+arrays = st.builds(
+    lambda shape, kind, order: np.asarray(np.arange(np.prod(shape, dtype=int)).reshape(shape), kind, order),
+    st.lists(st.integers(1, 3), max_size=3).map(tuple),
+    st.sampled_from(["f8", ">f4", "i8", "u2", "?"]),
+    st.sampled_from("CF"),
+)
+data = st.recursive(
+    scalars | st.binary() | arrays | st.integers(0, 9).map(np.int64),
+    lambda inner: (
+        st.lists(inner, max_size=6)
+        | st.lists(inner, max_size=5).map(tuple)
+        | st.dictionaries(st.text() | st.integers(), inner, max_size=6)
+    ),
+    max_leaves=12,
+)
+
+
+def same(a, b) -> bool:
+    if isinstance(a, np.ndarray):
+        return isinstance(b, np.ndarray) and a.dtype == b.dtype and np.array_equal(a, b)
+    if isinstance(a, list | tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return isinstance(b, dict) and [*a] == [*b] and all(same(a[k], b[k]) for k in a)
+    return type(a) is type(b) and a == b
+
+
+@given(data, st.sampled_from([2, 3, 4]))
+def test_data_come_back_as_they_were(value, protocol):
+    assert same(value, loads(pickle.dumps(value, protocol=protocol)))
+
+
+@settings(max_examples=40)
+@given(data)
+def test_files_that_numpy_saves_are_read(tmp_path_factory, value):
+    path = tmp_path_factory.mktemp("npy") / "x.npy"
+    boxed = np.empty((), object)
+    boxed[()] = {"value": value}
+    np.save(path, boxed, allow_pickle=True)
+    assert same(read_npy(path), {"value": value})
+    packed = path.with_suffix(".gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert same(read_npy(packed), {"value": value})
+
+
+@pytest.mark.parametrize("kind", ["f8", ">i4", "?", "u1"])
+def test_plain_arrays_are_read(tmp_path, kind):
+    array = np.asarray(np.arange(6).reshape(2, 3), kind)
+    for name, saved in (("c", array), ("f", np.asfortranarray(array))):
+        np.save(tmp_path / f"{name}.npy", saved)
+        assert same(read_npy(tmp_path / f"{name}.npy"), array)
+    np.save(tmp_path / "o.npy", np.array([{1: 2}, [3]], object), allow_pickle=True)
+    assert read_npy(tmp_path / "o.npy").tolist() == [{1: 2}, [3]]
+
+
+def test_shared_values_stay_shared():
+    shared = [1]
+    first, second = loads(pickle.dumps([shared, shared]))
+    assert first is second
+
+
+class Runs:
+    """What an attacker pickles: reading it with Python's unpickler calls `function`."""
+
+    def __init__(self, function, *arguments):
+        self.made = function, arguments
+
+    def __reduce__(self):
+        return self.made
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("call", [os.mkdir, os.system, eval, exec, getattr, print])
+def test_nothing_that_a_file_names_is_run(tmp_path, protocol, call):
+    target = tmp_path / "made"
+    text = str(target) if call is os.mkdir else f"__import__('os').mkdir({str(target)!r})"
+    harmful = pickle.dumps({"a": Runs(call, text)}, protocol=protocol)
+    with pytest.raises(InputError, match="which is not admitted") as caught:
+        loads(harmful)
+    if protocol > 1:
+        assert f".{call.__name__}'" in str(caught.value)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        ({1, 2}, "EMPTY_SET"),
+        (frozenset([1]), "FROZENSET"),
+        (3 + 4j, "builtins.complex"),
+        (bytearray(b"x"), "builtins.bytearray"),
+        (print, "builtins.print"),
+        (np.array(["text"]), "array of type 'U4'"),
+        (np.array(["2020-01-01"], "M8[D]"), "array of type 'M8'"),
+        (np.zeros(2, [("a", "i4")]), "array of type 'V4'"),
+        (np.float64, "numpy.float64"),
+        (np.random.default_rng(1), "numpy.random._pickle"),
+        ([np.ndarray], "a class where a value is due"),
+        (np.dtype("f8"), "a class where a value is due"),
+    ],
+)
+def test_what_is_not_admitted_is_named(value, named):
+    with pytest.raises(InputError) as caught:
+        loads(pickle.dumps(value, protocol=4))
+    assert named in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+DTYPE = b"cnumpy\ndtype\nU\x02O8\x85R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK?tbq\x02"
+AGAIN = b"cnumpy.core.multiarray\n_reconstruct\n)R(K\x01J\x00\x00\x10\x00\x85h\x02\x89h\x01tb0"
+ENCODED = b"c_codecs\nencode\nh\x02\x85R"
+BOMBS = {
+    "long text": b"\x80\x02X\xff\xff\xff\xff" + b"x" * 9 + b".",
+    "long bytes": b"\x80\x04\x8e" + struct.pack("<Q", 2**62) + b".",
+    "long buffer": b"\x80\x05\x96" + struct.pack("<Q", 2**40) + b".",
+    "a key so deep that hashing it would crash": b"\x80\x02})" + b"\x85" * 300_000 + b"Ns.",
+    "many arrays of one list": b"\x80\x02](" + b"N" * (1 << 20) + b"eq\x01" + DTYPE + AGAIN * 100 + b".",
+    "one text as many bytes": b"\x80\x02](X\x00\x00\x10\x00"
+    + b"x" * (1 << 20)
+    + b"q\x02"
+    + ENCODED * 99
+    + b"0e.",
+    "a large array": b"\x80\x02]q\x01" + DTYPE + AGAIN + b".",
+}
+
+
+@pytest.mark.parametrize("label", BOMBS)
+def test_small_files_that_would_fill_the_memory_or_crash_are_refused(label):
+    with pytest.raises(InputError):
+        loads(BOMBS[label])
+
+
+def test_a_memo_number_makes_no_table():
+    assert loads(b"\x80\x02K\x07r\xff\xff\xff\xff.") == 7  # Python's unpickler asks for 64 GB
+
+
+def npy_bytes(value) -> bytes:
+    out = io.BytesIO()
+    boxed = np.empty((), object)
+    boxed[()] = value
+    np.save(out, boxed, allow_pickle=True)
+    return out.getvalue()
+
+
+def test_100_broken_files_are_refused_in_one_line_that_names_the_file(tmp_path):
+    """Truncated, extended, headed otherwise; and whatever flipped bytes do, it is a value or an InputError."""
+    rng = random.Random(0)
+    whole = npy_bytes({"a": [*range(20)], "b": np.arange(5.0)})
+    plain = io.BytesIO()
+    np.save(plain, np.arange(12.0).reshape(3, 4))
+    path = tmp_path / "x.npy"
+    broken = [data[: rng.randrange(len(data))] for data in (whole, plain.getvalue()) for _ in range(40)]
+    broken += [data + rng.randbytes(n) for data in (whole, plain.getvalue()) for n in range(1, 6)]
+    broken += [b"", b"PK\x03\x04", b"\x93NUMPY", b"\x93NUMPY\x03\x00" + whole[8:], b"\x93NUMPX" + whole[6:]]
+    broken += [whole.replace(b"'|O'", b"'<i8'"), plain.getvalue().replace(b"(3, 4)", b"(4, 4)")]
+    broken += [plain.getvalue().replace(b"(3, 4)", b"(3,-4)"), plain.getvalue().replace(b"'<f8'", b"'<U2'")]
+    broken += [whole.replace(b"shape", b"shade"), gzip.compress(whole)[:-9], b"{" * 5000]
+    assert len(broken) >= 100
+    for data in broken:
+        path.write_bytes(data)
+        with pytest.raises(InputError) as caught:
+            read_npy(path)
+        assert str(caught.value).startswith(f"{path}: ")
+        assert str(caught.value).isprintable()
+    for _ in range(1000):
+        damaged = bytearray(whole)
+        for _ in range(rng.randint(1, 3)):
+            damaged[rng.randrange(len(whole))] = rng.randrange(256)
+        path.write_bytes(damaged)
+        with contextlib.suppress(InputError):
+            read_npy(path)

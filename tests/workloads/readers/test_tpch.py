@@ -1,0 +1,278 @@
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workloads.arrow import column
+from workloads.dags import stage_levels
+from workloads.errors import InputError
+from workloads.readers.tpch import read_tpch, recognises
+
+SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[3].parent / "shared")
+FIRST, REST, FRESH = "first_wave", "rest_wave", "fresh_durations"
+
+# Two stages, the second after the first, which was run with 2 executors at most.
+PROFILE = {
+    0: {
+        FIRST: {2: [1000, 2000], 50: [5000, 6000, 7000]},
+        REST: {2: [10], 50: []},
+        FRESH: {2: [2000], 50: [5000, 6000, 7000]},
+    },
+    1: {FIRST: {2: [300, 400]}, REST: {2: [30, 40, 50]}, FRESH: {2: []}},
+}
+
+
+def save(folder: Path, number: int = 1, matrix=((0, 1), (0, 0)), profile=PROFILE, stage_ids=None) -> Path:
+    """Write a query in Decima's layout and return the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    np.save(folder / f"adj_mat_{number}.npy", np.array(matrix, float))
+    for name, value in (("task_duration", profile), ("stage_id_to_node_idx_map", stage_ids)):
+        if value is not None:
+            np.save(folder / f"{name}_{number}.npy", np.array(value, object), allow_pickle=True)
+    return folder
+
+
+def durations(dag) -> list[list[float]]:
+    arrays, tasks = dag.arrays(), column(dag.tasks, "duration_s")
+    first = arrays.stage_first_task
+    return [tasks[first[s] : first[s + 1]].tolist() for s in range(dag.num_stages)]
+
+
+def test_recorded_durations_are_those_of_the_run(tmp_path):
+    save(tmp_path / "2g")
+    dag = read_tpch(tmp_path, executors=2, durations="recorded")
+    assert durations(dag) == [[1.0, 2.0, 0.01], [0.3, 0.4, 0.03, 0.04, 0.05]]
+    dag = read_tpch(tmp_path, executors=50, durations="recorded")
+    assert durations(dag) == [[5.0, 6.0, 7.0], [0.3, 0.4, 0.03, 0.04, 0.05]]
+    assert dag.edges.to_pydict() == {"job_id": [0], "parent": [0], "child": [1]}
+    assert dag.stages["cpu_cores"].null_count == dag.stages["memory"].null_count == 2
+    assert dag.notes == ("demands of tasks are not known",)
+    assert dag.name == tmp_path.name
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**64 - 1))
+def test_sampled_durations_follow_the_rules(tmp_path_factory, seed):
+    folder = save(tmp_path_factory.mktemp("t") / "2g")
+    first, second = durations(read_tpch(folder, executors=2, seed=seed))
+    assert first[:2] == [2.0, 2.0]  # new to the job: fresh durations
+    assert first[2:] == [0.01]  # the rest wave
+    assert set(second[:2]) <= {0.3, 0.4}  # not new to the job
+    assert set(second[2:]) <= {0.03, 0.04, 0.05}
+    first, second = durations(read_tpch(folder, executors=50, seed=seed))
+    assert set(first) <= {5.0, 6.0, 7.0}
+    assert set(second) <= {0.3, 0.4}  # five tasks, all first tasks of 50 executors
+
+
+def test_what_stands_in_for_durations_that_were_not_measured(tmp_path):
+    """Without fresh durations a second is added; a first wave that is all fresh is that of fewer executors."""
+    unmeasured = {FIRST: {2: [1000], 5: [2000]}, REST: {2: [10], 5: []}, FRESH: {2: [], 5: [2000]}}
+    folder = save(tmp_path / "2g", profile={0: unmeasured, 1: unmeasured})
+    assert durations(read_tpch(folder, executors=2)) == [[2.0, 2.0], [1.0, 1.0]]
+    assert durations(read_tpch(folder, executors=5)) == [[2.0], [1.0]]
+    fresh_only = {FIRST: {2: [1000]}, REST: {2: []}, FRESH: {2: [1000]}}
+    rest_only = {FIRST: {2: []}, REST: {2: [70, 70, 70]}, FRESH: {2: []}}
+    folder = save(tmp_path / "10g", profile={0: rest_only, 1: fresh_only})
+    assert durations(read_tpch(folder, executors=2)) == [[0.07] * 3, [1.0]]
+
+
+def test_each_query_comes_once_or_as_many_as_asked_are_drawn(tmp_path):
+    for size in ("10g", "2g"):
+        for number in (1, 2, 10):
+            save(tmp_path / size, number, stage_ids={7: 1, 3: 0})
+    dag = read_tpch(tmp_path, executors=2)
+    names = dag.stages["name"].to_pylist()
+    assert names == [f"{s}-q{q}-{i}" for s in ("2g", "10g") for q in (1, 2, 10) for i in (3, 7)]
+    assert dag.num_jobs == 6
+    chosen = read_tpch(tmp_path, executors=2, sizes="10g", queries=[2, 1])
+    assert chosen.stages["name"].to_pylist() == ["10g-q2-3", "10g-q2-7", "10g-q1-3", "10g-q1-7"]
+    assert read_tpch(tmp_path / "10g", executors=2, queries="2,1").num_jobs == 2
+    many = read_tpch(tmp_path, executors=2, jobs=2000, mean_gap_s=10.0, seed=3)
+    counts = {name: many.stages["name"].to_pylist().count(name) for name in set(names)}
+    assert sum(counts.values()) == 4000
+    assert min(counts.values()) > 250  # 333 in the mean, standard deviation 17
+    submit_s = column(many.jobs, "submit_s")
+    assert submit_s[-1] / 2000 == pytest.approx(10.0, rel=0.1)
+    assert (
+        many.fingerprint()
+        == read_tpch(tmp_path, executors=2, jobs=2000, mean_gap_s=10.0, seed=3).fingerprint()
+    )
+    assert (
+        many.fingerprint()
+        != read_tpch(tmp_path, executors=2, jobs=2000, mean_gap_s=10.0, seed=4).fingerprint()
+    )
+
+
+def test_demands_are_made_up_only_when_asked_and_it_is_said(tmp_path):
+    folder = save(tmp_path / "2g")
+    dag = read_tpch(folder, executors=2, jobs=50, demands=True)
+    memory = column(dag.stages, "memory")
+    assert column(dag.stages, "cpu_cores").tolist() == [1.0] * 100
+    assert 0 < memory.min() < 0.1 < 0.9 < memory.max() <= 1
+    assert dag.notes == ("demands of tasks are made up: 1 core a task, memory uniform in (0, 1] by stage",)
+    # Demands are drawn last: they change nothing else.
+    assert durations(dag) == durations(read_tpch(folder, executors=2, jobs=50))
+
+
+@pytest.mark.reference
+def test_the_published_profiles(tmp_path):
+    path = SHARED / "traces" / "tpch"
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    dag = read_tpch(path, durations="recorded")
+    assert recognises(path)
+    assert dag.num_jobs == 66
+    assert dag.num_stages == 606
+    names = dag.stages["name"].to_pylist()
+    assert {name.split("-")[0] for name in names} == {"2g", "10g", "50g"}
+    for size in ("2g", "10g", "50g"):
+        assert {n.split("-")[1] for n in names if n.startswith(f"{size}-")} == {f"q{q}" for q in range(1, 23)}
+    first = dag.arrays().first_stage
+    assert stage_levels(dag)[first[0] : first[1]].tolist() == [0, 1, 2, 3]  # query 1 is a chain
+    assert dag.tasks["duration_s"][0].as_py() == 4.324
+    sampled = read_tpch(path)
+    assert sampled.stages["num_tasks"].equals(dag.stages["num_tasks"])
+    works = [float(column(d.tasks, "duration_s").sum()) for d in (dag, sampled)]
+    assert works[1] == pytest.approx(works[0], rel=0.1)  # the same runs, drawn from
+    for executors in (2, 5, 10, 20, 40, 60, 80, 100):
+        assert read_tpch(path, sizes="2g", queries=[1, 9], executors=executors).num_jobs == 2
+
+
+def stage(**changes):
+    return {0: PROFILE[0], 1: PROFILE[1] | changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "file", "message"),
+    [
+        ({"matrix": [[0, 1, 0], [0, 0, 1]]}, "adj_mat", "is not a square matrix"),
+        ({"matrix": [0, 1]}, "adj_mat", "is not a square matrix"),
+        ({"matrix": [[0, 2], [0, 0]]}, "adj_mat", "holds something else than 0 and 1"),
+        ({"matrix": [[0, np.nan], [0, 0]]}, "adj_mat", "holds something else than 0 and 1"),
+        (
+            {"matrix": [[0, 1], [1, 0]]},
+            "adj_mat",
+            "line 1: field child: stages of job 1 wait for each other: 0 ",
+        ),
+        ({"matrix": [[0, 0], [0, 1]]}, "adj_mat", "line 1: field child: 1 is its own parent"),
+        ({"matrix": [[0]]}, "task_duration", "is not a dictionary of the stages 0..0"),
+        ({"profile": [1, 2]}, "task_duration", "is not a dictionary of the stages 0..1"),
+        ({"profile": {0: PROFILE[0]}}, "task_duration", "is not a dictionary of the stages 0..1"),
+        ({"profile": {0: PROFILE[0], 1: 7}}, "task_duration", "stage 1 is not a dictionary of first_wave,"),
+        ({"profile": {0: PROFILE[0], 1: {FIRST: {}}}}, "task_duration", "stage 1 is not a dictionary of"),
+        ({"profile": stage(**{REST: [1]})}, "task_duration", "stage 1 has a wave that is not a dictionary"),
+        (
+            {"profile": stage(**{FIRST: {}})},
+            "task_duration",
+            "stage 1 has runs without a number of executors",
+        ),
+        ({"profile": stage(**{FIRST: {"x": [1]}})}, "task_duration", "stage 1 has runs without a number"),
+        ({"profile": stage(**{REST: {5: [1]}})}, "task_duration", "stage 1 has no rest_wave of 2 executors"),
+        ({"profile": stage(**{REST: {2: 5}})}, "task_duration", "stage 1 has no rest_wave of 2 executors"),
+        ({"profile": stage(**{REST: {2: [-1]}})}, "task_duration", "stage 1 has in rest_wave of 2 executors"),
+        ({"profile": stage(**{FIRST: {2: ["1"]}})}, "task_duration", "stage 1 has in first_wave of 2"),
+        (
+            {"profile": stage(**{FRESH: {2: [float("nan")]}})},
+            "task_duration",
+            "stage 1 has in fresh_durations",
+        ),
+        ({"profile": stage(**{FRESH: {2: [1e20]}})}, "task_duration", "stage 1 has in fresh_durations of 2"),
+        (
+            {"profile": stage(**{FIRST: {2: []}, REST: {2: []}})},
+            "task_duration",
+            "stage 1 has no task in the run with 2 executors",
+        ),
+        ({"stage_ids": {0: 0, 1: 5}}, "stage_id_to_node_idx_map", "is not a dictionary of stage ids to 0..1"),
+    ],
+)
+def test_what_is_broken_is_named_by_file(tmp_path, changes, file, message):
+    folder = save(tmp_path / "2g", **changes)
+    with pytest.raises(InputError) as caught:
+        read_tpch(folder, executors=2)
+    assert str(caught.value).startswith(f"{folder / file}_1.npy: {message}")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sizes": ["3g"]}, "field sizes: no '3g'; did you mean '2g'? (known: 2g)"),
+        ({"queries": [2]}, "field queries: no '2'; known: 1"),
+        ({"executors": 40}, "field executors: no run with 40 executors; there are 2, 50"),
+        ({"executors": 0}, "field executors: 0 is not a whole number from 1"),
+        ({"durations": "mean"}, "field durations: 'mean' is neither 'sampled' nor 'recorded'"),
+        ({"jobs": 0}, "field jobs: 0 is not a whole number from 1"),
+        ({"mean_gap_s": 0.0}, "field mean_gap_s: 0.0 is not a number above 0"),
+        ({"mean_gap_s": 1e12}, "field mean_gap_s: the last query would arrive after"),
+    ],
+)
+def test_options_out_of_range_are_named(tmp_path, options, message):
+    save(tmp_path / "2g")
+    with pytest.raises(InputError) as caught:
+        read_tpch(tmp_path, **({"executors": 2} | options))
+    assert message in str(caught.value)
+
+
+def test_a_number_of_executors_that_a_stage_skips_is_refused(tmp_path):
+    """There, its run with the most executors would stand in for one with fewer."""
+    few, many = ({w: {e: [1] for e in (2, k, 50)} for w in (FIRST, REST, FRESH)} for k in (12, 13))
+    save(tmp_path / "2g", profile={0: few, 1: many})
+    with pytest.raises(InputError, match=r"no run with 12 executors; there are 2, 50$"):
+        read_tpch(tmp_path, executors=12)
+
+
+def test_folders_are_recognised_by_their_names(tmp_path):
+    assert not recognises(tmp_path)
+    assert not recognises(tmp_path / "none")
+    with pytest.raises(InputError, match=r"holds no adj_mat_1\.npy, nor folders such as 2g that do"):
+        read_tpch(tmp_path)
+    with pytest.raises(InputError, match=r"none: cannot be read: No such file"):
+        read_tpch(tmp_path / "none")
+    save(tmp_path / "2g")
+    assert recognises(tmp_path)
+    assert recognises(tmp_path / "2g")
+    (tmp_path / "2g" / "task_duration_1.npy").unlink()
+    with pytest.raises(InputError, match=r"task_duration_1\.npy: cannot be read"):
+        read_tpch(tmp_path)
+
+
+NOT_A_PART = [
+    None, "x", -1, [], {}, [None], {2: None}, {2: ["x"]}, {2: [[1]]}, {"2": [1]}, {-2: [1]}, np.array([1.0]),
+    {2: np.array([1.0])}, {2: [np.array([1.0])]}, {2: [float("inf")]}, {2: [-5]},
+]  # fmt: skip
+"""What neither a profile's stages nor their waves may be."""
+
+
+def wrong_profile(rng: random.Random) -> dict:
+    profile = {i: {wave: dict(runs) for wave, runs in PROFILE[i].items()} for i in PROFILE}
+    where, wave = rng.randrange(3), rng.choice((FIRST, REST, FRESH))
+    if where == 0:
+        profile[rng.randrange(2)] = rng.choice(NOT_A_PART)
+    elif where == 1:
+        profile[rng.randrange(2)][wave] = rng.choice(NOT_A_PART)
+    else:
+        del profile[rng.randrange(2)][wave]
+    return profile
+
+
+def test_100_broken_profiles_are_refused_in_one_line_that_names_the_file(tmp_path):
+    rng = random.Random(0)
+    whole = save(tmp_path / "whole") / "task_duration_1.npy"
+    matrix = (tmp_path / "whole" / "adj_mat_1.npy").read_bytes()
+    for i in range(120):
+        folder = save(tmp_path / str(i), profile=wrong_profile(rng))
+        culprit = folder / "task_duration_1.npy"
+        if i % 4 == 1:
+            culprit.write_bytes(whole.read_bytes()[: rng.randrange(whole.stat().st_size)])
+        elif i % 4 == 2:
+            save(folder)
+            culprit = folder / "adj_mat_1.npy"
+            culprit.write_bytes(matrix[: rng.randrange(len(matrix))])
+        with pytest.raises(InputError) as caught:
+            read_tpch(folder, executors=2)
+        text = str(caught.value)
+        assert text.startswith(f"{culprit}: "), text
+        assert text.isprintable(), text

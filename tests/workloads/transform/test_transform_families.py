@@ -1,0 +1,268 @@
+"""Transformations of DAGs and coflows: what belongs to a job or a coflow goes with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from family_examples import a_flow, coflows_of, dags_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workloads.arrow import column
+from workloads.coflows import CoflowWorkload
+from workloads.dags import DagWorkload
+from workloads.errors import InputError
+from workloads.jobs import make_workload
+from workloads.transform import (
+    busy_slots,
+    history,
+    merge,
+    redo,
+    replicate,
+    sample,
+    scale,
+    split,
+    time_slice,
+    truncate,
+)
+from workloads.transform.load import fabric_bytes_per_s, offered_bytes_per_s
+from workloads.transform.primitives import row_counts
+
+MANY = settings(max_examples=40)
+
+
+@st.composite
+def dags(draw: Any) -> DagWorkload:
+    jobs = []
+    for _ in range(draw(st.integers(1, 5))):
+        stages = draw(st.lists(st.lists(st.floats(0, 1e3), min_size=1, max_size=3), min_size=1, max_size=4))
+        pairs = [(a, b) for b in range(len(stages)) for a in range(b)]
+        edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+        jobs.append((draw(st.floats(0, 1e4)), stages, edges, draw(st.sampled_from(["a", "b", None]))))
+    return dags_of(sorted(jobs, key=lambda job: job[0]))
+
+
+@st.composite
+def coflows(draw: Any) -> CoflowWorkload:
+    flows = st.dictionaries(
+        st.tuples(st.integers(0, 3), st.integers(0, 3)), st.floats(1, 1e9), min_size=1, max_size=6
+    )
+    made = []
+    for arrival_s in sorted(draw(st.lists(st.floats(0, 1e4), min_size=1, max_size=6))):
+        deadline_s = draw(st.none() | st.floats(0, 100).map(lambda left_s, at=arrival_s: at + left_s))
+        made.append((arrival_s, deadline_s, draw(flows)))
+    return coflows_of(made, ports=4)
+
+
+def content(workload: DagWorkload | CoflowWorkload) -> Counter[str]:
+    """What arrives, with all that belongs to it but the ids, as a multiset."""
+    coflows = isinstance(workload, CoflowWorkload)
+    head, parts = ("coflows", ["flows"]) if coflows else ("jobs", ["stages", "edges", "tasks"])
+    first = {part: np.concatenate([[0], np.cumsum(row_counts(workload, part))]) for part in parts}
+    rows = {part: [list(r.values())[1:] for r in getattr(workload, part).to_pylist()] for part in parts}
+    return Counter(
+        repr((list(r.values())[1:], [rows[p][first[p][n] : first[p][n + 1]] for p in parts]))
+        for n, r in enumerate(getattr(workload, head).to_pylist())
+    )
+
+
+def owners_lie_in_order(workload: DagWorkload | CoflowWorkload) -> bool:
+    """Whether ids differ, arrivals are in order, and each part's rows lie in the order of what arrives."""
+    coflows = isinstance(workload, CoflowWorkload)
+    head, key, time, parts = (
+        ("coflows", "coflow_id", "arrival_s", ["flows"])
+        if coflows
+        else ("jobs", "job_id", "submit_s", ["stages", "edges", "tasks"])
+    )
+    ids = column(getattr(workload, head), key)
+    return (
+        len(set(ids.tolist())) == len(ids)
+        and bool((np.diff(column(getattr(workload, head), time)) >= 0).all())
+        and all(
+            np.repeat(ids, row_counts(workload, part)).tolist() == getattr(workload, part)[key].to_pylist()
+            for part in parts
+        )
+    )
+
+
+def two_dags() -> DagWorkload:
+    return dags_of(
+        [
+            (5.0, [[1.0, 2.0], [4.0], [10.0]], [(0, 1), (0, 2)], "a"),
+            (9.0, [[3.0], [5.0, 5.0]], [(1, 0)], "b"),
+        ]
+    )
+
+
+def two_coflows(port_bytes_per_s: float | None = None) -> CoflowWorkload:
+    return coflows_of(
+        [(0.0, 8.0, {(0, 1): 6e6, (1, 1): 2e6}), (10.0, None, {(2, 0): 12e6})],
+        ports=3,
+        port_bytes_per_s=port_bytes_per_s,
+    )
+
+
+@MANY
+@given(workload=dags() | coflows(), share=st.floats(0, 1))
+def test_slices_partition(workload: DagWorkload | CoflowWorkload, share: float) -> None:
+    times_s = column(workload.coflows, "arrival_s") if isinstance(workload, CoflowWorkload) else None
+    times_s = column(workload.jobs, "submit_s") if times_s is None else times_s
+    cut_s = float(times_s[0] + share * (times_s[-1] - times_s[0]))
+    parts: Counter[str] = Counter()
+    for start_s, end_s in ((0.0, cut_s), (cut_s, None)):
+        if any(start_s <= s < (np.inf if end_s is None else end_s) for s in times_s):
+            part = time_slice(workload, start_s, end_s, rebase=False)
+            assert owners_lie_in_order(part)
+            parts += content(part)
+    assert parts == content(workload)
+
+
+@MANY
+@given(workload=dags() | coflows(), count=st.integers(1, 3), seed=st.integers(0, 5))
+def test_samples_are_whole(workload: DagWorkload | CoflowWorkload, count: int, seed: int) -> None:
+    total = sum(content(workload).values())
+    made = sample(workload, count=min(count, total), seed=seed)
+    assert owners_lie_in_order(made)
+    assert not content(made) - content(workload)
+    assert sum(content(made).values()) == min(count, total)
+    assert redo([workload], history(made)[0]).fingerprint() == made.fingerprint()
+
+
+@MANY
+@given(workload=dags(), copies=st.integers(1, 3))
+def test_copies_of_dags(workload: DagWorkload, copies: int) -> None:
+    made = replicate(workload, copies, jitter_s=0.0)
+    assert owners_lie_in_order(made)
+    assert content(made) == Counter({job: copies * n for job, n in content(workload).items()})
+    assert owners_lie_in_order(replicate(workload, copies, seed=3))
+
+
+@MANY
+@given(workload=coflows(), copies=st.integers(1, 3))
+def test_copies_of_coflows_have_ports_of_their_own(workload: CoflowWorkload, copies: int) -> None:
+    made = replicate(workload, copies)
+    assert owners_lie_in_order(made)
+    assert made.ports["port"].to_pylist() == list(range(4 * copies))
+    size = column(made.flows, "size_bytes")
+    for side in ("ingress", "egress"):
+        was = np.bincount(column(workload.flows, side), column(workload.flows, "size_bytes"), 4)
+        assert np.bincount(column(made.flows, side), size, 4 * copies) == pytest.approx(np.tile(was, copies))
+    assert (column(made.flows, "ingress") // 4 == column(made.flows, "egress") // 4).all()
+    assert (
+        column(made.coflows, "arrival_s").tolist()
+        == np.repeat(column(workload.coflows, "arrival_s"), copies).tolist()
+    )
+
+
+@MANY
+@given(first=coflows(), second=coflows())
+def test_merged_coflows_are_those_of_both(first: CoflowWorkload, second: CoflowWorkload) -> None:
+    made = merge([first, second])
+    assert owners_lie_in_order(made)
+    assert content(made) == content(first) + content(second)
+    assert made.ports.equals(first.ports)
+
+
+@MANY
+@given(workload=dags())
+def test_what_is_split_can_be_merged(workload: DagWorkload) -> None:
+    if workload.jobs["tenant"].null_count < workload.num_jobs:
+        parts = list(split(workload).values())
+        assert all(owners_lie_in_order(part) for part in parts)
+        assert sum((content(part) for part in parts), Counter()) == content(workload)
+        if len(parts) > 1:
+            assert content(merge(parts)) == content(workload)
+
+
+@MANY
+@given(workload=dags(), cap_s=st.floats(1e-3, 1e3))
+def test_truncated_dags(workload: DagWorkload, cap_s: float) -> None:
+    made = truncate(workload, cap_s)
+    assert column(made.tasks, "duration_s").max() <= cap_s
+    assert owners_lie_in_order(made)
+    assert made.edges.equals(workload.edges)
+    assert (column(made.stages, "mean_task_s") <= column(workload.stages, "mean_task_s")).all()
+
+
+def test_a_truncated_dag_by_hand() -> None:
+    made = truncate(two_dags(), 4.0)
+    assert made.tasks["duration_s"].to_pylist() == [1.0, 2.0, 4.0, 4.0, 3.0, 4.0, 4.0]
+    assert made.stages["mean_task_s"].to_pylist() == pytest.approx([1.5, 4.0, 4.0, 3.0, 4.0])
+    assert made.jobs["mean_task_s"].to_pylist() == pytest.approx([11 / 4, 11 / 3])
+
+
+def test_dags_are_scaled_as_jobs_are() -> None:
+    made = scale(two_dags(), 0.5, nodes=4)
+    assert made.jobs["submit_s"].to_pylist() == [5.0, 20.0]
+    assert busy_slots(made) == 2.0
+
+
+@MANY
+@given(workload=coflows(), load=st.floats(0.01, 2))
+def test_coflows_are_scaled_to_a_load_of_their_ports(workload: CoflowWorkload, load: float) -> None:
+    times_s = column(workload.coflows, "arrival_s")
+    if times_s[-1] - times_s[0] < 1e-3:
+        return
+    made = scale(workload, load, port_speed_bps=1e9)
+    assert offered_bytes_per_s(made) / (4 * 125e6) == pytest.approx(load, rel=1e-6)
+    was, now = workload.coflows.to_pylist(), made.coflows.to_pylist()
+    for before, after in zip(was, now, strict=True):
+        if before["deadline_s"] is None:
+            assert after["deadline_s"] is None
+        else:  # as much time as before
+            left_s = before["deadline_s"] - before["arrival_s"]
+            assert after["deadline_s"] - after["arrival_s"] == pytest.approx(left_s, abs=1e-9)
+            assert after["deadline_s"] >= after["arrival_s"]
+    assert made.flows.equals(workload.flows)
+
+
+def test_stated_speeds_of_ports_are_used() -> None:
+    stated = two_coflows(1e6)
+    assert fabric_bytes_per_s(stated) == 3e6
+    assert scale(stated, 2.0 / 3.0).coflows["arrival_s"].to_pylist() == pytest.approx([0.0, 10.0])
+    slower = pa.array([1e6, 1e6, 0.5e6])
+    ports = stated.ports.set_column(2, stated.ports.schema.field(2), slower)
+    from dataclasses import replace
+
+    assert fabric_bytes_per_s(replace(stated, ports=ports)) == 2.5e6
+
+
+def test_a_deadline_moves_with_its_coflow() -> None:
+    made = time_slice(replicate(two_coflows(), 2), 0.0)
+    assert made.coflows["deadline_s"].to_pylist() == [8.0, 8.0, None, None]
+    later = merge([two_coflows(), scale(two_coflows(), 1.0, port_speed_bps=8e6 / 3 / 4)])
+    assert later.coflows["deadline_s"].to_pylist() == [8.0, 8.0, None, None]
+    shifted = time_slice(coflows_of([(5.0, 8.0, a_flow())], ports=3), 4.0)
+    assert (shifted.coflows["arrival_s"].to_pylist(), shifted.coflows["deadline_s"].to_pylist()) == (
+        [1.0],
+        [4.0],
+    )
+
+
+def test_a_sample_of_coflows_keeps_short_and_long() -> None:
+    made = [(float(n), None, {(0, 1): 1e6 if n % 4 else 50e6}) for n in range(40)]
+    sizes = sample(coflows_of(made, ports=2), share=0.5).coflows["size_bytes"].to_pylist()
+    assert Counter(sizes) == {1e6: 15, 50e6: 5}
+
+
+def test_what_coflows_do_not_have_is_named() -> None:
+    workload = two_coflows()
+    for wrong, message in (
+        (lambda: scale(workload, 0.5), "field port_speed_bps: .* does not state the speed of its ports"),
+        (lambda: scale(workload, 0.5, nodes=9), "has 3 ports, not 9; replicate it"),
+        (lambda: truncate(workload, 1.0), "which have sizes and no durations"),
+        (lambda: split(workload), "which have no tenants"),
+        (lambda: merge([workload, workload], label=True), "no tenants to label"),
+        (lambda: merge([workload, two_coflows(1e6)]), "field ingress_bytes_per_s: port 0 has"),
+        (
+            lambda: merge([workload, make_workload("w", [0.0], [1], [1.0])]),
+            "coflows has coflows and w has jobs; only",
+        ),
+        (lambda: merge([two_dags(), make_workload("w", [0.0], [1], [1.0])]), "dags has DAGs and w has jobs"),
+    ):
+        with pytest.raises(InputError, match=message):
+            wrong()

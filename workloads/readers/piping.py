@@ -1,0 +1,76 @@
+"""A stream as a path, for a library that opens files by name."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO
+
+from workloads.errors import InputError
+
+PIPED_LINE_BYTES = 256 << 10
+"""Of lines of tables; a line of JSON with all of a task's constraints has some kilobytes."""
+
+_PIPE_BYTES = 1 << 20
+
+
+@contextmanager
+def piped(stream: IO[bytes], place: object = None, lines_before: int = 0) -> Iterator[str]:
+    """Give a stream a path, ``/dev/fd/N``, for a library that opens files by name; it can be read once.
+
+    A line that is longer than `PIPED_LINE_BYTES` is an error about `place`; `lines_before` were read already.
+
+    A thread feeds it. Errors of the stream are raised at the end of the block, in which the library sees the
+    file end early. A library that stops reading is not waited for.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)  # or the thread would wait for ever for one that stopped to read
+    with suppress(AttributeError, OSError):  # where it can be had: 64 KiB would change sides at every block
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    done = threading.Event()
+    failed: list[InputError] = []
+
+    def feed() -> None:
+        room = select.poll()
+        room.register(writer, select.POLLOUT)
+        try:
+            with open(writer, "wb", buffering=0) as sink:
+                for read in _with_short_lines(stream, place, lines_before):
+                    if done.is_set():
+                        break
+                    block = memoryview(read)
+                    while block and not done.is_set():
+                        if room.poll(100):
+                            block = block[sink.write(block) or 0 :]
+        except BrokenPipeError:
+            pass  # nobody reads on
+        except InputError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=feed, daemon=True)
+    thread.start()
+    try:
+        yield f"/dev/fd/{reader}"
+    finally:
+        done.set()
+        os.close(reader)
+        thread.join()
+        if failed:  # the cause of whatever the library made of the early end
+            raise failed[0]
+
+
+def _with_short_lines(stream: IO[bytes], place: object, lines: int) -> Iterator[bytes]:
+    """Yield what a stream gives; DuckDB takes minutes to say that a line is too long for it."""
+    open_bytes = 0  # of the line that has not ended
+    while block := stream.read(PIPED_LINE_BYTES):
+        first = block.find(b"\n")
+        if open_bytes + (len(block) if first < 0 else first) > PIPED_LINE_BYTES:
+            wrong = f"is longer than {PIPED_LINE_BYTES >> 10} KiB; is this a table?"
+            raise InputError(wrong, file=place, line=lines + 1)
+        lines += block.count(b"\n")
+        open_bytes = open_bytes + len(block) if first < 0 else len(block) - 1 - block.rfind(b"\n")
+        yield block
