@@ -99,8 +99,8 @@ def run_partition(setting: Setting, observe: Observe = ALL_TASKS) -> Partition:
     partition = Partition(setting, observe)
     partition.start()
     while not (progress := partition.run(0.2)).done:
-        assert progress.events < MOST_EVENTS, (
-            f"no end: at {progress.virtual_s} s after {progress.events} events"
+        assert progress.at.events < MOST_EVENTS, (
+            f"no end: at {progress.at.virtual_s} s after {progress.at.events} events"
         )
     return partition
 

@@ -74,7 +74,7 @@ def on_change(w: CoflowWorld, p: State, t: int) -> None:
 
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)

@@ -247,7 +247,7 @@ def coordinator_event(w: CoflowWorld, p: State) -> None:
 
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     for _ in range(most):
         why = take(w, until)
         if why != RUNNING:

@@ -252,7 +252,7 @@ def next_change(w: CoflowWorld, p: State, t: int) -> int:
 
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; says why it stopped."""
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
         why = take(w, until)
