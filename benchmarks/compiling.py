@@ -29,7 +29,9 @@ import emu
 options = {"jobs": 100} if sys.argv[2] == "jobs" else {"coflows": 100, "ports": 20}
 name = "poisson" if sys.argv[2] == "jobs" else "synthetic-coflows"
 nodes = 20 if sys.argv[2] == "jobs" else None
-emu.run(sys.argv[1], name, nodes, in_process=True, workload_options=options)
+from actors.schedulers.registry import find_scheduler
+more = {"short_cutoff": "90%"} if find_scheduler(sys.argv[1]).hybrid else {}
+emu.run(sys.argv[1], name, nodes, in_process=True, workload_options=options, **more)
 """
 ALONE_S, SHARED_S = 10.0, 8.0
 
