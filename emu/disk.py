@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from workloads.errors import InputError, UnavailableError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MOST_TEXT_BYTES = 32 << 20
 """Of a JSON or TOML file of a run directory that is read."""
@@ -152,6 +153,8 @@ def read_table(path: Path, kinds: Mapping[str, pa.DataType] | None = None) -> pa
     InputError
         It is not Parquet, has not these columns, or would take more memory than any that a run writes.
     """
+    import pyarrow as pa
+
     from workloads.readers.parquet_tables import check_plain, parquet_file, stated_size, text_bytes
 
     try:
