@@ -6,6 +6,7 @@ A world is what a partition computes on: `actors.kernel.world.World` for jobs, `
 of it, which its schedulers carry. What the rest of Emu must know of a family is in `emu.families`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -17,45 +18,44 @@ Sizes = dict[str, int]
 """How many there are of what numbers are indexes of, by the name that bounds use."""
 
 
-class Worlds:
+class Worlds(ABC):
     """The worlds of one family.
 
     Attributes:
         family: its name.
         counters: what is counted in them.
         bounds: what the values of a snapshot may be (`actors.hosting.bounds`), by the end of their path.
-        kinds: the kinds of messages that only this family has are declared under this name
-            (`actors.kernel.kinds`); mostly the family's own.
     """
 
     family: ClassVar[str]
     counters: ClassVar[Counters]
     bounds: ClassVar[Mapping[str, Any]] = {}
 
+    @abstractmethod
     def num_jobs(self, workload: Any) -> int:
         """Jobs, or what else the family schedules."""
-        raise NotImplementedError
 
+    @abstractmethod
     def num_tasks(self, workload: Any) -> int:
         """Tasks, or what else these consist of."""
-        raise NotImplementedError
 
+    @abstractmethod
     def span_ns(self, workload: Any) -> tuple[np.ndarray, int]:
         """When they arrive, [J] in order, and how long the workload lasts at least if all arrive at once."""
-        raise NotImplementedError
 
     def is_long(self, setting: Any) -> np.ndarray:
         """[J] bool: which are in the report class `long`."""
         return np.zeros(self.num_jobs(setting.workload), bool)
 
+    @abstractmethod
     def needed_bytes(self, setting: Any) -> tuple[int, int]:
         """Memory that each partition needs besides its process, and what all need together: on the safe side."""
-        raise NotImplementedError
 
     def sizes(self, world: Any, state: Any, saved: Mapping[str, np.ndarray]) -> Sizes:
         """The sizes that the family's own bounds and messages use."""
         return {}
 
+    @abstractmethod
     def check(self, world: Any, state: Any, saved: Mapping[str, np.ndarray], sizes: Sizes) -> None:
         """Check what the numbers of a snapshot say of each other.
 
@@ -67,4 +67,4 @@ class Worlds:
         self, what: str, values: np.ndarray, rows: np.ndarray, setting: Any, world: Any, sizes: Sizes
     ) -> np.ndarray:
         """[rows] whether the numbers of a column of messages are what the family calls `what`."""
-        raise NotImplementedError
+        raise ValueError(f"{self.family}: a kind of messages has the range {what!r}, which is not defined")

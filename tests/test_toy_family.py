@@ -11,7 +11,9 @@ import pytest
 
 import emu
 from actors.kernel.kinds import kinds_of
+from actors.worlds import Worlds
 from emu.families import registry
+from emu.families.family import Family
 from emu.results.result import read_result
 
 FAMILY = "tests.toy_family.family:FAMILY"
@@ -95,6 +97,18 @@ def test_it_is_swept_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     assert main(["report", "runs/sweep-desk"]) == 0
     assert "lcfs" in Path("runs/sweep-desk/report.html").read_text()
+
+
+def test_its_load_is_brought_about() -> None:
+    slow, fast = (run(SCHEDULERS[0], load=load) for load in (0.2, 0.9))
+    assert slow.summary["tickets"]["mean"] < fast.summary["tickets"]["mean"]
+
+
+def test_a_family_that_leaves_something_out_is_no_family() -> None:
+    with pytest.raises(TypeError, match=r"abstract method.*compare"):
+        type("Empty", (Family,), {})()
+    with pytest.raises(TypeError, match=r"abstract method.*needed_bytes"):
+        type("Empty", (Worlds,), {})()
 
 
 def test_its_keys_and_messages_are_its_own() -> None:

@@ -2,6 +2,7 @@
 
 import copy
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ from actors.schedulers.own_pickle import pickled, unpickled
 from workloads.errors import InputError
 
 
-class OwnHost:
+class OwnHost(ABC):
     """A user's scheduler. What it raises becomes one line that names its place."""
 
     def __init__(self, own: Any, setting: Any):
@@ -38,9 +39,9 @@ class OwnHost:
                 line=where.lineno,
             ) from error
 
+    @abstractmethod
     def share_done(self, world: Any, state: Any) -> float:
         """Return the estimated share of all calls to the scheduler that have been made, 0 to 1."""
-        raise NotImplementedError
 
     def save(self) -> bytes:
         """Return the user's scheduler, pickled.

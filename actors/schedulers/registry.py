@@ -73,10 +73,10 @@ def scheduler_names(family: str | None = None) -> tuple[str, ...]:
 
 
 def _is_of(name: str, family: str) -> bool:
-    """Whether an installed scheduler is of a family; one that cannot be loaded is of none, until a run names it."""
+    """Whether an installed scheduler is of a family; one that cannot be loaded is of none, and an error where named."""
     try:
         return find_scheduler(name).family == family
-    except Exception:  # whatever a user's module raises when it is imported
+    except InputError:
         return False
 
 
@@ -100,7 +100,11 @@ def find_scheduler(scheduler: Any) -> Scheduler:
         if built_in.name == scheduler:
             return built_in
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS, name=scheduler):
-        found = entry.load()
+        try:
+            found = entry.load()
+        except Exception as error:  # whatever a package does when it is imported
+            wrong = f"scheduler {scheduler}: {entry.value}: {type(error).__name__}: {error}"
+            raise InputError(wrong) from error
         return found if isinstance(found, Scheduler) else _wrap(found, scheduler)
     if ":" in scheduler:
         return _load(scheduler)

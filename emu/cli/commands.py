@@ -179,15 +179,8 @@ def schedulers(options: Namespace) -> int:
     from actors.schedulers.registry import find_scheduler, scheduler_names
 
     if options.name is None:
-        known = [find_scheduler(name) for name in scheduler_names()]
-        put(
-            "\n".join(
-                align(
-                    [["scheduler", "family", "what it does"], *([s.name, s.family, s.title] for s in known)],
-                    9,
-                )
-            )
-        )
+        rows = [_described(name) for name in scheduler_names()]
+        put("\n".join(align([["scheduler", "family", "what it does"], *rows], 9)))
         return 0
     scheduler = find_scheduler(options.name)
     lines = [f"{scheduler.name} ({scheduler.family}): {scheduler.title}", f"paper: {scheduler.paper}"]
@@ -202,6 +195,17 @@ def schedulers(options: Namespace) -> int:
         lines += ["", *align(rows, 9)]
     put("\n".join(lines))
     return 0
+
+
+def _described(name: str) -> list[str]:
+    """Return the row of a scheduler in the list; of one that cannot be loaded, the reason."""
+    from actors.schedulers.registry import find_scheduler
+
+    try:
+        found = find_scheduler(name)
+    except InputError as error:  # of another package
+        return [name, "-", f"cannot be loaded: {error.message}"]
+    return [name, found.family, found.title]
 
 
 def cluster_list(options: Namespace) -> int:

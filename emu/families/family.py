@@ -8,6 +8,7 @@ needs little of a family imports little.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -32,7 +33,7 @@ Figures = Mapping[str, Any]
 """The part of a summary that has a family's name."""
 
 
-class Family:
+class Family(ABC):
     """A family of schedulers.
 
     Attributes
@@ -94,12 +95,12 @@ class Family:
         return ()
 
     @property
+    @abstractmethod
     def tables(self) -> Mapping[str, tuple[Column, ...]]:
         """The tables that its runs write: name without ``.parquet``, to its columns.
 
         The first has a row for each of what is scheduled, and ``timeline`` is another.
         """
-        raise NotImplementedError
 
     @property
     def about_tables(self) -> Mapping[str, str]:
@@ -121,34 +122,34 @@ class Family:
 
     # From a configuration to a plan.
 
+    @abstractmethod
     def take(self, given: Any) -> Any:
         """Return the workload of this family that was read, or given in Python; None if it is none."""
-        raise NotImplementedError
 
     def check(
         self, config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
     ) -> None:
         """Refuse what a configuration asks of schedulers that they do not do."""
 
+    @abstractmethod
     def load(self, config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> Loaded:
         """Load what a configuration names, and check it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def num_parts(self, workload: Any) -> int:
         """Return how many parts there are to run."""
-        raise NotImplementedError
 
+    @abstractmethod
     def arrivals_ns(self, workload: Any) -> Any:
         """Return when what is scheduled arrives, in order: int64 (J,), nanoseconds."""
-        raise NotImplementedError
 
+    @abstractmethod
     def capacity(self, plan: Plan) -> float:
         """Return what an offered load is a share of."""
-        raise NotImplementedError
 
+    @abstractmethod
     def at_load(self, workload: Any, capacity: float, load: float) -> Any:
         """Return a workload with its arrivals brought to an offered load."""
-        raise NotImplementedError
 
     def keeps_parts(self, config: Config) -> bool:
         """Whether what became of each part must be recorded."""
@@ -156,9 +157,9 @@ class Family:
 
     # From an outcome to tables and a summary.
 
+    @abstractmethod
     def results(self, plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
         """Return the tables of a run, and entries for its summary; ``figures[name]`` is its own part."""
-        raise NotImplementedError
 
     def groups(self, figures: Figures) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield each group that a summary describes, and the keys that lead there."""
@@ -178,23 +179,23 @@ class Family:
 
     # Comparison and tables.
 
+    @abstractmethod
     def compare(self, results: Runs, warmup_s: float) -> list[Row]:
         """Return a row for each scheduler and group."""
-        raise NotImplementedError
 
+    @abstractmethod
     def render_rows(
         self, rows: Sequence[Row], head: str, tolerance: Tolerance, columns: Sequence[Measure]
     ) -> str:
         """Return the rows of a comparison as a table."""
-        raise NotImplementedError
 
     def render_more(self, results: Runs, warmup_s: float) -> str:
         """Return the other tables of a comparison."""
         return ""
 
+    @abstractmethod
     def render_summary(self, summary: Mapping[str, Any], columns: Sequence[Measure]) -> str:
         """Return the summary of a run, or of the runs of several seeds, as text."""
-        raise NotImplementedError
 
     # Figures and pages.
 
@@ -210,9 +211,9 @@ class Family:
         """Return the facts of one run for its table, as name to text."""
         return {}
 
+    @abstractmethod
     def timeline_labels(self) -> tuple[str, str, Mapping[str, str]]:
         """Return the labels of a timeline's two axes, and label to column of what the lower one shows."""
-        raise NotImplementedError
 
     # `emu size`: of families whose number of nodes can be searched.
 
@@ -221,7 +222,9 @@ class Family:
 
     def nodes_for_load(self, config: Config, plan: Plan, load: float, memo: Memo) -> int:
         """Return the number of nodes on which the workload of a plan offers a load."""
-        raise NotImplementedError
+        raise ValueError(
+            f"family {self.name} has a number of nodes to search (`no_size` is empty), but no way to it"
+        )
 
     # `emu.testing`.
 

@@ -49,12 +49,14 @@ class TicketFamily(Family):
         from emu.configuration.loading import Loaded, load_workload_of
 
         begin = time.perf_counter()
-        workload = load_workload_of(config, memo).workload
+        source = load_workload_of(config, memo).workload
+        load = config["load"]
+        workload = source if load is None else self.at_load(source, 1.0, load)
         return Loaded(
-            source=workload,
+            source=source,
             workload=workload,
             cluster=load_cluster("homogeneous", 1, slots=1),
-            load=None,
+            load=load,
             load_s=time.perf_counter() - begin,
             period_s=10.0,
             notes=(),
@@ -67,6 +69,14 @@ class TicketFamily(Family):
 
     def arrivals_ns(self, workload: Any) -> Any:
         return workload.arrays().submit_ns
+
+    def capacity(self, plan: Any) -> float:
+        return 1.0
+
+    def at_load(self, workload: Any, capacity: float, load: float) -> Any:
+        from workloads.transform import at_load
+
+        return at_load(workload, int(capacity), load)
 
     def results(self, plan: Any, outcome: Any) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
         from emu.results.metrics import describe_metrics

@@ -180,6 +180,31 @@ def test_an_entry_point_that_cannot_be_loaded_is_of_no_family(monkeypatch: pytes
     assert "broken" not in (*scheduler_names("jobs"), *scheduler_names("coflows"))
 
 
+def test_an_entry_point_that_raises_is_listed_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from emu.cli import main
+
+    def load() -> None:
+        raise RuntimeError("no licence")
+
+    entry = SimpleNamespace(name="theirs", value="package.module:Theirs", load=load)
+    monkeypatch.setattr(
+        importlib.metadata,
+        "entry_points",
+        lambda *, group="", name=None: [entry] if group == ENTRY_POINTS and name in (None, "theirs") else [],
+    )
+    with pytest.raises(
+        InputError, match=r"scheduler theirs: package\.module:Theirs: RuntimeError: no licence"
+    ):
+        find_scheduler("theirs")
+    assert "theirs" not in scheduler_names("jobs")
+    assert main(["schedulers"]) == 0
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("theirs")]
+    assert "cannot be loaded" in row
+    assert "no licence" in row
+
+
 def test_an_entry_point_cannot_take_a_built_in_name(monkeypatch: pytest.MonkeyPatch) -> None:
     entry_point(monkeypatch, "eagle", FewestTasks)
     assert find_scheduler("eagle").hybrid
