@@ -1,5 +1,6 @@
 """The description of a scheduler: a name, parameters, the function that builds its world, and its loop."""
 
+import pickle
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -89,7 +90,7 @@ class Scheduler:
         series: for schedulers that keep a table over time: (setting, state at the end) -> its arrays by name, as in
             `actors.hosting.outcome.Share`.
         remade: for schedulers that the registry does not know by name: the call that makes it again in
-            another process (see `actors.schedulers.registry`).
+            another process.
         own: a user's class or object, if it is one.
         about: the page of a user's scheduler; that of others is their module's docstring.
         variant_of: name of the scheduler that this is a variant of; empty: it is none.
@@ -117,6 +118,12 @@ class Scheduler:
     about: str = field(default="", repr=False)
     variant_of: str = ""
     fixed: tuple[str, ...] = ()
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle a scheduler as the call that makes it again: a compiled loop would arrive without its disk cache."""
+        if self.remade is None:  # the registry finds those by name, and pickles them so
+            raise pickle.PicklingError(f"scheduler {self.name}: `remade` does not say how to make it again")
+        return self.remade
 
     @property
     def family(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emulations import FewestTasks, emulate_small, jobs
+from python_process import run_python
 
 from actors.scheduler import Parameter, Scheduler, needs_global_view, resolve_parameters
 from actors.schedulers.registry import BUILT_IN, ENTRY_POINTS, find_scheduler, scheduler_names
@@ -135,6 +136,23 @@ def test_a_scheduler_travels_and_is_made_again(scheduler: Any) -> None:
     assert again.name == found.name
     assert again.advance is found.advance
     assert find_scheduler(found) is found
+
+
+RELAY = """
+import pickle, sys
+given = pickle.loads(bytes.fromhex("{given}"))
+again = pickle.loads(pickle.dumps(given))
+own = sys.modules[given.build.__module__].advance
+print(given.advance is own, again.advance is own)
+"""
+
+
+@pytest.mark.parametrize("scheduler", ["hawk", "eagle@slack=2", "examples.least_loaded:LeastLoaded"])
+def test_a_process_passes_a_scheduler_on_as_it_came(scheduler: str) -> None:
+    # The process that starts Ray's actors passes on what it got. A compiled loop that went along would arrive without
+    # its disk cache, and each actor would compile it.
+    given = pickle.dumps(find_scheduler(scheduler)).hex()
+    assert run_python(RELAY.format(given=given)).split() == ["True", "True"]
 
 
 def entry_point(monkeypatch: pytest.MonkeyPatch, name: str, loaded: Any) -> None:
