@@ -41,6 +41,7 @@ ASKED = np.int64(1) << ASKED_SHIFT  # in an entry's `left`, for each task that a
 # side and differ in nothing but their tasks are a run. The first stands for all of them in the queue, and the others
 # are linked to it by `more`: of a job of a million tasks a node has thousands, and a search of the queue takes one step
 # for a run. Of the others `task` and `more` count; the first of them has in `next` the last, in `left` their number.
+# An entry is a cache line: with one field more, whether its job is long, sparrow took 10 % longer.
 ENTRY = np.dtype(
     [
         ("next", "i8"),
@@ -51,7 +52,6 @@ ENTRY = np.dtype(
             "i8",
         ),  # tasks that the job had left, as last reported to this node; in `ASKED`: tasks it has requested
         ("bypassed", "i8"),  # estimated work that went before it out of turn, ns
-        ("is_long", "i8"),
         ("epoch", "i8"),  # of a probe: answers to an earlier one are out of date
         (
             "level",

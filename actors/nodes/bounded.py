@@ -116,7 +116,7 @@ def give_back(w: World, queues: BoundedQueues, t: int, node: int) -> None:
         if ahead > most and rows.epoch[entry] == MOVABLE:
             w.counts[N_GIVEN_BACK] += 1
             task = task_of(w, rows.task[entry])
-            w.nodes.longs[node] -= rows.is_long[entry]
+            w.nodes.longs[node] -= w.work.is_long[job]
             remove(w, node, entry, before)
             queues.load[node] -= w.work.estimate[job]
             send(w, t, node, w.work.home[job], REJECTED, job, task, node, rest_of(w, queues, node))

@@ -165,7 +165,8 @@ def pick_by_crv(w: World, c: Contention, node: int) -> tuple[int, int]:
     some_wait = passes = False
     while entry != NONE:
         if waits(w, entry):
-            job, is_long = rows.job[entry], rows.is_long[entry] == 1
+            job = rows.job[entry]
+            is_long = w.work.is_long[job] == 1
             if is_long and c.static and chosen != NONE:
                 break
             estimate, crv = w.work.estimate[job], crv_of(w, c, entry)

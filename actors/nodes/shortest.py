@@ -58,14 +58,15 @@ def pick_shortest(w: World, node: int) -> tuple[int, int]:
     least, slack = math.inf, math.inf
     while entry != NONE:
         if waits(w, entry):
-            estimate = w.work.estimate[rows.job[entry]]
+            job = rows.job[entry]
+            estimate, is_long = w.work.estimate[job], w.work.is_long[job] == 1
             remaining = remaining_work(w, entry)
             fits = estimate < slack if w.rules.bound_all == 1 else estimate <= slack
             if remaining < least and (fits or chosen == NONE):
                 chosen, in_front, least = entry, before, remaining
-                if rows.is_long[entry] == 1 and w.rules.bound_all == 0:
+                if is_long and w.rules.bound_all == 0:
                     break
-            if rows.is_long[entry] == 0 or w.rules.bound_all == 1:
+            if not is_long or w.rules.bound_all == 1:
                 slack = min(slack, w.rules.slack * estimate - rows.bypassed[entry])
         entry, before = rows.next[entry], entry
     return chosen, in_front
@@ -92,7 +93,7 @@ def drop_exhausted(w: World, node: int) -> None:
         if w.faults.active == 1:
             exhausted = exhausted and w.faults.jobs.lost[job] == 0
         if rows.task[entry] == NONE and exhausted:
-            w.nodes.longs[node] -= rows.is_long[entry] * length_of(rows, entry)
+            w.nodes.longs[node] -= w.work.is_long[job] * length_of(rows, entry)
             remove_run(w, node, entry, before)
         else:
             before = entry
@@ -103,9 +104,10 @@ def drop_exhausted(w: World, node: int) -> None:
 def bypass(w: World, node: int, chosen: int) -> None:
     """Charge the entries in front of `chosen` for the work that goes before them; a long one is not charged."""
     rows = w.entries
-    if rows.is_long[chosen] == 1 and w.rules.bound_all == 0:
+    job = rows.job[chosen]
+    if w.work.is_long[job] == 1 and w.rules.bound_all == 0:
         return
-    estimate = w.work.estimate[rows.job[chosen]]
+    estimate = w.work.estimate[job]
     entry = w.nodes.head[node]
     while entry != chosen and entry != NONE:
         if waits(w, entry):
@@ -148,7 +150,7 @@ def note_answer(w: World, node: int, job: int, left: int, epoch: int) -> None:
                     bypass(w, node, entry)
                 rows.left[entry] += left - (rows.left[entry] & (ASKED - 1))
                 if left == 0 and w.rules.shortest_first == 1:
-                    w.nodes.longs[node] -= rows.is_long[entry] * length_of(rows, entry)
+                    w.nodes.longs[node] -= w.work.is_long[job] * length_of(rows, entry)
                     remove_run(w, node, entry, before)
                     entry = before
         entry, before = after, entry

@@ -95,9 +95,9 @@ def first_behind_long(w: World, victim: int) -> tuple[int, int]:
     rows = w.entries
     entry, before = w.nodes.head[victim], NONE
     if w.nodes.longs[victim] < LONG_RUNS:
-        while entry != NONE and rows.is_long[entry] == 0:
+        while entry != NONE and w.work.is_long[rows.job[entry]] == 0:
             entry, before = rows.next[entry], entry
-    while entry != NONE and rows.is_long[entry] == 1:
+    while entry != NONE and w.work.is_long[rows.job[entry]] == 1:
         entry, before = rows.next[entry], entry
     return entry, before
 
@@ -105,7 +105,7 @@ def first_behind_long(w: World, victim: int) -> tuple[int, int]:
 @inlined
 def is_stealable(w: World, entry: int) -> bool:
     """Whether an entry may be stolen: it is a probe of a short job."""
-    return entry != NONE and w.entries.is_long[entry] == 0 and w.entries.task[entry] == NONE
+    return entry != NONE and w.work.is_long[w.entries.job[entry]] == 0 and w.entries.task[entry] == NONE
 
 
 @inlined

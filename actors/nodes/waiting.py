@@ -18,7 +18,7 @@ def enqueue(w: World, node: int, job: int, task: int, left: int, epoch: int, lev
         lengthen(rows, nodes.tail[node], entry)
         return
     rows.next[entry], rows.job[entry] = NONE, job
-    rows.left[entry], rows.bypassed[entry], rows.is_long[entry] = left, 0, is_long
+    rows.left[entry], rows.bypassed[entry] = left, 0
     rows.epoch[entry], rows.level[entry] = epoch, level
     append(w, node, entry)
 
@@ -109,11 +109,7 @@ def copy_entry(rows: np.recarray, to: int, source: int) -> None:
         rows.left[source],
         rows.bypassed[source],
     )
-    rows.is_long[to], rows.epoch[to], rows.level[to] = (
-        rows.is_long[source],
-        rows.epoch[source],
-        rows.level[source],
-    )
+    rows.epoch[to], rows.level[to] = rows.epoch[source], rows.level[source]
 
 
 @inlined

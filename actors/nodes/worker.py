@@ -111,7 +111,7 @@ def leave_queue(w: World, node: int, entry: int, before: int) -> tuple[int, int]
     """Take the entry that is served out of the queue, unless it is sticky; return its job and its task."""
     rows = w.entries
     job, task = rows.job[entry], rows.task[entry]
-    stays = w.rules.sticky == 1 and task == NONE and rows.is_long[entry] == 0
+    stays = w.rules.sticky == 1 and task == NONE and w.work.is_long[job] == 0
     if before != NONE and passes_any(w, node, entry):
         w.counts[N_BYPASSES] += 1
         if not stays:  # a sticky probe is charged to the entries that it bypassed when its task arrives

@@ -23,7 +23,7 @@ LINE_OR_FLOW: Bound = (-LAST, "flows")
 COFLOWS: dict[str, Bound | str] = {
     "nodes.seq": COUNT,
     **{f"world.nodes.{name}": FIXED for name in ("head", "tail", "idle", "longs", "version", "started", "running")},
-    **{f"world.entries.{name}": FIXED for name in ("next", "job", "task", "left", "bypassed", "is_long", "epoch",
+    **{f"world.entries.{name}": FIXED for name in ("next", "job", "task", "left", "bypassed", "epoch",
                                                   "level", "more")},
     "fabric.speed": FIXED,
     "flows.coflow": FIXED,

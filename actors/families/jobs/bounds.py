@@ -30,7 +30,6 @@ JOBS: dict[str, Bound | str] = {
     "entries.task": SIGNED,
     "entries.left": COUNT,
     "entries.bypassed": COUNT,
-    "entries.is_long": BIT,
     "entries.epoch": (float(NONE), float(1 << 62)),
     "entries.level": of_or_none("levels"),
     "entries.more": of_or_none("entries"),

@@ -203,7 +203,7 @@ def nodes_are_in_order(partition: Partition) -> None:
         entry = int(state.head)
         while entry != NONE:
             row = world.entries[entry]
-            queued += int(row.is_long) * length_of(world.entries, entry)
+            queued += int(world.work.is_long[row.job]) * length_of(world.entries, entry)
             asked, told = divmod(int(row.left), int(ASKED))
             wait += asked == 0 or (told > asked and row.level == NONE)
             entry = int(row.next)
