@@ -40,7 +40,7 @@ def read_runs(folders: Iterable[str | Path]) -> list[Result]:
 
 def sections_of(folders: Iterable[str | Path]) -> list[str]:
     """Return notes for a page on directories besides their runs: what a search found, and which runs failed."""
-    parts = []
+    parts: list[str] = []
     for folder in map(Path, folders):
         manifest = rd.read_manifest(folder)
         parts += [

@@ -56,7 +56,7 @@ def group_section(results: Runs, warmup_s: float) -> list[str]:
         f", and as speed-up of {first}: the other's over its own, in the mean and coflow by coflow" * several
     )
     shares = f" {sentence(shares_caption(first, 'coflows', tolerance_of(results)))}." * several
-    parts = [paragraph(f"Coflow completion time in seconds{clause}.{shares}")]
+    parts: list[str] = [paragraph(f"Coflow completion time in seconds{clause}.{shares}")]
     rows = compare_coflows(results, warmup_s)
     for group in GROUPS:
         own = [row for row in rows if row.group == group]

@@ -22,7 +22,8 @@ def group_section(results: Runs, warmup_s: float) -> list[str]:
     if warmup_s:
         words += f"; jobs of the first {format_duration(warmup_s)} left out"
     shares = f" {sentence(shares_caption(first, 'jobs', tolerance_of(results)))}." * several
-    parts, found = [paragraph(f"{words}.{shares}")], []
+    parts: list[str] = [paragraph(f"{words}.{shares}")]
+    found = []
     for name in GROUPS:
         rows = compare_class(results, name, warmup_s)
         if rows:
