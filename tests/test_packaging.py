@@ -17,6 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("emu", "actors", "clusters", "workloads")
+SUFFIXES = (".py", ".toml", ".typed", ".html")
 RUN = ("run", "--scheduler", "random", "--workload", "poisson", "--nodes", "10", "--out", "out")
 RUN += ("--set", "workload_options.jobs=50", "--json")
 
@@ -92,10 +93,10 @@ def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
     assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == set(PACKAGES)
     for package in PACKAGES:
         files = (ROOT / package).rglob("*")
-        wanted = {f.relative_to(ROOT).as_posix() for f in files if f.suffix in (".py", ".toml", ".typed")}
+        wanted = {f.relative_to(ROOT).as_posix() for f in files if f.suffix in SUFFIXES}
         assert f"{package}/py.typed" in wanted
         assert {name for name in names if name.startswith(f"{package}/")} == wanted
-    assert "clusters/presets/homogeneous.toml" in names
+    assert {"clusters/presets/homogeneous.toml", "emu/report/templates/page.html"} <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 

@@ -214,7 +214,7 @@ def test_tests_mirror_the_tree() -> None:
 
 def test_the_command_line_starts_without_what_takes_long_to_import() -> None:
     """`emu --help` takes 0.08 s without them, and 0.19 s with pyarrow alone."""
-    slow = {"pyarrow", "numpy", "numba", *LATE}
+    slow = {"pyarrow", "numpy", "numba", "jinja2", *LATE}
     loaded = run_python(
         "import sys, emu.cli; print(*{name.partition('.')[0] for name in sys.modules})"
     ).split()

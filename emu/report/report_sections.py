@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from emu.report.page import pairs, sentence, table, text
-from emu.results.bottlenecks import BOTTLENECKS
+from emu.report.page import Cell, paragraph, section, sentence
 from emu.results.measures import Measure
 from emu.results.paired import SHARES, Row
 from emu.results.reasons import EXPLAINED, reason_rows
@@ -31,30 +30,15 @@ WAITS = tuple(
 """The metrics shown for each group beside completion times."""
 
 
-def note(words: str) -> str:
-    """Return a sentence that the reader must not miss."""
-    return f'<p class="note">{text(words)}</p>'
-
-
-def bottleneck_notes(summaries: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return what runs were held up by, a note each; and of live runs that kept up, that they did."""
-    parts = []
-    for summary in summaries:
-        parts += [note(words) for words in summary.get(BOTTLENECKS, ())]
-        if "verdict" in summary.get("live", {}) and BOTTLENECKS not in summary:
-            parts.append(f"<p>{text(summary['scheduler'])}: {text(summary['live']['verdict'])}.</p>")
-    return parts
-
-
-def figure_cell(row: Row, measure: Measure, several: bool) -> str:
+def figure_cell(row: Row, measure: Measure, several: bool) -> str | Cell:
     """Return a cell with a figure; where there are several schedulers, those that are the best stand out."""
-    shown = text(with_error(*row.figures[measure.name]))
-    return f'<span class="best">{shown}</span>' if several and measure.name in row.best else shown
+    shown = with_error(*row.figures[measure.name])
+    return Cell(shown, "best") if several and measure.name in row.best else shown
 
 
 def shares_of(row: Row) -> list[str]:
     """Return the cells of what became better, equal and worse."""
-    return [text(percent(*row.shares[name])) for name in SHARES]
+    return [percent(*row.shares[name]) for name in SHARES]
 
 
 def waits_section(rows: Sequence[Row], title: str) -> list[str]:
@@ -63,20 +47,14 @@ def waits_section(rows: Sequence[Row], title: str) -> list[str]:
     if not rows or not shown:
         return []
     several = len({row.scheduler for row in rows}) > 1
-    cells = [
-        [text(row.scheduler), text(row.group), *(figure_cell(row, m, several) for m in shown)] for row in rows
-    ]
+    cells = [[row.scheduler, row.group, *(figure_cell(row, m, several) for m in shown)] for row in rows]
     explained = (
         "Seconds until the first task, or flow, starts; slowdown is completion time over what it is alone."
     )
     if any(m.metric == "bounded_slowdown" for m in shown):
         explained += " Bounded slowdown takes jobs below a threshold (by default 10 s) as long as that."
     head = [f"{m.metric.removesuffix('_slowdown')} {m.statistic}" for m in shown]
-    return [
-        f"<h3>{text(title)}</h3>",
-        f"<p>{explained}</p>",
-        table(["scheduler", "of", *map(text, head)], cells),
-    ]
+    return [section(title, explained, ["scheduler", "of", *head], cells)]
 
 
 def reasons_section(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -84,35 +62,27 @@ def reasons_section(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
     rows = reason_rows(summaries)
     if not rows:
         return []
-    head = ["", *(text(s["scheduler"]) for s in summaries)]
-    return [
-        "<h3>Reasons</h3>",
-        f"<p>{text(sentence(EXPLAINED))}.</p>",
-        table(head, [list(map(text, line)) for line in rows]),
-    ]
+    return [section("Reasons", f"{sentence(EXPLAINED)}.", ["", *(s["scheduler"] for s in summaries)], rows)]
 
 
 def run_reasons(summary: Mapping[str, Any]) -> list[str]:
     """Return the same of one run, and whether a live run kept up."""
-    rows = [[text(label), text(value)] for label, value in reason_rows([summary])]
+    rows = reason_rows([summary])
     live = summary.get("live", {})
-    parts = [f"<p>{text(sentence(live['verdict']))}.</p>"] if "verdict" in live else []
+    parts: list[str] = [paragraph(f"{sentence(live['verdict'])}.")] if "verdict" in live else []
     if rows:
-        parts += [f"<p>{text(sentence(EXPLAINED))}:</p>", table(["reason", "value"], rows)]
-    return [*parts, *_live_table(live)]
+        parts.append(section("", f"{sentence(EXPLAINED)}:", ["reason", "value"], rows))
+    return [*parts, *_live_tables(live)]
 
 
-def _live_table(live: Mapping[str, Any]) -> list[str]:
+def _live_tables(live: Mapping[str, Any]) -> list[str]:
     """Return what a live run measured of the machine; nothing of another run."""
     if "lateness" not in live:
         return []
-    rows = []
     spreads = {f"lateness of {who}": spread for who, spread in live["lateness"].items()}
-    for name, spread in (spreads | {"message latency": live.get("message_latency", {})}).items():
-        if spread:
-            rows.append(
-                [text(name), *(text(format_duration(spread[q])) for q in ("p50", "p90", "p99", "max"))]
-            )
+    spreads["message latency"] = live.get("message_latency", {})
+    quantiles = ("p50", "p90", "p99", "max")
+    rows = [[name, *(format_duration(s[q]) for q in quantiles)] for name, s in spreads.items() if s]
     facts = {
         "dilation": number(live["dilation"]),
         "CPU of the busiest scheduler": percent(live["scheduler_cpu"]["busiest"]),
@@ -120,7 +90,6 @@ def _live_table(live: Mapping[str, Any]) -> list[str]:
         "calls between partitions, a second": number(live["calls_per_s"]),
     }
     return [
-        "<p>What the clock live measured, in emulated time:</p>",
-        table(["", "p50", "p90", "p99", "max"], rows),
-        table(["figure", "value"], pairs(facts)),
+        section("", "What the clock live measured, in emulated time:", ["", *quantiles], rows),
+        section("", "", ["figure", "value"], facts.items()),
     ]

@@ -222,10 +222,10 @@ def save_comparison(comparison: Comparison, out: Path) -> None:
     written = [CONFIG, SUMMARY, COMPARISON]
     if many:
         from emu.report.drawing import save_figure
+        from emu.report.page import paragraph
         from emu.report.report import render_report, write_report
-        from emu.report.report_sections import note as shown
 
-        failed = [shown(line) for line in comparison.failed_text().splitlines()]
+        failed = [paragraph(line, "note") for line in comparison.failed_text().splitlines()]
 
         for figure in find_family(comparison.family).group_figures(comparison.results, comparison.warmup_s):
             written += save_figure(figure.drawn, out / figure.stem)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from emu.directories import run_directory as rd
-from emu.report.report_sections import note
+from emu.report.page import paragraph
 from emu.results.result import Result, read_result
 from emu.sweeps.size_report import runs_of, size_sections
 from workloads.errors import InputError
@@ -40,11 +40,12 @@ def read_runs(folders: Iterable[str | Path]) -> list[Result]:
 
 def sections_of(folders: Iterable[str | Path]) -> list[str]:
     """Return notes for a page on directories besides their runs: what a search found, and which runs failed."""
-    parts = []
+    parts: list[str] = []
     for folder in map(Path, folders):
         manifest = rd.read_manifest(folder)
         parts += [
-            note(f"failed: {folder / run}: {error}") for run, error in manifest.get("failures", {}).items()
+            paragraph(f"failed: {folder / run}: {error}", "note")
+            for run, error in manifest.get("failures", {}).items()
         ]
         if _is_size(manifest):
             parts += size_sections(folder)

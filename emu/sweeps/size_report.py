@@ -20,7 +20,7 @@ from emu.report.drawing import (
     mark_log,
     new_figure,
 )
-from emu.report.page import figure_of, table, text
+from emu.report.page import figure_of, fill
 from emu.sweeps.sizing import answer_of, folder_of
 from emu.sweeps.targets import Target, read_targets
 
@@ -58,16 +58,19 @@ def size_sections(folder: Path) -> list[str]:
     cells = []
     for probe in probes:
         shown = [t.shown(*_pair(v)) for t, v in zip(targets, probe["values"], strict=True)]
-        cells.append([f"{probe['nodes']:,}", *map(text, shown), MET if probe["holds"] else NOT_MET])
+        cells.append([f"{probe['nodes']:,}", *shown, MET if probe["holds"] else NOT_MET])
     tried = {target: _tried(probes, i, target) for i, target in enumerate(targets)}
     caption = f"Figures of the targets against the number of nodes, {len(probes)} tried; dashed: the bounds"
     if len(summary["seeds"]) > 1:
         caption += "; bars are 95 % confidence intervals over the seeds"
     return [
-        "<h2>The fewest nodes that meet the target</h2>",
-        f"<p><strong>{text(answer_of(summary['nodes'], summary['note']))}</strong></p>",
-        table(["nodes", *(text(t) for t in targets), ""], cells),
-        f'<div class="wide">{figure_of(targets_figure(tried, summary["nodes"]), caption)}</div>',
+        fill(
+            "size.html",
+            answer=answer_of(summary["nodes"], summary["note"]),
+            head=["nodes", *targets, ""],
+            rows=cells,
+            figure=figure_of(targets_figure(tried, summary["nodes"]), caption),
+        )
     ]
 
 

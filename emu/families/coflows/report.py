@@ -32,7 +32,7 @@ from emu.families.coflows.tables import (
     learning_cells,
     learning_head,
 )
-from emu.report.page import sentence, table, text
+from emu.report.page import Cell, paragraph, section, sentence
 from emu.report.report_sections import figure_cell, shares_of, waits_section
 from emu.results.measures import DEFAULT
 from emu.results.metrics import STATISTICS
@@ -55,14 +55,14 @@ def group_section(results: Runs, warmup_s: float) -> list[str]:
     clause = (
         f", and as speed-up of {first}: the other's over its own, in the mean and coflow by coflow" * several
     )
-    shares = f" {text(sentence(shares_caption(first, 'coflows', tolerance_of(results))))}." * several
-    parts = [f"<p>Coflow completion time in seconds{text(clause)}.{shares}</p>"]
+    shares = f" {sentence(shares_caption(first, 'coflows', tolerance_of(results)))}." * several
+    parts: list[str] = [paragraph(f"Coflow completion time in seconds{clause}.{shares}")]
     rows = compare_coflows(results, warmup_s)
     for group in GROUPS:
         own = [row for row in rows if row.group == group]
         if own:
-            parts.append(f"<h3>{text(sentence(group_title(group)))} ({text(number(own[0].count))})</h3>")
-            parts.append(_group_table(own, several))
+            title = f"{sentence(group_title(group))} ({number(own[0].count)})"
+            parts.append(_group_section(title, own, several))
     return [
         *parts,
         *waits_section(rows, "Wait and slowdown"),
@@ -90,62 +90,50 @@ def run_facts(run: Result) -> dict[str, str]:
     )
 
 
-def _group_table(rows: Sequence[Row], several: bool) -> str:
+def _group_section(title: str, rows: Sequence[Row], several: bool) -> str:
     """Return one group of coflows; the best figures of each column stand out."""
     cells = []
     for row in rows:
-        line = [text(row.scheduler), *(figure_cell(row, m, several) for m in DEFAULT)]
+        line = [row.scheduler, *(figure_cell(row, m, several) for m in DEFAULT)]
         if several:
-            line += [f'<span class="ratio">{text(ratio(*row.speedup[s]))}</span>' for s in SPEEDUPS]
+            line += [Cell(ratio(*row.speedup[s]), "ratio") for s in SPEEDUPS]
             line += shares_of(row)
         cells.append(line)
     more = [*(SPEEDUP_LABELS[s] for s in SPEEDUPS), *SHARES] if several else []
-    return table(["scheduler", *(m.name for m in DEFAULT), *more], cells)
+    return section(title, "", ["scheduler", *(m.name for m in DEFAULT), *more], cells)
 
 
 def _deadline_section(rows: Sequence[DeadlineRow]) -> list[str]:
     """Return how many deadlines were met; nothing where there are none."""
     if not rows:
         return []
-    cells = [[text(cell) for cell in (row.scheduler, *deadline_cells(row))] for row in rows]
-    return [
-        "<h3>Deadlines</h3>",
-        f"<p>{text(sentence(DEADLINES_EXPLAINED))}.</p>",
-        table(["scheduler", *DEADLINES_HEAD], cells),
-    ]
+    cells = [(row.scheduler, *deadline_cells(row)) for row in rows]
+    words = f"{sentence(DEADLINES_EXPLAINED)}."
+    return [section("Deadlines", words, ["scheduler", *DEADLINES_HEAD], cells)]
 
 
 def _learning_section(rows: Sequence[LearningRow]) -> list[str]:
     """Return what learning took; nothing where no scheduler learns."""
     if not rows:
         return []
-    cells = [[text(cell) for cell in (row.scheduler, *learning_cells(row, rows))] for row in rows]
-    return [
-        "<h3>Learning</h3>",
-        f"<p>{text(sentence(LEARNING_EXPLAINED))}.</p>",
-        table(["scheduler", *map(text, learning_head(rows))], cells),
-    ]
+    cells = [(row.scheduler, *learning_cells(row, rows)) for row in rows]
+    words = f"{sentence(LEARNING_EXPLAINED)}."
+    return [section("Learning", words, ["scheduler", *learning_head(rows)], cells)]
 
 
 def _coordinator_section(rows: Sequence[CoordinatorRow]) -> list[str]:
     """Return what coordinators did; nothing where none works in intervals."""
     if not rows:
         return []
-    cells = [[text(cell) for cell in (row.scheduler, *coordinator_cells(row, rows))] for row in rows]
-    return [
-        "<h3>Coordinator</h3>",
-        f"<p>{text(sentence(COORDINATOR_EXPLAINED))}.</p>",
-        table(["scheduler", *map(text, coordinator_head(rows))], cells),
-    ]
+    cells = [(row.scheduler, *coordinator_cells(row, rows)) for row in rows]
+    words = f"{sentence(COORDINATOR_EXPLAINED)}."
+    return [section("Coordinator", words, ["scheduler", *coordinator_head(rows)], cells)]
 
 
 def _jobs_section(rows: Sequence[JobRow], first: str) -> list[str]:
     """Return what jobs gain; nothing where nothing is compared."""
     if not rows:
         return []
-    cells = [[text(row.scheduler), *(text(ratio(*pair)) for pair in row.speedup.values())] for row in rows]
-    return [
-        "<h3>Jobs</h3>",
-        f"<p>{text(sentence(jobs_caption(first)))}. {SHUFFLE_NOTE}</p>",
-        table(["scheduler", "P50", "P90"], cells),
-    ]
+    cells = [(row.scheduler, *(ratio(*pair) for pair in row.speedup.values())) for row in rows]
+    words = f"{sentence(jobs_caption(first))}. {SHUFFLE_NOTE}"
+    return [section("Jobs", words, ["scheduler", "P50", "P90"], cells)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from emu.families.jobs.by_constraint import KindRow, WaitRow, compare_kinds, compare_waits
 from emu.families.jobs.comparison import GROUPS, compare_class
 from emu.families.jobs.tables import job_facts
-from emu.report.page import sentence, table, text
+from emu.report.page import Cell, paragraph, section, sentence
 from emu.report.report_sections import figure_cell, shares_of, waits_section
 from emu.results.measures import DEFAULT
 from emu.results.metrics import STATISTICS
@@ -18,19 +18,16 @@ from workloads.units import format_duration
 def group_section(results: Runs, warmup_s: float) -> list[str]:
     """Return the tables of runs of the same jobs."""
     first, several = next(iter(results)), len(results) > 1
-    parts = [
-        "<p>Job completion time in seconds"
-        + (text(times_clause(first)) if several else "")
-        + (f"; jobs of the first {text(format_duration(warmup_s))} left out" if warmup_s else "")
-        + "."
-        + (f" {text(sentence(shares_caption(first, 'jobs', tolerance_of(results))))}." if several else "")
-        + "</p>"
-    ]
+    words = "Job completion time in seconds" + times_clause(first) * several
+    if warmup_s:
+        words += f"; jobs of the first {format_duration(warmup_s)} left out"
+    shares = f" {sentence(shares_caption(first, 'jobs', tolerance_of(results)))}." * several
+    parts: list[str] = [paragraph(f"{words}.{shares}")]
     found = []
     for name in GROUPS:
         rows = compare_class(results, name, warmup_s)
         if rows:
-            parts += [f"<h3>{name.capitalize()} jobs ({number(rows[0].count)})</h3>", _class_table(rows)]
+            parts.append(_class_section(f"{name.capitalize()} jobs ({number(rows[0].count)})", rows))
             found += rows
     return [
         *parts,
@@ -54,21 +51,20 @@ def run_facts(run: Result) -> dict[str, str]:
     }
 
 
-def _class_table(rows: list[Row]) -> str:
+def _class_section(title: str, rows: list[Row]) -> str:
     several = len(rows) > 1
     head = ["scheduler"]
     for measure in DEFAULT:
         head += [measure.name, TIMES] if several else [measure.name]
     cells = []
     for row in rows:
-        line = [text(row.scheduler)]
+        line: list[str | Cell] = [row.scheduler]
         for measure in DEFAULT:
             line.append(figure_cell(row, measure, several))
             if several:
-                shown = "" if row is rows[0] else ratio(*row.ratios[measure.name])
-                line.append(f'<span class="ratio">{text(shown)}</span>')
+                line.append(Cell("" if row is rows[0] else ratio(*row.ratios[measure.name]), "ratio"))
         cells.append([*line, *(shares_of(row) if several else [])])
-    return table([*map(text, head), *(SHARES if several else [])], cells)
+    return section(title, "", [*head, *(SHARES if several else [])], cells)
 
 
 def _wait_section(rows: list[WaitRow]) -> list[str]:
@@ -76,11 +72,9 @@ def _wait_section(rows: list[WaitRow]) -> list[str]:
     if not rows:
         return []
     cells = [[r.scheduler, f"{r.group} jobs", *(with_error(*r.times[s]) for s in STATISTICS)] for r in rows]
-    return [
-        "<h3>Queueing delay with constraints and without</h3>",
-        "<p>Seconds until a job's first task starts, where a class has jobs with constraints and without.</p>",
-        table(["scheduler", "jobs", *STATISTICS], [[text(cell) for cell in line] for line in cells]),
-    ]
+    words = "Seconds until a job's first task starts, where a class has jobs with constraints and without."
+    head = ["scheduler", "jobs", *STATISTICS]
+    return [section("Queueing delay with constraints and without", words, head, cells)]
 
 
 def _kind_section(rows: list[KindRow]) -> list[str]:
@@ -97,11 +91,10 @@ def _kind_section(rows: list[KindRow]) -> list[str]:
         for name in row.mean:
             against = [ratio(*row.ratio[name])] if name != first else []
             line += [with_error(*row.mean[name]), *against, ratio(*row.slowdown[name])]
-        cells.append([text(cell) for cell in line])
+        cells.append(line)
     clause = f", as a multiple of that under {first}" if others else ""
-    return [
-        "<h3>Short jobs by kind of constraint</h3>",
-        f"<p>Mean completion time in seconds{text(clause)}, and the relative slowdown: total completion time over "
-        "total ideal time, as a multiple of that of the run's unconstrained short jobs.</p>",
-        table([text(cell) for cell in head], cells),
-    ]
+    words = (
+        f"Mean completion time in seconds{clause}, and the relative slowdown: total completion time over "
+        "total ideal time, as a multiple of that of the run's unconstrained short jobs."
+    )
+    return [section("Short jobs by kind of constraint", words, head, cells)]

@@ -1,0 +1,35 @@
+"""Parts of pages: what is HTML, and what is escaped."""
+
+from __future__ import annotations
+
+import pytest
+from jinja2 import UndefinedError
+
+from emu.report.page import Cell, fill, paragraph, section
+
+EVIL = "<script>'a' & \"b\"\x1b[0m</script>"
+SHOWN = "&lt;script&gt;&#39;a&#39; &amp; &#34;b&#34;\\u001b[0m&lt;/script&gt;"
+
+
+def test_every_value_is_escaped_wherever_it_stands() -> None:
+    page = section(EVIL, EVIL, [EVIL], [[EVIL], [Cell(EVIL, "best")]])
+    assert page.count(SHOWN) == 5
+    assert "script>" not in page.replace(SHOWN, "")
+    assert f'<td><span class="best">{SHOWN}</span></td>' in page
+
+
+def test_parts_are_not_escaped_again_and_lines_stay() -> None:
+    note = paragraph("a <\n\tb", "note")
+    assert note == '<p class="note">a &lt;\n\tb</p>'
+    assert note in fill("size.html", answer="", head=[], rows=[], figure=note)
+
+
+def test_what_is_empty_is_left_out() -> None:
+    table = "<table><thead><tr><th>n</th></tr></thead>\n<tbody><tr><td>1</td></tr>\n</tbody></table>"
+    assert section("", "", ["n"], [["1"]]) == table
+    assert section("T", "w", ["n"], [["1"]]) == f"<h3>T</h3>\n<p>w</p>\n{table}"
+
+
+def test_a_template_without_its_value_is_an_error() -> None:
+    with pytest.raises(UndefinedError, match="'answer' is undefined"):
+        fill("size.html", head=[], rows=[], figure="")
