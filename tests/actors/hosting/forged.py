@@ -1,4 +1,4 @@
-"""Forged checkpoints, for tests and benchmarks: what somebody might write who computes the hashes anew.
+"""Forged checkpoints, for tests and benchmarks: what an attacker who recomputes the hashes might write.
 
 `forged(scheduler, seed, count)` gives emulations with snapshots in which a number, a type or a size is another one;
 `goes_on(setting, snapshot)` says what became of one. Run as a script, `forged.py SCHEDULER SEED COUNT`, it prints what

@@ -57,9 +57,9 @@ def test_so_is_that_of_several_partitions() -> None:
         host.start()
     frames, with_messages = [host.join(grouping, k) for k, host in enumerate(hosts)], 0
 
-    def barrier(told: bytes) -> list[bytes]:
+    def barrier(message_in: bytes) -> list[bytes]:
         nonlocal with_messages
-        found = [host.window(told) for host in hosts]
+        found = [host.window(message_in) for host in hosts]
         with_messages += sum(len(frame) for frame in found) > 3 * 8 * (6 + 3)
         if with_messages % 40 == 1:
             snapshots = [host.snapshot() for host in hosts]
@@ -169,10 +169,10 @@ def test_what_cannot_be_is_refused(what: str, whole: Snapshot) -> None:
     change, wrong = (SHAPES | NUMBERS)[what]
     setting = setting_of("eagle", 0)
     check_snapshots(setting, OBSERVED, [whole], 1)
-    with pytest.raises(Refused, match=wrong) as told:
+    with pytest.raises(Refused, match=wrong) as error:
         check_snapshots(setting, OBSERVED, [change(whole)], 1)
-    assert str(told.value).startswith("0.npz")
-    assert "\n" not in str(told.value)
+    assert str(error.value).startswith("0.npz")
+    assert "\n" not in str(error.value)
 
 
 def test_a_run_of_entries_that_comes_round() -> None:

@@ -118,7 +118,7 @@ def _twice(x):
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
-def test_a_full_cache_folder_is_told(
+def test_a_full_cache_folder_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def full(*_: object) -> None:
@@ -126,12 +126,12 @@ def test_a_full_cache_folder_is_told(
 
     monkeypatch.setattr(compiled.FunctionCache, "save_overload", full)
     assert compiled.entry(_twice)(np.int64(3)) == 6
-    told = capsys.readouterr().err
-    assert f"compiled code is not kept: {compiled.CACHE_FOLDER}: No space left on device" in told
+    printed = capsys.readouterr().err
+    assert f"compiled code is not kept: {compiled.CACHE_FOLDER}: No space left on device" in printed
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
-def test_a_damaged_cache_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_cache_is_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
     def damaged(*_: object) -> None:
         raise EOFError("Ran out of input")
 

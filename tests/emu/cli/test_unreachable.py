@@ -56,7 +56,7 @@ def open_port() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("answer", [b"", HTTP_1])
-def test_who_listens_and_is_not_ray_is_told(
+def test_a_port_at_which_something_else_than_ray_listens_is_an_error(
     answer: bytes, joined: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handshake, "TIMEOUT_S", 0.2)
@@ -120,7 +120,7 @@ def joined(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return calls
 
 
-def test_ray_address_is_heeded_and_the_option_beats_it(
+def test_ray_address_is_used_and_the_option_beats_it(
     joined: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, open_port: int
 ) -> None:
     here = f"127.0.0.1:{open_port}"

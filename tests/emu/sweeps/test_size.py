@@ -69,7 +69,7 @@ def test_targets_are_read(text: str, target: Target) -> None:
         ("p99 < -1", "--target: '-1' is not a duration"),
     ],
 )
-def test_wrong_targets_are_told(text: str, expected: str) -> None:
+def test_wrong_targets_are_errors(text: str, expected: str) -> None:
     with pytest.raises(InputError) as caught:
         read_targets([text])
     assert str(caught.value).startswith("--target: ")

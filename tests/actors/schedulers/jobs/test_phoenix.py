@@ -174,8 +174,8 @@ def test_what_is_asked_for_is_forgotten_when_it_is_served() -> None:
     assert outcome.series["demand"].max() > 0
     assert not state.monitor.demand.any()
     assert not state.monitor.pressure.any()
-    for told in (state.monitor.reported, state.contention.reported):
-        assert np.array_equal(told, nothing_reported(*told.shape))
+    for reported in (state.monitor.reported, state.contention.reported):
+        assert np.array_equal(reported, nothing_reported(*reported.shape))
     assert not state.contention.nodes.to_report.any()
     crv = outcome.series["demand"] / outcome.series["supply"]
     asked = outcome.series["demand"] > 0
