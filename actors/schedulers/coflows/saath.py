@@ -195,7 +195,7 @@ def request_tick(w: CoflowWorld, p: Waiting, t: int) -> None:
 
 @inlined
 def await_change(w: CoflowWorld, p: Waiting, t: int) -> None:
-    """Request a decision when one can change something, or an earlier one that only waits again."""
+    """Request a decision at `idle_until`; if that is far away, an earlier one, which requests the next."""
     request_decision(
         w,
         p.agenda,

@@ -218,7 +218,7 @@ def next_open(w: World, job: int, place: int, end: int) -> int:
 def on_lost(w: World, p: State, t: int, me: int, job: int, task: int, node: int, start: int) -> None:
     """Place a task, or send a probe, again that a node's failure has lost."""
     if not is_long(w, job):
-        probe_again(w, t, me, job, task, start, round_again(w, p, job))
+        probe_again(w, t, me, job, task, start, round_of_replacement(w, p, job))
         return
     if node != NONE and note_end(w, p.placer, job, node) == 0:
         change_bit(w, p.shared, t, node, 0)
@@ -230,7 +230,7 @@ def on_lost(w: World, p: State, t: int, me: int, job: int, task: int, node: int,
 
 
 @inlined
-def round_again(w: World, p: State, job: int) -> int:
+def round_of_replacement(w: World, p: State, job: int) -> int:
     """Return the round of a probe that replaces a lost one: the first one, if the last round has a node that is up."""
     if p.ideal:
         return LAST_ROUND

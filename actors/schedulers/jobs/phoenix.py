@@ -135,7 +135,7 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
 
 @inlined
 def is_contended(w: World, p: State, job: int) -> bool:
-    """Whether a job that arrives asks for a contended resource, and something is done about it."""
+    """Whether a job that arrives asks for a contended resource, and `admission` or `negotiate` is on."""
     if not is_constrained(w, job) or not (p.admission or p.negotiate):
         return False
     return asks_at(p.contention, w.eligible.jobs.level[job]) & contended_resources(p.contention) != 0
