@@ -13,6 +13,7 @@ PLAIN = {
     r"reckon(s|ed|ing)?": "compute",
     r"crowd(s|ed|ing)?": "load, contention, or what there is much of",
     r"in[ _]vain": "what is missing afterwards: without a task, without effect",
+    r"(no|some|any|every)body": "the subject: no coflow, no process, another user",
     r"minds?": "what the consequence is, and for whom",
 }
 

@@ -122,7 +122,7 @@ def test_a_server_that_dies_while_ray_starts_is_noticed() -> None:
         hosting.close()
 
 
-def test_what_is_left_by_who_is_gone_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_ended_processes_have_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

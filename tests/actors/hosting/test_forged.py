@@ -27,7 +27,7 @@ from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.schedulers.registry import BUILT_IN
-from tests.actors.hosting.forged import OBSERVED, forged, goes_on, setting_of, snapshot_of
+from tests.actors.hosting.forged import OBSERVED, end_of_run, forged, setting_of, snapshot_of
 
 
 @pytest.mark.parametrize("scheduler", BUILT_IN, ids=lambda s: s.name)
@@ -145,7 +145,7 @@ NUMBERS: dict[str, tuple[Callable[[Snapshot], Snapshot], str]] = {
     "job of a message": (message("a", 24), r"a of a message TASK_END is no job"),
     "task of a message": (message("b", -3), r"b of a message TASK_END is no task"),
     "kind": (message("kind", 0x77), "a message of no kind: 119"),
-    "somebody else's": (message("dst", 1 << 30), "a message TASK_END for another actor"),
+    "another actor's": (message("dst", 1 << 30), "a message TASK_END for another actor"),
     "a scheduler's": (message("kind", 0x300), "for another actor|is no job"),
     "a scalar": (lambda s: {**s, "world.seed": np.array(4)}, r"world\.seed is 3 here and 4 there"),
     "version": (with_value("state.shared.length", 0, 1 << 40), r"state\.shared\.length is"),
@@ -224,5 +224,5 @@ def test_forged_ones_differ_from_the_whole() -> None:
     found = [what for what, _, _ in forged("sparrow", 2, 20)]
     assert len(set(found)) > 15
     setting = setting_of("sparrow", 2)
-    assert goes_on(setting, snapshot_of(setting, 2)) == "done"
+    assert end_of_run(setting, snapshot_of(setting, 2)) == "done"
     assert NEVER > 0

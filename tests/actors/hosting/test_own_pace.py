@@ -96,7 +96,7 @@ def test_a_long_run_is_reported_and_once_more_when_it_gets_longer() -> None:
         "note: Mine, in plain Python, takes 2 ms a decision, 8,000 so far; about 285.7 s for this run",
     ]
     notice.update(None)  # a compiled scheduler
-    DecisionTime("Mine", None).update(Asked(1, 1.0, 100.0, 0.01))  # nobody listens
+    DecisionTime("Mine", None).update(Asked(1, 1.0, 100.0, 0.01))  # without a place to report to
 
 
 def test_a_run_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:

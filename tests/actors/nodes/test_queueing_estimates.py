@@ -131,7 +131,7 @@ def test_probes_go_where_a_task_is_expected_to_wait_least() -> None:
 
 def test_a_node_that_has_drained_is_avoided_no_longer() -> None:
     # Node 0 ran tasks of 2 s from 3 to 5 and from 9 to 11, and has had nothing to do since; node 1 never had. At 20
-    # nobody expects to wait at either.
+    # the expected wait is 0 at both.
     rows = (RUNS, (0, [2], "isa = arm"), WAITS, (6, [2], "isa = arm"), (20, [1], "cores = 4"))
     chosen = set()
     for seed in range(8):

@@ -224,7 +224,7 @@ def is_awaited(faults: Any, node: int, job: int, task: int, start: int) -> bool:
 def test_no_slot_of_eagles_is_idle_at_zero_delay_while_there_is_a_task(
     rows: Any, slots: list[int], shortest: bool
 ) -> None:
-    # Sticky probes of every job at every node: while a job has a task that nobody runs all slots run one.
+    # Sticky probes of every job at every node: while a job has a task that no node runs all slots run one.
     workload = make_workload(
         "random", [t for t, _ in rows], [len(d) for _, d in rows], [x for _, ds in rows for x in ds]
     )

@@ -22,11 +22,11 @@ STRICT = {"starvation": "strict", "interval_s": 1.0}
 DEMOTION = coflows((0, [(0, 0, 10)]), (2, [(0, 0, 1), (1, 1, 6)]), ports=2)
 
 
-def test_aalo_moves_down_who_has_sent_more_than_its_queue_takes() -> None:
+def test_aalo_moves_down_a_coflow_that_has_sent_more_than_its_queue_takes() -> None:
     # The first queue takes 3 B, the second 30 B; intervals of 2. Coflow 1 comes at 2; its 0>0 waits, for coflow 0
     # was first. At 4 coflow 0 has sent 4 B: it goes down, and stops. Coflow 1 has sent 2 B by then, and at 6 also 1
     # B more by either of its flows: it goes down too, to the tail. Its 0>0 had ended at 5, and the port had waited;
-    # coflow 0 has it again. Nobody comes to 30 B; what is left are decisions at the ends, 8 and 12.
+    # coflow 0 has it again. No coflow sends 30 B; what is left are decisions at the ends, 8 and 12.
     log = log_of("aalo", DEMOTION, first_limit_bytes=3, starvation="strict", interval_s=2.0)
     assert log.decisions == [0, 2, 4, 6, 8, 12]
     assert log.sending == {"0 0>0": [(0, 4), (6, 12)], "1 0>0": [(4, 5)], "1 1>1": [(2, 8)]}
@@ -148,11 +148,11 @@ SAMPLED = coflows((0, [(0, 0, 4), (0, 1, 4), (1, 0, 4), (1, 1, 4)]), (1, [(0, 1,
 
 
 def test_philae_sends_pilots_ahead_and_lets_thin_coflows_pass() -> None:
-    # One pilot, 0>0; 1>1 of the same coflow gets what nobody else wants.
+    # One pilot, 0>0; 1>1 of the same coflow gets what no other coflow uses.
     #  t=1  thin coflow 1 takes ports 0 (in) and 1 (out): pilot and 1>1 stop with 3 B left, and 1>0 has its ports.
     #  t=3  coflow 1 ends: the pilot takes port 0 (out) from 1>0, which has 2 B left, and 1>1 goes on.
     #  t=6  both end. The pilot had 4 B, so the coflow has 16 B, of which it has sent 10. It is alone: first queue.
-    #  t=8  1>0 ends, and nobody else is at its ports: no decision.
+    #  t=8  1>0 ends, and no other coflow is at its ports: no decision.
     # One rate each for what starts or stops: 2, 4 (two stop, two start), 3, 2.
     log = log_of("philae", SAMPLED, thin_limit=1, **AT_ONCE)
     assert log.sending == {
@@ -302,7 +302,7 @@ def test_philae_d_decides_when_a_coflow_is_done_at_a_port_where_another_is() -> 
     # (in): 12 B and 8 B, second queue; coflow 0 came first, and has both ports.
     #  t=9   0>4 ends, and coflow 0 is done at port 0, where coflow 1 is. That has 4 B now: first queue, and port 1 at
     #        once. Coflow 0 has 6 B.
-    #  t=13  coflow 1 is done at port 1, and coflow 0 meets nobody: first queue.
+    #  t=13  coflow 1 is done at port 1, and coflow 0 meets no other: first queue.
     of_0 = [(0, 0, 6), (0, 4, 3), (1, 1, 10)]
     of_1 = [(0, 2, 8), (1, 3, 4), (1, 5, 4)]
     limits: dict[str, Any] = {
@@ -322,7 +322,8 @@ def test_philae_d_decides_when_a_coflow_is_done_at_a_port_where_another_is() -> 
         "1 1>5": [(9, 13)],
     }
     assert (log.decisions, log.refills) == ([0, 2, 6, 9, 13, 17, 20], [])
-    # By size alone nobody's queue changes: coflow 1 has port 0 at 9 by a refill, and port 1 when coflow 0 ends, at 16.
+    # By size alone no coflow changes its queue: coflow 1 has port 0 at 9 by a refill, and port 1 at 16, when coflow 0
+    # ends.
     log = log_of("philae", work, policy="A", **limits, **AT_ONCE)
     assert log.sending["0 1>1"] == [(6, 16)]
     assert log.sending["1 1>5"] == [(16, 20)]

@@ -196,7 +196,7 @@ def conserves(setting: Setting) -> None:
 
 @settings(max_examples=EXAMPLES, phases=PHASES)
 @given(cases_of("philae", exact=True))
-def test_philae_knows_who_is_at_the_ports_of_a_coflow(case: Case) -> None:
+def test_philae_knows_the_number_of_coflows_at_each_port(case: Case) -> None:
     philae_knows(setting_for("philae", case))
 
 

@@ -198,7 +198,7 @@ def test_the_key_of_a_coflow_is_that_of_what_it_is_now() -> None:
     }
 
 
-def test_who_does_not_take_updates_says_so() -> None:
+def test_schedulers_without_updates_refuse_them() -> None:
     rows = [Update(1.0, 0, RESTART, SENDER, 0)]
     for scheduler in scheduler_names("coflows"):
         setting = replace(setting_of(scheduler, TWO), updates=make_updates(rows, TWO))

@@ -120,12 +120,12 @@ def sent_at_rates_that_ports_have(partition: Partition, exact: bool) -> np.ndarr
         if exact:
             assert np.array_equal(np.unique(matching.flow[matching.flow >= 0]), np.flatnonzero(rates))
             if hasattr(partition.state, "coflows_at_port"):
-                knows_who_is_there(partition, t)
+                knows_the_coflows_at_each_port(partition, t)
     assert not rates.any()
     return sent
 
 
-def knows_who_is_there(partition: Partition, t: int) -> None:
+def knows_the_coflows_at_each_port(partition: Partition, t: int) -> None:
     """Philae's coordinator knows which coflows have anything to send at a port, and so their queues."""
     fabric, state = partition.world.fabric, partition.state
     flows, parameters = fabric.flows, partition.setting.parameters

@@ -77,8 +77,8 @@ def test_a_flow_that_has_ended_takes_its_coflow_down() -> None:
     assert log.queues == [(0, 0, 0), (0, 1, 0), (4, 1, 1), (8, 0, 1), (10, 1, -1), (24, 0, -1)]
 
 
-def test_who_is_in_the_way_of_fewest_goes_first() -> None:
-    # Coflow 0 meets both of the others, which meet nobody else.
+def test_the_coflow_with_the_least_contention_goes_first() -> None:
+    # Coflow 0 meets both of the others, which meet no other coflow.
     work = coflows((0, [(0, 0, 2), (1, 1, 2)]), (0, [(0, 2, 2)]), (0, [(1, 3, 2)]), ports=4)
     log = log_of("saath", work, **SECOND)
     assert log.sending == {"0 0>0": [(2, 4)], "0 1>1": [(2, 4)], "1 0>2": [(0, 2)], "2 1>3": [(0, 2)]}
@@ -115,8 +115,8 @@ ALWAYS_LAST = coflows(
     ("factor", "expected"),
     [(1.25, {"0": [(5, 8), (9, 10)], "3": [(3, 5), (8, 9)]}), (1e6, {"0": [(6, 10)], "3": [(3, 6)]})],
 )
-def test_who_has_waited_until_its_deadline_goes_first(factor: float, expected: dict[str, Any]) -> None:
-    # Coflow 0 meets two others all the time, and each of these meets it alone. It came when nobody was there: its
+def test_a_coflow_whose_deadline_has_passed_goes_first(factor: float, expected: dict[str, Any]) -> None:
+    # Coflow 0 meets two others all the time, and each of these meets it alone. It arrived before both: its
     # deadline is 1.25 times the 4 s that the queue's 4 B take. It is first from 5 on, until either of its flows has
     # sent more than 2 B: at 8 it is in the second queue, with another deadline.
     log = log_of("saath", ALWAYS_LAST, first_limit_bytes=4, deadline_factor=factor, **SECOND)

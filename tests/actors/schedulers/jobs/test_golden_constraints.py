@@ -28,7 +28,7 @@ def nodes_of(*cores: int, racks: list[int] | None = None) -> Cluster:
 
 
 def test_sparrow_probes_nodes_that_satisfy() -> None:
-    # Two probes for two nodes that have the cores: node 1 hears of nothing. Job 1 takes nodes 1 and 2 of three: each
+    # Two probes for two nodes that have the cores: node 1 receives nothing. Job 1 takes nodes 1 and 2 of three: each
     # of its tasks would run on any, but it asks for four cores if it can, else for two at twice the time; two nodes do.
     log = log_of(
         "sparrow-c",

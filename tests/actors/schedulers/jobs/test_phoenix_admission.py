@@ -30,7 +30,7 @@ def test_a_soft_constraint_is_dropped_if_that_is_worth_its_price() -> None:
     # Jobs 0 to 3 run on node 0 from 3, 35, 67 and 99 on, each for 30 s: a task that runs has 15 s left on the mean. The
     # node was idle for 1 s before the first of three tasks alone: busy for 30 / (30 + 1/3) of the time, E[W] = 15 * 91
     # = 1365 s, reported at 65. At 80 job 3 still waits: CRV 1. Without its constraint job 4 has node 1 as well, where
-    # it waits for nobody but takes 20 s.
+    # it does not wait but takes 20 s.
     log = log_of("phoenix", negotiating(2), nodes_of(8, 2), crv_threshold=0.5, **BY_CRV)
     assert ("4.0", 1, 83, 103) in log.tasks
     assert log.counters["jobs_relaxed"] == 1
@@ -83,7 +83,7 @@ def test_what_is_tried_with_success_holds(seed: int) -> None:
 
 
 def test_a_job_that_is_relaxed_from_the_start_and_further_counts_once() -> None:
-    # Nobody has 64 cores. What all do without from the start is the cheaper one; some do without their rack, too.
+    # No node has 64 cores. What all do without from the start is the cheaper one; some do without their rack, too.
     setting = contended_setting(
         0, "cores >= 64 soft 1.001 and cores >= 1 and same-rack soft 1.01 and spread-nodes"
     )
@@ -132,8 +132,8 @@ def test_of_nodes_that_wait_equally_long_those_drawn_first_are_taken(candidates:
 
 
 def test_a_node_that_is_down_is_no_reason_to_do_without_a_constraint() -> None:
-    # Nodes 0 and 1 have eight cores, and node 1 is down from 10 on. The job that comes at 20 probes both: it waits for
-    # nobody at node 0, as far as that knows, and does without its cores at no price.
+    # Nodes 0 and 1 have eight cores, and node 1 is down from 10 on. The job that comes at 20 probes both: node 0
+    # reports no wait, so it does without its cores at no price.
     workload = asking(
         (0, [60], "cores >= 8 and isa = arm"),
         (1, [1], "cores >= 8 and isa = arm"),

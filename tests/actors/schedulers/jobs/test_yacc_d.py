@@ -178,7 +178,7 @@ def test_queues_are_bounded_at_all_times(setting: Setting) -> None:
                     entry = rows.next[entry]
                 if parameters["bound"] == "length":
                     assert len(waiting) <= parameters["queue_limit"] * slots[node]
-                elif waiting:  # the last one to come found less than the bound; nobody knows which it is
+                elif waiting:  # the last one to come found less than the bound; it is not known which
                     assert sum(waiting) - max(waiting) < parameters["queue_wait_s"] * NS * slots[node]
                 assert not waiting or nodes.idle[node] == 0
 

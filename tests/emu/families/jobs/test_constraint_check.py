@@ -225,7 +225,7 @@ def test_the_cheapest_soft_constraint_is_dropped_first_among_equals_the_first() 
         ("attr:other < 1", [0, 1, 2, 3, 4, 5]),
     ],
 )
-def test_who_satisfies_a_constraint(text: str, nodes: list[int]) -> None:
+def test_both_matchings_give_the_nodes_that_satisfy_a_constraint(text: str, nodes: list[int]) -> None:
     one = parse_constraint(text)
     assert np.flatnonzero(satisfying(cluster(), one)).tolist() == nodes
     assert np.flatnonzero(satisfies(cluster(), one)).tolist() == nodes  # what schedulers go by
