@@ -22,7 +22,7 @@ up, and may be rejected there, unless the whole short partition is down.
 
 `ideal-eagle` knows where long work is: probes go directly to nodes that have none at that moment, each drawn
 independently of the others. It is an upper bound for state sharing, not a system, and always needs a global view.
-Deviations: the authors run it without the order of step 4: `shortest_first=false`.
+Deviations: the authors run it without the order of Eagle's step 4: `shortest_first=false`.
 
 `eagle-c` is constraint-aware: each draw is among the nodes that satisfy the job. Where none of them is in the short
 partition, the last round goes to any of them and is accepted. `live_progress=true` is a global view here too.

@@ -116,7 +116,7 @@ ALWAYS_LAST = coflows(
     [(1.25, {"0": [(5, 8), (9, 10)], "3": [(3, 5), (8, 9)]}), (1e6, {"0": [(6, 10)], "3": [(3, 6)]})],
 )
 def test_a_coflow_whose_deadline_has_passed_goes_first(factor: float, expected: dict[str, Any]) -> None:
-    # Coflow 0 meets two others all the time, and each of these meets it alone. It arrived before both: its
+    # Coflow 0 meets two others all the time, and each of these meets it alone. It was registered first: its
     # deadline is 1.25 times the 4 s that the queue's 4 B take. It is first from 5 on, until either of its flows has
     # sent more than 2 B: at 8 it is in the second queue, with another deadline.
     log = log_of("saath", ALWAYS_LAST, first_limit_bytes=4, deadline_factor=factor, **SECOND)
