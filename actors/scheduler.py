@@ -92,7 +92,7 @@ class Scheduler:
         remade: for schedulers that the registry does not know by name: the call that makes it again in
             another process.
         own: a user's class or object, if it is one.
-        about: the page of a user's scheduler; that of others is their module's docstring.
+        about: the page of a scheduler; empty: the docstring of the module of `build`, unless it is a user's.
         variant_of: name of the scheduler that this is a variant of; empty: it is none.
         fixed: parameters whose defaults are the variant's, and cannot be set otherwise; an object fixes all of its own,
             and here are those in its name.
@@ -146,8 +146,8 @@ class Scheduler:
 
     @property
     def doc(self) -> str:
-        """The policy's own page: the docstring of the module that builds it, as several may share a loop."""
-        if self.own is not None:
+        """The policy's own page: `about`, or the docstring of the module of `build`, as several may share a loop."""
+        if self.own is not None or self.about:
             return self.about
         build = getattr(self.build, "func", self.build)  # of a partial call
         return sys.modules[build.__module__].__doc__ or ""

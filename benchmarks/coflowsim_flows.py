@@ -51,7 +51,7 @@ class Pairs(NamedTuple):
     """What flows from port a to port b have been sent."""
 
     flows: Int64Array  # [P, P] how many there are
-    crowd: Int64Array  # [2, P] flows of a port
+    flows_at: Int64Array  # [2, P] flows of a port
     sent: Float64Array  # [P, P] bytes that one which was always there has been sent, at `since`
     since: Float64Array  # [P, P] ms
     rate: Float64Array  # [P, P] of each, bytes a ms
@@ -82,7 +82,7 @@ def simulate_fair(trace, begin, rules):
     coflow_of = np.repeat(np.arange(coflows), np.diff(trace.first))
     touched = np.zeros((2, ports), np.bool_)
     t, come = 0.0, 0
-    while come < coflows or p.crowd[0].sum() > 0:
+    while come < coflows or p.flows_at[0].sum() > 0:
         touched[:] = False
         for a in range(ports):
             if p.soonest[a] <= t:
@@ -95,7 +95,7 @@ def simulate_fair(trace, begin, rules):
             for a in range(ports):
                 for b in range(ports):
                     if p.flows[a, b] > 0 and (touched[0, a] or touched[1, b]):
-                        rate = BYTES_PER_MS / max(p.crowd[0, a], p.crowd[1, b])
+                        rate = BYTES_PER_MS / max(p.flows_at[0, a], p.flows_at[1, b])
                         change_rate(p, t, a, b, rate, rules.step)
         else:
             fill_fairly(p, t, rules.step)
@@ -124,8 +124,8 @@ def end_flows(p, t, a, touched, coflow_of, unfinished, ended):
             ended[coflow] = t
             p.head[a, b] = p.after[p.head[a, b]]
             p.flows[a, b] -= 1
-            p.crowd[0, a] -= 1
-            p.crowd[1, b] -= 1
+            p.flows_at[0, a] -= 1
+            p.flows_at[1, b] -= 1
         p.end[a, b] = np.inf
         touched[0, a] = touched[1, b] = True
 
@@ -144,8 +144,8 @@ def add_flow(p, t, f, a, b, size, touched):
     else:
         p.after[before] = f
     p.flows[a, b] += 1
-    p.crowd[0, a] += 1
-    p.crowd[1, b] += 1
+    p.flows_at[0, a] += 1
+    p.flows_at[1, b] += 1
     touched[0, a] = touched[1, b] = True
 
 
@@ -162,7 +162,7 @@ def change_rate(p, t, a, b, rate, step):
 @numba.njit(cache=True)
 def fill_fairly(p, t, step):
     """Max-min fair rates: the port with the least for each of its flows, then the one with the least of the others."""
-    room, count = np.full(p.crowd.shape, BYTES_PER_MS), p.crowd.copy()
+    room, count = np.full(p.flows_at.shape, BYTES_PER_MS), p.flows_at.copy()
     ports = count.shape[1]
     fixed = np.zeros(p.flows.shape, np.bool_)
     for _ in range(2 * ports):

@@ -31,10 +31,10 @@ class Rules(NamedTuple):
 
     - `step`: ends are at multiples of it, and what a flow had for the rest is lost; 0: exact.
     - `epoch`: coflows begin at multiples of it, before they arrive; 0: when they arrive.
-    - `rates` change when coflows come and end (AT_COFLOWS). REFILL: what a flow had goes to waiting ones, too.
+    - `rates` change when coflows arrive and end (AT_COFLOWS). REFILL: what a flow had goes to waiting ones, too.
       AT_FLOWS: all are recomputed when a flow ends.
-    - `rounding`: what a receiver is owed is counted down flow by flow and step by step. What rounding makes of it then
-      leaves ports not quite full, and who comes next has such a crumb, and not a share. Else it is exact.
+    - `rounding`: the bytes that a receiver still needs are counted down flow by flow and step by step. Rounding then
+      leaves ports not quite full, and the next coflow gets the small rest instead of a share. Else it is exact.
     - `share`: coflows that find a port full share what is left as if they were one.
     - `deadlines`: what is left then goes to flows by random deadlines of their coflows; else by the order.
     - `static`: SEBF's order is that of arrival, by all bytes; else recomputed each time, by those that are left.

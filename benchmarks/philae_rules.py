@@ -47,7 +47,7 @@ class State(NamedTuple):
     left: Int64Array  # [F] bytes
     unfinished: Int64Array  # [C]
     at: Int64Array  # [C, 2, P] unfinished flows of a coflow at a port
-    crowd: Int64Array  # [2, P] coflows there
+    coflows_at: Int64Array  # [2, P] coflows there
     first_sent: Int64Array  # [C, 2, P] least that a flow has sent in its first step there, -1: none has
     queue: Int64Array  # [C] -1: in none
     entered: Int64Array  # [C] orders those of a queue
@@ -158,7 +158,7 @@ def arrive(trace, s, c, wanted, policy, rules):
     width = trace.first[c + 1] - trace.first[c]
     for f in range(trace.first[c], trace.first[c + 1]):
         for i, j in ((0, trace.source[f]), (1, trace.sink[f])):
-            s.crowd[i, j] += s.at[c, i, j] == 0
+            s.coflows_at[i, j] += s.at[c, i, j] == 0
             s.at[c, i, j] += 1
     s.news[0] = True
     thin = width <= _THIN_LIMIT
@@ -222,7 +222,7 @@ def end_flow(trace, s, c, f, leak):
     for i, j in ((0, trace.source[f]), (1, trace.sink[f])):
         s.at[c, i, j] -= 1
         if s.at[c, i, j] == 0:
-            s.crowd[i, j] -= 1
+            s.coflows_at[i, j] -= 1
             s.news[0] = True
         if s.pilot[f] and not (leak and s.unfinished[c] == 0):
             s.busy[i, j] -= 1
@@ -300,7 +300,7 @@ def queue_of(trace, s, c, policy, rules):
             for j in range(s.at.shape[2]):
                 if s.at[c, i, j] > 0:
                     short = s.first_sent[c, i, j] if rules.first_send else 0
-                    measure += max(1, s.length[c] - short) * s.crowd[i, j]
+                    measure += max(1, s.length[c] - short) * s.coflows_at[i, j]
     elif policy == AALO:
         measure = s.sent[c]
     else:
@@ -316,7 +316,7 @@ def queue_of(trace, s, c, policy, rules):
 def serve(trace, s, order, slot):
     """Return the flows that are sent: thin coflows, pilots, whose slot it is, the other queues; each has its ports."""
     served = [_NONE for _ in range(0)]
-    free = np.ones(s.crowd.shape, np.bool_)
+    free = np.ones(s.coflows_at.shape, np.bool_)
     for c in order:
         if s.queue[c] < _MAIN:
             for f in s.chosen[c]:

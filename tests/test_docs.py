@@ -1,17 +1,20 @@
 """What the pages say of the code holds: links, paths, parameters, and the commands that are named.
 
-`python -m tests.test_docs` writes the parameter tables in docs/schedulers.md.
+`python -m tests.test_docs` writes the sections of docs/schedulers.md that are made from the policies' docstrings,
+sources and parameters.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from actors.scheduler import Scheduler
 from actors.schedulers.registry import BUILT_IN
 from emu.cli import build_parser
 
@@ -68,11 +71,10 @@ def shown(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def parameter_table(name: str) -> str:
+def parameter_table(scheduler: Scheduler) -> str:
     """The parameters of a scheduler as a Markdown table."""
-    scheduler = next(s for s in BUILT_IN if s.name == name)
     if not scheduler.parameters:
-        return "No parameters.\n"
+        return "No parameters."
     lines = ["| parameter | default | value | meaning |", "|---|---|---|---|"]
     for p in scheduler.parameters:
         if p.choices:
@@ -83,22 +85,44 @@ def parameter_table(name: str) -> str:
             unit = " s" if p.kind == "duration" else ""
             value = f"{p.low:,g} to {p.high:,g}{unit}" if p.low is not None and p.high is not None else p.kind
         lines.append(f"| `{p.name}` | `{shown(p.default)}` | {value} | {p.about} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
-TABLE = re.compile(r"<!-- parameters: (?P<name>[\w-]+) -->\n(?P<table>.*?)<!-- end -->", re.DOTALL)
+def description(scheduler: Scheduler) -> str:
+    """The paragraphs of the policy's docstring that describe this scheduler.
+
+    Several schedulers may share a docstring. A paragraph that begins with the name of one of them, as in
+    "`eagle-c` is", belongs to that one; all other paragraphs belong to those without such a paragraph.
+    """
+    about: dict[str, list[str]] = {}
+    for paragraph in inspect.cleandoc(scheduler.doc).split("\n\n"):
+        begin = re.match(r"`([\w-]+)` ", paragraph)
+        about.setdefault(begin[1] if begin else "", []).append(paragraph)
+    return "\n\n".join(about.get(scheduler.name) or about[""])
 
 
-def test_every_scheduler_has_a_section_with_its_parameters() -> None:
+def section(name: str) -> str:
+    """The generated part of a scheduler's section: description, source and parameters."""
+    scheduler = next(s for s in BUILT_IN if s.name == name)
+    source = "none" if scheduler.paper == "-" else scheduler.paper
+    first = next(s for s in BUILT_IN if s.doc == scheduler.doc)
+    same = first is not scheduler and first.parameters == scheduler.parameters
+    table = f"Parameters: those of [`{first.name}`](#{first.name})." if same else parameter_table(scheduler)
+    parts = [description(scheduler), f"Source: {source}.", table]
+    return "\n\n".join(parts) + "\n"
+
+
+SECTION = re.compile(r"<!-- policy: (?P<name>[\w-]+) -->\n(?P<text>.*?)<!-- end -->", re.DOTALL)
+
+
+def test_every_scheduler_has_the_section_that_its_code_states() -> None:
     text = SCHEDULERS.read_text(encoding="utf-8")
-    tables = {m["name"]: m["table"] for m in TABLE.finditer(text)}
-    assert list(tables) == [s.name for s in BUILT_IN]
-    for name, table in tables.items():
-        assert table == parameter_table(name), "run: python -m tests.test_docs"
+    sections = {m["name"]: m["text"] for m in SECTION.finditer(text)}
+    assert list(sections) == [s.name for s in BUILT_IN]
     for scheduler in BUILT_IN:
-        section = text.split(f"\n## {scheduler.name}\n")[1].split("\n## ")[0]
-        assert "Deviations" in section
-        assert "Source:" in section
+        assert sections[scheduler.name] == section(scheduler.name), "run: python -m tests.test_docs"
+        assert f"\n## {scheduler.name}\n\n<!-- policy: {scheduler.name} -->\n" in text
+        assert scheduler.paper == "-" or "Deviations" in sections[scheduler.name], scheduler.name
 
 
 def test_global_views_are_named_on_the_page() -> None:
@@ -121,14 +145,12 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert "pip install -e '.[dev]' && pytest" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def write_tables() -> None:
-    """Write the parameter tables of docs/schedulers.md."""
+def write_sections() -> None:
+    """Write the generated parts of docs/schedulers.md."""
     text = SCHEDULERS.read_text(encoding="utf-8")
-    made = TABLE.sub(
-        lambda m: f"<!-- parameters: {m['name']} -->\n{parameter_table(m['name'])}<!-- end -->", text
-    )
+    made = SECTION.sub(lambda m: f"<!-- policy: {m['name']} -->\n{section(m['name'])}<!-- end -->", text)
     SCHEDULERS.write_text(made, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    write_tables()
+    write_sections()

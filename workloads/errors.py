@@ -15,7 +15,7 @@ _NOT_PRINTABLE = re.compile(
 def printable(text: str, keep: str = "") -> str:
     """Return text as a terminal or a page can show it: what acts on them, or hides, is escaped as ``\\u001b``.
 
-    Names and values in files, of columns and jobs, and what servers say are anybody's; they must not move a cursor,
+    Names and values in files, of columns and jobs, and what servers say are not trusted; they must not move a cursor,
     set a title, or turn a line round. Strings of JSON and TOML mean the same with these escapes.
 
     Parameters

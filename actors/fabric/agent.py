@@ -17,7 +17,7 @@ from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import DEREGISTER
 
-# ns: ends that are further away are mostly put off, and no run goes on for them
+# ns: the longest timer for an end; then it is set again. Most later ends change, and a far one must not prolong a run
 PATIENCE = np.int64(10_000_000_000)
 _LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever rounding says
 

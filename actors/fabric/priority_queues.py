@@ -3,7 +3,7 @@
 Queue q takes coflows whose measure is at most ``limit * factor**q``; the last has no limit. A coflow that changes its
 queue goes to its tail. With *slots* the queues share time: in a round the highest non-empty queue is served first for
 `slot`, then each of the next for 1 / `share` of the one before it (Philae, section 4.5, "varying numbers of scheduling
-intervals according to the weights"). Whoever's slot it is not is served after, in order of queues, so that work is
+intervals according to the weights"). The other queues are served after it, in their order, so that work is
 conserved. A slot that would be shorter than `least`, an interval or some, is as long as that if there is a coflow in
 its queue, and is left out if not: in every round each queue with a coflow is served first once, so that none starves.
 With a `least` of nothing slots of less than an interval are left out, as Philae's authors simulate it. Without slots

@@ -188,7 +188,7 @@ def _begin(group: PartitionGroup, setting: Setting, partitions: int, pace: Pace,
         hosts = "; ".join(grouping.describe(k) for k in range(grouping.size))
         tell(f"live: {hosts}; {_least_time(setting, pace)} of wall time at the least")
     frames = group.join(grouping)
-    group.ask("rehearse")
+    group.ask("warm_up")
     first = min(int(np.frombuffer(frame, np.int64)[NEXT]) for frame in frames)
     origin = time.monotonic_ns() + round(LEAD_S * NS) - math.floor(first * pace.dilation)
     group.begin(origin)

@@ -18,7 +18,7 @@ def check_messages(
     """Look at the messages that wait: in the lane, the heap, the outbox, and the frame of the last barrier.
 
     Raises:
-        Refused: one is of no kind that there is, for nobody, or about what there is not.
+        Refused: the kind, the receiver, or what a message is about does not exist.
     """
     now, lane, pool = saved["world.queue.now"][0], saved["world.queue.lane"], saved["world.queue.pool"]
     places = np.arange(int(now["lane_head"]), int(now["lane_tail"]))
@@ -63,7 +63,7 @@ def _frame(frame: np.ndarray, partitions: int) -> np.ndarray:
 def _is_for(
     who: str, rows: np.ndarray, now: np.ndarray, world: Any, leaves: bool, sizes: Mapping[str, int]
 ) -> np.ndarray:
-    """[rows] whether messages are for somebody who gets such ones; in the outbox, of other partitions too."""
+    """[rows] whether each receiver is an actor that gets such messages; in the outbox, of other partitions too."""
     dst, nodes, actors = rows["dst"], sizes["nodes"], sizes["actors"]
     there = (dst >= 0) & (dst < actors)
     listener = dst == actors - 1

@@ -50,7 +50,7 @@ class Position(NamedTuple):
 class PacedPartition(Partition):
     """A partition that handles events when the wall clock reaches them.
 
-    After `start` and `join`: `connect` to the others, `rehearse`, then `run_paced` in a thread of its own, while
+    After `start` and `join`: `connect` to the others, `warm_up`, then `run_paced` in a thread of its own, while
     `receive`, `position` and `stop` may be called from others; at the end `share`.
     """
 
@@ -94,7 +94,7 @@ class PacedPartition(Partition):
         self._peers, self._offset = peers, offset
         self._nothing = make_frame(len(peers), 0).tobytes()
 
-    def rehearse(self) -> None:
+    def warm_up(self) -> None:
         """Send empty batches to the others: connections are made, code is loaded, and Ray's own part is measured."""
         for _ in range(ROUNDS if len(self._peers) > 1 else 1):
             for k in range(len(self._peers)):

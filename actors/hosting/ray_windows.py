@@ -154,7 +154,7 @@ class WindowSession:
             self._no_graph = f" (no compiled graph: {' '.join(str(error).split())[:200]})"
 
     def _by_graph(self, message: bytes) -> Sequence[bytes]:
-        # An answer of a graph can be fetched only once: the watch ends a process that waits in vain.
+        # An answer of a graph can be fetched only once: the watch ends a process whose answer does not come.
         self._watch.waits = True
         try:
             return self._ray.get(self._graph.execute(message), timeout=BARRIER_S)

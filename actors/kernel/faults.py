@@ -153,7 +153,7 @@ def hear(w: HasFaults) -> bool:
 
 
 @compiled
-def draw_up(w: HasFaults, job: int, first: int) -> int:
+def draw_available_node(w: HasFaults, job: int, first: int) -> int:
     """Return a random node from `first` on that is not known to be down; NONE if there is none."""
     rows, count = w.faults.jobs, w.nodes.size - first
     for _ in range(TRIES):

@@ -63,7 +63,7 @@ class Contention(NamedTuple):
     weighted: bool  # by remaining work over CRV
     static: bool  # by weights that never change, first come first served among equals; all queues, where they count
     shortest_first: bool  # where it does not, the shortest remaining job goes first
-    reporting: bool  # there is somebody who wants to know
+    reporting: bool  # there is a monitor to report to
     gated: bool  # and wants to know the load
     window: int  # tasks
     rho_cap: float

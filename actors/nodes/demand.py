@@ -55,11 +55,11 @@ def expect_report(w: World, c: Contention, t: int, node: int) -> None:
     c.ring[c.round.end[0] % c.ring.size] = node
     c.round.end[0] += 1
     if c.round.end[0] - c.round.next[0] == 1:
-        expect_beat(w, (t + c.heartbeat - 1) // c.heartbeat * c.heartbeat)
+        schedule_heartbeat(w, (t + c.heartbeat - 1) // c.heartbeat * c.heartbeat)
 
 
 @inlined
-def expect_beat(w: World, beat: int) -> None:
+def schedule_heartbeat(w: World, beat: int) -> None:
     """Schedule the heartbeat of all nodes of this partition that have something to report: one event.
 
     Its key belongs to no node, so that the sequence numbers of the nodes' messages do not depend on partitions.
@@ -92,7 +92,7 @@ def on_heartbeat(w: World, c: Contention, t: int) -> None:
     if c.round.messages[0] > 0:
         expect_reports(w, t)
     if c.round.next[0] < c.round.end[0]:
-        expect_beat(w, t)
+        schedule_heartbeat(w, t)
 
 
 @inlined

@@ -73,7 +73,7 @@ def scheduler_names(family: str | None = None) -> tuple[str, ...]:
 
 
 def _is_of(name: str, family: str) -> bool:
-    """Whether an installed scheduler is of a family; one that cannot be loaded is of none, and an error where named."""
+    """Whether an installed scheduler is of a family; False if it cannot be loaded, an error where it is used."""
     try:
         return find_scheduler(name).family == family
     except InputError:
@@ -86,7 +86,7 @@ def find_scheduler(scheduler: Any) -> Scheduler:
     A variant, or text such as "eagle@slack=2" that means one, is the scheduler with these settings.
 
     Raises:
-        InputError: there is none; the message gives the nearest name.
+        InputError: there is no such scheduler; the message gives the nearest name.
     """
     if isinstance(scheduler, Scheduler):
         return scheduler
@@ -116,7 +116,7 @@ def find_scheduler(scheduler: Any) -> Scheduler:
 
 
 def _reduce(scheduler: Scheduler) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """How a scheduler travels: compiled loops do not, so another process finds it by its name."""
+    """Return how a scheduler is pickled: by its name, because compiled loops cannot be pickled."""
     return scheduler.remade or (find_scheduler, (scheduler.name,))
 
 

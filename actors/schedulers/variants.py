@@ -44,7 +44,8 @@ def variant(scheduler: Any, /, name: str = "", **settings: Any) -> Variant:
     Raises
     ------
     InputError
-        The name is none that a configuration file could hold. Settings are looked at when the scheduler is.
+        The name has a character that names in a configuration file cannot have. Settings are checked later, when the
+        scheduler is looked up.
 
     Examples
     --------
@@ -57,7 +58,7 @@ def variant(scheduler: Any, /, name: str = "", **settings: Any) -> Variant:
 
 
 def read_variant(text: str) -> Variant | None:
-    """Read a text such as `eagle@sticky=no@slack=2` as a variant; None if it is none."""
+    """Read a text such as `eagle@sticky=no@slack=2` as a variant; None if it does not describe one."""
     match = _TEXT.fullmatch(text)
     if match is None:
         return None

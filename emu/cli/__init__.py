@@ -98,13 +98,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except InputError as error:
-        _complain(str(error))
+        _print_error(str(error))
         return FAILED if isinstance(error, UnavailableError) else WRONG_INPUT
     except KeyboardInterrupt as error:
-        _complain(f"interrupted; {error}" if str(error) else "interrupted")
+        _print_error(f"interrupted; {error}" if str(error) else "interrupted")
         return INTERRUPTED
     except Lost as error:
-        _complain(str(error))
+        _print_error(str(error))
         return FAILED
     except BrokenPipeError:
         # Who read our output has seen enough. What is still buffered must not fail once more at exit.
@@ -113,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if isinstance(error, OSError) and error.errno in FULL and "--debug" not in argv:
             place = f"{error.filename}: " if error.filename else ""
-            _complain(f"{place}cannot be written: {error.strerror}")
+            _print_error(f"{place}cannot be written: {error.strerror}")
             return FAILED
         return _crash(error, "--debug" in argv)
     finally:
@@ -346,7 +346,7 @@ def _unknown(parser: Parser, argv: list[str], text: str) -> str:
     return f"unknown option {option!r}{did_you_mean(option, known)}"
 
 
-def _complain(text: str) -> None:
+def _print_error(text: str) -> None:
     line = printable(f"emu: {text}")
     try:
         print(line, file=sys.stderr, flush=True)
@@ -364,16 +364,16 @@ def _crash(error: Exception, debug: bool) -> int:
     message = message if len(message) <= 300 else f"{message[:299]}…"
     if debug:
         traceback.print_exception(error)
-        _complain(message)
+        _print_error(message)
         return FAILED
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="emu-error-", suffix=".txt", delete=False, encoding="utf-8"
         ) as file:
             traceback.print_exception(error, file=file)
-        _complain(f"{message} (unexpected; the traceback is in {file.name}, or use --debug)")
+        _print_error(f"{message} (unexpected; the traceback is in {file.name}, or use --debug)")
     except OSError:
-        _complain(f"{message} (unexpected; --debug shows the traceback)")
+        _print_error(f"{message} (unexpected; --debug shows the traceback)")
     return FAILED
 
 

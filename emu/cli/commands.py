@@ -91,7 +91,7 @@ def sweep(options: Namespace) -> int:
     from emu.running.progress import runs_bar
     from emu.sweeps.sweep import prepare_sweep, run_sweep
 
-    _tell_of_code(options)
+    _announce_code(options)
     ready = prepare_sweep(options.file, options.out, options.set)
     columns = _columns(options, ready.runs[0].plan.family.name)
     warn(ready.notes)
@@ -143,14 +143,14 @@ def size(options: Namespace) -> int:
 
 def validate(options: Namespace) -> int:
     """Print the fully resolved configuration of a file, or report what is wrong with it."""
-    _tell_of_code(options)
+    _announce_code(options)
     plan = prepare(resolve([layer_from_file(options.file), layer_from_set(options.set)]))
     warn(plan.notes)
     put(plan.config_toml())
     return 0
 
 
-def _tell_of_code(options: Namespace) -> None:
+def _announce_code(options: Namespace) -> None:
     """Print which schedulers of a file are code, which is run to get their parameters; ``--no-code`` refuses them."""
     from emu.configuration.config_file import code_of
 
@@ -284,7 +284,7 @@ def _text_of(summary: dict[str, Any], options: Namespace) -> str:
 
 def _run_one(plan: Plan, out: Path, options: Namespace) -> int:
     """Run the only scheduler and seed of a plan in its directory, and print its results."""
-    _say_how(plan)
+    _announce_ray(plan)
     total, unit = plan.work
     with progress_bar(plan.schedulers[0].name, total, unit=unit) as progress:
         result = execute(plan, 0, progress, say, out)
@@ -321,7 +321,7 @@ def _run_together(plan: Plan, out: Path, options: Namespace) -> int:
     """Run all schedulers and seeds of a plan in their directory, and print their results."""
     from emu.running.comparing import run_plan, save_comparison
 
-    _say_how(plan)
+    _announce_ray(plan)
     comparison = run_plan(plan, out, partial(progress_bar, unit=plan.work[1]), say)
     say("writing the report")
     save_comparison(comparison, out)
@@ -376,7 +376,7 @@ def _only_with_resume(options: Namespace) -> None:
         raise InputError(f"{option}: not with --resume, which continues with {CONFIG} of the directory")
 
 
-def _say_how(plan: Plan) -> None:
+def _announce_ray(plan: Plan) -> None:
     if not plan.config["in_process"]:
         from actors.hosting.child import address_of
 

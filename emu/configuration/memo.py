@@ -31,10 +31,10 @@ class Memo:
         """Return what was made under a key, or make it."""
         made: T = self._made.pop(key) if key in self._made else make()
         self._made[key] = made  # the last one asked for
-        self._let_go(key)
+        self._drop_oldest(key)
         return made
 
-    def _let_go(self, last: Hashable) -> None:
+    def _drop_oldest(self, last: Hashable) -> None:
         keys: dict[int, list[Hashable]] = {}
         for key, value in self._made.items():
             if isinstance(value, Workload):

@@ -44,7 +44,7 @@ def clear(out: Path) -> None:
         return
     if not _is_ours(out):
         raise InputError(f"--overwrite: {out} holds no run of Emu; choose another directory")
-    if (alien := next(_aliens(out), None)) is not None:
+    if (alien := next(_foreign_files(out), None)) is not None:
         raise InputError(
             f"--overwrite: Emu did not write {alien}; choose another directory, or move that away"
         )
@@ -71,7 +71,7 @@ def _is_ours(out: Path) -> bool:
         return (out / MANIFEST).exists() and (out / CONFIG).exists()
 
 
-def _aliens(folder: Path) -> Iterator[Path]:
+def _foreign_files(folder: Path) -> Iterator[Path]:
     """Yield what Emu does not write into run directories."""
     for name in sorted(os.listdir(folder)):
         path = folder / name
@@ -83,7 +83,7 @@ def _aliens(folder: Path) -> Iterator[Path]:
         elif name == WORKLOAD:
             yield from _others(path, lambda inner: inner in ALL_FILES)
         elif _PARTITION.fullmatch(name):
-            yield from _aliens(path)
+            yield from _foreign_files(path)
         else:
             yield path
 

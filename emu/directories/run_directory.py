@@ -215,10 +215,10 @@ def not_finished(out: Path, manifest: Mapping[str, Any]) -> str:
     """Return as text how a run ended that did not finish, and how to resume it."""
     what = manifest.get("what", "run")
     became = {INTERRUPTED: "was interrupted", FAILED: "failed"}.get(str(manifest.get("status")), "was killed")
-    return f"a {what} that {became}; {goes_on(out, manifest)}"
+    return f"a {what} that {became}; {how_to_resume(out, manifest)}"
 
 
-def goes_on(out: Path, manifest: Mapping[str, Any]) -> str:
+def how_to_resume(out: Path, manifest: Mapping[str, Any]) -> str:
     """Return as text how to resume a directory."""
     if "what" in manifest:  # a sweep or a search is resumed by the same command
         return f"the same command resumes {out}"
@@ -250,15 +250,15 @@ def running(out: Path) -> Iterator[Path]:
         yield out
     except KeyboardInterrupt:
         manifest = mark(out, INTERRUPTED)
-        raise KeyboardInterrupt(goes_on(out, manifest) if manifest else "") from None
+        raise KeyboardInterrupt(how_to_resume(out, manifest) if manifest else "") from None
     except NotWritten as error:
         manifest = mark(out, FAILED, str(error))
         if manifest is None:
             raise
-        raise error.with_advice(f"when there is room, {goes_on(out, manifest)}") from None
+        raise error.with_advice(f"when there is room, {how_to_resume(out, manifest)}") from None
     except Lost as error:
         manifest = mark(out, FAILED, str(error))
-        raise Lost(f"{error}; {goes_on(out, manifest)}" if manifest else str(error)) from None
+        raise Lost(f"{error}; {how_to_resume(out, manifest)}" if manifest else str(error)) from None
     except BaseException as error:
         mark(out, FAILED, one_line(error))
         raise

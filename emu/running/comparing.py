@@ -16,7 +16,7 @@ from emu.families.registry import find_family
 from emu.results.comparison import Comparison
 from emu.results.result import Result, read_result
 from emu.running.emulation import execute, keep_workload
-from emu.running.many_runs import lacking, tell_again
+from emu.running.many_runs import lacking, report_rerun
 from emu.terminal import note
 from workloads.errors import InputError, UnavailableError
 
@@ -155,7 +155,7 @@ def _result(
     why = lacking(folder, begins)
     if not why:
         return read_result(folder)
-    tell_again(folder, why)
+    report_rerun(folder, why)
     with (
         _held(folder, begins, plan.config_toml(index)),
         watch(label, plan.work[0]) if watch else nullcontext() as progress,

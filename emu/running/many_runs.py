@@ -40,7 +40,7 @@ def lacking(folder: Path, begins: Mapping[str, Any]) -> str:
     return rd.damaged(folder, found) or ""
 
 
-def tell_again(folder: Path, why: str) -> None:
+def report_rerun(folder: Path, why: str) -> None:
     """Report that a finished run is computed again."""
     if why not in ("", NOT_THERE):
         note(f"{folder} is computed again: {why}")

@@ -18,7 +18,7 @@ from emu.directories import run_directory as rd
 from emu.families.registry import family_of_workload
 from emu.running.clocks import emulate_setting
 from emu.running.emulation import execute, keep_workload, observe, result_of
-from emu.running.many_runs import lacking, tell_again
+from emu.running.many_runs import lacking, report_rerun
 from emu.terminal import note
 from workloads.errors import UnavailableError
 
@@ -292,7 +292,7 @@ def _unpack(plan: Plan, outcome: Outcome, error: Exception | None) -> Any:
 def _claim(run: Run) -> Plan:
     """Create the run's directory again, and return its plan."""
     folder, plan = run.folder, run.plan
-    tell_again(folder, lacking(folder, run.begins))
+    report_rerun(folder, lacking(folder, run.begins))
     rd.claim(folder, plan.manifest(0), plan.config_toml(0), rd.empty)
     keep_workload(plan, folder)
     return plan

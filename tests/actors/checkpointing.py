@@ -17,10 +17,10 @@ IDENTITY = {"emu": "1", "configuration": "abc"}
 
 
 def checkpoints(
-    folder: Path, period_s: float = 0.0, keep: int = 2, told: list[str] | None = None, **identity: str
+    folder: Path, period_s: float = 0.0, keep: int = 2, messages: list[str] | None = None, **identity: str
 ) -> Checkpoints:
-    told = [] if told is None else told
-    return Checkpoints(folder, period_s, keep, {**IDENTITY, **identity}, told.append)
+    messages = [] if messages is None else messages
+    return Checkpoints(folder, period_s, keep, {**IDENTITY, **identity}, messages.append)
 
 
 def started(setting: Setting) -> Partition:

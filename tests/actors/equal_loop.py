@@ -63,7 +63,7 @@ def end_due(fabric, order, e, t):
 
 @compiled
 def decide(fabric, order, e):
-    """Give rates to the groups of an order, from the time on that `progress` was told."""
+    """Give rates to the groups of an order, from the time that was given to `progress`."""
     reset_residual(fabric, e)
     add_rates(fabric, order, e, _TOP, order.used[0])
     backfill(fabric, order, e)

@@ -112,19 +112,19 @@ def by_madd(
 
 def equally(
     fabric: Fabric,
-    anew: int,
+    trigger: int,
     missed_only: bool = True,
     key: Key = int,
     decide: Callable[[Fabric, Any, Any], None] = equal_loop.decide,
 ) -> Iterator[tuple[int, Any, Any]]:
-    """Serve coflows at equal rates, in order of a key, decided anew at arrivals and where at least `anew` has ended.
+    """Serve coflows at equal rates, in order of a key, decided at arrivals and where at least `trigger` has ended.
 
     Yields (now, order, rates) at every instant.
     """
     order, e, arrived = make_order(fabric), equal.make_equal(fabric, missed_only), 0
     while (t := min(equal_loop.next_end(fabric, order, e), next_arrival(fabric, arrived))) < NEVER:
         ended = equal_loop.end_due(fabric, order, e, t)
-        if ended >= anew or arrived_by(fabric, t) > arrived:
+        if ended >= trigger or arrived_by(fabric, t) > arrived:
             equal.progress(fabric, order, e, t)
             there = [*order.groups[: order.used[0]].tolist(), *range(arrived, arrived_by(fabric, t))]
             arrived = arrived_by(fabric, t)

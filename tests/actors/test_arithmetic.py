@@ -39,7 +39,7 @@ def test_the_time_that_nodes_are_down_is_summed_by_node() -> None:
 
 
 def test_lost_work_is_more_than_an_int64_of_nanoseconds() -> None:
-    """Every node fails once, after two years of work on a task that it then begins anew."""
+    """Every node fails once, after two years of work on a task that it then starts again."""
     nodes, years_2 = 200, 2 * 365 * DAY_S
     from clusters.failures import NODE, Outages
 
@@ -126,7 +126,7 @@ def test_so_are_those_of_a_coordinator() -> None:
         run_setting(setting, Observe())
 
 
-def test_a_server_that_has_work_beyond_the_end_of_time_is_told() -> None:
+def test_a_server_that_has_work_beyond_the_end_of_time_is_an_error() -> None:
     costs = Costs("fixed", per_message_s=3e8)
     workload = make_workload("many", np.zeros(200), np.ones(200, int), np.ones(200))
     with pytest.raises(InputError, match="virtual time has reached"):

@@ -68,7 +68,7 @@ def test_invariants(scheduler: str) -> None:
         partition = run_partition(setting, OBSERVED)
         outcome = partition.outcome()
         every_task_finishes_once(setting, outcome, partition)
-        nobody_runs_on_a_node_that_is_down(setting, outcome)
+        no_task_runs_on_a_node_that_is_down(setting, outcome)
         slots_suffice(setting, outcome)
         nothing_is_left(setting, partition)
         counters_add_up(outcome)
@@ -92,7 +92,7 @@ def every_task_finishes_once(setting: Setting, outcome: Outcome, partition: Part
     assert np.array_equal(outcome.finish_ns, np.maximum.reduceat(finish, first))
 
 
-def nobody_runs_on_a_node_that_is_down(setting: Setting, outcome: Outcome) -> None:
+def no_task_runs_on_a_node_that_is_down(setting: Setting, outcome: Outcome) -> None:
     faults = setting.scheduler.build(setting)[0].faults
     if not faults.active:
         return
@@ -109,7 +109,7 @@ def nobody_runs_on_a_node_that_is_down(setting: Setting, outcome: Outcome) -> No
 
 
 def nothing_is_left(setting: Setting, partition: Partition) -> None:
-    """Only a node that is down may have something in its queue: lost work that nobody needs."""
+    """Only a node that is down may have something in its queue: lost work that no job needs."""
     world, slots = partition.world, setting.cluster.slots()
     up = np.ones(slots.size, bool)
     if world.faults.active:

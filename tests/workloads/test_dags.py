@@ -194,7 +194,7 @@ def test_what_is_wrong_is_named(changes, message):
     assert str(caught.value).startswith(message)
 
 
-def test_a_long_chain_and_a_long_circle_are_told_apart():
+def test_a_long_chain_is_accepted_and_a_long_cycle_is_an_error():
     count = 3000
     chain = [(0, i + 1, i) for i in range(count - 1)]
     dag = make_dag_workload("chain", [0.0], [count], [1] * count, [1.0] * count, chain)

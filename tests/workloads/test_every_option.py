@@ -92,7 +92,7 @@ def content(workload: Any) -> tuple[Any, ...]:
     return (workload.fingerprint(), *own)
 
 
-def test_options_that_would_change_nothing_are_told() -> None:
+def test_options_without_effect_are_named_with_what_they_need() -> None:
     assert options_without_meaning("yahoo", {"burst_ratio": "9"}) == {
         "burst_ratio": "goes with arrivals=bursty, and arrivals is poisson"
     }

@@ -57,7 +57,7 @@ def test_a_bare_shard_is_read_alone_and_in_a_folder_of_any_name(tmp_path):
     assert load_workload(folder).num_jobs == 2
 
 
-def test_bare_shards_of_all_tables_are_told_apart(tmp_path):
+def test_bare_shards_are_recognised_as_their_tables(tmp_path):
     named, bare = tmp_path / "named", tmp_path / "bare"
     for i, (table, text) in enumerate(SHARDS.items()):
         packed(named / table / "part-00000-of-00001.csv.gz", text)

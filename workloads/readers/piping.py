@@ -47,7 +47,7 @@ def piped(stream: IO[bytes], place: object = None, lines_before: int = 0) -> Ite
                         if room.poll(100):
                             block = block[sink.write(block) or 0 :]
         except BrokenPipeError:
-            pass  # nobody reads on
+            pass  # the reader has closed its end
         except InputError as error:
             failed.append(error)
 

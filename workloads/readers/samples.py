@@ -1,7 +1,7 @@
 """The beginning of a file of unknown content: its form, the names of its columns, its first rows.
 
-What is in a file is often not in its name: traces are passed on as ``part-00000-of-00001.csv.gz`` or under a name of
-somebody's own. `workloads.readers.known_tables` determines from a sample which table of which trace a file holds.
+What is in a file is often not in its name: traces are passed on as ``part-00000-of-00001.csv.gz`` or under
+another name. `workloads.readers.known_tables` determines from a sample which table of which trace a file holds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Aalo: coflows sink through priority queues as they send (Chowdhury, Stoica; SIGCOMM 2015), non-clairvoyant.
+"""Aalo (SIGCOMM 2015): coflows move down priority queues as they send. Not clairvoyant.
 
 No size is known in advance. A coflow starts in the highest queue, and is moved down when it has sent more than the
 queue's limit: discretized coflow-aware least-attained service (D-CLAS). Small coflows end in high queues.
@@ -7,20 +7,23 @@ queue's limit: discretized coflow-aware least-attained service (D-CLAS). Small c
 2. Every `interval_s` agents report what coflows have sent. Those that have sent more than their queue's limit go to the
    tail of the queue of what they have sent.
 3. Queues in their order, in a queue first in, first out: each flow in turn gets both of its ports if they are free.
-   Queues share time (`actors.fabric.priority_queues`): the queue that has the slot is served first.
+   Queues share time (`actors.fabric.priority_queues`): in a round the first queue with coflows is served first for
+   `slot_intervals`, and each later one for `share` times fewer, but at least `least_intervals`.
 4. The agents receive which flows start and stop. A port whose flow has ended is idle until the next interval.
 
 The coordinator decides only at those multiples of the interval at which something can change: reports without news are
-counted, and where costs are charged it handles all of them. O(active coflows + lines of those
-that change their queue) a decision, O(words of a line) a flow that starts or stops.
-
-`aalo-oracle` knows each coflow's size, and puts it into its last queue at once (Philae, section 8.4).
+counted, and where costs are charged it handles all of them. O(active coflows + lines of those that change their queue)
+a decision, O(words of a line) a flow that starts or stops.
 
 **Deviations from the paper.** Within a queue and at a port, flows have the whole port one after another, as in the
-Philae authors' experiments, not equal shares; queues share time in slots and not bandwidth. `starvation="strict"` is
-CoflowSim's.
+experiments of Philae's authors, not equal shares; queues share time in slots, as theirs do, and not bandwidth
+(`aalo-shares` has both of the paper's rules). With slots that fall by ten from queue to queue the last of ten queues
+would be served for one interval in three months: hence `least_intervals`. In the simulator of Philae's authors queues
+whose slot comes to less than an interval have none, and starve: `least_intervals=0`. `starvation=strict` is CoflowSim's
+rule.
 
-References: doi 10.1145/2785956.2787480
+`aalo-oracle` knows each coflow's size, and puts it into its last queue at once: the difference to `aalo` is the cost of
+learning sizes. Deviations from the paper: those of `aalo`.
 """
 
 from typing import NamedTuple, Protocol
@@ -260,7 +263,7 @@ def series(setting: Setting, state: State) -> dict[str, np.ndarray]:
 AALO = Scheduler(
     name="aalo",
     title="coflows sink through priority queues as they send",
-    paper="Chowdhury, Stoica, SIGCOMM 2015, doi 10.1145/2785956.2787480",
+    paper="Chowdhury, Stoica: Aalo, SIGCOMM 2015, doi 10.1145/2785956.2787480",
     parameters=QUEUE_PARAMETERS,
     build=build,
     advance=advance,
@@ -272,7 +275,7 @@ AALO = Scheduler(
 AALO_ORACLE = Scheduler(
     name="aalo-oracle",
     title="aalo that puts each coflow into its last queue at once",
-    paper="Jajoo, Gandhi, Hu, ATC 2019, section 8.4",
+    paper="Jajoo, Gandhi, Hu: Philae, USENIX ATC 2019, section 8.4",
     parameters=QUEUE_PARAMETERS,
     build=build_oracle,
     advance=advance,

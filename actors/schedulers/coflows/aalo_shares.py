@@ -1,7 +1,7 @@
-"""Aalo as its paper has it: queues share bandwidth by weight, flows of a coflow have equal rates, non-clairvoyant.
+"""Aalo by the rules of its paper (SIGCOMM 2015): queues share bandwidth by weight, flows of a coflow have equal rates.
 
-The queues are those of `aalo`, and coflows are moved down them in the same way. The use of the ports differs: `aalo`
-serves flows one after another, and queues in turn; here all queues are served at once.
+Not clairvoyant. The queues are those of `aalo`, and coflows are moved down them in the same way. The use of the ports
+differs: `aalo` serves flows one after another, and queues in turn; here all queues are served at once.
 
 1. A coflow registers: it enters the first queue.
 2. Every `interval_s` agents report what coflows have sent. Those that have sent more than their queue's limit go to the
@@ -9,16 +9,15 @@ serves flows one after another, and queues in turn; here all queues are served a
 3. Each queue that has coflows has its weight's part of every port (`actors.fabric.shares`): K - q for queue q = 0, 1,
    ... of K. In a queue, first in, first out: each coflow gives all its flows the same rate, as much as the slowest of
    them can have of what those before it left.
-4. What queues leave of their parts goes to all coflows once more, in the same way; and the rest goes to single
-   flows, each as much as both of its ports have: work is conserved.
+4. What queues leave of their parts goes to all coflows once more, in the same way; and the rest goes to single flows,
+   each as much as both of its ports have: work is conserved.
 5. The agents receive the rates that are new. What an ended flow leaves is idle until the next interval.
 
 O(queues times ports, and lines of all active coflows) a decision, whatever their number of flows.
 
-**Deviations from the paper.** From memory, not checked against the text: that weights fall by one from queue to queue.
-A coflow one of whose ports is full has no rate in step 3; its flows at other ports are served in step 4 alone.
-
-References: doi 10.1145/2785956.2787480
+**Deviations from the paper.** The paper's text was not at hand. From memory, not checked: that weights fall by one from
+queue to queue. A coflow one of whose ports is full has no rate in step 3; its flows at other ports are served in step 4
+alone.
 """
 
 from typing import NamedTuple
@@ -169,7 +168,7 @@ def build(setting: Setting) -> tuple[CoflowWorld, State]:
 AALO_SHARES = Scheduler(
     name="aalo-shares",
     title="aalo whose queues share bandwidth by weight, with equal rates inside a coflow",
-    paper="Chowdhury, Stoica, SIGCOMM 2015, doi 10.1145/2785956.2787480",
+    paper="Chowdhury, Stoica: Aalo, SIGCOMM 2015, doi 10.1145/2785956.2787480",
     parameters=tuple(
         known
         for known in QUEUE_PARAMETERS

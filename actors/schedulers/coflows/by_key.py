@@ -1,25 +1,34 @@
-"""Coflows by what they are from the beginning: the first, shortest, narrowest or lightest first (Varys, SIGCOMM 2014).
+"""Coflows in the order of one property, first, shortest, narrowest or lightest first: baselines of Varys.
 
-The paper compares Varys with these: each considers one property of a coflow. Clairvoyant, but for `fifo`'s order.
+`fifo`, `scf`, `ncf` and `lcf` have one loop and differ by the key alone. All but `fifo` and `ncf` know sizes in
+advance.
 
-1. A coflow registers, and has its key: of `fifo` its number in the order of registration; of `scf` its length, which
-   is its largest flow; of `ncf` its width, the lesser of its numbers of senders and receivers; of `lcf` its bytes.
+1. A coflow registers, and has its key: of `fifo` its number in the order of registration; of `scf` its length, which is
+   its largest flow; of `ncf` its width, the lesser of its numbers of senders and receivers; of `lcf` its bytes.
 2. When a coflow has arrived or ended, all active ones are sorted by their keys; of equal ones the first to arrive is
    first.
-3. With `rates="madd"` each in order takes what lets all its flows end together, as soon as what those before it leave
-   at its slowest port allows; a coflow that finds a port full takes nothing. What is left then goes to single flows, in
+3. With `rates=madd` each in order takes what lets all its flows end together, as soon as what those before it leave at
+   its slowest port allows; a coflow that finds a port full takes nothing. What is left then goes to single flows, in
    order, each as much as both of its ports have. When such a flow ends, what it had goes to flows that wait at its
    ports.
-4. With `rates="greedy"` each flow in order has both of its ports alone, or waits; when it ends, the next has them.
+4. With `rates=greedy` each flow in order has both of its ports alone, or waits; when it ends, the next has them.
 
-MADD: O(lines of all active coflows) a decision, O(words of a line) a flow that is backfilled; what agents receive is
-as in `sebf`. Greedy: the former when the order changes, the latter for a flow that starts or stops.
+MADD: O(lines of all active coflows) a decision, O(words of a line) a flow that is backfilled; what agents receive is as
+in `sebf`. Greedy: the former when the order changes, the latter for a flow that starts or stops.
 
 **Deviations from the paper.** CoflowSim, the simulator of Varys's authors, lets coflows that find a port full share
 what is left, backfills in an order of random deadlines, and leaves what a flow had unused until a coflow ends or
-comes. The authors of Philae simulate `fifo` with greedy rates.
+arrives. The authors of Philae simulate `fifo` with greedy rates. MADD needs costs that are known in advance:
+`cost.model=measured` is refused.
 
-References: doi 10.1145/2619239.2626315; github.com/coflow/coflowsim
+`scf` (shortest coflow first) is `fifo` with the largest flow of a coflow as the key, at the time when it registers.
+Deviations from the paper: those of `fifo`.
+
+`ncf` (narrowest coflow first) is `fifo` with the lesser of the numbers of senders and receivers as the key, at the time
+when the coflow registers. Deviations from the paper: those of `fifo`.
+
+`lcf` (lightest coflow first) is `fifo` with the bytes of a coflow as the key, at the time when it registers. Deviations
+from the paper: those of `fifo`.
 """
 
 from functools import partial
@@ -53,7 +62,7 @@ FIFO, SCF, NCF, LCF = (
     Scheduler(
         name=name,
         title=title,
-        paper="Chowdhury, Zhong, Stoica, SIGCOMM 2014, doi 10.1145/2619239.2626315",
+        paper="Chowdhury, Zhong, Stoica: Varys, SIGCOMM 2014, doi 10.1145/2619239.2626315",
         parameters=(RATES, INTERVAL),
         build=partial(build, rule=rule),
         advance=advance,

@@ -1,21 +1,18 @@
 """Fair: all flows share the ports max-min fairly, as TCP nearly does; without any knowledge of coflows.
 
-There is no coordinator: rates are what the network itself gives. Every flow has a bottleneck, a port that is full
-and at which no other flow has more. This is what a fabric does without a scheduler of coflows, and what those are
-compared with.
+There is no coordinator: rates are what the network itself gives. Every flow has a bottleneck, a port that is full and
+at which no other flow has more. This is what a fabric does without a scheduler of coflows, and what those are compared
+with.
 
 1. A coflow arrives: all its flows begin to send at once, no message is needed.
 2. When flows arrive or end, rates are max-min fair again, at that instant (`actors.fabric.max_min`).
 
-A flow's rate depends on all flows of the switch, which no actor sees: the switch is one actor, and the clock
-`virtual` alone runs it. Network delay and costs of a coordinator do not apply. O(pairs of ports whose rates change)
-a decision.
+A flow's rate depends on all flows of the switch, which no actor sees: the scheduler has a global view, the switch is
+one actor, and the clock `virtual` alone runs it. Network delay and costs of a coordinator do not apply. O(pairs of
+ports whose rates change) a decision.
 
-**Deviations.** TCP needs time to find its rate, and favours short round trips; here rates are fair at once. Flows of
-a coflow between the same two ports are one flow, which has one share.
-
-References: D. Bertsekas, R. Gallager, Data Networks, section 6.5.2; the baseline in Varys, doi
-10.1145/2619239.2626315
+**Deviations.** TCP needs time to find its rate, and favours short round trips; here rates are fair at once. Flows of a
+coflow between the same two ports are one flow, which has one share.
 """
 
 from dataclasses import replace
@@ -105,7 +102,7 @@ NO_COORDINATOR = (("cost", "it has no coordinator"), ("network.delay", "it has n
 FAIR = Scheduler(
     name="fair",
     title="max-min fair sharing between flows, as TCP nearly does",
-    paper="Bertsekas, Gallager, Data Networks, 6.5.2",
+    paper="Bertsekas, Gallager: Data Networks, section 6.5.2; a baseline of Varys, SIGCOMM 2014",
     parameters=(),
     build=build,
     advance=advance,

@@ -12,7 +12,7 @@ With `order` each flow in turn gets both of its ports if they are free, and what
 the next in order at once. With `rates` nothing changes until the class is asked again. It is asked when a coflow has
 been registered or has ended (with `rates`, also when a flow has), or every `interval_s`, an attribute of the class.
 
-The kernel leaves the decision to Python, sends the agents what has changed, and goes on. The class sees what the
+The kernel stops at a decision, sends the agents what the class has changed, and continues. The class sees what the
 coordinator has received and estimates; sizes only if its attribute `clairvoyant` is true.
 """
 
@@ -140,7 +140,7 @@ class Host(OwnHost):
     def share_done(self, world: Any, state: State) -> float:
         """Return the share of flows that have ended; of calls by interval, the share of the earliest possible run.
 
-        Few flows are left for most of the time of many a workload: the last coflows are the largest.
+        In many workloads few flows are left for most of the time, because the last coflows are the largest.
         """
         if state.interval == 0:
             return float(world.counts[N_FINISHED : N_FINISHED + 2].sum()) / world.sending.left.size

@@ -1,17 +1,18 @@
-"""Per-flow prioritisation: the flow with the least left goes first, pFabric's ideal; clairvoyant.
+"""Per-flow prioritisation: the flow with the least left goes first, pFabric's ideal (SIGCOMM 2013). Clairvoyant.
 
-There is no coordinator: priorities are in the packets, and the network serves them. Among single flows this is
-nearly the best that there is; what it lacks is that a coflow is as slow as its last flow.
+There is no coordinator: priorities are in the packets, and the network serves them. Among single flows this is nearly
+the best that there is; its weakness is that a coflow is as slow as its last flow.
 
 1. A coflow arrives: each of its flows is known to its two ports at once, with its size.
-2. When flows arrive or end, the flow with the least left has both of its ports, at full speed; then the one with
-   the least left of those whose ports are both free, and so on (`actors.fabric.shortest_flow_first`).
+2. When flows arrive or end, the flow with the least left has both of its ports, at full speed; then the one with the
+   least left of those whose ports are both free, and so on (`actors.fabric.shortest_flow_first`).
 
-Who is served depends on all flows of the switch, which no actor sees: the switch is one actor, and the clock
-`virtual` alone runs it. Network delay and costs of a coordinator do not apply. O(pairs of ports that are looked
-through) a decision.
+Which flows are served depends on all flows of the switch, which no actor sees: the scheduler has a global view, the
+switch is one actor, and the clock `virtual` alone runs it. Network delay and costs of a coordinator do not apply.
+O(pairs of ports that are looked through) a decision.
 
-References: M. Alizadeh et al., pFabric, SIGCOMM 2013, doi 10.1145/2486001.2486031, section 3 (the ideal algorithm)
+**Deviations from the paper.** None from the ideal algorithm of section 3; pFabric's switches and transport, which
+approximate it, are not modelled.
 """
 
 from typing import NamedTuple
@@ -99,7 +100,7 @@ def build(setting: Setting) -> tuple[CoflowWorld, State]:
 PFP = Scheduler(
     name="pfp",
     title="shortest remaining flow first, pFabric's ideal",
-    paper="Alizadeh et al., SIGCOMM 2013, doi 10.1145/2486001.2486031",
+    paper="Alizadeh et al.: pFabric, SIGCOMM 2013, section 3, doi 10.1145/2486001.2486031",
     parameters=(),
     build=build,
     advance=advance,

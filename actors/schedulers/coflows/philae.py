@@ -1,38 +1,39 @@
-"""Philae: coflow sizes learned by sampling (Jajoo, Gandhi, Hu; ATC 2019), non-clairvoyant.
+"""Philae (ATC 2019): coflow sizes learned by sampling. Not clairvoyant.
 
 A few flows of a coflow, its pilots, are sent first; their mean size times the number of flows is the coflow's size.
 Then the shortest coflow goes first, by the size and by the contention at its ports.
 
-1. A coflow registers. One of up to `thin_limit` flows is thin, and all its flows are served at once, before all others,
-   those first that fewest other thin coflows meet. Of another, pilots are chosen (`philae_pilots`).
+1. A coflow registers. One of up to `thin_limit` flows is thin, and all its flows are served at once, before all others;
+   of thin coflows those first that share ports with the fewest other thin ones. Of another, pilots are chosen, by
+   default from the least busy senders to the least busy receivers (`actors/schedulers/coflows/philae_pilots.py`).
 2. Pilots are served next, first in, first out, each with all of its two ports. With `work_conservation` the other flows
    of a coflow that is being sampled get ports that are otherwise idle.
 3. When all pilots of a coflow have ended, its flows are taken to be as long as they were in the mean, l. It enters the
-   priority queue (`actors.fabric.priority_queues`) of its measure, by `policy`, for n flows of which d bytes are sent:
-   A: n l.  B: n l - d.  C: the number of other coflows that share a port with it.
-   D: the sum of l c_p over its ports p with unfinished flows, c_p being the number of other coflows at port p.
+   priority queue (`actors.fabric.priority_queues`) of its measure, by `policy`, for n flows of which d bytes are sent.
+   A: n l. B: n l - d. C: the number of other coflows that share a port with it. D: the sum of l c(p) over its ports p
+   with unfinished flows, c(p) being the number of other coflows at port p.
 4. A decision: a coflow whose measure has changed goes to the tail of another queue, up or down. Queues in their order,
    in a queue first in, first out: each flow in turn gets both of its ports if they are free.
 5. Between decisions the order stays, and the ports of a flow that ends go to the next flows in it at once: a refill.
 
 Decisions are made when a coflow registers, when it ends, and when all of its pilots have ended (section 8); under C and
 D also when a coflow is done at a port where others are, as contention changes then (section 5); and when a queue's slot
-is over. Agents report ends of flows alone. What an update of a coflow changes is in `philae_updates`.
+is over. Agents report ends of flows alone. What an update of a coflow changes is in
+`actors/schedulers/coflows/philae_updates.py`.
 
 **Deviations from the paper.** It says that agents keep to the last schedule until they have another, and not what
 becomes of a port whose flow ends before; left idle, a coflow that is alone would stop for good. Here the coordinator
-serves the port by the order of its last decision. `decide="flow-ends"` makes every end a decision, `decide="interval"`
-decides at the end of every interval, as the authors' simulator does. c_p counts the other coflows, as the paper has
+serves the port by the order of its last decision. `decide=flow-ends` makes every end a decision, `decide=interval`
+decides at the end of every interval, as the authors' simulator does. c(p) counts the other coflows, as the paper has
 it; the simulator counts the coflow itself too: `count_itself=true`. It has no work conservation:
 `work_conservation=false`. The simulator's policy C has neither pilots nor thin coflows; the paper's has both:
-`pilots="none"`, `thin_limit=0`. C measures contention against limits in bytes; with the authors' unit of one byte
+`pilots=none`, `thin_limit=0`. C measures contention against limits in bytes; with the authors' unit of one byte
 (`contention_unit_bytes`) all coflows stay in the first queue, and C is first in, first out. There, queues that have no
 slot starve; here they do not: `least_intervals`. Pilots and thin coflows go before all queues, as in the paper, and a
-port that is full of them serves no other. The order among thin coflows is the authors'; the paper has none.
+port that is full of them serves no other. The order among thin coflows is the authors' code's; the paper has none.
+Under B a coflow whose size was underestimated has less than nothing left, and goes to the first queue.
 `size_correction` scales the measure with what is left of the estimate (section 4.5, failure tolerance); without
 failures that is a remaining-size policy, so it is off by default.
-
-References: paper of USENIX ATC 2019, "Your Coflow has Many Flows: Sampling them for Fun and Speed"
 """
 
 import numpy as np
@@ -286,7 +287,8 @@ def series(setting: Setting, state: State) -> dict[str, np.ndarray]:
 PHILAE = Scheduler(
     name="philae",
     title="sizes learned from pilot flows, then shortest coflow first by size and contention",
-    paper="Jajoo, Gandhi, Hu, ATC 2019",
+    paper="Jajoo, Gandhi, Hu: Your Coflow has Many Flows (Philae), USENIX ATC 2019",
+    about=__doc__,  # `build` is in philae_state.py
     parameters=(
         Parameter(
             "policy", "D", "choice", "what decides about a coflow's queue", choices=("A", "B", "C", "D")

@@ -130,7 +130,7 @@ def move(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
 def count_neighbours(w: CoflowWorld, p: State, coflow: int, thin: bool) -> int:
     """Return how many other coflows share a port with one; `thin`: thin ones alone.
 
-    Without work conservation a coflow that is sampled is where its pilots are.
+    Without work conservation a coflow that is sampled counts only at the ports of its pilots.
     """
     lines, r, count = w.fabric.lines, p.ranking, 0
     p.num_counts[0] += 1

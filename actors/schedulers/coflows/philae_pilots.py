@@ -85,7 +85,7 @@ def choose_pilots(w: CoflowWorld, busy: np.ndarray, coflow: int, at_random: bool
 @inlined
 def may_join(lines: Lines, line: int, row: int) -> bool:
     """Return whether a line has unfinished flows, one of which is of `row` unless that is NONE."""
-    return lines.left[line] > 0 and (row == NONE or joins(lines, row, lines.port[line]))
+    return lines.left[line] > 0 and (row == NONE or has_flow_to(lines, row, lines.port[line]))
 
 
 @compiled
@@ -111,7 +111,7 @@ def draw_line(w: CoflowWorld, coflow: int, draw: int, first: int, end: int, row:
 
 
 @compiled
-def joins(lines: Lines, line: int, port: int) -> bool:
+def has_flow_to(lines: Lines, line: int, port: int) -> bool:
     """Return whether a line has an unfinished flow whose other port is this one."""
     for b in range(lines.block[line], lines.end[line]):
         if lines.word[b] == port >> 6:

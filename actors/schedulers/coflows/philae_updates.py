@@ -1,9 +1,9 @@
 """How Philae applies an update of a coflow: to the contention at ports, to pilots, and to the size.
 
-- A pilot that restarts before the size of its coflow is known is a pilot again, and what it had taught is withdrawn.
+- A pilot that restarts before the size of its coflow is known is a pilot again, and the estimate no longer counts it.
   One that moves is a pilot where it goes; if the coflow has a flow there that has not ended, it is one flow with that.
   A coflow that so loses all its pilots before any has ended is served like a thin one.
-- Once the size is known all flows are alike. It is what the pilots have taught times the number of flows, as they are
+- Once the size is known all flows are alike. The size is the pilots' mean times the number of flows, as they are
   now. What was lost does not count as sent, neither in policy B nor with `size_correction` (section 4.5).
 
 `p` is the coordinator's `State` (`actors.schedulers.coflows.philae`).

@@ -1,11 +1,11 @@
-"""Saath: a coflow is served at all of its ports or at none (Jajoo, Gandhi, Hu, Koh; CoNEXT 2017), non-clairvoyant.
+"""Saath (CoNEXT 2017): a coflow is served at all of its ports or at none. Not clairvoyant.
 
 Aalo's queues, with three differences: flows whose coflow must wait at another port get no bandwidth, a coflow is moved
 down as soon as one of its flows has sent its part of the limit, and in a queue the coflow with the least contention is
 served first.
 
-1. A coflow registers: it enters the first queue. For the queue it gets a deadline, `deadline_factor` times as long
-   from now as all in the queue would take at one port, one after another, if each sent as much as the queue takes.
+1. A coflow registers: it enters the first queue. For the queue it gets a deadline, `deadline_factor` times as long from
+   now as all in the queue would take at one port, one after another, if each sent as much as the queue takes.
 2. Every `interval_s` agents report what flows have been sent. A coflow of n flows, one of which has been sent more than
    an n-th of its queue's limit, goes to the queue whose limit is at least n times that, and gets its deadline.
 3. Those whose deadline has passed come first, by deadline. Then queue by queue; in a queue those first that share ports
@@ -16,19 +16,17 @@ served first.
 6. The agents receive the rates that are new. What an ended flow leaves is idle until the next interval.
 
 The coordinator decides only at those multiples of the interval at which something can change, as Aalo's. O(lines of all
-active coflows) a decision, whatever their number of flows (`actors.fabric.equal`); contention is kept up
-to date (`actors.fabric.port_contention`). An agent receives one rate for all that it sends of a coflow
+active coflows) a decision, whatever their number of flows (`actors.fabric.equal`); contention is kept up to date
+(`actors.fabric.port_contention`). An agent receives one rate for all that it sends of a coflow
 (`actors.fabric.equal_agent`).
 
-**Deviations from the paper.** From memory, not checked against the text: that the deadline's factor is 2, that it is
-kept until the coflow leaves the queue, that late coflows are served by deadline, that what a coflow may stay is the
-limit over the port's speed (the fastest port's; the last queue's limit is what it would be), and that the figures of
-queues and interval are Aalo's. Contention counts coflows of the same queue, as in the simulator that the authors
-published for Philae; `contention="all"` counts all active coflows. Not modelled: the paper's second estimate, by which
-a coflow some of whose flows have ended is put into a queue by what the others probably have left, which is for
-stragglers and failures.
-
-References: doi 10.1145/3143361.3143364
+**Deviations from the paper.** The paper's text was not at hand. From memory, not checked: that the deadline's factor is
+2, that it is kept until the coflow leaves the queue, that late coflows are served by deadline, that what a coflow may
+stay is the limit over the port's speed (the fastest port's; the last queue's limit is what it would be), and that the
+figures of queues and interval are Aalo's. Contention counts coflows of the same queue, as in the simulator that the
+authors published for Philae; `contention=all` counts all active coflows. Not modelled: the paper's second estimate, for
+stragglers and failures, by which a coflow some of whose flows have ended is put into a queue by what the others
+probably have left.
 """
 
 from typing import NamedTuple, Protocol
@@ -197,7 +195,7 @@ def request_tick(w: CoflowWorld, p: Waiting, t: int) -> None:
 
 @inlined
 def await_change(w: CoflowWorld, p: Waiting, t: int) -> None:
-    """Request a decision when one can change something, or an earlier one that only waits again."""
+    """Request a decision at `idle_until`; if that is far away, an earlier one, which requests the next."""
     request_decision(
         w,
         p.agenda,
@@ -321,7 +319,7 @@ def series(setting: Setting, state: State) -> dict[str, np.ndarray]:
 SAATH = Scheduler(
     name="saath",
     title="coflows sink through priority queues, and are served at all of their ports or at none",
-    paper="Jajoo, Gandhi, Hu, Koh, CoNEXT 2017, doi 10.1145/3143361.3143364",
+    paper="Jajoo, Gandhi, Hu, Koh: Saath, CoNEXT 2017, doi 10.1145/3143361.3143364",
     parameters=(
         *(
             known

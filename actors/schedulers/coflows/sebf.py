@@ -1,4 +1,4 @@
-"""Varys: smallest effective bottleneck first, and minimum allocation for desired duration (SIGCOMM 2014).
+"""Varys (SIGCOMM 2014): smallest effective bottleneck first, and minimum allocation for desired duration (MADD).
 
 A coflow needs as long as its most loaded port does. The coflow that needs least is served first, and none of its flows
 is faster than its slowest one must be: the rest is for later coflows. Clairvoyant.
@@ -6,13 +6,12 @@ is faster than its slowest one must be: the rest is for later coflows. Clairvoya
 1. A coflow registers, with the sizes of its flows; or a coflow has ended.
 2. The effective bottleneck of each coflow is recomputed: the longest time that one of its ports would need for its
    bytes left, alone and at full speed. Coflows are sorted by it; of equal ones the first to arrive is first.
-3. MADD: each in order takes what lets all its flows end together, as soon as what those before it leave at its
-   slowest port allows. A coflow that finds a port full takes nothing.
+3. MADD: each in order takes what lets all its flows end together, as soon as what those before it leave at its slowest
+   port allows. A coflow that finds a port full takes nothing.
 4. Backfill: what is left goes to single flows, in the same order, each as much as both of its ports have. When such a
-   flow ends, what it had goes to those that wait at its ports. Otherwise rates stay until a coflow comes or ends.
+   flow ends, what it had goes to those that wait at its ports. Otherwise rates stay until a coflow arrives or ends.
 
-With `rates="greedy"` each flow in order has both of its ports alone, or waits: the authors of Philae simulate Varys
-so.
+With `rates=greedy` each flow in order has both of its ports alone, or waits: the authors of Philae simulate Varys so.
 
 O(lines of all active coflows) a decision, O(words of a line) a flow that is backfilled: all flows of a coflow that MADD
 serves shrink in one proportion (`actors.fabric.madd`). An agent receives a time for a line, not for each of its flows,
@@ -21,9 +20,7 @@ and knows what will have ended by then (`actors.fabric.madd_schedule`).
 
 **Deviations from the paper.** No deadlines and no admission. A coflow without rates waits for what backfill gives its
 flows; the paper's guard against starvation, a share of time for all, is not here. What a backfilled flow leaves is
-given away at once; CoflowSim, the simulator of Varys's authors, leaves it unused until a coflow comes or ends.
-
-References: doi 10.1145/2619239.2626315; github.com/coflow/coflowsim
+given away at once; CoflowSim, the simulator of Varys's authors, leaves it unused until a coflow arrives or ends.
 """
 
 from actors.fabric.fabric_world import CoflowWorld
@@ -43,7 +40,7 @@ def build(setting: Setting) -> tuple[CoflowWorld, State]:
 SEBF = Scheduler(
     name="sebf",
     title="Varys: the coflow that needs least at its slowest port first, its flows end together",
-    paper="Chowdhury, Zhong, Stoica, SIGCOMM 2014, doi 10.1145/2619239.2626315",
+    paper="Chowdhury, Zhong, Stoica: Varys, SIGCOMM 2014, Algorithm 1, doi 10.1145/2619239.2626315",
     parameters=(RATES, INTERVAL),
     build=build,
     advance=advance,

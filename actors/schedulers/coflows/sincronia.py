@@ -1,23 +1,21 @@
-"""Sincronia: an order of coflows in which the rates hardly matter (Agarwal et al., SIGCOMM 2018), clairvoyant.
+"""Sincronia (SIGCOMM 2018): an order of coflows under which the rates hardly matter. Clairvoyant.
 
 The order of coflows is enough: whatever the rates, as long as they follow it and conserve work, the mean completion
 time is within 4 times the optimum, if all coflows arrive at the beginning.
 
 1. A coflow registers, with the sizes of its flows; or a coflow has ended.
-2. Bottleneck, select, scale, iterate (`actors.fabric.bssi`): at the most loaded port, the coflow with the least
-   weight for its bytes left at it is last. The weights of the others at that port are lowered in proportion, and
-   so on with those that are left. Weights are the workload's, 1 where it knows none.
+2. Bottleneck, select, scale, iterate (`actors.fabric.bssi`): at the most loaded port, the coflow with the least weight
+   for its bytes left at it is last. The weights of the others at that port are lowered in proportion, and the same is
+   done for those that are left. Weights are the workload's, 1 where it has none.
 3. In this order each flow gets both of its ports if they are free; a running flow that holds a port which an earlier
    coflow can use is stopped.
-4. When a flow ends, what it had goes to the next in order at once. Agents report ends of flows alone.
+4. When a flow ends, its ports go to the next flows in order at once. Agents report ends of flows alone.
 
 O(n (N + lines of a coflow)) a decision about n coflows at N ports, O(words of a line) a flow that starts or stops.
 
 **Deviations from the paper.** The order is recomputed at each arrival and each end of a coflow, from what coflows have
-left then; the bound of the paper's on-line algorithm rests on epochs, which are not modelled. A heavy coflow may wait
-as long as lighter ones come. Rates are the coordinator's, not those of priorities in the transport.
-
-References: doi 10.1145/3230543.3230569
+left then; the bound of the paper's on-line algorithm depends on epochs, which are not modelled. A heavy coflow may wait
+as long as lighter ones arrive. Rates are the coordinator's, not those of priorities in the transport.
 """
 
 from actors.fabric.fabric_world import CoflowWorld
@@ -37,7 +35,7 @@ def build(setting: Setting) -> tuple[CoflowWorld, State]:
 SINCRONIA = Scheduler(
     name="sincronia",
     title="coflows in the order of bottleneck, select, scale, iterate",
-    paper="Agarwal et al., SIGCOMM 2018, doi 10.1145/3230543.3230569",
+    paper="Agarwal et al.: Sincronia, SIGCOMM 2018, Algorithm 1, doi 10.1145/3230543.3230569",
     parameters=(INTERVAL,),
     build=build,
     advance=advance,

@@ -1,7 +1,6 @@
 """Central FIFO: one queue of tasks at one scheduler, one task a slot (late binding to nodes).
 
-The textbook multi-server queue: a slot that falls idle is reported to the scheduler and gets the oldest task that
-waits. With single-task jobs and no network delay it is M/G/c.
+The textbook multi-server queue. With single-task jobs and no network delay it is M/G/c.
 
 1. A job arrives: its tasks queue behind those of earlier jobs.
 2. While a task waits and a slot is idle, the task goes to the slot that has been idle longest.

@@ -1,16 +1,18 @@
 """Central least work left: one scheduler that places every task where the least work waits.
 
-The centralized scheduler of Hawk (Delgado, Dinu, Kermarrec, Zwaenepoel; ATC 2015, section 3.5) for all jobs:
-short ones on any node, long ones on the part of the cluster that long jobs may use. The baseline `CLWL` of the
-authors of Eagle.
+The centralized scheduler of Hawk (section 3.5) for all jobs: short ones on any node, long ones on the part of the
+cluster that long jobs may use. The baseline `CLWL` of the authors of Eagle.
 
-1. A job arrives: for each of its tasks in turn, take the node with the least estimated work left and send the task.
-2. Nodes report when a task starts and when it ends; the ledger follows, one network delay behind.
+1. A job arrives: each task in turn goes to the node with the least work left in the scheduler's ledger, which is the
+   estimated work assigned and not ended, less what the running task has done. Ties go to the node that was just given a
+   task, then to the lowest id.
+2. Nodes report when a task starts and when it ends; the ledger has that one network delay later.
 
-**Deviations from the paper.** None known; the authors' simulator binds late (a placement takes the job's next
-task when its turn comes): `late_binding=true`.
+**Deviations from the paper.** None known; the authors' simulator binds late (a placement takes the job's next task when
+its turn comes): `late_binding=true`.
 
-`central-c` is constraint-aware: a task goes to the node with the least work left of those that its job may use.
+`central-c` is constraint-aware: a task goes to the node with the least work left of those that satisfy its job.
+Deviations from the paper: it has no constraints; these rules are ours.
 """
 
 from typing import NamedTuple
@@ -108,7 +110,7 @@ LATE_BINDING = Parameter(
 CENTRAL_LWL = Scheduler(
     name="central-lwl",
     title="one scheduler, least work left",
-    paper="Delgado et al., ATC 2015, section 3.5 (the centralized part, for all jobs)",
+    paper="Delgado, Dinu, Kermarrec, Zwaenepoel: Hawk, USENIX ATC 2015, section 3.5",
     parameters=(LATE_BINDING,),
     worlds=JOB_WORLDS,
     build=build,

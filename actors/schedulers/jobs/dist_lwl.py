@@ -1,21 +1,19 @@
 """Distributed least work left: schedulers place jobs by the nodes' work, as reported at the last heartbeat.
 
-The baseline `DLWL` of the authors of Eagle: distributed schedulers, each with a view of the whole cluster that is
-as old as the last heartbeat.
+The baseline `DLWL` of the authors of Eagle: distributed schedulers, each with a view of the whole cluster that is as
+old as the last heartbeat.
 
-1. Every `heartbeat_s` the nodes whose load has changed report it: the estimated work that waits or runs, and what
-   runs since when. The schedulers have the reports one network delay later, all the same ones.
+1. Every `heartbeat_s` the nodes whose load has changed report it: the estimated work that waits or runs, and what runs
+   since when. All schedulers receive these reports one network delay later.
 2. A job arrives at one of the schedulers: each task goes to the node that waits least by the last reports, plus a
-   random time of up to `jitter_s`, so that schedulers with equal views do not all choose the same nodes. Long jobs
-   keep to the nodes that long jobs may use.
+   random time of up to `jitter_s`, so that schedulers with equal views do not all choose the same nodes. Long jobs keep
+   to the nodes that long jobs may use.
 3. Nodes serve the shortest remaining job first, within the slack bound.
 
-**Deviations from the paper.** There is no paper of its own; the rules are those of the authors' simulator, but with
-reports as messages. There the work of a task counts from its job's arrival, schedulers see live which task runs since
-when, and nodes the remaining work of jobs: `global_view=true`. Placed tasks are bound late there:
-`late_binding=true`. All schedulers are taken to get a node's report at the same time, also where network delays vary.
-
-References: doi 10.1145/2987550.2987563
+**Deviations.** No paper describes this scheduler; the rules are those of the authors' simulator, but with reports as
+messages. There the work of a task counts from its job's arrival, schedulers see live which task runs since when, and
+nodes see live the remaining work of jobs: `global_view=true`. Placed tasks are bound late there: `late_binding=true`.
+All schedulers are taken to get a node's report at the same time, also where network delays vary.
 """
 
 from typing import NamedTuple
@@ -219,7 +217,7 @@ def build(setting: Setting) -> tuple[World, State]:
 DIST_LWL = Scheduler(
     name="dist-lwl",
     title="distributed schedulers, least work left by stale heartbeats",
-    paper="Delgado et al., SoCC 2016, doi 10.1145/2987550.2987563 (a baseline of their simulator)",
+    paper="the simulator of Delgado et al., SoCC 2016, doi 10.1145/2987550.2987563 (a baseline)",
     parameters=(
         SCHEDULERS,
         LATE_BINDING,

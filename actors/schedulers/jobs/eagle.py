@@ -1,32 +1,33 @@
-"""Eagle: probes that avoid long work and stick to their nodes (Delgado, Didona, Dinu, Zwaenepoel; SoCC 2016).
+"""Eagle (SoCC 2016): probes that avoid long work and stay at their nodes.
 
-As in Hawk, a centralized scheduler places long jobs and distributed ones probe for short jobs. Instead of stealing:
+As in Hawk, a central scheduler places long jobs and distributed ones probe for short jobs. Instead of stealing:
 
 1. Succinct state sharing (section 4.1): a node that has long work, running or queued, rejects a probe. With the
-   rejection the node sends its newest version of the shared state: which nodes have long work. Placements of long
-   tasks bring that version to nodes.
-2. The scheduler sends the rejected probes again, to random nodes that have no long work in the newest version
-   that the job has received; what is rejected `reprobe_rounds` times goes to the short partition, where no long task
-   runs.
+   rejection the node sends its newest version of the shared state: which nodes have long work. Placements of long tasks
+   bring that version to nodes.
+2. The scheduler sends the rejected probes again, to random nodes that have no long work in the newest version that the
+   job has received; what is rejected `reprobe_rounds` times goes to the short partition, where no long task runs.
 3. Sticky batch probing (section 4.2): a probe stays in its node's queue until its job has no task left.
-4. Nodes serve the job with the shortest remaining work first; no short task is passed by more than `slack` times
-   its own estimate (section 4.3).
-
-`ideal-eagle` knows where long work is: probes go at once to nodes whose bit is clear at that moment, each drawn
-independently of the others.
+4. Nodes serve the job with the shortest remaining work first; no short task is passed by more than `slack` times its
+   own estimate (section 4.3).
 
 **Deviations from the paper.** A node uses the last reported remaining work of a job: that of the probe, and of the
 scheduler's answers to its own requests; the authors' simulator reads it live: `live_progress=true` (a global view).
-Re-probes are drawn independently of each other. The paper has one slot a node; with several a sticky probe asks for a
-task for each idle slot, as far as its job has so many left (`actors.nodes.worker`). Where there is no short
-partition, the last round goes to any node and is accepted. Draws with replacement and late binding of long tasks, as
-the authors simulate them, are parameters. The paper does not say what becomes of a probe that a node's failure has
-lost: it goes to any node that is up, and may be rejected there, unless the whole short partition is down.
+Re-probes are drawn independently of each other. The paper has one slot a node: with several no slot stays idle while an
+entry waits, and a sticky probe asks for a task for each idle slot, but for no more than its job has left by the node's
+last information (of a job whose tasks must be spread, for one). Where there is no short partition, the last round goes
+to any node and is accepted. Draws with replacement and late binding of long tasks, as the authors simulate them, are
+parameters. The paper does not say what becomes of a probe that a node's failure has lost: it goes to any node that is
+up, and may be rejected there, unless the whole short partition is down.
 
-`eagle-c` is constraint-aware: each draw is among the nodes that the job may use. Where none of them is in the short
-partition, the last round goes to any of them and is accepted.
+`ideal-eagle` knows where long work is: probes go directly to nodes that have none at that moment, each drawn
+independently of the others. It is an upper bound for state sharing, not a system, and always needs a global view.
+Deviations: the authors run it without the order of Eagle's step 4: `shortest_first=false`.
 
-References: Job-aware Scheduling in Eagle: Divide and Stick to Your Probes, doi 10.1145/2987550.2987563
+`eagle-c` is constraint-aware: each draw is among the nodes that satisfy the job. Where none of them is in the short
+partition, the last round goes to any of them and is accepted. `live_progress=true` is a global view here too.
+Deviations from the paper: it has no constraints; these rules are ours. The simulator of Phoenix's authors ignores
+constraints where it sends rejected probes again.
 """
 
 from functools import partial
@@ -217,7 +218,7 @@ def next_open(w: World, job: int, place: int, end: int) -> int:
 def on_lost(w: World, p: State, t: int, me: int, job: int, task: int, node: int, start: int) -> None:
     """Place a task, or send a probe, again that a node's failure has lost."""
     if not is_long(w, job):
-        probe_again(w, t, me, job, task, start, round_again(w, p, job))
+        probe_again(w, t, me, job, task, start, round_of_replacement(w, p, job))
         return
     if node != NONE and note_end(w, p.placer, job, node) == 0:
         change_bit(w, p.shared, t, node, 0)
@@ -229,7 +230,7 @@ def on_lost(w: World, p: State, t: int, me: int, job: int, task: int, node: int,
 
 
 @inlined
-def round_again(w: World, p: State, job: int) -> int:
+def round_of_replacement(w: World, p: State, job: int) -> int:
     """Return the round of a probe that replaces a lost one: the first one, if the last round has a node that is up."""
     if p.ideal:
         return LAST_ROUND
@@ -364,7 +365,7 @@ SHARED_PARAMETERS = (
 EAGLE = Scheduler(
     name="eagle",
     title="hybrid, with succinct state sharing, sticky probes and shortest-first queues",
-    paper="Delgado et al., SoCC 2016, doi 10.1145/2987550.2987563",
+    paper="Delgado, Didona, Dinu, Zwaenepoel: Job-aware Scheduling in Eagle, SoCC 2016, doi 10.1145/2987550.2987563",
     parameters=(
         *SHARED_PARAMETERS,
         Parameter("reprobe_rounds", 1, "integer", "times a probe is sent by the shared state", 0, 100),
@@ -382,7 +383,7 @@ EAGLE_C = constraint_aware(EAGLE, "eagle-c")
 IDEAL_EAGLE = Scheduler(
     name="ideal-eagle",
     title="eagle whose probes know where long work is",
-    paper="Delgado et al., SoCC 2016, doi 10.1145/2987550.2987563",
+    paper="Delgado, Didona, Dinu, Zwaenepoel: Job-aware Scheduling in Eagle, SoCC 2016, doi 10.1145/2987550.2987563",
     parameters=tuple(one for one in SHARED_PARAMETERS if one is not REPLACEMENT),
     worlds=JOB_WORLDS,
     build=partial(build, ideal=True),

@@ -1,22 +1,22 @@
-"""Hawk: hybrid scheduling (Delgado, Dinu, Kermarrec, Zwaenepoel; ATC 2015).
+"""Hawk (USENIX ATC 2015): a central scheduler for long jobs, distributed ones for short jobs, and work stealing.
 
-A centralized scheduler places the tasks of long jobs; distributed schedulers probe for short jobs.
-
-1. A long job: each task goes to the node with the least estimated work left (section 3.5), among the nodes that
-   long jobs may use. The rest of the cluster, the short partition, never runs a long task (section 3.4).
+1. A long job (its estimated mean task duration is above the cut-off): each task goes to the node with the least
+   estimated work left (section 3.5), among the nodes that long jobs may use. The rest of the cluster, the short
+   partition, never runs a long task (section 3.4).
 2. A short job: batch sampling with late binding over the whole cluster, as in Sparrow (section 3.5).
-3. A node that runs out of work steals short tasks that wait behind long ones (section 3.6).
+3. A node that runs out of work asks a random node of the long partition for the group of short probes behind its first
+   long work (section 3.6). A victim that has none forwards the request to another, up to `steal_attempts` in all.
 
 **Deviations from the paper.** In the paper a thief contacts its victims one by one; here each victim forwards the
-request to the next, and each hop takes the network delay. Its nodes have one slot; one with several gives the group
-at the head of its queue if any of its slots runs a long task. The authors' simulator lets a thief look into its
-victims' queues without a message: `instant_stealing=true` (a global view), draws probes with replacement:
+request to the next, which halves the messages and the time. The paper's nodes have one slot: a node with several gives
+the group at the head of its queue if any of its slots runs a long task. The authors' simulator lets a thief look into
+its victims' queues without a message: `instant_stealing=true` (a global view), draws probes with replacement:
 `replacement=true`, and binds long tasks late: `late_binding=true`.
 
-`hawk-c` is constraint-aware: long jobs are placed on, and short ones probed for and stolen by, nodes that they may use.
-A long job none of whose nodes is in the part for long jobs uses those that it has.
-
-References: Hawk: Hybrid Datacenter Scheduling, USENIX ATC 2015, pages 499-510
+`hawk-c` is constraint-aware: long jobs are placed on, and short ones probed for and stolen by, nodes that satisfy them.
+A long job none of whose nodes is in the part for long jobs uses those that it has. A victim keeps probes that the thief
+cannot run, and gives those behind them. `instant_stealing=true` is a global view here too. Deviations from the paper:
+it has no constraints; these rules are ours.
 """
 
 from typing import NamedTuple
@@ -145,7 +145,7 @@ _STEALS = ("steal_attempts",)
 HAWK = Scheduler(
     name="hawk",
     title="long jobs centrally, short ones by probes, with work stealing",
-    paper="Delgado et al., USENIX ATC 2015",
+    paper="Delgado, Dinu, Kermarrec, Zwaenepoel: Hawk, USENIX ATC 2015, pages 499-510",
     parameters=(
         PROBE_RATIO,
         REPLACEMENT,

@@ -1,4 +1,4 @@
-"""What the description of a job tells its scheduler."""
+"""Properties of a job that its scheduler reads from the job's description."""
 
 from actors.kernel.compiled import inlined
 from actors.kernel.world import World

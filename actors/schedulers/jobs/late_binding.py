@@ -3,7 +3,7 @@
 Late binding (Sparrow, SOSP'13, section 3.4): a probe reserves a place in a node's queue; which task runs
 there is decided when its turn comes, in the order in which the tasks stand in the workload.
 
-A task that a node's failure has lost is handed out again, before new ones; a fresh probe goes out, so that a node asks.
+A task that a node's failure has lost is handed out again, before new ones; a new probe is sent, so that a node asks.
 A lost probe is sent again as long as its job has tasks to hand out. Both go to nodes that are not known to be down.
 """
 

@@ -8,8 +8,8 @@
 A task that a node's failure has lost comes to `place` again, as a job of one task with the same `job_id`. A node that
 is known to be down shows infinite work left; if a lost task is placed there all the same, `place` is asked again later.
 
-The kernel hands a job's arrival out to Python, binds the tasks to the nodes that come back, and goes on. What the class
-sees of the nodes is the scheduler's own bookkeeping, made of what it assigned and what nodes reported.
+The kernel stops at a job's arrival, binds the tasks to the nodes that the class returns, and continues. What the class
+sees of the nodes is the scheduler's own bookkeeping, from what it assigned and what nodes reported.
 """
 
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes as the scheduler believes them to be; arrays [N] without leave to write."""
+    """The nodes as the scheduler believes them to be; read-only arrays [N]."""
 
     work_left_s: np.ndarray  # estimated work assigned and not done; inf: the node is known to be down
     tasks: np.ndarray  # tasks assigned and not ended

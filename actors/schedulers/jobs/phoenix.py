@@ -1,39 +1,41 @@
-"""Phoenix: Eagle with queues and probes steered by the demand for constrained resources (ICDCS 2017).
+"""Phoenix (ICDCS 2017): Eagle with queues and probes steered by the demand for constrained resources.
 
-All that `eagle-c` does, and:
+A resource is an attribute of nodes that some job has a constraint on. All that `eagle-c` does, and:
 
-1. Heartbeats: every `heartbeat_s` each node that has something new reports how long a task is expected to wait there,
-   not at all while a slot is idle and else by the Pollaczek-Khinchin formula of an M/G/1 queue from the tasks that it
-   has run lately (actors/nodes/queueing.py), and how many queued entries of short jobs ask for each constrained
-   resource.
-2. CRV: a monitor makes of that the Constraint Resource Vector, for each resource demand over supply, and shares it with
-   all nodes and schedulers (actors/schedulers/jobs/phoenix_monitor.py).
+1. Heartbeats: every `heartbeat_s` each node that has something new reports the expected wait E[W] of a task that comes
+   now, and by resource how many queued entries of short jobs ask for it. E[W] is 0 while a slot is idle, else that of
+   an M/G/1 queue by the Pollaczek-Khinchin formula, E[S²] / (2 E[S] (1 - ρ)), from the tasks that the node has run
+   lately (`actors/nodes/queueing.py`).
+2. CRV: a monitor at the central scheduler makes of that the Constraint Resource Vector, for each resource demand over
+   supply: the sum over entries of 1 / (nodes that have what the entry asks for). It announces the CRV to all nodes and
+   schedulers (`actors/schedulers/jobs/phoenix_monitor.py`); the results have it over time (`crv.parquet`).
 3. Reordering (`reorder`): where an entry in a node's queue asks for a resource whose CRV is above `crv_threshold`, the
-   entry with the least remaining work over CRV is served first (`order=weighted`), or the one with the greatest CRV
-   (`order=crv`), and no entry is passed by more than `slack` times its estimate; elsewhere the shortest remaining job
-   is, as in Eagle (actors/nodes/contention.py).
+   entry with the least remaining work over CRV is served first (`order=weighted`), or the one with the greatest CRV,
+   among equals that with the shortest remaining work (`order=crv`). No entry is passed by more than `slack` times its
+   estimate. Elsewhere the queue is Eagle's (`actors/nodes/contention.py`).
 4. Admission, when a short job arrives that asks for a resource whose CRV is above the threshold. `admission`: its
-   scheduler draws `candidates` times as many nodes as it sends probes, and probes those where a task is expected to
-   wait least, among equals those drawn first. `negotiate`: it drops the cheapest soft constraint as long as the
-   expected wait, the mean over the nodes that it would probe and that are up, is longer than that without the
-   constraint and what the tasks take longer then.
+   scheduler draws `candidates` times as many nodes as it sends probes, and probes those with the least E[W], among
+   equals those drawn first. `negotiate`: it drops the cheapest soft constraint as long as the mean E[W] over the nodes
+   that it would probe and that are up is longer than that without the constraint and what the tasks take longer then. A
+   level that is tried and not used changes nothing.
 
-`phoenix-released` is what the authors' public simulator does instead: the CRV is a table of fixed weights, every queue
-is served by it while more than `load_gate` of the cluster's slots are busy at a heartbeat, first come first served
-among equals and up to the first long entry, and there is no admission. Long jobs are Eagle's in both.
+**Deviations from the paper.** We have its abstract and first sections, which name the mechanisms, and the authors'
+simulator. Where neither has rules, the rules are our reading: all of step 4, the threshold, the window, and both
+orders. The defaults are the order and the threshold that performed best in our measurements (docs/results.md). The
+paper has estimated waiting times reorder queues too ("We use this information to reorder tasks in the worker queue");
+the text that we have gives no rule for it, and E[W] is the same for all entries of one queue. So queues go by the CRV
+and remaining work alone, and E[W] decides on probes and soft constraints. A node measures the rate of its tasks where
+they leave: it cannot know which probes will bring one. Nodes that are down are taken to be of all kinds alike. All
+actors receive the CRV at the same time, also where network delays vary.
 
-**Deviations from the paper.** Of the paper we have the abstract and the first sections. The mechanisms are named there;
-where the authors' simulator has no rules for them, the rules are our reading: all of step 4, the threshold, the window,
-and both orders. The defaults are the order and the threshold that performed best in our measurements (docs/results.md).
-The paper has estimated waiting times reorder queues, too; here queues go by the CRV and remaining work alone, and
-expected waits decide on probes and soft constraints. The text that we have gives no rule for it, and within one queue
-E[W] is the same for all entries; what it is of a resource the text does not say. The authors' simulator measures
-waiting times and does not use them. `phoenix-released` has its rules without its defects: every job has its
-probes, retries respect constraints, jobs without constraints have no weight, and the shortest remaining job is the
-shortest. Its weights are those of the simulator, where an instruction set has 2.0; Table II of the paper has 2.03. They
-are compared and never added, and both are the greatest, so that no schedule depends on it.
-
-References: Phoenix: A Constraint-aware Scheduler for Heterogeneous Datacenters, ICDCS 2017
+`phoenix-released` is what the authors' public simulator does instead: the CRV is a table of fixed weights, and while
+more than `load_gate` of the cluster's slots are busy at a heartbeat, every queue is served by them. A later short entry
+replaces the best so far if its weight is greater and its estimate within the slack of those in front of it; a long
+entry ends the search. There is no admission, and waiting times are not used. Otherwise, and for long jobs, it is
+`eagle-c`. Deviations from the simulator: its defects are not copied. There some jobs have no probes or lose all their
+nodes, retries ignore constraints, jobs without constraints have the last weight, and the shortest job is never updated.
+The weights are the simulator's, where an instruction set has 2.0; Table II of the paper has 2.03. They are compared and
+never added, and both are the greatest, so that no schedule depends on it.
 """
 
 from functools import partial
@@ -133,7 +135,7 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
 
 @inlined
 def is_contended(w: World, p: State, job: int) -> bool:
-    """Whether a job that arrives asks for a contended resource, and something is done about it."""
+    """Whether a job that arrives asks for a contended resource, and `admission` or `negotiate` is on."""
     if not is_constrained(w, job) or not (p.admission or p.negotiate):
         return False
     return asks_at(p.contention, w.eligible.jobs.level[job]) & contended_resources(p.contention) != 0
@@ -305,7 +307,7 @@ REORDER = Parameter("reorder", True, "flag", "nodes serve their queues by the CR
 PHOENIX = Scheduler(
     name="phoenix",
     title="eagle-c that reorders queues and steers probes by demand and supply of constrained resources",
-    paper="Thinakaran et al., ICDCS 2017",
+    paper="Thinakaran et al.: Phoenix: A Constraint-aware Scheduler, ICDCS 2017",
     parameters=(
         *EAGLE_PARAMETERS,
         HEARTBEAT_S,
@@ -365,7 +367,7 @@ PHOENIX = Scheduler(
 PHOENIX_RELEASED = Scheduler(
     name="phoenix-released",
     title="phoenix as its authors' public simulator has it, without its defects",
-    paper="Thinakaran et al., ICDCS 2017 (their simulator)",
+    paper="the simulator of Thinakaran et al., ICDCS 2017",
     parameters=(
         *EAGLE_PARAMETERS,
         HEARTBEAT_S,

@@ -4,11 +4,11 @@ A resource is an attribute of nodes that some job has a constraint on. Its CRV i
 number of queue entries of short jobs that ask for it, over all nodes, as they last reported it; a job is in as many
 queues as it has probes. Jobs may ask for different values, which different numbers of nodes have, so every entry counts
 with its own supply: the CRV is the sum of 1 / (nodes that have what the entry asks for), and the supply of the resource
-is the harmonic mean of these numbers. Where all ask for the same, this is plainly the number of entries over the
+is the harmonic mean of these numbers. Where all ask for the same, this is the number of entries over the
 number of nodes. Supply counts nodes that are not known to be down; those that are down are taken to be of all kinds
 alike.
 
-The monitor sits with the central scheduler. Twice the network delay after a heartbeat of the nodes, when what they
+The monitor is at the central scheduler. Twice the network delay after a heartbeat of the nodes, when what they
 reported has arrived, it computes a new table and announces the changes to all nodes and schedulers, which use them from
 their arrival on. Announced are values above the threshold, and that a value is no longer above it.
 """
@@ -47,7 +47,7 @@ TOTALS = np.dtype(
 
 
 class Monitor(NamedTuple):
-    """What nodes have reported, and what has become of it; N nodes, R resources."""
+    """What nodes have reported, and what the monitor computed from it; N nodes, R resources."""
 
     wait: np.ndarray  # [N] E[W], ns
     busy: np.ndarray  # [N] busy slots
@@ -103,7 +103,7 @@ def on_report(w: World, m: Monitor, t: int, packed: int, wait: int, first: int, 
             r, _, _ = unpack_resource(packed)
             if number_of(w) >= m.newest_of[node, r]:
                 m.newest_of[node, r] = number_of(w)
-                book(m, node, packed)
+                note_demand(m, node, packed)
     expect_table(w, m, t)
 
 
@@ -131,7 +131,7 @@ def note_load(m: Monitor, node: int, wait: int, busy: int) -> None:
 
 
 @inlined
-def book(m: Monitor, node: int, packed: int) -> None:
+def note_demand(m: Monitor, node: int, packed: int) -> None:
     """Note a node's report of a resource."""
     r, count, scarcity = unpack_resource(packed)
     _, count_before, scarcity_before = unpack_resource(m.reported[node, r])
@@ -153,7 +153,7 @@ def on_node_state(w: World, m: Monitor, node: int, was_down: bool) -> None:
     m.total.busy[0] -= m.busy[node]
     m.wait[node], m.busy[node] = 0, 0
     for r in range(m.demand.size):
-        book(m, node, pack_resource(np.int64(r), np.int64(0), np.int64(0)))
+        note_demand(m, node, pack_resource(np.int64(r), np.int64(0), np.int64(0)))
 
 
 @inlined
@@ -211,7 +211,7 @@ def grow_log(m: Monitor) -> Monitor:
 def series_of(m: Monitor, names: list[str]) -> dict[str, Any]:
     """The table over time: `time_ns` [K], `names` of R resources, and `demand`, `supply` and `crv` [K, R].
 
-    The supply of what nobody asks for is nan. K is 0 in a partition that has not got the monitor.
+    The supply of a resource that no job asks for is nan. K is 0 in a partition without the monitor.
     """
     resources = len(names)
     rows = m.log[: int(m.total.rows[0]) * (1 + 2 * resources)].reshape(-1, 1 + 2 * resources)

@@ -92,7 +92,7 @@ def draw_places(w: World, probing: Probing, job: int, count: int, n: int) -> Non
 
 @inlined
 def shuffle_nodes(w: World, probing: Probing, job: int, count: int) -> None:
-    """Put the `count` nodes that were drawn for the job in random order, which the draws are not in."""
+    """Put the `count` nodes that were drawn for the job in random order; that of the draws is not random."""
     nodes = probing.nodes
     for i in range(count - 1, 0, -1):
         j = below(random_bits(w.seed, DRAW_ORDER, job, i), i + 1)

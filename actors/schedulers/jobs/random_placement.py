@@ -1,6 +1,7 @@
-"""Random placement: every task goes at once to a node drawn uniformly. The lower baseline.
+"""Random placement: every task goes at once to a node drawn uniformly.
 
-With single-task jobs and no network delay every node is an M/G/1 queue of its own.
+The lower baseline. Tasks of long jobs go to the nodes that long jobs may use. With single-task jobs and no network
+delay each node is an M/G/1 queue.
 """
 
 from typing import NamedTuple

@@ -8,7 +8,8 @@ the m least loaded of all the nodes probed for the job.
 2. A node answers at once: entries that wait, less its idle slots.
    One that is down counts as the longest queue there is, when its failure has been detected.
 3. When all answers are there, bind each task to a node and send it. Queues may have changed by then.
-   Tasks that must be spread go one by one to the shortest queue of a node that may run them, if need be to another one.
+   Tasks that must be spread go one by one to the shortest queue of a node that may run them; if no node asked may, to
+   a random node that may.
 """
 
 from typing import NamedTuple

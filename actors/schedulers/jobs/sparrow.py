@@ -1,25 +1,27 @@
-"""Sparrow: batch sampling with late binding (Ousterhout, Wendell, Zaharia, Stoica; SOSP 2013).
+"""Sparrow (SOSP 2013): batch sampling with late binding.
 
-Stateless schedulers probe randomly chosen nodes, twice as many as the job has tasks. A probe waits its turn in
-the node's queue; then the node asks for a task, and gets one as long as the job has one left.
+Schedulers without state probe randomly chosen nodes, more of them than the job has tasks. A probe waits its turn in the
+node's queue; then the node asks for a task, and gets one as long as the job has one left.
 
-1. A job of m tasks arrives at one of the schedulers: probe `probe_ratio` · m nodes, all different.
-2. A node whose slot falls idle takes the probe at the head of its queue and requests a task.
-3. The scheduler answers with the job's next task, or with none; the node goes on with its queue.
+1. A job of m tasks arrives at one of the schedulers, which take jobs in turn: it probes `probe_ratio` · m nodes, all
+   different.
+2. A node whose slot falls idle takes the probe at the head of its queue and requests a task from the job's scheduler.
+3. The scheduler answers with the job's next task, or with none. The node holds the slot until the answer arrives; after
+   an answer without a task it continues with its queue.
 
-A task costs 8 events with the default ratio: two probes, two requests, two answers, its end, its report.
+With two probes a task, a task costs 8 events: two probes, two requests, two answers, its end, its report.
 
-Two earlier forms of the paper can be had for comparison (actors/schedulers/jobs/sampling.py): `sampling="batch"` places
-the tasks on the least loaded of the probed nodes, `sampling="per-task"` each task on the less loaded of its own nodes.
+The paper's two earlier forms are values of `sampling` (`actors/schedulers/jobs/sampling.py`): `batch` places the tasks
+on the least loaded of the probed nodes, `per-task` each task on the less loaded of its own nodes.
 
-**Deviations from the paper.** The paper leaves open what happens when a job has more probes than there are nodes:
-here every node is probed in turn, and the rest at random. The authors of Eagle simulate Sparrow with draws with
-replacement: `replacement=true`.
+**Deviations from the paper.** The paper does not say what happens when a job has more probes than there are nodes: here
+every node is probed in turn, and the rest at random. There is no proactive cancellation. The authors of Eagle simulate
+Sparrow with draws with replacement: `replacement=true`.
 
-`sparrow-c` is constraint-aware: it probes nodes that a job may use (section 4.1). Tasks that must be spread are handed
-out to nodes that may run them; a probe at another node is answered by none, and one goes elsewhere in its place.
-
-References: doi 10.1145/2517349.2522716
+`sparrow-c` is constraint-aware: it probes nodes that satisfy the job (section 4.1), with each form of sampling. Tasks
+that must be spread are handed out to nodes that may run them; a probe at another node is answered by none, and one goes
+elsewhere in its place. Deviations from the paper: constraints are those of a job, not of each task. The rules for
+`same-rack`, `spread-racks` and `spread-nodes`, and for more probes than nodes, are ours.
 """
 
 import math
@@ -148,7 +150,7 @@ SCHEDULERS = Parameter(
 SPARROW = Scheduler(
     name="sparrow",
     title="batch sampling with late binding",
-    paper="Ousterhout et al., SOSP 2013, doi 10.1145/2517349.2522716",
+    paper="Ousterhout, Wendell, Zaharia, Stoica: Sparrow, SOSP 2013, doi 10.1145/2517349.2522716",
     parameters=(
         PROBE_RATIO,
         Parameter(

@@ -19,7 +19,7 @@ from actors.kernel.eligible import (
     keep_to_rack,
     placement_of,
 )
-from actors.kernel.faults import TRIES, draw_up, is_known_down
+from actors.kernel.faults import TRIES, draw_available_node, is_known_down
 from actors.kernel.random import CANDIDATES, below, random_bits
 from actors.kernel.world import NONE, World
 from actors.schedulers.jobs.job_info import tasks_of
@@ -96,7 +96,7 @@ def draw_node(w: World, job: int, first: int) -> int:
     For a job without constraints it is a node from `first` on, for others an eligible node that may run another task.
     """
     if not is_constrained(w, job):
-        return draw_up(w, job, first)
+        return draw_available_node(w, job, first)
     count = eligible_count(w, job)
     for _ in range(TRIES):
         node = eligible_node(w, job, below(draw_bits(w, job), count))

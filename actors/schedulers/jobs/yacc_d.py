@@ -3,24 +3,25 @@
 After Yaq-d (EuroSys 2016), the distributed scheduler that the paper on Phoenix compares with as Yacc-D.
 
 1. A job of m tasks arrives at one of the schedulers. It draws `choices` · m nodes and binds the tasks, one by one, to
-   the node of these with the least estimated wait: by the node's last report, and by what this scheduler has sent
-   there since. Long jobs keep to the nodes that long jobs may use.
-2. A node's queue holds a bounded number of tasks, or amount of estimated work (`bound`). A task that comes to a full
-   queue is sent back, and goes to another node that is thought to have room; after `tries` such returns, and where
-   no such node is found, it waits at its scheduler until a heartbeat shows room.
-3. A node serves its queue in the order `order`, and no task is passed by more than `slack` times its estimate.
-4. Every `heartbeat_s` the nodes whose load has changed report it. What then waits behind more work than a slot has
-   on the mean over all nodes, and `rebalance_s` more, is given back and placed again; a task that was sent back
-   before stays.
+   the node of these with the least estimated wait: by the node's last report, and by what this scheduler has sent there
+   since. Long jobs keep to the nodes that long jobs may use.
+2. A node's queue holds at most `queue_limit` tasks for each slot, or takes tasks while less than `queue_wait_s` of
+   estimated work waits for each (`bound`). A task that comes to a full queue is sent back, and goes to another node: of
+   64 that are considered, the one that has room by the last reports and waits least. After `tries` such returns, and
+   where no node has room, it waits at its scheduler, which tries again when the reports of a heartbeat have arrived.
+3. A node serves its queue in the order `order`, and no task is passed by tasks with more estimated work than `slack`
+   times its own.
+4. Every `heartbeat_s` the nodes whose load has changed report it, and give back the tasks that have more work in front
+   of them than a slot has on the mean over all nodes, as stated by the last placement, and `rebalance_s` more. They are
+   placed again as in step 2; a task that was sent back before stays.
 5. Only nodes that satisfy a job's constraints are considered, at every step.
 
 **Deviations from the paper.** This follows the paper's published description; its code is not public, and the
 parameters are ours. In the paper nodes learn the remaining tasks of a job from its manager; here they use the number
-that came with the task. Its rebalancing moves tasks between queues; here they go by way of their schedulers. A
-job whose tasks may not share racks, and one for which the long partition has too few nodes, may use the short
-partition too.
-
-References: Rasley et al., Efficient Queue Management for Cluster Scheduling, EuroSys 2016, doi 10.1145/2901318.2901354
+that came with the task. Its rebalancing moves tasks between queues; here they go by way of their schedulers. A task
+that is in transit to a node when that node reports is in neither the report nor the scheduler's own account. A job
+whose tasks may not share racks, and one for which the long partition has too few nodes, may use the short partition
+too.
 """
 
 from typing import NamedTuple
@@ -290,7 +291,7 @@ def build(setting: Setting) -> tuple[World, State]:
 YACC_D = Scheduler(
     name="yacc-d",
     title="distributed schedulers, bounded queues at the nodes, reordered and rebalanced",
-    paper="Rasley et al., EuroSys 2016, doi 10.1145/2901318.2901354 (Yaq-d)",
+    paper="Rasley et al.: Efficient Queue Management, EuroSys 2016, doi 10.1145/2901318.2901354",
     parameters=(
         SCHEDULERS,
         Parameter("choices", 2, "integer", "nodes looked at for each task", 1, 100),

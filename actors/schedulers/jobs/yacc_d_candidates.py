@@ -1,4 +1,4 @@
-"""The nodes that a scheduler of Yacc-D considers for a job that arrives: drawn at random, the shortest wait on top."""
+"""The nodes that a scheduler of Yacc-D considers for an arriving job: random ones, in a heap by expected wait."""
 
 from typing import NamedTuple
 

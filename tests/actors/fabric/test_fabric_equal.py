@@ -28,13 +28,13 @@ from actors.fabric.order import make_order, set_order
 from actors.fabric.ports import Fabric, build_fabric, bytes_sent
 from actors.schedulers.coflows.philae_pilots import separate_pilot
 
-ANEW = [BACKFILLED, SERVED, COFLOW]
+TRIGGERS = [BACKFILLED, SERVED, COFLOW]
 
 
-@pytest.mark.parametrize("anew", ANEW)
-def test_one_pair_of_ports_is_a_queue(anew: int) -> None:
+@pytest.mark.parametrize("trigger", TRIGGERS)
+def test_one_pair_of_ports_is_a_queue(trigger: int) -> None:
     fabric = switch([(0, [(0, 0, 3000.0)]), (1000, [(0, 0, 1000.0)])], 1)
-    run(equally(fabric, anew))
+    run(equally(fabric, trigger))
     assert ccts(fabric) == [3000, 3000]
     assert fabric.coflows.start.tolist() == [0, 3000]
 
@@ -57,17 +57,17 @@ def test_flows_of_a_coflow_have_the_rate_of_the_slowest() -> None:
 
 def test_rates_rise_at_the_decisions_that_the_policy_takes() -> None:
     # Both flows have 1/2 of port 0 (in). 0->0 ends at 2000; deciding only when coflows end, 0->1 stays at 1/2.
-    for anew, expected in ((SERVED, 4000), (COFLOW, 6000)):
+    for trigger, expected in ((SERVED, 4000), (COFLOW, 6000)):
         fabric = switch([(0, [(0, 0, 1000.0), (0, 1, 3000.0)])], 2)
-        run(equally(fabric, anew))
+        run(equally(fabric, trigger))
         assert ccts(fabric) == [expected]
 
 
-@pytest.mark.parametrize("anew", ANEW)
-def test_a_coflow_that_misses_a_port_is_backfilled(anew: int) -> None:
+@pytest.mark.parametrize("trigger", TRIGGERS)
+def test_a_coflow_that_misses_a_port_is_backfilled(trigger: int) -> None:
     # Coflow 0 has port 0 (in) for 4000, so that coflow 1 is missed; its 1->1 gets all of its two ports, then 1->2.
     fabric = switch([(0, [(0, 0, 4000.0)]), (0, [(0, 3, 500.0), (1, 1, 1000.0), (1, 2, 1000.0)])], 4)
-    run(equally(fabric, anew))
+    run(equally(fabric, trigger))
     assert fabric.flows.finish.tolist() == [4000, 4500, 1000, 2000]
     assert fabric.coflows.start.tolist() == [0, 0]
 
@@ -117,21 +117,23 @@ def test_deciding_at_all_ends_the_rates_are_those_of_the_plain_rule_at_all_times
         assert np.allclose(equal_rates(fabric, order, e), expected, atol=1e-8)
 
 
-@given(switches(), st.sampled_from(ANEW), st.booleans())
+@given(switches(), st.sampled_from(TRIGGERS), st.booleans())
 @settings(max_examples=40)
 def test_ports_are_never_overloaded_and_flows_that_may_be_backfilled_find_no_room(
-    fabric: Fabric, anew: int, missed_only: bool
+    fabric: Fabric, trigger: int, missed_only: bool
 ) -> None:
-    for _, order, e in equally(fabric, anew, missed_only):
+    for _, order, e in equally(fabric, trigger, missed_only):
         check_ports(fabric, order, e)
     ccts(fabric)
 
 
-@given(switches(), st.sampled_from(ANEW), st.booleans())
+@given(switches(), st.sampled_from(TRIGGERS), st.booleans())
 @settings(max_examples=40)
-def test_the_rates_bring_each_flow_its_bytes_by_its_end(fabric: Fabric, anew: int, missed_only: bool) -> None:
+def test_the_rates_bring_each_flow_its_bytes_by_its_end(
+    fabric: Fabric, trigger: int, missed_only: bool
+) -> None:
     sent, rates, last = np.zeros(fabric.flows.size.size), np.zeros(fabric.flows.size.size), 0
-    for t, order, e in equally(fabric, anew, missed_only):
+    for t, order, e in equally(fabric, trigger, missed_only):
         sent += rates * (t - last)
         rates, last = equal_rates(fabric, order, e), t
         known = [bytes_sent(fabric.coflows, t, coflow) for coflow in range(fabric.coflows.arrival.size)]
@@ -139,13 +141,13 @@ def test_the_rates_bring_each_flow_its_bytes_by_its_end(fabric: Fabric, anew: in
     assert np.abs(sent - fabric.flows.size).max() <= 1.0  # an end is a whole ns
 
 
-@given(switches(), st.sampled_from(ANEW), st.integers(1, 5000))
+@given(switches(), st.sampled_from(TRIGGERS), st.integers(1, 5000))
 @settings(max_examples=25)
 def test_whether_a_flow_of_a_coflow_has_been_sent_more_than_a_limit(
-    fabric: Fabric, anew: int, limit: int
+    fabric: Fabric, trigger: int, limit: int
 ) -> None:
     sent, rates, last = np.zeros(fabric.flows.size.size), np.zeros(fabric.flows.size.size), 0
-    for t, order, e in equally(fabric, anew):
+    for t, order, e in equally(fabric, trigger):
         sent += rates * (t - last)
         rates, last = equal_rates(fabric, order, e), t
         update_ahead(fabric, e, t)

@@ -92,7 +92,7 @@ def may_be_bssi(need: np.ndarray, weight: np.ndarray, order: list[int]) -> bool:
     return False
 
 
-def test_sincronia_puts_last_who_has_most_at_the_most_loaded_port() -> None:
+def test_sincronia_puts_the_coflow_with_most_at_the_most_loaded_port_last() -> None:
     # Port 1 (out) has 1000 B of coflow 0 and 2000 B of coflow 2; coflow 1 is alone with 2500 B.
     fabric = switch([(0, [(0, 1, 1000.0)]), (0, [(2, 2, 2500.0)]), (0, [(1, 1, 2000.0)])], 3)
     groups = np.array([2, 1, 0])

@@ -38,7 +38,7 @@ def test_flows_of_a_coflow_end_together_unless_they_are_backfilled() -> None:
     assert fabric.flows.finish.tolist() == [3000, 2000, 1000]
 
 
-def test_what_a_backfilled_flow_had_is_given_to_who_waits() -> None:
+def test_bandwidth_of_an_ended_backfilled_flow_goes_to_waiting_flows() -> None:
     # Coflow 0 has port 0 (in) for 4000. Of coflow 1, 1->1 is backfilled and ends at 1000; then 1->2 has port 1.
     fabric = switch([(0, [(0, 0, 4000.0)]), (0, [(0, 3, 500.0), (1, 1, 1000.0), (1, 2, 1000.0)])], 4)
     run(by_madd(fabric, False))

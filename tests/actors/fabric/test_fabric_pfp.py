@@ -51,7 +51,7 @@ def greedy_rates(active: list[tuple[int, int]], speed: np.ndarray) -> np.ndarray
 
 @given(switches())
 @settings(max_examples=25)
-def test_no_port_has_two_flows_and_who_waits_finds_a_shorter_one(fabric: Fabric) -> None:
+def test_no_port_has_two_flows_and_a_flow_waits_only_for_a_shorter_one(fabric: Fabric) -> None:
     flows = fabric.flows
     for t, _ in shortest_first(fabric):
         running = np.flatnonzero(flows.end < NEVER)

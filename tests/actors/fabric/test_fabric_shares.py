@@ -151,10 +151,10 @@ QUEUES = st.lists(st.integers(0, len(WEIGHTS) - 1), min_size=5, max_size=5)
 @given(switches(least=2), QUEUES, st.sampled_from([BACKFILLED, SERVED]))
 @settings(max_examples=25)
 def test_equal_rates_in_shares_are_those_of_the_plain_rule(
-    fabric: Fabric, queue: list[int], anew: int
+    fabric: Fabric, queue: list[int], trigger: int
 ) -> None:
     decide = in_shares(fabric, queue, WEIGHTS)
-    for t, order, e in equally(fabric, anew, key=queue.__getitem__, decide=decide):
+    for t, order, e in equally(fabric, trigger, key=queue.__getitem__, decide=decide):
         if e.now[0] == t:
             expected = plain_shares(fabric, order, queue, serve_equally)
             assert np.allclose(equal_rates(fabric, order, e) - e.extra, expected, atol=1e-8)

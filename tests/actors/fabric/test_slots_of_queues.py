@@ -39,8 +39,8 @@ def slots_of(queues: list[int], until_s: float, **given: Any) -> list[tuple[int,
 def test_each_queue_with_a_coflow_has_a_slot_in_each_round() -> None:
     # A tenth of the one before; what is less than an interval is one.
     assert slots_of([0, 1, 2, 3, 6, 9], 2.4) == [(0, 256), (1, 25), (2, 2), (3, 1), (6, 1), (9, 1), (0, 256)]
-    # The highest queue with a coflow begins the round. A queue has its slot of an interval or more also where nobody is
-    # in it, as under Philae's authors; those below are served in it in their order.
+    # The highest queue with a coflow begins the round. A queue has its slot of an interval or more also when it
+    # is empty, as under Philae's authors; those below are served in it in their order.
     assert slots_of([2, 4, 8], 2.4) == [(2, 256), (3, 25), (4, 2), (8, 1), (2, 256)]
     assert slots_of([9], 4.0) == [(9, 256), (9, 256)]
 
@@ -89,7 +89,7 @@ def test_queues_that_empty_give_their_slots_up() -> None:
     update_slot(q, np.int64(q.clock.end[0]))
     dequeue(q, np.int64(0))
     update_slot(q, np.int64(q.clock.end[0]))
-    assert q.clock.queue[0] == -1  # nobody is there
+    assert q.clock.queue[0] == -1  # no coflow is active
 
 
 LAST = {"first_limit_bytes": 1, "factor": 1.2, "interval_s": 1.0}
@@ -123,8 +123,8 @@ def test_no_coflow_starves_in_the_last_queue_of_philae() -> None:
 
 @pytest.mark.parametrize("scheduler", ["aalo", "aalo-oracle"])
 def test_no_coflow_starves_in_the_last_queue_of_aalo(scheduler: str) -> None:
-    # Nobody but the first queue's coflows has a slot before it, and 5 B take five slots of a second, in rounds of 16,
-    # 4, 1 and 1 intervals. Under Aalo it sinks queue by queue; once in the last one it goes on in the same way.
+    # Only the first queue's coflows have a slot before it, and 5 B take five slots of a second, in rounds of 16,
+    # 4, 1 and 1 intervals. Under Aalo it moves down queue by queue; once in the last one it goes on in the same way.
     large = [(0, 3, 5.0)]
     given = {"slot_intervals": 16, "share": 4}
     assert finished_s(scheduler, large, 250, **given) < 6 * (16 + 4 + 1 + 1)

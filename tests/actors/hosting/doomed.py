@@ -33,11 +33,11 @@ class Unlucky(WindowSession):
             time.sleep(3600)
         super().compile_graph()
 
-    def _by_graph(self, told: bytes) -> Sequence[bytes]:
+    def _by_graph(self, message: bytes) -> Sequence[bytes]:
         if first_time("without an answer"):
             self._watch.waits = True
             time.sleep(3600)
-        return super()._by_graph(told)
+        return super()._by_graph(message)
 
 
 class WithoutChannels(WindowSession):

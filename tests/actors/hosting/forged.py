@@ -1,8 +1,8 @@
-"""Forged checkpoints, for tests and benchmarks: what somebody might write who computes the hashes anew.
+"""Forged checkpoints, for tests and benchmarks: what an attacker who recomputes the hashes might write.
 
 `forged(scheduler, seed, count)` gives emulations with snapshots in which a number, a type or a size is another one;
-`goes_on(setting, snapshot)` says what became of one. Run as a script, `forged.py SCHEDULER SEED COUNT`, it prints what
-is tried, and what became of it, in a line for each: a process of its own, which may die.
+`end_of_run(setting, snapshot)` says what became of one. Run as a script, `forged.py SCHEDULER SEED COUNT`, it
+prints what is tried, and what became of it, in a line for each: a process of its own, which may die.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _reshaped(array: np.ndarray, draws: np.random.Generator) -> np.ndarray:
     return made
 
 
-def goes_on(setting: Setting, snapshot: Snapshot) -> str:
+def end_of_run(setting: Setting, snapshot: Snapshot) -> str:
     """What becomes of a run from a snapshot: "refused", "done", "error" or, if it has no end, "goes on"."""
     world, state = build_partition(setting, OBSERVED)
     try:
@@ -136,7 +136,7 @@ def main() -> None:
     for what, setting, snapshot in forged(scheduler, seed, count):
         print(json.dumps(what), end=" ", flush=True)
         begun = time.monotonic()
-        print(goes_on(setting, snapshot), f"{time.monotonic() - begun:.1f}", flush=True)
+        print(end_of_run(setting, snapshot), f"{time.monotonic() - begun:.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -112,12 +112,12 @@ def test_several_partitions_go_on_from_a_barrier(scheduler: str, partitions: int
     hosts, frames = joined()
     done = 0
 
-    def barrier(told: bytes) -> list[bytes]:
+    def barrier(message: bytes) -> list[bytes]:
         nonlocal done
         if done == 25:
             raise Stop
         done += 1
-        return [host.window(told) for host in hosts]
+        return [host.window(message) for host in hosts]
 
     while True:
         try:

@@ -63,23 +63,23 @@ def test_a_damaged_one_is_refused_and_the_one_before_used(how: str, tmp_path: Pa
     save(tmp_path, 2)
     damage, why = DAMAGE[how]
     damage(tmp_path / "000002")
-    told: list[str] = []
-    disk = checkpoints(tmp_path, told=told)
+    messages: list[str] = []
+    disk = checkpoints(tmp_path, messages=messages)
     found = disk.load()
     assert found is not None
     assert found.at.virtual_s == 1.0
-    assert told == [f"checkpoint {tmp_path / '000002'} is not used: {why}"]
+    assert messages == [f"checkpoint {tmp_path / '000002'} is not used: {why}"]
     disk.save(found.snapshots, found.at)  # the damaged one does not count among those that are kept
     assert names(tmp_path) == ["000001", "000003"]
 
 
-def test_when_none_is_left_the_run_starts_anew(tmp_path: Path) -> None:
+def test_when_none_is_left_the_run_starts_from_the_beginning(tmp_path: Path) -> None:
     save(tmp_path, 2)
     for number in ("000001", "000002"):
         flip(tmp_path / number / "0.npz")
-    told: list[str] = []
-    assert checkpoints(tmp_path, told=told).load() is None
-    assert told[-1] == f"no checkpoint in {tmp_path} can be used: the run starts from the beginning"
+    messages: list[str] = []
+    assert checkpoints(tmp_path, messages=messages).load() is None
+    assert messages[-1] == f"no checkpoint in {tmp_path} can be used: the run starts from the beginning"
 
 
 @pytest.mark.parametrize("what", ["emu", "configuration", "sources", "format"])
@@ -89,14 +89,14 @@ def test_those_of_another_version_or_configuration_are_refused(
     from actors.hosting import checkpoint
 
     save(tmp_path, 1)
-    told: list[str] = []
+    messages: list[str] = []
     if what == "sources":
         monkeypatch.setattr(checkpoint, "SOURCE_HASH", "another")
     if what == "format":
         monkeypatch.setattr(checkpoint, "FORMAT", 99)
     other = {what: "another"} if what in IDENTITY else {}
-    assert checkpoints(tmp_path, told=told, **other).load() is None
-    assert f"is not used: it was written with another {what} (" in told[0]
+    assert checkpoints(tmp_path, messages=messages, **other).load() is None
+    assert f"is not used: it was written with another {what} (" in messages[0]
 
 
 def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
@@ -112,11 +112,11 @@ def test_a_full_disk_is_said_and_the_run_goes_on(tmp_path: Path, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     save(tmp_path, 1)
-    told: list[str] = []
+    messages: list[str] = []
     with monkeypatch.context() as patch:
         patch.setattr(np, "savez", full)
-        checkpoints(tmp_path, told=told).save([{}], Position(2.0, 2))
-    assert told == [f"no checkpoint was written to {tmp_path}: No space left on device"]
+        checkpoints(tmp_path, messages=messages).save([{}], Position(2.0, 2))
+    assert messages == [f"no checkpoint was written to {tmp_path}: No space left on device"]
     assert names(tmp_path) == ["000001"]
 
 
@@ -129,7 +129,7 @@ def test_they_are_due_by_wall_time(tmp_path: Path) -> None:
 
 
 def forge(folder: Path, change: Callable[[Path, dict[str, Any]], None]) -> str:
-    """Write a checkpoint, change it, compute its hashes anew, and return why it is not used."""
+    """Write a checkpoint, change it, recompute its hashes, and return why it is not used."""
     save(folder, 1)
     path = folder / "000001"
     meta = json.loads((path / META).read_text())
@@ -142,10 +142,10 @@ def forge(folder: Path, change: Callable[[Path, dict[str, Any]], None]) -> str:
     meta.pop("sha256", None)
     meta["sha256"] = hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
     (path / META).write_text(json.dumps(meta))
-    told: list[str] = []
-    assert checkpoints(folder, told=told).load() is None
-    assert "\n" not in told[0]
-    return told[0].partition("is not used: ")[2]
+    messages: list[str] = []
+    assert checkpoints(folder, messages=messages).load() is None
+    assert "\n" not in messages[0]
+    return messages[0].partition("is not used: ")[2]
 
 
 def npy(header: dict[str, Any], content: bytes = b"") -> bytes:
@@ -194,10 +194,10 @@ FILES: dict[str, tuple[Callable[[Path, Any], None], str]] = {
 def test_a_forged_one_is_refused_before_it_takes_memory(what: str, tmp_path: Path) -> None:
     change, why = FILES[what]
     tracemalloc.start()
-    told = forge(tmp_path, change)
+    reason = forge(tmp_path, change)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert told.startswith(why) or why in told
+    assert reason.startswith(why) or why in reason
     assert peak < 200 << 20
 
 
@@ -207,13 +207,13 @@ def test_a_snapshot_that_the_run_cannot_have_is_refused_too(tmp_path: Path) -> N
             raise Refused("0.npz: it cannot be")
 
     written = save(tmp_path, 2)
-    told: list[str] = []
-    disk = checkpoints(tmp_path, told=told)
+    messages: list[str] = []
+    disk = checkpoints(tmp_path, messages=messages)
     disk._check = check
     found = disk.load()
     assert found is not None
     assert found.at.virtual_s == 1.0
-    assert told == [f"checkpoint {tmp_path / '000002'} is not used: 0.npz: it cannot be"]
+    assert messages == [f"checkpoint {tmp_path / '000002'} is not used: 0.npz: it cannot be"]
     written._check = check  # its own are not looked at again
     assert (again := written.load()) is not None
     assert again.at.virtual_s == 2.0

@@ -71,7 +71,7 @@ def test_calls_do_not_hinder_each_other(ray_session: None) -> None:
 
 
 @pytest.mark.ray
-def test_the_child_is_told_where_as_the_user_said_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_the_child_name_the_address_as_the_user_gave_it(monkeypatch: pytest.MonkeyPatch) -> None:
     hosting.close()
     with socket.create_server(("127.0.0.1", 0)) as server:
         closed = f"127.0.0.1:{server.getsockname()[1]}"
@@ -122,7 +122,7 @@ def test_a_server_that_dies_while_ray_starts_is_noticed() -> None:
         hosting.close()
 
 
-def test_what_is_left_by_who_is_gone_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_ended_processes_have_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -153,12 +153,12 @@ from workloads.errors import InputError
 
 ray_windows.GRAPH_S = float(os.environ["BOUND"])
 ray_windows.WindowSession = getattr(doomed, os.environ["KIND"])
-setting, told = setting_of("sparrow", mixed_workload(6, 1), 4), []
-disk = checkpoints(Path(os.environ["FOLDER"]) / "c", 3600.0, told=told)
+setting, messages = setting_of("sparrow", mixed_workload(6, 1), 4), []
+disk = checkpoints(Path(os.environ["FOLDER"]) / "c", 3600.0, messages=messages)
 outcome = ray_windows.emulate_windows(
     setting, OBSERVED, partitions=2, checkpoints=disk, announce=lambda plan: print(plan.splitlines()[-1])
 )
-print(digest(outcome) == digest(run_setting(setting, OBSERVED)), outcome.restarts, told)
+print(digest(outcome) == digest(run_setting(setting, OBSERVED)), outcome.restarts, messages)
 try:
     ray_windows.emulate_windows(setting, OBSERVED, partitions=2, transport="graph")
 except InputError as error:
@@ -172,12 +172,12 @@ def test_every_wait_of_the_clock_windows_ends_in_another_try(tmp_path: Path) -> 
     lines = run_python(DOOMED, FOLDER=str(tmp_path), KIND="Unlucky", BOUND="6").splitlines()
     said = next(line for line in lines if line.startswith(("True", "False")))
     assert said.startswith("True 3 "), said
-    for told in (
+    for message in (
         "the actor of a partition is gone (ActorDiedError)",
         "the process that drives Ray did not answer for 6 s (compile_graph)",
         "no actor has handled a barrier for 1 s",
     ):
-        assert said.count(told) == 1, said
+        assert said.count(message) == 1, said
 
 
 @pytest.mark.ray

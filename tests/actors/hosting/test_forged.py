@@ -27,7 +27,7 @@ from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.schedulers.registry import BUILT_IN
-from tests.actors.hosting.forged import OBSERVED, forged, goes_on, setting_of, snapshot_of
+from tests.actors.hosting.forged import OBSERVED, end_of_run, forged, setting_of, snapshot_of
 
 
 @pytest.mark.parametrize("scheduler", BUILT_IN, ids=lambda s: s.name)
@@ -57,9 +57,9 @@ def test_so_is_that_of_several_partitions() -> None:
         host.start()
     frames, with_messages = [host.join(grouping, k) for k, host in enumerate(hosts)], 0
 
-    def barrier(told: bytes) -> list[bytes]:
+    def barrier(message_in: bytes) -> list[bytes]:
         nonlocal with_messages
-        found = [host.window(told) for host in hosts]
+        found = [host.window(message_in) for host in hosts]
         with_messages += sum(len(frame) for frame in found) > 3 * 8 * (6 + 3)
         if with_messages % 40 == 1:
             snapshots = [host.snapshot() for host in hosts]
@@ -145,7 +145,7 @@ NUMBERS: dict[str, tuple[Callable[[Snapshot], Snapshot], str]] = {
     "job of a message": (message("a", 24), r"a of a message TASK_END is no job"),
     "task of a message": (message("b", -3), r"b of a message TASK_END is no task"),
     "kind": (message("kind", 0x77), "a message of no kind: 119"),
-    "somebody else's": (message("dst", 1 << 30), "a message TASK_END for another actor"),
+    "another actor's": (message("dst", 1 << 30), "a message TASK_END for another actor"),
     "a scheduler's": (message("kind", 0x300), "for another actor|is no job"),
     "a scalar": (lambda s: {**s, "world.seed": np.array(4)}, r"world\.seed is 3 here and 4 there"),
     "version": (with_value("state.shared.length", 0, 1 << 40), r"state\.shared\.length is"),
@@ -169,10 +169,10 @@ def test_what_cannot_be_is_refused(what: str, whole: Snapshot) -> None:
     change, wrong = (SHAPES | NUMBERS)[what]
     setting = setting_of("eagle", 0)
     check_snapshots(setting, OBSERVED, [whole], 1)
-    with pytest.raises(Refused, match=wrong) as told:
+    with pytest.raises(Refused, match=wrong) as error:
         check_snapshots(setting, OBSERVED, [change(whole)], 1)
-    assert str(told.value).startswith("0.npz")
-    assert "\n" not in str(told.value)
+    assert str(error.value).startswith("0.npz")
+    assert "\n" not in str(error.value)
 
 
 def test_a_run_of_entries_that_comes_round() -> None:
@@ -224,5 +224,5 @@ def test_forged_ones_differ_from_the_whole() -> None:
     found = [what for what, _, _ in forged("sparrow", 2, 20)]
     assert len(set(found)) > 15
     setting = setting_of("sparrow", 2)
-    assert goes_on(setting, snapshot_of(setting, 2)) == "done"
+    assert end_of_run(setting, snapshot_of(setting, 2)) == "done"
     assert NEVER > 0

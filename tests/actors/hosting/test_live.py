@@ -248,7 +248,7 @@ def test_the_bound_is_of_emulated_time() -> None:
     assert described(share_of(0.03, 0), lateness_bound_s=0.02)["overloaded"]
 
 
-def test_a_network_that_is_faster_than_ray_is_told() -> None:
+def test_a_network_that_is_faster_than_ray_is_noted() -> None:
     (note,) = described(share_of(0.001, 0, floor_s=0.0012), delay_s=0.0005)["notes"]
     assert "network.delay is 0.5 ms" in note
     assert "Ray alone takes 1.2" in note

@@ -1,4 +1,4 @@
-"""How far a run is whose scheduler is plain Python, and how long it will take: told as it is."""
+"""How far a run is whose scheduler is plain Python, and how long it will take."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ class FirstNode:
 
 
 def looks(setting):
-    """How far a run is after every step: virtual seconds, flows or tasks done, and what is told of it."""
+    """How far a run is after every step: virtual seconds, flows or tasks done, and the reported share."""
     partition = Partition(setting, Observe())
     partition.start()
     rows, done = [], False
     with np.errstate(over="ignore"):
         while not done:
             done = partition._step(int(NEVER), np.int64(1))
-            told = partition._asked(done)
+            asked = partition._asked(done)
             rows.append(
-                (partition.world.queue.now[0].time / 1e9, int(partition._tasks(4).sum()), told.share_done)
+                (partition.world.queue.now[0].time / 1e9, int(partition._tasks(4).sum()), asked.share_done)
             )
-    return np.array(rows), told
+    return np.array(rows), asked
 
 
 def test_a_coordinator_with_an_interval_is_as_far_as_virtual_time_is() -> None:
-    rows, told = looks(setting_of(EverySecond, FEW_LAST))
+    rows, asked = looks(setting_of(EverySecond, FEW_LAST))
     virtual_s, flows, share = rows.T
     assert virtual_s[-1] == pytest.approx(101, abs=2)
     late = virtual_s > 25
@@ -68,8 +68,8 @@ def test_a_coordinator_with_an_interval_is_as_far_as_virtual_time_is() -> None:
     assert np.abs(share - virtual_s / virtual_s[-1]).max() < 0.02
     assert np.all(np.diff(share) >= -1e-9)
     assert share[-1] == 1
-    assert told.times == pytest.approx(101, abs=2)
-    assert told.took_s > 0
+    assert asked.times == pytest.approx(101, abs=2)
+    assert asked.took_s > 0
 
 
 def test_one_that_is_asked_at_events_is_as_far_as_flows_are() -> None:
@@ -79,14 +79,14 @@ def test_one_that_is_asked_at_events_is_as_far_as_flows_are() -> None:
 
 def test_a_scheduler_of_jobs_is_as_far_as_arrivals_are() -> None:
     setting = setting_of_jobs(FirstNode, jobs(*((float(i), [50.0, 50.0]) for i in range(10))), 3)
-    rows, told = looks(setting)
-    assert told.times == 10
+    rows, asked = looks(setting)
+    assert asked.times == 10
     arrived = rows[:, 0] >= 9.0
     assert rows[arrived, 2].min() == pytest.approx(1)
     assert rows[np.searchsorted(rows[:, 0], 4.5), 2] == pytest.approx(0.5, abs=0.11)
 
 
-def test_a_long_run_is_told_of_and_once_more_when_it_gets_longer() -> None:
+def test_a_long_run_is_reported_and_once_more_when_it_gets_longer() -> None:
     lines: list[str] = []
     notice = DecisionTime("Mine", lines.append)
     for wall_s, share in ((1, 0.001), (4, 0.5), (5, 0.05), (8, 0.06), (20, 0.07), (21, 0.069), (300, 1.0)):
@@ -96,7 +96,7 @@ def test_a_long_run_is_told_of_and_once_more_when_it_gets_longer() -> None:
         "note: Mine, in plain Python, takes 2 ms a decision, 8,000 so far; about 285.7 s for this run",
     ]
     notice.update(None)  # a compiled scheduler
-    DecisionTime("Mine", None).update(Asked(1, 1.0, 100.0, 0.01))  # nobody listens
+    DecisionTime("Mine", None).update(Asked(1, 1.0, 100.0, 0.01))  # without a place to report to
 
 
 def test_a_run_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_a_run_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decision_time, "FIRST_S", 0.0)
     monkeypatch.setattr(decision_time, "LONG_S", 0.0)
     monkeypatch.setattr(slices, "SLICE_S", 1e-5)
-    told: list[str] = []
+    messages: list[str] = []
     shares: list[float] = []
 
     class Watching:
@@ -116,7 +116,7 @@ def test_a_run_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
             pass
 
     setting = setting_of(EverySecond, FEW_LAST)
-    emulate(setting, Observe(), in_process=True, progress=Watching(), tell=told.append)
-    assert any(line.startswith("note: EverySecond, in plain Python, takes ") for line in told)
+    emulate(setting, Observe(), in_process=True, progress=Watching(), tell=messages.append)
+    assert any(line.startswith("note: EverySecond, in plain Python, takes ") for line in messages)
     assert shares == sorted(shares)
     assert shares[-1] == 1

@@ -27,8 +27,8 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_is_taken_up_until_it_no_longer_comes_forward(tmp_path: Path) -> None:
-    told: list[str] = []
-    disk = checkpoints(tmp_path / "c", told=told)
+    messages: list[str] = []
+    disk = checkpoints(tmp_path / "c", messages=messages)
     starts: list[float | None] = []
     outcome = run_setting(setting_of("random", mixed_workload(5, 1), 4), OBSERVED)
 
@@ -43,7 +43,7 @@ def test_a_run_is_taken_up_until_it_no_longer_comes_forward(tmp_path: Path) -> N
     recovered = recover(attempt, disk)
     assert recovered.restarts == 5
     assert starts == [None, 1.0, 1.0, 1.0, 4.0, 4.0]
-    assert told[0] == "the actor is gone; the run goes on from virtual time 1 s"
+    assert messages[0] == "the actor is gone; the run goes on from virtual time 1 s"
     starts.clear()
     with pytest.raises(
         Lost, match=f"the actor is gone; {MOST_RESTARTS + 1} times without a checkpoint in between"
@@ -110,15 +110,15 @@ def test_ctrl_c_leaves_a_checkpoint_from_which_the_run_goes_on(tmp_path: Path) -
 def test_an_actor_that_is_killed(ray_session: None, tmp_path: Path) -> None:
     workload = mixed_workload(60, 1)
     setting = setting_of(Mortal(tmp_path, [5, 30, 55]), workload, 4)
-    told: list[str] = []
+    messages: list[str] = []
     outcome = emulate(
-        setting, OBSERVED, in_process=False, checkpoints=checkpoints(tmp_path / "c", 0.1, told=told)
+        setting, OBSERVED, in_process=False, checkpoints=checkpoints(tmp_path / "c", 0.1, messages=messages)
     )
     assert digest(outcome) == digest(run_setting(setting_of(named("own"), workload, 4), OBSERVED))
     assert outcome.restarts == 3
-    assert len(told) == 3
-    assert all(line.startswith("the actor of a partition is gone (ActorDiedError)") for line in told)
-    assert "goes on from virtual time" in told[2]
+    assert len(messages) == 3
+    assert all(line.startswith("the actor of a partition is gone (ActorDiedError)") for line in messages)
+    assert "goes on from virtual time" in messages[2]
 
 
 RAYLET = """
@@ -130,7 +130,7 @@ from emulations import OBSERVED, digest, mixed_workload, named, run_setting, set
 from actors.hosting.child import close
 from actors.hosting.virtual import emulate
 
-folder, address, told = Path(os.environ["FOLDER"]), None, []
+folder, address, messages = Path(os.environ["FOLDER"]), None, []
 if os.environ["WHERE"] == "cluster":
     from ray.cluster_utils import Cluster
     quick = {"initial_delay_ms": 0, "period_ms": 500, "failure_threshold": 4}
@@ -142,10 +142,10 @@ if os.environ["WHERE"] == "cluster":
     address = cluster.address
 workload = mixed_workload(40, 1)
 mortal = setting_of(Mortal(folder, [20], "raylet"), workload, 4)
-disk = checkpoints(folder / "c", 0.1, told=told)
+disk = checkpoints(folder / "c", 0.1, messages=messages)
 outcome = emulate(mortal, OBSERVED, in_process=False, address=address, checkpoints=disk)
 whole = run_setting(setting_of(named("own"), workload, 4), OBSERVED)
-print(outcome.restarts >= 1, digest(outcome) == digest(whole), told)
+print(outcome.restarts >= 1, digest(outcome) == digest(whole), messages)
 close()
 if address is not None:
     cluster.shutdown()

@@ -33,8 +33,8 @@ def divisible() -> list[Scheduler]:
     return [s for s in BUILT_IN if "always" not in s.global_view]
 
 
-def told(setting: Setting, outcome: Outcome) -> dict[str, Any]:
-    """All that is told of a run, as what can be compared."""
+def reported(setting: Setting, outcome: Outcome) -> dict[str, Any]:
+    """All that is reported of a run, in a form that can be compared."""
     arrays = setting.workload.arrays()
     arrivals = arrays.submit_ns if setting.scheduler.family == "jobs" else arrays.arrival_ns
     fields = {f.name: getattr(outcome, f.name) for f in dataclasses.fields(outcome) if f.name not in OWN}
@@ -73,7 +73,7 @@ def test_everything_is_the_same_for_any_number_of_partitions(scheduler: Schedule
         if needs_global_view(scheduler, setting.parameters):
             return
         observe = Observe(timeline_period_s=period_s, tasks=True)
-        whole = told(setting, emulate_here(setting, observe, 1))
-        assert differing(whole, told(setting, emulate_here(setting, observe, partitions))) == []
+        whole = reported(setting, emulate_here(setting, observe, 1))
+        assert differing(whole, reported(setting, emulate_here(setting, observe, partitions))) == []
 
     check()

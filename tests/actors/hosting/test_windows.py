@@ -64,7 +64,7 @@ def test_with_costs_too(scheduler: str) -> None:
     for partitions in PARTITIONS:
         outcome = emulate_here(setting, OBSERVED, partitions)
         assert digest(outcome) == digest(whole), f"{partitions} partitions"
-        # The listener hears of changes in shared state only where there are others to tell.
+        # The listener gets changes of shared state only where there are other partitions.
         schedulers = outcome.servers[:-1], whole.servers[:-1]
         assert schedulers[0].tolist() == schedulers[1].tolist()
         assert outcome.waits.tolist() == whole.waits.tolist()

@@ -44,7 +44,7 @@ print(json.dumps({
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
 def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
-    # In a copy, so that nobody changes the sources between the two.
+    # In a copy, so that no other process changes the sources between the two.
     root, cache = tmp_path / "emu", tmp_path / "cache"
     for folder in ("actors", "clusters", "workloads"):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
@@ -118,7 +118,7 @@ def _twice(x):
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
-def test_a_full_cache_folder_is_told(
+def test_a_full_cache_folder_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def full(*_: object) -> None:
@@ -126,12 +126,12 @@ def test_a_full_cache_folder_is_told(
 
     monkeypatch.setattr(compiled.FunctionCache, "save_overload", full)
     assert compiled.entry(_twice)(np.int64(3)) == 6
-    told = capsys.readouterr().err
-    assert f"compiled code is not kept: {compiled.CACHE_FOLDER}: No space left on device" in told
+    printed = capsys.readouterr().err
+    assert f"compiled code is not kept: {compiled.CACHE_FOLDER}: No space left on device" in printed
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
-def test_a_damaged_cache_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_cache_is_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
     def damaged(*_: object) -> None:
         raise EOFError("Ran out of input")
 
@@ -141,7 +141,7 @@ def test_a_damaged_cache_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_folder_that_another_user_made_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Compiled code is loaded from there, and a folder for temporary files is everybody's."""
+    """Compiled code is loaded from there, and all users may write to a folder for temporary files."""
     monkeypatch.setattr(compiled.tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("EMU_CACHE_DIR", "/proc/nowhere")
     private = tmp_path / f"emu-cache-{os.getuid()}"

@@ -30,7 +30,7 @@ def test_one_server_handles_one_message_at_a_time() -> None:
     # A message takes 1 s to arrive; the one scheduler works 2 s for a job, 1 s for each task, 0.25 s for any message.
     #  t=0   job 0 (two tasks): done at 0.25 + 2 + 2 = 4.25. Tasks arrive at 5.25 and end at 15.25.
     #  t=1   job 1 (one task) waits until 4.25, done at 4.25 + 0.25 + 2 + 1 = 7.5: node 2, 8.5 to 11.5.
-    #  t=12.5  its report: 12.75 (nobody waits). t=16.25: two reports, done at 16.5 and 16.75.
+    #  t=12.5  its report: 12.75 (no message waits). t=16.25: two reports, done at 16.5 and 16.75.
     #  t=16  job 2 begins at once, 16 to 19.25; the two reports of 16.25 wait for it, done at 19.5 and 19.75.
     workload = jobs((0, [10, 10]), (1, [3]), (16, [1]))
     log = log_of("central-fifo", workload, 3, costs=Costs("fixed", 0.25, 2.0, 1.0))

@@ -43,7 +43,7 @@ print(found.fndesc.mangled_name)
 
 @pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
 def test_all_processes_name_a_function_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever calls it first, and whatever was compiled before: callers in the cache find it by its name."""
+    """The name does not depend on the first caller or on what was compiled before: the cache finds a callee by it."""
     (tmp_path / "kernels.py").write_text(MODULE)
     names = set()
     for first, second in (("by_way_of_another", "alone"), ("alone", "by_way_of_another")):

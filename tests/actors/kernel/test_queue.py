@@ -174,7 +174,7 @@ def test_queue_keeps_its_order_while_it_grows_by_thousands() -> None:
 
 def test_at_one_instant_completions_come_first_and_retries_last() -> None:
     world = make_world((5, 5, 0.0), room=16)
-    # Told in the opposite order, by senders in the opposite order; all for t = 5.
+    # Sent in the opposite order, by senders in the opposite order; all for t = 5.
     wake(world, 5, 5, RETRY, 1, 0, 0)
     wake(world, 5, 4, ARRIVAL, 2, 0, 0)
     wake(world, 5, 3, HEARTBEAT, 3, 0, 0)

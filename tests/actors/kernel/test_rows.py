@@ -170,5 +170,5 @@ def _read_beyond(tree, i):
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="plain Python counts from the end")
 @pytest.mark.parametrize("index", [-1, 2])
-def test_bounds_are_checked_where_numba_is_told_to(index: int) -> None:
+def test_an_index_out_of_bounds_is_an_error_with_numba_boundscheck(index: int) -> None:
     run_python(CHECKED.format(index), NUMBA_BOUNDSCHECK="1")

@@ -131,7 +131,7 @@ def test_probes_go_where_a_task_is_expected_to_wait_least() -> None:
 
 def test_a_node_that_has_drained_is_avoided_no_longer() -> None:
     # Node 0 ran tasks of 2 s from 3 to 5 and from 9 to 11, and has had nothing to do since; node 1 never had. At 20
-    # nobody expects to wait at either.
+    # the expected wait is 0 at both.
     rows = (RUNS, (0, [2], "isa = arm"), WAITS, (6, [2], "isa = arm"), (20, [1], "cores = 4"))
     chosen = set()
     for seed in range(8):
@@ -145,8 +145,8 @@ def test_a_node_that_has_drained_is_avoided_no_longer() -> None:
 
 @pytest.mark.parametrize("report_change", [0.1, 1.0])
 @pytest.mark.parametrize("rough", [False, True])
-def test_who_has_nothing_to_do_has_told_so(rough: bool, report_change: float) -> None:
-    """Also where no other change is told: to fall to 0 is to change by all that there was, and by no more."""
+def test_an_idle_node_has_reported_an_expected_wait_of_0(rough: bool, report_change: float) -> None:
+    """Also where no other change is reported: with report_change=1 a fall to 0 is not a greater change."""
     setting = contended(report_change=report_change)
     state = run_partition(with_dynamics(setting) if rough else setting, OBSERVED).state
     assert state.contention.nodes.seen.any()
@@ -204,7 +204,7 @@ def mean_of(values: list[float], window: int) -> float:
     "network", [Network(0.0005), Network(0.01, spread_s=0.02)], ids=["one event", "messages"]
 )
 def test_nodes_have_reported_what_they_expect(network: Network) -> None:
-    """After each heartbeat all nodes have told what follows from their whole past; then the schedulers know it."""
+    """After each heartbeat all nodes have reported what follows from their whole past; then the schedulers know it."""
     setting: Setting = contended(num_jobs=60, report_change=0, window=3, rho_cap=0.9, network=network)
     partition = Partition(setting, OBSERVED)
     world, contention, monitor = partition.world, partition.state.contention, partition.state.monitor

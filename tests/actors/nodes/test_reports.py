@@ -43,7 +43,7 @@ def test_the_view_of_dist_lwl_is_that_of_idle_nodes_in_the_end(seed: int) -> Non
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_monitor_of_phoenix_knows_in_the_end_that_nobody_asks_for_anything(seed: int) -> None:
+def test_the_monitor_of_phoenix_has_no_demand_at_the_end(seed: int) -> None:
     monitor = run_partition(overtaken("phoenix", seed, heartbeat_s=0.5, crv_threshold=0)).state.monitor
     assert monitor.newest.min() > 0
     assert not monitor.wait.any()

@@ -49,7 +49,7 @@ def test_in_hard_settings(scheduler: str) -> None:
 @pytest.mark.parametrize("scheduler", ["eagle", "sparrow", "dist-lwl", "hawk"])
 @pytest.mark.parametrize("cutoff_s", [0.0, 100.0])
 def test_of_a_job_of_many_tasks_a_queue_has_a_few_runs(scheduler: str, cutoff_s: float) -> None:
-    """Whoever goes through a queue takes a step for each run: there were as many steps as entries."""
+    """A walk through a queue takes a step for each run, not for each entry."""
     setting = setting_of(
         scheduler, jobs((0.0, [3.0] * 200), (1.0, [2.0])), 4, cutoff_s=cutoff_s, long_partition=0.75
     )

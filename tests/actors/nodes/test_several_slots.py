@@ -94,7 +94,7 @@ def test_eagle_asks_for_a_task_for_each_idle_slot_and_for_no_more_than_there_are
     #  t=1  node 0 asks for both tasks of job 0, node 1 for one of them. At 2 they are given to node 0, which asked
     #       first: 3 to 9. Node 1 learns at 3 that there is none.
     #  t=2  job 1's probes come. Job 0's probe at node 0 has asked for all there is: job 1's asks for two tasks with
-    #       the two slots that are left: 4 to 7. Node 1 asks for job 1 at 3, when job 0's probe goes, in vain.
+    #       the two slots that are left: 4 to 7. Node 1 asks for job 1 at 3, when job 0's probe goes, and gets none.
     log = log_of("eagle", jobs((0, [6, 6]), (1, [3, 3])), [4, 1], cutoff_s=100, least_probes=1, **ONE_PROBE)
     assert log.tasks == [("0.0", 0, 3, 9), ("0.1", 0, 3, 9), ("1.0", 0, 4, 7), ("1.1", 0, 4, 7)]
     assert [(m.time_s, m.src) for m in log.messages if m.kind == "REQUEST"] == [
@@ -132,13 +132,14 @@ def test_eagle_asks_once_for_a_job_that_a_node_may_run_one_task_of() -> None:
     work = constrained(jobs((0, [5, 5])), "spread-nodes")
     log = log_of("eagle-c", work, [2, 2], cutoff_s=100, least_probes=1, **ONE_PROBE)
     assert log.tasks == [("0.0", 0, 3, 8), ("0.1", 1, 3, 8)]
-    assert log.kinds["REQUEST"] == 3  # told that a task is left, node 0 asks for it at 3, in vain
+    assert log.kinds["REQUEST"] == 3  # informed that a task is left, node 0 asks for it at 3, and gets none
     assert log.counters["probes"] == 2
 
 
-def test_of_two_sticky_probes_of_a_job_the_one_that_asked_in_vain_goes() -> None:
-    # One node of two slots, two probes of a job of one task. Both ask at 1; at 3 the first has the task, and hears that
-    # the job has no other; the second hears that there is none, and goes. For its slot the first asks, in vain too.
+def test_of_two_sticky_probes_of_a_job_the_one_that_got_no_task_goes() -> None:
+    # One node of two slots, two probes of a job of one task. Both ask at 1; at 3 the first has the task, and learns
+    # that the job has no other; the second learns that there is none, and goes. For its slot the first asks too, and
+    # gets none.
     given: dict[str, Any] = {"least_probes": 2, "shortest_first": False, "schedulers": 1}
     log = log_of("eagle", jobs((0, [4])), [2], **given)
     assert [m.time_s for m in log.messages if m.kind == "REQUEST"] == [2, 2, 4]
@@ -204,8 +205,8 @@ def nodes_are_in_order(partition: Partition) -> None:
         while entry != NONE:
             row = world.entries[entry]
             queued += int(world.work.is_long[row.job]) * length_of(world.entries, entry)
-            asked, told = divmod(int(row.left), int(ASKED))
-            wait += asked == 0 or (told > asked and row.level == NONE)
+            asked, left = divmod(int(row.left), int(ASKED))
+            wait += asked == 0 or (left > asked and row.level == NONE)
             entry = int(row.next)
         assert state.idle == 0 or wait == 0
         assert state.longs // LONG_RUNS == long_running[node]
@@ -223,7 +224,7 @@ def is_awaited(faults: Any, node: int, job: int, task: int, start: int) -> bool:
 def test_no_slot_of_eagles_is_idle_at_zero_delay_while_there_is_a_task(
     rows: Any, slots: list[int], shortest: bool
 ) -> None:
-    # Sticky probes of every job at every node: while a job has a task that nobody runs all slots run one.
+    # Sticky probes of every job at every node: while a job has a task that no node runs all slots run one.
     workload = make_workload(
         "random", [t for t, _ in rows], [len(d) for _, d in rows], [x for _, ds in rows for x in ds]
     )

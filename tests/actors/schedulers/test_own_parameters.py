@@ -83,7 +83,7 @@ def test_they_reach_the_class() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ({"kk": 1}, "Own has no parameter 'kk'; did you mean 'k'"),
         ({"k": "many"}, "parameter k of Own: 'many' is not a whole number"),
@@ -95,8 +95,8 @@ def test_they_reach_the_class() -> None:
         ({"_hidden": 3}, "no parameter '_hidden'"),
     ],
 )
-def test_wrong_ones_are_named(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_wrong_ones_are_named(given: dict[str, Any], expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
         resolve_parameters(find_scheduler(Own), given)
 
 
@@ -161,7 +161,7 @@ def test_an_object_has_its_own_values() -> None:
     assert (find_scheduler(named).name, find_scheduler(named).policy) == ("mine", "Own")
 
 
-def test_objects_of_a_class_are_told_apart_by_what_differs() -> None:
+def test_objects_of_a_class_are_named_by_the_parameters_that_differ() -> None:
     def names(*schedulers: Any) -> list[str]:
         return [s.name for s in named_apart([find_scheduler(s) for s in schedulers])]
 
@@ -201,7 +201,7 @@ def test_a_variant_emulates_as_the_policy_with_that_parameter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ("eagle@slak=2", "eagle has no parameter 'slak'; did you mean 'slack'"),
         ("eagle@slack=-1", "parameter slack of eagle: '-1' is too little"),
@@ -212,8 +212,8 @@ def test_a_variant_emulates_as_the_policy_with_that_parameter() -> None:
         (variant(Own(4), k=3), r"Own\(k=4\) has k=4 of its own, not 3"),
     ],
 )
-def test_wrong_variants_are_named(given: Any, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_wrong_variants_are_named(given: Any, expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
         find_scheduler(given)
 
 

@@ -66,7 +66,7 @@ def test_values_are_taken_as_text_too(scheduler: str, given: dict[str, Any], exp
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "given", "told"),
+    ("scheduler", "given", "expected"),
     [
         ("eagle", {"slak": 1}, "did you mean 'slack'"),
         ("eagle", {"slack": "much"}, "'much' is not a number"),
@@ -88,11 +88,11 @@ def test_values_are_taken_as_text_too(scheduler: str, given: dict[str, Any], exp
         ("central-fifo", {"probe_ratio": 2}, "central-fifo has no parameter 'probe_ratio'"),
     ],
 )
-def test_wrong_parameters_are_named(scheduler: str, given: dict[str, Any], told: str) -> None:
+def test_wrong_parameters_are_named(scheduler: str, given: dict[str, Any], expected: str) -> None:
     with pytest.raises(InputError) as error:
         resolve_parameters(find_scheduler(scheduler), given)
     text = message_of(error)
-    assert told in text
+    assert expected in text
     assert next(iter(given)) in text
 
 
@@ -103,7 +103,7 @@ def test_bounds_of_a_share() -> None:
         share.parse("170%", "x")
 
 
-def test_global_view_is_told_by_parameters() -> None:
+def test_parameters_decide_whether_a_scheduler_has_a_global_view() -> None:
     eagle, ideal, sparrow = (find_scheduler(n) for n in ("eagle", "ideal-eagle", "sparrow"))
     assert not needs_global_view(eagle, resolve_parameters(eagle, {}))
     assert needs_global_view(eagle, resolve_parameters(eagle, {"live_progress": True}))
@@ -266,23 +266,23 @@ def test_a_class_in_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("LastNod", "did you mean 'LastNode'"),
         ("Nothing", "no method place"),
         ("", "LastNode"),
     ],
 )
-def test_a_wrong_name_in_a_file_is_named(tmp_path: Path, name: str, told: str) -> None:
+def test_a_wrong_name_in_a_file_is_named(tmp_path: Path, name: str, expected: str) -> None:
     path = tmp_path / "own.py"
     path.write_text(OWN)
     with pytest.raises(InputError) as error:
         find_scheduler(f"{path}:{name}")
-    assert told in message_of(error)
+    assert expected in message_of(error)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (None, "missing.py"),
         ("def place(:\n", "must be Python"),
@@ -290,13 +290,13 @@ def test_a_wrong_name_in_a_file_is_named(tmp_path: Path, name: str, told: str) -
         ("raise RuntimeError('no licence')", "no licence"),
     ],
 )
-def test_a_file_that_cannot_be_loaded_is_named(tmp_path: Path, text: str | None, told: str) -> None:
+def test_a_file_that_cannot_be_loaded_is_named(tmp_path: Path, text: str | None, expected: str) -> None:
     path = tmp_path / "missing.py"
     if text is not None:
         path.write_text(text)
     with pytest.raises(InputError) as error:
         find_scheduler(f"{path}:Own")
-    assert told in message_of(error)
+    assert expected in message_of(error)
     assert "missing.py" in str(error.value)
     with pytest.raises(InputError, match="no_such_module"):
         find_scheduler("no_such_module:Own")
@@ -320,7 +320,7 @@ def test_node_ids_may_be_any_whole_numbers(ids: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ids", "told"),
+    ("ids", "expected"),
     [
         ([0], "2 whole numbers"),
         ([0, 1, 2], "2 whole numbers"),
@@ -334,10 +334,10 @@ def test_node_ids_may_be_any_whole_numbers(ids: Any) -> None:
         (np.array([0, 2**64 - 1], np.uint64), "node 18446744073709551615"),
     ],
 )
-def test_wrong_node_ids_are_named(ids: Any, told: str) -> None:
+def test_wrong_node_ids_are_named(ids: Any, expected: str) -> None:
     with pytest.raises(InputError) as error:
         emulate_small(Fixed(ids), jobs((0, [1, 1])), 3)
-    assert told in message_of(error)
+    assert expected in message_of(error)
     assert "scheduler Fixed" in str(error.value)
 
 
@@ -362,7 +362,7 @@ def test_what_a_scheduler_is_shown_cannot_be_changed() -> None:
     emulate_small(Meddles, jobs((0, [1]), (1, [1])), 2)
 
 
-def test_a_class_is_made_anew_and_an_object_is_copied_for_each_emulation() -> None:
+def test_each_emulation_makes_an_object_of_a_class_and_copies_an_object() -> None:
     class Counts:
         seen = 0
 

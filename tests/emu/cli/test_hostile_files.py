@@ -112,7 +112,7 @@ def test_a_configuration_larger_than_any_is(tmp_path, capsys):
         ),
     ],
 )
-def test_code_is_told_of_and_can_be_refused(tmp_path, capsys, text, command, monkeypatch):
+def test_code_is_announced_and_can_be_refused(tmp_path, capsys, text, command, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "c.toml").write_text(text)
     ran = tmp_path / "ran"

@@ -1,4 +1,4 @@
-"""Hosts that do not answer are nobody's wrong input: exit code 1, one line; and where Ray is looked for."""
+"""Hosts that do not answer are not wrong input: exit code 1, one line; and where Ray is looked for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Cli = Callable[..., Any]
 
 @pytest.fixture
 def closed_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """A port of this machine on which no process listens."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         return server.getsockname()[1]
 
@@ -34,7 +34,7 @@ HTTP_1 = b"HTTP/1.1 400 Bad Request\r\n\r\n"
 
 
 def listener(answer: bytes) -> Iterator[int]:
-    """A port that somebody listens on, who answers so."""
+    """A port on which a process listens that answers so."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
 
         def serve() -> None:
@@ -56,7 +56,7 @@ def open_port() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("answer", [b"", HTTP_1])
-def test_who_listens_and_is_not_ray_is_told(
+def test_a_port_at_which_something_else_than_ray_listens_is_an_error(
     answer: bytes, joined: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handshake, "TIMEOUT_S", 0.2)
@@ -120,7 +120,7 @@ def joined(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return calls
 
 
-def test_ray_address_is_heeded_and_the_option_beats_it(
+def test_ray_address_is_used_and_the_option_beats_it(
     joined: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, open_port: int
 ) -> None:
     here = f"127.0.0.1:{open_port}"
@@ -141,7 +141,7 @@ def test_ray_address_is_heeded_and_the_option_beats_it(
         assert ray_session.address_of(given) == (None if want == "local" else want)
 
 
-def test_who_does_not_answer_is_named_with_where_that_was_given(
+def test_an_address_that_does_not_answer_is_named_with_where_it_was_given(
     joined: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, closed_port: int
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{closed_port}")

@@ -180,7 +180,7 @@ APART = {
     **dict.fromkeys(
         ("cost.model", "cost.file"), "`measured` is what the machine takes: `test_models_of_cost`"
     ),
-    "nodes of coflows": "a switch with more ports than the workload has: `test_ports_that_nobody_uses`",
+    "nodes of coflows": "a switch with more ports than the workload has: `test_ports_without_flows`",
 }
 """Keys with a test of their own, and why."""
 

@@ -62,7 +62,7 @@ def test_what_does_not_go_together_is_refused(given: dict[str, Any], what: str) 
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_a_task_that_hardly_ever_ends_is_told_before() -> None:
+def test_a_task_that_hardly_ever_ends_is_noted_before_the_run() -> None:
     options = {"jobs": 10, "service": "deterministic", "mean_task_s": 40.0, "nodes": 20}
     fails = {"dynamics_mtbf": "10 s", "dynamics_mttr": "1 s"}
     *_, note = plan_of(workload_options=options, **fails).notes

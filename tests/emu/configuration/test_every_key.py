@@ -237,7 +237,7 @@ def test_models_of_cost(base: dict[str, str], ran: Callable[..., Result], tmp_pa
     assert all(a != b for a, b in combinations(tables, 2))
 
 
-def test_ports_that_nobody_uses(ran: Callable[..., Result]) -> None:
+def test_ports_without_flows(ran: Callable[..., Result]) -> None:
     few, many = ran(COFLOWS), ran({**COFLOWS, "nodes": "9"})
     assert seen(few, HEADS) == seen(many, HEADS)
     assert [r.summary["nodes"] for r in (few, many)] == [4, 9]

@@ -67,7 +67,7 @@ def test_what_a_coordinator_costs_is_refused_without_one(
     assert name in both.notes[-1]
 
 
-def test_what_nobody_looks_at_is_told(planned: Callable[..., Plan]) -> None:
+def test_keys_that_a_scheduler_ignores_are_noted(planned: Callable[..., Plan]) -> None:
     sets = {"nodes": "9", "long_partition": "50%", "estimates.error": "random", "estimates.size": "0.5"}
     assert planned({**sets, "scheduler": "sparrow"}).notes[-2:] == (
         "sparrow ignores long_partition: it treats all jobs alike",
@@ -272,7 +272,7 @@ parameters.eagle.probe_ratio = 3
         ("scheduler=phoenix", r"parameters.eagle: eagle is not in this run; they change nothing"),
     ],
 )
-def test_what_an_option_leaves_without_a_meaning_in_a_file_is_told(
+def test_keys_of_a_file_that_an_option_leaves_without_effect_are_noted(
     over: str, expected: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "base.toml"

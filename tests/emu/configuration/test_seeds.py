@@ -81,7 +81,7 @@ def test_equal_seeds_given_in_two_ways_are_no_contradiction() -> None:
     assert plan_of(workload_seed=3, workload_options={"seed": 3}).drawn["workload"] == 3
 
 
-def test_a_seed_that_has_no_effect_is_told(trace: Path) -> None:
+def test_a_seed_that_has_no_effect_is_noted(trace: Path) -> None:
     plan = plan_of(workload="small", workload_options={}, workload_seed=4)
     (note,) = (n for n in plan.notes if "workload_seed" in n)
     assert note.startswith("workload_seed has no effect, as nothing of the workload is drawn")

@@ -44,7 +44,9 @@ def test_a_share_is_that_quantile_of_mean_task_durations(
     assert summary["jobs"].get("short", {"count": 0})["count"] == classes.count("short")
 
 
-def test_it_is_told_and_recorded_in_seconds_so_that_the_run_can_be_repeated(emu: Cli, trace: Path) -> None:
+def test_a_share_is_printed_and_recorded_in_seconds_so_that_the_run_can_be_repeated(
+    emu: Cli, trace: Path
+) -> None:
     ended = emu(*RUN, "--workload", "small", "--short-cutoff", "80%", "--out", "run")
     want = f"jobs are short up to a mean task duration of {np.quantile(means(trace), 0.8):.4g} s: 80% of the jobs"
     assert want in ended.err
@@ -53,7 +55,7 @@ def test_it_is_told_and_recorded_in_seconds_so_that_the_run_can_be_repeated(emu:
     assert Path("run/config.toml").read_text() == Path("again/config.toml").read_text()
 
 
-def test_the_share_that_is_short_is_told_where_many_jobs_are_equal(emu: Cli) -> None:
+def test_the_share_that_is_short_is_printed_where_many_jobs_are_equal(emu: Cli) -> None:
     lines = [f"{i} 1 {10 if i < 16 else 30} {10 if i < 16 else 30}" for i in range(20)]
     Path("equal.tr").write_text("\n".join(lines) + "\n")
     ended = emu(*RUN, "--workload", "equal.tr", "--short-cutoff", "50%", "--out", "run")

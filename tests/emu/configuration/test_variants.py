@@ -210,7 +210,7 @@ def test_a_sweep_has_variants_and_axes_that_they_do_not_fix(trace: Path) -> None
 # One's own
 
 
-def test_objects_with_other_parameters_are_told_apart(workload: JobWorkload, tmp_path: Path) -> None:
+def test_objects_with_other_parameters_have_names_of_their_own(workload: JobWorkload, tmp_path: Path) -> None:
     compared = emu_package.compare([LL(2), LL(4)], workload, 20, in_process=True, out=tmp_path / "c")
     assert list(compared.results) == ["LL(k=2)", "LL(k=4)"]
     assert "\n  LL(k=4) " in compared.to_text()

@@ -136,7 +136,7 @@ def test_an_edited_configuration_is_refused(finished: Path, emu: Cli) -> None:
 
 @pytest.mark.parametrize("name", ["manifest.json", "summary.json", "config.toml", "jobs.parquet"])
 @pytest.mark.parametrize("what", ["pipe", "folder", "device"])
-def test_what_is_no_plain_file_is_told(what: str, name: str, finished: Path, emu: Cli) -> None:
+def test_what_is_no_plain_file_is_an_error(what: str, name: str, finished: Path, emu: Cli) -> None:
     (finished / name).unlink()
     if what == "pipe":
         os.mkfifo(finished / name)

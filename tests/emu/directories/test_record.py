@@ -142,7 +142,7 @@ def test_another_repository_is_not_taken_for_the_source(
     head = git(checkout, "rev-parse", "HEAD")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
     assert record.record()["source"]["commit"] == head
-    inside = checkout / "site-packages"  # an installed Emu, in an environment within somebody's repository
+    inside = checkout / "site-packages"  # an installed Emu, in an environment within another repository
     inside.mkdir()
     monkeypatch.setattr(record, "_ROOT", inside)
     record._source.cache_clear()

@@ -1,4 +1,4 @@
-"""Run directories: whoever dies, whoever comes at once, and what is overwritten."""
+"""Run directories: processes that die, processes at the same time, and what is overwritten."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_a_child_does_not_keep_the_lock(finished: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [RUN, COMPARE], ids=["run", "compare"])
-def test_a_directory_that_is_being_run_is_told_so(command: tuple[str, ...], finished: Path, emu: Cli) -> None:
+def test_a_directory_that_is_being_run_is_refused(command: tuple[str, ...], finished: Path, emu: Cli) -> None:
     with rd.taken_up(finished) as manifest:
         rd.begin(finished, manifest)
         for more in ((), ("--overwrite",)):
@@ -228,7 +228,7 @@ def test_a_directory_that_is_being_run_is_told_so(command: tuple[str, ...], fini
     ("status", "expected"),
     [("interrupted", "was interrupted"), ("failed", "failed"), ("running", "was killed")],
 )
-def test_what_ended_early_is_told_with_what_goes_on(
+def test_a_run_that_ended_early_is_named_with_the_command_that_resumes_it(
     status: str, expected: str, finished: Path, emu: Cli
 ) -> None:
     rd.write_manifest(finished, {**rd.read_manifest(finished), "status": status})

@@ -81,7 +81,7 @@ load = ["50%", "80%"]
     assert page.count("equal is within 10 ms or 0.1 %") == page.count("equal is within 100 ms or 0.1 %") == 2
 
 
-def test_loads_of_a_workload_from_python_are_told_by_what_they_are(emu: Cli, trace: Path) -> None:
+def test_loads_of_a_workload_from_python_are_an_axis(emu: Cli, trace: Path) -> None:
     source = {
         "workload": small_workload(),
         "nodes": 20,
@@ -159,7 +159,7 @@ def test_what_is_not_the_same_workload_is_not_compared() -> None:
     assert [list(group.results) for group in together] == [["a", "b"], ["c"]]
 
 
-def test_variants_are_told_apart_by_the_parameters_that_differ() -> None:
+def test_variants_are_named_by_the_parameters_that_differ() -> None:
     runs = [run_of("a", parameters={"a": {"slack": slack, "ratio": 2.0}}) for slack in (3, 5)]
     runs.append(run_of("b", parameters={"b": {"ratio": 4.0}}))
     (group,) = group_runs(runs)

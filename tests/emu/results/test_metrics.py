@@ -86,7 +86,7 @@ def test_classes_warmup_and_unfinished_jobs() -> None:
 
 
 def test_waits_and_slowdowns_by_hand() -> None:
-    # The second is a job of 5 ms that takes 5 s: slowed down a thousand times, which nobody minds.
+    # The second is a job of 5 ms that takes 5 s: slowed down a thousand times, which matters to no user.
     jobs = jobs_table([0.0, 1.0, 2.0, 3.0], [12.0, 5.0, 40.0, None], [6.0, 0.005, 20.0, 1.0], [False] * 4)
     figures = describe_jobs(jobs)
     assert figures["all"]["wait"]["max"] == 20.0

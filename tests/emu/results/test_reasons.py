@@ -24,7 +24,7 @@ from workloads.jobs import JobWorkload, make_workload
 
 Cli = Callable[..., Any]
 # A job costs a central scheduler 1.1 s, and one arrives every second: it falls behind by 0.1 s each time.
-JOBS, TASKS, NODES = 200, 5, 200  # nodes enough for slots whose ends are heard of 20 s late
+JOBS, TASKS, NODES = 200, 5, 200  # nodes enough for slots whose ends are reported 20 s late
 COST = {"cost_model": "fixed", "cost_per_job": "1 s", "cost_per_task": "20 ms"}
 # The last job comes at 199 s and is done at 200 * 1.1 = 220 s. Who waits longest is the end of a task that comes after
 # it: those of the 179th job, at 179 * 1.1 + 3 s.
@@ -53,7 +53,7 @@ def test_what_the_summary_says_by_hand(compared: Comparison) -> None:
     assert schedulers["wait_max_s"] == pytest.approx(LONGEST_S)
     # When the last job comes, those from the 182nd on are not begun: it is the 19th of them. Ends of tasks wait too.
     assert schedulers["backlog_max"] >= 19
-    # Nobody else has the scheduler's time: jobs wait for nothing but their turn and their own tasks.
+    # No other job has the scheduler's time: jobs wait for nothing but their turn and their own tasks.
     waits = [0.1 * i + 1.1 for i in range(JOBS)]
     assert central["jobs"]["all"]["wait"]["p99"] == pytest.approx(np.percentile(waits, 99), abs=0.2)
     assert central["decision_latency"]["all"]["p99"] == pytest.approx(np.percentile(waits, 99), abs=0.3)

@@ -110,7 +110,7 @@ def test_shares(share: float, half: float, text: str) -> None:
     assert percent(share, half) == text
 
 
-def test_nanoseconds_of_nodes_are_told_in_node_hours() -> None:
+def test_nanoseconds_of_nodes_are_shown_in_node_hours() -> None:
     shown = counter_texts({"probes": 7, "lost_work_ns": 14_976_311_782_015_280, "node_downtime_ns": 0})
     assert shown == {"probes": "7", "lost work": "4,160 node-hours"}
     assert counter_text("lost_work_ns", 3.6e12, 0.36e12) == "1.00±0.10 node-hours"

@@ -113,7 +113,7 @@ def test_a_run_that_ended_early_goes_on(act: str, whole: Path) -> None:
 
 
 @pytest.mark.parametrize("period", ["never", "1h"])
-def test_without_a_checkpoint_it_starts_anew(period: str, whole: Path) -> None:
+def test_without_a_checkpoint_it_starts_from_the_beginning(period: str, whole: Path) -> None:
     folder = whole.parent
     scheduler = write_slow(folder, KILL)
     argv = ("run", "--scheduler", scheduler, *RUN, "--set", f"checkpoint.period={period}", "--out", "r")
@@ -175,7 +175,7 @@ def test_one_that_is_being_run_is_refused(interrupted: Path, emu: Cli) -> None:
         rd.begin(interrupted, manifest)
         assert f"--resume: r is being run by process {os.getpid()} on " in emu("run", "--resume", "r").line()
     assert not (interrupted / ".lock").exists()
-    # Locks of other machines may not be seen here: whoever has left a lock file behind is asked after.
+    # Locks of other machines may not be seen here: the error names the process that left the lock file behind.
     (interrupted / ".lock").touch()
     claim(**{**here, "host": "elsewhere"})
     line = emu("run", "--resume", "r").line()

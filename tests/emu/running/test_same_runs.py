@@ -220,7 +220,7 @@ def test_a_report_pairs_runs_of_equal_workloads(emu: Cli) -> None:
     assert sorted(len(g.results) for g in group_runs(read_runs(["c", "d"]))) == [1, 2]
 
 
-def test_a_workload_of_another_seed_without_the_class_is_told(emu: Cli) -> None:
+def test_a_workload_of_another_seed_without_the_class_is_an_error(emu: Cli) -> None:
     argv = (
         "size",
         "--target",

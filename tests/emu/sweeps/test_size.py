@@ -69,7 +69,7 @@ def test_targets_are_read(text: str, target: Target) -> None:
         ("p99 < -1", "--target: '-1' is not a duration"),
     ],
 )
-def test_wrong_targets_are_told(text: str, expected: str) -> None:
+def test_wrong_targets_are_errors(text: str, expected: str) -> None:
     with pytest.raises(InputError) as caught:
         read_targets([text])
     assert str(caught.value).startswith("--target: ")
@@ -150,7 +150,7 @@ def test_doubling_ends() -> None:
 
 
 def steady(gap_s: float, task_s: float, jobs: int = 200) -> JobWorkload:
-    """A job every `gap_s` seconds: D/D/c, in which nobody waits from ceil(task_s / gap_s) nodes on."""
+    """A job every `gap_s` seconds: D/D/c, in which no job waits from ceil(task_s / gap_s) nodes on."""
     return make_workload("steady", [gap_s * i for i in range(jobs)], [1] * jobs, [task_s] * jobs)
 
 

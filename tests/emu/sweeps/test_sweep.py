@@ -120,7 +120,7 @@ def test_a_run_with_a_file_gone_is_missing(done: SweepResult, counted: list[str]
     assert counted == ["random 2"]
 
 
-def test_a_workload_that_changed_is_run_anew(done: SweepResult, counted: list[str]) -> None:
+def test_a_workload_that_changed_is_run_again(done: SweepResult, counted: list[str]) -> None:
     from tests.emu.conftest import small_workload
     from workloads.catalogue import save_workload
 

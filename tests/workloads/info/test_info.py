@@ -216,7 +216,7 @@ def test_quantiles_are_of_the_distributions() -> None:
 
 
 @pytest.mark.parametrize("about", [{"notes": ("said",)}, {"metadata": {"origin": "by hand"}}])
-def test_metadata_and_notes_are_told(about: dict[str, object]) -> None:
+def test_metadata_and_notes_are_printed(about: dict[str, object]) -> None:
     text = render(describe(make_workload("w", [0.0], [1], [1.0], **about)))  # type: ignore[arg-type]
     assert text.endswith("note: said\n" if "notes" in about else "\n\norigin: by hand\n")
 

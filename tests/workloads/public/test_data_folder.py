@@ -110,7 +110,7 @@ def test_the_data_folder_is_the_users(monkeypatch, tmp_path):
     assert data_folder.data_folder() == tmp_path / "data"
 
 
-def test_size_and_licence_are_told_before_anything_is_asked_for(site, tmp_path, monkeypatch):
+def test_size_and_licence_are_printed_before_the_first_request(site, tmp_path, monkeypatch):
     monkeypatch.setenv("EMU_DATA_DIR", str(tmp_path))
     lines = []
     asked_by_then = []

@@ -96,7 +96,7 @@ def test_an_interrupt_keeps_what_is_there_and_the_next_call_goes_on(site, tmp_pa
     assert left_behind(tmp_path) == ["t"]
 
 
-def test_a_server_without_ranges_begins_anew(site, tmp_path):
+def test_a_server_without_ranges_sends_the_whole_file(site, tmp_path):
     begin(site, tmp_path / "t")
     site.ranges = False
     assert download(f"{site.url}/trace.gz", tmp_path / "t", sha256=SHA256) == len(CONTENT)
@@ -111,7 +111,7 @@ def test_another_version_is_never_mixed_with_the_one_that_was_begun(site, tmp_pa
 
 
 @pytest.mark.parametrize("etag", [None, 'W/"one"'])
-def test_without_a_name_for_the_version_it_begins_anew(site, tmp_path, etag):
+def test_without_an_etag_the_download_starts_again(site, tmp_path, etag):
     site.etag = etag
     begin(site, tmp_path / "t")
     download(f"{site.url}/trace.gz", tmp_path / "t", sha256=SHA256)

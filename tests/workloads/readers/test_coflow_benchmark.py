@@ -151,7 +151,7 @@ def test_what_is_broken_is_named_by_file_line_and_field(tmp_path, text, message)
     assert str(caught.value).startswith(f"{path}: {message}")
 
 
-def test_a_reducer_that_gets_nothing_has_no_flows_and_it_is_told(tmp_path):
+def test_a_reducer_that_gets_nothing_has_no_flows_and_is_reported(tmp_path):
     path = tmp_path / "w.txt"
     path.write_text("4 1\n1 0 1 1 2 0:0.0 3:2.0\n")
     report = Report()

@@ -93,7 +93,7 @@ def test_the_cluster_is_the_machines_when_the_trace_begins(tmp_path):
     assert not (tmp_path / "later" / "cluster.parquet").exists()
 
 
-def test_a_job_has_what_most_of_its_tasks_were_told_last(tmp_path):
+def test_a_job_has_the_last_constraints_of_most_of_its_tasks(tmp_path):
     tasks = "".join(ran(job, task, job, 20, 30) for job in (1, 2, 3, 4) for task in range(3))
     tasks += ran(1, 3, 1, 20, 30, "KILL") + ran(1, 4, 1, 20, 30, "KILL")
     rows = (

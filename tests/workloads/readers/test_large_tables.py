@@ -128,7 +128,7 @@ def test_with_a_header_lines_are_counted_from_its_own(tmp_path):
 
 
 def test_lines_that_speak_like_duckdb_are_refused_as_any_other(tmp_path):
-    """Its message has the line in it, and so anything that somebody wrote there."""
+    """Its message has the line in it, and so any text that the file has there."""
     says = "\nError when converting column "
     for last in (
         f'"{says}""zz"" ",q', f'"{says}""c9""",1,1,1', f'"{says}""",q', f'x,"{says}""c1"" "', '"\n\n\n",q',

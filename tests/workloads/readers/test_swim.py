@@ -100,7 +100,7 @@ def test_gzip_blank_lines_and_carriage_returns(tmp_path):
     assert (plain.name, packed.name) == ("a", "b")
 
 
-def test_what_is_off_but_can_be_told_is_repaired_and_reported(tmp_path):
+def test_wrong_gaps_and_names_are_repaired_and_reported(tmp_path):
     rows = [("job_a", 10, 10, 1, 1, 1), ("job1", 5, 7, 1, 1, 1), ("job2", 12, 2, 1, 1, 1)]
     report = Report()
     workload = read_swim(write(tmp_path / "w.tsv", *rows), report=report)

@@ -177,13 +177,13 @@ def test_longer_blocks_keep_bursts_and_short_ones_do_not() -> None:
     bursts_s = np.sort(np.concatenate([at + rng.uniform(0, 1, 20) for at in rng.uniform(0, 1000, 20)]))
     source = make_workload("w", bursts_s, np.ones(400, int), np.ones(400))
 
-    def crowded(workload: JobWorkload) -> float:
+    def neighbours(workload: JobWorkload) -> float:
         at_s = arrivals_s(workload)
         return float(np.mean(np.searchsorted(at_s, at_s + 1) - np.searchsorted(at_s, at_s - 1)))
 
-    kept, lost = (np.mean([crowded(resample(source, b, seed=s)) for s in range(5)]) for b in (100.0, 0.01))
-    assert kept > 0.7 * crowded(source)
-    assert lost < 0.4 * crowded(source)
+    kept, lost = (np.mean([neighbours(resample(source, b, seed=s)) for s in range(5)]) for b in (100.0, 0.01))
+    assert kept > 0.7 * neighbours(source)
+    assert lost < 0.4 * neighbours(source)
 
 
 def test_constraints_deadlines_and_edges_come_along() -> None:
@@ -219,7 +219,7 @@ def test_what_cannot_be_resampled(workload: JobWorkload, block_s: float, expecte
         resample(workload, block_s)
 
 
-def test_blocks_in_which_nothing_arrives_are_told() -> None:
+def test_blocks_without_arrivals_are_an_error() -> None:
     two = make_workload("w", [0, 100], [1, 1], [1, 1])
     seed = next(seed for seed in range(100) if drawn(two, 1.0, seed) is None)
     with pytest.raises(

@@ -146,7 +146,7 @@ def test_merged_by_hand() -> None:
     assert redo([five(), other], history(made)[0]).fingerprint() == made.fingerprint()
 
 
-def test_merged_jobs_can_be_told_apart_by_tenant() -> None:
+def test_merged_jobs_have_their_source_as_tenant() -> None:
     made = merge([five(), five()], label=True, name="twice")
     assert made.name == "twice"
     assert made.jobs["tenant"].to_pylist()[:2] == ["five#1/a", "five#2/a"]

@@ -22,11 +22,11 @@ STRICT = {"starvation": "strict", "interval_s": 1.0}
 DEMOTION = coflows((0, [(0, 0, 10)]), (2, [(0, 0, 1), (1, 1, 6)]), ports=2)
 
 
-def test_aalo_moves_down_who_has_sent_more_than_its_queue_takes() -> None:
+def test_aalo_moves_down_a_coflow_that_has_sent_more_than_its_queue_takes() -> None:
     # The first queue takes 3 B, the second 30 B; intervals of 2. Coflow 1 comes at 2; its 0>0 waits, for coflow 0
     # was first. At 4 coflow 0 has sent 4 B: it goes down, and stops. Coflow 1 has sent 2 B by then, and at 6 also 1
     # B more by either of its flows: it goes down too, to the tail. Its 0>0 had ended at 5, and the port had waited;
-    # coflow 0 has it again. Nobody comes to 30 B; what is left are decisions at the ends, 8 and 12.
+    # coflow 0 has it again. No coflow sends 30 B; what is left are decisions at the ends, 8 and 12.
     log = log_of("aalo", DEMOTION, first_limit_bytes=3, starvation="strict", interval_s=2.0)
     assert log.decisions == [0, 2, 4, 6, 8, 12]
     assert log.sending == {"0 0>0": [(0, 4), (6, 12)], "1 0>0": [(4, 5)], "1 1>1": [(2, 8)]}
@@ -51,7 +51,7 @@ def test_aalo_knows_what_had_been_sent_a_network_delay_ago() -> None:
     # A message takes 0.25. Coflow 0 registers at 0.25, is seen at 2, and sends from 2.25. At 4 its 1.5 B of 3.75 are
     # known, at 6 its 3.5 B of 5.75: it goes down, but sends until the schedule is there at 6.25. Coflow 1 is seen at
     # 4: 1>1 from 4.25 to 10.25. At 6 its 1.5 B are known, at 8 the 3.5 B and 1 B that it had sent by 7.75. The end of
-    # its 0>0, at 7.25, is heard at 7.5, that of 1>1 at 10.5. Coflow 0 goes on from 8.25 to 14.25, heard at 14.5.
+    # its 0>0, at 7.25, is reported at 7.5, that of 1>1 at 10.5. Coflow 0 goes on from 8.25 to 14.25, reported at 14.5.
     log = log_of("aalo", DEMOTION, first_limit_bytes=3, starvation="strict", interval_s=2.0, delay_s=0.25)
     assert log.decisions == [2, 4, 6, 8, 12, 16]
     assert log.sending == {
@@ -95,11 +95,11 @@ def test_aalo_oracle_lets_queues_share_time() -> None:
 
 def test_a_late_schedule_lets_agents_go_on_and_misses_intervals() -> None:
     # Network delay 0.5, and 0.6 for each coflow in each decision, in each interval of 1. Coflow 0 registers at 0.5;
-    # decided at 1, told at 1 + 0.6 + 0.5. Coflow 1 registers at 2.5, while the coordinator is busy until 2.6. It
-    # goes first from the decision at 3 on, of two coflows: told at 3 + 1.2 + 0.5, and coflow 0 sends until then.
+    # decided at 1, in force at 1 + 0.6 + 0.5. Coflow 1 registers at 2.5, while the coordinator is busy until 2.6. It
+    # goes first from the decision at 3 on, of two coflows: in force at 3 + 1.2 + 0.5, and coflow 0 sends until then.
     # 0>1 ends at 5.7, which arrives at 6.2. But the coordinator is late: the decision of 4 begins at 4.2, that of 5
     # at 5.4, that of 6, which was due before the news came, at 6.6, that of 7 at 7.8, with the news. It is of one
-    # coflow: told at 7.8 + 0.6 + 0.5. Coflow 0 has 10 - 2.6 B left, and ends at 16.3. The decision of 8 begins at
+    # coflow: in force at 7.8 + 0.6 + 0.5. Coflow 0 has 10 - 2.6 B left, and ends at 16.3. The decision of 8 begins at
     # 8.4, that of 9 in time, as all that come after it. Work that is not done when its interval ends: 0.2 of
     # interval 3, 0.4 of 4, 0.6 of 5, 0.8 of 6, 0.4 of 7.
     work = coflows((0, [(0, 0, 10)]), (2, [(0, 1, 1)]), ports=2)
@@ -107,7 +107,7 @@ def test_a_late_schedule_lets_agents_go_on_and_misses_intervals() -> None:
     log = log_of("aalo-oracle", work, first_limit_bytes=5, delay_s=0.5, costs=costs, **STRICT)
     assert log.sending == {"0 0>0": [(2.1, 4.7), (8.9, 16.3)], "1 0>1": [(4.7, 5.7)]}
     assert log.decisions == [1, 2, 3, 4.2, 5.4, 6.6, 7.8, 8.4, 9, 10, 11, 12, 13, 14, 15, 16, 17]
-    # A flow runs, as far as is known, in all intervals but the first, and an end is heard in the last.
+    # A flow runs, as far as is known, in all intervals but the first, and an end is reported in the last.
     assert log.counters == {
         "updates": 2,
         "decisions": 17,
@@ -122,7 +122,7 @@ def test_a_late_schedule_lets_agents_go_on_and_misses_intervals() -> None:
 
 def test_all_that_a_coordinator_does_has_its_price() -> None:
     # An update costs 0.1, a rate 0.2, a coflow 0.3, a schedule 0.4. At 1 the decision is about one coflow, has two
-    # rates, for two agents: 0.3 + 0.4 + 0.8, and is told at 2.5. Both flows end at 5.5, and two more updates cost
+    # rates, for two agents: 0.3 + 0.4 + 0.8, and is sent at 2.5. Both flows end at 5.5, and two more updates cost
     # 0.1 each; but at 2 (begun at 2.5), 3, 4 and 5 both agents report (0.2) and the coflow is looked at (0.3), and
     # so at 6, with no agent and no coflow.
     work = coflows((0.5, [(0, 0, 3), (1, 1, 3)]), ports=2)
@@ -133,8 +133,9 @@ def test_all_that_a_coordinator_does_has_its_price() -> None:
 
 
 def test_a_flow_that_has_ended_needs_no_rate() -> None:
-    # Told at 1.5, coflow 0 ends at 3.3. At 3 it is to stop for coflow 1, of which the agent hears at 3.5; the
-    # coordinator hears of the end at 3.8 and looks at 4, in vain. Coflow 1's end at 4.5 is heard at 5.
+    # With its rate from 1.5 on, coflow 0 ends at 3.3. At 3 it is to stop for coflow 1, which the agent learns at 3.5;
+    # the coordinator learns of the end at 3.8, and its decision at 4 changes nothing. Coflow 1's end at 4.5 is
+    # reported at 5.
     work = coflows((0, [(0, 0, 1.8)]), (2.2, [(0, 1, 1)]), ports=2)
     log = log_of("aalo-oracle", work, first_limit_bytes=1, delay_s=0.5, **STRICT)
     assert log.sending == {"0 0>0": [(1.5, 3.3)], "1 0>1": [(3.5, 4.5)]}
@@ -147,11 +148,11 @@ SAMPLED = coflows((0, [(0, 0, 4), (0, 1, 4), (1, 0, 4), (1, 1, 4)]), (1, [(0, 1,
 
 
 def test_philae_sends_pilots_ahead_and_lets_thin_coflows_pass() -> None:
-    # One pilot, 0>0; 1>1 of the same coflow gets what nobody else wants.
+    # One pilot, 0>0; 1>1 of the same coflow gets what no other coflow uses.
     #  t=1  thin coflow 1 takes ports 0 (in) and 1 (out): pilot and 1>1 stop with 3 B left, and 1>0 has its ports.
     #  t=3  coflow 1 ends: the pilot takes port 0 (out) from 1>0, which has 2 B left, and 1>1 goes on.
     #  t=6  both end. The pilot had 4 B, so the coflow has 16 B, of which it has sent 10. It is alone: first queue.
-    #  t=8  1>0 ends, and nobody else is at its ports: no decision.
+    #  t=8  1>0 ends, and no other coflow is at its ports: no decision.
     # One rate each for what starts or stops: 2, 4 (two stop, two start), 3, 2.
     log = log_of("philae", SAMPLED, thin_limit=1, **AT_ONCE)
     assert log.sending == {
@@ -301,7 +302,7 @@ def test_philae_d_decides_when_a_coflow_is_done_at_a_port_where_another_is() -> 
     # (in): 12 B and 8 B, second queue; coflow 0 came first, and has both ports.
     #  t=9   0>4 ends, and coflow 0 is done at port 0, where coflow 1 is. That has 4 B now: first queue, and port 1 at
     #        once. Coflow 0 has 6 B.
-    #  t=13  coflow 1 is done at port 1, and coflow 0 meets nobody: first queue.
+    #  t=13  coflow 1 is done at port 1, and coflow 0 meets no other: first queue.
     of_0 = [(0, 0, 6), (0, 4, 3), (1, 1, 10)]
     of_1 = [(0, 2, 8), (1, 3, 4), (1, 5, 4)]
     limits: dict[str, Any] = {
@@ -321,7 +322,8 @@ def test_philae_d_decides_when_a_coflow_is_done_at_a_port_where_another_is() -> 
         "1 1>5": [(9, 13)],
     }
     assert (log.decisions, log.refills) == ([0, 2, 6, 9, 13, 17, 20], [])
-    # By size alone nobody's queue changes: coflow 1 has port 0 at 9 by a refill, and port 1 when coflow 0 ends, at 16.
+    # By size alone no coflow changes its queue: coflow 1 has port 0 at 9 by a refill, and port 1 at 16, when coflow 0
+    # ends.
     log = log_of("philae", work, policy="A", **limits, **AT_ONCE)
     assert log.sending["0 1>1"] == [(6, 16)]
     assert log.sending["1 1>5"] == [(16, 20)]

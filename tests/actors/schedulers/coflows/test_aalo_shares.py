@@ -55,7 +55,7 @@ def test_one_queue_is_first_in_first_out_at_equal_rates() -> None:
     assert log.sending == {"0 0>0": [(0, 4, 0.5)], "0 1>0": [(0, 4, 0.5)], "1 1>1": [(0, 2, 0.5)]}
 
 
-def test_nobody_starves_who_would_under_strict_priority() -> None:
+def test_a_coflow_that_starves_under_strict_priority_is_served() -> None:
     # Coflows that keep the first queue busy: the one that has gone down goes on all the same.
     small = [(float(k), [(0, 0, 0.9)]) for k in range(5, 40)]
     work = coflows((0, [(0, 0, 12)]), *small, ports=1)

@@ -33,7 +33,8 @@ def test_every_message_takes_its_time_before_the_decision() -> None:
 
 
 def test_messages_of_one_instant_wait_for_one_another() -> None:
-    # Three flows end at 2.5, told at 0.5. Their news is handled one by one until 4, and the next coflow starts then.
+    # Three flows start at 0.5 and end at 2.5. Their reports are handled one by one until 4, and the next coflow starts
+    # then.
     ends = [(0, 0, 2), (1, 1, 2), (2, 2, 2)]
     log = log_of("fifo", coflows((0, ends), (2, [(0, 0, 1)]), ports=3), costs=HALF, **GREEDY)
     assert log.decisions == [0.5, 2.5, 4, 5.5]
@@ -41,7 +42,7 @@ def test_messages_of_one_instant_wait_for_one_another() -> None:
 
 
 def test_a_message_costs_on_top_of_what_an_update_and_a_decision_cost() -> None:
-    # The registration costs 0.5, the decision of one coflow, one flow and one agent 1 + 2 + 4: told at 7.5. The end at
+    # The registration costs 0.5, the decision of one coflow, one flow and one agent 1 + 2 + 4: sent at 7.5. The end at
     # 9.5 costs 0.5 + 0.25.
     costs = Costs("fixed", 0.5, per_update_s=0.25, per_coflow_s=1, per_flow_s=2, per_schedule_s=4)
     log = log_of("fifo", coflows((0, [(0, 0, 2)]), ports=1), costs=costs, **GREEDY)

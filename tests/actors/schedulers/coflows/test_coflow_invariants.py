@@ -196,7 +196,7 @@ def conserves(setting: Setting) -> None:
 
 @settings(max_examples=EXAMPLES, phases=PHASES)
 @given(cases_of("philae", exact=True))
-def test_philae_knows_who_is_at_the_ports_of_a_coflow(case: Case) -> None:
+def test_philae_knows_the_number_of_coflows_at_each_port(case: Case) -> None:
     philae_knows(setting_for("philae", case))
 
 
@@ -214,12 +214,12 @@ def philae_knows(setting: Setting) -> None:
             for side in (flows.source, flows.sink)
             for c, port in zip(flows.coflow[there], side[there], strict=True)
         }
-        crowd = np.bincount([port for _, port in at], minlength=fabric.speed.size)
-        assert np.array_equal(state.coflows_at_port, crowd)
+        at_port = np.bincount([port for _, port in at], minlength=fabric.speed.size)
+        assert np.array_equal(state.coflows_at_port, at_port)
         if setting.parameters["policy"] != "D":
             continue
         for c in np.flatnonzero(queue >= 0):
-            around = sum(crowd[port] - state.excludes_itself for coflow, port in at if coflow == c)
+            around = sum(at_port[port] - state.excludes_itself for coflow, port in at if coflow == c)
             assert state.contention_sum[c] == around
             if not setting.parameters["size_correction"]:
                 assert queue[c] == np.searchsorted(limits, state.length[c] * around)

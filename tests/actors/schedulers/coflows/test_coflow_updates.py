@@ -55,7 +55,7 @@ TWO = coflows((0.0, [(0, 1, 4.0), (2, 1, 3.0)]), ports=4)
             {"0 0>1": [(0.0, 4.0), (5.0, 9.0)], "0 2>1": [(4.0, 5.0), (9.0, 12.0)]},
             5,
         ),
-        (  # The task stops at once; the coordinator hears of it after 0.5 s, and its answer takes as long.
+        (  # The task stops at once; the coordinator learns of it after 0.5 s, and its answer takes as long.
             Update(7.0, 0, RESTART, RECEIVER, 1),
             0.5,
             {"0 0>1": [(1.0, 5.0), (8.0, 12.0)], "0 2>1": [(6.0, 7.0), (13.0, 16.0)]},
@@ -91,7 +91,7 @@ TWO = coflows((0.0, [(0, 1, 4.0), (2, 1, 3.0)]), ports=4)
             {"0 0>1": [(1.0, 8.0)]},
             0,
         ),
-        (  # That flow ends before its agent is told of more.
+        (  # That flow ends before its agent learns of more bytes.
             Update(4.5, 0, MOVE, SENDER, 2, 0),
             0.5,
             {"0 0>1": [(1.0, 5.0), (5.5, 8.5)]},
@@ -125,10 +125,10 @@ def test_a_coflow_that_is_deregistered_makes_room(delay_s: float, end: float) ->
     assert ends_of(outcome) == [None, end]
     assert outcome.tasks is not None
     assert outcome.tasks["finish_ns"].tolist() == [-1, end * NS]
-    told = {
+    counters = {
         name: outcome.counters.get(name) for name in ("deregistered", "updates_without_effect", "bytes_lost")
     }
-    assert told == {"deregistered": 1, "updates_without_effect": 1, "bytes_lost": None}
+    assert counters == {"deregistered": 1, "updates_without_effect": 1, "bytes_lost": None}
 
 
 def test_a_rate_that_was_on_its_way_does_not_start_what_has_restarted() -> None:
@@ -198,7 +198,7 @@ def test_the_key_of_a_coflow_is_that_of_what_it_is_now() -> None:
     }
 
 
-def test_who_does_not_take_updates_says_so() -> None:
+def test_schedulers_without_updates_refuse_them() -> None:
     rows = [Update(1.0, 0, RESTART, SENDER, 0)]
     for scheduler in scheduler_names("coflows"):
         setting = replace(setting_of(scheduler, TWO), updates=make_updates(rows, TWO))

@@ -119,13 +119,13 @@ def sent_at_rates_that_ports_have(partition: Partition, exact: bool) -> np.ndarr
         assert (load <= fabric.speed * (1 + 1e-9)).all(), f"at {t} ns"
         if exact:
             assert np.array_equal(np.unique(matching.flow[matching.flow >= 0]), np.flatnonzero(rates))
-            if hasattr(partition.state, "crowd"):
-                knows_who_is_there(partition, t)
+            if hasattr(partition.state, "coflows_at_port"):
+                knows_the_coflows_at_each_port(partition, t)
     assert not rates.any()
     return sent
 
 
-def knows_who_is_there(partition: Partition, t: int) -> None:
+def knows_the_coflows_at_each_port(partition: Partition, t: int) -> None:
     """Philae's coordinator knows which coflows have anything to send at a port, and so their queues."""
     fabric, state = partition.world.fabric, partition.state
     flows, parameters = fabric.flows, partition.setting.parameters
@@ -135,10 +135,10 @@ def knows_who_is_there(partition: Partition, t: int) -> None:
         for side in (flows.source, flows.sink)
         for c, port in zip(flows.coflow[there], side[there], strict=True)
     }
-    crowd = np.bincount([port for _, port in at], minlength=fabric.speed.size)
-    assert np.array_equal(state.coflows_at_port, crowd)
+    at_port = np.bincount([port for _, port in at], minlength=fabric.speed.size)
+    assert np.array_equal(state.coflows_at_port, at_port)
     for c in np.flatnonzero(state.queues.queue >= 0) if parameters["policy"] == "D" else ():
-        around = sum(crowd[port] - state.excludes_itself for coflow, port in at if coflow == c)
+        around = sum(at_port[port] - state.excludes_itself for coflow, port in at if coflow == c)
         assert state.contention_sum[c] == around
         if not parameters["size_correction"]:
             assert state.queues.queue[c] == np.searchsorted(state.queues.limit, state.length[c] * around)

@@ -28,7 +28,7 @@ ROWS = ((0, [(0, 0, 4), (0, 1, 2)]), (1, [(1, 1, 0.5)]))
 def test_fair_gives_all_flows_the_same_share_of_their_bottleneck(late: dict[str, Any]) -> None:
     # Flows of coflow 0 have half of port 0 (in) each. At 1 coflow 1 has the other half of port 1 (out), until 2. Of
     # 0>1 there are 2 - 1 B left at 2; nothing changes for it until it ends at 4. Then 0>0 is alone, with 2 B left.
-    # Nobody has to be told, so it does not matter how far a coordinator would be.
+    # No message is needed, so the network delay does not matter.
     log = log_of("fair", coflows(*ROWS, ports=2), **late)
     assert log.sending == {
         "0 0>0": [(0, 4, 0.5), (4, 6)],

@@ -121,15 +121,15 @@ def test_what_a_backfilled_flow_leaves_is_given_away() -> None:
     assert log.decisions == [0, 4, 4.5]
     assert log.refills == [1, 3]
     assert log.sending == {"0 0>0": [(0, 4)], "1 0>3": [(4, 4.5)], "1 1>1": [(0, 1)], "1 1>2": [(1, 3)]}
-    # Told are coflow 0's line and 1>1 at 0, 1>2 at 1, and the line that coflow 1 has left at 4: only what is new.
-    told = {"updates": 4, "decisions": 3, "refills": 2, "schedules": 4, "rates": 4}
-    assert {name: log.counters[name] for name in told} == told
+    # Only new rates are sent: coflow 0's line and 1>1 at 0, 1>2 at 1, and the line that coflow 1 has left at 4.
+    expected = {"updates": 4, "decisions": 3, "refills": 2, "schedules": 4, "rates": 4}
+    assert {name: log.counters[name] for name in expected} == expected
 
 
 def test_the_coordinator_knows_what_will_have_ended_when_its_schedule_holds() -> None:
-    # A message takes 0.25, so coflows register at 0.25 and are sent from 0.5. 1>1 ends at 1.5, heard at 1.75; 1>2
-    # begins at 2 and ends at 4, heard at 4.25. What is told then holds at 4.5, when coflow 0 will have ended: 0>3
-    # goes on at once, and the news of that end, at 4.75, changes nothing.
+    # A message takes 0.25, so coflows register at 0.25 and are sent from 0.5. 1>1 ends at 1.5, reported at 1.75;
+    # 1>2 begins at 2 and ends at 4, reported at 4.25. What is sent then holds at 4.5, when coflow 0 will have ended:
+    # 0>3 goes on at once, and the news of that end, at 4.75, changes nothing.
     log = log_of("fifo", REFILLED, delay_s=0.25)
     assert log.decisions == [0.25, 4.25, 5.25]
     assert log.refills == [1.75]
@@ -142,9 +142,10 @@ def test_the_coordinator_knows_what_will_have_ended_when_its_schedule_holds() ->
 
 
 def test_what_a_decision_costs_is_known_before() -> None:
-    # All anew: 0.1 a coflow, 0.05 a flow, 0.2 an agent. At 0 of two coflows with four flows at two ports: told at
-    # 0.8. An end that gives something back costs 0.05 + 0.2: heard at 1.8, told at 2.05; heard at 4.05, with nobody
-    # to tell. At 4.8, when coflow 0 ends, it is of two coflows, two flows and one port, 0.5: told at 5.3.
+    # A whole decision costs 0.1 a coflow, 0.05 a flow, 0.2 an agent. At 0 it is of two coflows with four flows at two
+    # ports: sent at 0.8. An end that releases bandwidth costs 0.05 + 0.2: reported at 1.8, sent at 2.05; reported at
+    # 4.05, with no agent to send to. At 4.8, when coflow 0 ends, it is of two coflows, two flows and one port, 0.5:
+    # sent at 5.3.
     costs = Costs("fixed", per_flow_s=0.05, per_coflow_s=0.1, per_schedule_s=0.2)
     log = log_of("fifo", REFILLED, costs=costs)
     assert log.decisions == [0, 4.8, 5.8]

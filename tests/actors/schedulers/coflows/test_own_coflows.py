@@ -1,4 +1,4 @@
-"""A user's own scheduler of coflows: an order or rates, what it sees, and what it is told when it is wrong."""
+"""A user's own scheduler of coflows: an order or rates, what it sees, and the errors for wrong answers."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Wrong(LastComes):
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "expected"),
     [
         (np.array([0.5]), "it must return their places 0, 1"),
         (np.array([1]), "each of 0 to 0 must be there"),
@@ -125,11 +125,11 @@ class Wrong(LastComes):
         (KeyError("size"), "order() raised KeyError: 'size'"),
     ],
 )
-def test_a_wrong_order_is_named(answer: Any, told: str) -> None:
+def test_a_wrong_order_is_named(answer: Any, expected: str) -> None:
     with pytest.raises(InputError) as caught:
         ccts(own(Wrong(answer)))
     assert "scheduler Wrong: " in str(caught.value)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 class Rated:
@@ -143,7 +143,7 @@ class Rated:
 
 
 @pytest.mark.parametrize(
-    ("rate", "told"),
+    ("rate", "expected"),
     [
         (1.0, "gives ingress port 0 2 bytes per second, and it carries 1"),
         (-1.0, "what is not one rate, 0 or more"),
@@ -151,10 +151,10 @@ class Rated:
         (0.0, "have not finished"),
     ],
 )
-def test_wrong_rates_are_named(rate: float, told: str) -> None:
+def test_wrong_rates_are_named(rate: float, expected: str) -> None:
     with pytest.raises((InputError, RuntimeError)) as caught:
         ccts(own(Rated(rate)))
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_an_interval_that_is_none_is_named() -> None:

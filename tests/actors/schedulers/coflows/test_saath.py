@@ -1,4 +1,4 @@
-"""Saath: examples worked out by hand, and the same in the fluid, where flows end without anybody having to be told.
+"""Saath: examples worked out by hand, and the same in the fluid, where flows end without messages.
 
 A port sends a byte in a second, so that bytes are seconds, and all times are in seconds; intervals are of 1. "2 0>1" is
 the flow of coflow 2 from port 0 to port 1, with the times from when to when it is sent, and at which rate unless 1.
@@ -77,8 +77,8 @@ def test_a_flow_that_has_ended_takes_its_coflow_down() -> None:
     assert log.queues == [(0, 0, 0), (0, 1, 0), (4, 1, 1), (8, 0, 1), (10, 1, -1), (24, 0, -1)]
 
 
-def test_who_is_in_the_way_of_fewest_goes_first() -> None:
-    # Coflow 0 meets both of the others, which meet nobody else.
+def test_the_coflow_with_the_least_contention_goes_first() -> None:
+    # Coflow 0 meets both of the others, which meet no other coflow.
     work = coflows((0, [(0, 0, 2), (1, 1, 2)]), (0, [(0, 2, 2)]), (0, [(1, 3, 2)]), ports=4)
     log = log_of("saath", work, **SECOND)
     assert log.sending == {"0 0>0": [(2, 4)], "0 1>1": [(2, 4)], "1 0>2": [(0, 2)], "2 1>3": [(0, 2)]}
@@ -115,8 +115,8 @@ ALWAYS_LAST = coflows(
     ("factor", "expected"),
     [(1.25, {"0": [(5, 8), (9, 10)], "3": [(3, 5), (8, 9)]}), (1e6, {"0": [(6, 10)], "3": [(3, 6)]})],
 )
-def test_who_has_waited_until_its_deadline_goes_first(factor: float, expected: dict[str, Any]) -> None:
-    # Coflow 0 meets two others all the time, and each of these meets it alone. It came when nobody was there: its
+def test_a_coflow_whose_deadline_has_passed_goes_first(factor: float, expected: dict[str, Any]) -> None:
+    # Coflow 0 meets two others all the time, and each of these meets it alone. It was registered first: its
     # deadline is 1.25 times the 4 s that the queue's 4 B take. It is first from 5 on, until either of its flows has
     # sent more than 2 B: at 8 it is in the second queue, with another deadline.
     log = log_of("saath", ALWAYS_LAST, first_limit_bytes=4, deadline_factor=factor, **SECOND)
@@ -140,17 +140,19 @@ def test_what_is_left_goes_to_flows_of_missed_coflows() -> None:
     assert log.decisions == [0, 2, 4, 6]
 
 
-def test_agents_are_told_a_network_delay_later() -> None:
-    # Registered at 0.25, seen at 1, told at 1.25. 1>1 ends at 3.25, heard at 3.5: a decision at 4 that changes nothing.
-    # 0>0 ends at 5.25, heard at 5.5, decided at 6, told at 6.25; the last end is heard at 8.5.
+def test_agents_receive_rates_one_network_delay_after_the_decision() -> None:
+    # Registered at 0.25, decided at 1, rates at agents at 1.25. 1>1 ends at 3.25, reported at 3.5: the decision at 4
+    # changes nothing.
+    # 0>0 ends at 5.25, reported at 5.5, decided at 6, rates at agents at 6.25; the last end is reported at 8.5.
     log = log_of("saath", MISSED, delay_s=0.25, **SECOND)
     assert log.sending == {"0 0>0": [(1.25, 5.25)], "1 0>1": [(6.25, 8.25)], "1 1>1": [(1.25, 3.25)]}
     assert log.decisions == [1, 4, 6, 9]
 
 
 def test_a_decision_costs_by_what_is_new() -> None:
-    # At 1 two coflows, two rates and two agents: 0.5 s, told at 1.75. The end of 1>1 is heard at 4, that of 0>0 at 6;
-    # then one coflow, one rate, one agent: 0.25 s, told at 6.5. Where decisions cost, there is one in every interval.
+    # At 1 two coflows, two rates and two agents: 0.5 s, rates at agents at 1.75. The end of 1>1 is reported at 4, that
+    # of 0>0 at 6; then one coflow, one rate, one agent: 0.25 s, rates at agents at 6.5. Where decisions cost, there is
+    # one in every interval.
     costs = Costs("fixed", per_flow_s=0.05, per_coflow_s=0.1, per_schedule_s=0.1)
     log = log_of("saath", MISSED, delay_s=0.25, costs=costs, **SECOND)
     assert log.sending == {"0 0>0": [(1.75, 5.75)], "1 0>1": [(6.5, 8.5)], "1 1>1": [(1.75, 3.75)]}
@@ -160,8 +162,8 @@ def test_a_decision_costs_by_what_is_new() -> None:
 
 
 def test_a_coflow_that_has_ended_meanwhile_needs_no_rate() -> None:
-    # Told at 1.4, coflow 0 ends at 3.2. At 3 it goes down, since it is known to have been sent 1.2 B by 2.6, and is to
-    # stop for coflow 1, of which the agent hears at 3.4.
+    # With its rate from 1.4 on, coflow 0 ends at 3.2. At 3 it goes down, since it is known to have been sent 1.2 B by
+    # 2.6, and is to stop for coflow 1, which the agent learns at 3.4.
     work = coflows((0, [(0, 0, 1.8)]), (2.2, [(0, 1, 1)]), ports=2)
     log = log_of("saath", work, first_limit_bytes=1, delay_s=0.4, **SECOND)
     assert log.sending == {"0 0>0": [(1.4, 3.2)], "1 0>1": [(3.4, 4.4)]}
@@ -250,7 +252,7 @@ def test_without_delays_coflows_end_when_they_do_in_the_fluid(variant: int) -> N
         assert np.array_equal(outcome.finish_ns, fluid(setting).coflows.finish)
 
 
-def test_it_does_not_matter_in_how_many_events_agents_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_depend_on_how_many_events_send_the_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     setting = setting_of("saath", mixed_workload(15, 5, 3), speed=SPEED, delay_s=0.001, costs=COSTS)
     whole = run_setting(setting, TASKS)
     monkeypatch.setattr(saath, "_MOST_SENDS", 0)

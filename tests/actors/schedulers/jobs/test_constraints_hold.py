@@ -76,7 +76,7 @@ DYNAMICS = st.sampled_from(
         Dynamics(mtbf_s=600.0, mttr_s=5.0, detection_s=1.0),
     ]
 )
-# Phoenix in a crowd: whatever is asked for is contended at once, and few probes leave it a choice.
+# Phoenix under contention: every resource asked for is contended at once, and few probes leave it a choice.
 SHARP = (
     {"heartbeat_s": 0.75, "crv_threshold": 0, "least_probes": 2, "report_change": 0},
     {"heartbeat_s": 0.75, "crv_threshold": 0, "admission": False},
@@ -120,9 +120,9 @@ def random_cluster(rng: np.random.Generator, nodes: int) -> Cluster:
 def settings_of(draw: st.DrawFn, scheduler: str) -> Setting:
     """Jobs that ask for much of a small cluster, most of them for the same."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    crowd, dynamics = draw(st.booleans()), draw(DYNAMICS)
-    jobs = 40 if crowd else draw(st.sampled_from([40, 10, 2]))
-    cluster = random_cluster(rng, 12 if crowd else draw(st.sampled_from([12, 8, 4])))
+    contended, dynamics = draw(st.booleans()), draw(DYNAMICS)
+    jobs = 40 if contended else draw(st.sampled_from([40, 10, 2]))
+    cluster = random_cluster(rng, 12 if contended else draw(st.sampled_from([12, 8, 4])))
     tasks = rng.integers(1, 4, jobs)
     workload = make_workload(
         "random", np.cumsum(rng.choice(GAPS_S, jobs)), tasks, rng.choice(DURATIONS_S, tasks.sum())
@@ -137,15 +137,15 @@ def settings_of(draw: st.DrawFn, scheduler: str) -> Setting:
     except InputError:
         assume(False)
     variants = VARIANTS.get(TWINS.get(scheduler, scheduler), ({},))
-    if crowd and scheduler == "phoenix":
+    if contended and scheduler == "phoenix":
         variants = SHARP
     return setting_of(
         scheduler,
         workload,
         cluster,
-        cutoff_s=100.0 if crowd else draw(st.sampled_from([0.0, 4.0, 100.0])),
+        cutoff_s=100.0 if contended else draw(st.sampled_from([0.0, 4.0, 100.0])),
         long_partition=draw(st.sampled_from([1.0, 0.7, 0.5])),
-        network=Network(0.0005) if crowd else draw(NETWORKS),
+        network=Network(0.0005) if contended else draw(NETWORKS),
         estimates=draw(st.sampled_from([Estimates(), Estimates("random", 1.0)])),
         dynamics=dynamics,
         machine_speed=draw(st.booleans()),

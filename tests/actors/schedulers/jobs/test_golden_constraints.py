@@ -28,7 +28,7 @@ def nodes_of(*cores: int, racks: list[int] | None = None) -> Cluster:
 
 
 def test_sparrow_probes_nodes_that_satisfy() -> None:
-    # Two probes for two nodes that have the cores: node 1 hears of nothing. Job 1 takes nodes 1 and 2 of three: each
+    # Two probes for two nodes that have the cores: node 1 receives nothing. Job 1 takes nodes 1 and 2 of three: each
     # of its tasks would run on any, but it asks for four cores if it can, else for two at twice the time; two nodes do.
     log = log_of(
         "sparrow-c",
@@ -45,7 +45,7 @@ def test_sparrow_probes_nodes_that_satisfy() -> None:
 def test_sparrow_hands_out_one_task_a_rack() -> None:
     # Racks {0, 1} and {2, 3}; four probes, one a node. At 2 they ask, in order of their ids: node 0 gets 0.0, node 1
     # may not have the other and gets none, and a probe goes to node 2 or 3. Node 2 gets 0.1, and nothing is left for
-    # node 3. The new probe comes at 3, and is told at its turn that nothing is left.
+    # node 3. The new probe comes at 3, and learns at its turn that no task is left.
     log = log_of(
         "sparrow-c",
         asking(((0, [3, 5]),), "spread-racks"),
@@ -75,8 +75,8 @@ def test_sparrow_keeps_a_job_in_a_rack_that_has_room() -> None:
 
 def test_hawk_thieves_take_what_they_may_run() -> None:
     # Long job 0 runs on node 0 until 31. Job 1, which wants four cores, has its one probe there too, with a seed that
-    # draws place 0 of the nodes 0 and 2. Node 1, which has one core, is done with job 2 at 7 and asks around in vain.
-    # Node 2, which alone has three disks, is done with job 3 at 15, steals the probe, and runs 1.0.
+    # draws place 0 of the nodes 0 and 2. Node 1, which has one core, is done with job 2 at 7; its requests find
+    # nothing. Node 2, which alone has three disks, is done with job 3 at 15, steals the probe, and runs 1.0.
     seed = next(seed for seed in range(100) if draw(seed, PROBES, 1, 0, 2) == 0)
     log = log_of(
         "hawk-c",

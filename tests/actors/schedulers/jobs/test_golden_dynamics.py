@@ -118,7 +118,7 @@ def test_the_one_queue_takes_a_lost_task_first() -> None:
     assert log.tasks == [("0.1", 1, 1, 6), ("0.0", 1, 8, 13), ("1.0", 0, 10, 11)]
 
 
-def test_hawk_places_the_long_task_again_and_drops_a_probe_that_nobody_needs() -> None:
+def test_hawk_places_the_long_task_again_and_drops_a_probe_that_is_not_needed() -> None:
     # Long 0.0 runs on node 0 from 1. Job 1's probes: node 1 gives it its task, 5 to 8; the other waits behind
     # 0.0 and is lost with it at 6. Job 1 has no task left; 0.0 goes to node 1, where it runs from 8.
     log = log_of("hawk", jobs((0, [20]), (2, [3])), 2, schedulers=1, dynamics=down(("node 0", 6, 30)))

@@ -54,7 +54,7 @@ def test_eagle_sends_what_is_rejected_twice_to_the_short_partition() -> None:
     # Node 0 is the short partition. Long job 0 goes to node 1 (version 1), long job 2 to node 2 (version 2).
     #  t=3  job 1 (one task) has a probe at each node; node 1 rejects its one with version 1; nodes 0 and 2 ask.
     #  t=4  node 0 is answered first: 1.0, from 5 to 9; node 2: nothing left. Job 2's long task reaches node 2 and
-    #       waits, for the slot is held. The rejected probe is drawn anew among nodes 0 and 2, which version 1 has as
+    #       waits, for the slot is held. The rejected probe is drawn again among nodes 0 and 2, which version 1 has as
     #       free: with the seed chosen here, the first that is not node 1 is node 2.
     #  t=5  node 2 learns that there is no task, starts the long one, and rejects the probe, with version 2.
     #  t=6  second rejection: to the short partition, node 0, where it is taken at 7, asks at 9 and gets nothing at 11.
@@ -106,9 +106,9 @@ STICKY_JOBS = ((0, [2, 50]), (4, [5, 5]))
 
 
 def test_eagle_sticky_probe_runs_one_task_after_another() -> None:
-    # One probe a task. Job 0 runs on both nodes, on node 1 until 53. Its probe at node 0 stays: told at 3 that one
-    # task is left, it asks at 5, in vain, until 7. Then job 1's probe has its turn: 1.0 from 9 to 14; it stays, asks
-    # again, 1.1 from 16 to 21. Node 1's probe of job 1 asks at 53 in vain.
+    # One probe a task. Job 0 runs on both nodes, on node 1 until 53. Its probe at node 0 stays: informed at 3 that one
+    # task is left, it asks at 5 and gets none at 7. Then job 1's probe has its turn: 1.0 from 9 to 14; it stays, asks
+    # again, 1.1 from 16 to 21. Node 1's probe of job 1 asks at 53 and gets none.
     log = log_of("eagle", jobs(*STICKY_JOBS), 2, cutoff_s=100, probe_ratio=1, least_probes=1, schedulers=1)
     assert log.tasks == [("0.0", 0, 3, 5), ("0.1", 1, 3, 53), ("1.0", 0, 9, 14), ("1.1", 0, 16, 21)]
     assert log.kinds == counts(ARRIVAL=2, PROBE=4, REQUEST=6, TASK=4, NO_TASK=2, TASK_END=4, DONE=4)
@@ -173,7 +173,7 @@ def test_eagle_goes_by_the_newest_of_the_pictures_that_come_back() -> None:
     # Long job 0 fills nodes 0, 1 and 2: version 3 has them all set. 0.0 and 0.2 are reported done at 14 and 15
     # (versions 4, 5); long job 1 goes to node 0 at 20 (version 6: nodes 0 and 1).
     #  t=26 job 2's probes: node 0 rejects with version 6, node 1 with version 3, node 2 asks. In version 6 node 2 is
-    #       free, in version 3 none is: both go to node 2, there at 28 behind 2.0 (28 to 30), and ask in vain.
+    #       free, in version 3 none is: both go to node 2, there at 28 behind 2.0 (28 to 30), and get no task.
     log = log_of("eagle", jobs((0, [12, 60, 13]), (20, [40]), (25, [2])), 3, least_probes=3, schedulers=1)
     assert log.tasks == [
         ("0.0", 0, 1, 13),

@@ -64,7 +64,7 @@ def test_central_lwl_fills_the_least_loaded_nodes_first() -> None:
 def test_dist_lwl_places_by_the_last_heartbeat() -> None:
     # Heartbeats every 8 s, reports 1 s later, no random time.
     #  t=0  both nodes idle: 0.0 to node 0, 1 to 7. t=2: the view is as it was: 1.0 to node 0 too, 7 to 10.
-    #  t=8  heartbeat, of which nobody knows yet: 2.0 to node 0, there at 9, 10 to 11.
+    #  t=8  heartbeat, which no scheduler has yet: 2.0 to node 0, there at 9, 10 to 11.
     #  t=9  report: node 0 has 3, running since 7 (2.0 had not come). It waits 1 s, node 1 none: 3.0 to node 1.
     #  t=16 both nodes report themselves empty, and as nothing changes any more these heartbeats are the last.
     log = log_of(

@@ -47,7 +47,7 @@ def test_sparrow_binds_late_and_holds_a_slot_while_it_asks() -> None:
     #  t=3  node 0 runs 0.0 until 8. Node 1 is free again, takes job 1's first probe and asks: 1.0 comes at 5, runs
     #       until 7; then its second probe asks, at the scheduler at 8.
     #  t=8  the scheduler gives node 1 the last task, 1.1: runs 9 to 12. Node 0 ends 0.0 and asks for job 1: at the
-    #       scheduler at 9, nothing left, answer at 10; its second probe asks in vain until 12.
+    #       scheduler at 9, nothing left, answer at 10; its second probe asks, and gets no task at 12.
     log = log_of("sparrow", jobs((0, [5]), (1, [2, 3])), 2, schedulers=1)
     assert log.tasks == [("0.0", 0, 3, 8), ("1.0", 1, 5, 7), ("1.1", 1, 9, 12)]
     assert log.kinds == counts(ARRIVAL=2, PROBE=6, REQUEST=6, TASK=3, NO_TASK=3, TASK_END=3, DONE=3)

@@ -191,7 +191,7 @@ def test_invariants_central_fifo_conserves_work_and_keeps_the_order(rows: Any, s
 def test_invariants_a_node_of_sparrow_is_never_idle_with_work_to_do_at_zero_delay(
     rows: Any, nodes: int
 ) -> None:
-    # Probes of every job at every node: no node may be idle while a job has a task that nobody runs.
+    # Probes of every job at every node: no node may be idle while a job has a task that no node runs.
     workload = make_workload(
         "random", [t for t, _ in rows], [len(d) for _, d in rows], [x for _, ds in rows for x in ds]
     )

@@ -1,7 +1,7 @@
 """Phoenix: the Constraint Resource Vector, what nodes and schedulers do by it, and what they do without.
 
 In the examples worked out by hand a message takes 1 s (see test_golden_eagle.py). A job of one probe that finds an idle
-slot at t runs from t + 2. Nodes report at multiples of 5 s and are heard 1 s later; the monitor makes its table 2 s
+slot at t runs from t + 2. Nodes report at multiples of 5 s, which arrives 1 s later; the monitor makes its table 2 s
 after the heartbeat, and all know it 1 s later.
 """
 
@@ -49,7 +49,7 @@ WAITING = asking((0, [20], ""), (1, [4], ""), (2, [6], "cores >= 4"))
 def test_the_entry_with_the_greatest_crv_goes_first() -> None:
     #  t=5  the node reports one entry that asks for cores, of which there is one node: CRV 1, made at 7, known at 8
     #       with the news that it counts.
-    #  t=23 job 2 goes before the shorter job 1: 2.0 from 25 to 31. The heartbeat at 25 reports that nobody asks any
+    #  t=23 job 2 goes before the shorter job 1: 2.0 from 25 to 31. The heartbeat at 25 reports that no entry asks any
     #       more, which the table has at 27. Job 1 asks at 31: 1.0 from 33.
     #  The ends at 31 and 37 change the expected wait, reported at 35 and 40; the table stays as it is.
     log = log_of("phoenix", WAITING, nodes_of(8), crv_threshold=0.5, **BY_CRV)
@@ -174,8 +174,8 @@ def test_what_is_asked_for_is_forgotten_when_it_is_served() -> None:
     assert outcome.series["demand"].max() > 0
     assert not state.monitor.demand.any()
     assert not state.monitor.pressure.any()
-    for told in (state.monitor.reported, state.contention.reported):
-        assert np.array_equal(told, nothing_reported(*told.shape))
+    for reported in (state.monitor.reported, state.contention.reported):
+        assert np.array_equal(reported, nothing_reported(*reported.shape))
     assert not state.contention.nodes.to_report.any()
     crv = outcome.series["demand"] / outcome.series["supply"]
     asked = outcome.series["demand"] > 0
@@ -185,7 +185,7 @@ def test_what_is_asked_for_is_forgotten_when_it_is_served() -> None:
 def test_a_report_of_a_nodes_earlier_life_is_ignored() -> None:
     # Two of the three nodes run jobs of 20 s, behind which others wait, when they report at 5. They fail right then
     # and are back before that is known everywhere. Delays vary: in some runs a report comes after the news that its
-    # node is up, empty. Nobody asks for anything at the end.
+    # node is up, empty. No entry asks for anything at the end.
     workload = asking(*((i / 8, [20.0], "cores >= 4") for i in range(8)))
     down = outages(("node 0", 5.001, 5.05), ("node 1", 5.001, 5.05))
     rough = {"network": Network(0.01, spread_s=0.2), "dynamics": Dynamics(outages=down, detection_s=0.02)}

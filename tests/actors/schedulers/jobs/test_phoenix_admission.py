@@ -30,7 +30,7 @@ def test_a_soft_constraint_is_dropped_if_that_is_worth_its_price() -> None:
     # Jobs 0 to 3 run on node 0 from 3, 35, 67 and 99 on, each for 30 s: a task that runs has 15 s left on the mean. The
     # node was idle for 1 s before the first of three tasks alone: busy for 30 / (30 + 1/3) of the time, E[W] = 15 * 91
     # = 1365 s, reported at 65. At 80 job 3 still waits: CRV 1. Without its constraint job 4 has node 1 as well, where
-    # it waits for nobody but takes 20 s.
+    # it does not wait but takes 20 s.
     log = log_of("phoenix", negotiating(2), nodes_of(8, 2), crv_threshold=0.5, **BY_CRV)
     assert ("4.0", 1, 83, 103) in log.tasks
     assert log.counters["jobs_relaxed"] == 1
@@ -51,31 +51,31 @@ def test_long_jobs_are_left_alone() -> None:
     assert "jobs_relaxed" not in log.counters
 
 
-def crowded(seed: int, text: str, **settings: Any) -> Setting:
+def contended_setting(seed: int, text: str, **settings: Any) -> Setting:
     """Forty jobs that all ask for this on twelve nodes in racks of three, four and five."""
     rng = np.random.default_rng(seed)
     tasks = rng.integers(1, 4, 40)
     submit_s, durations_s = np.cumsum(rng.exponential(1.0, 40)), rng.uniform(1, 12, tasks.sum())
-    workload = constrained(make_workload("crowd", submit_s, tasks, durations_s), text)
+    workload = constrained(make_workload("contended", submit_s, tasks, durations_s), text)
     cluster = build_cluster("twelve", [1] * 12, rack=[0] * 3 + [1] * 4 + [2] * 5)
     given = {"heartbeat_s": 1, "crv_threshold": 0} | settings
     return setting_of("phoenix", workload, cluster, cutoff_s=1e6, seed=seed, **given)
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_level_that_is_tried_in_vain_leaves_no_trace(seed: int) -> None:
-    """The rack that was chosen first stays, and so do the nodes: it is as if nobody had tried."""
+def test_a_level_that_is_tried_and_not_used_changes_nothing(seed: int) -> None:
+    """The rack that was chosen first stays, and so do the nodes: the result is that without `negotiate`."""
     text = "cores >= 1 and same-rack soft 1000 and spread-nodes"
-    outcome = run_setting(crowded(seed, text))
+    outcome = run_setting(contended_setting(seed, text))
     assert outcome.counters["admissions"] > 5
     assert "jobs_relaxed" not in outcome.counters
-    check_constraints_of(crowded(seed, text), outcome)
-    assert digest(outcome) == digest(run_setting(crowded(seed, text, negotiate=False)))
+    check_constraints_of(contended_setting(seed, text), outcome)
+    assert digest(outcome) == digest(run_setting(contended_setting(seed, text, negotiate=False)))
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_tried_with_success_holds(seed: int) -> None:
-    setting = crowded(seed, "cores >= 1 and same-rack soft 1.01 and spread-nodes soft 1.02")
+    setting = contended_setting(seed, "cores >= 1 and same-rack soft 1.01 and spread-nodes soft 1.02")
     outcome = run_setting(setting)
     dropped = check_constraints_of(setting, outcome)
     assert {least for _, least, _ in dropped} >= {0, 1}
@@ -83,8 +83,10 @@ def test_what_is_tried_with_success_holds(seed: int) -> None:
 
 
 def test_a_job_that_is_relaxed_from_the_start_and_further_counts_once() -> None:
-    # Nobody has 64 cores. What all do without from the start is the cheaper one; some do without their rack, too.
-    setting = crowded(0, "cores >= 64 soft 1.001 and cores >= 1 and same-rack soft 1.01 and spread-nodes")
+    # No node has 64 cores. What all do without from the start is the cheaper one; some do without their rack, too.
+    setting = contended_setting(
+        0, "cores >= 64 soft 1.001 and cores >= 1 and same-rack soft 1.01 and spread-nodes"
+    )
     outcome = run_setting(setting)
     assert {least for _, least, _ in check_constraints_of(setting, outcome)} == {1, 2}
     assert outcome.counters["admissions"] > 5
@@ -130,8 +132,8 @@ def test_of_nodes_that_wait_equally_long_those_drawn_first_are_taken(candidates:
 
 
 def test_a_node_that_is_down_is_no_reason_to_do_without_a_constraint() -> None:
-    # Nodes 0 and 1 have eight cores, and node 1 is down from 10 on. The job that comes at 20 probes both: it waits for
-    # nobody at node 0, as far as that knows, and does without its cores at no price.
+    # Nodes 0 and 1 have eight cores, and node 1 is down from 10 on. The job that comes at 20 probes both: node 0
+    # reports no wait, so it does without its cores at no price.
     workload = asking(
         (0, [60], "cores >= 8 and isa = arm"),
         (1, [1], "cores >= 8 and isa = arm"),

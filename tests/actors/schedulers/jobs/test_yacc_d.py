@@ -109,8 +109,9 @@ def test_a_queue_can_be_bounded_by_its_work() -> None:
 @pytest.mark.parametrize(("rebalance", "last"), [(True, ("0.4", 1, 12, 32)), (False, ("0.4", 0, 41, 61))])
 def test_a_node_gives_back_what_waits_too_far_behind(rebalance: bool, last: tuple[Any, ...]) -> None:
     # Six tasks of 10.5 by the estimate, in turn to nodes 0 and 1. Those of node 0 take 20, those of node 1 one second.
-    # t=10: node 0 runs 0.0, 0.2 and 0.4 wait; 0.4 has 10.5 in front of it, more than the mean it was told (0) and 5. It
-    # is back at 11, and goes to the other node, since the one that gave it back gets nothing until its next report.
+    # t=10: node 0 runs 0.0, 0.2 and 0.4 wait; 0.4 has 10.5 in front of it, more than 5 above the mean
+    # (0) that was last sent to the node. It is back at 11, and goes to the other node, since the one that gave it back
+    # gets nothing until its next report.
     log = log_of_yacc_d(jobs((0, [20, 1] * 3)), 2, rebalance=rebalance, rebalance_s=5)
     assert ("0.2", 0, 21, 41) in log.tasks
     assert last in log.tasks
@@ -177,7 +178,7 @@ def test_queues_are_bounded_at_all_times(setting: Setting) -> None:
                     entry = rows.next[entry]
                 if parameters["bound"] == "length":
                     assert len(waiting) <= parameters["queue_limit"] * slots[node]
-                elif waiting:  # the last one to come found less than the bound; nobody knows which it is
+                elif waiting:  # the last one to come found less than the bound; it is not known which
                     assert sum(waiting) - max(waiting) < parameters["queue_wait_s"] * NS * slots[node]
                 assert not waiting or nodes.idle[node] == 0
 

@@ -207,7 +207,7 @@ def test_the_load_is_of_all_ports_bandwidth() -> None:
     assert plan_of("fabric.port_speed=8 Mbps", workload=fast).load == 0.5  # their own speed counts
 
 
-def test_a_port_that_is_offered_too_much_is_told() -> None:
+def test_a_port_that_is_offered_too_much_is_noted() -> None:
     shuffle = coflows_of([(0.0, None, {(0, 1): 30 * MB}), (20.0, None, {(2, 0): 1 * MB})], ports=3)
     (note,) = plan_of("fabric.port_speed=8 Mbps", workload=shuffle).notes
     assert note == (

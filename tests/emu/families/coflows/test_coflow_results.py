@@ -1,4 +1,4 @@
-"""Tables and summaries of coflows: figures reckoned by hand from outcomes made by hand."""
+"""Tables and summaries of coflows: figures computed by hand from outcomes made by hand."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def test_the_key_makes_updates(tmp_path: Path) -> None:
         ("fifo", "fabric_updates: fifo takes updates of coflows with rates=greedy alone"),
     ],
 )
-def test_who_does_not_heed_updates_is_refused(tmp_path: Path, scheduler: str, what: str) -> None:
+def test_a_scheduler_without_updates_is_refused(tmp_path: Path, scheduler: str, what: str) -> None:
     with pytest.raises(InputError) as error:
         plan_of(scheduler=scheduler, fabric_updates=file_of(tmp_path, "11,1,deregister,,,"))
     assert str(error.value).startswith(what)

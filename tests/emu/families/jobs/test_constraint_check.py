@@ -124,14 +124,14 @@ def changed(result: Result, what: str, job: int, values: list[float]) -> Result:
         ),
     ],
 )
-def test_what_breaks_a_constraint_is_told(
+def test_a_broken_constraint_is_an_error(
     result: Result, what: str, job: int, values: list[float], expected: str
 ) -> None:
     with pytest.raises(AssertionError, match=expected):
         check_constraints(changed(result, what, job, values), workload(), cluster())
 
 
-def test_a_counter_that_is_wrong_is_told(result: Result) -> None:
+def test_a_wrong_counter_is_an_error(result: Result) -> None:
     for counted in (0, 2):
         wrong = dataclasses.replace(result, counters={"jobs_relaxed": counted})
         with pytest.raises(
@@ -149,7 +149,7 @@ def test_what_cannot_be_seen_is_within_bounds(folder: Path) -> None:
     assert found[["least_dropped", "most_dropped"]].to_numpy().tolist() == [[0, 1], [0, 1]]
 
 
-def test_a_scheduler_that_ignores_constraints_is_told(folder: Path) -> None:
+def test_a_scheduler_that_ignores_constraints_fails_the_check(folder: Path) -> None:
     with pytest.raises(AssertionError, match="which has not got"):
         check_constraints(emu.run("random", workload(), cluster=folder / "six.parquet", **SETTINGS))
 
@@ -225,7 +225,7 @@ def test_the_cheapest_soft_constraint_is_dropped_first_among_equals_the_first() 
         ("attr:other < 1", [0, 1, 2, 3, 4, 5]),
     ],
 )
-def test_who_satisfies_a_constraint(text: str, nodes: list[int]) -> None:
+def test_both_matchings_give_the_nodes_that_satisfy_a_constraint(text: str, nodes: list[int]) -> None:
     one = parse_constraint(text)
     assert np.flatnonzero(satisfying(cluster(), one)).tolist() == nodes
     assert np.flatnonzero(satisfies(cluster(), one)).tolist() == nodes  # what schedulers go by

@@ -288,7 +288,7 @@ def test_delays_of_nothing_lie_at_the_left_edge() -> None:
     assert to_svg(figure) == to_svg(wait_figure({"s": [run_of("s", jobs)]}, "short"))
 
 
-def test_delays_over_time_are_means_of_those_who_arrive_together() -> None:
+def test_delays_over_time_are_means_over_jobs_that_arrive_together() -> None:
     kinds: list[str | None] = ["isa", None] * BINS
     waits = np.repeat(np.arange(BINS), 2)
     waits[1::2] = 7
