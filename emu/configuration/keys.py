@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from actors.environment import Costs, Network
 from emu.configuration.kinds import Key
-from emu.families.registry import families
+from emu.families.registry import family_names, keys_of
 
 PARAMETERS = "parameters"
 WORKLOAD_OPTIONS = "workload_options"
@@ -250,7 +250,7 @@ SHARED = (
     ),
 )
 """The keys of all families."""
-KEYS = SHARED + tuple(dict.fromkeys(key for family in families() for key in family.keys))
+KEYS = SHARED + tuple(dict.fromkeys(key for name in family_names() for key in keys_of(name)))
 """All keys: those of all families, then each family's own."""
 
 BY_NAME = {key.name: key for key in KEYS if key.kind != "table"}
