@@ -1,4 +1,4 @@
-"""The environment of a scheduler: network, estimates, costs, failures, switch.
+"""The environment of a scheduler: network, estimates, costs, failures, switch, and the pace of a live run.
 
 Configuration keys read their defaults here. So this module imports nothing that takes time.
 """
@@ -99,3 +99,18 @@ class Switch:
 
     port_bytes_per_s: float = 125e6
     local_is_free: bool = False
+
+
+@dataclass(frozen=True)
+class Pace:
+    """The pace of a live run.
+
+    Attributes:
+        dilation: seconds of wall time for a second of emulated time.
+        tick_s: the least wall time between two batches to the same partition.
+        lateness_bound_s: of the 99th percentile of event lateness, in emulated time.
+    """
+
+    dilation: float = 1.0
+    tick_s: float = 0.002
+    lateness_bound_s: float = 0.02

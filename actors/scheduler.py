@@ -87,8 +87,9 @@ class Scheduler:
         advance: the compiled loop, (world, state, until_ns, most_events) -> the stop reason.
         host: for loops that stop with PYTHON: setting -> the Python side of one emulation.
         grow: for loops that stop with GROW for want of room in their own state: (world, state) -> state with more.
-        series: for schedulers that keep a table over time: (setting, state at the end) -> its arrays by name, as in
-            `actors.hosting.outcome.Share`.
+        series: for schedulers one of whose actors keeps more than what is recorded of every job: (setting, world, state
+            at the end of a partition) -> copies of it, as the type that the family's `results` reads
+            (`actors/families/*/series.py`); None in partitions that have not got this actor.
         remade: for schedulers that the registry does not know by name: the call that makes it again in
             another process.
         own: a user's class or object, if it is one.
@@ -112,7 +113,7 @@ class Scheduler:
     updatable: str = ""
     host: Callable[[Any], Host] | None = field(default=None, repr=False)
     grow: Callable[[Any, Any], Any] | None = field(default=None, repr=False)
-    series: Callable[[Any, Any], dict[str, Any]] | None = field(default=None, repr=False)
+    series: Callable[[Any, Any, Any], Any] | None = field(default=None, repr=False)
     remade: tuple[Callable[..., Any], tuple[Any, ...]] | None = field(default=None, repr=False)
     own: Any = field(default=None, repr=False)
     about: str = field(default="", repr=False)

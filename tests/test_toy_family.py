@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from actors.worlds import Worlds
 from emu.families import registry
 from emu.families.family import Family
 from emu.results.result import read_result
+from tests.toy_family import family as toy
 
-FAMILY = "tests.toy_family.family:FAMILY"
+FAMILY = "tests.toy_family"
 SCHEDULERS = ("tests.toy_family.desk:FCFS", "tests.toy_family.desk:LCFS")
 KEYS = {"workload_options": {"jobs": 40, "nodes": 1}, "in_process": True}
 
@@ -25,9 +27,9 @@ KEYS = {"workload_options": {"jobs": 40, "nodes": 1}, "in_process": True}
 def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The one line."""
     monkeypatch.setitem(registry.FAMILIES, "tickets", FAMILY)
-    registry._places.cache_clear()
+    registry._packages.cache_clear()
     yield
-    registry._places.cache_clear()
+    registry._packages.cache_clear()
 
 
 def served(arrival_s: np.ndarray, work_s: np.ndarray, last_first: bool) -> np.ndarray:
@@ -105,8 +107,11 @@ def test_its_load_is_brought_about() -> None:
 
 
 def test_a_family_that_leaves_something_out_is_no_family() -> None:
-    with pytest.raises(TypeError, match=r"abstract method.*compare"):
-        type("Empty", (Family,), {})()
+    given = {one.name: getattr(toy.FAMILY, one.name) for one in fields(Family)}
+    Family(**given)
+    del given["compare"]
+    with pytest.raises(TypeError, match=r"missing 1 required keyword-only argument: 'compare'"):
+        Family(**given)
     with pytest.raises(TypeError, match=r"abstract method.*needed_bytes"):
         type("Empty", (Worlds,), {})()
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
 from workloads.generators.cloudera import cloudera_c
 from workloads.generators.coflows import synthetic_coflows
-from workloads.generators.draws import DEFAULT_SEED
 from workloads.generators.facebook import facebook
 from workloads.generators.google import google
 from workloads.generators.poisson import poisson

@@ -21,9 +21,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from actors.environment import Pace
 from actors.hosting.child import in_child, pickle_by_value
 from actors.hosting.grouping import Grouping
-from actors.hosting.live_report import Pace, describe_live, live_timeline
+from actors.hosting.live_report import describe_live, live_timeline
 from actors.hosting.outcome import NS, Observe, Outcome
 from actors.hosting.paced import PacedPartition, Position
 from actors.hosting.partition import Partition, Report, Tell, merge_shares
@@ -122,9 +123,9 @@ def emulate_live(
     observe: Observe,
     *,
     partitions: int | None = None,
-    dilation: float = 1.0,
-    tick_s: float = 0.002,
-    lateness_bound_s: float = 0.02,
+    dilation: float = Pace.dilation,
+    tick_s: float = Pace.tick_s,
+    lateness_bound_s: float = Pace.lateness_bound_s,
     in_process: bool = False,
     address: str | None = None,
     progress: Report | None = None,

@@ -6,11 +6,11 @@ by the dilation. Shares of the CPU and rates are of wall time.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from actors.environment import Pace
 from actors.hosting.grouping import Grouping
 from actors.hosting.outcome import NS, Outcome, Paced, Share
 from actors.kernel.histogram import quantiles
@@ -20,21 +20,6 @@ SATURATED = 0.8  # busy share from which a scheduler counts as saturated: to giv
 EXPLAINED = 0.5  # of the lateness that must be the scheduler's own work; the rest may be a shared machine's
 LEAST_SPAN_S = 0.001  # in which jobs arrive
 LIVE_TIMELINE = ("backlog", "scheduler_backlog")
-
-
-@dataclass(frozen=True)
-class Pace:
-    """The pace of a live run.
-
-    Attributes:
-        dilation: seconds of wall time for a second of emulated time.
-        tick_s: the least wall time between two batches to the same partition.
-        lateness_bound_s: of the 99th percentile of event lateness, in emulated time.
-    """
-
-    dilation: float = 1.0
-    tick_s: float = 0.002
-    lateness_bound_s: float = 0.02
 
 
 def live_timeline(

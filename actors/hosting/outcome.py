@@ -84,9 +84,7 @@ class Share:
         peak_rss_mb: the most memory its process has held.
         paced: of a live run.
         faults: the outages there were to be, None where nothing fails; the same in all partitions.
-        series: what the scheduler keeps besides, if anything. Of jobs a table over time: `time_ns` [K], `names` of R
-            resources, and `demand`, `supply` and `crv` [K, R]; K is 0 in all partitions but that of whoever keeps it.
-            Of coflows [C]: `learned_ns` (-1: never), `learned_bytes`, `estimated_bytes` (NaN: none).
+        series: what `Scheduler.series` gave: an object of the family's type, or None.
     """
 
     jobs: np.ndarray
@@ -109,7 +107,7 @@ class Share:
     peak_rss_mb: float
     paced: Paced | None = None
     faults: Faults | None = None
-    series: dict[str, Any] | None = None
+    series: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +124,7 @@ class Outcome:
         timeline_step: periods between two rows of the timeline: more than 1 where there would have been too many.
         restarts: times the run was taken up again from a checkpoint.
         live: what a live run measured (`actors.hosting.live_report`), None of another.
-        series: as in `Share`.
+        series: of the one partition that has any.
     """
 
     start_ns: np.ndarray
@@ -148,7 +146,7 @@ class Outcome:
     windows: int = 0
     restarts: int = 0
     live: dict[str, Any] | None = None
-    series: dict[str, Any] | None = None
+    series: Any = None
 
 
 def merge(
@@ -197,13 +195,8 @@ def merge(
         compile_s=max(share.compile_s for share in shares),
         peak_rss_mb=sum(share.peak_rss_mb for share in shares),
         partitions=len(shares),
-        series=max(shares, key=_length_of_series).series,
+        series=next((share.series for share in shares if share.series is not None), None),
     )
-
-
-def _length_of_series(share: Share) -> tuple[int, int]:
-    """How long a partition's series is; of equal ones, how many jobs are at home there."""
-    return (len(next(iter(share.series.values()))) if share.series else 0, share.jobs.size)
 
 
 def _tasks(shares: list[Share], num_tasks: int) -> dict[str, np.ndarray] | None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.hosting.live_report import Pace
+from actors.environment import Pace
 from actors.hosting.outcome import NS, Observe, Paced, Share
 from actors.hosting.partition import SLICE_EVENTS, Partition
 from actors.hosting.timeline import Samples

@@ -302,7 +302,7 @@ class Partition:
             compile_s=self.compile_s,
             peak_rss_mb=peak_rss_mb(),
             faults=outages_of(world.faults) if world.faults.active else None,
-            series=series(self.setting, self.state) if series else None,
+            series=series(self.setting, world, self.state) if series else None,
         )
 
     def outcome(self) -> Outcome:

@@ -8,8 +8,8 @@ import sys
 import time
 from typing import Any
 
+from actors.environment import Pace
 from actors.hosting.grouping import Grouping
-from actors.hosting.live_report import Pace
 from actors.hosting.outcome import Observe
 from actors.hosting.paced import PacedPartition
 from actors.hosting.ray_session import get, new_hosts, opened

@@ -246,3 +246,8 @@ def restrict(queue: Queue, first: int, end: int) -> None:
     """Restrict a new queue to the actors `first` to `end` - 1."""
     queue.now.first[0], queue.now.end[0] = first, end
     keep_local(queue, records(MESSAGE, queue.heap.size))
+
+
+def holds(queue: Queue, actor: int) -> bool:
+    """Return whether an actor is of the partition whose queue it is."""
+    return bool(queue.now.first[0] <= actor < queue.now.end[0])

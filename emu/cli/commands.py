@@ -234,7 +234,9 @@ def _hosting(options: Namespace, config: Config) -> Hosting:
 
     return Hosting(
         parallel=_bound(options, "parallel", "integer"),
-        retries=2 if options.retries is None else _bound(options, "retries", "integer", least=0),
+        retries=Hosting.retries
+        if options.retries is None
+        else _bound(options, "retries", "integer", least=0),
         in_process=bool(options.in_process) or config["in_process"],
         address=options.address or config["address"],
     )

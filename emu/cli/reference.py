@@ -235,7 +235,7 @@ def results_page() -> str:
     }
     parts += [_filled(_SUMMARY, values), _filled(_COMPARISONS, values)]
     for family in others:
-        head, end = family.reference()
+        head, end = family.reference
         parts += [head, *_tables(family, first), end]
     return "\n".join(parts)
 
@@ -247,8 +247,8 @@ def _tables(family: Family, first: Family) -> Iterator[str]:
             continue
         of_which = f" of {family.name}" * (family is not first and name in first.tables)
         yield f"## {name}.parquet{of_which}\n\n{family.about_tables[name]}\n\n{_columns(columns)}"
-        if more := family.columns(name, ("backlog",))[len(columns) :]:
-            yield f"With the clock `live` also:\n\n{_columns(more)}"
+        if name == "timeline" and family.live_columns:
+            yield f"With the clock `live` also:\n\n{_columns(family.live_columns)}"
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from emu import disk
 from emu.columns import COSTS, numbers
 from emu.configuration.family_keys import has_key
-from emu.configuration.keys import BY_NAME
+from emu.configuration.keys import BY_NAME, WINDOWS_PARTITIONS
 from emu.families.family import Family
 from workloads.errors import InputError
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from emu.configuration.config import Config
 
 NS = 1_000_000_000
-WINDOWS_PARTITIONS = 4  # where none are asked for
 
 
 def partitions_of(values: Mapping[str, Any] | Config) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from emu.configuration.keys import BY_NAME, SHARED
 from emu.families.family import Family
-from emu.families.registry import families, find_family
+from emu.families.registry import families, find_family, keys_of
 
 if TYPE_CHECKING:
     from actors.scheduler import Scheduler
@@ -59,7 +59,7 @@ def for_family(config: Config, family: Family, scheduler: str) -> Config:
 
 def has_key(family: Family, name: str) -> bool:
     """Return whether a family has a key."""
-    return name in _SHARED or any(key.name == name for key in family.keys)
+    return name in _SHARED or any(key.name == name for key in keys_of(family.name))
 
 
 def own_keys(values: dict[str, Any], family: Family) -> dict[str, Any]:

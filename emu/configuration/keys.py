@@ -7,13 +7,16 @@ kind is read is in `emu.configuration.kinds`.
 
 from __future__ import annotations
 
-from actors.environment import Costs, Network
+from actors.environment import Costs, Network, Pace
 from emu.configuration.kinds import Key
-from emu.families.registry import families
+from emu.families.registry import family_names, keys_of
+from workloads.defaults import DEFAULT_SEED
 
 PARAMETERS = "parameters"
 WORKLOAD_OPTIONS = "workload_options"
 VARIANTS = "variants"
+WINDOWS_PARTITIONS = 4
+"""Partitions of the clock `windows` where none are asked for."""
 SHARED = (
     Key(
         "scheduler",
@@ -62,7 +65,7 @@ SHARED = (
     Key(
         "seed",
         "integer",
-        1,
+        DEFAULT_SEED,
         "Seed of all that is random in an emulation: what is drawn of the workload, and what is drawn while it runs.",
         option="--seed",
         low=0,
@@ -129,7 +132,8 @@ SHARED = (
         "Partitions of the clocks `windows` and `live`, each in a Ray actor of its own.",
         option="--partitions",
         low=1,
-        otherwise="4 with `windows`; with `live` one for the nodes and one for each kind of scheduler",
+        otherwise=f"{WINDOWS_PARTITIONS} with `windows`; with `live` one for the nodes and one for each kind of "
+        "scheduler",
     ),
     Key(
         "quantum",
@@ -150,7 +154,7 @@ SHARED = (
     Key(
         "dilation",
         "number",
-        1.0,
+        Pace.dilation,
         "Of the clock `live`: seconds of wall time for a second of emulated time.",
         option="--dilation",
         low=0.001,
@@ -158,13 +162,13 @@ SHARED = (
     Key(
         "live.tick",
         "duration",
-        0.002,
+        Pace.tick_s,
         "Least wall time between two batches of messages from one partition to another.",
     ),
     Key(
         "live.lateness_bound",
         "duration",
-        0.02,
+        Pace.lateness_bound_s,
         "Lateness of events, at the 99th percentile and in emulated time, above which a run is called overloaded.",
     ),
     Key("in_process", "flag", False, "Emulate in this process, without Ray.", option="--in-process"),
@@ -250,7 +254,7 @@ SHARED = (
     ),
 )
 """The keys of all families."""
-KEYS = SHARED + tuple(dict.fromkeys(key for family in families() for key in family.keys))
+KEYS = SHARED + tuple(dict.fromkeys(key for name in family_names() for key in keys_of(name)))
 """All keys: those of all families, then each family's own."""
 
 BY_NAME = {key.name: key for key in KEYS if key.kind != "table"}

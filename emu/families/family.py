@@ -1,16 +1,17 @@
 """The interface of a family of schedulers: all that the rest of Emu calls.
 
-A family is a subclass of `Family` and one object of it, named in `emu.families.registry`. It defines its keys,
-how a plan of it is loaded, what its runs write, and how that is compared, drawn and shown. What it does not say is as
-here: nothing to show, nothing to draw. Methods import what they need when they are called, so that a command that
-needs little of a family imports little.
+A family is a package, named in `emu.families.registry`, with two modules: `keys`, whose `KEYS` are the keys that not
+all families have, and `family`, whose `FAMILY` is the one object of `Family`: how a plan of the family is loaded, what
+its runs write, and how that is compared, drawn and shown. What a family does not give is as here: nothing to show,
+nothing to draw. The two are apart because a command line is read with the keys alone; `keys` imports no more than they
+need, and so `emu --help` starts without pyarrow and NumPy.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from actors.scheduler import Scheduler
     from emu.columns import Column
     from emu.configuration.config import Config
-    from emu.configuration.kinds import Key
     from emu.configuration.loading import Loaded
     from emu.configuration.memo import Memo
     from emu.configuration.plan import Plan
@@ -33,8 +33,34 @@ Figures = Mapping[str, Any]
 """The part of a summary that has a family's name."""
 
 
-class Family(ABC):
-    """A family of schedulers.
+def _nothing_to_check(*_: Any) -> None:
+    """Refuse nothing."""
+
+
+def _keeps_parts(config: Config) -> bool:
+    """Whether the table of parts is asked for."""
+    return bool(config["output.tasks"])
+
+
+def _only_all(figures: Figures) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the one group of a family without classes."""
+    yield "all", ()
+
+
+def _part_of_all(figures: Figures, group: str) -> Figures:
+    """Return the figures of the one group of a family without classes."""
+    return figures if group == "all" else {}
+
+
+def _nodes_for_load(config: Config, plan: Plan, load: float, memo: Memo) -> int:
+    raise ValueError(
+        f"family {plan.family.name} has a number of nodes to search (`no_size` is empty), but no way to it"
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Family:
+    """A family of schedulers: what its things are called, and the functions that the rest of Emu calls.
 
     Attributes
     ----------
@@ -44,14 +70,31 @@ class Family(ABC):
         What one of them is called, what it consists of, and what it is scheduled on: ``job``, ``tasks``, ``node``.
     time, width : str
         The columns of completion times and of the number of parts: ``jct_s``, ``num_tasks``.
+    tables : mapping
+        The tables that its runs write: name without ``.parquet``, to its columns. The first has a row for each of what
+        is scheduled, and ``timeline`` is another.
+    live_columns : tuple of Column
+        What the timeline of a run with the clock ``live`` has besides.
+    about_tables : mapping
+        The meaning of a row of each table, for the reference page.
+    reference : (str, str)
+        The text of the reference page before and after the tables; the first family's is empty.
+    timeline_labels : (str, str, mapping)
+        The labels of a timeline's two axes, and label to column of what the lower one shows.
+    timeline_caption : str
+        Of the figure of a timeline.
     metrics : tuple of str
         What is described of them; of completion times, which stand first, the name is empty.
+    form : mapping
+        The parts of its part of a summary (`emu.results.shapes`).
     all_path : tuple of str
         Keys that lead from its part of a summary to the figures of all.
     nested : tuple of str
         Keys of its part of a summary below which there are groups.
     group_column : str
         What the column of groups is called in frames.
+    group_titles : mapping
+        The groups that figures show, in order, to what each is called there.
     shown : tuple of str
         The statistics that figures against an axis show.
     defaults : mapping
@@ -65,175 +108,112 @@ class Family(ABC):
     notes_each_ignored_key : bool
         Whether a key that one of several schedulers ignores is reported; else only one that all ignore.
     no_size : str
-        Why `emu size` cannot search a number of nodes for it; empty: it can.
-    timeline_caption : str
-        Of the figure of a timeline.
+        Why `emu size` cannot search a number of nodes for it; empty: it can, by `check_targets` and `nodes_for_load`.
+
+    take : (what was read, or given in Python) -> workload
+        The workload of this family; None if it is none.
+    check : (config, schedulers, parameters of each)
+        Refuse what a configuration asks of schedulers that they do not do.
+    load : (config, schedulers, memo) -> Loaded
+        Load what a configuration names, and check it.
+    num_parts : (workload) -> int
+        How many parts there are to run.
+    arrivals_ns : (workload) -> ndarray of int64, shape (J,)
+        When what is scheduled arrives, in order, nanoseconds.
+    capacity : (plan) -> float
+        What an offered load is a share of.
+    at_load : (workload, capacity, load) -> workload
+        The workload with its arrivals brought to an offered load.
+    keeps_parts : (config) -> bool
+        Whether what became of each part must be recorded.
+
+    results : (plan, outcome) -> (tables, figures)
+        The tables of a run, and entries for its summary; ``figures[name]`` is its own part.
+    groups : (figures) -> pairs
+        Each group that a summary describes, and the keys that lead there.
+    part_of : (figures, group) -> figures
+        The figures of a group; an empty mapping if it has none.
+
+    compare : (results, warmup_s) -> list of Row
+        A row for each scheduler and group.
+    render_rows : (rows, head, tolerance, columns) -> str
+        The rows of a comparison as a table.
+    render_more : (results, warmup_s) -> str
+        The other tables of a comparison.
+    render_summary : (summary, columns) -> str
+        The summary of a run, or of the runs of several seeds, as text.
+
+    group_figures : (results, warmup_s) -> list of Shown
+        The figures of runs that are compared.
+    group_section : (results, warmup_s) -> list of str
+        The tables of runs that are compared, as HTML.
+    run_facts : (run) -> mapping
+        The facts of one run for its table, as name to text.
+
+    check_targets : (plan, targets)
+        Refuse targets of `emu size` on groups of which the workload has none.
+    nodes_for_load : (config, plan, load, memo) -> int
+        The number of nodes on which the workload of a plan offers a load.
+    check_scheduler : (scheduler, run_twice)
+        Raise AssertionError where a scheduler breaks what holds of every one of the family (`emu.testing`).
+        ``run_twice`` goes from a name, a workload and arguments of `emu.run` to the result, and checks that it comes
+        again.
     """
 
-    name: ClassVar[str]
-    one: ClassVar[str]
-    part: ClassVar[str]
-    node: ClassVar[str] = "node"
-    time: ClassVar[str]
-    width: ClassVar[str]
-    metrics: ClassVar[tuple[str, ...]] = ("",)
-    all_path: ClassVar[tuple[str, ...]] = ()
-    nested: ClassVar[tuple[str, ...]] = ()
-    group_column: ClassVar[str] = "group"
-    shown: ClassVar[tuple[str, ...]] = ("p50", "p90", "p99")
-    defaults: ClassVar[Mapping[str, Any]] = {}
-    without: ClassVar[Mapping[str, str]] = {}
-    optional: ClassVar[frozenset[str]] = frozenset()
-    figures: ClassVar[tuple[str, ...]] = ()
-    notes_each_ignored_key: ClassVar[bool] = False
-    no_size: ClassVar[str] = "it has no number of nodes"
-    timeline_caption: ClassVar[str] = "Utilisation over time"
-
-    @property
-    def keys(self) -> tuple[Key, ...]:
-        """Keys that not all families have; two may have the same one."""
-        return ()
-
-    @property
-    @abstractmethod
-    def tables(self) -> Mapping[str, tuple[Column, ...]]:
-        """The tables that its runs write: name without ``.parquet``, to its columns.
-
-        The first has a row for each of what is scheduled, and ``timeline`` is another.
-        """
-
-    @property
-    def about_tables(self) -> Mapping[str, str]:
-        """The meaning of a row of each table, for the reference page."""
-        return {}
-
-    def reference(self) -> tuple[str, str]:
-        """Return the text of the reference page before and after the tables."""
-        return f"# Runs of {self.name}\n", ""
-
-    def columns(self, table: str, names: Sequence[str]) -> tuple[Column, ...]:
-        """Return the columns that a table must have, which may depend on those that are there."""
-        return self.tables[table]
-
-    @property
-    def form(self) -> Figures:
-        """The parts of its part of a summary (`emu.results.shapes`)."""
-        return {}
+    # What its things are called.
+    name: str
+    one: str
+    part: str
+    node: str = "node"
+    time: str
+    width: str
+    tables: Mapping[str, tuple[Column, ...]]
+    live_columns: tuple[Column, ...] = ()
+    about_tables: Mapping[str, str] = field(default_factory=dict)
+    reference: tuple[str, str] = ("", "")
+    timeline_labels: tuple[str, str, Mapping[str, str]]
+    timeline_caption: str = "Utilisation over time"
+    metrics: tuple[str, ...] = ("",)
+    form: Figures = field(default_factory=dict)
+    all_path: tuple[str, ...] = ()
+    nested: tuple[str, ...] = ()
+    group_column: str = "group"
+    group_titles: Mapping[str, str]
+    shown: tuple[str, ...] = ("p50", "p90", "p99")
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    without: Mapping[str, str] = field(default_factory=dict)
+    optional: frozenset[str] = frozenset()
+    figures: tuple[str, ...] = ()
+    notes_each_ignored_key: bool = False
+    no_size: str = "it has no number of nodes"
 
     # From a configuration to a plan.
-
-    @abstractmethod
-    def take(self, given: Any) -> Any:
-        """Return the workload of this family that was read, or given in Python; None if it is none."""
-
-    def check(
-        self, config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
-    ) -> None:
-        """Refuse what a configuration asks of schedulers that they do not do."""
-
-    @abstractmethod
-    def load(self, config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> Loaded:
-        """Load what a configuration names, and check it."""
-
-    @abstractmethod
-    def num_parts(self, workload: Any) -> int:
-        """Return how many parts there are to run."""
-
-    @abstractmethod
-    def arrivals_ns(self, workload: Any) -> Any:
-        """Return when what is scheduled arrives, in order: int64 (J,), nanoseconds."""
-
-    @abstractmethod
-    def capacity(self, plan: Plan) -> float:
-        """Return what an offered load is a share of."""
-
-    @abstractmethod
-    def at_load(self, workload: Any, capacity: float, load: float) -> Any:
-        """Return a workload with its arrivals brought to an offered load."""
-
-    def keeps_parts(self, config: Config) -> bool:
-        """Whether what became of each part must be recorded."""
-        return bool(config["output.tasks"])
+    take: Callable[[Any], Any]
+    check: Callable[[Config, tuple[Scheduler, ...], tuple[dict[str, Any], ...]], None] = _nothing_to_check
+    load: Callable[[Config, tuple[Scheduler, ...], Memo], Loaded]
+    num_parts: Callable[[Any], int]
+    arrivals_ns: Callable[[Any], Any]
+    capacity: Callable[[Plan], float]
+    at_load: Callable[[Any, float, float], Any]
+    keeps_parts: Callable[[Config], bool] = _keeps_parts
 
     # From an outcome to tables and a summary.
-
-    @abstractmethod
-    def results(self, plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
-        """Return the tables of a run, and entries for its summary; ``figures[name]`` is its own part."""
-
-    def groups(self, figures: Figures) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield each group that a summary describes, and the keys that lead there."""
-        yield "all", self.all_path
-
-    def group_names(self) -> tuple[str, ...]:
-        """Return the names of the groups that figures show, in order."""
-        return ("all",)
-
-    def part_of(self, figures: Figures, group: str) -> Figures:
-        """Return the figures of a group; an empty mapping if it has none."""
-        return figures if group == "all" else {}
-
-    def group_title(self, group: str) -> str:
-        """Return what a group is called in a figure."""
-        return f"{group} {self.name}"
+    results: Callable[[Plan, Outcome], tuple[dict[str, pa.Table | None], dict[str, Any]]]
+    groups: Callable[[Figures], Iterator[tuple[str, tuple[str, ...]]]] = _only_all
+    part_of: Callable[[Figures, str], Figures] = _part_of_all
 
     # Comparison and tables.
-
-    @abstractmethod
-    def compare(self, results: Runs, warmup_s: float) -> list[Row]:
-        """Return a row for each scheduler and group."""
-
-    @abstractmethod
-    def render_rows(
-        self, rows: Sequence[Row], head: str, tolerance: Tolerance, columns: Sequence[Measure]
-    ) -> str:
-        """Return the rows of a comparison as a table."""
-
-    def render_more(self, results: Runs, warmup_s: float) -> str:
-        """Return the other tables of a comparison."""
-        return ""
-
-    @abstractmethod
-    def render_summary(self, summary: Mapping[str, Any], columns: Sequence[Measure]) -> str:
-        """Return the summary of a run, or of the runs of several seeds, as text."""
+    compare: Callable[[Runs, float], list[Row]]
+    render_rows: Callable[[Sequence[Row], str, Tolerance, Sequence[Measure]], str]
+    render_more: Callable[[Runs, float], str] = lambda results, warmup_s: ""
+    render_summary: Callable[[Mapping[str, Any], Sequence[Measure]], str]
 
     # Figures and pages.
+    group_figures: Callable[[Runs, float], list[Shown]] = lambda results, warmup_s: []
+    group_section: Callable[[Runs, float], list[str]] = lambda results, warmup_s: []
+    run_facts: Callable[[Result], dict[str, str]] = lambda run: {}
 
-    def group_figures(self, results: Runs, warmup_s: float) -> list[Shown]:
-        """Return the figures of runs that are compared."""
-        return []
-
-    def group_section(self, results: Runs, warmup_s: float) -> list[str]:
-        """Return the tables of runs that are compared, as HTML."""
-        return []
-
-    def run_facts(self, run: Result) -> dict[str, str]:
-        """Return the facts of one run for its table, as name to text."""
-        return {}
-
-    @abstractmethod
-    def timeline_labels(self) -> tuple[str, str, Mapping[str, str]]:
-        """Return the labels of a timeline's two axes, and label to column of what the lower one shows."""
-
-    # `emu size`: of families whose number of nodes can be searched.
-
-    def check_targets(self, plan: Plan, targets: Sequence[Target]) -> None:
-        """Refuse targets on groups of which the workload has none."""
-
-    def nodes_for_load(self, config: Config, plan: Plan, load: float, memo: Memo) -> int:
-        """Return the number of nodes on which the workload of a plan offers a load."""
-        raise ValueError(
-            f"family {self.name} has a number of nodes to search (`no_size` is empty), but no way to it"
-        )
-
-    # `emu.testing`.
-
-    def check_scheduler(self, scheduler: Scheduler, run_twice: Callable[..., Result]) -> None:
-        """Raise AssertionError where a scheduler breaks what holds of every one of the family.
-
-        Parameters
-        ----------
-        scheduler : Scheduler
-        run_twice : callable
-            From a name, a workload and arguments of `emu.run` to the result; checks that it comes again.
-        """
+    # `emu size`, and `emu.testing`.
+    check_targets: Callable[[Plan, Sequence[Target]], None] = _nothing_to_check
+    nodes_for_load: Callable[[Config, Plan, float, Memo], int] = _nodes_for_load
+    check_scheduler: Callable[[Scheduler, Callable[..., Result]], None] = _nothing_to_check

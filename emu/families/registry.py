@@ -1,4 +1,8 @@
-"""The list of families, one line each; another package registers its own in the entry-point group `emu.families`."""
+"""The list of families, one line each; another package registers its own in the entry-point group `emu.families`.
+
+A line names the package of a family. `KEYS` of its module `keys` and `FAMILY` of its module `family` are imported
+when each is asked for (`emu.families.family` says why).
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,19 @@ import importlib
 import importlib.metadata
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from emu.families.family import Family
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 
+if TYPE_CHECKING:
+    from emu.configuration.kinds import Key
+    from emu.families.family import Family
+
 ENTRY_POINTS = "emu.families"
 FAMILIES = {
-    "jobs": "emu.families.jobs.family:JOBS",
-    "coflows": "emu.families.coflows.family:COFLOWS",
+    "jobs": "emu.families.jobs",
+    "coflows": "emu.families.coflows",
 }
 
 
@@ -28,17 +35,31 @@ def find_family(name: str) -> Family:
     InputError
         There is none; the message gives the nearest name.
     """
-    place = _places().get(name)
-    if place is None:
-        raise InputError(f"no family {name!r}{did_you_mean(name, _places())}")
-    module, _, attribute = place.partition(":")
-    found: Family = getattr(importlib.import_module(module), attribute)
+    found: Family = importlib.import_module(f"{_package_of(name)}.family").FAMILY
     return found
+
+
+@cache
+def keys_of(name: str) -> tuple[Key, ...]:
+    """Return the keys that a family has and not all families have; two may have the same one.
+
+    Raises
+    ------
+    InputError
+        There is no family of this name; the message gives the nearest one.
+    """
+    found: tuple[Key, ...] = importlib.import_module(f"{_package_of(name)}.keys").KEYS
+    return found
+
+
+def family_names() -> tuple[str, ...]:
+    """Return the names of all families, the built-in ones first."""
+    return tuple(_packages())
 
 
 def families() -> tuple[Family, ...]:
     """Return all families, the built-in ones first."""
-    return tuple(map(find_family, _places()))
+    return tuple(map(find_family, family_names()))
 
 
 def family_of_workload(given: Any) -> tuple[Family, Any] | None:
@@ -54,8 +75,15 @@ def family_of_summary(summary: Mapping[str, Any]) -> Family:
     return next(family for family in families() if family.name in summary)
 
 
+def _package_of(name: str) -> str:
+    package = _packages().get(name)
+    if package is None:
+        raise InputError(f"no family {name!r}{did_you_mean(name, _packages())}")
+    return package
+
+
 @cache
-def _places() -> dict[str, str]:
-    """Return the name of each family, and where it is."""
+def _packages() -> dict[str, str]:
+    """Return the name of each family, and its package."""
     found = {entry.name: entry.value for entry in importlib.metadata.entry_points(group=ENTRY_POINTS)}
-    return {**FAMILIES, **{name: place for name, place in found.items() if name not in FAMILIES}}
+    return {**FAMILIES, **{name: package for name, package in found.items() if name not in FAMILIES}}

@@ -95,7 +95,7 @@ def percentiles_figure(
     None when no group has any.
     """
     summaries = [summary[family.name] for points in lines.values() for summary in points.values()]
-    groups = [g for g in family.group_names() if any(family.part_of(s, g).get("count") for s in summaries)]
+    groups = [g for g in family.group_titles if any(family.part_of(s, g).get("count") for s in summaries)]
     if not groups:
         return None
     shown = family.shown
@@ -106,7 +106,7 @@ def percentiles_figure(
             for place, statistic in zip(row, shown, strict=True):
                 figure_of = partial(_figure_of, family, group, statistic)
                 _draw(place, lines, axis, figure_of)
-                place.set_title(f"{statistic}, {family.group_title(group)}", fontsize=10)
+                place.set_title(f"{statistic}, {family.group_titles[group]}", fontsize=10)
             row[0].set_ylabel("completion time (s)")
         for place in grid[-1]:
             place.set_xlabel(axis.label, parse_math=False)

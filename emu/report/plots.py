@@ -18,7 +18,7 @@ def timeline_figure(result: Result) -> Figure | None:
     data = {name: numbers(result.timeline, name) for name in result.timeline.column_names}
     if len(data["time_s"]) == 0:
         return None
-    share, what, columns = find_family(result.family).timeline_labels()
+    share, what, columns = find_family(result.family).timeline_labels
     scale, unit = time_scale(float(data["time_s"][-1]))
     time = data["time_s"] / scale
     with figure_style():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from emu.configuration.keys import BY_NAME
 from emu.results.measures import Measure
 from emu.results.metrics import BoolArray, Float64Array, confidence_95, ratios
 from emu.results.tables import percent
@@ -39,7 +40,7 @@ class Tolerance(NamedTuple):
     """The difference up to which two completion times are equal: in seconds, or as a share of the longer."""
 
     absolute_s: float = 0.01
-    relative: float = 0.001
+    relative: float = BY_NAME["tolerance.relative"].default
 
     def of(self, one: Any, other: Any) -> Any:
         """Return how much two values, or arrays of them, may differ."""
@@ -90,7 +91,7 @@ def tolerance_of(results: Runs) -> Tolerance:
     config = next(iter(results.values()))[0].manifest.get("config", {})
     given, network = config.get("tolerance", {}), config.get("network", {})
     relative = parse_share(given.get("relative", Tolerance().relative), "tolerance.relative")
-    absolute = given.get("absolute", "auto")
+    absolute = given.get("absolute", BY_NAME["tolerance.absolute"].default)
     if absolute != "auto":
         return Tolerance(parse_duration(absolute, "tolerance.absolute"), relative)
     delays = [

@@ -93,7 +93,9 @@ def check_table(name: str, table: pa.Table, family: Family, file: Path) -> None:
     """
     if name not in family.tables:
         raise InputError(f"is of no run of {family.name}", file=file)
-    columns = family.columns(name, table.column_names)
+    columns, live = family.tables[name], family.live_columns
+    if name == "timeline" and live and live[0].name in table.column_names:
+        columns += live
     if name == family.name and not table.num_rows:
         raise InputError(f"has no {name}", file=file)
     for column in columns:

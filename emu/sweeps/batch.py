@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emu.configuration.config import Config
-from emu.configuration.costs import WINDOWS_PARTITIONS
+from emu.configuration.keys import WINDOWS_PARTITIONS
 from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare
 from emu.directories import locks

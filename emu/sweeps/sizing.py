@@ -112,7 +112,7 @@ def size(
     tolerance: float = TOLERANCE,
     out: str | Path | None = None,
     parallel: int | None = None,
-    retries: int = 2,
+    retries: int = Hosting.retries,
     overwrite: bool = False,
     parameters: Mapping[str, Any] | None = None,
     **settings: Any,

@@ -125,7 +125,7 @@ def sweep(
     *,
     out: str | Path | None = None,
     parallel: int | None = None,
-    retries: int = 2,
+    retries: int = Hosting.retries,
     in_process: bool = False,
     address: str | None = None,
     sets: Sequence[str] = (),

@@ -127,7 +127,7 @@ class Log(NamedTuple):
         tuple[float, int, int]
     ]  # when, which coflow, to which queue (-1: it is gone; -2: in none yet)
     counters: dict[str, int]
-    series: dict[str, list[float]]  # what the scheduler has learned
+    learned: dict[str, list[float]]  # what the scheduler has learned, as in `Learned`
 
 
 def log_of(scheduler: str, workload: CoflowWorkload, **settings: Any) -> Log:
@@ -156,8 +156,9 @@ def log_of(scheduler: str, workload: CoflowWorkload, **settings: Any) -> Log:
             since[flow], rate[flow] = t, now[flow]
     assert not rate.any()
     outcome = partition.outcome()
-    series = {name: column.tolist() for name, column in (outcome.series or {}).items()}
-    return Log(looks[N_DECISIONS], looks[N_REFILLS], spans, queues, outcome.counters, series)
+    learned = {} if outcome.series is None else outcome.series._asdict()
+    learned = {name: column.tolist() for name, column in learned.items()}
+    return Log(looks[N_DECISIONS], looks[N_REFILLS], spans, queues, outcome.counters, learned)
 
 
 def mixed_workload(num_coflows: int, ports: int, seed: int, mean_gap: float = 0.008) -> CoflowWorkload:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from actors.families.coflows.series import Learned
 from actors.hosting.outcome import Outcome
 from actors.kernel.histogram import BUCKETS
 from actors.setting import Switch
@@ -51,15 +51,15 @@ def outcome_of(
     finish_ns = np.where(never, -1, arrays.arrival_ns + took_ns)
     start_ns = np.where(never, -1, arrays.arrival_ns + 10**9)
     width = np.diff(arrays.first_flow)
-    series: dict[str, Any] | None = None
+    series = None
     if learned_s is not None:
         known = np.array([t is not None for t in learned_s])
         learned_ns = np.array([round(1e9 * (t or 0)) for t in learned_s]) + arrays.arrival_ns
-        series = {
-            "learned_ns": np.where(known, learned_ns, -1),
-            "learned_bytes": np.where(known, 1e6, 0.0),
-            "estimated_bytes": np.full(len(never), np.nan) if estimated is None else np.array(estimated),
-        }
+        series = Learned(
+            np.where(known, learned_ns, -1),
+            np.where(known, 1e6, 0.0),
+            np.full(len(never), np.nan) if estimated is None else np.array(estimated),
+        )
     timeline = {
         "time_s": np.arange(3.0),
         "utilisation": np.array([0.0, 0.5, 0.25]),

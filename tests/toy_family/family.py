@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from clusters.cluster import load_cluster
 from emu.columns import Column, make_table, numbers
+from emu.configuration.loading import Loaded, load_workload_of
 from emu.families.family import Family, Figures
+from emu.results.measures import all_measures
+from emu.results.metrics import describe_metrics
+from emu.results.paired import compare_parts
+from emu.results.tables import align, number
 from workloads.arrow import column
+from workloads.transform import at_load
 
 if TYPE_CHECKING:
-    from emu.configuration.loading import Loaded
+    from actors.hosting.outcome import Outcome
+    from actors.scheduler import Scheduler
+    from emu.configuration.config import Config
+    from emu.configuration.memo import Memo
+    from emu.configuration.plan import Plan
     from emu.results.measures import Measure
     from emu.results.paired import Row, Runs, Tolerance
 
@@ -31,107 +42,91 @@ TIMELINE = (
 )
 
 
-class TicketFamily(Family):
-    """Tickets at a desk."""
-
-    name, one, part, node = "tickets", "ticket", "customers", "desk"
-    time, width = "turnaround_s", "width"
-
-    @property
-    def tables(self) -> Mapping[str, tuple[Column, ...]]:
-        return {"tickets": TICKETS, "timeline": TIMELINE}
-
-    def take(self, given: Any) -> Any:
-        return None  # a workload of jobs is one, but as it is read it is one of jobs
-
-    def load(self, config: Any, schedulers: Any, memo: Any) -> Loaded:
-        from clusters.cluster import load_cluster
-        from emu.configuration.loading import Loaded, load_workload_of
-
-        begin = time.perf_counter()
-        source = load_workload_of(config, memo).workload
-        load = config["load"]
-        workload = source if load is None else self.at_load(source, 1.0, load)
-        return Loaded(
-            source=source,
-            workload=workload,
-            cluster=load_cluster("homogeneous", 1, slots=1),
-            load=load,
-            load_s=time.perf_counter() - begin,
-            period_s=10.0,
-            notes=(),
-            setting={},
-            keys={"nodes": 1},
-        )
-
-    def num_parts(self, workload: Any) -> int:
-        return int(workload.num_jobs)
-
-    def arrivals_ns(self, workload: Any) -> Any:
-        return workload.arrays().submit_ns
-
-    def capacity(self, plan: Any) -> float:
-        return 1.0
-
-    def at_load(self, workload: Any, capacity: float, load: float) -> Any:
-        from workloads.transform import at_load
-
-        return at_load(workload, int(capacity), load)
-
-    def results(self, plan: Any, outcome: Any) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
-        from emu.results.metrics import describe_metrics
-
-        arrival_s = column(plan.workload.jobs, "submit_s")
-        turnaround_s = (outcome.finish_ns - plan.workload.arrays().submit_ns) / 1e9
-        count, timeline = len(arrival_s), outcome.timeline
-        tickets = make_table(
-            TICKETS,
-            {
-                "ticket": np.arange(count),
-                "arrival_s": arrival_s,
-                "turnaround_s": turnaround_s,
-                "width": np.ones(count, np.int64),
-            },
-        )
-        rows = make_table(
-            TIMELINE,
-            {
-                "time_s": timeline["time_s"],
-                "utilisation": timeline["utilisation"],
-                "waiting": timeline["queued_short"],
-            },
-        )
-        return {"tickets": tickets, "timeline": rows}, {"tickets": describe_metrics({"": turnaround_s})}
-
-    def compare(self, results: Runs, warmup_s: float) -> list[Row]:
-        from emu.results.measures import all_measures
-        from emu.results.paired import compare_parts
-
-        parts = {name: [run.summary["tickets"] for run in runs] for name, runs in results.items()}
-        return compare_parts(
-            results,
-            parts,
-            "all",
-            all_measures("tickets"),
-            lambda run: numbers(run.tables["tickets"], "turnaround_s"),
-            lambda run: np.ones(run.tables["tickets"].num_rows, bool),
-        )
-
-    def render_rows(
-        self, rows: Sequence[Row], head: str, tolerance: Tolerance, columns: Sequence[Measure]
-    ) -> str:
-        from emu.results.tables import align, number
-
-        table = [[row.scheduler, *(number(row.figures[m.name][0]) for m in columns)] for row in rows]
-        return "\n".join([head, *align([["", *(m.name for m in columns)], *table])]) + "\n"
-
-    def render_summary(self, summary: Figures, columns: Sequence[Measure]) -> str:
-        from emu.results.tables import number
-
-        return f"{summary['tickets']['count']} tickets, mean {number(summary['tickets']['mean'])} s\n"
-
-    def timeline_labels(self) -> tuple[str, str, Mapping[str, str]]:
-        return "utilisation", "tickets", {"waiting": "waiting"}
+def load(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> Loaded:
+    """Load a workload of jobs, which are the tickets, and a cluster of one slot, which is the desk."""
+    begin = time.perf_counter()
+    source = load_workload_of(config, memo).workload
+    load = config["load"]
+    return Loaded(
+        source=source,
+        workload=source if load is None else at_load(source, 1, load),
+        cluster=load_cluster("homogeneous", 1, slots=1),
+        load=load,
+        load_s=time.perf_counter() - begin,
+        period_s=10.0,
+        notes=(),
+        setting={},
+        keys={"nodes": 1},
+    )
 
 
-FAMILY = TicketFamily()
+def results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
+    """Return the tables of a run, and the figures of its summary."""
+    arrival_s = column(plan.workload.jobs, "submit_s")
+    turnaround_s = (outcome.finish_ns - plan.workload.arrays().submit_ns) / 1e9
+    count, timeline = len(arrival_s), outcome.timeline
+    tickets = make_table(
+        TICKETS,
+        {
+            "ticket": np.arange(count),
+            "arrival_s": arrival_s,
+            "turnaround_s": turnaround_s,
+            "width": np.ones(count, np.int64),
+        },
+    )
+    rows = make_table(
+        TIMELINE,
+        {
+            "time_s": timeline["time_s"],
+            "utilisation": timeline["utilisation"],
+            "waiting": timeline["queued_short"],
+        },
+    )
+    return {"tickets": tickets, "timeline": rows}, {"tickets": describe_metrics({"": turnaround_s})}
+
+
+def compare(results: Runs, warmup_s: float) -> list[Row]:
+    """Return a row for each scheduler."""
+    parts = {name: [run.summary["tickets"] for run in runs] for name, runs in results.items()}
+    return compare_parts(
+        results,
+        parts,
+        "all",
+        all_measures("tickets"),
+        lambda run: numbers(run.tables["tickets"], "turnaround_s"),
+        lambda run: np.ones(run.tables["tickets"].num_rows, bool),
+    )
+
+
+def render_rows(rows: Sequence[Row], head: str, tolerance: Tolerance, columns: Sequence[Measure]) -> str:
+    """Return the rows of a comparison as a table."""
+    table = [[row.scheduler, *(number(row.figures[m.name][0]) for m in columns)] for row in rows]
+    return "\n".join([head, *align([["", *(m.name for m in columns)], *table])]) + "\n"
+
+
+def render_summary(summary: Figures, columns: Sequence[Measure]) -> str:
+    """Return the summary of a run as a line."""
+    return f"{summary['tickets']['count']} tickets, mean {number(summary['tickets']['mean'])} s\n"
+
+
+FAMILY = Family(
+    name="tickets",
+    one="ticket",
+    part="customers",
+    node="desk",
+    time="turnaround_s",
+    width="width",
+    tables={"tickets": TICKETS, "timeline": TIMELINE},
+    timeline_labels=("utilisation", "tickets", {"waiting": "waiting"}),
+    group_titles={"all": "all tickets"},
+    take=lambda given: None,  # a workload of jobs is one, but as it is read it is one of jobs
+    load=load,
+    num_parts=lambda workload: int(workload.num_jobs),
+    arrivals_ns=lambda workload: workload.arrays().submit_ns,
+    capacity=lambda plan: 1.0,
+    at_load=lambda workload, slots, load: at_load(workload, int(slots), load),
+    results=results,
+    compare=compare,
+    render_rows=render_rows,
+    render_summary=render_summary,
+)

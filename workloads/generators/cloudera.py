@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from workloads.defaults import DEFAULT_SEED
 from workloads.generators.arrivals import Arrivals
 from workloads.generators.clustered import ClusteredTrace, JobCluster, generate
-from workloads.generators.draws import DEFAULT_SEED
 from workloads.generators.yahoo import YAHOO
 from workloads.jobs import JobWorkload
 from workloads.known import known_trace
@@ -48,11 +48,11 @@ def cloudera_c(
     seed: int = DEFAULT_SEED,
     load: float = 0.9,
     nodes: int = 15000,
-    arrivals: str = "poisson",
-    burst_ratio: float = 5.0,
-    burst_jobs: float = 10.0,
-    period_s: float = 86400.0,
-    amplitude: float = 0.5,
+    arrivals: str = Arrivals.process,
+    burst_ratio: float = Arrivals.burst_ratio,
+    burst_jobs: float = Arrivals.burst_jobs,
+    period_s: float = Arrivals.period_s,
+    amplitude: float = Arrivals.amplitude,
 ) -> JobWorkload:
     """Return jobs drawn from the published clusters of Cloudera's customer c and the quantiles of Yahoo.
 

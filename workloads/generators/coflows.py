@@ -34,9 +34,10 @@ import numpy as np
 
 from workloads.apportion import apportion
 from workloads.coflows import MAX_PORTS, CoflowWorkload, make_coflow_workload
+from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
 from workloads.generators.arrivals import Arrivals
-from workloads.generators.draws import DEFAULT_SEED, check_positive, check_whole, generator, offered_load
+from workloads.generators.draws import check_positive, check_whole, generator, offered_load
 from workloads.groups import first_rows, rows_of_groups
 from workloads.jobs import Float64Array, Int64Array
 from workloads.limits import check_tasks
@@ -135,11 +136,11 @@ def synthetic_coflows(
     mean_width: float | None = None,
     mean_size_bytes: float | None = None,
     skew: float = 1.0,
-    arrivals: str = "poisson",
-    burst_ratio: float = 5.0,
-    burst_jobs: float = 10.0,
-    period_s: float = 86400.0,
-    amplitude: float = 0.5,
+    arrivals: str = Arrivals.process,
+    burst_ratio: float = Arrivals.burst_ratio,
+    burst_jobs: float = Arrivals.burst_jobs,
+    period_s: float = Arrivals.period_s,
+    amplitude: float = Arrivals.amplitude,
 ) -> CoflowWorkload:
     """Return coflows like those of the Facebook trace: widths, sizes, skew, at an offered load.
 

@@ -10,7 +10,6 @@ import numpy as np
 from workloads.errors import InputError
 
 MAX_JOBS = 10_000_000
-DEFAULT_SEED = 1
 """The default seed of a workload; it equals that of an emulation."""
 
 

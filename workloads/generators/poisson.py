@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from workloads.generators.draws import DEFAULT_SEED
-from workloads.generators.synthetic import synthetic
+from workloads.defaults import DEFAULT_SEED
+from workloads.generators.synthetic import Service, synthetic
 from workloads.jobs import JobWorkload
 
 
@@ -21,11 +21,11 @@ def poisson(
     slots: int = 1,
     tasks_per_job: int = 1,
     mean_task_s: float = 1.0,
-    service: str = "exponential",
-    cv: float = 1.0,
-    alpha: float = 1.5,
-    long_tasks: float = 0.1,
-    long_ratio: float = 10.0,
+    service: str = Service.name,
+    cv: float = Service.cv,
+    alpha: float = Service.alpha,
+    long_tasks: float = Service.long_tasks,
+    long_ratio: float = Service.long_ratio,
 ) -> JobWorkload:
     """Return jobs with Poisson arrivals that load ``nodes * slots`` slots by `load`.
 

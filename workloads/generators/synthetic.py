@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
 from workloads.generators.arrivals import Arrivals
 from workloads.generators.draws import (
-    DEFAULT_SEED,
     check_load,
     check_positive,
     check_share,
@@ -98,19 +98,19 @@ def synthetic(
     load: float = 0.7,
     nodes: int = 100,
     slots: int = 1,
-    arrivals: str = "poisson",
-    burst_ratio: float = 5.0,
-    burst_jobs: float = 10.0,
-    period_s: float = 86400.0,
-    amplitude: float = 0.5,
+    arrivals: str = Arrivals.process,
+    burst_ratio: float = Arrivals.burst_ratio,
+    burst_jobs: float = Arrivals.burst_jobs,
+    period_s: float = Arrivals.period_s,
+    amplitude: float = Arrivals.amplitude,
     task_counts: str = "fixed",
     tasks_per_job: int = 1,
-    service: str = "exponential",
+    service: str = Service.name,
     mean_task_s: float = 1.0,
-    cv: float = 1.0,
-    alpha: float = 1.5,
-    long_tasks: float = 0.1,
-    long_ratio: float = 10.0,
+    cv: float = Service.cv,
+    alpha: float = Service.alpha,
+    long_tasks: float = Service.long_tasks,
+    long_ratio: float = Service.long_ratio,
     long_jobs: float = 0.0,
     long_tasks_per_job: int = 10,
     long_mean_task_s: float = 10.0,

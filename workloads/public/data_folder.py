@@ -24,6 +24,7 @@ from urllib.parse import quote, urlsplit
 from workloads.errors import InputError
 from workloads.public.http_file import (
     MOST_BYTES,
+    TIMEOUT_S,
     UnavailableError,
     download,
     new_session,
@@ -54,7 +55,7 @@ def fetch(
     progress: Progress | None = None,
     tell: Tell = print,
     mirror: str | None = None,
-    timeout_s: float = 30.0,
+    timeout_s: float = TIMEOUT_S,
 ) -> Path:
     """Download a public trace, or find that it is there; return its file, or its folder if it has several.
 

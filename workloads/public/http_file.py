@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 4 << 30
 """Of a file of which nothing is known."""
+TIMEOUT_S = 30.0
+"""How long a server may be silent."""
 _CHUNK_BYTES = 1 << 18
 _PAUSES_S = (1.0, 2.0, 4.0, 8.0)
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
@@ -56,7 +58,7 @@ def download(
     most_bytes: int = MOST_BYTES,
     session: Session | None = None,
     progress: Callable[[int, int], None] | None = None,
-    timeout_s: float = 30.0,
+    timeout_s: float = TIMEOUT_S,
 ) -> int:
     """Download a file, going on where an earlier call broke off; return the number of bytes received.
 

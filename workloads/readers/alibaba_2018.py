@@ -80,6 +80,7 @@ from workloads.readers.shards import holds_table
 from workloads.readers.source import shown
 from workloads.readers.tables import (
     CLUSTER_FILE,
+    MEMORY,
     about_workload,
     batches,
     database,
@@ -193,7 +194,7 @@ def convert_alibaba_2018(
     unfinished: Literal["job", "task"] = "job",
     starts: Literal["ready", "registered"] = "ready",
     shortest_s: float = 0.0,
-    memory: str = "1GiB",
+    memory: str = MEMORY,
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> None:

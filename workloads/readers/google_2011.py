@@ -50,7 +50,7 @@ from workloads.readers.report import Progress, Report
 from workloads.readers.scanning import Table, csv_lines, need_rows, scan, whole
 from workloads.readers.shards import holds_table
 from workloads.readers.source import shown
-from workloads.readers.tables import database, read_converted
+from workloads.readers.tables import MEMORY, database, read_converted
 
 if TYPE_CHECKING:
     import duckdb
@@ -134,7 +134,7 @@ def convert_google_2011(
     attempts: Attempts = "last",
     unfinished: Unfinished = "drop",
     constraints: bool = True,
-    memory: str = "1GiB",
+    memory: str = MEMORY,
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> None:

@@ -46,7 +46,7 @@ from workloads.readers.parquet import read_parquet
 from workloads.readers.report import Progress, Report
 from workloads.readers.scanning import Table, need_rows, scan
 from workloads.readers.shards import holds_table
-from workloads.readers.tables import database, number, read_converted
+from workloads.readers.tables import MEMORY, database, number, read_converted
 
 if TYPE_CHECKING:
     import duckdb
@@ -141,7 +141,7 @@ def convert_google_2019(
     attempts: Attempts = "last",
     unfinished: Unfinished = "drop",
     constraints: bool = True,
-    memory: str = "1GiB",
+    memory: str = MEMORY,
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> None:

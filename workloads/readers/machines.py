@@ -17,14 +17,13 @@ from workloads.readers.known_tables import ALIBABA_2018, CLUSTER_TABLES, GOOGLE_
 from workloads.readers.report import Report
 from workloads.readers.samples import sample_of
 from workloads.readers.shards import Wanted, files_of, members_of
-from workloads.readers.tables import database
+from workloads.readers.tables import MEMORY, database
 
 if TYPE_CHECKING:
     import duckdb
 
     from workloads.readers.google_events import Files
 
-_MEMORY = "1GiB"
 _FORMATS = (GOOGLE_2011, GOOGLE_2019, ALIBABA_2018)
 
 
@@ -54,7 +53,7 @@ def read_machines(path: Path) -> tuple[pa.Table, tuple[str, ...]] | None:
         ALIBABA_2018: alibaba_2018.machine_files,
     }
     report = Report()
-    with database(_MEMORY, path) as con:
+    with database(MEMORY, path) as con:
         for rows, schema in readers[format](con, path, report).values():
             return pa.Table.from_batches(rows).cast(schema), tuple(report.lines())
     raise InputError("lists no machine that is there when the trace begins", file=path)

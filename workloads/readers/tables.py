@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 CLUSTER_FILE = "cluster.parquet"
 """Beside a workload: the machines of its trace, as nodes."""
+MEMORY = "1GiB"
+"""What DuckDB may use where nothing is asked for."""
 _ROWS_PER_BATCH = 1 << 20
 _SPILL_BYTES, _SPILL_TIMES = 1 << 30, 30
 """The limit on spilled bytes: this, or so many times the source: a packed shard unpacks to 3 to 10 times its size."""

@@ -37,9 +37,10 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import numpy as np
 
 from workloads.dags import DagWorkload, make_dag_workload
+from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
 from workloads.generators.arrivals import Arrivals
-from workloads.generators.draws import DEFAULT_SEED, MAX_JOBS, check_positive, check_whole, generator
+from workloads.generators.draws import MAX_JOBS, check_positive, check_whole, generator
 from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array
 from workloads.limits import check_tasks

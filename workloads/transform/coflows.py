@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from workloads.arrow import column
 from workloads.coflows import CoflowWorkload
+from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
-from workloads.generators.draws import DEFAULT_SEED, check_positive, check_whole, generator
+from workloads.generators.draws import check_positive, check_whole, generator
 from workloads.groups import first_rows
 from workloads.jobs import Float64Array, Int64Array
 from workloads.transform.history import recorded

@@ -20,15 +20,14 @@ from workloads.constraints import (
     with_constraints,
 )
 from workloads.dags import DagWorkload, JobsOrDags
+from workloads.defaults import DEFAULT_SEED, PRICE
 from workloads.errors import InputError
 from workloads.generators.constraints import Model, draw, expected, find_model, sets_of_bits
-from workloads.generators.draws import DEFAULT_SEED, generator
+from workloads.generators.draws import generator
 from workloads.hints import did_you_mean
 from workloads.jobs import JobWorkload
 from workloads.transform.history import history, parse_step, recorded
 
-PRICE = 1.5
-"""Price of a soft constraint where none is given: no source has one."""
 _JOBS = ("short", "long", "all")
 
 

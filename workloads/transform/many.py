@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from workloads.arrow import column, optional_column
 from workloads.coflows import MAX_PORTS, CoflowWorkload
+from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
-from workloads.generators.draws import DEFAULT_SEED, check_whole, generator
+from workloads.generators.draws import check_whole, generator
 from workloads.jobs import Float64Array
 from workloads.limits import check_tasks
 from workloads.transform.history import recorded

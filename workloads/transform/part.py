@@ -12,8 +12,9 @@ from workloads.apportion import apportion
 from workloads.arrow import column
 from workloads.coflows import CoflowWorkload
 from workloads.dags import DagWorkload
+from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
-from workloads.generators.draws import DEFAULT_SEED, check_whole, generator
+from workloads.generators.draws import check_whole, generator
 from workloads.jobs import Float64Array, Int64Array
 from workloads.transform.history import recorded
 from workloads.transform.primitives import (

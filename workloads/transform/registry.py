@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workloads.defaults import DEFAULT_SEED, PRICE
 from workloads.errors import InputError
-from workloads.generators.draws import DEFAULT_SEED
 from workloads.hints import did_you_mean
 from workloads.transform.coflows import CV_MEDIAN, CV_P90, keep_coflows, skew
-from workloads.transform.constrain import PRICE, constrain
+from workloads.transform.constrain import constrain
 from workloads.transform.history import parse_step
 from workloads.transform.load import scale
 from workloads.transform.many import merge, replicate, split

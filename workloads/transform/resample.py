@@ -22,8 +22,9 @@ import math
 import numpy as np
 
 from workloads.arrow import column
+from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
-from workloads.generators.draws import DEFAULT_SEED, check_whole
+from workloads.generators.draws import check_whole
 from workloads.groups import first_rows
 from workloads.jobs import Float64Array, Int64Array
 from workloads.transform.history import recorded

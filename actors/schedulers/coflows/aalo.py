@@ -64,6 +64,7 @@ from actors.fabric.priority_queues import (
     update_slot,
 )
 from actors.fabric.ranking import Ranking, make_ranking
+from actors.families.coflows.series import Learned, learned_by
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
@@ -251,13 +252,9 @@ def build_oracle(setting: Setting) -> tuple[CoflowWorld, State]:
     return world, make_state(setting, world, np.add.reduceat(work.size_bytes, work.first_flow[:-1]))
 
 
-def series(setting: Setting, state: State) -> dict[str, np.ndarray]:
+def series(setting: Setting, world: CoflowWorld, state: State) -> Learned | None:
     """Return when each coflow entered its last queue, and what it had sent by then."""
-    return {
-        "learned_ns": np.where(state.learned == NEVER, -1, state.learned),
-        "learned_bytes": state.learned_bytes.copy(),
-        "estimated_bytes": np.full(state.learned.size, np.nan),
-    }
+    return learned_by(world, state.learned, state.learned_bytes)
 
 
 AALO = Scheduler(

@@ -66,6 +66,7 @@ from actors.fabric.priority_queues import (
     slot_queue,
     update_slot,
 )
+from actors.families.coflows.series import Learned, learned_by
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
@@ -273,15 +274,10 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     return RUNNING
 
 
-def series(setting: Setting, state: State) -> dict[str, np.ndarray]:
+def series(setting: Setting, world: CoflowWorld, state: State) -> Learned | None:
     """Return when the size of each coflow was learned, what it had sent by then, and its estimate."""
-    known = state.learned < NEVER
     width = np.diff(merge_parallel(setting.workload.arrays())[0].first_flow)
-    return {
-        "learned_ns": np.where(known, state.learned, -1),
-        "learned_bytes": np.where(known, state.learned_bytes, np.nan),
-        "estimated_bytes": np.where(known, state.length * width, np.nan),
-    }
+    return learned_by(world, state.learned, state.learned_bytes, state.length * width)
 
 
 PHILAE = Scheduler(

@@ -43,6 +43,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.families.jobs.series import Pressure
 from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
@@ -78,7 +79,7 @@ from actors.schedulers.jobs.phoenix_monitor import (
     on_node_state,
     on_report,
     on_reports,
-    series_of,
+    pressure_of,
 )
 from actors.schedulers.jobs.probing import FIRST_ROUND, draw_nodes, probes_of, send_probe, shuffle_nodes
 from actors.schedulers.jobs.spreading import NODE_0, settle_rack
@@ -295,9 +296,9 @@ def build(setting: Setting, released: bool = False) -> tuple[World, State]:
     )
 
 
-def crv_series(setting: Any, state: State) -> dict[str, Any]:
-    """Return the CRV over time."""
-    return series_of(state.monitor, asked_names(setting))
+def series(setting: Setting, world: World, state: State) -> Pressure | None:
+    """Return the CRV over time; None in a partition that has not got the monitor."""
+    return pressure_of(world, state.monitor, asked_names(setting))
 
 
 EAGLE_PARAMETERS = tuple(one for one in eagle.EAGLE.parameters if one.name != "live_progress")
@@ -359,7 +360,7 @@ PHOENIX = Scheduler(
     build=build,
     advance=advance,
     grow=grow,
-    series=crv_series,
+    series=series,
     hybrid=True,
     constrained=True,
 )
@@ -386,7 +387,7 @@ PHOENIX_RELEASED = Scheduler(
     build=partial(build, released=True),
     advance=advance,
     grow=grow,
-    series=crv_series,
+    series=series,
     hybrid=True,
     constrained=True,
 )

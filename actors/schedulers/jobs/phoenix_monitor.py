@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.families.jobs.series import Pressure
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import is_known_down
 from actors.kernel.kinds import MONITOR
 from actors.kernel.queue import announce, records, wake
+from actors.kernel.window import holds
 from actors.kernel.world import NONE, World
 from actors.nodes.contention_state import SHARE, UNIT, Contention, nothing_reported
 from actors.nodes.demand import MOST_RESOURCES, pack_resource, unpack_reporter, unpack_resource
@@ -208,22 +210,15 @@ def grow_log(m: Monitor) -> Monitor:
     return m._replace(log=np.concatenate([m.log, np.zeros_like(m.log)]))
 
 
-def series_of(m: Monitor, names: list[str]) -> dict[str, Any]:
-    """The table over time: `time_ns` [K], `names` of R resources, and `demand`, `supply` and `crv` [K, R].
-
-    The supply of a resource that no job asks for is nan. K is 0 in a partition without the monitor.
-    """
+def pressure_of(w: World, m: Monitor, names: list[str]) -> Pressure | None:
+    """The table over time, of resources with these names; None in a partition without the monitor."""
+    if not holds(w.queue, w.queue.seq.size - 2):
+        return None
     resources = len(names)
     rows = m.log[: int(m.total.rows[0]) * (1 + 2 * resources)].reshape(-1, 1 + 2 * resources)
     demand, crv = rows[:, 1 : 1 + resources], rows[:, 1 + resources :] / float(UNIT)
     supply = np.divide(demand, crv, out=np.full(demand.shape, np.nan), where=crv > 0)
-    return {
-        "time_ns": rows[:, 0].copy(),
-        "names": names,
-        "demand": demand.copy(),
-        "supply": supply,
-        "crv": crv,
-    }
+    return Pressure(rows[:, 0].copy(), names, demand.copy(), supply, crv)
 
 
 class Asked(NamedTuple):

@@ -17,6 +17,7 @@ from workloads.arrow import column
 from workloads.coflows import NO_DEADLINE_NS, CoflowWorkload
 
 if TYPE_CHECKING:
+    from actors.families.coflows.series import Learned
     from actors.hosting.outcome import Outcome
     from actors.setting import Switch
     from emu.configuration.plan import Plan
@@ -134,15 +135,13 @@ def coordinator_figures(counters: Mapping[str, int], busy_ns: int = 0) -> dict[s
 def _learning(outcome: Outcome, arrival_ns: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
     """Return the columns of what the scheduler learned; null where it learns nothing."""
     count = len(arrival_ns)
-    found = outcome.series
-    if not found:
+    found: Learned | None = outcome.series
+    if found is None:
         nothing = null_unless(np.zeros(count, bool), np.zeros(count))
         return dict.fromkeys(("learned_s", "learned_bytes", "estimated_bytes"), nothing)
-    learned_ns = np.asarray(found["learned_ns"], np.int64)
-    known = learned_ns >= 0
-    estimated = np.asarray(found["estimated_bytes"], np.float64)
+    known, estimated = found.learned_ns >= 0, found.estimated_bytes
     return {
-        "learned_s": null_unless(known, (learned_ns - arrival_ns) / 1e9),
-        "learned_bytes": null_unless(known, np.asarray(found["learned_bytes"], np.float64)),
+        "learned_s": null_unless(known, (found.learned_ns - arrival_ns) / 1e9),
+        "learned_bytes": null_unless(known, found.learned_bytes),
         "estimated_bytes": null_unless(~np.isnan(estimated), estimated),
     }

@@ -74,7 +74,13 @@ CRV = (
         "",
         "Demand for the resource as the monitor knew it: queued tasks that ask for it.",
     ),
-    Column("supply", pa.float64(), "", "Supply of the resource: nodes that have what is asked for."),
+    Column(
+        "supply",
+        pa.float64(),
+        "",
+        "Supply of the resource: nodes that have what is asked for; null while no queued task asks for it.",
+        True,
+    ),
     Column(
         "crv", pa.float64(), "", "The resource's entry of the Constraint Resource Vector: demand over supply."
     ),

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from actors.environment import Costs, Dynamics, Estimates, Network
 from emu.configuration.kinds import Key
+from workloads.defaults import PRICE
+
+THRESHOLD_S = 10.0
+"""The default threshold of bounded slowdown: as in its definition, and in most papers since."""
 
 KEYS = (
     Key(
@@ -74,7 +78,7 @@ KEYS = (
     Key(
         "constraints.price",
         "number",
-        1.5,
+        PRICE,
         "Factor on the durations of a job's tasks where such a constraint is relaxed.",
         low=1,
     ),
@@ -114,7 +118,7 @@ KEYS = (
     Key(
         "slowdown_threshold",
         "duration",
-        10.0,
+        THRESHOLD_S,
         "Of bounded slowdown, max(1, jct / max(ideal, threshold)): shorter jobs count as this long.",
     ),
     Key(

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from emu.columns import equals_text, numbers, text_codes
+from emu.families.jobs.keys import THRESHOLD_S
 from emu.results.metrics import BoolArray, Float64Array, after_warmup, describe_metrics, finite
 
 CLASSES = ("all", "short", "long")
@@ -27,10 +28,6 @@ MOST_KINDS = 24
 
 OTHER_KINDS = "other kinds"
 """The kind of all jobs beyond `MOST_KINDS` kinds; a kind made by `workloads.constraints` has no space."""
-
-
-THRESHOLD_S = 10.0
-"""The default threshold of bounded slowdown: as in its definition, and in most papers since."""
 
 
 def bounded_slowdown(

@@ -18,6 +18,7 @@ from workloads.arrow import column, from_numpy, from_strings
 from workloads.jobs import JobWorkload
 
 if TYPE_CHECKING:
+    from actors.families.jobs.series import Pressure
     from actors.hosting.outcome import Outcome
     from emu.configuration.plan import Plan
 
@@ -59,24 +60,21 @@ def timeline_table(timeline: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     )
 
 
-def crv_table(series: Mapping[str, Any] | None) -> pa.Table | None:
-    """Return the table of a monitor's series; None without.
-
-    Parameters
-    ----------
-    series : mapping
-        ``time_ns`` (K,), ``names`` of R resources, and ``demand``, ``supply`` and ``crv`` (K, R).
-    """
-    if series is None:
+def crv_table(pressure: Pressure | None) -> pa.Table | None:
+    """Return the table of what a monitor keeps; None without a monitor."""
+    if pressure is None:
         return None
-    times, names = np.asarray(series["time_ns"]), [str(name) for name in series["names"]]
+    times, names = pressure.time_ns, pressure.names
     resource = from_numpy(np.tile(np.arange(len(names)), len(times)))
+    supply = pressure.supply.ravel()
     return make_table(
         CRV,
         {
             "time_s": np.repeat(times / 1e9, len(names)),
             "resource": from_strings(names).take(resource),
-            **{name: np.asarray(series[name], np.float64).ravel() for name in ("demand", "supply", "crv")},
+            "demand": pressure.demand.ravel().astype(np.float64),
+            "supply": null_unless(np.isfinite(supply), supply),
+            "crv": pressure.crv.ravel(),
         },
     )
 

@@ -12,10 +12,11 @@ from emulations import ALL_TASKS, named, run_setting, setting_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.environment import Pace
 from actors.hosting import live
 from actors.hosting.grouping import Cast, group_actors
 from actors.hosting.live import emulate_live
-from actors.hosting.live_report import LIVE_TIMELINE, Pace, describe_live
+from actors.hosting.live_report import LIVE_TIMELINE, describe_live
 from actors.hosting.outcome import NS, Outcome, Paced, Share
 from actors.hosting.partition import Partition
 from actors.kernel.histogram import BUCKETS, bucket_of, lower_edges, note_time, quantiles

@@ -16,7 +16,7 @@ from emu.configuration.config_file import layer_from_file
 from emu.configuration.keys import BY_NAME
 from emu.configuration.needs import NEEDS, ineffective
 from emu.configuration.plan import Plan, configure, prepare
-from emu.families.coflows.family import COFLOWS as FAMILY
+from emu.families.coflows.keys import KEYS as COFLOW_KEYS
 from emu.sweeps.sweep import prepare_sweep
 from workloads.errors import InputError
 
@@ -39,7 +39,7 @@ def test_needs_are_of_keys_that_are_there() -> None:
 
 @pytest.mark.parametrize("name", NEEDS)
 def test_keys_that_go_with_others_are_refused_alone(name: str, planned: Callable[..., Plan]) -> None:
-    base = COFLOWS if BY_NAME[name] in FAMILY.keys else JOBS
+    base = COFLOWS if BY_NAME[name] in COFLOW_KEYS else JOBS
     value = {"address": "ray://there:1", "load_by": "nodes"}.get(name) or next(
         (c.values[-1] for c in (CASES.get(name),) if c),
         {"quantum": "1 s", "windows.transport": "calls"}.get(name, "7"),

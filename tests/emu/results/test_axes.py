@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sweep_grids import write
 
 import emu as emu_package
-from emu.families.jobs.family import JOBS
+from emu.families.jobs.family import FAMILY as JOBS
 from emu.report.drawing import figure_style, fit_times, new_figure
 from emu.report.percentile_plots import Point, percentile_sheets, percentiles_figure
 from emu.report.report import render_report

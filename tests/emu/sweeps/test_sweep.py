@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from sweep_grids import FAILS, GRID, SMALL, status, write
 
-from emu.families.jobs.family import JOBS
+from emu.families.jobs.family import FAMILY as JOBS
 from emu.report.percentile_plots import percentiles_figure
 from emu.results.axes import Axis
 from emu.results.measures import all_measures

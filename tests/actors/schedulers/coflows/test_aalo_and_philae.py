@@ -43,8 +43,8 @@ def test_aalo_moves_down_a_coflow_that_has_sent_more_than_its_queue_takes() -> N
         "intervals_without_rates": 2,
         "agents_heard": 1 + 2 + 1 + 2 + 1 + 1,
     }
-    assert log.series["learned_ns"] == [4e9, 6e9]
-    assert log.series["learned_bytes"] == [4, 5]
+    assert log.learned["learned_ns"] == [4e9, 6e9]
+    assert log.learned["learned_bytes"] == [4, 5]
 
 
 def test_aalo_knows_what_had_been_sent_a_network_delay_ago() -> None:
@@ -60,7 +60,7 @@ def test_aalo_knows_what_had_been_sent_a_network_delay_ago() -> None:
         "1 1>1": [(4.25, 10.25)],
     }
     assert log.queues == [(0.25, 0, 0), (2.25, 1, 0), (6, 0, 1), (8, 1, 1), (10.5, 1, -1), (14.5, 0, -1)]
-    assert log.series["learned_bytes"] == [3.5, 4.5]
+    assert log.learned["learned_bytes"] == [3.5, 4.5]
 
 
 def test_aalo_oracle_lets_queues_share_time() -> None:
@@ -167,9 +167,9 @@ def test_philae_sends_pilots_ahead_and_lets_thin_coflows_pass() -> None:
     assert log.queues == [(0, 0, -2), (1, 1, -2), (3, 1, -1), (6, 0, 0), (10, 0, -1)]
     rates = {"updates": 5, "decisions": 5, "refills": 1, "schedules": 8, "rates": 11, "pilots": 1}
     assert {name: log.counters[name] for name in rates} == rates
-    assert log.series["learned_ns"] == [6e9, -1]
-    assert log.series["learned_bytes"][0] == 10
-    assert log.series["estimated_bytes"][0] == 16
+    assert log.learned["learned_ns"] == [6e9, -1]
+    assert log.learned["learned_bytes"][0] == 10
+    assert log.learned["estimated_bytes"][0] == 16
 
 
 def test_philae_without_work_conservation_sends_nothing_but_pilots() -> None:
@@ -184,7 +184,7 @@ def test_philae_without_work_conservation_sends_nothing_but_pilots() -> None:
         "1 0>1": [(1, 3)],
     }
     assert (log.decisions, log.refills) == ([0, 1, 3, 6, 14], [10])
-    assert log.series["learned_bytes"][0] == 4
+    assert log.learned["learned_bytes"][0] == 4
 
 
 def test_philae_may_decide_at_the_end_of_intervals() -> None:
@@ -336,7 +336,7 @@ SQUARE = coflows((0, [(i, j, 2) for i in range(3) for j in range(3)]), ports=3)
 def first_sent(work: CoflowWorkload, **parameters: Any) -> dict[str, tuple[float, ...]]:
     """Flows that are sent before all pilots of the coflow have ended."""
     log = log_of("philae", work, work_conservation=False, **AT_ONCE, **parameters)
-    learned = log.series["learned_ns"][0] / 1e9
+    learned = log.learned["learned_ns"][0] / 1e9
     return {flow: spans[0] for flow, spans in log.sending.items() if spans[0][0] < learned}
 
 

@@ -30,8 +30,8 @@ def test_queues_share_a_port_by_weight() -> None:
     # Rates: 1 at 0, 2 at 4, 2 at 9 (one stops), 1 at 14, all to the agent of port 0, which sends when 15 intervals end.
     wanted = {"updates": 2, "decisions": 5, "schedules": 4, "rates": 6, "demotions": 2, "agents_heard": 15}
     assert {name: log.counters[name] for name in wanted} == wanted
-    assert log.series["learned_ns"] == [4e9, 9e9]
-    assert log.series["learned_bytes"] == pytest.approx([4, 10 / 3])
+    assert log.learned["learned_ns"] == [4e9, 9e9]
+    assert log.learned["learned_bytes"] == pytest.approx([4, 10 / 3])
 
 
 def test_what_a_queue_leaves_goes_to_the_others_and_a_coflow_that_finds_a_port_full_waits() -> None:

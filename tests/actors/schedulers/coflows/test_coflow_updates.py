@@ -161,9 +161,9 @@ def test_a_pilot_that_restarts_before_the_size_is_known_is_a_pilot_again(
     assert found["0 0>2"] == [spans["0 2"]]
     assert ends_of(outcome) == [8.0 if learned == 2.0 else 7.0]
     assert outcome.series is not None
-    assert outcome.series["learned_ns"].tolist() == [learned * NS]
-    assert outcome.series["learned_bytes"].tolist() == [2.0]  # what was lost does not count
-    assert outcome.series["estimated_bytes"].tolist() == [6.0]
+    assert outcome.series.learned_ns.tolist() == [learned * NS]
+    assert outcome.series.learned_bytes.tolist() == [2.0]  # what was lost does not count
+    assert outcome.series.estimated_bytes.tolist() == [6.0]
 
 
 def test_what_a_pilot_has_taught_is_withdrawn_when_it_is_one_again() -> None:
@@ -173,7 +173,7 @@ def test_what_a_pilot_has_taught_is_withdrawn_when_it_is_one_again() -> None:
     spans, outcome = spans_of(updated("philae", workload, rows, **ONE_PILOT | {"pilot_number": 2}))
     assert spans == {"0 0>1": [(0.0, 2.0), (3.0, 5.0)], "0 2>3": [(0.0, 6.0)], "0 0>3": [(6.0, 7.0)]}
     assert outcome.series is not None
-    assert outcome.series["estimated_bytes"].tolist() == [12.0]
+    assert outcome.series.estimated_bytes.tolist() == [12.0]
     assert outcome.counters["bytes_lost"] == 2
 
 

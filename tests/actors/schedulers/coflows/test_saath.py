@@ -64,8 +64,8 @@ def test_a_coflow_goes_down_by_what_one_of_its_flows_has_sent() -> None:
         "intervals_without_rates": 5,
         "agents_heard": 2 + 7,
     }
-    assert log.series["learned_ns"] == [3e9, 2.5e9]
-    assert log.series["learned_bytes"] == [4, 0]
+    assert log.learned["learned_ns"] == [3e9, 2.5e9]
+    assert log.learned["learned_bytes"] == [4, 0]
 
 
 def test_a_flow_that_has_ended_takes_its_coflow_down() -> None:

@@ -77,12 +77,12 @@ def test_the_table_over_time() -> None:
     outcome = emulate_small("phoenix", WAITING, nodes_of(8), network=1.0, crv_threshold=0.5, **BY_CRV)
     series = outcome.series
     assert series is not None
-    assert series["names"] == ["cores"]
-    assert (series["time_ns"] / 1e9).tolist() == [7, 27, 37, 42]
-    assert series["demand"].tolist() == [[1], [0], [0], [0]]
-    assert series["crv"].tolist() == [[1], [0], [0], [0]]
-    assert series["supply"][0] == 1
-    assert np.isnan(series["supply"][1:]).all()
+    assert series.names == ["cores"]
+    assert (series.time_ns / 1e9).tolist() == [7, 27, 37, 42]
+    assert series.demand.tolist() == [[1], [0], [0], [0]]
+    assert series.crv.tolist() == [[1], [0], [0], [0]]
+    assert series.supply[0] == 1
+    assert np.isnan(series.supply[1:]).all()
 
 
 @pytest.mark.parametrize(
@@ -171,15 +171,15 @@ def test_what_is_asked_for_is_forgotten_when_it_is_served() -> None:
     for name in ("reorders", "admissions", "jobs_relaxed", "load_reports"):
         assert outcome.counters[name] > 0
     assert outcome.series is not None
-    assert outcome.series["demand"].max() > 0
+    assert outcome.series.demand.max() > 0
     assert not state.monitor.demand.any()
     assert not state.monitor.pressure.any()
     for reported in (state.monitor.reported, state.contention.reported):
         assert np.array_equal(reported, nothing_reported(*reported.shape))
     assert not state.contention.nodes.to_report.any()
-    crv = outcome.series["demand"] / outcome.series["supply"]
-    asked = outcome.series["demand"] > 0
-    assert outcome.series["crv"][asked] == pytest.approx(crv[asked])
+    crv = outcome.series.demand / outcome.series.supply
+    asked = outcome.series.demand > 0
+    assert outcome.series.crv[asked] == pytest.approx(crv[asked])
 
 
 def test_a_report_of_a_nodes_earlier_life_is_ignored() -> None:
@@ -216,8 +216,9 @@ def test_the_same_bits_and_the_same_table_for_any_partitions(scheduler: str, rou
         outcome = emulate_here(setting, OBSERVED, partitions)
         assert digest(outcome) == digest(whole)
         assert outcome.series is not None
+        assert outcome.series.names == whole.series.names
         for name in ("time_ns", "demand", "supply", "crv"):
-            assert outcome.series[name].tobytes() == whole.series[name].tobytes()
+            assert getattr(outcome.series, name).tobytes() == getattr(whole.series, name).tobytes()
 
 
 def test_a_full_log_grows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +228,7 @@ def test_a_full_log_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert digest(grown) == digest(whole)
     assert whole.series is not None
     assert grown.series is not None
-    assert grown.series["demand"].tobytes() == whole.series["demand"].tobytes()
+    assert grown.series.demand.tobytes() == whole.series.demand.tobytes()
 
 
 def test_without_constraints_phoenix_is_eagle() -> None:

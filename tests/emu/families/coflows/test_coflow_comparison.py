@@ -21,7 +21,7 @@ from emu.families.coflows.comparison import (
     compare_learning,
     job_speedups,
 )
-from emu.families.coflows.family import COFLOWS
+from emu.families.coflows.family import FAMILY as COFLOWS
 from emu.families.coflows.metrics import shuffle_shares
 from emu.families.coflows.plots import coflow_figures
 from emu.families.coflows.tables import render_coordinators, render_summary

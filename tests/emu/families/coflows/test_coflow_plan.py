@@ -14,8 +14,7 @@ from emu.configuration.config import layer_from_arguments, layer_from_set, resol
 from emu.configuration.config_file import layer_from_file
 from emu.configuration.keys import BY_NAME
 from emu.configuration.plan import Plan, prepare
-from emu.families.coflows.family import COFLOWS
-from emu.families.jobs.family import JOBS
+from emu.families.registry import keys_of
 from emu.sweeps.sizing import size
 from tests.workloads.family_examples import coflows_of
 from workloads.errors import InputError
@@ -116,7 +115,7 @@ def test_a_plan_written_and_read_again_is_the_same(tmp_path: Path, workload: Job
 
 
 def test_there_is_a_case_for_every_key_of_jobs() -> None:
-    assert set(GIVEN) == {key.name for key in JOBS.keys}
+    assert set(GIVEN) == {key.name for key in keys_of("jobs")}
 
 
 @pytest.mark.parametrize("name", GIVEN)
@@ -130,7 +129,7 @@ def test_keys_of_jobs_are_refused(name: str) -> None:
         plan_of(f"{name}={default}")  # what holds anyway does no harm
 
 
-@pytest.mark.parametrize("name", [key.name for key in COFLOWS.keys])
+@pytest.mark.parametrize("name", [key.name for key in keys_of("coflows")])
 def test_keys_of_coflows_are_refused_for_jobs(name: str, workload: JobWorkload) -> None:
     value = {"fabric.port_speed": "2 Gbps", "fabric.local": "free"}.get(name, "1 ms")
     expected = f"^--set {name}: not for sparrow: it is for coflows, and sparrow schedules jobs$"

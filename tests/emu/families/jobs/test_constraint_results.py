@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.families.jobs.series import Pressure
 from emu.columns import make_table, null_unless
 from emu.directories import run_directory as rd
 from emu.disk import sha256_of
@@ -36,13 +37,15 @@ from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.jobs import JobWorkload
 
 Kinds = Sequence[str | None]
-SERIES = {
-    "time_ns": np.array([5, 10]) * 10**9,
-    "names": ("isa", "cores"),
-    "demand": np.array([[0, 6], [0, 3]]),
-    "supply": np.array([[10, 4], [10, 4]]),
-    "crv": np.array([[0.0, 1.5], [0.0, 0.75]]),
-}
+SERIES = Pressure(
+    time_ns=np.array([5, 10]) * 10**9,
+    names=["isa", "cores"],
+    demand=np.array([[0, 6], [0, 3]]),
+    supply=np.array(
+        [[np.nan, 4.0], [np.nan, 4.0]]
+    ),  # the monitor does not know that of a resource without demand
+    crv=np.array([[0.0, 1.5], [0.0, 0.75]]),
+)
 
 
 def jobs_of(
@@ -251,7 +254,7 @@ def test_the_crv_table_by_hand(tmp_path: Path) -> None:
     table = crv_table(SERIES)
     assert table is not None
     assert table.to_pylist()[:2] == [
-        {"time_s": 5.0, "resource": "isa", "demand": 0.0, "supply": 10.0, "crv": 0.0},
+        {"time_s": 5.0, "resource": "isa", "demand": 0.0, "supply": None, "crv": 0.0},
         {"time_s": 5.0, "resource": "cores", "demand": 6.0, "supply": 4.0, "crv": 1.5},
     ]
     assert table["time_s"].to_pylist() == [5.0, 5.0, 10.0, 10.0]
@@ -274,7 +277,7 @@ def test_the_crv_figure_shows_what_was_in_demand() -> None:
     assert line.get_label() == "cores"
     assert np.array_equal(line.get_data(), [[5.0, 10.0], [1.5, 0.75]])
     assert crv_figure(run_of("p", jobs)) is None
-    assert crv_figure(run_of("p", jobs, crv=crv_table(SERIES | {"crv": np.zeros((2, 2))}))) is None
+    assert crv_figure(run_of("p", jobs, crv=crv_table(SERIES._replace(crv=np.zeros((2, 2)))))) is None
 
 
 def test_delays_of_nothing_lie_at_the_left_edge() -> None:

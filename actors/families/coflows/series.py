@@ -1,0 +1,38 @@
+"""What a scheduler of coflows keeps besides: what its coordinator has learned about each coflow."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.fabric_world import CoflowWorld
+from actors.kernel.window import holds
+from actors.kernel.world import NEVER
+
+
+class Learned(NamedTuple):
+    """What the coordinator has learned; C coflows in workload order."""
+
+    learned_ns: np.ndarray  # [C] int64, when; -1: never
+    learned_bytes: np.ndarray  # [C] float64, what the coflow had sent by then
+    estimated_bytes: np.ndarray  # [C] float64, its size as estimated then; NaN: no estimate
+
+
+def learned_by(
+    world: CoflowWorld, when: np.ndarray, sent: np.ndarray, estimated: np.ndarray | None = None
+) -> Learned | None:
+    """Return what the coordinator has learned; None in a partition that has not got the coordinator.
+
+    Args:
+        world: of the partition.
+        when: [C] int64 ns, NEVER: not.
+        sent: [C] float64, bytes sent by then.
+        estimated: [C] float64, bytes; None: the scheduler makes no estimates.
+    """
+    if not holds(world.queue, world.nodes.size):  # the coordinator's id comes after those of the agents
+        return None
+    known = when < NEVER
+    return Learned(
+        np.where(known, when, -1),
+        np.where(known, sent, 0.0),
+        np.full(when.size, np.nan) if estimated is None else np.where(known, estimated, np.nan),
+    )

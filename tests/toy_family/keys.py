@@ -1,0 +1,7 @@
+"""The keys that runs of tickets have: those of all families are enough."""
+
+from __future__ import annotations
+
+from emu.configuration.kinds import Key
+
+KEYS: tuple[Key, ...] = ()
