@@ -3,7 +3,8 @@
     python -m benchmarks.beside --checkouts ../before,. [--schedulers sparrow,eagle] [--repeats 5] [--tasks 1000000]
 
 Each run is a process of its own, whose code is compiled already. The first checkout is the one that the others are
-compared with: a ratio above 1 is slower. Ratios are of medians; `best` is the ratio of the least of each.
+compared with: a ratio above 1 is slower. `ratio` is the median over rounds of the ratio within a round, since a machine
+that others use is slower for minutes; `best` is the ratio of the least of each.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from operator import truediv
 from pathlib import Path
 
 from tqdm import tqdm
@@ -82,7 +84,8 @@ def main() -> int:
             first = took[roots[0]]
             for root in roots:
                 median, least = statistics.median(took[root]), min(took[root])
-                ratios = f"{median / statistics.median(first):>8.3f}{least / min(first):>8.3f}"
+                paired = statistics.median(map(truediv, took[root], first))
+                ratios = f"{paired:>8.3f}{least / min(first):>8.3f}"
                 other = "" if events[root] == events[roots[0]] else "  OTHER EVENTS"
                 same &= not other
                 print(
