@@ -139,6 +139,7 @@ def step_through(scheduler: Any, workload: JobWorkload, nodes: Any, **settings: 
     """Run an emulation one message at a time, and write down all of it."""
     setting = setting_of(scheduler, workload, nodes, **settings)
     partition = Partition(setting, ALL_TASKS)
+    partition.start()  # or each step would describe the arguments' types again
     messages, done, events = [], False, 0
     with np.errstate(over="ignore"):
         while not done:

@@ -12,6 +12,7 @@ and, if it has records, fields; an element is read and written by one whole numb
 
 import hashlib
 import operator
+from functools import cache
 from typing import Any
 
 import numba
@@ -108,16 +109,27 @@ def _lay_out(tree: Any, words: list[int]) -> TupleType:
             kind = types.int64
             words.append(int(value))
         fields.append((name, kind, at))
-    return TupleType(type(tree).__name__, tuple(fields))
+    return _tuple_type(type(tree).__name__, tuple(fields))
 
 
 def _type_of_array(name: str, array: np.ndarray) -> ArrayType:
-    item = numba.from_dtype(array.dtype)
+    dtype = array.dtype
     if array.ndim == 1:  # a column of a table, or a whole array; of one element no stride is to be seen
-        return ArrayType(item, 1, array.strides[0] if array.size > 1 else array.itemsize)
+        stride = array.strides[0] if array.size > 1 else array.itemsize
+        return _array_type(dtype, dtype.isalignedstruct, 1, stride)
     if not array.flags.c_contiguous:
         raise TypeError(f"{name}: an array of {array.ndim} axes that is not contiguous")
-    return ArrayType(item, array.ndim, array.itemsize)
+    return _array_type(dtype, dtype.isalignedstruct, array.ndim, array.itemsize)
+
+
+# A type is made once: numba takes 0.1 ms to describe a record, and a world has dozens of them.
+_tuple_type = cache(TupleType)
+
+
+@cache
+def _array_type(dtype: np.dtype, _aligned: bool, ndim: int, stride: int) -> ArrayType:
+    """Return the type of an array; records that only differ in whether they are aligned are equal to NumPy."""
+    return ArrayType(numba.from_dtype(dtype), ndim, stride)
 
 
 @typeof_impl.register(Table)

@@ -182,6 +182,7 @@ def test_a_report_of_a_nodes_earlier_life_is_ignored() -> None:
     late = 0
     for seed in range(8):
         partition = Partition(setting_of("dist-lwl", work, 3, seed=seed, heartbeat_s=5.0, **rough), OBSERVED)
+        partition.start()
         now, row = partition.world.queue.now[0], partition.world.faults.actors
         work_ns = partition.state.short.ledger.work
         known, over = work_ns.copy(), False

@@ -120,6 +120,7 @@ def test_probes_go_where_a_task_is_expected_to_wait_least() -> None:
     )
     setting = setting_of("phoenix", asking(*rows), CLUSTER, network=1.0, crv_threshold=0.5, **BY_CRV)
     partition = Partition(setting, OBSERVED)
+    partition.start()
     while partition.world.queue.now.time[0] < 20 * NS:
         partition._step(int(NEVER), np.int64(1))
     assert partition.state.monitor.wait[:2] == pytest.approx([7 / 3 * NS, 0.75 * NS], abs=1)
@@ -207,6 +208,7 @@ def test_nodes_have_reported_what_they_expect(network: Network) -> None:
     """After each heartbeat all nodes have reported what follows from their whole past; then the schedulers know it."""
     setting: Setting = contended(num_jobs=60, report_change=0, window=3, rho_cap=0.9, network=network)
     partition = Partition(setting, OBSERVED)
+    partition.start()
     world, contention, monitor = partition.world, partition.state.contention, partition.state.monitor
     now, slots = world.queue.now[0], setting.cluster.slots()
     past = [History(int(each)) for each in slots]

@@ -182,6 +182,7 @@ def test_no_slot_is_idle_while_an_entry_waits_and_long_work_is_counted(scheduler
     @given(settings_of(scheduler))
     def hold(setting: Setting) -> None:
         partition = Partition(setting, Observe())
+        partition.start()  # or each step would describe the arguments' types again
         with np.errstate(over="ignore"):
             while not partition._step(int(NEVER), np.int64(1)):
                 nodes_are_in_order(partition)

@@ -193,6 +193,7 @@ def test_a_report_of_a_nodes_earlier_life_is_ignored() -> None:
     for seed in range(8):
         setting = setting_of("phoenix", workload, nodes_of(8, 8, 8), seed=seed, **BY_CRV, **rough)
         partition = Partition(setting, OBSERVED)
+        partition.start()
         now, heard = partition.world.queue.now[0], partition.world.faults.actors.heard
         with np.errstate(over="ignore"):
             while not partition._step(int(NEVER), np.int64(1)):

@@ -165,6 +165,7 @@ def test_it_passes_the_checks_for_schedulers() -> None:
 def test_queues_are_bounded_at_all_times(setting: Setting) -> None:
     parameters, slots = setting.parameters, setting.cluster.slots()
     partition = Partition(setting, OBSERVED)
+    partition.start()  # or each step would describe the arguments' types again
     rows, nodes, estimate = partition.world.entries, partition.world.nodes, partition.world.work.estimate
     done = False
     with np.errstate(over="ignore"):
