@@ -14,7 +14,7 @@ import math
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,13 +126,15 @@ def our_statistics(
     return {key: float(np.mean(values)) for key, values in sums.items()}
 
 
-def compare(seeds: int, peer_rules: bool, judged_only: bool = True) -> Iterator[Row]:
-    """Every figure of the reference beside ours."""
+def compare(
+    seeds: int, peer_rules: bool, judged_only: bool = True, systems: Collection[str] = tuple(SCHEDULERS)
+) -> Iterator[Row]:
+    """Every figure of the reference beside ours, of these systems."""
     reference = reference_rows(SHARED / "reference" / "eagle.csv")
     spread = pooled_spread(reference)
     runs = sorted({key[:3] for key in reference})
     for trace, nodes, system in runs:
-        if judged_only and nodes < LEAST_JUDGED_NODES[trace]:
+        if system not in systems or (judged_only and nodes < LEAST_JUDGED_NODES[trace]):
             continue
         ours = our_statistics(trace, nodes, system, seeds, peer_rules)
         for job_class in ("short", "long"):

@@ -11,16 +11,24 @@ import pytest
 from hypothesis import settings
 
 TESTS = Path(__file__).parent
-PROCESSES = 2
+CPUS, PROCESSES = 2, 3  # tests of Ray and of killed processes wait for a third of the time: another one computes
 # They take long: begun last, they would keep one of us idle. The first two compile what the others need, one of us the
-# schedulers of jobs and one those of coflows: what both began at once would be compiled twice.
+# schedulers of jobs and one those of coflows: what both began at once would be compiled twice. Of the others every
+# second one waits most of the time (for Ray to start, to fail, to end), so that it runs beside one that computes.
 FIRST = (
     "actors/schedulers/jobs/test_determinism.py",
     "actors/schedulers/coflows/test_coflow_invariants.py",
+    "actors/hosting/test_child.py",
     "test_fidelity.py",
+    "actors/hosting/test_recovery.py",
     "actors/kernel/test_bounds_checks.py",
+    "emu/running/test_resume.py",
+    "test_coflow_rules.py",
+    "emu/sweeps/test_sweep_ray.py",
     "test_readme.py",
+    "emu/running/test_ray.py",
     "test_packaging.py",
+    "actors/hosting/test_live.py",
 )
 
 # Or Ray puts a function of its own in the place of `print`, for all tests that come after.
@@ -43,16 +51,16 @@ settings.load_profile("ci" if os.environ.get("CI") else "search")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """The whole suite runs in two processes where there are two CPUs; some of its files, a debugger and `-s` in one.
+    """The whole suite runs in three processes where there are two CPUs; some of its files, a debugger and `-s` in one.
 
     A file stays in one process: its fixtures are made once, and its tests may build on each other.
     """
-    # What one of the two starts must not start others.
+    # What one of these starts must not start others.
     if not config.pluginmanager.hasplugin("xdist") or "PYTEST_XDIST_WORKER" in os.environ:
         return
     option = config.option
     talks = option.usepdb or option.trace or option.capture == "no"
-    if option.numprocesses is None and is_whole(config) and cpus() >= PROCESSES and not talks:
+    if option.numprocesses is None and is_whole(config) and cpus() >= CPUS and not talks:
         option.numprocesses = PROCESSES
     if option.numprocesses and option.dist == "no":
         option.dist, option.loadscopereorder = "loadfile", False

@@ -1,7 +1,7 @@
 """Job times against those of the Eagle authors' simulator (benchmarks/fidelity.py has the rule and the table).
 
-Every judged figure is met by the defaults, which go by messages, or by the parameters that give the authors' rules.
-The figures that neither meets are named here, each with the reason and a check of that reason.
+Every judged figure is met by the parameters that give the authors' rules, and Hawk's by the defaults, too, which go by
+messages. The figures that are not met are named here, each with the reason and a check of that reason.
 """
 
 import numpy as np
@@ -36,7 +36,11 @@ def name(row: Row) -> tuple[str, int, str, str, str]:
 
 @pytest.fixture(scope="module")
 def rows() -> dict[bool, dict[tuple, Row]]:
-    return {peer: {name(row): row for row in compare(SEEDS, peer)} for peer in (False, True)}
+    # By messages Hawk alone is judged: what the authors' rules meet needs no second way.
+    return {
+        False: {name(row): row for row in compare(SEEDS, peer_rules=False, systems=("Hawk",))},
+        True: {name(row): row for row in compare(SEEDS, peer_rules=True)},
+    }
 
 
 def short_jct_s(system: str, trace: str, nodes: int, seed: int = 1, delay_s: float = 0.0005, **given: object):
@@ -60,28 +64,25 @@ def short_jct_s(system: str, trace: str, nodes: int, seed: int = 1, delay_s: flo
 def test_all_judged_figures_are_compared(rows):
     # 2 classes and 4 statistics of: YH1_sub at three sizes with 5 systems and IdealEagle at two of them or three,
     # GOOG_subtrace at three sizes with 5 systems.
-    runs = {key[:3] for key in rows[False]}
-    assert len(rows[False]) == 8 * len(runs)
+    runs = {key[:3] for key in rows[True]}
+    assert len(rows[True]) == 8 * len(runs)
+    assert rows[False].keys() == {key for key in rows[True] if key[2] == "Hawk"}
     assert {"YH1_sub", "GOOG_subtrace"} == {run[0] for run in runs}
     assert {"Sparrow", "Hawk", "Eagle", "IdealEagle", "CLWL", "DLWL"} == {run[2] for run in runs}
 
 
-def test_every_figure_is_met_by_messages_or_by_the_authors_rules(rows):
+def test_the_authors_rules_meet_every_figure_but_the_two_named(rows):
     missed = [
-        f"{key}: by messages {rows[False][key].error:+.1%}, by the authors' rules {rows[True][key].error:+.1%}"
-        for key in rows[False]
-        if not rows[False][key].is_met and not rows[True][key].is_met and key not in (HEAVY_TAIL, TIES)
+        f"{key}: {row.error:+.1%}, tolerance {row.tolerance:.1%}"
+        for key, row in rows[True].items()
+        if not row.is_met and key not in (HEAVY_TAIL, TIES)
     ]
     assert not missed, "\n".join(missed)
 
 
-def test_the_authors_rules_meet_every_figure_but_the_two_named(rows):
-    assert {key for key, row in rows[True].items() if not row.is_met} <= {HEAVY_TAIL, TIES}
-
-
-@pytest.mark.parametrize("system", ["Hawk"])
-def test_messages_alone_meet_every_figure(rows, system):
-    assert all(row.is_met for key, row in rows[False].items() if key[2] == system)
+def test_messages_alone_meet_every_figure_of_hawk(rows):
+    assert rows[False]
+    assert all(row.is_met for row in rows[False].values())
 
 
 def test_the_heavy_tail_the_peers_one_seed_is_no_outlier_among_ours():
