@@ -11,7 +11,8 @@ import pytest
 from hypothesis import settings
 
 TESTS = Path(__file__).parent
-CPUS, PROCESSES = 2, 3  # tests of Ray and of killed processes wait for a third of the time: another one computes
+# Tests of Ray and of killed processes wait for much of their time, in which another process computes.
+CPUS, PROCESSES = 2, 3
 # They take long: begun last, they would keep one of us idle. The first two compile what the others need, one of us the
 # schedulers of jobs and one those of coflows: what both began at once would be compiled twice. Of the others every
 # second one waits most of the time (for Ray to start, to fail, to end), so that it runs beside one that computes.

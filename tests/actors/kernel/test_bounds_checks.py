@@ -37,7 +37,9 @@ build.make_entries = lambda: make_entries(1)
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="compares with compiled code")
 def test_as_plain_python_with_bounds_checks_while_arrays_grow() -> None:
-    plain = json.loads(run_python(KEEP_FIELDS + CHECKED + GROW + DIGESTS.format(MODERATE), NUMBA_DISABLE_JIT="1"))
+    plain = json.loads(
+        run_python(KEEP_FIELDS + CHECKED + GROW + DIGESTS.format(MODERATE), NUMBA_DISABLE_JIT="1")
+    )
     assert not differing(compiled(), plain)
 
 
