@@ -29,7 +29,7 @@ def make_ends(fabric: Fabric) -> Ends:
 
 
 @inlined
-def foresee_end(fabric: Fabric, t: int, flow: int) -> None:
+def predict_end(fabric: Fabric, t: int, flow: int) -> None:
     """Let a flow run from t on at the full speed of its ports, and compute its end, at least 1 ns later."""
     flows = fabric.flows
     flows.since[flow] = t
@@ -40,7 +40,7 @@ def foresee_end(fabric: Fabric, t: int, flow: int) -> None:
 def enter_end(fabric: Fabric, ends: Ends, t: int, flow: int) -> None:
     """Let a flow run from t on, and put its end into the heap."""
     flows = fabric.flows
-    foresee_end(fabric, t, flow)
+    predict_end(fabric, t, flow)
     if ends.size[0] == ends.time.size:
         purge(flows, ends)
     push(ends.time, ends.flow, ends.size, flows.end[flow], flow)

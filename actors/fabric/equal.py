@@ -31,8 +31,8 @@ from actors.fabric.order import Order
 from actors.fabric.ports import Coflows, Fabric, Flows, Lines, change_rate, coflow_of, finish_flow, flow_at
 from actors.fabric.served_together import (
     extra_sent,
-    foresee_end,
     ns_for,
+    predict_end,
     remove_from_heap,
     served_by,
     sift_up,
@@ -131,7 +131,7 @@ def end_flow(fabric: Fabric, e: Equal, t: int, flow: int) -> bool:
         include(e.released, port)
     change_rate(fabric.coflows, t, coflow, -had)
     remove_from_heap(flows, e, group, flow)
-    foresee_end(flows, e, group, t)
+    predict_end(flows, e, group, t)
     coflow_ended = finish_flow(fabric, t, flow)
     if coflow_ended:
         fabric.coflows.rate[coflow] = 0.0
@@ -288,7 +288,7 @@ def enforce_rates(fabric: Fabric, order: Order, e: Equal, t: int) -> None:
             )
             e.served[group] = served_by(e, t, group)
             e.since[group], e.in_force[group] = t, e.rate[group]
-            foresee_end(fabric.flows, e, group, t + 1)
+            predict_end(fabric.flows, e, group, t + 1)
     for k in range(e.changes[0]):
         if e.changed[k] >= 0:
             enforce_extra(fabric, e, t, e.changed[k])
@@ -303,7 +303,7 @@ def enforce_extra(fabric: Fabric, e: Equal, t: int, flow: int) -> None:
     e.extra_in_force[flow] = e.extra[flow]
     if e.extra[flow] == 0.0:
         flows.end[flow] = NEVER
-        foresee_end(flows, e, group, t + 1)
+        predict_end(flows, e, group, t + 1)
         return
     flows.end[flow] = t + ns_for(flows.left[flow] - served_by(e, t, group), e.in_force[group] + e.extra[flow])
     if e.end_size[0] == e.end_time.size:

@@ -17,8 +17,8 @@ from actors.fabric.floats import float_of
 from actors.fabric.ports import Fabric
 from actors.fabric.served_together import (
     extra_sent,
-    foresee_end,
     ns_for,
+    predict_end,
     remove_from_heap,
     served_by,
     sift_up,
@@ -107,7 +107,7 @@ def start_flow(w: CoflowWorld, s: Serving, t: int, line: int, flow: int) -> None
 @inlined
 def await_line_end(w: CoflowWorld, s: Serving, least: int, me: int, line: int) -> None:
     """Compute the next end of a line, and set the line's timer."""
-    foresee_end(w.sending, s, line, least)
+    predict_end(w.sending, s, line, least)
     set_line_timer(w, s, least, me, line)
 
 
@@ -153,7 +153,7 @@ def on_line_end(w: CoflowWorld, s: Serving, t: int, me: int, line: int) -> None:
     s.timer[line] = NEVER
     while s.end[line] == t:
         end_flow(w, s, t, me, s.heap[s.first[line]])
-        foresee_end(w.sending, s, line, t)
+        predict_end(w.sending, s, line, t)
     set_line_timer(w, s, t, me, line)
 
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.bits import exclude, include, lowest, place
-from actors.fabric.ends import foresee_end
+from actors.fabric.ends import predict_end
 from actors.fabric.heap import drop, push
 from actors.fabric.ports import (
     Fabric,
@@ -118,7 +118,7 @@ def start_flow(fabric: Fabric, m: Matching, t: int, flow: int, level: int) -> No
     flows, coflows = fabric.flows, fabric.coflows
     hold_ports(m, flows.source[flow], flows.sink[flow], flow, level)
     change_rate(coflows, t, flows.coflow[flow], flow_speed(fabric, flow))
-    foresee_end(fabric, t, flow)
+    predict_end(fabric, t, flow)
     note_change(m, flow, 1)
 
 

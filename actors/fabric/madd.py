@@ -237,7 +237,7 @@ def backfill(fabric: Fabric, order: Order, a: Madd) -> None:
         a.num_backfilled[coflow] = a.last_backfilled_end[coflow] = 0
         for line in range(lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0]):
             fill_line(fabric, a, a.now[0], line)
-        foresee_end(fabric, a, coflow)
+        predict_end(fabric, a, coflow)
     note_stopped(a, backfilled)
 
 
@@ -348,7 +348,7 @@ def set_pace(a: Madd, t: int, flow: int, pace: float) -> int:
 
 
 @inlined
-def foresee_end(fabric: Fabric, a: Madd, coflow: int) -> None:
+def predict_end(fabric: Fabric, a: Madd, coflow: int) -> None:
     """Compute when a coflow ends: by MADD's rates, or with its last flow if all are backfilled."""
     if a.num_backfilled[coflow] == fabric.coflows.left[coflow]:
         a.end[coflow] = a.last_backfilled_end[coflow]
@@ -369,7 +369,7 @@ def refill(fabric: Fabric, order: Order, a: Madd, t: int) -> None:
         freed = a.extra[flow] + flows.left[flow] * a.scale[coflow] / a.need[coflow]
         finish_flow(fabric, end, flow)
         a.num_backfilled[coflow] -= 1
-        foresee_end(fabric, a, coflow)
+        predict_end(fabric, a, coflow)
         offer_residual(fabric, order, a, t, flows.source[flow], freed)
         offer_residual(fabric, order, a, t, flows.sink[flow], freed)
 
@@ -383,4 +383,4 @@ def offer_residual(fabric: Fabric, order: Order, a: Madd, t: int, port: int, fre
         if not has_residual(fabric, a, port):
             break
         if fill_line(fabric, a, t, order.line[i]):
-            foresee_end(fabric, a, fabric.lines.group[order.line[i]])
+            predict_end(fabric, a, fabric.lines.group[order.line[i]])

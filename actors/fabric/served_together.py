@@ -86,7 +86,7 @@ def ns_for(left: float, rate: float) -> int:
 
 
 @inlined
-def foresee_end(flows: Served, e: Group, group: int, least: int) -> None:
+def predict_end(flows: Served, e: Group, group: int, least: int) -> None:
     """Compute when the next flow of a group ends by the group's rate, not before `least`.
 
     If that one is backfilled it ends before, by itself.

@@ -140,7 +140,7 @@ def is_known_down(w: HasFaults, node: int) -> bool:
 
 
 @inlined
-def hear(w: HasFaults) -> bool:
+def receive_node_state(w: HasFaults) -> bool:
     """Record for the schedulers that a node is down or up; return False if what they know of it is newer."""
     message, row = w.queue.now, w.faults.actors
     node = message.a[0]

@@ -2,7 +2,7 @@
 
 A node that has something new, also that a slot has fallen idle or none is any more, reports the expected wait
 (actors/nodes/queueing.py), and by resource how many queued entries ask for it and how scarce what they ask for is. All
-schedulers hear it at the same time. A message has up to two resources. Where the schedulers are in the node's
+schedulers receive it at the same time. A message has up to two resources. Where the schedulers are in the node's
 partition, all messages take equally long and no node fails, one event stands for the messages of a heartbeat, and
 counts as so many. It has the changes since the last reports, summed over the nodes: a message would cost
 more than what it says.

@@ -29,7 +29,7 @@ def find_schedulers(config: Config) -> tuple[Scheduler, ...]:
         There is no such scheduler, a setting of a variant is wrong, or one is there twice.
     """
     found = [find_one(config, given, partial(config.error, SCHEDULER)) for given in config[SCHEDULER]]
-    with config.blame(SCHEDULER):
+    with config.errors_name(SCHEDULER):
         return named_apart(found)
 
 

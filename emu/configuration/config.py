@@ -93,7 +93,7 @@ class Config:
         return self.places.get(name, Place(BY_NAME[name].option or name)).error(message)
 
     @contextmanager
-    def blame(self, name: str) -> Iterator[None]:
+    def errors_name(self, name: str) -> Iterator[None]:
         """Within, an `InputError` that names no file is about the value of this key, and gets its place."""
         try:
             yield

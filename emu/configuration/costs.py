@@ -74,7 +74,7 @@ def costs_of(config: Config, family: Family) -> Costs:
         raise config.error("cost.file", "goes with cost.model='recorded', and that with cost.file")
     recorded = None
     if model == "recorded":
-        with config.blame("cost.file"):
+        with config.errors_name("cost.file"):
             recorded = read_costs(config["cost.file"])
     return Costs(
         model, recorded=recorded, **{f"{name.removeprefix('cost.')}_s": config[name] for name in own}

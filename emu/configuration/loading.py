@@ -99,7 +99,7 @@ def load_workload_of(config: Config, memo: Memo) -> Keyed:
         workload, key = given, ("workload", id(given))
     else:
         key = ("workload", str(given), *((name, repr(value)) for name, value in options.items()))
-        with _blame_options(config):
+        with _name_options(config):
             workload = memo.once(key, lambda: _as_run(load_workload(given, options=options)))
     block_s = config["resample.block"]
     if block_s is None:
@@ -109,7 +109,7 @@ def load_workload_of(config: Config, memo: Memo) -> Keyed:
         raise config.error("resample.block", problem)
     seed = workload_seed(config)
     key = (*key, "resample", block_s, seed)
-    with config.blame("resample.block"):
+    with config.errors_name("resample.block"):
         return Keyed(memo.once(key, lambda: resample(workload, block_s, seed)), key)
 
 
@@ -132,7 +132,7 @@ def workload_options(config: Config, memo: Memo) -> dict[str, Any]:
             )
         return {}
     key = ("options", str(name), *((option, repr(value)) for option, value in given.items()))
-    with _blame_options(config):
+    with _name_options(config):
         options = memo.once(key, lambda: options_of(name, given))
     return options | {"seed": workload_seed(config)} if "seed" in options else options
 
@@ -159,7 +159,7 @@ def _is_generated(config: Config) -> bool:
 
 
 @contextmanager
-def _blame_options(config: Config) -> Iterator[None]:
+def _name_options(config: Config) -> Iterator[None]:
     """Within, an error about the workload gets the place of the option that it names, or of the workload."""
     try:
         yield
@@ -177,7 +177,7 @@ def load_cluster_of(config: Config, nodes: int | None, memo: Memo) -> Cluster:
     from clusters.cluster import load_cluster
 
     name, slots, seed = config["cluster"], config["slots"], config["cluster_seed"]
-    with config.blame("cluster"):
+    with config.errors_name("cluster"):
         return memo.once(
             ("cluster", name, nodes, slots, seed),
             lambda: load_cluster(name, nodes, slots=slots, seed=seed),

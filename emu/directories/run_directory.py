@@ -98,7 +98,7 @@ def claimed_new(
 
 
 @contextmanager
-def taken_up(out: Path, option: str = "--resume") -> Iterator[dict[str, Any]]:
+def claimed_again(out: Path, option: str = "--resume") -> Iterator[dict[str, Any]]:
     """Within, the directory of a run that has begun is this process's; yields its manifest, and changes nothing.
 
     Raises
@@ -317,12 +317,12 @@ def settle(out: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     return _finish(out, {**manifest, "status": FINISHED})
 
 
-def tidy(out: Path) -> None:
+def remove_leftovers(out: Path) -> None:
     """Remove what processes left that were killed at their very end, in a directory of finished runs and below it."""
     for place in {path.parent for name in (LOCK, CHECKPOINTS) for path in out.rglob(name)}:
         with suppress(InputError):  # it is being run, or cannot be written
             if is_finished(place):
-                with taken_up(place) as found:
+                with claimed_again(place) as found:
                     settle(place, found)
 
 

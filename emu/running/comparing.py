@@ -16,7 +16,7 @@ from emu.families.registry import find_family
 from emu.results.comparison import Comparison
 from emu.results.result import Result, read_result
 from emu.running.emulation import execute, keep_workload
-from emu.running.many_runs import lacking, report_rerun
+from emu.running.many_runs import reason_to_compute, report_rerun
 from emu.terminal import note
 from workloads.errors import InputError, UnavailableError
 
@@ -152,7 +152,7 @@ def _result(
         with watch(label, plan.work[0]) if watch else nullcontext() as progress:
             return execute(plan, index, progress, tell)
     begins = plan.manifest(index)
-    why = lacking(folder, begins)
+    why = reason_to_compute(folder, begins)
     if not why:
         return read_result(folder)
     report_rerun(folder, why)
@@ -183,7 +183,7 @@ def _held(folder: Path, begins: Mapping[str, Any], config: str) -> Iterator[None
         finally:
             locks.release(folder)
         return
-    with rd.taken_up(folder, "--out") as found:
+    with rd.claimed_again(folder, "--out") as found:
         if rd.settle(folder, found)["status"] != rd.FINISHED:
             rd.begin(folder, found)
         with rd.running(folder):

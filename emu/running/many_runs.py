@@ -26,7 +26,7 @@ def computed(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in config.items() if name not in HOSTING}
 
 
-def lacking(folder: Path, begins: Mapping[str, Any]) -> str:
+def reason_to_compute(folder: Path, begins: Mapping[str, Any]) -> str:
     """Return why the run that begins with a manifest must be computed; nothing if `folder` holds it whole."""
     try:
         found = rd.read_manifest(folder)
@@ -78,9 +78,9 @@ def opened(out: Path, what: str, config: Mapping[str, Any], overwrite: bool = Fa
         with rd.claimed(out, manifest, _to_toml(config), overwrite=overwrite):
             yield
         return
-    with rd.taken_up(out, "--out") as found:
+    with rd.claimed_again(out, "--out") as found:
         _check_same(out, found, manifest)
-        rd.tidy(out)
+        rd.remove_leftovers(out)
         rd.begin(out, {**found, **manifest, "record": found.get("record", manifest["record"])})
         disk.write_text(out / CONFIG, _to_toml(config))
         with rd.running(out):

@@ -88,7 +88,7 @@ def read_finished(out: Path) -> Result | Comparison | None:
     manifest = rd.read_manifest(out)
     if manifest.get("status") != rd.FINISHED or "what" in manifest:
         return None
-    rd.tidy(out)
+    rd.remove_leftovers(out)
     if not holds_several(out):
         return read_result(out)
     from emu.results.comparison import read_comparison
@@ -124,7 +124,7 @@ def reopened(out: Path, given: Layer | None = None, scheduler: Any = None) -> It
     InputError
         It is not a run's, it is being run, or its configuration or an input has changed.
     """
-    with rd.taken_up(out) as found:
+    with rd.claimed_again(out) as found:
         manifest = rd.settle(out, found)
         if manifest["status"] == rd.FINISHED and "runs" not in manifest:
             yield None
@@ -132,7 +132,7 @@ def reopened(out: Path, given: Layer | None = None, scheduler: Any = None) -> It
         plan = _plan(out, manifest, given, scheduler)
         if "runs" not in manifest and not (out / CHECKPOINTS).is_dir():
             note(f"{out} has no checkpoint: the run starts again from the beginning")
-        rd.tidy(out)
+        rd.remove_leftovers(out)
         rd.begin(out, manifest)
         with rd.running(out):
             yield plan

@@ -18,7 +18,7 @@ from emu.directories import run_directory as rd
 from emu.families.registry import family_of_workload
 from emu.running.clocks import emulate_setting
 from emu.running.emulation import execute, keep_workload, observe, result_of
-from emu.running.many_runs import lacking, report_rerun
+from emu.running.many_runs import reason_to_compute, report_rerun
 from emu.terminal import note
 from workloads.errors import UnavailableError
 
@@ -93,7 +93,7 @@ class Run:
 
     def is_done(self) -> bool:
         """Whether the directory holds this very run, finished and with all its files as they were written."""
-        return not lacking(self.folder, self.begins)
+        return not reason_to_compute(self.folder, self.begins)
 
 
 class RunFailed(RuntimeError):
@@ -292,7 +292,7 @@ def _unpack(plan: Plan, outcome: Outcome, error: Exception | None) -> Any:
 def _claim(run: Run) -> Plan:
     """Create the run's directory again, and return its plan."""
     folder, plan = run.folder, run.plan
-    report_rerun(folder, lacking(folder, run.begins))
+    report_rerun(folder, reason_to_compute(folder, run.begins))
     rd.claim(folder, plan.manifest(0), plan.config_toml(0), rd.empty)
     keep_workload(plan, folder)
     return plan

@@ -16,7 +16,7 @@ import numpy as np
 from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.faults import hear, is_known_down
+from actors.kernel.faults import is_known_down, receive_node_state
 from actors.kernel.kinds import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, PLACED, RETRY
 from actors.kernel.queue import RUNNING, records, send, wake
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, World
@@ -101,7 +101,7 @@ def is_own_slot(w: World, p: State, node: int, start: int) -> bool:
 def on_node_state(w: World, p: State) -> None:
     """Step 4: note that a node is down or up."""
     node = w.queue.now.a[0]
-    if not hear(w):
+    if not receive_node_state(w):
         return
     idle, kept = p.idle, p.fifo.taken[0]
     for i in range(p.fifo.taken[0], p.fifo.added[0]):

@@ -25,7 +25,7 @@ from actors.kernel.eligible import (
     listing_of,
     with_level,
 )
-from actors.kernel.faults import epoch_bits, hear, is_known_down, look_again
+from actors.kernel.faults import epoch_bits, is_known_down, look_again, receive_node_state
 from actors.kernel.kinds import NODE_UP, PLACED, PROBE
 from actors.kernel.queue import records, send
 from actors.kernel.random import JITTER, below, random_bits
@@ -308,7 +308,7 @@ def note_end(w: World, placer: Placer, job: int, node: int) -> int:
 def note_node_state(w: World, ledger: Ledger) -> bool:
     """Note a message that a node is down or up; return whether it is new."""
     message = w.queue.now
-    node, news = message.a[0], hear(w)
+    node, news = message.a[0], receive_node_state(w)
     if news:
         ledger.started[node] = NEVER
         ledger.work[node] &= DOWN - 1

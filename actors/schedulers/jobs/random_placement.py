@@ -9,7 +9,7 @@ from typing import NamedTuple
 from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.faults import hear
+from actors.kernel.faults import receive_node_state
 from actors.kernel.kinds import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, PLACED
 from actors.kernel.queue import RUNNING, send
 from actors.kernel.random import PLACEMENT, below, random_bits
@@ -58,7 +58,7 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         elif kind == LOST:
             send_again(w, t, me, job, message.b[0], message.d[0], p.first * w.work.is_long[job])
         elif kind == NODE_DOWN or kind == NODE_UP:
-            hear(w)
+            receive_node_state(w)
     return RUNNING
 
 

@@ -33,7 +33,7 @@ import numpy as np
 from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.faults import hear
+from actors.kernel.faults import receive_node_state
 from actors.kernel.kinds import ARRIVAL, ASK_LENGTH, DONE, LENGTH, LOST, NODE_DOWN, NODE_UP, REQUEST
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import World
@@ -111,7 +111,7 @@ def advance(w: World, p: State, until: int, most: int) -> int:
             else:
                 send_again(w, t, me, job, message.b[0], message.d[0], NODE_0)
         elif kind == NODE_DOWN or kind == NODE_UP:
-            hear(w)
+            receive_node_state(w)
     return RUNNING
 
 

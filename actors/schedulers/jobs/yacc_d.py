@@ -32,7 +32,7 @@ from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.eligible import is_constrained, with_level
-from actors.kernel.faults import hear
+from actors.kernel.faults import receive_node_state
 from actors.kernel.kinds import (
     ARRIVAL,
     DONE,
@@ -214,7 +214,7 @@ def on_retry(w: World, p: State, t: int, me: int) -> None:
 def on_node_state(w: World, p: State) -> None:
     """Note that a node is down and has no room, or up again and without work."""
     node = w.queue.now.a[0]
-    if hear(w):
+    if receive_node_state(w):
         room = p.known.empty_room[node] if w.queue.now.kind[0] == NODE_UP else np.int64(0)
         note_node(p.known, node, np.int64(0), np.int64(0), room)
 

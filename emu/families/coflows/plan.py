@@ -66,7 +66,7 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) 
     switch = switch_of(config)
     workload = source
     if config["load"] is not None:
-        with config.blame("load"):
+        with config.errors_name("load"):
             wanted = (switch.port_bytes_per_s, config["load"])
             workload = memo.once((*key, "load", *wanted), lambda: at_load(source, *wanted))
     arrival_s = column(workload.coflows, "arrival_s")
@@ -76,7 +76,7 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) 
     ports = ports_of(workload, switch)
     updates = None
     if config["fabric.updates"] is not None:
-        with config.blame("fabric.updates"):
+        with config.errors_name("fabric.updates"):
             updates = load_updates(config["fabric.updates"], workload)
     load = offered_load(workload, ports, span_s)
     period_s = config["timeline.period"]
@@ -180,7 +180,7 @@ def _cluster(config: Config, workload: CoflowWorkload, memo: Memo) -> Cluster:
     if nodes is not None and nodes < own:
         raise config.error("nodes", f"{nodes:,} is fewer than the {own:,} ports of {workload.name}")
     nodes = own if nodes is None else nodes
-    with config.blame("nodes"):
+    with config.errors_name("nodes"):
         return memo.once(("cluster of ports", nodes), lambda: load_cluster("homogeneous", nodes, slots=1))
 
 

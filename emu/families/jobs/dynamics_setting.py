@@ -41,7 +41,7 @@ def dynamics_of(config: Config, cluster: Cluster) -> Dynamics:
             raise config.error(f"dynamics.{name}", "is 0; want a time such as '30 d' or '1 h'")
     outages = None
     if config["dynamics.failures"] is not None:
-        with config.blame("dynamics.failures"):
+        with config.errors_name("dynamics.failures"):
             outages = load_outages(config["dynamics.failures"], cluster.num_nodes)
     distribution, slowdown = config["dynamics.straggler_distribution"], config["dynamics.straggler_slowdown"]
     if slowdown < 1:

@@ -80,7 +80,7 @@ def feasible(config: Config, workload: JobWorkload, cluster: Cluster) -> JobWork
 
 def cluster_for_load(config: Config, source: JobWorkload, memo: Memo) -> Cluster:
     """Return the cluster on which a workload offers the load that a configuration asks for."""
-    with config.blame("load"):
+    with config.errors_name("load"):
         return load_cluster_of(config, nodes_for_load(config, source, config["load"], memo), memo)
 
 

@@ -56,7 +56,7 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> 
     source = memo.once(key, lambda: feasible(config, loaded, cluster))
     workload = source
     if config["load"] is not None and not by_nodes:
-        with config.blame("load"):
+        with config.errors_name("load"):
             wanted = (cluster.total_slots, config["load"])
             workload = memo.once((*key, "load", *wanted), lambda: at_load(source, *wanted))
     cutoff_s, partition = _classes(config, workload, schedulers)

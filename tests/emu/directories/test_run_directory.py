@@ -150,7 +150,7 @@ from emu.directories import run_directory as rd
 from workloads.errors import InputError
 sys.stdin.read()
 try:
-    with rd.taken_up(Path("r")) as manifest:
+    with rd.claimed_again(Path("r")) as manifest:
         rd.begin(Path("r"), manifest)
         while not Path("others-ended").exists():
             time.sleep(0.02)
@@ -214,7 +214,7 @@ def test_a_child_does_not_keep_the_lock(finished: Path) -> None:
 
 @pytest.mark.parametrize("command", [RUN, COMPARE], ids=["run", "compare"])
 def test_a_directory_that_is_being_run_is_refused(command: tuple[str, ...], finished: Path, emu: Cli) -> None:
-    with rd.taken_up(finished) as manifest:
+    with rd.claimed_again(finished) as manifest:
         rd.begin(finished, manifest)
         for more in ((), ("--overwrite",)):
             line = emu(*command, "--out", "r", *more).line()
@@ -289,7 +289,7 @@ def test_what_is_no_run_is_not_overwritten(emu: Cli, trace: Path) -> None:
 
 
 def test_a_run_within_that_is_being_run_is_not_overwritten(compared: Path, emu: Cli) -> None:
-    with rd.taken_up(compared / "seed=2"):
+    with rd.claimed_again(compared / "seed=2"):
         line = emu(*RUN, "--out", "c", "--overwrite").line()
     assert line == "emu: --overwrite: c/seed=2 is being run by another process"
     assert read_result(compared / "seed=1")

@@ -171,7 +171,7 @@ def test_one_that_is_being_run_is_refused(interrupted: Path, emu: Cli) -> None:
         manifest = {**rd.read_manifest(interrupted), "status": "running", "process": process}
         rd.write_manifest(interrupted, manifest)
 
-    with rd.taken_up(interrupted) as manifest:
+    with rd.claimed_again(interrupted) as manifest:
         rd.begin(interrupted, manifest)
         assert f"--resume: r is being run by process {os.getpid()} on " in emu("run", "--resume", "r").line()
     assert not (interrupted / ".lock").exists()
@@ -182,12 +182,12 @@ def test_one_that_is_being_run_is_refused(interrupted: Path, emu: Cli) -> None:
     assert "on elsewhere since " in line
     assert line.endswith("; if that is gone, remove r/.lock")
     (interrupted / ".lock").unlink()
-    with rd.taken_up(interrupted):
+    with rd.claimed_again(interrupted):
         pass
     # A process of this machine that has no lock is gone, whatever has its id now.
     (interrupted / ".lock").touch()
     claim(**here)
-    with rd.taken_up(interrupted):
+    with rd.claimed_again(interrupted):
         pass
 
 
@@ -211,7 +211,7 @@ def test_where_the_file_system_has_no_locks_the_process_id_tells(
         if process is here:
             assert f"r is being run by process {os.getpid()} on " in emu("run", "--resume", "r").line()
         elif process.get("since") != 1.0 or Path("/proc/stat").exists():  # a process with that id came later
-            with rd.taken_up(interrupted):
+            with rd.claimed_again(interrupted):
                 pass
 
 

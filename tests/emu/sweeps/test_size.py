@@ -307,7 +307,7 @@ def test_a_run_that_fails_ends_the_search(emu: Cli, trace: Path, monkeypatch: py
 def test_a_directory_that_a_process_writes_is_left_alone(emu: Cli, trace: Path) -> None:
     command = (*SIZE, "small", "--target", "p90 < 60s", "--out", "s", "--low", "3")
     assert emu(*command).code == 0
-    with rd.taken_up(Path("s")) as manifest:
+    with rd.claimed_again(Path("s")) as manifest:
         rd.begin(Path("s"), manifest)
         ended = emu(*command)
     assert (ended.code, ended.line().partition(" on ")[0]) == (
