@@ -72,7 +72,8 @@ class Deadlines:
         """
         has, place = rng.random((2, len(arrival_s)))
         factor = self.least + place * (self.most - self.least)
-        deadline_s = arrival_s + np.ceil(isolated_s * factor * _NS) / _NS
+        with np.errstate(over="ignore"):
+            deadline_s = arrival_s + np.ceil(isolated_s * factor * _NS) / _NS
         deadline_s[has >= self.share] = np.nan
         if not (latest_s := float(np.fmax.reduce(deadline_s, initial=0.0))) <= MAX_TIME_S:
             raise InputError(
