@@ -37,6 +37,8 @@ from workloads.jobs import SCHEMA_VERSION, Float64Array, Int64Array, check_times
 MAX_PORTS = 1 << 20
 MAX_BYTES = 1e18
 """No flow is larger, and no port faster in a second: an exabyte."""
+PORT_SPEEDS = ("ingress_bytes_per_s", "egress_bytes_per_s")
+"""Columns of `PORTS_SCHEMA` with the speeds of both sides; null where not known."""
 NO_DEADLINE_NS = 2**63 - 1
 """The deadline, in arrays, of a coflow that has none."""
 

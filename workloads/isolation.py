@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from workloads.coflows import CoflowArrays, CoflowWorkload
+from workloads.arrow import from_numpy, optional_column
+from workloads.coflows import PORT_SPEEDS, PORTS_SCHEMA, CoflowArrays, CoflowWorkload
 from workloads.errors import InputError
 from workloads.jobs import Float64Array
 
 
-def isolated_s(workload: CoflowWorkload, port_speed_bps: float | None = None) -> Float64Array:
+def isolated_s(workload: CoflowWorkload) -> Float64Array:
     """Return how long each coflow takes when it has the switch for itself: shape (C,), in seconds.
 
     That is the most, over the ports that its flows use, of what the port has to carry over the port's speed: the
     time of the bottleneck in Varys (SIGCOMM 2014), and the completion time in isolation of DCoflow (IFIP Networking
     2022). A flow from a port to itself takes both sides of it.
 
-    Parameters
-    ----------
-    workload : CoflowWorkload
-        Of C coflows.
-    port_speed_bps : float, optional
-        Speed of every port (bit/s) in each direction; by default that which the workload states.
-
     Raises
     ------
     InputError
-        The workload does not state the speed of a port that flows use, and none is given.
+        The workload does not state the speed of a port that flows use: see `with_port_speeds`.
     """
     arrays = workload.arrays()
-    speeds = (arrays.ingress_bytes_per_s, arrays.egress_bytes_per_s)
-    if port_speed_bps is not None:
-        speeds = (np.full(len(speeds[0]), port_speed_bps / 8),) * 2
-    longest = most_on_a_port(arrays, *speeds)
+    longest = most_on_a_port(arrays, arrays.ingress_bytes_per_s, arrays.egress_bytes_per_s)
     if np.isnan(longest).any():
         raise InputError(
             f"{workload.name} does not state the speed of its ports; give it, such as '1 Gbps'",
             field="port_speed_bps",
         )
     return longest
+
+
+def with_port_speeds(workload: CoflowWorkload, port_bytes_per_s: float) -> CoflowWorkload:
+    """Return the coflows on ports that have this speed in each direction in which they state none."""
+    ports = workload.ports
+    for at, name in enumerate(PORT_SPEEDS, start=1):
+        speed = optional_column(ports, name)
+        filled = from_numpy(np.where(np.isnan(speed), port_bytes_per_s, speed))
+        ports = ports.set_column(at, PORTS_SCHEMA.field(at), filled)
+    return replace(workload, ports=ports)
 
 
 def most_on_a_port(

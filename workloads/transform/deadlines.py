@@ -12,13 +12,13 @@ from __future__ import annotations
 import numpy as np
 
 from workloads.arrow import column, optional_column
-from workloads.coflows import CoflowWorkload, make_coflow_workload, with_demands
+from workloads.coflows import PORT_SPEEDS, CoflowWorkload, make_coflow_workload, with_demands
 from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
 from workloads.generators.deadlines import Deadlines, draw_weights
 from workloads.generators.draws import check_positive, check_whole, generator
 from workloads.generators.rates import RatedArrivals
-from workloads.isolation import isolated_s
+from workloads.isolation import isolated_s, with_port_speeds
 from workloads.limits import check_tasks
 from workloads.transform.history import recorded
 from workloads.transform.primitives import (
@@ -55,20 +55,24 @@ def deadlines(
     share : float
         Probability that a coflow has a deadline; 0 takes all away.
     port_speed_bps : float, optional
-        Speed of the ports (bit/s) that the deadlines are for, where the workload does not state its own.
+        Speed of the ports (bit/s) of which the workload states none; it does from now on, as deadlines are for it.
     seed : int
 
     Raises
     ------
     InputError
-        The workload has no coflows or does not state the speed of its ports, or an option is out of range.
+        The workload has no coflows; it does not state the speed of its ports and none is given, or the reverse; or an
+        option is out of range.
     """
     coflows = as_coflows(workload, "deadlines are of coflows")
     limits = Deadlines(least, most, share)
     if port_speed_bps is not None:
         check_positive("port_speed_bps", port_speed_bps)
+        if all(coflows.ports[name].null_count == 0 for name in PORT_SPEEDS):
+            raise InputError(f"the ports of {coflows.name} state their speed", field="port_speed_bps")
+        coflows = with_port_speeds(coflows, port_speed_bps / 8)
     rng = generator(seed, _DEADLINES)
-    alone_s = isolated_s(coflows, port_speed_bps)
+    alone_s = isolated_s(coflows) if share > 0 else np.zeros(coflows.num_coflows)
     made = with_demands(coflows, deadline_s=limits.draw(rng, arrivals_s(coflows), alone_s))
     options = {"least": least, "most": most, "share": share, "port_speed_bps": port_speed_bps, "seed": seed}
     have = coflows.num_coflows - made.coflows["deadline_s"].null_count
@@ -205,7 +209,7 @@ def retime(
 def _folded(workload: CoflowWorkload, ports: int) -> CoflowWorkload:
     """Return the coflows on the first ports alone: port p becomes p modulo their number."""
     check_whole("ports", ports, 1, workload.num_ports)
-    for side in ("ingress_bytes_per_s", "egress_bytes_per_s"):
+    for side in PORT_SPEEDS:
         speed = optional_column(workload.ports, side)
         folded = speed[np.arange(len(speed)) % ports]
         if not np.array_equal(speed, folded, equal_nan=True):

@@ -259,7 +259,7 @@ TRANSFORMATIONS: dict[str, Transformation] = {
             Option("batch_most", "integer", "the most that arrive together", default="1"),
             Option("burst_ratio", "number", "bursty: rate in a burst over the mean rate", default="5"),
             Option("burst_jobs", "number", "bursty: mean number of arrivals in a burst", default="10"),
-            Option("period_s", "duration", "diurnal: length of a period", default="1 day"),
+            Option("period_s", "duration", "diurnal: length of a period", default="24h"),
             Option("amplitude", "share", "diurnal: how far the rate swings about its mean", default="50%"),
             _SEED,
         ),

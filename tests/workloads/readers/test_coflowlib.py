@@ -142,7 +142,7 @@ def test_what_holds_one_workload_has_no_instances(tmp_path):
         instances_of(tmp_path / "none.zip")
 
 
-def test_instances_of_the_same_name_in_two_folders_are_told_apart(tmp_path):
+def test_instances_of_the_same_name_in_two_folders_have_different_names(tmp_path):
     for folder in "ab":
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "x.txt").write_text(SMALL.replace("5 2 0.046", f"{ord(folder)} 2 0.046"))

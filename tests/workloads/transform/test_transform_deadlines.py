@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from family_examples import coflows_of, dags_of
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.workloads.generators.test_deadline_coflows import FAR, figures, kolmogorov
@@ -21,7 +21,7 @@ from workloads.coflows import CoflowWorkload
 from workloads.errors import InputError
 from workloads.generators.coflows import synthetic_coflows
 from workloads.generators.deadline_coflows import deadline_coflows
-from workloads.isolation import isolated_s
+from workloads.isolation import isolated_s, with_port_speeds
 from workloads.jobs import make_workload
 from workloads.readers.coflow_benchmark import read_coflow_benchmark
 from workloads.readers.coflowlib import read_coflowlib
@@ -68,26 +68,30 @@ def four() -> CoflowWorkload:
 def test_deadlines_are_factors_of_the_time_alone_and_replace_those_there_are():
     trace = synthetic_coflows(coflows=4000, ports=20, mean_width=10.0)
     made = deadlines(trace, least=1.2, most=3.2, port_speed_bps=GBPS)
-    factor = relative_s(made) / isolated_s(trace, GBPS)
+    assert set(made.arrays().egress_bytes_per_s.tolist()) == {GBPS / 8}
+    factor = relative_s(made) / isolated_s(made)
     assert 1.2 <= factor.min() < factor.max() <= 3.2 * (1 + 1e-6)
     assert kolmogorov((factor - 1.2) / 2) < FAR
     assert made.flows.equals(trace.flows)
     others = [name for name in trace.coflows.column_names if name != "deadline_s"]
     assert made.coflows.select(others).equals(trace.coflows.select(others))
-    again = deadlines(made, share=0.5, port_speed_bps=GBPS, seed=2)
+    again = deadlines(made, share=0.5, seed=2)
     assert again.coflows["deadline_s"].null_count == pytest.approx(2000, abs=150)
     assert not np.isin(
         optional_column(again.coflows, "deadline_s"), optional_column(made.coflows, "deadline_s")
     ).any()
-    none = deadlines(again, share=0.0, port_speed_bps=GBPS)
-    assert none.fingerprint() == trace.fingerprint()
+    assert deadlines(again, share=0.0).fingerprint() == with_port_speeds(trace, GBPS / 8).fingerprint()
+    assert deadlines(four(), share=0.0).coflows["deadline_s"].null_count == 4  # which needs no speed
 
 
-def test_a_speed_that_is_given_takes_the_place_of_that_of_the_ports():
-    stated = deadline_coflows()  # 1 Gbps
-    slow, own = (deadlines(stated, port_speed_bps=speed) for speed in (GBPS / 2, None))
-    np.testing.assert_allclose(relative_s(slow), 2 * relative_s(own), rtol=1e-8)
-    assert own.ports.equals(slow.ports)
+def test_deadlines_are_for_the_speed_of_the_ports():
+    trace = synthetic_coflows(coflows=50, ports=20, mean_width=10.0)
+    slow, fast = (deadlines(trace, port_speed_bps=speed) for speed in (GBPS / 2, GBPS))
+    np.testing.assert_allclose(relative_s(slow), 2 * relative_s(fast), rtol=1e-6)
+    with pytest.raises(
+        InputError, match="field port_speed_bps: the ports of deadline-coflows state their speed"
+    ):
+        deadlines(deadline_coflows(), port_speed_bps=GBPS)
 
 
 def test_weights_are_two_and_replace_those_there_are():
@@ -202,17 +206,18 @@ def test_skew_keeps_deadlines_and_may_so_make_them_impossible():
     was = deadlines(synthetic_coflows(coflows=200, ports=20, mean_width=30.0), most=1.2, port_speed_bps=GBPS)
     made = skew(was)
     assert made.coflows["deadline_s"].equals(was.coflows["deadline_s"])
-    assert (relative_s(made) < isolated_s(made, GBPS) * (1 - 1e-6)).any()
+    assert (relative_s(made) < isolated_s(made) * (1 - 1e-6)).any()
 
 
 @given(workload=coflows(), seed=st.integers(0, 9), most=st.floats(1, 5))
 @settings(max_examples=40)
 def test_what_is_laid_over_goes_through_tables_and_history(tmp_path_factory, workload, seed, most):
-    made: CoflowWorkload = workload
+    made: CoflowWorkload = with_port_speeds(workload, 1e12)
+    assume(isolated_s(made).max() * most < 1e9)  # else a deadline would be later than all times
     steps: list[tuple[str, dict[str, Any]]] = [
         ("draw", {"count": 7, "seed": seed}),
         ("retime", {"batch_most": 3, "seed": seed}),
-        ("deadlines", {"most": most, "port_speed_bps": 1e12, "share": 0.7, "seed": seed}),
+        ("deadlines", {"most": most, "share": 0.7, "seed": seed}),
         ("weights", {"heavy_weight": 3.5, "seed": seed}),
     ]
     for name, options in steps:
@@ -239,7 +244,7 @@ def test_the_facebook_instances_could_have_been_drawn_from_the_trace(width: int)
     for seed in range(100):
         drawn = draw(source, width, max_width=width, ports=10, seed=seed)
         made.append(deadlines(drawn, port_speed_bps=8 * 2**20, seed=seed))  # a megabyte takes 1 s
-    ours = figures([given_speed(w) for w in made])
+    ours = figures(made)
     theirs = figures([read_coflowlib(published, instance=n) for n in range(1, 101)])
     ours["single"] /= 2**20
     ours["wide"] /= 2**20
@@ -258,14 +263,6 @@ def test_the_facebook_instances_could_have_been_drawn_from_the_trace(width: int)
         for each in (made, [read_coflowlib(published, instance=n) for n in range(1, 101)])
     )
     assert own == pytest.approx(folded, abs=0.03)
-
-
-def given_speed(workload: CoflowWorkload) -> CoflowWorkload:
-    """The workload with ports of a megabyte (2**20 bytes) per second, which its deadlines are for."""
-    ports = workload.ports
-    for at in (1, 2):
-        ports = ports.set_column(at, ports.schema.field(at), pa.array([float(2**20)] * ports.num_rows))
-    return replace(workload, ports=ports)
 
 
 @pytest.mark.parametrize(
