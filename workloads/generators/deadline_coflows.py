@@ -14,7 +14,8 @@ port takes for it: 1 s with the defaults, so that `rate_per_s` is the λ of the 
 6. A coflow has the weight `heavy_weight` with probability `heavy_share`, whatever its type, else 1.
 
 Published instances (CoflowLib), measured: offline ``wide_ratio`` 0.8, online 1.0; weighted ones ``heavy_share`` 0.3.
-The paper's text has lost most of its numbers; those here are of the authors' code and instances.
+Batches of the authors' code: ``batch_least`` 5, ``batch_most`` 15. The paper's text has lost most of its numbers; those
+here are of the authors' code and instances.
 
 What is drawn for one purpose does not depend on what another option is: with the same seed the same coflows arrive at
 another rate, or have other deadlines.
