@@ -12,6 +12,7 @@ from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
 from workloads.generators.cloudera import cloudera_c
 from workloads.generators.coflows import synthetic_coflows
+from workloads.generators.deadline_coflows import deadline_coflows
 from workloads.generators.facebook import facebook
 from workloads.generators.google import google
 from workloads.generators.poisson import poisson
@@ -29,6 +30,7 @@ from workloads.transform.primitives import Workload, family
 __all__ = [
     "convert_workload",
     "generators",
+    "instances_of",
     "known_trace",
     "load_workload",
     "options_of",
@@ -39,6 +41,7 @@ __all__ = [
 # One line for a new generator: its parameters are keyword arguments, all with defaults, `seed` among them.
 _GENERATORS: dict[str, Callable[..., Workload]] = {
     "cloudera-c": cloudera_c,
+    "deadline-coflows": deadline_coflows,
     "facebook": facebook,
     "google": google,
     "poisson": poisson,
@@ -116,6 +119,30 @@ def load_workload(
         takes = inspect.signature(face).parameters
         loaded: Workload = known.read(path, **given, **{key: offered[key] for key in offered if key in takes})
         return loaded
+
+
+def instances_of(
+    name_or_path: str | Path, options: Mapping[str, Any] | None = None, format: str | None = None
+) -> tuple[str, ...]:
+    """Return the instances of a path that holds several workloads, when `options` chooses none; else nothing.
+
+    Each is a workload of its own: ``load_workload(path, options={"instance": name})``.
+
+    Raises
+    ------
+    InputError
+        As `load_workload`, as far as the path is looked at: not what is in the instances.
+    """
+    from workloads.formats import find_format
+
+    limits, own = take_limits(options)
+    if _is_generator(name_or_path, format) or "instance" in own:
+        return ()
+    with limited(limits):
+        path = _existing(name_or_path)
+        names = find_format(format or _recognised(path)).instances
+        found = () if names is None else names(path)
+    return found if len(found) > 1 else ()
 
 
 def options_of(name_or_path: str | Path, given: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -37,6 +37,8 @@ from workloads.jobs import SCHEMA_VERSION, Float64Array, Int64Array, check_times
 MAX_PORTS = 1 << 20
 MAX_BYTES = 1e18
 """No flow is larger, and no port faster in a second: an exabyte."""
+PORT_SPEEDS = ("ingress_bytes_per_s", "egress_bytes_per_s")
+"""Columns of `PORTS_SCHEMA` with the speeds of both sides; null where not known."""
 NO_DEADLINE_NS = 2**63 - 1
 """The deadline, in arrays, of a coflow that has none."""
 
@@ -285,7 +287,7 @@ def make_coflow_workload(
         ids = None if ids is None else ids[order]
     ids = np.arange(count) if ids is None else ids
     of_flow = np.repeat(np.arange(count), widths)
-    distinct = [np.bincount(np.unique(of_flow * num_ports + p) // num_ports, minlength=count) for p in ports]
+    distinct = [_distinct(of_flow * num_ports + p, num_ports, count) for p in ports]
     totals = np.add.reduceat(sizes, first_rows(widths)[:-1])
     numbers = (ids, arrival, widths, *distinct, totals, weights)
     return CoflowWorkload(
@@ -302,6 +304,36 @@ def make_coflow_workload(
         metadata=dict(metadata or {}),
         notes=tuple(notes),
     )
+
+
+def with_demands(
+    workload: CoflowWorkload, *, deadline_s: npt.ArrayLike | None = None, weight: npt.ArrayLike | None = None
+) -> CoflowWorkload:
+    """Return the coflows with other deadlines (absolute, NaN for none), other weights, or both: shape (C,).
+
+    Raises
+    ------
+    InputError
+        As `make_coflow_workload`.
+    """
+    table = workload.coflows
+    for name, values in (("weight", weight), ("deadline_s", deadline_s)):
+        if values is None:
+            continue
+        if name == "weight":
+            array = from_numpy(_amounts(values, len(table), name, "coflows", None))
+        else:
+            array = from_optional(_deadlines(values, column(table, "arrival_s"), None))
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, table.schema.field(at), array)
+    return replace(workload, coflows=table)
+
+
+def _distinct(keys: Int64Array, num_ports: int, count: int) -> Int64Array:
+    """Return how many distinct ports each coflow has, of keys coflow * num_ports + port."""
+    keys = np.sort(keys)  # np.unique hashes, which takes seconds for the keys of a million flows
+    first = np.concatenate([[True], keys[1:] != keys[:-1]])
+    return np.bincount(keys[first] // num_ports, minlength=count)
 
 
 def _amounts(

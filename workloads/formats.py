@@ -48,6 +48,8 @@ class Format:
         Path and folder: reads it straight into a Parquet folder, in memory that does not grow with the source.
     write : callable, optional
         Workload and path.
+    instances : callable, optional
+        Path to the names of the workloads in it, one of which the reader's option ``instance`` chooses.
     """
 
     about: str
@@ -56,6 +58,7 @@ class Format:
     recognises: Callable[[Path], bool]
     convert: Callable[..., None] | None = None
     write: Callable[..., None] | None = None
+    instances: Callable[[Path], tuple[str, ...]] | None = None
 
 
 def _holds_tables(path: Path) -> bool:
@@ -97,7 +100,7 @@ FORMATS = {
     ),
     "coflowlib": Format(
         "CoflowLib's instances: text, or one of an archive", "coflows", coflowlib.read_coflowlib,
-        coflowlib.recognises, write=coflowlib.write_coflowlib,
+        coflowlib.recognises, write=coflowlib.write_coflowlib, instances=coflowlib.instance_names,
     ),
     "coflow-benchmark": Format(
         "Facebook's coflows: mappers and reducers, a line a coflow", "coflows",

@@ -17,6 +17,10 @@ _NOT_OPTIONS = ("report", "progress")
 NEEDS: dict[str, tuple[str, tuple[str, ...]]] = {
     **dict.fromkeys(("burst_ratio", "burst_jobs"), ("arrivals", ("bursty",))),
     **dict.fromkeys(("period_s", "amplitude"), ("arrivals", ("diurnal",))),
+    **dict.fromkeys(
+        ("rate_per_s", "batch_least", "batch_most"), ("arrivals", ("poisson", "bursty", "diurnal"))
+    ),
+    "heavy_weight": ("heavy_share", ()),
     "cv": ("service", ("lognormal",)),
     "alpha": ("service", ("pareto",)),
     **dict.fromkeys(("long_tasks", "long_ratio"), ("service", ("bimodal",))),

@@ -69,16 +69,21 @@ def dags(draw) -> DagWorkload:
 
 
 @st.composite
-def coflows(draw) -> CoflowWorkload:
-    """Coflows of any shape, flows between the same ports and from a port to itself included."""
+def coflows(draw, complete: bool = False) -> CoflowWorkload:
+    """Coflows of any shape, flows between the same ports and from a port to itself included.
+
+    Complete ones have what CoflowLib's format needs: a deadline each, the speed of every port, ids from 0 on.
+    """
+    optional = st.nothing() if complete else st.none()
     ports = draw(st.integers(1, 5))
     port = st.integers(0, ports - 1)
     flows = st.lists(st.tuples(port, port, sizes), min_size=1, max_size=5)
     made = draw(st.lists(flows, min_size=1, max_size=5))
     count = len(made)
     arrival = draw(st.lists(st.floats(0, 1e9), min_size=count, max_size=count))
-    slack = draw(st.lists(st.none() | st.floats(0, 1e9), min_size=count, max_size=count))
-    speeds = st.lists(st.none() | sizes, min_size=ports, max_size=ports)
+    slack = draw(st.lists(optional | st.floats(0, 1e9), min_size=count, max_size=count))
+    speeds = st.lists(optional | sizes, min_size=ports, max_size=ports)
+    of_coflows = st.integers(0, 2**63 - 1) if complete else ids
     return make_coflow_workload(
         "random",
         arrival,
@@ -87,7 +92,7 @@ def coflows(draw) -> CoflowWorkload:
         [flow[1] for flows in made for flow in flows],
         [flow[2] for flows in made for flow in flows],
         ports,
-        coflow_id=draw(st.lists(ids, min_size=count, max_size=count, unique=True)),
+        coflow_id=draw(st.lists(of_coflows, min_size=count, max_size=count, unique=True)),
         weight=draw(st.lists(sizes, min_size=count, max_size=count)),
         deadline_s=[np.nan if s is None else a + s for a, s in zip(arrival, slack, strict=True)],
         ingress_bytes_per_s=np.array(draw(speeds), float),

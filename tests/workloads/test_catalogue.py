@@ -16,7 +16,16 @@ def workload():
 
 
 def test_generators_are_listed_with_their_parameters():
-    names = ["cloudera-c", "facebook", "google", "poisson", "synthetic", "synthetic-coflows", "yahoo"]
+    names = [
+        "cloudera-c",
+        "deadline-coflows",
+        "facebook",
+        "google",
+        "poisson",
+        "synthetic",
+        "synthetic-coflows",
+        "yahoo",
+    ]
     assert sorted(generators()) == names
     assert "jobs=24262" in generators()["yahoo"]
     assert all("\n" not in line for line in generators().values())
@@ -39,7 +48,11 @@ def test_generators_are_reached_by_name_with_options_as_text():
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("yaho", {}, r"unknown workload 'yaho'; did you mean 'yahoo'\? \(known: cloudera-c, facebook, "),
+        (
+            "yaho",
+            {},
+            r"unknown workload 'yaho'; did you mean 'yahoo'\? \(known: cloudera-c, deadline-coflows, ",
+        ),
         ("", {}, "is not a workload"),
         ("nothing.tr", {}, "nothing.tr: no such file or folder"),
         ("no/such/folder", {}, "no/such/folder: no such file or folder"),

@@ -5,7 +5,14 @@ from hypothesis import strategies as st
 
 from tests.workloads.strategies import coflows
 from workloads.arrow import column
-from workloads.coflows import COFLOWS_SCHEMA, FLOWS_SCHEMA, NO_DEADLINE_NS, PORTS_SCHEMA, make_coflow_workload
+from workloads.coflows import (
+    COFLOWS_SCHEMA,
+    FLOWS_SCHEMA,
+    NO_DEADLINE_NS,
+    PORTS_SCHEMA,
+    make_coflow_workload,
+    with_demands,
+)
 from workloads.errors import InputError
 
 
@@ -165,3 +172,21 @@ def test_what_is_wrong_is_named(changes, message):
     with pytest.raises(InputError) as caught:
         small(origin={name: name for name in ("coflows", "flows", "ports")}, **changes)
     assert str(caught.value).startswith(message)
+
+
+def test_other_deadlines_and_weights_take_the_place_of_those_there_are():
+    was = small(weight=[5.0, 6.0], deadline_s=[np.nan, 3.0])
+    made = with_demands(was, deadline_s=[1.0, np.nan])
+    assert made.coflows["deadline_s"].to_pylist() == [1.0, None]
+    assert made.coflows["weight"].to_pylist() == [5.0, 6.0]
+    heavy = with_demands(made, weight=[7.0, 8.0])
+    assert heavy.coflows["deadline_s"].to_pylist() == [1.0, None]
+    assert heavy.fingerprint() == small(weight=[7.0, 8.0], deadline_s=[1.0, np.nan]).fingerprint()
+    assert heavy.coflows.schema.equals(was.coflows.schema, check_metadata=True)
+    for changes, message in (
+        ({"weight": [1.0, -1.0]}, "line 2: field weight: -1.0 is not a number above 0"),
+        ({"deadline_s": [0.0, 1.0]}, "line 1: field deadline_s: 0.0 is before the arrival"),
+        ({"deadline_s": [3.0]}, "field deadline_s: 1 values for 2 coflows"),
+    ):
+        with pytest.raises(InputError, match=message):
+            with_demands(was, **changes)

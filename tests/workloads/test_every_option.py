@@ -51,12 +51,28 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "mean_size_bytes": (1e9,),
     "skew": (3.0,),
     "durations": tuple(DURATIONS),
+    "single_share": (0.3,),
+    "least_width": (5,),
+    "most_width": (30,),
+    "mean_flow_bytes": (1e6,),
+    "flow_sd": (0.4,),
+    "wide_ratio": (1.0,),
+    "deadline_least": (1.5,),
+    "deadline_most": (4.0,),
+    "deadline_share": (0.5,),
+    "heavy_share": (0.3,),
+    "heavy_weight": (5.0,),
+    "rate_per_s": (9.0,),
+    "batch_least": (3,),
+    "batch_most": (8,),
 }
 """Values of the options of generators; of those that are choices all."""
-WITH = {
+WITH: dict[str, dict[str, Any]] = {
     "task_counts": {"tasks_per_job": 3},
     "long_tasks_per_job": {"long_jobs": 0.3},
     "long_mean_task_s": {"long_jobs": 0.3},
+    "heavy_weight": {"heavy_share": 0.3},
+    "batch_least": {"batch_most": 5},
 }
 """What it takes for an option to count, besides what it needs."""
 
@@ -173,6 +189,33 @@ CASES: dict[str, list[tuple[Any, dict[str, str], Tried]]] = {
     ],
     "skew": [
         (coflows, {}, {"cv_median": ("0.1",), "cv_p90": ("1.5",), "of": ("flows",), "seed": ("2",)}),
+    ],
+    "deadlines": [
+        (
+            coflows,
+            {"port_speed_bps": "1 Gbps"},
+            {
+                "least": ("1.5",),
+                "most": ("4",),
+                "share": ("50%",),
+                "port_speed_bps": ("2 Gbps",),
+                "seed": ("2",),
+            },
+        )
+    ],
+    "weights": [(coflows, {}, {"heavy_share": ("60%",), "heavy_weight": ("3",), "seed": ("2",)})],
+    "draw": [
+        (
+            coflows,
+            {"count": "20"},
+            {"count": ("25",), "max_width": ("9",), "ports": ("3",), "seed": ("2",)},
+        )
+    ],
+    "retime": [
+        (coflows, {}, {"arrivals": ("bursty", "diurnal", "at-once"), "rate_per_s": ("9",), "seed": ("2",)}),
+        (jobs, {"batch_most": "5"}, {"batch_least": ("3",), "batch_most": ("9",)}),
+        (jobs, {"arrivals": "bursty"}, {"burst_ratio": ("9",), "burst_jobs": ("3",)}),
+        (coflows, {"arrivals": "diurnal"}, {"period_s": ("10 s",), "amplitude": ("90%",)}),
     ],
     "constrain": [
         (

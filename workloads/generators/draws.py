@@ -13,8 +13,10 @@ MAX_JOBS = 10_000_000
 """The default seed of a workload; it equals that of an emulation."""
 
 
-def generator(seed: int) -> np.random.Generator:
+def generator(seed: int, stream: int | None = None) -> np.random.Generator:
     """Return the random numbers of a seed: Philox, the same on every machine.
+
+    Streams of one seed are independent, so that what is drawn for several purposes does not go together.
 
     Raises
     ------
@@ -22,7 +24,8 @@ def generator(seed: int) -> np.random.Generator:
         The seed is not a whole number from 0.
     """
     check_whole("seed", seed, 0, 2**64 - 1)
-    return np.random.Generator(np.random.Philox(np.random.SeedSequence(int(seed))))
+    entropy = int(seed) if stream is None else [int(seed), stream]
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(entropy)))
 
 
 def check_load(jobs: int, load: float, nodes: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from workloads.arrow import column
+from workloads.arrow import column, optional_column
 from workloads.coflows import CoflowWorkload
 from workloads.errors import InputError
 from workloads.info.common import (
@@ -21,6 +21,7 @@ from workloads.info.common import (
     row,
     share,
 )
+from workloads.isolation import most_on_a_port
 from workloads.jobs import Float64Array, Int64Array
 from workloads.transform.coflows import flow_skew
 from workloads.transform.load import fabric_bytes_per_s
@@ -28,6 +29,10 @@ from workloads.transform.part import NARROW_FLOWS, SHORT_FLOW_BYTES
 
 THIN_FLOWS = 7
 SMALL_BYTES = 100e6
+_FEW = 8
+"""So many weights are shown one by one."""
+_ROUNDED = 1e-3
+"""A deadline that is earlier by less than this share is rounded: published instances have decimals."""
 PORT_SPEEDS_BPS = (1e9, 10e9, 40e9)
 
 _LABELS = {
@@ -64,7 +69,9 @@ def describe(workload: CoflowWorkload, nodes: Sequence[int] = ()) -> dict[str, A
     port, and skew, the longest flow over the shortest. ``flows_of_same_ports`` are those that go from and to the ports
     of an earlier flow of their coflow. ``bins`` groups coflows by size and width, as Varys
     (SIGCOMM 2014) does, short being a longest flow below 5 MB and narrow up to 50 flows, and as Philae does
-    (its Table 4), small being below 100 MB and thin up to 7 flows.
+    (its Table 4), small being below 100 MB and thin up to 7 flows. ``time_to_deadline_s`` holds quantiles over the
+    coflows with a deadline, ``deadline_factor`` those of that over what a coflow takes alone where the workload says
+    the speed of its ports (else None), ``weights`` the coflows of each weight, as text, where there are few weights.
 
     Raises
     ------
@@ -82,14 +89,13 @@ def describe(workload: CoflowWorkload, nodes: Sequence[int] = ()) -> dict[str, A
     times_s = column(workload.coflows, "arrival_s")
     arrivals = describe_arrivals(times_s, {"coflows": None, "bytes": figures.size_bytes})
     span_s = arrivals["span_s"]
-    deadlines = workload.coflows["deadline_s"]
     return {
         "name": workload.name,
         "family": "coflows",
         "coflows": workload.num_coflows,
         "flows": workload.num_flows,
         "ports": workload.num_ports,
-        "with_deadline": len(deadlines) - deadlines.null_count,
+        **_deadlines(workload),
         "first_arrival_s": float(times_s[0]),
         **arrivals,
         "size_bytes": total,
@@ -139,8 +145,7 @@ def render(d: dict[str, Any]) -> list[str]:
         for verb, port in zip(("sends", "receives"), d["busiest_ports"].values(), strict=True)
     ]
     lines.append(f"busiest    port {', port '.join(busiest)}")
-    if d["with_deadline"]:
-        lines.append(f"deadlines  {d['with_deadline']:,} coflows have one")
+    lines += _render_deadlines(d)
     lines += ["", "all coflows", row("quantile", [f"{q} %" for q in d["quantiles"]])]
     for name, label in _LABELS.items():
         scale = 1e6 if name.endswith("_bytes") else 1
@@ -161,16 +166,58 @@ _BINS = {
 }
 
 
+def _deadlines(workload: CoflowWorkload) -> dict[str, Any]:
+    """Return the figures of deadlines and weights."""
+    relative_s = optional_column(workload.coflows, "deadline_s") - column(workload.coflows, "arrival_s")
+    known = ~np.isnan(relative_s)
+    factor = None
+    if known.any():
+        arrays = workload.arrays()
+        alone_s = most_on_a_port(arrays, arrays.ingress_bytes_per_s, arrays.egress_bytes_per_s)
+        factor = None if np.isnan(alone_s).any() else relative_s[known] / alone_s[known]
+    found, counts = np.unique(column(workload.coflows, "weight"), return_counts=True)
+    weights = None
+    if len(found) <= _FEW:
+        each = zip(found.tolist(), counts.tolist(), strict=True)
+        weights = {repr(weight).removesuffix(".0"): count for weight, count in each}
+    return {
+        "with_deadline": int(known.sum()),
+        "time_to_deadline_s": quantiles(relative_s[known]),
+        "deadline_factor": None if factor is None else quantiles(factor),
+        "deadlines_too_early": None if factor is None else int((factor < 1 - _ROUNDED).sum()),
+        "weights": weights,
+        "mean_weight": float(np.average(found, weights=counts)),
+    }
+
+
+def _render_deadlines(d: dict[str, Any]) -> list[str]:
+    lines = []
+    if d["with_deadline"]:
+        least, median, most = (d["time_to_deadline_s"][d["quantiles"].index(q)] for q in (0, 50, 100))
+        line = (
+            f"deadlines  {d['with_deadline']:,} coflows have one, {least:.4g} to {most:.4g} s after the arrival, "
+            f"median {median:.4g} s"
+        )
+        if (factor := d["deadline_factor"]) is not None:
+            least, median, most = (factor[d["quantiles"].index(q)] for q in (0, 50, 100))
+            line += f"; {least:.4g} to {most:.4g} times what they take alone, median {median:.4g}"
+        if early := d["deadlines_too_early"]:
+            line += f"; {early:,} cannot be met even alone"
+        lines.append(line)
+    if d["weights"] is None:
+        lines.append(f"weights    mean {d['mean_weight']:.4g}")
+    elif [*d["weights"]] != ["1"]:
+        each = ", ".join(f"{weight}: {count:,} coflows" for weight, count in d["weights"].items())
+        lines.append(f"weights    {each}")
+    return lines
+
+
 def _figures(workload: CoflowWorkload) -> _Coflows:
     arrays = workload.arrays()
     sizes, first = arrays.size_bytes, arrays.first_flow[:-1]
     width = column(workload.coflows, "width")
     longest = np.maximum.reduceat(sizes, first)
-    of_flow = np.repeat(np.arange(len(width)), width)
-    busiest = np.zeros(len(width))
-    for port in (arrays.ingress, arrays.egress):
-        found, place = np.unique(of_flow * workload.num_ports + port, return_inverse=True)
-        np.maximum.at(busiest, found // workload.num_ports, np.bincount(place, weights=sizes))
+    one = np.ones(workload.num_ports)
     return _Coflows(
         width,
         column(workload.coflows, "senders"),
@@ -178,7 +225,7 @@ def _figures(workload: CoflowWorkload) -> _Coflows:
         column(workload.coflows, "size_bytes"),
         longest,
         flow_skew(workload),
-        busiest,
+        most_on_a_port(arrays, one, one),
     )
 
 

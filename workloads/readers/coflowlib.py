@@ -4,7 +4,7 @@ Lines, blank ones between the parts: ``type`` (0 synthetic, 1 Facebook), ``coflo
 ``id weight arrival deadline flows`` and for each of its flows ``flow_id volume 2 ingress egress``; ``ports``, and
 for each port ``port capacity``. Ports 1..M are ingress ports, M+1..2M egress ports: here 0..M-1 on both sides.
 The 2 is the number of ports on a flow's path. Deadlines are absolute. Instances come in zip archives of 40 or
-100; one is read.
+100; one is read, `instance_names` says which there are.
 
 Volumes and times have no unit. One unit of volume is taken as one byte and one of time as one second, so that a
 capacity of 1 is 1 byte/s; as the metadata state.
@@ -18,8 +18,9 @@ References
 from __future__ import annotations
 
 import io
+import zipfile
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,12 @@ def write_coflowlib(workload: CoflowWorkload, path: str | Path) -> None:
         When a coflow has no deadline, a port no capacity, or a coflow a negative id, which the format cannot
         hold; or the file cannot be written.
     """
+    _check_held(workload, path)
+    write_text(path, _lines(workload))
+
+
+def _check_held(workload: CoflowWorkload, path: str | Path) -> None:
+    """Refuse coflows that the format cannot hold."""
     for table, name in (
         (workload.coflows, "deadline_s"),
         (workload.ports, "ingress_bytes_per_s"),
@@ -106,7 +113,45 @@ def write_coflowlib(workload: CoflowWorkload, path: str | Path) -> None:
             raise InputError(wrong, file=path, field=name)
     if column(workload.coflows, "coflow_id").min() < 0:
         raise InputError("CoflowLib's format has no negative ids", file=path, field="coflow_id")
-    write_text(path, _lines(workload))
+
+
+def write_instances(workloads: Sequence[CoflowWorkload], path: str | Path) -> None:
+    """Write workloads as a zip archive of instances, ``NAME/NAME_in001.txt`` and so on for a path ``NAME.zip``.
+
+    The same workloads give the same bytes. `list_coflowlib` and `read_coflowlib` read them, in the same order.
+
+    Raises
+    ------
+    InputError
+        There are none, or as `write_coflowlib`.
+    """
+    if not workloads:
+        raise InputError("an archive of no instances", file=path)
+    for workload in workloads:
+        _check_held(workload, path)
+    stem, digits = Path(path).name.removesuffix(".zip"), max(3, len(str(len(workloads))))
+    try:
+        with zipfile.ZipFile(path, "w") as archive:
+            for number, workload in enumerate(workloads, start=1):
+                member = zipfile.ZipInfo(f"{stem}/{stem}_in{number:0{digits}}.txt")  # of 1980: no time
+                member.compress_type = zipfile.ZIP_DEFLATED
+                with archive.open(member, "w") as file:
+                    file.writelines(part.encode() for part in _lines(workload))
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", file=path) from None
+
+
+def instance_names(path: str | Path) -> tuple[str, ...]:
+    """Return what to choose each instance by: its name without folder and ``.txt`` where that tells them apart.
+
+    Raises
+    ------
+    InputError
+        As `list_coflowlib`.
+    """
+    names = list_coflowlib(path)
+    stems = [_stem(name) for name in names]
+    return tuple(stems if len({*stems}) == len(stems) else names)
 
 
 def recognises(path: Path) -> bool:

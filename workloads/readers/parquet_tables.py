@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from workloads.arrow import to_numpy
 from workloads.errors import InputError
 from workloads.hints import did_you_mean, names_beside
 from workloads.jobs import SCHEMA_VERSION
@@ -213,11 +214,17 @@ def _read_column(table: pa.Table, field: pa.Field, path: Path) -> pa.Array:
         row = int(np.argmax(np.asarray(values.is_null())))
         raise InputError("is null; every row needs a value", file=path, line=row + 1, field=field.name)
     try:
-        return values.cast(field.type).combine_chunks()
+        made = values.cast(field.type).combine_chunks()
     except pa.ArrowInvalid as error:
         raise InputError(
             f"does not fit {field.type} ({_first_line(error)})", file=path, field=field.name
         ) from None
+    if field.nullable and pa.types.is_floating(field.type):
+        wrong = np.isnan(to_numpy(made.fill_null(0.0)))
+        if wrong.any():
+            row = int(np.argmax(wrong)) + 1
+            raise InputError("is NaN; want a number or null", file=path, line=row, field=field.name)
+    return made
 
 
 def _same_kind(have: pa.DataType, field: pa.Field) -> bool:

@@ -1,4 +1,4 @@
-"""Workloads made from workloads: another load, a part, copies, resampled, several as one, constraints, skew.
+"""Workloads made from workloads: another load, a part, copies, resampled, several as one, constraints, skew, deadlines.
 
 Each function takes a workload of jobs, DAGs or coflows and returns one of the same kind, with a line in its
 metadata that states what was done (see `workloads.transform.history`). `TRANSFORMATIONS` holds them by name.
@@ -6,6 +6,7 @@ metadata that states what was done (see `workloads.transform.history`). `TRANSFO
 
 from workloads.transform.coflows import keep_coflows, skew
 from workloads.transform.constrain import constrain, describe_frequencies, frequencies
+from workloads.transform.deadlines import deadlines, draw, retime, weights
 from workloads.transform.history import history
 from workloads.transform.load import at_load, busy_slots, scale
 from workloads.transform.many import merge, replicate, split
@@ -20,7 +21,9 @@ __all__ = [
     "at_load",
     "busy_slots",
     "constrain",
+    "deadlines",
     "describe_frequencies",
+    "draw",
     "frequencies",
     "history",
     "keep_coflows",
@@ -28,10 +31,12 @@ __all__ = [
     "redo",
     "replicate",
     "resample",
+    "retime",
     "sample",
     "scale",
     "skew",
     "split",
     "time_slice",
     "truncate",
+    "weights",
 ]

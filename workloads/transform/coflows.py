@@ -15,7 +15,7 @@ from workloads.generators.draws import check_positive, check_whole, generator
 from workloads.groups import first_rows
 from workloads.jobs import Float64Array, Int64Array
 from workloads.transform.history import recorded
-from workloads.transform.primitives import Workload, family, set_column, take, with_tables
+from workloads.transform.primitives import Workload, as_coflows, set_column, take, with_tables
 
 CV_MEDIAN, CV_P90 = 0.34, 3.1
 """Variation of what senders send in Microsoft's cluster, in Mantri (OSDI 2010) as Philae takes it."""
@@ -46,7 +46,7 @@ def keep_coflows(
     InputError
         The workload has no coflows, an option is out of range, none is given, or nothing is left.
     """
-    coflows = _coflows(workload)
+    coflows = as_coflows(workload, "width and skew are of coflows")
     if wider_than is None and skew_above is None:
         raise InputError("give --wider-than, --skew-above or both", field="wider_than")
     keep = np.ones(coflows.num_coflows, bool)
@@ -113,7 +113,7 @@ def skew(
     InputError
         The workload has no coflows, or an option is out of range.
     """
-    coflows = _coflows(workload)
+    coflows = as_coflows(workload, "width and skew are of coflows")
     for name, value in (("cv_median", cv_median), ("cv_p90", cv_p90)):
         check_positive(name, value)
     if of not in ("senders", "flows"):
@@ -160,12 +160,6 @@ def skew(
         f"{np.quantile(got, 0.9):.3g} ({cv_p90:g}); {int((senders == 1).sum()):,} of {count:,} coflows have one sender"
     )
     return recorded(made, "skew", options, outcome, note=True)
-
-
-def _coflows(workload: Workload) -> CoflowWorkload:
-    if not isinstance(workload, CoflowWorkload):
-        raise InputError(f"{workload.name} has {family(workload).kind}; width and skew are of coflows")
-    return workload
 
 
 def _handed_out(rng: np.random.Generator, wanted: Float64Array, most: Float64Array) -> Float64Array:

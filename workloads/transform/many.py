@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from workloads.arrow import column, optional_column
-from workloads.coflows import MAX_PORTS, CoflowWorkload
+from workloads.coflows import MAX_PORTS, PORT_SPEEDS, CoflowWorkload
 from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
 from workloads.generators.draws import check_whole, generator
@@ -32,7 +32,6 @@ from workloads.transform.primitives import (
 )
 
 NO_TENANT = "none"
-_PORT_SPEEDS = ("ingress_bytes_per_s", "egress_bytes_per_s")
 
 
 def replicate(workload: W, copies: int, jitter_s: float | None = None, seed: int = DEFAULT_SEED) -> W:
@@ -216,7 +215,7 @@ def _shared_ports(workloads: Sequence[CoflowWorkload]) -> pa.Table:
     """Return the ports of the workload that has the most, if the others say the same of theirs."""
     widest = max(workloads, key=lambda w: w.num_ports)
     for other in workloads:
-        for side in _PORT_SPEEDS:
+        for side in PORT_SPEEDS:
             speed = optional_column(other.ports, side)
             want = optional_column(widest.ports, side)[: len(speed)]
             differ = (speed != want) & ~(np.isnan(speed) & np.isnan(want))

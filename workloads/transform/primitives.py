@@ -61,6 +61,13 @@ def family(workload: Workload) -> Family:
     return _DAGS if isinstance(workload, DagWorkload) else _JOBS
 
 
+def as_coflows(workload: Workload, why: str) -> CoflowWorkload:
+    """Return a workload that has coflows; refuse others, with what of them is wanted."""
+    if not isinstance(workload, CoflowWorkload):
+        raise InputError(f"{workload.name} has {family(workload).kind}; {why}")
+    return workload
+
+
 def heads(workload: Workload) -> pa.Table:
     """Return the table with one row per arrival."""
     table: pa.Table = getattr(workload, family(workload).name)

@@ -8,9 +8,11 @@ from typing import Any
 
 from workloads.defaults import DEFAULT_SEED, PRICE
 from workloads.errors import InputError
+from workloads.generators.rates import RatedArrivals
 from workloads.hints import did_you_mean
 from workloads.transform.coflows import CV_MEDIAN, CV_P90, keep_coflows, skew
 from workloads.transform.constrain import constrain
+from workloads.transform.deadlines import deadlines, draw, retime, weights
 from workloads.transform.history import parse_step
 from workloads.transform.load import scale
 from workloads.transform.many import merge, replicate, split
@@ -45,8 +47,11 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """Its name on a command line: without the unit, which is written with the value."""
-        return "--" + self.name.removesuffix("_bps").removesuffix("_s").replace("_", "-")
+        """Its name on a command line: without the unit, which is written with the value (but for rates)."""
+        name = (
+            self.name if self.name.endswith("_per_s") else self.name.removesuffix("_bps").removesuffix("_s")
+        )
+        return "--" + name.replace("_", "-")
 
     def parse(self, text: str) -> Any:
         """Return the value of a text such as ``1 h``, ``10%`` or ``yes``.
@@ -209,6 +214,53 @@ TRANSFORMATIONS: dict[str, Transformation] = {
             ),
             Option("cv_p90", "number", "90th percentile of that", default=f"{CV_P90:g}"),
             Option("of", "text", "what varies: senders, or the flows to each receiver", default="senders"),
+            _SEED,
+        ),
+    ),
+    "deadlines": Transformation(
+        deadlines,
+        "draw deadlines for the coflows, in place of those they have",
+        (
+            Option("least", "number", "least factor on the time that a coflow takes alone", default="1"),
+            Option("most", "number", "most of it", default="2"),
+            Option("share", "share", "how many coflows have a deadline", default="100%"),
+            Option("port_speed_bps", "bandwidth", "speed of a port, such as '1 Gbps'", default="as stated"),
+            _SEED,
+        ),
+    ),
+    "weights": Transformation(
+        weights,
+        "draw weights for the coflows, in place of those they have: a heavy one, or 1",
+        (
+            Option("heavy_share", "share", "how many coflows are heavy", default="30%"),
+            Option("heavy_weight", "number", "what they weigh", default="2"),
+            _SEED,
+        ),
+    ),
+    "draw": Transformation(
+        draw,
+        "draw coflows with replacement, all at time 0, narrow ones if wanted and on fewer ports",
+        (
+            Option("count", "integer", "how many to draw", required=True),
+            Option("max_width", "integer", "draw from coflows of up to so many flows"),
+            Option("ports", "integer", "ports of the switch: port p becomes p modulo this", default="all"),
+            _SEED,
+        ),
+    ),
+    "retime": Transformation(
+        retime,
+        "draw times of arrival at a rate, alone or in batches, or let all arrive at once",
+        (
+            Option("arrivals", "text", "poisson, bursty, diurnal or at-once", default="poisson"),
+            Option(
+                "rate_per_s", "number", "mean arrivals per second", default=f"{RatedArrivals.rate_per_s:g}"
+            ),
+            Option("batch_least", "integer", "the least that arrive together", default="1"),
+            Option("batch_most", "integer", "the most that arrive together", default="1"),
+            Option("burst_ratio", "number", "bursty: rate in a burst over the mean rate", default="5"),
+            Option("burst_jobs", "number", "bursty: mean number of arrivals in a burst", default="10"),
+            Option("period_s", "duration", "diurnal: length of a period", default="24h"),
+            Option("amplitude", "share", "diurnal: how far the rate swings about its mean", default="50%"),
             _SEED,
         ),
     ),

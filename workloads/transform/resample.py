@@ -24,7 +24,7 @@ import numpy as np
 from workloads.arrow import column
 from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
-from workloads.generators.draws import check_whole
+from workloads.generators.draws import generator
 from workloads.groups import first_rows
 from workloads.jobs import Float64Array, Int64Array
 from workloads.transform.history import recorded
@@ -56,7 +56,7 @@ def resample(workload: W, block_s: float, seed: int = DEFAULT_SEED) -> W:
     InputError
         All arrive at once, an option is out of range, or nothing arrives in the blocks that were drawn.
     """
-    check_whole("seed", seed, 0, 2**64 - 1)
+    rng = generator(seed, _STREAM)
     times_s, name = arrivals_s(workload), family(workload).name
     span_s = float(times_s[-1] - times_s[0])
     if span_s <= 0:
@@ -72,7 +72,6 @@ def resample(workload: W, block_s: float, seed: int = DEFAULT_SEED) -> W:
         raise InputError(problem, field="block_s")
     circle_s = span_s * len(times_s) / (len(times_s) - 1)
     length_s = block_s if block_s < span_s else circle_s
-    rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([int(seed), _STREAM])))
     places, drawn_s = _blocks(times_s - times_s[0], circle_s, length_s, rng)
     if len(places) == 0:
         problem = (

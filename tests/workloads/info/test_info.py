@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from strategies import workloads
 
 from benchmarks.fidelity import SHARED
+from workloads.coflows import with_demands
 from workloads.dags import DagWorkload
 from workloads.errors import InputError
 from workloads.info import QUANTILES, describe, distributions, render
@@ -198,6 +199,33 @@ def test_coflows_have_ports_and_no_nodes() -> None:
     assert "0.500 on ports as stated" in render(describe(workload))
     with pytest.raises(InputError, match="field nodes: coflows has coflows on 2 ports of its own"):
         describe(workload, [5])
+
+
+def test_deadlines_are_shown_beside_what_coflows_take_alone() -> None:
+    rows = [(0.0, 3.0, {(0, 0): 4.0}), (1.0, None, {(0, 1): 9.0}), (2.0, 3.0, {(0, 1): 2.0, (1, 1): 6.0})]
+    stated = coflows_of(rows, 2, port_bytes_per_s=4.0)
+    d = describe(stated)
+    assert (d["time_to_deadline_s"][0], d["time_to_deadline_s"][-1]) == (1.0, 3.0)
+    assert (d["deadline_factor"][0], d["deadline_factor"][-1]) == (0.5, 3.0)  # alone: 1 s and 2 s
+    assert (d["weights"], d["mean_weight"], d["deadlines_too_early"]) == ({"1": 3}, 1.0, 1)
+    assert (
+        "deadlines  2 coflows have one, 1 to 3 s after the arrival, median 2 s; 0.5 to 3 times what they take alone, "
+        "median 1.75; 1 cannot be met even alone\n"
+    ) in render(d)
+    assert "weights" not in render(d)
+    d = describe(coflows_of(rows, 2))  # no speeds
+    assert (d["deadline_factor"], d["deadlines_too_early"]) == (None, None)
+    assert "deadlines  2 coflows have one, 1 to 3 s after the arrival, median 2 s\n" in render(d)
+    json.dumps(d)
+
+
+def test_weights_are_counted_where_they_are_few() -> None:
+    two = with_demands(coflows_of([(0.0, None, {(0, 0): 1.0})] * 3, 1), weight=[2.0, 0.5, 2.0])
+    assert "weights    0.5: 1 coflows, 2: 2 coflows\n" in render(describe(two))
+    many = with_demands(coflows_of([(0.0, None, {(0, 0): 1.0})] * 9, 1), weight=np.arange(1.0, 10.0))
+    d = describe(many)
+    assert (d["weights"], d["mean_weight"]) == (None, 5.0)
+    assert "weights    mean 5\n" in render(d)
 
 
 def test_what_arrives_at_once_has_no_load() -> None:

@@ -3,17 +3,26 @@ import random
 import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.workloads.mutations import Mutant
 from tests.workloads.strategies import coflows
 from tests.workloads.text_mutations import Lines, check_refused, count_refused_flips, text_mutants, to_text
+from workloads.catalogue import instances_of, load_workload
 from workloads.coflows import make_coflow_workload
 from workloads.errors import InputError
+from workloads.generators.deadline_coflows import deadline_coflows
 from workloads.readers.coflow_benchmark import recognises as recognises_benchmark
-from workloads.readers.coflowlib import list_coflowlib, read_coflowlib, recognises, write_coflowlib
+from workloads.readers.coflowlib import (
+    instance_names,
+    list_coflowlib,
+    read_coflowlib,
+    recognises,
+    write_coflowlib,
+    write_instances,
+)
 
 SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[3].parent / "shared")
 SMALL = """0
@@ -64,58 +73,106 @@ def test_a_small_instance_is_read(tmp_path):
     assert not recognises_benchmark(path)
 
 
+ARCHIVES = {
+    "off_facebook_m10_c10": (100, 10),
+    "off_facebook_m10_c40": (100, 40),
+    "off_synthetic_m10_c10": (100, 10),
+    "off_synthetic_m10_c40": (100, 40),
+    "w_off_synthetic_m10_c40": (100, 40),
+    "on_synthetic_nobatch_m10_c2000_l10": (40, 2000),
+}
+"""Instances of an archive, and coflows of each."""
+
+
 @pytest.mark.reference
-@pytest.mark.parametrize(
-    ("name", "instances", "coflows_each"),
-    [
-        ("off_facebook_m10_c10", 100, 10),
-        ("off_facebook_m10_c40", 100, 40),
-        ("w_off_synthetic_m10_c40", 100, 40),
-        ("on_synthetic_nobatch_m10_c2000_l10", 40, 2000),
-    ],
-)
-def test_published_instances_are_read_and_written_back_byte_for_byte(tmp_path, name, instances, coflows_each):
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_every_published_instance_is_written_back_byte_for_byte(tmp_path, name):
     path = SHARED / "traces" / "coflowlib" / f"{name}.zip"
     if not path.exists():
         pytest.skip(f"{path} is not there")
-    names = list_coflowlib(path)
-    assert len(names) == instances
+    instances, coflows_each = ARCHIVES[name]
+    members, names = list_coflowlib(path), instances_of(path)
+    assert names == tuple(f"{name}_in{number:03}" for number in range(1, instances + 1))
     assert recognises(path)
     with zipfile.ZipFile(path) as archive:
-        for number in (1, instances // 2, instances) if coflows_each < 1000 else (7,):
-            workload = read_coflowlib(path, instance=number)
-            assert workload.name == f"{name}_in{number:03}"
+        for instance, member in zip(names, members, strict=True):
+            workload = load_workload(path, options={"instance": instance})
+            assert workload.name == instance
             assert (workload.num_coflows, workload.num_ports) == (coflows_each, 10)
             assert workload.coflows["deadline_s"].null_count == 0
             assert set(workload.coflows["weight"].to_pylist()) <= ({1.0, 2.0} if name[0] == "w" else {1.0})
             write_coflowlib(workload, tmp_path / "again.txt")
-            assert (tmp_path / "again.txt").read_bytes() == archive.read(names[number - 1])
+            assert (tmp_path / "again.txt").read_bytes() == archive.read(member), instance
+
+
+@settings(max_examples=20)
+@given(st.lists(coflows(complete=True), min_size=1, max_size=4))
+def test_an_archive_of_instances_reads_back(tmp_path_factory, workloads):
+    path = tmp_path_factory.mktemp("lib") / "made.zip"
+    write_instances(workloads, path)
+    names = instance_names(path)
+    assert names == tuple(f"made_in{n:03}" for n in range(1, len(workloads) + 1))
+    assert recognises(path)
+    assert instances_of(path) == (names if len(names) > 1 else ())
+    for name, workload in zip(names, workloads, strict=True):
+        again = load_workload(path, options={"instance": name})
+        assert again.fingerprint() == workload.fingerprint()
+        assert again.name == name
+    bytes_before = path.read_bytes()
+    write_instances(workloads, path)
+    assert path.read_bytes() == bytes_before
+
+
+def test_a_thousand_instances_stay_in_order(tmp_path):
+    each = [deadline_coflows(coflows=2, ports=2, seed=seed) for seed in range(1001)]
+    write_instances(each, tmp_path / "many.zip")
+    names = instances_of(tmp_path / "many.zip")
+    assert (len(names), names[0], names[-1]) == (1001, "many_in0001", "many_in1001")
+    last = read_coflowlib(tmp_path / "many.zip", instance=names[-1])
+    assert last.fingerprint() == each[-1].fingerprint()
+
+
+def test_what_holds_one_workload_has_no_instances(tmp_path):
+    (tmp_path / "one.txt").write_text(SMALL)
+    write_instances([read_coflowlib(tmp_path / "one.txt")], tmp_path / "one.zip")
+    assert instances_of(tmp_path / "one.txt") == instances_of(tmp_path / "one.zip") == ()
+    assert read_coflowlib(tmp_path / "one.zip").num_coflows == 2
+    assert instances_of("deadline-coflows") == ()
+    with pytest.raises(InputError, match="no such file or folder"):
+        instances_of(tmp_path / "none.zip")
+
+
+def test_instances_of_the_same_name_in_two_folders_have_different_names(tmp_path):
+    for folder in "ab":
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.txt").write_text(SMALL.replace("5 2 0.046", f"{ord(folder)} 2 0.046"))
+    assert instances_of(tmp_path) == ("a/x.txt", "b/x.txt")
+    assert instances_of(tmp_path, {"instance": "1"}) == ()
+    ids = [
+        load_workload(tmp_path, options={"instance": n}).coflows["coflow_id"][0]
+        for n in ("a/x.txt", "b/x.txt")
+    ]
+    assert [i.as_py() for i in ids] == [97, 98]
+
+
+def test_archives_that_cannot_be_are_refused(tmp_path):
+    whole = deadline_coflows(coflows=3)
+    with pytest.raises(InputError, match=r"n\.zip: an archive of no instances"):
+        write_instances([], tmp_path / "n.zip")
+    with pytest.raises(InputError, match=r"n\.zip: field deadline_s: \d+ have none"):
+        write_instances([whole, deadline_coflows(deadline_share=0.5)], tmp_path / "n.zip")
+    assert not (tmp_path / "n.zip").exists()
+    with pytest.raises(InputError, match=r"none/n\.zip: cannot be written: No such file"):
+        write_instances([whole], tmp_path / "none" / "n.zip")
 
 
 @settings(max_examples=60)
-@given(coflows())
+@given(coflows(complete=True))
 def test_a_round_trip_is_exact(tmp_path_factory, workload):
     folder = tmp_path_factory.mktemp("lib")
-    table = workload.coflows
-    arrays = workload.arrays()
-    held = make_coflow_workload(
-        "held",
-        table["arrival_s"].to_pylist(),
-        table["width"].to_pylist(),
-        arrays.ingress,
-        arrays.egress,
-        arrays.size_bytes,
-        workload.num_ports,
-        weight=arrays.weight,
-        deadline_s=[
-            c["arrival_s"] if c["deadline_s"] is None else c["deadline_s"] for c in table.to_pylist()
-        ],
-        ingress_bytes_per_s=np.nan_to_num(arrays.ingress_bytes_per_s, nan=1.0),
-        egress_bytes_per_s=np.nan_to_num(arrays.egress_bytes_per_s, nan=0.1),
-    )
     for name in ("w.txt", "w.txt.gz"):
-        write_coflowlib(held, folder / name)
-        assert read_coflowlib(folder / name).fingerprint() == held.fingerprint()
+        write_coflowlib(workload, folder / name)
+        assert read_coflowlib(folder / name).fingerprint() == workload.fingerprint()
         assert recognises(folder / name)
 
 
@@ -188,6 +245,12 @@ def test_a_folder_without_instances_is_refused(tmp_path):
         ("6 1 0.049", "5 1 0.049", "line 7: field id: coflow 5 is there already, in line 4"),
         ("6 1 0.049", "6 0 0.049", "line 7: field weight: is 0; want a number above 0"),
         ("6 1 0.049", "6 1 9.049", "line 7: field deadline: is before the arrival"),
+        ("2.72733", "nan", "line 7: field deadline: 'nan' is not a number"),
+        ("2.72733", "inf", "line 7: field deadline: 'inf' is not a number"),
+        ("2.72733", "-1", "line 7: field deadline: '-1' is negative"),
+        ("2.72733", "5e9", "line 7: field deadline: '5e9' is more than 4e+09"),
+        ("6 1 0.049", "6 -1 0.049", "line 7: field weight: '-1' is negative"),
+        ("6 1 0.049", "6 nan 0.049", "line 7: field weight: 'nan' is not a number"),
         ("6 1 0.049", "6 1 -0.1", "line 7: field arrival: '-0.1' is negative"),
         ("2.72733 2", "2.72733 3", "line 11: field volume: the line ends after 1 fields"),
         ("2.72733 2", "2.72733 1", "line 9: field 2: the line has 4 fields too many; want 'ports'"),

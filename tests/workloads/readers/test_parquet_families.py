@@ -1,3 +1,4 @@
+import math
 import random
 from pathlib import Path
 
@@ -186,6 +187,14 @@ WRONG = [
     (COFLOWS, "coflows", "receivers", [1, 1], "line 1: field receivers: 1 is not what the flows"),
     (COFLOWS, "coflows", "size_bytes", [7.0, 9.0], "line 2: field size_bytes: 9.0 is not what the flows"),
     (COFLOWS, "coflows", "deadline_s", [None, 0.5], "line 2: field deadline_s: 0.5 is before the arrival"),
+    (COFLOWS, "coflows", "deadline_s", [None, math.nan], "line 2: field deadline_s: is NaN; want a number or null"),
+    (COFLOWS, "coflows", "deadline_s", [math.inf, None], "line 1: field deadline_s: inf is not a finite number"),
+    (COFLOWS, "coflows", "deadline_s", [None, -1.0], "line 2: field deadline_s: -1.0 is negative"),
+    (COFLOWS, "coflows", "deadline_s", ["soon", None], "field deadline_s: has type string, want double"),
+    (COFLOWS, "coflows", "weight", [1.0, -2.0], "line 2: field weight: -2.0 is not a number above 0"),
+    (COFLOWS, "coflows", "weight", [math.nan, 1.0], "line 1: field weight: nan is not a number above 0"),
+    (COFLOWS, "ports", "egress_bytes_per_s", [None, math.nan, 1.0], "line 2: field egress_bytes_per_s: is NaN; want"),
+    (DAG, "stages", "memory", [0.5, None, math.nan, 0.5], "line 3: field memory: is NaN; want a number or null"),
     (COFLOWS, "coflows", "weight", [1.0, None], "line 2: field weight: is null"),
     (COFLOWS, "coflows", "weight", [1.0, 0.0], "line 2: field weight: 0.0 is not a number above 0"),
     (COFLOWS, "flows", "coflow_id", [7, 7, 5, 5], "line 3: field coflow_id: flow of coflow 5 where coflow 7"),
