@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from actors.hosting.outcome import Observe, Outcome
 from actors.hosting.windows import emulate_here
 from actors.kernel.compiled import config
+from actors.kernel.rows import is_tree
 from actors.scheduler import Scheduler, needs_global_view
 from actors.schedulers.registry import BUILT_IN
 from actors.setting import Costs, Network, Setting
@@ -43,6 +44,8 @@ def reported(setting: Setting, outcome: Outcome) -> dict[str, Any]:
 
 def differing(one: Any, other: Any) -> list[str]:
     """Where two values differ."""
+    if is_tree(one) and is_tree(other):
+        one, other = one._asdict(), other._asdict()
     if isinstance(one, dict) and isinstance(other, dict):
         names = sorted({*one, *other})
         return [f"{k}.{d}" for k in names for d in differing(one.get(k), other.get(k))]
