@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from workloads.arrow import from_numpy, optional_column
 from workloads.coflows import PORT_SPEEDS, PORTS_SCHEMA, CoflowArrays, CoflowWorkload
@@ -45,19 +46,23 @@ def with_port_speeds(workload: CoflowWorkload, port_bytes_per_s: float) -> Coflo
 
 
 def most_on_a_port(
-    arrays: CoflowArrays, ingress_bytes_per_s: Float64Array, egress_bytes_per_s: Float64Array
+    arrays: CoflowArrays,
+    ingress_bytes_per_s: Float64Array,
+    egress_bytes_per_s: Float64Array,
+    counted: npt.NDArray[np.bool_] | None = None,
 ) -> Float64Array:
     """Return the most, over the ports of each coflow, of its bytes there over the port's speed: shape (C,).
 
     Speeds are of shape (P,); with speeds of 1 it is the bytes on the coflow's busiest port. NaN where a port that a
-    coflow uses has the speed NaN.
+    coflow uses has the speed NaN. `counted`, of shape (F,): the flows that count, by default all.
     """
+    which = slice(None) if counted is None else counted
     num_ports = len(ingress_bytes_per_s)
-    of_flow = np.repeat(np.arange(len(arrays.arrival_ns)), np.diff(arrays.first_flow))
+    of_flow = np.repeat(np.arange(len(arrays.arrival_ns)), np.diff(arrays.first_flow))[which]
     most = np.zeros(len(arrays.arrival_ns))
     for port, speed in ((arrays.ingress, ingress_bytes_per_s), (arrays.egress, egress_bytes_per_s)):
-        found, place = np.unique(of_flow * num_ports + port, return_inverse=True)
+        found, place = np.unique(of_flow * num_ports + port[which], return_inverse=True)
         owner, at = np.divmod(found, num_ports)
         with np.errstate(invalid="ignore"):  # a speed that is not known
-            np.maximum.at(most, owner, np.bincount(place, weights=arrays.size_bytes) / speed[at])
+            np.maximum.at(most, owner, np.bincount(place, arrays.size_bytes[which], len(found)) / speed[at])
     return most

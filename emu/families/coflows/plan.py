@@ -16,6 +16,7 @@ from emu.results.metrics import after_warmup
 from workloads.arrow import column
 from workloads.coflow_updates import load_updates
 from workloads.coflows import CoflowWorkload
+from workloads.isolation import most_on_a_port, with_port_speeds
 from workloads.jobs import Float64Array
 from workloads.transform import scale
 
@@ -134,24 +135,16 @@ def switch_of(config: Config) -> Switch:
 @lru_cache(maxsize=1)
 def ports_of(workload: CoflowWorkload, switch: Switch) -> Ports:
     """Return what coflows ask of the ports of a switch; kept, as all runs of a plan ask it again."""
-    arrays = workload.arrays()
+    arrays = with_port_speeds(workload, switch.port_bytes_per_s).arrays()
     crossing = arrays.ingress != arrays.egress if switch.local_is_free else np.ones(workload.num_flows, bool)
-    coflow = np.repeat(np.arange(workload.num_coflows), np.diff(arrays.first_flow))[crossing]
-    size = arrays.size_bytes[crossing]
-    isolated_s = np.zeros(workload.num_coflows)
-    capacity, busiest = math.inf, ("ingress", 0, 0.0)
-    for side in ("ingress", "egress"):
+    speeds = (arrays.ingress_bytes_per_s, arrays.egress_bytes_per_s)
+    busiest = ("ingress", 0, 0.0)
+    for side, speed in zip(("ingress", "egress"), speeds, strict=True):
         port = getattr(arrays, side)[crossing]
-        speed = getattr(arrays, f"{side}_bytes_per_s")
-        speed = np.where(np.isnan(speed), switch.port_bytes_per_s, speed)
-        pair, place = np.unique(coflow * workload.num_ports + port, return_inverse=True)
-        owner, at = np.divmod(pair, workload.num_ports)
-        np.maximum.at(isolated_s, owner, np.bincount(place, size, len(pair)) / speed[at])
-        all_s = np.bincount(port, size, workload.num_ports) / speed
-        capacity = min(capacity, float(speed.sum()))
+        all_s = np.bincount(port, arrays.size_bytes[crossing], workload.num_ports) / speed
         if all_s.max() > busiest[2]:
             busiest = (side, int(all_s.argmax()), float(all_s.max()))
-    return Ports(isolated_s, capacity, busiest)
+    return Ports(most_on_a_port(arrays, *speeds, crossing), min(float(s.sum()) for s in speeds), busiest)
 
 
 def offered_load(workload: CoflowWorkload, ports: Ports, span_s: float) -> float | None:
@@ -217,16 +210,3 @@ def at_load(workload: CoflowWorkload, port_bytes_per_s: float, load: float) -> C
     """Return the coflows with their arrivals scaled so that they offer a load to ports, of this speed or their own."""
     scaled = scale(with_port_speeds(workload, port_bytes_per_s), load)
     return replace(workload, coflows=scaled.coflows, metadata=scaled.metadata)
-
-
-def with_port_speeds(workload: CoflowWorkload, port_bytes_per_s: float) -> CoflowWorkload:
-    """Return the workload with a speed of every port: its own where it states one."""
-    from workloads.arrow import from_numpy
-
-    ports = workload.ports
-    for name in ("ingress_bytes_per_s", "egress_bytes_per_s"):
-        speed = getattr(workload.arrays(), name)
-        filled = from_numpy(np.where(np.isnan(speed), port_bytes_per_s, speed))
-        at = ports.schema.get_field_index(name)
-        ports = ports.set_column(at, ports.schema.field(at), filled)
-    return replace(workload, ports=ports)
