@@ -135,9 +135,10 @@ def switch_of(config: Config) -> Switch:
 @lru_cache(maxsize=1)
 def ports_of(workload: CoflowWorkload, switch: Switch) -> Ports:
     """Return what coflows ask of the ports of a switch; kept, as all runs of a plan ask it again."""
-    arrays = with_port_speeds(workload, switch.port_bytes_per_s).arrays()
+    arrays = workload.arrays()
     crossing = arrays.ingress != arrays.egress if switch.local_is_free else np.ones(workload.num_flows, bool)
-    speeds = (arrays.ingress_bytes_per_s, arrays.egress_bytes_per_s)
+    stated = (arrays.ingress_bytes_per_s, arrays.egress_bytes_per_s)
+    speeds = [np.where(np.isnan(speed), switch.port_bytes_per_s, speed) for speed in stated]
     busiest = ("ingress", 0, 0.0)
     for side, speed in zip(("ingress", "egress"), speeds, strict=True):
         port = getattr(arrays, side)[crossing]
