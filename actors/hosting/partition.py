@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,10 +14,10 @@ from actors.hosting.grouping import Cast, Grouping
 from actors.hosting.outcome import NS, Observe, Outcome, Share, merge, peak_rss_mb
 from actors.hosting.snapshot import Snapshot, put_back, take_out
 from actors.hosting.timeline import Samples
-from actors.kernel.compiled import direct, is_warm
+from actors.kernel.compiled import config, direct, is_warm
 from actors.kernel.cost import MEASURED, grow_cost, settle
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
-from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue, records
+from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, Queue, grow_queue, records
 from actors.kernel.window import LEFT, NEXT, deliver, inbound, make_frame, pack, restrict
 from actors.kernel.world import NEVER, NONE, TASK_RECORD, grow_entries
 from actors.schedulers.own_host import OwnHost
@@ -50,6 +51,28 @@ class Progress:
     asked: Asked | None = None  # where a user's own scheduler decides
 
 
+class Head(NamedTuple):
+    """The columns of a queue that tell when its next event is due; to look them up takes longer than to read them."""
+
+    queue: Queue
+    heap_size: np.ndarray  # [1]
+    heap_time: np.ndarray
+    lane_head: np.ndarray  # [1]
+    lane_tail: np.ndarray  # [1]
+    lane_time: np.ndarray
+
+
+def head_of(queue: Queue) -> Head:
+    """Return the columns, which are those of this queue until it grows."""
+    now = queue.now
+    return Head(queue, now.heap_size, queue.heap.time, now.lane_head, now.lane_tail, queue.lane.time)
+
+
+def wrapping_round() -> AbstractContextManager[Any]:
+    """Return a context without warnings of the wrap-around that random numbers rely on; compiled code has none."""
+    return np.errstate(over="ignore") if config.DISABLE_JIT else nullcontext()
+
+
 def build_partition(setting: Setting, observe: Observe) -> tuple[Any, Any]:
     """The world and the scheduler's state at time 0."""
     world, state = setting.scheduler.build(setting)
@@ -75,6 +98,7 @@ class Partition:
         self.world, self.state = build_partition(setting, observe)
         self._loop = setting.scheduler.advance
         self._answer = setting.scheduler.host(setting) if setting.scheduler.host else None
+        self._head = head_of(self.world.queue)
         self.wall_s = 0.0
         self.compile_s = 0.0
         self._asks, self._asks_s = 0, 0.0
@@ -105,8 +129,7 @@ class Partition:
         """Go on for about `most_s` seconds, or to the end."""
         begin = time.perf_counter()
         done = False
-        # Plain Python warns of the wrap-around that the random numbers rely on; compiled code does not.
-        with np.errstate(over="ignore"):
+        with wrapping_round():
             while not done:  # once at the least: with a period of a microsecond nothing would ever happen
                 done = self._step(int(NEVER))
                 if time.perf_counter() - begin >= most_s:
@@ -160,7 +183,7 @@ class Partition:
         if until <= self._awake and self._inbound(frames, *self._deliver[:2]) == 0:
             self._barrier, self._last_frame = until, self._quiet_frame
             return self._quiet_frame
-        with np.errstate(over="ignore"):
+        with wrapping_round():
             while self._enter(self.world, frames, *self._deliver, self._barrier, self._delayed) == GROW:
                 self._grow(frames.size // 8)
             self._samples.expect(self._next_event())
@@ -263,11 +286,14 @@ class Partition:
 
     def _next_event(self) -> int:
         """When the next event here is due, NEVER if there is none."""
-        queue, now = self.world.queue, self.world.queue.now[0]
-        due = int(queue.heap.time[0]) if now.heap_size > 0 else int(NEVER)
-        if now.lane_tail > now.lane_head:
-            due = min(due, int(queue.lane.time[now.lane_head & (queue.lane.size - 1)]))
-        return due
+        head = self._head
+        if head.queue is not self.world.queue:
+            self._head = head = head_of(self.world.queue)
+        due = head.heap_time[0] if head.heap_size[0] > 0 else NEVER
+        first = head.lane_head[0]
+        if head.lane_tail[0] > first:
+            due = min(due, head.lane_time[first & (head.lane_time.size - 1)])
+        return int(due)
 
     def share(self) -> Share:
         """What this partition knows when all is done."""
