@@ -132,10 +132,24 @@ class _OfInner(_OneWriter):
     _impl_class: Any = InnerOnDisk
 
 
+class _WhenUsed:
+    """A disk cache that is made when it is used: it looks for the function's file, and a run uses few functions."""
+
+    def __init__(self, cache: type, function: Any):
+        self._cache, self._function = cache, function
+
+    @cached_property
+    def _made(self) -> Any:
+        return self._cache(self._function)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made, name)
+
+
 def _compile(function: Any, called: type, cache: type, **options: Any) -> Any:
     made = _njit(_nrt=False, **options)(function)
     if not config.DISABLE_JIT:
-        made._cache = cache(made.py_func)
+        made._cache = _WhenUsed(cache, made.py_func)
         made.__class__ = called
     return made
 
