@@ -85,6 +85,7 @@ class PacedPartition(Partition):
         if self.setting.scheduler.host is not None:
             workload = make_workload("rehearsal", [0.0], [1], [0.0])
             rehearsal = Partition(replace(self.setting, workload=workload), Observe())
+            rehearsal.start()
             while not rehearsal.run(1.0).done:
                 pass
         return seconds
