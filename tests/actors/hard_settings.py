@@ -20,7 +20,7 @@ from workloads.jobs import make_workload
 
 AWARE = [scheduler.name for scheduler in BUILT_IN if scheduler.constrained]
 
-EXAMPLES = 8 if config.DISABLE_JIT else 100
+EXAMPLES = 8 if config.DISABLE_JIT else 60
 
 NETWORKS = st.sampled_from(
     [

@@ -79,6 +79,18 @@ def emu(
 
 
 @pytest.fixture
+def undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are composed and not drawn, which takes most of a page's time; tests marked `drawn` look at them."""
+    from matplotlib.figure import Figure
+
+    def savefig(_: Figure, out: Any, format: str, **options: Any) -> None:
+        out.write("<svg></svg>" if format == "svg" else b"")
+
+    if request.node.get_closest_marker("drawn") is None:
+        monkeypatch.setattr(Figure, "savefig", savefig)
+
+
+@pytest.fixture
 def done(trace: Path) -> SweepResult:
     """A finished sweep in `runs/sweep-grid`."""
     from sweep_grids import SMALL, write

@@ -27,7 +27,7 @@ COSTS = {
     "jobs": st.sampled_from([Costs(), Costs("fixed", per_message_s=0.05), Costs("fixed", 0.3, 0.2, 0.1)]),
     "coflows": st.sampled_from([Costs(), Costs("fixed", per_message_s=1e-4, per_flow_s=1e-4)]),
 }
-EXAMPLES = 3 if config.DISABLE_JIT else 6
+EXAMPLES = 3 if config.DISABLE_JIT else 4
 
 
 def divisible() -> list[Scheduler]:

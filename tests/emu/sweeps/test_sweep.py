@@ -24,6 +24,8 @@ from emu.sweeps import batch
 from emu.sweeps.grid import read_grid
 from emu.sweeps.sweep import SweepResult, prepare_sweep, sweep
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 Cli = Callable[..., Any]
 
 
@@ -274,6 +276,7 @@ def test_pairs_are_of_seeds_that_all_have(done: SweepResult, monkeypatch: pytest
     assert [p["seeds"] for p in again.summary["points"]] == [[1], [1, 2]]
 
 
+@pytest.mark.drawn
 def test_variants_of_a_scheduler_are_lines_of_their_own(trace: Path) -> None:
     result = sweep(write(GRID), in_process=True)
     head = "small on 20 nodes, load=0.5, seeds 1 to 2 (scheduler's draws; the workload is the same), means ± 95 %"

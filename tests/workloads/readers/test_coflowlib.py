@@ -82,11 +82,12 @@ ARCHIVES = {
     "on_synthetic_nobatch_m10_c2000_l10": (40, 2000),
 }
 """Instances of an archive, and coflows of each."""
+EVERY = 9  # of 540 instances, which take 20 s
 
 
 @pytest.mark.reference
 @pytest.mark.parametrize("name", ARCHIVES)
-def test_every_published_instance_is_written_back_byte_for_byte(tmp_path, name):
+def test_published_instances_are_written_back_byte_for_byte(tmp_path, name):
     path = SHARED / "traces" / "coflowlib" / f"{name}.zip"
     if not path.exists():
         pytest.skip(f"{path} is not there")
@@ -95,7 +96,7 @@ def test_every_published_instance_is_written_back_byte_for_byte(tmp_path, name):
     assert names == tuple(f"{name}_in{number:03}" for number in range(1, instances + 1))
     assert recognises(path)
     with zipfile.ZipFile(path) as archive:
-        for instance, member in zip(names, members, strict=True):
+        for instance, member in [*zip(names, members, strict=True)][::EVERY]:
             workload = load_workload(path, options={"instance": instance})
             assert workload.name == instance
             assert (workload.num_coflows, workload.num_ports) == (coflows_each, 10)

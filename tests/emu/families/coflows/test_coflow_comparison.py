@@ -34,6 +34,8 @@ from emu.results.comparison import Comparison
 from emu.results.result import Result
 from emu.sweeps.reading import read_runs
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 KNOWN = [math.nan, 3e6, math.nan, 900e6]
 
 
@@ -169,6 +171,7 @@ def test_rows_as_a_frame(runs: dict[str, list[Result]]) -> None:
     assert aalo.slowdown_max == 2.5
 
 
+@pytest.mark.drawn
 def test_figures_are_the_same_bytes_every_time(runs: dict[str, list[Result]]) -> None:
     figures = {f.stem: f for f in coflow_figures(runs)}
     assert list(figures) == [

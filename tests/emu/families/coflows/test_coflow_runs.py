@@ -17,6 +17,8 @@ from emu.directories import run_directory as rd
 from emu.results.result import read_result
 from workloads.catalogue import load_workload
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 Cli = Callable[..., Any]
 # ports and coflows; id, arrival (ms), mappers, their ports, reducers, port:MB of each
 TRACE = """\
@@ -135,6 +137,7 @@ def test_a_sweep_over_load_and_a_parameter(folder: Path, emu: Cli) -> None:
     assert Path("once/coflows.parquet").read_bytes() == path.read_bytes()
 
 
+@pytest.mark.drawn
 def test_a_sweep_over_a_parameter_is_drawn_against_it(folder: Path, emu: Cli) -> None:
     Path("grid.toml").write_text(SWEEP.replace("load = [0.5, 1.5]", ""))
     dry = emu("sweep", "grid.toml", "--dry-run", "--out", "s")

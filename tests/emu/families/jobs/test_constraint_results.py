@@ -36,6 +36,8 @@ from workloads.catalogue import save_workload
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.jobs import JobWorkload
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 Kinds = Sequence[str | None]
 SERIES = Pressure(
     time_ns=np.array([5, 10]) * 10**9,
