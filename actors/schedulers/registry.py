@@ -10,7 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from actors.scheduler import Scheduler
-from actors.schedulers.coflows import aalo, aalo_shares, by_key, fair, pfp, philae, saath, sebf, sincronia
+from actors.schedulers.coflows import (
+    aalo,
+    aalo_shares,
+    by_key,
+    cs_mha,
+    dcoflow,
+    edf,
+    fair,
+    pfp,
+    philae,
+    saath,
+    sebf,
+    sincronia,
+)
 from actors.schedulers.coflows.own_coflows import wrap_own_coflows
 from actors.schedulers.jobs import (
     central_fifo,
@@ -60,6 +73,10 @@ BUILT_IN = (
     aalo_shares.AALO_SHARES,
     saath.SAATH,
     philae.PHILAE,
+    dcoflow.DCOFLOW,
+    dcoflow.WDCOFLOW,
+    cs_mha.CS_MHA,
+    edf.EDF,
 )
 
 

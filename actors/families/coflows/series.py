@@ -1,9 +1,10 @@
-"""What a scheduler of coflows keeps besides: what its coordinator has learned about each coflow."""
+"""What a scheduler of coflows keeps besides: what its coordinator has learned about each, or which it has admitted."""
 
 from typing import NamedTuple
 
 import numpy as np
 
+from actors.fabric.admission import ADMITTED, UNDECIDED, Admission
 from actors.fabric.fabric_world import CoflowWorld
 from actors.kernel.window import holds
 from actors.kernel.world import NEVER
@@ -36,3 +37,22 @@ def learned_by(
         np.where(known, sent, 0.0),
         np.full(when.size, np.nan) if estimated is None else np.where(known, estimated, np.nan),
     )
+
+
+class Admitted(NamedTuple):
+    """Which coflows the coordinator admitted, and when; C coflows in workload order."""
+
+    admitted: np.ndarray  # [C] bool, by its last decision
+    admitted_ns: np.ndarray  # [C] int64, when it last admitted the coflow; -1: never
+    rejected_ns: np.ndarray  # [C] int64, when it last rejected it; -1: never
+
+
+def admitted_by(world: CoflowWorld, admission: Admission) -> Admitted | None:
+    """Return what the coordinator has admitted; None in a partition that has not got the coordinator."""
+    if not holds(world.queue, world.nodes.size):
+        return None
+    times = (np.where(when < NEVER, when, -1) for when in (admission.admitted, admission.rejected))
+    admitted = (admission.verdict == ADMITTED) | (
+        admission.verdict == UNDECIDED
+    )  # undecided: without admission
+    return Admitted(admitted, *times)
