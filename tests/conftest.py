@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import signal
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +45,13 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # as under nohup, where Emu ignores it, too
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# Tests start some 200 processes. Where Python is not to write bytecode beside the sources, each of them would compile
+# all of these again, for half a second: they share a folder that goes when the tests end.
+if sys.dont_write_bytecode and "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="emu-bytecode-")
+    atexit.register(shutil.rmtree, os.environ["PYTHONPYCACHEPREFIX"], ignore_errors=True)
 
 # No test judges by the clock: the first example of a property may compile a kernel. People's runs look for new
 # examples, and keep those that fail in .hypothesis; CI tries the same ones each time, so that it fails by a change and

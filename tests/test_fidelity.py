@@ -12,9 +12,8 @@ from actors.hosting.virtual import emulate
 from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Network, Setting
-from benchmarks.fidelity import SHARED, Row, compare, reference_rows
+from benchmarks.fidelity import SHARED, Row, compare, reference_rows, workload_of
 from clusters.cluster import load_cluster
-from workloads.catalogue import load_workload
 
 pytestmark = [
     pytest.mark.reference,
@@ -44,7 +43,7 @@ def rows() -> dict[bool, dict[tuple, Row]]:
 
 
 def short_jct_s(system: str, trace: str, nodes: int, seed: int = 1, delay_s: float = 0.0005, **given: object):
-    workload = load_workload(str(SHARED / "traces" / "peer" / f"{trace}.tr"))
+    workload = workload_of(trace)
     scheduler = find_scheduler(system)
     assert workload.short_cutoff_s is not None
     setting = Setting(

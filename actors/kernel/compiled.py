@@ -27,7 +27,7 @@ from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
 
 from actors.kernel.linking import EntryCompiler, InnerCompiler, InnerOnDisk
-from actors.kernel.rows import Table, is_tree
+from actors.kernel.rows import Table, is_tree, table_of
 
 config: Any = _config  # numba sets its configuration at run time
 _njit: Any = numba.njit  # with options that its hints do not know
@@ -98,7 +98,7 @@ class _CalledByCompiled(CPUDispatcher):
 
 def _as_compiled(value: Any) -> Any:
     """Return a value as compiled code takes it."""
-    return Table(value) if is_tree(value) else value
+    return table_of(value) if is_tree(value) else value
 
 
 @cache
@@ -162,7 +162,7 @@ def direct(function: F, *arguments: Any) -> Callable[..., Any]:
         values = [*given]
         for i in trees:
             if kept[i].tree is not given[i]:
-                kept[i] = Table(given[i])
+                kept[i] = table_of(given[i])
             values[i] = kept[i]
         return made(*values)
 

@@ -105,7 +105,7 @@ def records(dtype: np.dtype, size: int) -> np.recarray:
     return whole[begin : begin + size * dtype.itemsize].view(dtype).view(np.recarray)
 
 
-def make_queue(seq: np.ndarray, room: int, capacity: int = 1 << 14) -> Queue:
+def make_queue(seq: np.ndarray, room: int, capacity: int = 1 << 12) -> Queue:
     """Return an empty queue in which one event may send up to `room` messages."""
     while capacity < 2 * room + 2:
         capacity *= 2

@@ -14,6 +14,7 @@ import hashlib
 import operator
 from functools import cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numba
 import numpy as np
@@ -83,6 +84,17 @@ class Table:
         self.type = _lay_out(tree, words)
         self._words = np.array(words, WORD)
         self.address = self._words.ctypes.data
+
+
+_tables: WeakValueDictionary[int, Table] = WeakValueDictionary()
+
+
+def table_of(tree: tuple[Any, ...]) -> Table:
+    """Return the table of a named tuple; several functions that keep it share one."""
+    table = _tables.get(id(tree))
+    if table is None or table.tree is not tree:
+        table = _tables[id(tree)] = Table(tree)
+    return table
 
 
 def is_tree(value: Any) -> bool:

@@ -166,7 +166,7 @@ class World(NamedTuple):
         return self.task_records
 
 
-def make_entries(capacity: int = 1 << 14) -> np.recarray:
+def make_entries(capacity: int = 1 << 12) -> np.recarray:
     """Return an empty pool of queue entries."""
     entries = records(ENTRY, capacity)
     entries.next[0], entries.job[0] = NONE, 1

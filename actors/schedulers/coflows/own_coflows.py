@@ -134,8 +134,9 @@ class Host(OwnHost):
     def compile(self, world: Any, state: State) -> None:
         """Compile the functions that the host calls."""
         number = np.int64(0)
-        direct(begin_decision, world, state)
-        direct(apply_order if state.rate.size == 0 else apply_rates, world, state, number, number)
+        apply = apply_order if state.rate.size == 0 else apply_rates
+        self._begin = direct(begin_decision, world, state)
+        self._apply = direct(apply, world, state, number, number)
 
     def share_done(self, world: Any, state: State) -> float:
         """Return the share of flows that have ended; of calls by interval, the share of the earliest possible run.
@@ -150,13 +151,13 @@ class Host(OwnHost):
     def __call__(self, world: Any, state: State) -> None:
         """Answer the decision that is due."""
         t = np.int64(world.queue.now[0].time)
-        count = begin_decision(world, state)
+        count = self._begin(world, state)
         active = state.agenda.active[:count].copy()
         coflows = self._coflows(world, active, t)
         if state.rate.size == 0:
             order = self.ask("order", coflows, int(t) / NS) if count else np.zeros(0, np.int64)
             state.groups[:count] = active[self._checked_order(order, count)]
-            apply_order(world, state, t, np.int64(count))
+            self._apply(world, state, t, np.int64(count))
             return
         of_active = rows_of_groups(np.diff(world.fabric.coflows.first_flow), active)
         flow = of_active[world.fabric.flows.finish[of_active] == NEVER]
@@ -164,7 +165,7 @@ class Host(OwnHost):
             flows = self._flows(world, state, active, flow, t)
             rates = self.ask("rates", coflows, flows, int(t) / NS)
             state.wanted[flow] = self._checked_rates(rates, world.fabric, flow) / NS
-        apply_rates(world, state, t, np.int64(count))
+        self._apply(world, state, t, np.int64(count))
 
     @property
     def _clairvoyant(self) -> bool:

@@ -175,10 +175,10 @@ class Host(OwnHost):
     """The Python side of an emulation: answers arrivals with the user's scheduler."""
 
     def compile(self, world: Any, state: State) -> None:
-        """Compile what it calls."""
+        """Compile the functions that the host calls."""
         number = np.int64(0)
-        direct(place_assigned, world, state, number, number, number)
-        direct(place_lost, world, state, number, number, number, number)
+        self._place_assigned = direct(place_assigned, world, state, number, number, number)
+        self._place_lost = direct(place_lost, world, state, number, number, number, number)
 
     def share_done(self, world: Any, state: State) -> float:
         """Return the share of the tasks that have arrived: the scheduler is asked at arrivals."""
@@ -195,9 +195,9 @@ class Host(OwnHost):
         ids = self.ask("place", job, _nodes(world, state, t), about=f" for job {job.job_id}")
         state.placer.assigned[:num_tasks] = _checked(ids, job, world.nodes.size, self.name)
         if again:
-            place_lost(world, state, t, me, index, np.int64(now.b))
+            self._place_lost(world, state, t, me, index, np.int64(now.b))
         else:
-            place_assigned(world, state, t, me, index)
+            self._place_assigned(world, state, t, me, index)
 
 
 def _nodes(world: Any, state: State, t: int) -> Nodes:

@@ -138,7 +138,8 @@ def ports_of(workload: CoflowWorkload, switch: Switch) -> Ports:
     arrays = workload.arrays()
     crossing = arrays.ingress != arrays.egress if switch.local_is_free else np.ones(workload.num_flows, bool)
     stated = (arrays.ingress_bytes_per_s, arrays.egress_bytes_per_s)
-    speeds = [np.where(np.isnan(speed), switch.port_bytes_per_s, speed) for speed in stated]
+    ingress, egress = (np.where(np.isnan(speed), switch.port_bytes_per_s, speed) for speed in stated)
+    speeds = (ingress, egress)
     busiest = ("ingress", 0, 0.0)
     for side, speed in zip(("ingress", "egress"), speeds, strict=True):
         port = getattr(arrays, side)[crossing]
