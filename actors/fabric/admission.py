@@ -1,9 +1,9 @@
 """Admission of coflows with deadlines: what the coordinator has decided of each, and what it tells the agents.
 
-At a decision a coflow is admitted, or rejected; and one that was rejected may be admitted later. A coflow is *dropped*,
-rejected for good, if its deadline has passed, or if no other decision can admit it: it never finishes. The agents that
-send its flows are told each time that the verdict changes, by one message for each of its ingress ports. Rates come with
-schedules as always; the agents of a coflow that is dropped forget its flows.
+At a decision a coflow is admitted, or rejected; and one that was rejected may be admitted later. A coflow is dropped if
+its deadline has passed, or if it is rejected and no other decision can admit it: then it never finishes. The agents
+that send its flows are told each time that the verdict changes, by one message for each of its ingress ports. Rates
+come with schedules as always; the agents of a coflow that is dropped forget its flows.
 """
 
 from typing import NamedTuple
@@ -24,7 +24,11 @@ from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 
 UNDECIDED = NONE
-REJECTED, ADMITTED, DROPPED = np.int64(0), np.int64(1), np.int64(2)
+REJECTED, ADMITTED = np.int64(0), np.int64(1)
+DROPPED, LATE = (
+    np.int64(2),
+    np.int64(3),
+)  # rejected for good; dropped though it was not rejected, as it is late
 _SPARE = 8  # messages that the same event may send for other reasons
 
 
@@ -32,7 +36,7 @@ class Admission(NamedTuple):
     """The verdicts on C coflows; times in ns."""
 
     deadline: np.ndarray  # [C] NEVER: it has none
-    verdict: np.ndarray  # [C] UNDECIDED, REJECTED, ADMITTED or DROPPED
+    verdict: np.ndarray  # [C] UNDECIDED, REJECTED, ADMITTED, DROPPED or LATE
     admitted: np.ndarray  # [C] when it was last admitted; NEVER: it was not
     rejected: np.ndarray  # [C] when it was last rejected, likewise
     changed: np.ndarray  # [C] the first `changes` of them have a verdict that their agents do not know
@@ -56,8 +60,8 @@ def make_admission(deadline_ns: np.ndarray) -> Admission:
 
 @inlined
 def is_dropped(a: Admission, coflow: int) -> bool:
-    """Return whether a coflow was rejected for good."""
-    return a.verdict[coflow] == DROPPED
+    """Return whether a coflow was dropped."""
+    return a.verdict[coflow] >= DROPPED
 
 
 @inlined
@@ -79,14 +83,16 @@ def decide_verdict(w: CoflowWorld, a: Admission, t: int, coflow: int, verdict: i
     if verdict == ADMITTED:
         a.admitted[coflow] = t
         w.counts[N_ADMISSIONS] += 1
-    elif was != REJECTED:
+    elif verdict != LATE and was != REJECTED:
         a.rejected[coflow] = t
         w.counts[N_REJECTIONS] += 1
 
 
 @compiled
-def drop_greedy(w: CoflowWorld, a: Admission, r: Ranking, m: Matching, t: int, coflow: int) -> None:
-    """Drop a coflow under greedy rates: its flows stop, and it never finishes."""
+def drop_greedy(
+    w: CoflowWorld, a: Admission, r: Ranking, m: Matching, t: int, coflow: int, verdict: int
+) -> None:
+    """Drop a coflow, as DROPPED or LATE, under greedy rates: its flows stop, and it never finishes."""
     fabric, flows, coflows = w.fabric, w.fabric.flows, w.fabric.coflows
     effective = t + w.network.delay_ns
     move_group(fabric, r, m, effective, coflow, NONE)
@@ -97,7 +103,7 @@ def drop_greedy(w: CoflowWorld, a: Admission, r: Ranking, m: Matching, t: int, c
             w.counts[N_ARRIVED] -= 1
     coflows.finish[coflow] = NONE
     w.counts[N_DROPPED] += 1
-    decide_verdict(w, a, t, coflow, DROPPED)
+    decide_verdict(w, a, t, coflow, verdict)
 
 
 @inlined
@@ -157,7 +163,7 @@ def send_verdicts(w: CoflowWorld, a: Admission, t: int, due: int, sent: int) -> 
 @compiled
 def receive_verdict(w: CoflowWorld, line: int, verdict: int) -> None:
     """Receive a verdict at an agent: the flows of a coflow that is dropped are forgotten; others go by their rates."""
-    if verdict != DROPPED:
+    if verdict < DROPPED:
         return
     lines = w.fabric.lines
     for b in range(lines.block[line], lines.block[line + 1]):

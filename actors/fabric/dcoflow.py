@@ -2,8 +2,8 @@
 
 From the last place to the first: at the port that is needed for longest, the coflow with the last deadline gets the
 place if it is in time there behind all others; if it is not, the coflow with the least *measure* gets it and is
-rejected in advance. A coflow that is placed needs no port any more. Then those coflows are dropped that would be late
-in this order.
+rejected in advance. A coflow that is placed needs no port any more. Then those of the rejected are dropped that would
+be late in this order; the others are in time by the same estimate.
 
 The measure of a coflow says how much it is late if it comes last, times its time, at its ports (equations 15 to 17).
 It is computed for few coflows of a place: as coflows are placed the others are less late, and the measure, of
@@ -44,8 +44,7 @@ class Rejection(NamedTuple):
     rule: int  # place in REJECT_RULES
     congested: float  # share of the bottleneck's load from which on a port counts for MIN_CONGESTED
     weighted: bool  # the measure is over the coflow's weight
-    examines_all: bool  # all coflows may be dropped in the end, not only those that were rejected in advance
-    from_back: bool  # they are examined from the last to the first
+    from_back: bool  # those rejected in advance are examined from the last to the first
 
 
 @compiled
@@ -75,9 +74,9 @@ def dcoflow(fabric: Fabric, s: Sigma, choices: Choices, how: Rejection, count: i
             s.order[first] = s.groups[i]
             first += 1
     if how.from_back:
-        drop_late_from_back(fabric, s, how.examines_all, count)
+        drop_late_from_back(fabric, s, count)
     else:
-        drop_late(fabric, s, how.examines_all, count)
+        drop_late(fabric, s, count)
     return put_rejected_last(s, count)
 
 
@@ -154,28 +153,28 @@ def measure(fabric: Fabric, s: Sigma, how: Rejection, coflow: int, most: float) 
 
 
 @compiled
-def drop_late(fabric: Fabric, s: Sigma, examines_all: bool, count: int) -> None:
-    """Drop coflows that are late in `s.order`, from its front to its back; set `s.rejected` to those."""
+def drop_late(fabric: Fabric, s: Sigma, count: int) -> None:
+    """Keep those rejected in advance that are in time in `s.order`, beginning at its front."""
     fill(s.load, 0.0)
     for i in range(count):
         coflow = s.order[i]
         add_load(fabric, s, coflow, 1.0)
-        examined = examines_all or s.rejected[coflow]
-        s.rejected[coflow] = examined and not is_in_time(estimate(fabric, s, coflow), s.time_left[coflow])
+        if s.rejected[coflow]:
+            s.rejected[coflow] = not is_in_time(estimate(fabric, s, coflow), s.time_left[coflow])
         if s.rejected[coflow]:
             add_load(fabric, s, coflow, -1.0)
 
 
 @compiled
-def drop_late_from_back(fabric: Fabric, s: Sigma, examines_all: bool, count: int) -> None:
-    """Drop coflows that are late in `s.order`, from its back to its front; set `s.rejected` to those."""
+def drop_late_from_back(fabric: Fabric, s: Sigma, count: int) -> None:
+    """Keep those rejected in advance that are in time in `s.order`, beginning at its back."""
     fill(s.load, 0.0)
     for i in range(count):
         add_load(fabric, s, s.order[i], 1.0)
     for i in range(count - 1, -1, -1):
         coflow = s.order[i]
-        examined = examines_all or s.rejected[coflow]
-        s.rejected[coflow] = examined and not is_in_time(estimate(fabric, s, coflow), s.time_left[coflow])
+        if s.rejected[coflow]:
+            s.rejected[coflow] = not is_in_time(estimate(fabric, s, coflow), s.time_left[coflow])
         add_load(fabric, s, coflow, -1.0)
 
 

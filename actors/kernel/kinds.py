@@ -225,8 +225,9 @@ SET_LINE = kind(
     a="line: lines", b="rate of each of its flows: amount",
 )  # fmt: skip
 VERDICT = kind(
-    0x146, "VERDICT", COFLOWS, NODE, "coordinator to agent: a coflow is admitted, rejected, or rejected for good",
-    a="line, the coflow's at the agent: lines", b="0 rejected, 1 admitted, 2 rejected for good: verdict",
+    0x146, "VERDICT", COFLOWS, NODE, "coordinator to agent: a coflow is admitted, rejected or dropped",
+    a="line, the coflow's at the agent: lines",
+    b="0 rejected, 1 admitted, 2 rejected for good, 3 dropped as late: verdict",
 )  # fmt: skip
 
 # What comes after messages.

@@ -137,7 +137,7 @@ COFLOWS: dict[str, Bound | str] = {
     "choices.least": SCRATCH,
     "choices.taken": SCRATCH,
     "admission.deadline": FIXED,
-    "admission.verdict": (float(NONE), 3),
+    "admission.verdict": (float(NONE), 4),
     "admission.admitted": TIME,
     "admission.rejected": TIME,
     "admission.changed": of("coflows"),

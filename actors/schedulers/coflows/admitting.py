@@ -15,6 +15,8 @@ import numpy as np
 
 from actors.fabric.admission import (
     ADMITTED,
+    DROPPED,
+    LATE,
     REJECTED,
     Admission,
     charge_verdicts,
@@ -69,9 +71,8 @@ DECIDE_AT = Parameter(
     "decide_at",
     "arrivals",
     "choice",
-    "decide when coflows arrive, or also when they end",
+    "without a period: decide when coflows arrive, or also when they end",
     choices=("arrivals", "ends"),
-    needs=("update_period_s=0",),
 )
 
 
@@ -184,7 +185,8 @@ def consider(w: CoflowWorld, p: State, t: int) -> int:
         need = find_needs(fabric, s, coflow)
         s.time_left[coflow] = time_left(a, coflow, effective)
         if p.drops_expired and s.time_left[coflow] <= 0.0 and need > _DONE_NS:
-            drop_greedy(w, a, p.ranking, p.matching, t, coflow)
+            verdict = DROPPED if a.verdict[coflow] == REJECTED else LATE
+            drop_greedy(w, a, p.ranking, p.matching, t, coflow, verdict)
         else:
             s.groups[count] = coflow
             count += 1
@@ -217,7 +219,7 @@ def judge(w: CoflowWorld, p: State, t: int, admitted: int, served: int, count: i
             move_group(w.fabric, p.ranking, p.matching, t + w.network.delay_ns, coflow, NONE)
             decide_verdict(w, p.admission, t, coflow, REJECTED)
         else:
-            drop_greedy(w, p.admission, p.ranking, p.matching, t, coflow)
+            drop_greedy(w, p.admission, p.ranking, p.matching, t, coflow, DROPPED)
 
 
 @inlined
@@ -252,9 +254,7 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     return RUNNING
 
 
-NO_REJECTION = Rejection(
-    int(MIN_NEGATIVE), congested=1.0, weighted=False, examines_all=False, from_back=False
-)
+NO_REJECTION = Rejection(int(MIN_NEGATIVE), congested=1.0, weighted=False, from_back=False)
 
 
 def build_admitting(
@@ -273,8 +273,6 @@ def build_admitting(
     given = setting.parameters
     world = build_world(setting, interval_s=given["interval_s"])
     fabric, coflows = world.fabric, world.work.size
-    by_weight = how.rule == DYNAMIC_PROGRAMMING
-    weight = fabric.coflows.weight if how.weighted else np.ones(coflows)
     return world, State(
         rule=int(rule),
         how=how,
@@ -287,7 +285,7 @@ def build_admitting(
         ranking=make_ranking(fabric),
         matching=make_matching(fabric),
         sigma=make_sigma(fabric),
-        choices=make_choices(weight, by_weight),
+        choices=make_choices(fabric.coflows.weight, how.rule == DYNAMIC_PROGRAMMING),
         admission=make_admission(setting.workload.arrays().deadline_ns),
         decide_at=np.array([NEVER]),
         last_coflow=np.array([NONE]),

@@ -32,8 +32,8 @@ from actors.schedulers.coflows.admitting import (
     State,
     advance,
     build_admitting,
-    serve_rejected,
     series,
+    serve_rejected,
 )
 from actors.schedulers.coflows.ordered import INTERVAL
 from actors.setting import Setting

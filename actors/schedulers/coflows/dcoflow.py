@@ -11,12 +11,12 @@ one that is late, so one wide coflow does not push out many narrow ones that are
    would be late, of its time there times (time left - load), `reject=min-negative`, equation (16); over its ports
    that have at least `congested` of the bottleneck's load, `min-congested`, (17); or the least of these products,
    `min-all`, (15). `moore-hodgson` and `dynamic-programming` are `min-negative` among those alone that the
-   bottleneck, as a single machine, would reject to have as few late, or as little weight late, as possible.
+   bottleneck, as a single machine, would reject to have as few late, or as little weight late, as possible; the latter
+   needs whole weights, and divides the sum by the weight.
 3. Those rejected in advance that would be late in this order, by the load of their ports up to their place, are
-   rejected; `candidates=all`: any coflow that would be late. They are examined from the front of the order to its
-   back, or with `examine=back` from the back.
-4. In the order of those that are admitted each flow gets both of its ports if they are free; a running flow that holds a
-   port which an earlier coflow can use is stopped. With `serve_rejected` those that are rejected come behind.
+   rejected. They are examined from the front of the order to its back, or with `examine=back` from the back.
+4. In the order of those that are admitted each flow gets both of its ports if they are free; a running flow that holds
+   a port which an earlier coflow can use is stopped. With `serve_rejected` those that are rejected come behind.
 5. Agents are told which coflows are admitted, rejected, and rejected for good. A rejected coflow is considered again at
    each decision until its deadline: at each arrival; with `decide_at=ends` when a coflow has ended, too; or every
    `update_period_s`.
@@ -27,13 +27,13 @@ rejection at most the lines of the coflows at one port; in practice few of them,
 **Deviations from the paper.** The paper's time left is that at the decision; here it is that when the schedule takes
 effect, so that a coflow whose messages take longer than its slack is rejected. It names no order in which rejected
 ones are examined: the authors' code for coflows without weights begins at the front, that with weights at the back
-(up to 0.0125 fewer are admitted). The authors' on-line code is `candidates=all` and `serve_rejected=true`; its times
-are in slots. In their code `dynamic-programming` divides by weights, here only that of `wdcoflow`. The paper has
-neither `min-all` nor the last two rules as variants; all are in the authors' code.
+(up to 0.0125 fewer are admitted). The authors' on-line code has `serve_rejected=true`, and times in slots; it examines
+all coflows, which is the same, as those that were not rejected in advance are in time by the estimate. The paper has neither `min-all` nor the last two rules as variants; all are in the authors' code. The
+order of a coflow's own flows is open: the paper's flows have the order of the file, here they have that of the ports,
+and one that runs is not stopped for another one of its coflow.
 
-`wdcoflow` is `dcoflow` where weights count: what a rejection is chosen by is divided by the coflow's weight, and
-`dynamic-programming` has as little weight late as possible, of whole weights. Deviations from the paper: those of
-`dcoflow`.
+`wdcoflow` is `dcoflow` where weights count: what a rejection is chosen by is divided by the coflow's weight.
+Deviations from the paper: those of `dcoflow`.
 """
 
 from functools import partial
@@ -50,8 +50,8 @@ from actors.schedulers.coflows.admitting import (
     State,
     advance,
     build_admitting,
-    serve_rejected,
     series,
+    serve_rejected,
 )
 from actors.schedulers.coflows.ordered import INTERVAL
 from actors.setting import Setting
@@ -66,13 +66,6 @@ PARAMETERS = (
         "share",
         "share of the bottleneck's load from which on a port counts",
         needs=("reject=min-congested",),
-    ),
-    Parameter(
-        "candidates",
-        "starred",
-        "choice",
-        "which late coflows are rejected in the end: those rejected in advance, or all",
-        choices=("starred", "all"),
     ),
     Parameter(
         "examine", "front", "choice", "the end of the order at which this begins", choices=("front", "back")
@@ -94,8 +87,7 @@ def build(setting: Setting, weighted: bool) -> tuple[CoflowWorld, State]:
     how = Rejection(
         rule=REJECT_RULES.index(given["reject"]),
         congested=float(given["congested"]),
-        weighted=weighted,
-        examines_all=given["candidates"] == "all",
+        weighted=weighted or given["reject"] == "dynamic-programming",
         from_back=given["examine"] == "back",
     )
     return build_admitting(setting, BY_DCOFLOW, how=how, serves_rejected=given["serve_rejected"])

@@ -23,6 +23,9 @@ that finished; percentiles are linear |
 | `coflows.unfinished` | coflows that did not finish, where there are any |
 | `coflows.acceptance_rate`, `coflows.weighted_acceptance_rate` | share of the coflows with a deadline, and of their \
 weight, that ended by it; absent where none has one |
+| `coflows.prediction_error` | share of the coflows with a deadline that the scheduler admitted, by its last decision, \
+and that did not end by it; absent where it has no admission |
+| `coflows.normalised_cct` | `mean`, `p50` and `p90` of slowdown, of the coflows that ended by their deadlines |
 | `coflows.bins` | the same by width and size: {bins}; a bin without coflows is absent |
 | `coflows.learning` | of the coflows that the scheduler had to learn, those with learned_s above 0: `count`; `mean`, \
 `p50` and `p90` of learned_s (`latency`), of learned_s / cct_s (`cct_share`), of learned_bytes (`bytes`) and of \

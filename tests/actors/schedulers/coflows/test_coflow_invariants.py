@@ -16,6 +16,7 @@ from coflow_emulations import (
     cases,
     coflows,
     digests,
+    fit_for,
     instants,
     mixed_workload,
     rates_now,
@@ -229,7 +230,7 @@ def late(scheduler: str, i: int, costs: bool) -> Setting:
     """A setting with network delays that takes few windows."""
     return setting_of(
         scheduler,
-        mixed_workload(10, 5, seed=5),
+        fit_for(scheduler, mixed_workload(10, 5, seed=5)),
         speed=PORT,
         delay_s=0.002,
         costs=COSTS if costs else None,
