@@ -1,8 +1,8 @@
-"""Admission of coflows with deadlines: what the coordinator has decided of each, and what it tells the agents.
+"""Admission of coflows with deadlines: what the coordinator has decided of each, and what it sends the agents.
 
 At a decision a coflow is admitted, or rejected; and one that was rejected may be admitted later. A coflow is dropped if
 its deadline has passed, or if it is rejected and no other decision can admit it: then it never finishes. The agents
-that send its flows are told each time that the verdict changes, by one message for each of its ingress ports. Rates
+that send its flows receive the verdict each time that it changes, one message for each of its ingress ports. Rates
 come with schedules as always; the agents of a coflow that is dropped forget its flows.
 """
 
@@ -41,7 +41,9 @@ class Admission(NamedTuple):
     rejected: np.ndarray  # [C] when it was last rejected, likewise
     changed: np.ndarray  # [C] the first `changes` of them have a verdict that their agents do not know
     changes: np.ndarray  # [1]
-    told: np.ndarray  # [2] coflows among these that are done, and lines of the next one
+    sent: (
+        np.ndarray
+    )  # [2] how many of these have been sent to all agents, and to how many that of the next one has
 
 
 def make_admission(deadline_ns: np.ndarray) -> Admission:
@@ -54,7 +56,7 @@ def make_admission(deadline_ns: np.ndarray) -> Admission:
         rejected=np.full(coflows, NEVER),
         changed=np.zeros(coflows, np.int64),
         changes=np.zeros(1, np.int64),
-        told=np.zeros(2, np.int64),
+        sent=np.zeros(2, np.int64),
     )
 
 
@@ -73,7 +75,7 @@ def time_left(a: Admission, coflow: int, effective: int) -> float:
 
 @compiled
 def decide_verdict(w: CoflowWorld, a: Admission, t: int, coflow: int, verdict: int) -> None:
-    """Decide about a coflow, at most once in a decision; `send_verdicts` tells its agents what has changed."""
+    """Decide about a coflow, at most once in a decision; `send_verdicts` sends its agents what has changed."""
     was = a.verdict[coflow]
     if was == verdict:
         return
@@ -133,31 +135,31 @@ def num_senders(w: CoflowWorld, coflow: int) -> int:
 
 
 @compiled
-def send_verdicts(w: CoflowWorld, a: Admission, t: int, due: int, sent: int) -> None:
+def send_verdicts(w: CoflowWorld, a: Admission, t: int, due: int, others: int) -> None:
     """Send the agents new verdicts, as many as one event may send; a further event at once sends the others.
 
     Args:
         due: when this was to be done: nothing else is before that.
-        sent: messages that the event at hand has sent.
+        others: messages that the event at hand has sent besides.
     """
-    lines, room = w.fabric.lines, w.queue.room - _SPARE - sent
-    while a.told[0] < a.changes[0]:
-        coflow = a.changed[a.told[0]]
-        line = lines.of_group[coflow, 0] + a.told[1]
+    lines, room = w.fabric.lines, w.queue.room - _SPARE - others
+    while a.sent[0] < a.changes[0]:
+        coflow = a.changed[a.sent[0]]
+        line = lines.of_group[coflow, 0] + a.sent[1]
         if line >= lines.of_group[coflow + 1, 0]:
-            a.told[0] += 1
-            a.told[1] = 0
+            a.sent[0] += 1
+            a.sent[1] = 0
             continue
         if room <= 0:
             wake(w, due, w.nodes.size, TELL, due, NONE, NONE)
             return
         room -= 1
-        a.told[1] += 1
+        a.sent[1] += 1
         agent = lines.port[line]
         send(w, t, w.nodes.size, agent, VERDICT, line, a.verdict[coflow], NONE, NONE)
         if note_sent(w, agent):
             note_schedules(w, 1)
-    a.changes[0] = a.told[0] = 0
+    a.changes[0] = a.sent[0] = 0
 
 
 @compiled

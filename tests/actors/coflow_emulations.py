@@ -182,12 +182,12 @@ def mixed_workload(num_coflows: int, ports: int, seed: int, mean_gap: float = 0.
 SPEED = 128e6
 
 
-def with_deadlines(workload: CoflowWorkload, seed: int = 1, most: float = 4.0) -> CoflowWorkload:
+def with_deadlines(workload: CoflowWorkload, seed: int = 1, most: float = 1.4) -> CoflowWorkload:
     """The coflows with weights of 1 or 2 and deadlines that many cannot meet; every seventh has none."""
     rng = np.random.default_rng(seed)
     alone_s = isolated_s(with_port_speeds(workload, SPEED))
     arrival_s = column(workload.coflows, "arrival_s")
-    due = arrival_s + alone_s * rng.uniform(1.0, most, alone_s.size) + 0.005
+    due = arrival_s + alone_s * rng.uniform(1.0, most, alone_s.size) + 0.0005
     due[6::7] = np.nan
     return with_demands(workload, deadline_s=due, weight=rng.integers(1, 3, alone_s.size))
 

@@ -87,7 +87,7 @@ class State(NamedTuple):
     rule: int
     how: Rejection  # of BY_DCOFLOW
     serves_rejected: bool  # behind those that are admitted
-    admits_all: bool  # there is no admission, and agents are not told of any
+    admits_all: bool  # there is no admission, and agents are sent no verdicts but that a coflow is late
     drops_expired: bool
     at_ends: bool  # decide when a coflow has ended
     period: int  # ns between decisions, 0: at events

@@ -9,7 +9,7 @@ The baseline of DCoflow: a coflow is rejected where one port rejects it, whateve
 3. Admitted ones are served first, in the order of their deadlines. With `serve_rejected` the others come behind, by the
    largest share of their time left that they need of a port.
 4. In this order each flow gets both of its ports if they are free; a running flow that holds a port which an earlier
-   coflow can use is stopped. Agents are told of admissions and rejections.
+   coflow can use is stopped. Agents are sent the verdicts.
 5. Decisions are made as by `dcoflow`: at each arrival, with `decide_at=ends` at each end of a coflow, too, or every
    `update_period_s`.
 

@@ -17,8 +17,8 @@ one that is late, so one wide coflow does not push out many narrow ones that are
    rejected. They are examined from the front of the order to its back, or with `examine=back` from the back.
 4. In the order of those that are admitted each flow gets both of its ports if they are free; a running flow that holds
    a port which an earlier coflow can use is stopped. With `serve_rejected` those that are rejected come behind.
-5. Agents are told which coflows are admitted, rejected, and rejected for good. A rejected coflow is considered again at
-   each decision until its deadline: at each arrival; with `decide_at=ends` when a coflow has ended, too; or every
+5. Agents are sent which coflows are admitted, rejected or dropped. A rejected coflow is considered again at each
+   decision until its deadline: at each arrival; with `decide_at=ends` when a coflow has ended, too; or every
    `update_period_s`.
 
 A coflow without a deadline is always admitted. O(n N + lines) a decision about n coflows at N ports, and for each
@@ -28,9 +28,10 @@ rejection at most the lines of the coflows at one port; in practice few of them,
 effect, so that a coflow whose messages take longer than its slack is rejected. It names no order in which rejected
 ones are examined: the authors' code for coflows without weights begins at the front, that with weights at the back
 (up to 0.0125 fewer are admitted). The authors' on-line code has `serve_rejected=true`, and times in slots; it examines
-all coflows, which is the same, as those that were not rejected in advance are in time by the estimate. The paper has neither `min-all` nor the last two rules as variants; all are in the authors' code. The
-order of a coflow's own flows is open: the paper's flows have the order of the file, here they have that of the ports,
-and one that runs is not stopped for another one of its coflow.
+all coflows, which is the same, as those that were not rejected in advance are in time by the estimate. The paper has
+neither `min-all` nor the last two rules as variants; all are in the authors' code. The order of a coflow's own flows is
+open: in the authors' code it is that of the file, here that of the ports, and a flow that runs is not stopped for
+another one of its coflow.
 
 `wdcoflow` is `dcoflow` where weights count: what a rejection is chosen by is divided by the coflow's weight.
 Deviations from the paper: those of `dcoflow`.

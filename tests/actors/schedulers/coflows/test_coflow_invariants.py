@@ -166,7 +166,9 @@ BY_INTERVAL = {"aalo", "aalo-oracle", "aalo-shares", "saath"}
 
 
 def waits_for_interval(setting: Setting) -> bool:
-    return setting.scheduler.name in BY_INTERVAL or setting.parameters.get("decide") == "interval"
+    given = setting.parameters
+    periodic = given.get("decide") == "interval" or given.get("update_period_s", 0.0) > 0
+    return periodic or setting.scheduler.name in BY_INTERVAL
 
 
 @pytest.mark.parametrize("scheduler", NAMES)
