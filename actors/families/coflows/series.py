@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.admission import ADMITTED, UNDECIDED, Admission
+from actors.fabric.admission import ADMITTED, LATE, UNDECIDED, Admission
 from actors.fabric.fabric_world import CoflowWorld
 from actors.kernel.window import holds
 from actors.kernel.world import NEVER
@@ -42,7 +42,7 @@ def learned_by(
 class Admitted(NamedTuple):
     """Which coflows the coordinator admitted, and when; C coflows in workload order."""
 
-    admitted: np.ndarray  # [C] bool, by its last decision
+    admitted: np.ndarray  # [C] bool, by its last decision; true where there is no admission
     admitted_ns: np.ndarray  # [C] int64, when it last admitted the coflow; -1: never
     rejected_ns: np.ndarray  # [C] int64, when it last rejected it; -1: never
 
@@ -52,7 +52,6 @@ def admitted_by(world: CoflowWorld, admission: Admission) -> Admitted | None:
     if not holds(world.queue, world.nodes.size):
         return None
     times = (np.where(when < NEVER, when, -1) for when in (admission.admitted, admission.rejected))
-    admitted = (admission.verdict == ADMITTED) | (
-        admission.verdict == UNDECIDED
-    )  # undecided: without admission
+    # Undecided: the scheduler has no admission. What is late and was admitted has not been rejected.
+    admitted = np.isin(admission.verdict, (UNDECIDED, ADMITTED, LATE))
     return Admitted(admitted, *times)
