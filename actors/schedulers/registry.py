@@ -66,6 +66,10 @@ BUILT_IN = (
     by_key.LCF,
     sebf.SEBF,
     sincronia.SINCRONIA,
+    dcoflow.DCOFLOW,
+    dcoflow.WDCOFLOW,
+    cs_mha.CS_MHA,
+    edf.EDF,
     fair.FAIR,
     pfp.PFP,
     aalo.AALO,
@@ -73,10 +77,6 @@ BUILT_IN = (
     aalo_shares.AALO_SHARES,
     saath.SAATH,
     philae.PHILAE,
-    dcoflow.DCOFLOW,
-    dcoflow.WDCOFLOW,
-    cs_mha.CS_MHA,
-    edf.EDF,
 )
 
 
