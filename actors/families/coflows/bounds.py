@@ -145,6 +145,7 @@ COFLOWS: dict[str, Bound | str] = {
     "admission.sent": (0, "lines + 1"),
     "state.decide_at": TIME,
     "state.last_coflow": of_or_none("coflows"),
+    "state.solved": AMOUNT,
     "state.key": REAL,
     "state.groups": SCRATCH,
     "state.keys": SCRATCH,

@@ -45,13 +45,16 @@ class Admitted(NamedTuple):
     admitted: np.ndarray  # [C] bool, by its last decision; true where there is no admission
     admitted_ns: np.ndarray  # [C] int64, when it last admitted the coflow; -1: never
     rejected_ns: np.ndarray  # [C] int64, when it last rejected it; -1: never
+    solved: np.ndarray  # [3] float64, of programs: how many, how many the time limit ended, and the worst gap
 
 
-def admitted_by(world: CoflowWorld, admission: Admission) -> Admitted | None:
+def admitted_by(world: CoflowWorld, admission: Admission, solved: np.ndarray) -> Admitted | None:
     """Return what the coordinator has admitted; None in a partition that has not got the coordinator."""
     if not holds(world.queue, world.nodes.size):
         return None
-    times = (np.where(when < NEVER, when, -1) for when in (admission.admitted, admission.rejected))
+    admitted_ns, rejected_ns = (
+        np.where(when < NEVER, when, -1) for when in (admission.admitted, admission.rejected)
+    )
     # Undecided: the scheduler has no admission. What is late and was admitted has not been rejected.
     admitted = np.isin(admission.verdict, (UNDECIDED, ADMITTED, LATE))
-    return Admitted(admitted, *times)
+    return Admitted(admitted, admitted_ns, rejected_ns, solved.copy())

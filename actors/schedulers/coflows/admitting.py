@@ -1,4 +1,4 @@
-"""Coflows with deadlines in an order that admits some of them: the loop of dcoflow, wdcoflow, cs-mha and edf.
+"""Coflows with deadlines in an order that admits some of them: the loop of dcoflow, wdcoflow, cs-mha, edf, order-ilp.
 
 They differ by the order, and by which coflows it admits (`rule`). Flows are served in the order with greedy rates: a
 flow has both of its ports alone, or waits; when one ends, those of its ports go to the next in order at once.
@@ -56,12 +56,12 @@ from actors.families.coflows.series import Admitted, admitted_by
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.kinds import DECIDE, FLOW_DONE, REGISTER, VERDICT
-from actors.kernel.queue import NONE, RUNNING
+from actors.kernel.queue import NONE, PYTHON, RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter
 from actors.setting import Setting
 
-BY_DCOFLOW, BY_CS_MHA, BY_DEADLINE = map(np.int64, range(3))
+BY_DCOFLOW, BY_CS_MHA, BY_DEADLINE, BY_PROGRAM = map(np.int64, range(4))
 _DONE_NS = 1.0  # what a coflow may need, when a schedule takes effect, that will have ended by then
 
 UPDATE_PERIOD = Parameter(
@@ -101,6 +101,7 @@ class State(NamedTuple):
         np.ndarray
     )  # [1] ns, when the next decision is wanted; before it ports are given away in the last order
     last_coflow: np.ndarray  # [1] the last one that was registered, NONE before
+    solved: np.ndarray  # [3] float64, of programs: how many, how many the time limit ended, and the worst gap
 
 
 @inlined
@@ -141,27 +142,38 @@ def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> Non
 
 
 @compiled
-def on_decide(w: CoflowWorld, p: State, t: int, due: int) -> None:
-    """Decide, if that is wanted now; else give away the ports of flows that have ended."""
+def on_decide(w: CoflowWorld, p: State, t: int, due: int) -> bool:
+    """Decide, if that is wanted now; else give away the ports of flows that have ended.
+
+    Return whether the host of a program is to decide.
+    """
     if t >= p.decide_at[0]:
         p.decide_at[0] = NEVER
-        decide(w, p, t, due)
-        return
+        if p.rule == BY_PROGRAM:
+            return True
+        count = begin_decision(w, p, t)
+        apply_decision(w, p, t, due, count, put_in_order(w, p, count))
+        return False
     w.counts[N_REFILLS] += 1
     fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
     send_greedy_rates(w, p.matching, t)
     if p.decide_at[0] < NEVER:
         request_decision(w, p.agenda, p.decide_at[0])
+    return False
 
 
 @compiled
-def decide(w: CoflowWorld, p: State, t: int, due: int) -> None:
-    """Order the coflows, admit and reject; serve those that are to be served, and send what has changed."""
-    fabric, m, s, effective = w.fabric, p.matching, p.sigma, t + w.network.delay_ns
+def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
+    """Account for what has been sent, and put the coflows to decide about into `sigma.groups`; return how many."""
     note_decision(w, remove_ended(w, p.agenda))
-    settle_all(fabric, m, effective)
-    count = consider(w, p, t)
-    admitted = put_in_order(w, p, count)
+    settle_all(w.fabric, p.matching, t + w.network.delay_ns)
+    return consider(w, p, t)
+
+
+@compiled
+def apply_decision(w: CoflowWorld, p: State, t: int, due: int, count: int, admitted: int) -> None:
+    """Serve the coflows in order, of which the first `admitted` of `count` are admitted, and send what has changed."""
+    fabric, m, s, effective = w.fabric, p.matching, p.sigma, t + w.network.delay_ns
     served = count if p.serves_rejected else admitted
     judge(w, p, t, admitted, served, count)
     serve_in_order(fabric, p.ranking, m, effective, s.groups, served)
@@ -223,8 +235,8 @@ def judge(w: CoflowWorld, p: State, t: int, admitted: int, served: int, count: i
 
 
 @inlined
-def coordinator_event(w: CoflowWorld, p: State) -> None:
-    """Handle the message of the coordinator."""
+def coordinator_event(w: CoflowWorld, p: State) -> bool:
+    """Handle the message of the coordinator; return whether the host of a program is to decide."""
     message = w.queue.now
     t, kind, a = message.time[0], message.kind[0], message.a[0]
     if kind == FLOW_DONE:
@@ -234,7 +246,8 @@ def coordinator_event(w: CoflowWorld, p: State) -> None:
     elif kind != DECIDE:
         send_verdicts(w, p.admission, t, a, np.int64(0))
     elif is_due(w, p.agenda):
-        on_decide(w, p, t, a)
+        return on_decide(w, p, t, a)
+    return False
 
 
 @entry
@@ -246,7 +259,8 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
         if why != RUNNING:
             return why
         if message.dst[0] >= w.nodes.size:
-            coordinator_event(w, p)
+            if coordinator_event(w, p):
+                return PYTHON
         elif message.kind[0] == VERDICT:
             receive_verdict(w, message.a[0], message.b[0])
         else:
@@ -289,9 +303,10 @@ def build_admitting(
         admission=make_admission(setting.workload.arrays().deadline_ns),
         decide_at=np.array([NEVER]),
         last_coflow=np.array([NONE]),
+        solved=np.zeros(3),
     )
 
 
 def series(setting: Setting, world: CoflowWorld, state: State) -> Admitted | None:
     """Return which coflows were admitted, and when."""
-    return admitted_by(world, state.admission)
+    return admitted_by(world, state.admission, state.solved)

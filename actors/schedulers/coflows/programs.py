@@ -102,7 +102,7 @@ def most_in_time(demand: Demand, relaxed: bool = False, time_limit_s: float = 60
 
     found, bound, is_optimal = None, np.inf, False
     if not relaxed:
-        first = most_in_order(demand, time_limit_s)
+        first = most_in_order(demand.times_s(), demand.time_left_s, demand.weight, time_limit_s)
         bound, is_optimal = first.bound, first.is_optimal
         found = _values(program, time_limit_s, first.admitted)
     if found is None:
@@ -110,10 +110,12 @@ def most_in_time(demand: Demand, relaxed: bool = False, time_limit_s: float = 60
         found, bound, is_optimal = _solve(program._replace(whole=whole), time_limit_s)
     sent = np.zeros((len(slots), len(end_s)))
     sent[flow, slot] = np.maximum(found[coflows:], 0.0) * demand.size_bytes[flow]
-    return _solved(demand, found[:coflows], end_s, sent, bound, is_optimal)
+    return _solved(demand.weight, found[:coflows], bound, is_optimal)._replace(end_s=end_s, sent_bytes=sent)
 
 
-def most_in_order(demand: Demand, time_limit_s: float = 60.0) -> Solved:
+def most_in_order(
+    times_s: Float64Array, time_left_s: Float64Array, weight: Float64Array, time_limit_s: float = 60.0
+) -> Solved:
     """Solve problem (II-B): the coflows of the most weight that some order could have in time, ports apart.
 
     A coflow ends at a port when it and those before it have been sent there ((6) of the paper), and the order is the
@@ -121,25 +123,34 @@ def most_in_order(demand: Demand, time_limit_s: float = 60.0) -> Solved:
     so the program needs no variables for the order: at each port, those that are due up to a deadline fit before it.
     The same holds of any division of bandwidth, so that this is never below `most_in_time`.
 
+    Parameters
+    ----------
+    times_s : ndarray of float64
+        [L, C] how long each coflow takes each port for itself.
+    time_left_s, weight : ndarray of float64
+        [C] as those of `Demand`.
+    time_limit_s : float
+        When HiGHS ends its search with the best that it has found.
+
     Raises
     ------
     InputError
         HiGHS found nothing within the time limit.
     """
-    times = demand.times_s()
-    by_deadline = np.argsort(demand.time_left_s, kind="stable")
-    due_s = demand.time_left_s[by_deadline]
+    by_deadline = np.argsort(time_left_s, kind="stable")
+    due_s = time_left_s[by_deadline]
     last = np.flatnonzero(
         np.isfinite(due_s) & (np.r_[due_s[1:], np.inf] > due_s)
     )  # of those with one deadline
-    before = np.zeros((len(last), len(times), len(due_s)))
+    before = np.zeros((len(last), *times_s.shape))
     for row, k in zip(before, last, strict=True):
-        row[:, by_deadline[: k + 1]] = times[:, by_deadline[: k + 1]] / due_s[k]
+        row[:, by_deadline[: k + 1]] = times_s[:, by_deadline[: k + 1]] / due_s[k]
     rows = before.reshape(-1, len(due_s))
     rows = rows[rows.sum(axis=1) > 1.0]  # the others hold whatever is admitted
-    program = Program(demand.weight, [(rows, -np.inf, 1.0)], np.ones(len(due_s), bool))
-    found, bound, is_optimal = _solve(program, time_limit_s)
-    return _solved(demand, found, np.zeros(0), np.zeros((len(demand.coflow), 0)), bound, is_optimal)
+    found, bound, is_optimal = _solve(
+        Program(weight, [(rows, -np.inf, 1.0)], np.ones(len(due_s), bool)), time_limit_s
+    )
+    return _solved(weight, found, bound, is_optimal)
 
 
 def _with_bandwidth(demand: Demand, length_s: Float64Array, flow: Int64Array, slot: Int64Array) -> Program:
@@ -175,16 +186,10 @@ def _horizon_s(demand: Demand) -> float:
     return float(demand.times_s().sum() + due_s.max(initial=0.0)) + 1.0
 
 
-def _solved(
-    demand: Demand,
-    share: Float64Array,
-    end_s: Float64Array,
-    sent: Float64Array,
-    bound: float,
-    is_optimal: bool,
-) -> Solved:
-    value = float(demand.weight[share >= ADMITTED].sum())
-    return Solved(share, end_s, sent, value, bound, is_optimal)
+def _solved(weight: Float64Array, share: Float64Array, bound: float, is_optimal: bool) -> Solved:
+    """Return a solution without bandwidth."""
+    value = float(weight[share >= ADMITTED].sum())
+    return Solved(share, np.zeros(0), np.zeros((0, 0)), value, bound, is_optimal)
 
 
 def _solve(program: Program, time_limit_s: float) -> tuple[Float64Array, float, bool]:

@@ -38,6 +38,8 @@ nothing was learned |
 (`without_rates`), and the mean numbers per interval of agents that reported (`agents_heard`), of `updates` \
 received, of `decisions`, of `refills` (bandwidth of ended flows goes to the next in the existing order), \
 and of agents that were sent rates (`schedules`), and where messages have a cost its work (`work_s`) |
+| `programs` | where the coordinator solves programs: how many it has `solved`, how many of them the time limit ended \
+(`limited`), and the `worst_gap` that was left, (bound - value) / bound |
 | `schedulers` | as of jobs, where messages cost something: of the coordinator |
 | `offered_load`, `bottlenecks` | as of jobs; the load is bytes over the span of the arrivals times what all ports \
 carry in one direction |

@@ -38,6 +38,7 @@ def coflow_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | N
     figures = {
         "coflows": describe_coflows(tables["coflows"], config["warmup"]),
         **coordinator_figures(outcome.counters, busy_ns),
+        **program_figures(outcome),
     }
     return tables, figures
 
@@ -131,6 +132,16 @@ def coordinator_figures(counters: Mapping[str, int], busy_ns: int = 0) -> dict[s
     return {"coordinator": {"intervals": intervals, **figures, **work}}
 
 
+def program_figures(outcome: Outcome) -> dict[str, dict[str, float]]:
+    """Return the ``programs`` part of a summary: those that were solved to decide; nothing where none were."""
+    from actors.families.coflows.series import Admitted
+
+    if not isinstance(outcome.series, Admitted) or not outcome.series.solved[0]:
+        return {}
+    solved, limited, worst_gap = outcome.series.solved.tolist()
+    return {"programs": {"solved": int(solved), "limited": int(limited), "worst_gap": worst_gap}}
+
+
 def _learning(outcome: Outcome, arrival_ns: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
     """Return the columns of what the scheduler learned; null where it learns nothing."""
     from actors.families.coflows.series import Learned
@@ -154,7 +165,7 @@ def _admission(outcome: Outcome, count: int) -> dict[str, pa.Array]:
     found = outcome.series
     if not isinstance(found, Admitted):
         never = np.full(count, -1)
-        found = Admitted(np.ones(count, bool), never, never)
+        found = Admitted(np.ones(count, bool), never, never, np.zeros(3))
     return {
         "admitted": from_flags(found.admitted),
         "admitted_s": null_unless(found.admitted_ns >= 0, found.admitted_ns / 1e9),
