@@ -157,14 +157,25 @@ def on_decide(w: CoflowWorld, p: State, t: int, due: int) -> None:
 @compiled
 def decide(w: CoflowWorld, p: State, t: int, due: int) -> None:
     """Order the coflows, admit and reject; serve those that are to be served, and send what has changed."""
-    fabric, m, s, effective = w.fabric, p.matching, p.sigma, t + w.network.delay_ns
+    count = begin_decision(w, p, t)
+    end_decision(w, p, t, due, put_in_order(w, p, count), count)
+
+
+@compiled
+def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
+    """Put the coflows to decide about into `sigma.groups`, with what they need and have left; return how many."""
     note_decision(w, remove_ended(w, p.agenda))
-    settle_all(fabric, m, effective)
-    count = consider(w, p, t)
-    admitted = put_in_order(w, p, count)
+    settle_all(w.fabric, p.matching, t + w.network.delay_ns)
+    return consider(w, p, t)
+
+
+@compiled
+def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, count: int) -> None:
+    """Apply the order in `sigma.groups`, whose first `admitted` are admitted; send rates and verdicts."""
+    fabric, m, effective = w.fabric, p.matching, t + w.network.delay_ns
     served = count if p.serves_rejected else admitted
     judge(w, p, t, admitted, served, count)
-    serve_in_order(fabric, p.ranking, m, effective, s.groups, served)
+    serve_in_order(fabric, p.ranking, m, effective, p.sigma.groups, served)
     fill_ports(fabric, p.ranking, m, effective)
     charge_verdicts(w, p.admission)
     rates = m.changes[0]
