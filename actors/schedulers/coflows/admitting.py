@@ -152,7 +152,7 @@ def on_decide(w: CoflowWorld, p: State, t: int, due: int) -> bool:
         if p.rule == BY_PROGRAM:
             return True
         count = begin_decision(w, p, t)
-        apply_decision(w, p, t, due, count, put_in_order(w, p, count))
+        end_decision(w, p, t, due, put_in_order(w, p, count), count)
         return False
     w.counts[N_REFILLS] += 1
     fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
@@ -164,19 +164,19 @@ def on_decide(w: CoflowWorld, p: State, t: int, due: int) -> bool:
 
 @compiled
 def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
-    """Account for what has been sent, and put the coflows to decide about into `sigma.groups`; return how many."""
+    """Put the coflows to decide about into `sigma.groups`, with what they need and have left; return how many."""
     note_decision(w, remove_ended(w, p.agenda))
     settle_all(w.fabric, p.matching, t + w.network.delay_ns)
     return consider(w, p, t)
 
 
 @compiled
-def apply_decision(w: CoflowWorld, p: State, t: int, due: int, count: int, admitted: int) -> None:
-    """Serve the coflows in order, of which the first `admitted` of `count` are admitted, and send what has changed."""
-    fabric, m, s, effective = w.fabric, p.matching, p.sigma, t + w.network.delay_ns
+def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, count: int) -> None:
+    """Apply the order in `sigma.groups`, whose first `admitted` are admitted; send rates and verdicts."""
+    fabric, m, effective = w.fabric, p.matching, t + w.network.delay_ns
     served = count if p.serves_rejected else admitted
     judge(w, p, t, admitted, served, count)
-    serve_in_order(fabric, p.ranking, m, effective, s.groups, served)
+    serve_in_order(fabric, p.ranking, m, effective, p.sigma.groups, served)
     fill_ports(fabric, p.ranking, m, effective)
     charge_verdicts(w, p.admission)
     rates = m.changes[0]

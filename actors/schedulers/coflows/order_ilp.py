@@ -38,9 +38,9 @@ from actors.schedulers.coflows.admitting import (
     UPDATE_PERIOD,
     State,
     advance,
-    apply_decision,
     begin_decision,
     build_admitting,
+    end_decision,
     series,
     serve_rejected,
 )
@@ -65,9 +65,9 @@ def begin(w: CoflowWorld, p: State, t: int) -> int:
 
 
 @entry
-def apply(w: CoflowWorld, p: State, t: int, due: int, count: int, admitted: int) -> None:
+def end(w: CoflowWorld, p: State, t: int, due: int, admitted: int, count: int) -> None:
     """Admit the first `admitted` of the coflows in `sigma.groups`, in their order, and reject the others."""
-    apply_decision(w, p, t, due, count, admitted)
+    end_decision(w, p, t, due, admitted, count)
 
 
 class Host:
@@ -80,7 +80,7 @@ class Host:
         """Compile the functions that the host calls."""
         number = np.int64(0)
         self._begin = direct(begin, world, state, number)
-        self._apply = direct(apply, world, state, number, number, number, number)
+        self._end = direct(end, world, state, number, number, number, number)
 
     def __call__(self, world: Any, state: State) -> None:
         """Order and admit the coflows that the decision at hand is about."""
@@ -97,7 +97,7 @@ class Host:
             admitted[can_be] = solved.admitted
             note_solved(state.solved, solved)
         sigma.groups[:count] = found[np.lexsort((time_left_s, ~admitted))]
-        self._apply(world, state, t, due, np.int64(count), np.int64(admitted.sum()))
+        self._end(world, state, t, due, np.int64(admitted.sum()), np.int64(count))
 
     def save(self) -> bytes:
         """Return nothing: all that lasts is in the world and the state."""
