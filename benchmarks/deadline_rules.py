@@ -4,8 +4,9 @@
 
 It shares no code with the emulator: it reads CoflowLib's archives, makes the order of DCoflow [1]_ with each of its
 rejection rules, of CS-MHA [2]_ and of Sincronia [3]_, and serves flows in that order, each at the full rate of its
-ports or not at all. All coflows are there at time 0. It prints the mean share of coflows that meet their deadlines. Flows of
-one coflow have the order of the file; no algorithm says which. With `--by-ports` they have that of their ports.
+ports or not at all. All coflows are there at time 0. It prints the mean share of coflows that meet their deadlines.
+Flows of one coflow have the order of the file; no algorithm says which. With `--by-ports` they have that of their
+ports.
 
 Where [1]_ leaves something open, this follows the authors' code: a rejected coflow keeps its place in the order until
 the end; then the rejected ones are looked at from the front of the order to its back, and one that would be late there

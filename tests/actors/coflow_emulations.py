@@ -17,7 +17,6 @@ from actors.fabric.counters import N_DECISIONS, N_REFILLS
 from actors.hosting.partition import Observe, Partition
 from actors.kernel.world import NEVER
 from actors.scheduler import needs_global_view, resolve_parameters
-from actors.schedulers.coflows.admitting import series as admission_of
 from actors.schedulers.registry import find_scheduler, scheduler_names
 from actors.setting import Costs, Network, Setting, Switch
 from clusters.cluster import build_cluster
@@ -193,8 +192,8 @@ def with_deadlines(workload: CoflowWorkload, seed: int = 1, most: float = 1.4) -
 
 
 def fit_for(scheduler: str, workload: CoflowWorkload) -> CoflowWorkload:
-    """The coflows, with deadlines for a scheduler that has admission."""
-    return with_deadlines(workload) if find_scheduler(scheduler).series is admission_of else workload
+    """The coflows, with deadlines for a scheduler that uses them."""
+    return with_deadlines(workload) if find_scheduler(scheduler).uses_deadlines else workload
 
 
 OF_DCOFLOW: tuple[dict[str, Any], ...] = (

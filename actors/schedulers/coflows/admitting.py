@@ -5,8 +5,9 @@ flow has both of its ports alone, or waits; when one ends, those of its ports go
 
 A decision is about all coflows that have been registered, have not ended and are not dropped, those that were rejected
 included, by the bytes that they have left when the schedule takes effect, and the time that is left then until their
-deadlines. What has not ended by its deadline is dropped; and so are rejected coflows that no other decision can admit:
-if none is to come, or if nothing is sent that could make room.
+deadlines. Of what a decision costs, the price of its coflows is known before; that of rates and verdicts is not. What
+has not ended by its deadline is dropped; and so are rejected coflows that no other decision can admit: if none is to
+come, or if nothing is sent that could make room.
 """
 
 from typing import NamedTuple

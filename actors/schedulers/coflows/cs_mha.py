@@ -53,4 +53,5 @@ CS_MHA = Scheduler(
     advance=advance,
     worlds=COFLOW_WORLDS,
     series=series,
+    uses_deadlines=True,
 )

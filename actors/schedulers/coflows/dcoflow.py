@@ -105,6 +105,7 @@ DCOFLOW, WDCOFLOW = (
         advance=advance,
         worlds=COFLOW_WORLDS,
         series=series,
+        uses_deadlines=True,
     )
     for name, title, weighted in (
         ("dcoflow", "coflows with deadlines: rejected where they cost the most", False),

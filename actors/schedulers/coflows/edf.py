@@ -54,4 +54,5 @@ EDF = Scheduler(
     advance=advance,
     worlds=COFLOW_WORLDS,
     series=series,
+    uses_deadlines=True,
 )
