@@ -238,6 +238,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "wdcoflow": OF_DCOFLOW[:2],
     "cs-mha": ({}, {"serve_rejected": False, "decide_at": "ends"}),
     "edf": ({}, {"drop_expired": False}),
+    "order-ilp": ({}, {"serve_rejected": True, "decide_at": "ends"}),
     "sincronia": ({}, {"reorder": "arrivals"}),
     "saath": (
         {"first_limit_bytes": 1 << 21, "factor": 3.0, "deadline_factor": 0.5},

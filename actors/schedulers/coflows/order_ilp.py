@@ -140,5 +140,6 @@ ORDER_ILP = Scheduler(
     advance=advance,
     worlds=COFLOW_WORLDS,
     host=Host,
+    uses_deadlines=True,
     series=series,
 )
