@@ -82,6 +82,7 @@ class Scheduler:
         ignores: keys of the configuration, or tables of them, that change nothing under it, each with the reason.
         updatable: it takes updates of coflows that are under way: "always", or with which value of a parameter,
             as in "rates=greedy".
+        uses_deadlines: it is for coflows that have deadlines.
         worlds: what hosts must know of the worlds that it runs in, which are those of its family.
         build: setting -> (World, the policy's own state) at time 0.
         advance: the compiled loop, (world, state, until_ns, most_events) -> the stop reason.
@@ -111,6 +112,7 @@ class Scheduler:
     global_view: tuple[str, ...] = ()
     ignores: tuple[tuple[str, str], ...] = ()
     updatable: str = ""
+    uses_deadlines: bool = False
     host: Callable[[Any], Host] | None = field(default=None, repr=False)
     grow: Callable[[Any, Any], Any] | None = field(default=None, repr=False)
     series: Callable[[Any, Any, Any], Any] | None = field(default=None, repr=False)

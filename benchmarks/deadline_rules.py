@@ -1,10 +1,12 @@
 """Orders of coflows with deadlines, and what they achieve: a program of its own, to check schedulers with.
 
-    python -m benchmarks.deadline_rules INSTANCES.zip ...
+    python -m benchmarks.deadline_rules [--by-ports] INSTANCES.zip ...
 
 It shares no code with the emulator: it reads CoflowLib's archives, makes the order of DCoflow [1]_ with each of its
 rejection rules, of CS-MHA [2]_ and of Sincronia [3]_, and serves flows in that order, each at the full rate of its
 ports or not at all. All coflows are there at time 0. It prints the mean share of coflows that meet their deadlines.
+Flows of one coflow have the order of the file; no algorithm says which. With `--by-ports` they have that of their
+ports.
 
 Where [1]_ leaves something open, this follows the authors' code: a rejected coflow keeps its place in the order until
 the end; then the rejected ones are looked at from the front of the order to its back, and one that would be late there
@@ -153,11 +155,11 @@ def sincronia(instance: Instance) -> list[int]:
     return order
 
 
-def finish_times(instance: Instance, order: Sequence[int]) -> np.ndarray:
+def finish_times(instance: Instance, order: Sequence[int], by_ports: bool = False) -> np.ndarray:
     """[C] when coflows end that are served in an order; infinite for those that are not in it."""
     place = {k: i for i, k in enumerate(order)}
     waiting = [f for f in range(instance.volume.size) if instance.coflow[f] in place]
-    waiting.sort(key=lambda f: place[instance.coflow[f]])
+    waiting.sort(key=lambda f: (place[instance.coflow[f]], *(instance.ports[f] if by_ports else ())))
     left, finish, now = instance.volume.copy(), np.full(instance.deadline.size, np.inf), 0.0
     finish[order] = 0.0
     while waiting:
@@ -178,9 +180,9 @@ def finish_times(instance: Instance, order: Sequence[int]) -> np.ndarray:
     return finish
 
 
-def acceptance(instance: Instance, order: Sequence[int]) -> float:
+def acceptance(instance: Instance, order: Sequence[int], by_ports: bool = False) -> float:
     """The share of the coflows that meet their deadlines if they are served in an order."""
-    return float(np.mean(finish_times(instance, order) <= instance.deadline + ROUNDING))
+    return float(np.mean(finish_times(instance, order, by_ports) <= instance.deadline + ROUNDING))
 
 
 ORDERS = {
@@ -192,14 +194,15 @@ ORDERS = {
 
 def main() -> int:
     """Print a row for each order and a column for each archive."""
-    archives = [Path(name) for name in sys.argv[1:]]
+    by_ports = "--by-ports" in sys.argv
+    archives = [Path(name) for name in sys.argv[1:] if name != "--by-ports"]
     if not archives:
         print("benchmarks.deadline_rules: want at least one archive of CoflowLib instances", file=sys.stderr)
         return 2
     instances = [read_instances(archive) for archive in archives]
     print(f"{'':24}" + "".join(f"{archive.stem:>26}" for archive in archives))
     for name, order_of in tqdm(ORDERS.items(), disable=None, leave=False):
-        means = [np.mean([acceptance(one, order_of(one)) for one in some]) for some in instances]
+        means = [np.mean([acceptance(one, order_of(one), by_ports) for one in some]) for some in instances]
         print(f"{name:24}" + "".join(f"{mean:26.4f}" for mean in means))
     return 0
 

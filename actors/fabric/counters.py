@@ -22,3 +22,7 @@ N_DEREGISTERED = COUNTERS.add("deregistered")  # coflows that left before they w
 N_LOST = COUNTERS.add("bytes_lost")  # bytes sent that had to be sent again
 # times freed rates went to the next flows in the order, without a decision
 N_REFILLS = COUNTERS.add("refills")
+N_ADMISSIONS = COUNTERS.add("admissions")  # times a coflow was admitted
+N_REJECTIONS = COUNTERS.add("rejections")  # times one was rejected that was not so before
+N_DROPPED = COUNTERS.add("dropped")  # coflows that were rejected for good
+N_VERDICTS = COUNTERS.add("verdicts")  # messages to agents about these

@@ -224,6 +224,11 @@ SET_LINE = kind(
     0x145, "SET_LINE", COFLOWS, NODE, "coordinator to agent; rate 0 stops the flows",
     a="line: lines", b="rate of each of its flows: amount",
 )  # fmt: skip
+VERDICT = kind(
+    0x146, "VERDICT", COFLOWS, NODE, "coordinator to agent: a coflow is admitted, rejected or dropped",
+    a="line, the coflow's at the agent: lines",
+    b="0 rejected, 1 admitted, 2 rejected for good, 3 dropped as late: verdict",
+)  # fmt: skip
 
 # What comes after messages.
 HEARTBEAT = kind(0x200, "HEARTBEAT", JOBS, NODE, "a node to itself")

@@ -10,7 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from actors.scheduler import Scheduler
-from actors.schedulers.coflows import aalo, aalo_shares, by_key, fair, pfp, philae, saath, sebf, sincronia
+from actors.schedulers.coflows import (
+    aalo,
+    aalo_shares,
+    by_key,
+    cs_mha,
+    dcoflow,
+    edf,
+    fair,
+    order_ilp,
+    pfp,
+    philae,
+    saath,
+    sebf,
+    sincronia,
+)
 from actors.schedulers.coflows.own_coflows import wrap_own_coflows
 from actors.schedulers.jobs import (
     central_fifo,
@@ -53,6 +67,11 @@ BUILT_IN = (
     by_key.LCF,
     sebf.SEBF,
     sincronia.SINCRONIA,
+    dcoflow.DCOFLOW,
+    dcoflow.WDCOFLOW,
+    cs_mha.CS_MHA,
+    edf.EDF,
+    order_ilp.ORDER_ILP,
     fair.FAIR,
     pfp.PFP,
     aalo.AALO,

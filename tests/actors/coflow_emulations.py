@@ -20,9 +20,11 @@ from actors.scheduler import needs_global_view, resolve_parameters
 from actors.schedulers.registry import find_scheduler, scheduler_names
 from actors.setting import Costs, Network, Setting, Switch
 from clusters.cluster import build_cluster
+from workloads.arrow import column
 from workloads.coflow_updates import Row as Update
 from workloads.coflow_updates import make_updates
-from workloads.coflows import CoflowWorkload, make_coflow_workload
+from workloads.coflows import CoflowWorkload, make_coflow_workload, with_demands
+from workloads.isolation import isolated_s, with_port_speeds
 
 NS = 1_000_000_000
 TASKS = Observe(tasks=True)
@@ -127,7 +129,8 @@ class Log(NamedTuple):
         tuple[float, int, int]
     ]  # when, which coflow, to which queue (-1: it is gone; -2: in none yet)
     counters: dict[str, int]
-    learned: dict[str, list[float]]  # what the scheduler has learned, as in `Learned`
+    # what the scheduler has learned, as in `Learned`, or admitted, as in `Admitted`
+    learned: dict[str, list[float]]
 
 
 def log_of(scheduler: str, workload: CoflowWorkload, **settings: Any) -> Log:
@@ -175,6 +178,30 @@ def mixed_workload(num_coflows: int, ports: int, seed: int, mean_gap: float = 0.
     return make_coflow_workload("mixed", arrival, width, pairs // ports, pairs % ports, size, ports)
 
 
+SPEED = 128e6
+
+
+def with_deadlines(workload: CoflowWorkload, seed: int = 1, most: float = 1.4) -> CoflowWorkload:
+    """The coflows with weights of 1 or 2 and deadlines that many cannot meet; every seventh has none."""
+    rng = np.random.default_rng(seed)
+    alone_s = isolated_s(with_port_speeds(workload, SPEED))
+    arrival_s = column(workload.coflows, "arrival_s")
+    due = arrival_s + alone_s * rng.uniform(1.0, most, alone_s.size) + 0.0005
+    due[6::7] = np.nan
+    return with_demands(workload, deadline_s=due, weight=rng.integers(1, 3, alone_s.size))
+
+
+def fit_for(scheduler: str, workload: CoflowWorkload) -> CoflowWorkload:
+    """The coflows, with deadlines for a scheduler that uses them."""
+    return with_deadlines(workload) if find_scheduler(scheduler).uses_deadlines else workload
+
+
+OF_DCOFLOW: tuple[dict[str, Any], ...] = (
+    {},
+    {"reject": "min-congested", "update_period_s": 0.004},
+    {"reject": "moore-hodgson", "decide_at": "ends"},
+    {"reject": "min-all", "serve_rejected": True, "examine": "back"},
+)
 VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "aalo": (
         {"first_limit_bytes": 1 << 20, "factor": 3.0, "slot_intervals": 4, "share": 2},
@@ -207,6 +234,12 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
             "first_limit_bytes": 1 << 21,
         },
     ),
+    "dcoflow": (*OF_DCOFLOW, {"reject": "dynamic-programming"}),
+    "wdcoflow": OF_DCOFLOW[:2],
+    "cs-mha": ({}, {"serve_rejected": False, "decide_at": "ends"}),
+    "edf": ({}, {"drop_expired": False}),
+    "order-ilp": ({}, {"serve_rejected": True, "decide_at": "ends"}),
+    "sincronia": ({}, {"reorder": "arrivals"}),
     "saath": (
         {"first_limit_bytes": 1 << 21, "factor": 3.0, "deadline_factor": 0.5},
         {
@@ -229,7 +262,6 @@ def variants_of(scheduler: str) -> tuple[dict[str, Any], ...]:
 
 
 NAMES = scheduler_names("coflows")
-SPEED = 128e6
 
 
 def cases(num_coflows: int = 15) -> Iterator[tuple[str, Setting]]:
@@ -237,14 +269,15 @@ def cases(num_coflows: int = 15) -> Iterator[tuple[str, Setting]]:
     workload = mixed_workload(num_coflows, 5, seed=7)
     for scheduler in NAMES:
         for i, parameters in enumerate(variants_of(scheduler)):
-            ideal = setting_of(scheduler, workload, speed=SPEED, seed=11, **parameters)
+            own = fit_for(scheduler, workload)
+            ideal = setting_of(scheduler, own, speed=SPEED, seed=11, **parameters)
             yield f"{scheduler} {i}", ideal
             if not needs_global_view(ideal.scheduler, ideal.parameters):
                 yield (
                     f"{scheduler} {i} late",
                     setting_of(
                         scheduler,
-                        workload,
+                        own,
                         speed=SPEED,
                         delay_s=0.001,
                         costs=COSTS,

@@ -15,10 +15,11 @@ from emulations import SETS, constrained, mixed_cluster, mixed_workload, setting
 from actors.scheduler import Parameter, Scheduler
 from actors.setting import Costs, Setting
 from clusters.cluster import Cluster, build_cluster
-from tests.actors.coflow_emulations import SPEED, coflows
+from tests.actors.coflow_emulations import SPEED, coflows, fit_for, with_deadlines
 from tests.actors.coflow_emulations import mixed_workload as mixed_coflows
 from tests.actors.coflow_emulations import setting_of as coflow_setting
 from workloads.coflows import CoflowWorkload
+from workloads.generators.deadline_coflows import deadline_coflows
 from workloads.jobs import JobWorkload
 
 VALUES: dict[str, Any] = {
@@ -57,6 +58,8 @@ VALUES: dict[str, Any] = {
     "pilot_share": 0.5,
     "pilot_number": 2,
     "contention_unit_bytes": 1 << 20,
+    "congested": 1.0,
+    "update_period_s": 0.01,
 }
 """A value of each number, by the parameter's name."""
 
@@ -83,6 +86,8 @@ CONTENDED = Where(
     nodes=build_cluster("contended", [1] * 12, cpu_cores=[2, 4, 8, 8] * 3),
 )
 """Any demand for a resource counts as contention; of what is asked for most there are six nodes of twelve."""
+DUE = Where(workload=deadline_coflows(coflows=30, ports=5, seed=0, heavy_share=0.5, heavy_weight=3.0))
+"""More coflows with deadlines than can meet them, all at once."""
 
 WHERE: dict[str, Where] = {
     "schedulers": Where(
@@ -97,6 +102,11 @@ WHERE: dict[str, Where] = {
     "philae.policy": SLOTS,
     "philae.pilots": Where({"policy": "C", "pilot_share": 0.3, "thin_limit": 0}),
     "philae.contention_unit_bytes": Where({**SMALL_QUEUES, "thin_limit": 0}, workload=ONE_SENDER),
+    "drop_expired": Where(workload=with_deadlines(mixed_coflows(30, 5, seed=7, mean_gap=0.002), most=1.5)),
+    "reject": DUE,
+    "congested": DUE,
+    "examine": Where(workload=deadline_coflows(coflows=30, ports=5, seed=3)),
+    "sincronia.weights": Where(workload=with_deadlines(mixed_coflows(14, 5, seed=7))),
     "phoenix.order": CONTENDED,
     "phoenix.candidates": CONTENDED,
     "phoenix.negotiate": CONTENDED,
@@ -152,7 +162,7 @@ def setting_for(scheduler: Scheduler, where: Where, changed: dict[str, Any]) -> 
     """The emulation of a case, or of a scheduler as it is by default."""
     given = {**where.parameters, **changed}
     if scheduler.family == "coflows":
-        work = where.workload or COFLOWS
+        work = where.workload or fit_for(scheduler.name, COFLOWS)
         assert isinstance(work, CoflowWorkload)
         return coflow_setting(scheduler.name, work, speed=SPEED, costs=where.costs, seed=3, **given)
     jobs_of = where.workload or (constrained(JOBS, *SETS) if scheduler.constrained else JOBS)

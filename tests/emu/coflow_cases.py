@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from actors.families.coflows.series import Learned
+from actors.families.coflows.series import Admitted, Learned
 from actors.hosting.outcome import Outcome
 from actors.kernel.histogram import BUCKETS
 from actors.setting import Switch
@@ -42,6 +42,7 @@ def outcome_of(
     cct_s: Sequence[float | None],
     learned_s: Sequence[float | None] | None = None,
     estimated: Sequence[float] | None = None,
+    admitted: Admitted | None = None,
     **counters: int,
 ) -> Outcome:
     """What a run gave in which coflows took these times, None for never; each starts a second after it arrives."""
@@ -51,7 +52,7 @@ def outcome_of(
     finish_ns = np.where(never, -1, arrays.arrival_ns + took_ns)
     start_ns = np.where(never, -1, arrays.arrival_ns + 10**9)
     width = np.diff(arrays.first_flow)
-    series = None
+    series: Learned | Admitted | None = admitted
     if learned_s is not None:
         known = np.array([t is not None for t in learned_s])
         learned_ns = np.array([round(1e9 * (t or 0)) for t in learned_s]) + arrays.arrival_ns

@@ -1,9 +1,10 @@
-"""What a scheduler of coflows keeps besides: what its coordinator has learned about each coflow."""
+"""What a scheduler of coflows keeps besides: what its coordinator has learned about each, or which it has admitted."""
 
 from typing import NamedTuple
 
 import numpy as np
 
+from actors.fabric.admission import ADMITTED, LATE, UNDECIDED, Admission
 from actors.fabric.fabric_world import CoflowWorld
 from actors.kernel.window import holds
 from actors.kernel.world import NEVER
@@ -36,3 +37,24 @@ def learned_by(
         np.where(known, sent, 0.0),
         np.full(when.size, np.nan) if estimated is None else np.where(known, estimated, np.nan),
     )
+
+
+class Admitted(NamedTuple):
+    """Which coflows the coordinator admitted, and when; C coflows in workload order."""
+
+    admitted: np.ndarray  # [C] bool, by its last decision; true where there is no admission
+    admitted_ns: np.ndarray  # [C] int64, when it last admitted the coflow; -1: never
+    rejected_ns: np.ndarray  # [C] int64, when it last rejected it; -1: never
+    solved: np.ndarray  # [3] float64, of programs: how many, how many the time limit ended, and the worst gap
+
+
+def admitted_by(world: CoflowWorld, admission: Admission, solved: np.ndarray) -> Admitted | None:
+    """Return what the coordinator has admitted; None in a partition that has not got the coordinator."""
+    if not holds(world.queue, world.nodes.size):
+        return None
+    admitted_ns, rejected_ns = (
+        np.where(when < NEVER, when, -1) for when in (admission.admitted, admission.rejected)
+    )
+    # Undecided: the scheduler has no admission. What is late and was admitted has not been rejected.
+    admitted = np.isin(admission.verdict, (UNDECIDED, ADMITTED, LATE))
+    return Admitted(admitted, admitted_ns, rejected_ns, solved.copy())

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from actors.fabric.admission import LATE
 from actors.fabric.counters import COUNTERS
 from actors.families.coflows.bounds import COFLOWS
 from actors.families.coflows.structures import check_lines, coflow_sizes
@@ -44,6 +45,8 @@ class _CoflowWorlds(Worlds):
             return (values >= 0) & (values < world.updates.stop.size)
         if what == "updates":
             return (values >= 0) & (values < world.updates.row.size)
+        if what == "verdict":
+            return (values >= 0) & (values <= LATE)
         assert what == "amount", what
         with np.errstate(invalid="ignore"):
             amount: np.ndarray = values.view(np.float64) >= 0.0

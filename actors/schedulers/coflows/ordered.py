@@ -72,6 +72,7 @@ class State(NamedTuple):
 
     rule: int
     by_madd: bool
+    reorders_at_ends: bool  # of greedy rates: the order is made again when a coflow has ended
     agenda: Agenda
     order: Order
     ranking: Ranking
@@ -104,7 +105,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> Non
     if not p.by_madd:
         if has_more_to_send(w, flow):
             return
-        if end_greedy(w, p.ranking, p.matching, flow, ended):
+        if end_greedy(w, p.ranking, p.matching, flow, ended) and p.reorders_at_ends:
             p.stale[0] = True
         request_decision(w, p.agenda, t)
     elif w.fabric.flows.finish[flow] == NEVER:
@@ -259,11 +260,15 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     return RUNNING
 
 
-def build_ordered(setting: Setting, rule: np.int64, rates: str) -> tuple[CoflowWorld, State]:
+def build_ordered(
+    setting: Setting, rule: np.int64, rates: str, *, reorders_at_ends: bool = True, weights: bool = True
+) -> tuple[CoflowWorld, State]:
     """Return the world and the coordinator's state at time 0.
 
     Args:
         rates: "madd" or "greedy".
+        reorders_at_ends: with greedy rates, the order is made again when a coflow has ended.
+        weights: those of the workload; otherwise all are 1.
 
     Raises:
         InputError: under MADD what a decision costs must be known before it is made.
@@ -276,9 +281,12 @@ def build_ordered(setting: Setting, rule: np.int64, rates: str) -> tuple[CoflowW
         )
     world = build_world(setting, interval_s=setting.parameters["interval_s"])
     fabric, coflows = world.fabric, world.work.size
+    if not weights:
+        fabric.coflows.weight[:] = 1.0
     return world, State(
         rule=int(rule),
         by_madd=rates == "madd",
+        reorders_at_ends=reorders_at_ends,
         agenda=make_agenda(coflows),
         order=make_order(fabric),
         ranking=make_ranking(fabric),

@@ -25,7 +25,12 @@ COFLOWS = (
     Column(
         "deadline_s", pa.float64(), "s", "When it should end, in absolute time; null for no deadline.", True
     ),
-    Column("admitted", pa.bool_(), "", "Whether the scheduler took it on."),
+    Column(
+        "admitted",
+        pa.bool_(),
+        "",
+        "Whether the scheduler's last decision admitted it; true where there is no admission.",
+    ),
     Column(
         "met_deadline",
         pa.bool_(),
@@ -57,6 +62,21 @@ COFLOWS = (
     ),
     Column("learned_bytes", pa.float64(), "B", "What the coflow had sent by then.", True),
     Column("estimated_bytes", pa.float64(), "B", "Its size as the scheduler estimated it, or null.", True),
+    Column(
+        "admitted_s",
+        pa.float64(),
+        "s",
+        "When the scheduler admitted it, the last time that it was not admitted before; null if it never did, or "
+        "has no admission.",
+        True,
+    ),
+    Column(
+        "rejected_s",
+        pa.float64(),
+        "s",
+        "When the scheduler rejected it, the last time that it was not rejected before; null if it never did.",
+        True,
+    ),
 )
 """``coflows.parquet``: one row per coflow of the workload, in workload order."""
 

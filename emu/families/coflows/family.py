@@ -52,6 +52,7 @@ FAMILY = Family(
         "bins": dict.fromkeys(BINS, _OF_METRICS),
         "learning": dict.fromkeys(("latency", "cct_share", "bytes", "bytes_share"), _NUMBERS),
         "estimates": _NUMBERS,
+        "normalised_cct": _NUMBERS,
     },
     nested=("bins",),
     group_titles={group: "all coflows" if group == "all" else group for group in GROUPS},

@@ -44,8 +44,10 @@ def describe_coflows(coflows: pa.Table, warmup_s: float = 0.0) -> dict[str, Any]
         `describe_values` of the completion times of those that finished, and in ``wait`` and ``slowdown`` of the
         time until the first flow began and of the slowdown; ``makespan_s`` from first arrival to last completion;
         ``unfinished``, where there are any; ``acceptance_rate`` and ``weighted_acceptance_rate``, the share of
-        coflows with a deadline, and of their weight, that met it, where there are any; ``bins``, the same as of all
-        by `BINS`; ``learning`` and ``estimates``, where the scheduler learned anything.
+        coflows with a deadline, and of their weight, that met it, where there are any; ``prediction_error``, the share
+        of those that the scheduler admitted and that did not meet it, where it has admission; ``normalised_cct``, mean,
+        p50 and p90 of the slowdown of those that met it; ``bins``, the same as of all by `BINS`; ``learning`` and
+        ``estimates``, where the scheduler learned anything.
     """
     arrival_s, finish_s, cct_s = (numbers(coflows, name) for name in ("arrival_s", "finish_s", "cct_s"))
     values = {
@@ -187,17 +189,25 @@ def job_times(base_cct_s: Float64Array, cct_s: Float64Array, share: Float64Array
     return base_cct_s * (1 - share) / share + cct_s
 
 
-def _deadlines(coflows: pa.Table, counts: BoolArray) -> dict[str, float]:
-    """Return the acceptance rates, where coflows have deadlines."""
+def _deadlines(coflows: pa.Table, counts: BoolArray) -> dict[str, Any]:
+    """Return the acceptance rates, where coflows have deadlines, and what became of those that were admitted or met."""
     met, due = flags(coflows, "met_deadline")
     due = due & counts
     if not due.any():
         return {}
     weight = numbers(coflows, "weight")
-    return {
+    described: dict[str, Any] = {
         "acceptance_rate": float(met[due].mean()),
         "weighted_acceptance_rate": float(weight[due & met].sum() / weight[due].sum()),
     }
+    predicted = due & flags(coflows, "admitted")[0] & np.isfinite(numbers(coflows, "admitted_s"))
+    if predicted.any():
+        described["prediction_error"] = float((~met[predicted]).mean())
+    normalised = numbers(coflows, "slowdown")[due & met]
+    normalised = normalised[np.isfinite(normalised)]
+    if len(normalised):
+        described["normalised_cct"] = _spread(normalised)
+    return described
 
 
 def _spread(values: Float64Array) -> dict[str, float]:

@@ -93,6 +93,7 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) 
         period_s=period_s,
         notes=workload.notes
         + _load_notes(config, workload, ports, load, span_s)
+        + _deadline_notes(workload, schedulers)
         + (updates.notes if updates is not None else ()),
         setting={"switch": switch, "updates": updates},
         keys={},
@@ -194,6 +195,17 @@ def _load_notes(
     else:
         return ()
     return (note + _advice(config, workload, load, times),)
+
+
+def _deadline_notes(workload: CoflowWorkload, schedulers: tuple[Scheduler, ...]) -> tuple[str, ...]:
+    """Return a note where schedulers that use deadlines have none to use."""
+    names = [scheduler.name for scheduler in schedulers if scheduler.uses_deadlines]
+    if not names or workload.coflows["deadline_s"].null_count < workload.num_coflows:
+        return ()
+    return (
+        f"{workload.name} has no deadlines, and {', '.join(names)} would order by them; "
+        "emu workload deadlines draws some",
+    )
 
 
 def _advice(config: Config, workload: CoflowWorkload, load: float, times: float) -> str:

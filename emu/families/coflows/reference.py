@@ -23,6 +23,9 @@ that finished; percentiles are linear |
 | `coflows.unfinished` | coflows that did not finish, where there are any |
 | `coflows.acceptance_rate`, `coflows.weighted_acceptance_rate` | share of the coflows with a deadline, and of their \
 weight, that ended by it; absent where none has one |
+| `coflows.prediction_error` | share of the coflows with a deadline that the scheduler admitted, by its last decision, \
+and that did not end by it; absent where it has no admission |
+| `coflows.normalised_cct` | `mean`, `p50` and `p90` of slowdown, of the coflows that ended by their deadlines |
 | `coflows.bins` | the same by width and size: {bins}; a bin without coflows is absent |
 | `coflows.learning` | of the coflows that the scheduler had to learn, those with learned_s above 0: `count`; `mean`, \
 `p50` and `p90` of learned_s (`latency`), of learned_s / cct_s (`cct_share`), of learned_bytes (`bytes`) and of \
@@ -35,6 +38,8 @@ nothing was learned |
 (`without_rates`), and the mean numbers per interval of agents that reported (`agents_heard`), of `updates` \
 received, of `decisions`, of `refills` (bandwidth of ended flows goes to the next in the existing order), \
 and of agents that were sent rates (`schedules`), and where messages have a cost its work (`work_s`) |
+| `programs` | where the coordinator solves programs: how many it has `solved`, how many of them the time limit ended \
+(`limited`), and the `worst_gap` that was left, (bound - value) / bound |
 | `schedulers` | as of jobs, where messages cost something: of the coordinator |
 | `offered_load`, `bottlenecks` | as of jobs; the load is bytes over the span of the arrivals times what all ports \
 carry in one direction |

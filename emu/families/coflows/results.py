@@ -17,7 +17,6 @@ from workloads.arrow import column
 from workloads.coflows import NO_DEADLINE_NS, CoflowWorkload
 
 if TYPE_CHECKING:
-    from actors.families.coflows.series import Learned
     from actors.hosting.outcome import Outcome
     from actors.setting import Switch
     from emu.configuration.plan import Plan
@@ -39,6 +38,7 @@ def coflow_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | N
     figures = {
         "coflows": describe_coflows(tables["coflows"], config["warmup"]),
         **coordinator_figures(outcome.counters, busy_ns),
+        **program_figures(outcome),
     }
     return tables, figures
 
@@ -71,12 +71,12 @@ def coflows_table(workload: CoflowWorkload, outcome: Outcome, switch: Switch) ->
             "finish_s": null_unless(finished, outcome.finish_ns / 1e9),
             "cct_s": null_unless(finished, cct_s),
             "deadline_s": coflows["deadline_s"].combine_chunks(),
-            "admitted": from_flags(np.ones(len(finished), bool)),
             "met_deadline": from_flags(due & finished & (outcome.finish_ns <= arrays.deadline_ns), due),
             "start_s": null_unless(started, outcome.start_ns / 1e9),
             "ideal_s": ideal_s,
             "slowdown": null_unless(sized, cct_s / np.where(sized, ideal_s, 1.0)),
             **_learning(outcome, arrays.arrival_ns),
+            **_admission(outcome, len(finished)),
         },
     )
 
@@ -132,11 +132,22 @@ def coordinator_figures(counters: Mapping[str, int], busy_ns: int = 0) -> dict[s
     return {"coordinator": {"intervals": intervals, **figures, **work}}
 
 
+def program_figures(outcome: Outcome) -> dict[str, dict[str, float]]:
+    """Return the ``programs`` part of a summary: those that were solved to decide; nothing where none were."""
+    from actors.families.coflows.series import Admitted
+
+    if not isinstance(outcome.series, Admitted) or not outcome.series.solved[0]:
+        return {}
+    solved, limited, worst_gap = outcome.series.solved.tolist()
+    return {"programs": {"solved": int(solved), "limited": int(limited), "worst_gap": worst_gap}}
+
+
 def _learning(outcome: Outcome, arrival_ns: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
     """Return the columns of what the scheduler learned; null where it learns nothing."""
-    count = len(arrival_ns)
-    found: Learned | None = outcome.series
-    if found is None:
+    from actors.families.coflows.series import Learned
+
+    count, found = len(arrival_ns), outcome.series
+    if not isinstance(found, Learned):
         nothing = null_unless(np.zeros(count, bool), np.zeros(count))
         return dict.fromkeys(("learned_s", "learned_bytes", "estimated_bytes"), nothing)
     known, estimated = found.learned_ns >= 0, found.estimated_bytes
@@ -144,4 +155,19 @@ def _learning(outcome: Outcome, arrival_ns: npt.NDArray[np.int64]) -> dict[str, 
         "learned_s": null_unless(known, (found.learned_ns - arrival_ns) / 1e9),
         "learned_bytes": null_unless(known, found.learned_bytes),
         "estimated_bytes": null_unless(~np.isnan(estimated), estimated),
+    }
+
+
+def _admission(outcome: Outcome, count: int) -> dict[str, pa.Array]:
+    """Return the columns of what the scheduler admitted: everything, where it has no admission."""
+    from actors.families.coflows.series import Admitted
+
+    found = outcome.series
+    if not isinstance(found, Admitted):
+        never = np.full(count, -1)
+        found = Admitted(np.ones(count, bool), never, never, np.zeros(3))
+    return {
+        "admitted": from_flags(found.admitted),
+        "admitted_s": null_unless(found.admitted_ns >= 0, found.admitted_ns / 1e9),
+        "rejected_s": null_unless(found.rejected_ns >= 0, found.rejected_ns / 1e9),
     }

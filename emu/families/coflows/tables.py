@@ -201,6 +201,8 @@ def facts_of(summary: Mapping[str, Any]) -> dict[str, str]:
     if "acceptance_rate" in coflows:
         facts["deadlines met"] = f"{coflows['acceptance_rate']:.1%}"
         facts["deadlines met by weight"] = f"{coflows['weighted_acceptance_rate']:.1%}"
+    if "prediction_error" in coflows:
+        facts["admitted and late"] = f"{coflows['prediction_error']:.1%}"
     if "learning" in coflows:
         facts["time to learn, median share"] = f"{coflows['learning']['cct_share']['p50']:.1%}"
     if "estimates" in coflows:

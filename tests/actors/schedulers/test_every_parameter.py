@@ -20,11 +20,16 @@ AWARE = {s.build: s for s in BUILT_IN if s.constrained}
 # Of two schedulers with the same code the constraint-aware one: it has jobs with constraints, and jobs without.
 DISTINCT = [s for s in BUILT_IN if s.parameters and (s.constrained or s.build not in AWARE)]
 
+# What it ends depends on the machine: tests/actors/schedulers/coflows/test_programs.py
+BY_THE_CLOCK = {"time_limit_s"}
+
 
 @pytest.mark.parametrize("scheduler", DISTINCT, ids=lambda s: s.name)
 def test_every_parameter_changes_the_result(scheduler: Scheduler) -> None:
     ignored = []
     for parameter in scheduler.parameters:
+        if parameter.name in BY_THE_CLOCK:
+            continue
         case = case_of(scheduler, parameter)
         found = [digest(run_setting(setting, OBSERVED)) for setting in case.settings()]
         pairs = combinations(zip(case.values, found, strict=True), 2)

@@ -16,6 +16,7 @@ from coflow_emulations import (
     cases,
     coflows,
     digests,
+    fit_for,
     instants,
     mixed_workload,
     rates_now,
@@ -165,7 +166,9 @@ BY_INTERVAL = {"aalo", "aalo-oracle", "aalo-shares", "saath"}
 
 
 def waits_for_interval(setting: Setting) -> bool:
-    return setting.scheduler.name in BY_INTERVAL or setting.parameters.get("decide") == "interval"
+    given = setting.parameters
+    periodic = given.get("decide") == "interval" or given.get("update_period_s", 0.0) > 0
+    return periodic or setting.scheduler.name in BY_INTERVAL
 
 
 @pytest.mark.parametrize("scheduler", NAMES)
@@ -229,7 +232,7 @@ def late(scheduler: str, i: int, costs: bool) -> Setting:
     """A setting with network delays that takes few windows."""
     return setting_of(
         scheduler,
-        mixed_workload(10, 5, seed=5),
+        fit_for(scheduler, mixed_workload(10, 5, seed=5)),
         speed=PORT,
         delay_s=0.002,
         costs=COSTS if costs else None,

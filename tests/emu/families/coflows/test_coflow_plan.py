@@ -206,6 +206,17 @@ def test_the_load_is_of_all_ports_bandwidth() -> None:
     assert plan_of("fabric.port_speed=8 Mbps", workload=fast).load == 0.5  # their own speed counts
 
 
+def test_a_workload_without_deadlines_is_noted_for_schedulers_that_use_them() -> None:
+    rows = [(0.0, None, {(0, 1): 1 * MB}), (1.0, None, {(2, 0): 1 * MB})]
+    (note,) = plan_of(scheduler="dcoflow", workload=coflows_of(rows, ports=3)).notes
+    assert note.endswith(
+        "has no deadlines, and dcoflow would order by them; emu workload deadlines draws some"
+    )
+    assert plan_of(scheduler="sebf", workload=coflows_of(rows, ports=3)).notes == ()
+    dated = coflows_of([(0.0, 9.0, {(0, 1): 1 * MB}), *rows[1:]], ports=3)
+    assert plan_of(scheduler="dcoflow", workload=dated).notes == ()
+
+
 def test_a_port_that_is_offered_too_much_is_noted() -> None:
     shuffle = coflows_of([(0.0, None, {(0, 1): 30 * MB}), (20.0, None, {(2, 0): 1 * MB})], ports=3)
     (note,) = plan_of("fabric.port_speed=8 Mbps", workload=shuffle).notes

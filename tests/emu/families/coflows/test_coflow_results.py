@@ -11,6 +11,7 @@ from coflow_cases import SWITCH, four_coflows, outcome_of, result_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.families.coflows.series import Admitted
 from actors.setting import Switch
 from emu.columns import from_flags, numbers
 from emu.families.coflows.columns import TABLES
@@ -51,6 +52,41 @@ def test_a_scheduler_that_learns_nothing_leaves_these_columns_null() -> None:
     for name in ("learned_s", "learned_bytes", "estimated_bytes"):
         assert table[name].null_count == 4
     assert not {"learning", "estimates"} & set(describe_coflows(table))
+
+
+ADMITTED = Admitted(
+    np.array([True, True, False, True]), np.array([0, 11, -1, 30]) * 10**9, np.array([-1, 10, 20, -1]) * 10**9
+)
+
+
+def test_what_a_scheduler_admitted_by_hand() -> None:
+    table = coflows_table(four_coflows(), outcome_of(four_coflows(), CCT, admitted=ADMITTED), SWITCH)
+    rows = table.to_pydict()
+    assert rows["admitted"] == [True, True, False, True]
+    assert rows["admitted_s"] == [0.0, 11.0, None, 30.0]
+    assert rows["rejected_s"] == [None, 10.0, 20.0, None]
+    assert table["learned_s"].null_count == 4
+    summary = describe_coflows(table)
+    # Of two that have deadlines and were admitted one is late; the other took 5 s, and 4 s alone.
+    assert summary["prediction_error"] == 0.5
+    assert summary["normalised_cct"] == {"mean": 1.25, "p50": 1.25, "p90": 1.25}
+
+
+def test_without_admission_all_are_admitted_and_nothing_was_predicted() -> None:
+    table = coflows_table(four_coflows(), outcome_of(four_coflows(), CCT), SWITCH)
+    assert table["admitted"].to_pylist() == [True] * 4
+    assert table["admitted_s"].null_count == table["rejected_s"].null_count == 4
+    summary = describe_coflows(table)
+    assert "prediction_error" not in summary
+    assert summary["normalised_cct"]["mean"] == 1.25
+
+
+def test_a_run_in_which_no_coflow_finishes() -> None:
+    admitted = Admitted(np.zeros(4, bool), np.full(4, -1), np.zeros(4, np.int64))
+    table = coflows_table(four_coflows(), outcome_of(four_coflows(), [None] * 4, admitted=admitted), SWITCH)
+    summary = describe_coflows(table)
+    assert (summary["count"], summary["unfinished"], summary["acceptance_rate"]) == (0, 4, 0.0)
+    assert not {"prediction_error", "normalised_cct", "makespan_s"} & set(summary)
 
 
 def test_flows_and_timeline() -> None:

@@ -1,0 +1,186 @@
+"""Admission of coflows with deadlines: what the coordinator has decided of each, and what it sends the agents.
+
+At a decision a coflow is admitted, or rejected; and one that was rejected may be admitted later. A coflow is dropped if
+its deadline has passed, or if it is rejected and no other decision can admit it: then it never finishes. The agents
+that send its flows receive the verdict each time that it changes, one message for each of its ingress ports. Rates
+come with schedules as always; the agents of a coflow that is dropped forget its flows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.bits import count_bits
+from actors.fabric.coordinator import note_sent
+from actors.fabric.counters import N_ADMISSIONS, N_DROPPED, N_REJECTIONS, N_VERDICTS
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.greedy import Matching, end_stopped_flow, move_group
+from actors.fabric.intervals import charge, note_schedules
+from actors.fabric.ranking import Ranking
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.counters import N_ARRIVED, N_STARTED
+from actors.kernel.kinds import TELL, VERDICT
+from actors.kernel.queue import NONE, send, wake
+from actors.kernel.world import NEVER
+
+UNDECIDED = NONE
+REJECTED, ADMITTED = np.int64(0), np.int64(1)
+DROPPED, LATE = (
+    np.int64(2),
+    np.int64(3),
+)  # rejected for good; dropped though it was not rejected, as it is late
+_SPARE = 8  # messages that the same event may send for other reasons
+
+
+class Admission(NamedTuple):
+    """The verdicts on C coflows; times in ns."""
+
+    deadline: np.ndarray  # [C] NEVER: it has none
+    verdict: np.ndarray  # [C] UNDECIDED, REJECTED, ADMITTED, DROPPED or LATE
+    admitted: np.ndarray  # [C] when it was last admitted; NEVER: it was not
+    rejected: np.ndarray  # [C] when it was last rejected, likewise
+    changed: np.ndarray  # [C] the first `changes` of them have a verdict that their agents do not know
+    changes: np.ndarray  # [1]
+    sent: (
+        np.ndarray
+    )  # [2] how many of these have been sent to all agents, and to how many that of the next one has
+
+
+def make_admission(deadline_ns: np.ndarray) -> Admission:
+    """Return the state in which nothing is decided about coflows with these deadlines, NEVER for none."""
+    coflows = deadline_ns.size
+    return Admission(
+        deadline=np.minimum(deadline_ns, NEVER),
+        verdict=np.full(coflows, UNDECIDED),
+        admitted=np.full(coflows, NEVER),
+        rejected=np.full(coflows, NEVER),
+        changed=np.zeros(coflows, np.int64),
+        changes=np.zeros(1, np.int64),
+        sent=np.zeros(2, np.int64),
+    )
+
+
+@inlined
+def is_dropped(a: Admission, coflow: int) -> bool:
+    """Return whether a coflow was dropped."""
+    return a.verdict[coflow] >= DROPPED
+
+
+@inlined
+def time_left(a: Admission, coflow: int, effective: int) -> float:
+    """Return the ns from when a schedule takes effect until a coflow's deadline, infinite if it has none."""
+    deadline = a.deadline[coflow]
+    return np.inf if deadline == NEVER else np.float64(deadline - effective)
+
+
+@compiled
+def decide_verdict(w: CoflowWorld, a: Admission, t: int, coflow: int, verdict: int) -> None:
+    """Decide about a coflow, at most once in a decision; `send_verdicts` sends its agents what has changed."""
+    was = a.verdict[coflow]
+    if was == verdict:
+        return
+    a.verdict[coflow] = verdict
+    a.changed[a.changes[0]] = coflow
+    a.changes[0] += 1
+    if verdict == ADMITTED:
+        a.admitted[coflow] = t
+        w.counts[N_ADMISSIONS] += 1
+    elif verdict != LATE and was != REJECTED:
+        a.rejected[coflow] = t
+        w.counts[N_REJECTIONS] += 1
+
+
+@compiled
+def drop_greedy(
+    w: CoflowWorld, a: Admission, r: Ranking, m: Matching, t: int, coflow: int, verdict: int
+) -> None:
+    """Drop a coflow, as DROPPED or LATE, under greedy rates: its flows stop, and it never finishes."""
+    fabric, flows, coflows = w.fabric, w.fabric.flows, w.fabric.coflows
+    effective = t + w.network.delay_ns
+    move_group(fabric, r, m, effective, coflow, NONE)
+    for flow in range(coflows.first_flow[coflow], coflows.first_flow[coflow + 1]):
+        if flows.finish[flow] == NEVER:
+            end_stopped_flow(fabric, r, effective, flow)
+            flows.finish[flow] = NONE
+            w.counts[N_ARRIVED] -= 1
+    coflows.finish[coflow] = NONE
+    w.counts[N_DROPPED] += 1
+    decide_verdict(w, a, t, coflow, verdict)
+
+
+@inlined
+def ends_dropped(w: CoflowWorld, a: Admission, flow: int) -> bool:
+    """Return whether the FLOW_DONE at hand is of a coflow that was dropped while the message was on its way."""
+    if not is_dropped(a, w.fabric.flows.coflow[flow]):
+        return False
+    w.counts[N_ARRIVED] += 1  # as its agent has counted an end
+    return True
+
+
+@compiled
+def charge_verdicts(w: CoflowWorld, a: Admission) -> None:
+    """Charge what the messages of all new verdicts cost, each as much as a schedule for an agent."""
+    messages: int = 0
+    for i in range(a.changes[0]):
+        messages += num_senders(w, a.changed[i])
+    charge(w, w.prices.schedule * messages)
+    w.counts[N_VERDICTS] += messages
+
+
+@inlined
+def num_senders(w: CoflowWorld, coflow: int) -> int:
+    """Return at how many ingress ports a coflow has flows, those that have ended included."""
+    of_group = w.fabric.lines.of_group
+    return of_group[coflow + 1, 0] - of_group[coflow, 0]
+
+
+@compiled
+def send_verdicts(w: CoflowWorld, a: Admission, t: int, due: int, others: int) -> None:
+    """Send the agents new verdicts, as many as one event may send; a further event at once sends the others.
+
+    Args:
+        due: when this was to be done: nothing else is before that.
+        others: messages that the event at hand has sent besides.
+    """
+    lines, room = w.fabric.lines, w.queue.room - _SPARE - others
+    while a.sent[0] < a.changes[0]:
+        coflow = a.changed[a.sent[0]]
+        line = lines.of_group[coflow, 0] + a.sent[1]
+        if line >= lines.of_group[coflow + 1, 0]:
+            a.sent[0] += 1
+            a.sent[1] = 0
+            continue
+        if room <= 0:
+            wake(w, due, w.nodes.size, TELL, due, NONE, NONE)
+            return
+        room -= 1
+        a.sent[1] += 1
+        agent = lines.port[line]
+        send(w, t, w.nodes.size, agent, VERDICT, line, a.verdict[coflow], NONE, NONE)
+        if note_sent(w, agent):
+            note_schedules(w, 1)
+    a.changes[0] = a.sent[0] = 0
+
+
+@compiled
+def receive_verdict(w: CoflowWorld, line: int, verdict: int) -> None:
+    """Receive a verdict at an agent: the flows of a coflow that is dropped are forgotten; others go by their rates."""
+    if verdict < DROPPED:
+        return
+    lines = w.fabric.lines
+    for b in range(lines.block[line], lines.block[line + 1]):
+        for i in range(lines.first[b], lines.first[b] + count_bits(lines.mask[b])):
+            forget_flow(w, lines.flow[i])
+
+
+@inlined
+def forget_flow(w: CoflowWorld, flow: int) -> None:
+    """Forget a flow that has not ended."""
+    s = w.sending
+    if s.left[flow] == 0.0:
+        return
+    if s.since[flow] != NONE:
+        w.counts[N_STARTED] -= 1  # it is none of those that have begun and not ended
+        if w.task_records.size > 0:
+            w.task_records.node[flow] = NONE
+    s.left[flow], s.rate[flow], s.since[flow], s.end[flow] = 0.0, 0.0, NONE, NEVER

@@ -1,0 +1,313 @@
+"""Coflows with deadlines in an order that admits some of them: the loop of dcoflow, wdcoflow, cs-mha, edf, order-ilp.
+
+They differ by the order, and by which coflows it admits (`rule`). Flows are served in the order with greedy rates: a
+flow has both of its ports alone, or waits; when one ends, those of its ports go to the next in order at once.
+
+A decision is about all coflows that have been registered, have not ended and are not dropped, those that were rejected
+included, by the bytes that they have left when the schedule takes effect, and the time that is left then until their
+deadlines. Of what a decision costs, the price of its coflows is known before; that of rates and verdicts is not. What
+has not ended by its deadline is dropped; and so are rejected coflows that no other decision can admit: if none is to
+come, or if nothing is sent that could make room.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.admission import (
+    ADMITTED,
+    DROPPED,
+    LATE,
+    REJECTED,
+    Admission,
+    charge_verdicts,
+    decide_verdict,
+    drop_greedy,
+    ends_dropped,
+    make_admission,
+    receive_verdict,
+    send_verdicts,
+    time_left,
+)
+from actors.fabric.agent import agent_event
+from actors.fabric.coordinator import (
+    NO_AGENT_REPORTS,
+    Agenda,
+    end_greedy,
+    is_due,
+    make_agenda,
+    note_decision,
+    receive_flow_done,
+    register,
+    remove_ended,
+    request_decision,
+    send_greedy_rates,
+)
+from actors.fabric.counters import N_REFILLS
+from actors.fabric.cs_mha import cs_mha
+from actors.fabric.dcoflow import DYNAMIC_PROGRAMMING, MIN_NEGATIVE, Rejection, dcoflow
+from actors.fabric.fabric_world import NS, CoflowWorld, build_world
+from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group, serve_in_order, settle_all
+from actors.fabric.late_jobs import Choices, make_choices
+from actors.fabric.madd_schedule import effective_time
+from actors.fabric.priority_queues import next_tick
+from actors.fabric.ranking import Ranking, make_ranking
+from actors.fabric.sigma import Sigma, find_needs, make_sigma, sort_by_deadline
+from actors.families.coflows.series import Admitted, admitted_by
+from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.cost import take
+from actors.kernel.kinds import DECIDE, FLOW_DONE, REGISTER, VERDICT
+from actors.kernel.queue import NONE, PYTHON, RUNNING
+from actors.kernel.world import NEVER
+from actors.scheduler import Parameter
+from actors.setting import Setting
+
+BY_DCOFLOW, BY_CS_MHA, BY_DEADLINE, BY_PROGRAM = map(np.int64, range(4))
+_DONE_NS = 1.0  # what a coflow may need, when a schedule takes effect, that will have ended by then
+
+UPDATE_PERIOD = Parameter(
+    "update_period_s", 0.0, "duration", "time between two decisions; 0: at events", low=0, high=86400
+)
+DECIDE_AT = Parameter(
+    "decide_at",
+    "arrivals",
+    "choice",
+    "without a period: decide when coflows arrive, or also when they end",
+    choices=("arrivals", "ends"),
+)
+
+
+def serve_rejected(default: bool) -> Parameter:
+    """Return the parameter by which rejected coflows are served, too."""
+    return Parameter("serve_rejected", default, "flag", "rejected coflows are served behind those admitted")
+
+
+class State(NamedTuple):
+    """The state of the coordinator of C coflows."""
+
+    rule: int
+    how: Rejection  # of BY_DCOFLOW
+    serves_rejected: bool  # behind those that are admitted
+    admits_all: bool  # there is no admission, and agents are sent no verdicts but that a coflow is late
+    drops_expired: bool
+    at_ends: bool  # decide when a coflow has ended
+    period: int  # ns between decisions, 0: at events
+    agenda: Agenda
+    ranking: Ranking
+    matching: Matching
+    sigma: Sigma
+    choices: Choices
+    admission: Admission
+    decide_at: (
+        np.ndarray
+    )  # [1] ns, when the next decision is wanted; before it ports are given away in the last order
+    last_coflow: np.ndarray  # [1] the last one that was registered, NONE before
+    solved: np.ndarray  # [3] float64, of programs: how many, how many the time limit ended, and the worst gap
+
+
+@inlined
+def request_admission(w: CoflowWorld, p: State, t: int) -> None:
+    """Request a decision at t, or at the next multiple of the period."""
+    at = next_tick(t, p.period) if p.period > 0 else t
+    p.decide_at[0] = min(p.decide_at[0], at)
+    request_decision(w, p.agenda, at)
+
+
+@compiled
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
+    """Register a coflow, with the sizes of its flows."""
+    p.last_coflow[0] = coflow
+    if register(w, p.agenda, t, coflow):
+        request_admission(w, p, t)
+        return
+    p.admission.verdict[coflow], p.admission.admitted[coflow] = ADMITTED, t  # it takes no bandwidth
+    if not more_come(w, p) and p.agenda.used[0] > 0:
+        request_admission(w, p, t)  # rejected ones may have waited for it
+
+
+@inlined
+def more_come(w: CoflowWorld, p: State) -> bool:
+    """Return whether coflows are still to be registered."""
+    return p.last_coflow[0] + 1 < w.work.size
+
+
+@compiled
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
+    """Apply the end of a flow, which may end its coflow."""
+    receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
+    if ends_dropped(w, p.admission, flow):
+        return
+    if end_greedy(w, p.ranking, p.matching, flow, ended) and p.at_ends:
+        request_admission(w, p, t)
+    request_decision(w, p.agenda, t)
+
+
+@compiled
+def on_decide(w: CoflowWorld, p: State, t: int, due: int) -> bool:
+    """Decide, if that is wanted now; else give away the ports of flows that have ended.
+
+    Return whether the host of a program is to decide.
+    """
+    if t >= p.decide_at[0]:
+        p.decide_at[0] = NEVER
+        if p.rule == BY_PROGRAM:
+            return True
+        count = begin_decision(w, p, t)
+        end_decision(w, p, t, due, put_in_order(w, p, count), count)
+        return False
+    w.counts[N_REFILLS] += 1
+    fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
+    send_greedy_rates(w, p.matching, t)
+    if p.decide_at[0] < NEVER:
+        request_decision(w, p.agenda, p.decide_at[0])
+    return False
+
+
+@compiled
+def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
+    """Put the coflows to decide about into `sigma.groups`, with what they need and have left; return how many."""
+    note_decision(w, remove_ended(w, p.agenda))
+    settle_all(w.fabric, p.matching, t + w.network.delay_ns)
+    return consider(w, p, t)
+
+
+@compiled
+def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, count: int) -> None:
+    """Apply the order in `sigma.groups`, whose first `admitted` are admitted; send rates and verdicts."""
+    fabric, m, effective = w.fabric, p.matching, t + w.network.delay_ns
+    served = count if p.serves_rejected else admitted
+    judge(w, p, t, admitted, served, count)
+    serve_in_order(fabric, p.ranking, m, effective, p.sigma.groups, served)
+    fill_ports(fabric, p.ranking, m, effective)
+    charge_verdicts(w, p.admission)
+    rates = m.changes[0]
+    send_greedy_rates(w, m, t)
+    send_verdicts(w, p.admission, t, due, rates)
+    if p.period > 0 and served > 0:
+        request_admission(w, p, t + 1)
+
+
+@compiled
+def consider(w: CoflowWorld, p: State, t: int) -> int:
+    """Put the coflows to decide about into `sigma.groups`; drop those whose deadlines have passed; return how many."""
+    fabric, s, a = w.fabric, p.sigma, p.admission
+    effective = effective_time(w, t)
+    count: int = 0
+    for i in range(p.agenda.used[0]):
+        coflow = p.agenda.active[i]
+        need = find_needs(fabric, s, coflow)
+        s.time_left[coflow] = time_left(a, coflow, effective)
+        if p.drops_expired and s.time_left[coflow] <= 0.0 and need > _DONE_NS:
+            verdict = DROPPED if a.verdict[coflow] == REJECTED else LATE
+            drop_greedy(w, a, p.ranking, p.matching, t, coflow, verdict)
+        else:
+            s.groups[count] = coflow
+            count += 1
+    return count
+
+
+@compiled
+def put_in_order(w: CoflowWorld, p: State, count: int) -> int:
+    """Order the first `count` of `sigma.groups`, those that are admitted first; return how many these are."""
+    if p.rule == BY_DCOFLOW:
+        return dcoflow(w.fabric, p.sigma, p.choices, p.how, count)
+    if p.rule == BY_CS_MHA:
+        return cs_mha(w.fabric, p.sigma, count)
+    sort_by_deadline(p.sigma, count)
+    return count
+
+
+@compiled
+def judge(w: CoflowWorld, p: State, t: int, admitted: int, served: int, count: int) -> None:
+    """Note the verdicts on coflows in order; stop those that are not served, and drop those without another chance."""
+    has_chance = more_come(w, p) or (served > 0 and (p.at_ends or p.period > 0))
+    for i in range(count):
+        coflow = p.sigma.groups[i]
+        if i < admitted:
+            if not p.admits_all:
+                decide_verdict(w, p.admission, t, coflow, ADMITTED)
+        elif i < served:
+            decide_verdict(w, p.admission, t, coflow, REJECTED)
+        elif has_chance:
+            move_group(w.fabric, p.ranking, p.matching, t + w.network.delay_ns, coflow, NONE)
+            decide_verdict(w, p.admission, t, coflow, REJECTED)
+        else:
+            drop_greedy(w, p.admission, p.ranking, p.matching, t, coflow, DROPPED)
+
+
+@inlined
+def coordinator_event(w: CoflowWorld, p: State) -> bool:
+    """Handle the message of the coordinator; return whether the host of a program is to decide."""
+    message = w.queue.now
+    t, kind, a = message.time[0], message.kind[0], message.a[0]
+    if kind == FLOW_DONE:
+        on_flow_done(w, p, t, a, message.b[0])
+    elif kind == REGISTER:
+        on_arrival(w, p, t, a)
+    elif kind != DECIDE:
+        send_verdicts(w, p.admission, t, a, np.int64(0))
+    elif is_due(w, p.agenda):
+        return on_decide(w, p, t, a)
+    return False
+
+
+@entry
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
+    message = w.queue.now
+    for _ in range(most):
+        why = take(w, until)
+        if why != RUNNING:
+            return why
+        if message.dst[0] >= w.nodes.size:
+            if coordinator_event(w, p):
+                return PYTHON
+        elif message.kind[0] == VERDICT:
+            receive_verdict(w, message.a[0], message.b[0])
+        else:
+            agent_event(w, message.dst[0])
+    return RUNNING
+
+
+NO_REJECTION = Rejection(int(MIN_NEGATIVE), congested=1.0, weighted=False, from_back=False)
+
+
+def build_admitting(
+    setting: Setting,
+    rule: np.int64,
+    *,
+    how: Rejection = NO_REJECTION,
+    serves_rejected: bool = False,
+    drops_expired: bool = True,
+) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0; arguments as the fields of `State`.
+
+    Raises:
+        InputError: the dynamic program cannot be used with the workload's weights.
+    """
+    given = setting.parameters
+    world = build_world(setting, interval_s=given["interval_s"])
+    fabric, coflows = world.fabric, world.work.size
+    return world, State(
+        rule=int(rule),
+        how=how,
+        serves_rejected=serves_rejected,
+        admits_all=rule == BY_DEADLINE,
+        drops_expired=drops_expired,
+        at_ends=given["decide_at"] == "ends",
+        period=round(given["update_period_s"] * NS),
+        agenda=make_agenda(coflows),
+        ranking=make_ranking(fabric),
+        matching=make_matching(fabric),
+        sigma=make_sigma(fabric),
+        choices=make_choices(fabric.coflows.weight, how.rule == DYNAMIC_PROGRAMMING),
+        admission=make_admission(setting.workload.arrays().deadline_ns),
+        decide_at=np.array([NEVER]),
+        last_coflow=np.array([NONE]),
+        solved=np.zeros(3),
+    )
+
+
+def series(setting: Setting, world: CoflowWorld, state: State) -> Admitted | None:
+    """Return which coflows were admitted, and when."""
+    return admitted_by(world, state.admission, state.solved)

@@ -1,0 +1,118 @@
+"""DCoflow (IFIP Networking 2022): an order of coflows with deadlines, and which to admit, port by port. Clairvoyant.
+
+A coflow is rejected where it costs the most: where it takes long, and would be late. The rejected one need not be the
+one that is late, so one wide coflow does not push out many narrow ones that are due later.
+
+1. A coflow registers, with the sizes of its flows and its deadline. At a decision, what has passed its deadline is
+   dropped; the others are ordered by what they have left, those that were rejected before included.
+2. From the last place to the first (Algorithm 1): the *bottleneck* is the port that the coflows without a place need
+   for longest. Of those that use it and are in time there behind all others, that with the last deadline gets the
+   place. If none is, one is rejected in advance and gets the place: the one with the least sum, over its ports where it
+   would be late, of its time there times (time left - load), `reject=min-negative`, equation (16); over its ports
+   that have at least `congested` of the bottleneck's load, `min-congested`, (17); or the least of these products,
+   `min-all`, (15). `moore-hodgson` and `dynamic-programming` are `min-negative` among those alone that the
+   bottleneck, as a single machine, would reject to have as few late, or as little weight late, as possible; the latter
+   needs whole weights, and divides the sum by the weight.
+3. Those rejected in advance that would be late in this order, by the load of their ports up to their place, are
+   rejected. They are examined from the front of the order to its back, or with `examine=back` from the back.
+4. In the order of those that are admitted each flow gets both of its ports if they are free; a running flow that holds
+   a port which an earlier coflow can use is stopped. With `serve_rejected` those that are rejected come behind.
+5. Agents are sent which coflows are admitted, rejected or dropped. A rejected coflow is considered again at each
+   decision until its deadline: at each arrival; with `decide_at=ends` when a coflow has ended, too; or every
+   `update_period_s`.
+
+A coflow without a deadline is always admitted. O(n N + lines) a decision about n coflows at N ports, and for each
+rejection at most the lines of the coflows at one port; in practice few of them, because bounds rule out the others.
+
+**Deviations from the paper.** The paper's time left is that at the decision; here it is that when the schedule takes
+effect, so that a coflow whose messages take longer than its slack is rejected. It names no order in which rejected
+ones are examined: the authors' code for coflows without weights begins at the front, that with weights at the back
+(up to 0.0125 fewer are admitted). The authors' on-line code has `serve_rejected=true`, and times in slots; it examines
+all coflows, which is the same, as those that were not rejected in advance are in time by the estimate. The paper has
+neither `min-all` nor the last two rules as variants; all are in the authors' code. The order of a coflow's own flows is
+open: in the authors' code it is that of the file, here that of the ports, and a flow that runs is not stopped for
+another one of its coflow.
+
+`wdcoflow` is `dcoflow` where weights count: what a rejection is chosen by is divided by the coflow's weight.
+Deviations from the paper: those of `dcoflow`.
+"""
+
+from functools import partial
+
+# STATE
+from actors.fabric.dcoflow import REJECT_RULES, Rejection
+from actors.fabric.fabric_world import CoflowWorld
+from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.scheduler import Parameter, Scheduler
+from actors.schedulers.coflows.admitting import (
+    BY_DCOFLOW,
+    DECIDE_AT,
+    UPDATE_PERIOD,
+    State,
+    advance,
+    build_admitting,
+    series,
+    serve_rejected,
+)
+from actors.schedulers.coflows.ordered import INTERVAL
+from actors.setting import Setting
+
+PARAMETERS = (
+    Parameter(
+        "reject", "min-negative", "choice", "how a coflow is chosen for rejection", choices=REJECT_RULES
+    ),
+    Parameter(
+        "congested",
+        0.7,
+        "share",
+        "share of the bottleneck's load from which on a port counts",
+        needs=("reject=min-congested",),
+    ),
+    Parameter(
+        "examine", "front", "choice", "the end of the order at which this begins", choices=("front", "back")
+    ),
+    serve_rejected(False),
+    DECIDE_AT,
+    UPDATE_PERIOD,
+    INTERVAL,
+)
+
+
+def build(setting: Setting, weighted: bool) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0.
+
+    Raises:
+        InputError: `reject=dynamic-programming` cannot be used with the workload's weights.
+    """
+    given = setting.parameters
+    how = Rejection(
+        rule=REJECT_RULES.index(given["reject"]),
+        congested=float(given["congested"]),
+        weighted=weighted or given["reject"] == "dynamic-programming",
+        from_back=given["examine"] == "back",
+    )
+    return build_admitting(setting, BY_DCOFLOW, how=how, serves_rejected=given["serve_rejected"])
+
+
+DCOFLOW, WDCOFLOW = (
+    Scheduler(
+        name=name,
+        title=title,
+        paper="Luu, Brun, El-Azouzi, De Pellegrini, Prabhu, Richier: DCoflow, IFIP Networking 2022, Algorithm 1, "
+        "arXiv 2205.01229",
+        parameters=PARAMETERS,
+        build=partial(build, weighted=weighted),
+        advance=advance,
+        worlds=COFLOW_WORLDS,
+        series=series,
+        uses_deadlines=True,
+    )
+    for name, title, weighted in (
+        ("dcoflow", "coflows with deadlines: rejected where they cost the most", False),
+        (
+            "wdcoflow",
+            "coflows with deadlines and weights: rejected where they cost the most for their weight",
+            True,
+        ),
+    )
+)

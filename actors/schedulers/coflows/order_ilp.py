@@ -1,0 +1,145 @@
+"""The best order of coflows with deadlines, by an integer program, as if ports were independent. Clairvoyant.
+
+What it admits is a bound: no order, and no division of bandwidth, has more weight in time. Flows need both of their
+ports at the same time, so that some of what it admits may be late (`prediction_error` in the summary).
+
+1. A coflow registers, with the sizes of its flows and its deadline.
+2. Of those that have not ended, problem (II-B) of DCoflow's paper admits the ones with the most weight in time if each
+   port served them in one order, independently of the others (`actors.schedulers.coflows.programs`). HiGHS solves it;
+   when `time_limit_s` ends the search, the best that it has found is taken, and the summary has the gap.
+3. Those that are admitted are served by deadline: any order that has them in time can be replaced by this one. The
+   others are rejected, and considered again until their deadlines.
+4. In this order each flow gets both of its ports if they are free; a running flow that holds a port which an earlier
+   coflow can use is stopped.
+5. Decisions are made as by `dcoflow`: at each arrival, with `decide_at=ends` at each end of a coflow, too, or every
+   `update_period_s`.
+
+A variable for each coflow, and a constraint for each deadline and port that is short of time. The coordinator runs in
+Python: with `cost.model` measured a decision costs what HiGHS takes.
+
+**Deviations from the paper.** The paper's program has a variable for each pair of coflows, for their order; as the
+order by deadline is always one of the best, they are not needed, and the optimum is the same. The paper solves it for
+no figure. It counts coflows; here weights count, which are 1 where the workload has none. The program is solved for
+what is there; later arrivals are not foreseen.
+"""
+
+from typing import Any
+
+import numpy as np
+
+# STATE
+from actors.fabric.fabric_world import NS, CoflowWorld
+from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.kernel.compiled import direct, entry
+from actors.scheduler import Parameter, Scheduler
+from actors.schedulers.coflows.admitting import (
+    BY_PROGRAM,
+    DECIDE_AT,
+    UPDATE_PERIOD,
+    State,
+    advance,
+    begin_decision,
+    build_admitting,
+    end_decision,
+    series,
+    serve_rejected,
+)
+from actors.schedulers.coflows.ordered import INTERVAL
+from actors.schedulers.coflows.programs import Solved, most_in_order
+from actors.setting import Setting
+
+TIME_LIMIT = Parameter(
+    "time_limit_s",
+    60.0,
+    "duration",
+    "when HiGHS ends its search for a better solution",
+    low=0.001,
+    high=86400,
+)
+
+
+@entry
+def begin(w: CoflowWorld, p: State, t: int) -> int:
+    """Begin a decision; return how many coflows it is about."""
+    return begin_decision(w, p, t)
+
+
+@entry
+def end(w: CoflowWorld, p: State, t: int, due: int, admitted: int, count: int) -> None:
+    """Admit the first `admitted` of the coflows in `sigma.groups`, in their order, and reject the others."""
+    end_decision(w, p, t, due, admitted, count)
+
+
+class Host:
+    """The Python side of an emulation: solves the program at each decision."""
+
+    def __init__(self, setting: Setting):
+        self._time_limit_s = float(setting.parameters["time_limit_s"])
+
+    def compile(self, world: Any, state: State) -> None:
+        """Compile the functions that the host calls."""
+        number = np.int64(0)
+        self._begin = direct(begin, world, state, number)
+        self._end = direct(end, world, state, number, number, number, number)
+
+    def __call__(self, world: Any, state: State) -> None:
+        """Order and admit the coflows that the decision at hand is about."""
+        now, sigma = world.queue.now[0], state.sigma
+        t, due = np.int64(now.time), np.int64(now.a)
+        count = self._begin(world, state, t)
+        found = sigma.groups[:count].copy()
+        time_left_s, admitted = sigma.time_left[found] / NS, np.zeros(count, bool)
+        can_be = time_left_s > 0
+        if can_be.any():
+            times_s = times_of(world.fabric, sigma.need, found[can_be]) / NS
+            weight = world.fabric.coflows.weight[found[can_be]]
+            solved = most_in_order(times_s, time_left_s[can_be], weight, self._time_limit_s)
+            admitted[can_be] = solved.admitted
+            note_solved(state.solved, solved)
+        sigma.groups[:count] = found[np.lexsort((time_left_s, ~admitted))]
+        self._end(world, state, t, due, np.int64(admitted.sum()), np.int64(count))
+
+    def save(self) -> bytes:
+        """Return nothing: all that lasts is in the world and the state."""
+        return b""
+
+    def load(self, saved: bytes) -> None:
+        """Restore nothing."""
+
+
+def times_of(fabric: Any, need: np.ndarray, coflows: np.ndarray) -> np.ndarray:
+    """Return [N, C] what coflows need of each port; `need` [L] of each line."""
+    lines = fabric.lines
+    found = np.zeros((fabric.speed.size, coflows.size))
+    for column, coflow in enumerate(coflows.tolist()):
+        for side in range(2):
+            own = slice(lines.of_group[coflow, side], lines.of_group[coflow + 1, side])
+            found[lines.port[own], column] = need[own]
+    return found
+
+
+def note_solved(solved: np.ndarray, found: Solved) -> None:
+    """Count a program that was solved."""
+    solved[0] += 1
+    solved[1] += not found.is_optimal
+    solved[2] = max(solved[2], found.gap)
+
+
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0."""
+    return build_admitting(setting, BY_PROGRAM, serves_rejected=setting.parameters["serve_rejected"])
+
+
+ORDER_ILP = Scheduler(
+    name="order-ilp",
+    title="coflows with deadlines: the best order by an integer program, as if ports were independent",
+    paper="Luu, Brun, El-Azouzi, De Pellegrini, Prabhu, Richier: DCoflow, IFIP Networking 2022, problem (II-B), "
+    "arXiv 2205.01229",
+    parameters=(TIME_LIMIT, serve_rejected(False), DECIDE_AT, UPDATE_PERIOD, INTERVAL),
+    build=build,
+    advance=advance,
+    worlds=COFLOW_WORLDS,
+    host=Host,
+    uses_deadlines=True,
+    series=series,
+)

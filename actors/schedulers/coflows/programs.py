@@ -1,0 +1,249 @@
+"""Integer programs of coflows with deadlines: how many can be in time at the most, solved by HiGHS.
+
+`most_in_time` is the problem itself (P1 of DCoflow, IFIP Networking 2022; CDS-LP of Tseng and Tang, Allerton 2018):
+bandwidth over time is given to the flows of those that are admitted. `most_in_order` bounds what an order can do.
+All coflows are there at the beginning; times are from then on.
+
+The paper admits a coflow of the relaxed program if its variable is 1; its authors' code does from 0.99 on, and so
+counts coflows that are sent in part.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from workloads.errors import InputError
+from workloads.jobs import Float64Array, Int64Array
+
+ADMITTED = 1 - 1e-6
+"""A coflow is admitted from this value of its variable on, which is 1 but for what solvers round."""
+
+
+class Demand(NamedTuple):
+    """What C coflows with F flows ask of L ports, ingress and egress ports numbered together."""
+
+    coflow: Int64Array  # [F] in ascending order
+    ports: Int64Array  # [F, 2]
+    size_bytes: Float64Array  # [F] left to send
+    time_left_s: Float64Array  # [C] until the deadline, above 0; inf: none
+    weight: Float64Array  # [C]
+    bytes_per_s: Float64Array  # [L]
+
+    def times_s(self) -> Float64Array:
+        """Return [L, C] how long a coflow takes a port for itself."""
+        found = np.zeros((len(self.bytes_per_s), len(self.weight)))
+        for side in (0, 1):
+            np.add.at(found, (self.ports[:, side], self.coflow), self.size_bytes)
+        used = self.bytes_per_s > 0
+        found[used] /= self.bytes_per_s[used, None]
+        return found
+
+
+class Program(NamedTuple):
+    """An integer program: variables from 0 to 1, of which the first are those of coflows."""
+
+    gain: Float64Array  # [V] what is to be as much as possible, for each variable
+    rows: Sequence[
+        tuple[Any, float, float]
+    ]  # matrices, each with the bounds of its products with the variables
+    whole: npt.NDArray[np.bool_]  # [V] which variables are 0 or 1
+
+
+class Solved(NamedTuple):
+    """What a program gives."""
+
+    share: Float64Array  # [C] of each coflow that is sent in time, 0 or 1 where it is not relaxed
+    end_s: Float64Array  # [S] ends of the slots of time, in ascending order
+    sent_bytes: Float64Array  # [F, S] of each flow in each slot; of no slots where the program has none
+    value: float  # the weight of the coflows that are in time
+    bound: float  # no solution has more
+    is_optimal: bool  # else the time limit ended the search
+
+    @property
+    def admitted(self) -> npt.NDArray[np.bool_]:
+        """Return [C] which coflows are admitted."""
+        return self.share >= ADMITTED
+
+    @property
+    def gap(self) -> float:
+        """Return how far the value may be from the optimum, as a share of the bound."""
+        return 0.0 if self.is_optimal or self.bound <= 0 else max(1.0 - self.value / self.bound, 0.0)
+
+
+def most_in_time(demand: Demand, relaxed: bool = False, time_limit_s: float = 60.0) -> Solved:
+    """Solve problem (P1): admit coflows of the most weight, and give their flows bandwidth until their deadlines.
+
+    Time is cut into slots at the deadlines, and what is sent in a slot is the variable, so that any division of
+    bandwidth over time has its sums here. A coflow without a deadline has until all could be sent one after another.
+    The coflows of `most_in_order` are tried first: if they can all be sent in time, no others are better. HiGHS takes
+    a hundred times less for that than for the integer program with bandwidth.
+
+    Parameters
+    ----------
+    demand : Demand
+    relaxed : bool
+        Coflows may be sent in part (CDS-LPA): a linear program, and only those that are sent whole are admitted.
+    time_limit_s : float
+        When HiGHS ends its search with the best that it has found.
+
+    Raises
+    ------
+    InputError
+        HiGHS found nothing within the time limit.
+    """
+    coflows = len(demand.weight)
+    due_s = np.where(np.isinf(demand.time_left_s), _horizon_s(demand), demand.time_left_s)
+    end_s = np.unique(due_s)
+    slots = np.searchsorted(end_s, due_s[demand.coflow]) + 1  # that a flow may use
+    flow = np.repeat(np.arange(len(slots)), slots)
+    slot = np.arange(len(flow)) - np.repeat(np.cumsum(slots) - slots, slots)
+    program = _with_bandwidth(demand, np.diff(end_s, prepend=0.0), flow, slot)
+
+    found, bound, is_optimal = None, np.inf, False
+    if not relaxed:
+        first = most_in_order(demand.times_s(), demand.time_left_s, demand.weight, time_limit_s)
+        bound, is_optimal = first.bound, first.is_optimal
+        found = _values(program, time_limit_s, first.admitted)
+    if found is None:
+        whole = np.arange(len(program.gain)) < (0 if relaxed else coflows)
+        found, bound, is_optimal = _solve(program._replace(whole=whole), time_limit_s)
+    sent = np.zeros((len(slots), len(end_s)))
+    sent[flow, slot] = np.maximum(found[coflows:], 0.0) * demand.size_bytes[flow]
+    return _solved(demand.weight, found[:coflows], bound, is_optimal)._replace(end_s=end_s, sent_bytes=sent)
+
+
+def most_in_order(
+    times_s: Float64Array, time_left_s: Float64Array, weight: Float64Array, time_limit_s: float = 60.0
+) -> Solved:
+    """Solve problem (II-B): the coflows of the most weight that some order could have in time, ports apart.
+
+    A coflow ends at a port when it and those before it have been sent there ((6) of the paper), and the order is the
+    same at all ports. If a set of coflows is in time in any order, it is so by deadline, at each port (Jackson's rule);
+    so the program needs no variables for the order: at each port, those that are due up to a deadline fit before it.
+    The same holds of any division of bandwidth, so that this is never below `most_in_time`.
+
+    Parameters
+    ----------
+    times_s : ndarray of float64
+        [L, C] how long each coflow takes each port for itself.
+    time_left_s, weight : ndarray of float64
+        [C] as those of `Demand`.
+    time_limit_s : float
+        When HiGHS ends its search with the best that it has found.
+
+    Raises
+    ------
+    InputError
+        HiGHS found nothing within the time limit.
+    """
+    by_deadline = np.argsort(time_left_s, kind="stable")
+    due_s = time_left_s[by_deadline]
+    last = np.flatnonzero(
+        np.isfinite(due_s) & (np.r_[due_s[1:], np.inf] > due_s)
+    )  # of those with one deadline
+    before = np.zeros((len(last), *times_s.shape))
+    for row, k in zip(before, last, strict=True):
+        row[:, by_deadline[: k + 1]] = times_s[:, by_deadline[: k + 1]] / due_s[k]
+    rows = before.reshape(-1, len(due_s))
+    rows = rows[rows.sum(axis=1) > 1.0]  # the others hold whatever is admitted
+    found, bound, is_optimal = _solve(
+        Program(weight, [(rows, -np.inf, 1.0)], np.ones(len(due_s), bool)), time_limit_s
+    )
+    return _solved(weight, found, bound, is_optimal)
+
+
+def _with_bandwidth(demand: Demand, length_s: Float64Array, flow: Int64Array, slot: Int64Array) -> Program:
+    """Return (P1): a variable for each coflow, and one for each flow and slot, the share of the flow sent in it."""
+    from scipy.sparse import coo_array
+
+    coflows, flows = len(demand.weight), len(demand.coflow)
+    column, shape = coflows + np.arange(len(flow)), coflows + len(flow)
+    share = (
+        np.r_[np.ones(len(flow)), -np.ones(flows)],
+        (
+            np.r_[flow, np.arange(flows)],
+            np.r_[column, demand.coflow],
+        ),
+    )
+    # Of each port and slot, the share of what it carries.
+    room = (demand.bytes_per_s[:, None] * length_s).ravel()
+    at = (demand.ports[flow] * len(length_s) + slot[:, None]).T.ravel()
+    carried = np.tile(demand.size_bytes[flow], 2) / room[at], (at, np.tile(column, 2))
+    return Program(
+        np.r_[demand.weight, np.zeros(len(flow))],
+        [
+            (coo_array(share, shape=(flows, shape)).tocsr(), 0.0, 0.0),
+            (coo_array(carried, shape=(room.size, shape)).tocsr(), -np.inf, 1.0),
+        ],
+        np.zeros(shape, bool),
+    )
+
+
+def _horizon_s(demand: Demand) -> float:
+    """Return a time by which all coflows can be sent, later than all deadlines."""
+    due_s = demand.time_left_s[np.isfinite(demand.time_left_s)]
+    return float(demand.times_s().sum() + due_s.max(initial=0.0)) + 1.0
+
+
+def _solved(weight: Float64Array, share: Float64Array, bound: float, is_optimal: bool) -> Solved:
+    """Return a solution without bandwidth."""
+    value = float(weight[share >= ADMITTED].sum())
+    return Solved(share, np.zeros(0), np.zeros((0, 0)), value, bound, is_optimal)
+
+
+def _solve(program: Program, time_limit_s: float) -> tuple[Float64Array, float, bool]:
+    """Return the variables of the greatest gain; a bound of all gains; whether it is the optimum.
+
+    Raises:
+        InputError: none are found within the time limit.
+    """
+    solved = _highs(program, time_limit_s)
+    if solved.x is None:
+        raise InputError(
+            f"HiGHS found no solution within {time_limit_s:g} s ({solved.message.strip()}); a longer time_limit_s,"
+            " or fewer coflows at a time"
+        )
+    dual = getattr(solved, "mip_dual_bound", None)
+    bound = -float(solved.fun if dual is None or not program.whole.any() else dual)
+    return np.asarray(solved.x), bound, solved.status == 0
+
+
+def _values(program: Program, time_limit_s: float, admitted: npt.NDArray[np.bool_]) -> Float64Array | None:
+    """Return the variables of a program with these coflows admitted and no others; None if there are none."""
+    count = len(program.gain) - len(admitted)
+    solved = _highs(program, time_limit_s, np.r_[admitted, np.zeros(count)], np.r_[admitted, np.ones(count)])
+    return None if solved.x is None else np.asarray(solved.x)
+
+
+def _highs(program: Program, time_limit_s: float, low: Any = 0.0, high: Any = 1.0) -> Any:
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    with _silence():
+        return milp(
+            -program.gain,
+            constraints=[LinearConstraint(*row) for row in program.rows if row[0].shape[0]],
+            integrality=program.whole.astype(int),
+            bounds=Bounds(low, high),
+            options={"time_limit": time_limit_s, "mip_rel_gap": 0.0},
+        )
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Drop what is written to standard output: HiGHS prints a line of its own now and then, also without `disp`."""
+    sys.stdout.flush()
+    kept, nothing = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nothing)

@@ -1,0 +1,221 @@
+"""Integer programs of coflows with deadlines: beside brute force, each other, and the means of another program."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations, permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+from coflow_emulations import setting_of
+from emulations import OBSERVED, run_setting
+
+from actors.schedulers.coflows.programs import Demand, Solved, most_in_order, most_in_time
+from benchmarks.deadline_rules import Instance, read_instances
+from tests.actors.coflow_emulations import coflows
+from tests.actors.schedulers.coflows.test_admission import due, star
+from workloads.errors import InputError
+from workloads.generators.deadline_coflows import deadline_coflows
+from workloads.readers.coflowlib import read_coflowlib
+
+COFLOWLIB = Path(__file__).parents[5] / "shared" / "traces" / "coflowlib"
+
+
+def drawn(seed: int, count: int = 6, machines: int = 3) -> Demand:
+    """Coflows of one to four flows with whole weights, more than can be in time."""
+    rng = np.random.default_rng(seed)
+    coflow = np.repeat(np.arange(count), rng.integers(1, 5, count))
+    ports = rng.integers(0, machines, (coflow.size, 2)) + np.array([0, machines])
+    demand = Demand(
+        coflow, ports, rng.uniform(0.2, 2.0, coflow.size), np.ones(count), rng.integers(1, 4, count).astype(float),
+        rng.uniform(0.5, 2.0, 2 * machines),
+    )  # fmt: skip
+    return demand._replace(time_left_s=demand.times_s().max(axis=0) * rng.uniform(1.0, 2.5, count))
+
+
+def order_of(demand: Demand, limit_s: float = 60.0) -> Solved:
+    return most_in_order(demand.times_s(), demand.time_left_s, demand.weight, limit_s)
+
+
+def best_order(demand: Demand) -> float:
+    """The most weight in time over all orders: in each a coflow that would be late at a port is left out."""
+    times, best = demand.times_s(), 0.0
+    for order in permutations(range(len(demand.weight))):
+        load, value = np.zeros(len(times)), 0.0
+        for k in order:
+            if ((load + times[:, k])[times[:, k] > 0] <= demand.time_left_s[k] + 1e-9).all():
+                load, value = load + times[:, k], value + demand.weight[k]
+        best = max(best, value)
+    return best
+
+
+def can_be_sent(demand: Demand, chosen: tuple[int, ...]) -> bool:
+    """Whether all of these coflows can be in time: a linear program of rates, written out flow by flow."""
+    flows = [f for f in range(len(demand.coflow)) if demand.coflow[f] in chosen]
+    ends = sorted({float(demand.time_left_s[k]) for k in chosen})
+    lengths = np.diff([0.0, *ends])
+    variables = [
+        (f, t) for f in flows for t, end in enumerate(ends) if end <= demand.time_left_s[demand.coflow[f]]
+    ]
+    whole = [[float(g == f) for g, _ in variables] for f in flows]
+    room, most = [], []
+    for port in range(len(demand.bytes_per_s)):
+        for t, length in enumerate(lengths):
+            room.append([float(port in demand.ports[g] and s == t) for g, s in variables])
+            most.append(demand.bytes_per_s[port] * length + 1e-9)
+    size = demand.size_bytes[flows]
+    return not chosen or scipy.optimize.linprog(np.zeros(len(variables)), room, most, whole, size).status == 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_order_has_more_in_time(seed: int) -> None:
+    demand = drawn(seed)
+    solved = order_of(demand)
+    assert solved.is_optimal
+    assert solved.value == pytest.approx(best_order(demand))
+    assert solved.bound == pytest.approx(solved.value)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_division_of_bandwidth_has_more_in_time(seed: int) -> None:
+    demand = drawn(seed)
+    count = len(demand.weight)
+    sets = chain.from_iterable(combinations(range(count), n) for n in range(count + 1))
+    best = max(demand.weight[list(chosen)].sum() for chosen in sets if can_be_sent(demand, chosen))
+    solved, relaxed = most_in_time(demand), most_in_time(demand, relaxed=True)
+    assert solved.value == pytest.approx(best)
+    assert solved.value <= order_of(demand).value + 1e-9
+    assert relaxed.value <= solved.value + 1e-9 <= relaxed.bound + 2e-9
+    check_bandwidth(demand, solved)
+    check_bandwidth(demand, relaxed)
+
+
+def check_bandwidth(demand: Demand, solved: Solved) -> None:
+    """What is admitted is sent by its deadline, and no port carries more than it can."""
+    sent = solved.sent_bytes
+    admitted = solved.admitted[demand.coflow]
+    assert sent[admitted].sum(axis=1) == pytest.approx(demand.size_bytes[admitted], rel=1e-6)
+    late = solved.end_s > demand.time_left_s[demand.coflow][:, None] + 1e-12
+    assert not sent[late].any()
+    length_s = np.diff(solved.end_s, prepend=0.0)
+    for port, speed in enumerate(demand.bytes_per_s):
+        used = sent[(demand.ports == port).any(axis=1)].sum(axis=0)
+        assert (used <= speed * length_s * (1 + 1e-6) + 1e-9).all()
+
+
+def test_where_ports_cannot_be_served_apart_fewer_are_in_time() -> None:
+    # Both ports of 0>1 have room before 2, but not at the same time: 0>0 must have the first second, 1>1 as well.
+    # With the deadlines 1 and 2, what is left of port 0 in the second second is all that 0>1 can have.
+    demand = Demand(
+        coflow=np.array([0, 1, 2]),
+        ports=np.array([[0, 2], [1, 3], [0, 3]]),
+        size_bytes=np.array([1.0, 1.0, 1.5]),
+        time_left_s=np.array([1.0, 2.0, 2.6]),
+        weight=np.ones(3),
+        bytes_per_s=np.ones(4),
+    )
+    assert order_of(demand).value == 3
+    assert most_in_time(demand).value == 3
+    late = demand._replace(time_left_s=np.array([1.0, 2.0, 2.4]))
+    assert order_of(late).value == most_in_time(late).value == 2
+
+
+def test_a_coflow_without_a_deadline_is_admitted_behind_all_others() -> None:
+    demand = drawn(3)._replace(weight=np.full(6, 1.0))
+    free = demand._replace(time_left_s=np.where(np.arange(6) == 2, np.inf, demand.time_left_s))
+    for solve in (order_of, most_in_time):
+        found = solve(free)
+        assert found.admitted[2]
+        assert found.value >= solve(demand).value
+
+
+def test_a_search_that_the_time_limit_ends_has_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {}
+
+    def milp(c: Any, **given: Any) -> Any:
+        options.update(given["options"])
+        return scipy.optimize.OptimizeResult(
+            x=np.array([1.0] + [0.0] * (len(c) - 1)), fun=-1.0, mip_dual_bound=-4.0, status=1, message="time"
+        )
+
+    monkeypatch.setattr(scipy.optimize, "milp", milp)
+    solved = order_of(drawn(0)._replace(weight=np.ones(6)), 0.25)
+    assert options["time_limit"] == 0.25
+    assert (solved.is_optimal, solved.value, solved.bound, solved.gap) == (False, 1.0, 4.0, 0.75)
+
+    def nothing(c: Any, **given: Any) -> Any:
+        return scipy.optimize.OptimizeResult(x=None, status=1, message="Time limit reached.")
+
+    monkeypatch.setattr(scipy.optimize, "milp", nothing)
+    with pytest.raises(InputError, match=r"no solution within 0.25 s .* a longer time_limit_s"):
+        order_of(drawn(0), 0.25)
+
+
+# The scheduler
+
+
+def test_all_but_one_of_the_paper_s_figure_are_in_time() -> None:
+    work = star(4)
+    outcome = run_setting(setting_of("order-ilp", work), OBSERVED)
+    assert (outcome.finish_ns >= 0).tolist() == [False, True, True, True, True]
+    assert outcome.series.admitted.tolist() == [False, True, True, True, True]
+    assert outcome.series.solved.tolist() == [1.0, 0.0, 0.0]
+
+
+def test_it_decides_again_when_a_coflow_arrives() -> None:
+    # The first is due at 4 and takes 3; the second takes 1 of the same port and is due at 2, its weight is the same.
+    # At 0 the first is admitted; at 1 both are, as the second fits before the rest of the first.
+    work = due(coflows((0.0, [(0, 1, 3.0)]), (1.0, [(0, 2, 1.0)]), ports=3), 4.0, 2.0)
+    outcome = run_setting(setting_of("order-ilp", work), OBSERVED)
+    assert outcome.finish_ns.tolist() == [4_000_000_000, 2_000_000_000]
+    assert outcome.series.solved[0] == 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_admits_no_less_than_any_heuristic(seed: int) -> None:
+    work = deadline_coflows(coflows=25, ports=5, seed=seed, heavy_share=0.4, heavy_weight=3.0)
+    weight, deadline = work.arrays().weight, work.arrays().deadline_ns
+
+    def met(name: str) -> float:
+        finish = run_setting(setting_of(name, work, speed=1.25e8), OBSERVED).finish_ns
+        return float(weight[(finish >= 0) & (finish <= deadline)].sum())
+
+    outcome = run_setting(setting_of("order-ilp", work, speed=1.25e8), OBSERVED)
+    bound = weight[outcome.series.admitted].sum()
+    assert bound >= max(met(name) for name in ("dcoflow", "wdcoflow", "cs-mha", "edf", "order-ilp"))
+
+
+# Published instances
+
+
+@pytest.mark.reference
+@pytest.mark.skipif(not COFLOWLIB.exists(), reason="no CoflowLib instances beside the repository")
+@pytest.mark.parametrize(
+    ("archive", "best", "relaxed"),
+    [("off_synthetic_m10_c10", 0.614, 0.502), ("off_facebook_m10_c10", 0.800, 0.785)],
+)
+def test_means_are_those_of_another_program(archive: str, best: float, relaxed: float) -> None:
+    path = COFLOWLIB / f"{archive}.zip"
+    demands = [demand_of(instance) for instance in read_instances(path)]
+    solved = [most_in_time(demand) for demand in demands]
+    assert all(one.is_optimal for one in solved)
+    assert np.mean([one.admitted.mean() for one in solved]) == pytest.approx(best, abs=0.005)
+    # The authors of that program, too, count coflows of which 1 % is not sent.
+    shares = [(most_in_time(demand, relaxed=True).share >= 0.99).mean() for demand in demands]
+    assert np.mean(shares) == pytest.approx(relaxed, abs=0.005)
+    for k in range(0, 100, 20):
+        outcome = run_setting(setting_of("order-ilp", read_coflowlib(path, instance=k + 1)), OBSERVED)
+        assert outcome.series.admitted.sum() == order_of(demands[k]).value
+
+
+def demand_of(instance: Instance) -> Demand:
+    return Demand(
+        instance.coflow,
+        instance.ports,
+        instance.volume,
+        instance.deadline,
+        np.ones(len(instance.weight)),
+        instance.capacity,
+    )

@@ -1,0 +1,91 @@
+"""Schedulers with deadlines on CoflowLib's instances: beside an independent program, and its means.
+
+The program has two means for an archive: with the flows of a coflow in the order of the file, and of their ports. No
+algorithm says which of its flows a coflow sends first; here it is the order of the ports, but a flow that runs is not
+stopped for another one of its coflow.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from actors.hosting.outcome import Observe, Outcome
+from actors.hosting.virtual import emulate
+from benchmarks import deadline_rules
+from tests.actors.coflow_emulations import setting_of
+from workloads.coflows import CoflowWorkload
+from workloads.readers.coflowlib import list_coflowlib, read_coflowlib
+
+COFLOWLIB = Path(__file__).parents[2] / "shared" / "traces" / "coflowlib"
+pytestmark = [
+    pytest.mark.reference,
+    pytest.mark.skipif(not COFLOWLIB.exists(), reason="no CoflowLib instances beside the repository"),
+]
+OURS: dict[str, tuple[str, dict[str, Any]]] = {
+    "dcoflow min_all": ("dcoflow", {"reject": "min-all"}),
+    "dcoflow min_negative": ("dcoflow", {}),
+    "dcoflow min_congested": ("dcoflow", {"reject": "min-congested"}),
+    "dcoflow moore_hodgson": ("dcoflow", {"reject": "moore-hodgson"}),
+    "cs-mha": ("cs-mha", {}),
+    "sincronia": ("sincronia", {"reorder": "arrivals", "weights": False}),
+}
+# What `python -m benchmarks.deadline_rules [--by-ports]` prints, in the order of `OURS`.
+MEANS = {
+    "off_synthetic_m10_c10": ((0.515, 0.561, 0.558, 0.567, 0.509, 0.482), (0.517, 0.566, 0.559, 0.572, 0.516, 0.482)),
+    "off_synthetic_m10_c40": (
+        (0.2445, 0.2755, 0.274, 0.2762, 0.1515, 0.1823),
+        (0.2445, 0.2745, 0.2742, 0.2752, 0.1518, 0.182),
+    ),
+    "off_facebook_m10_c10": ((0.781, 0.787, 0.785, 0.783, 0.778, 0.764), (0.778, 0.783, 0.78, 0.778, 0.775, 0.755)),
+    "off_facebook_m10_c40": (
+        (0.518, 0.5225, 0.5212, 0.5322, 0.477, 0.3965),
+        (0.516, 0.5207, 0.5185, 0.5285, 0.4747, 0.3922),
+    ),
+}  # fmt: skip
+
+
+def instances(archive: str, most: int = 1000) -> list[CoflowWorkload]:
+    path = COFLOWLIB / f"{archive}.zip"
+    return [read_coflowlib(path, instance=k + 1) for k in range(min(len(list_coflowlib(path)), most))]
+
+
+def outcome_of(name: str, workload: CoflowWorkload) -> Outcome:
+    scheduler, parameters = OURS[name]
+    return emulate(setting_of(scheduler, workload, **parameters), Observe(), in_process=True)
+
+
+def met(outcome: Outcome, workload: CoflowWorkload) -> float:
+    in_time = (outcome.finish_ns >= 0) & (outcome.finish_ns <= workload.arrays().deadline_ns)
+    return float(in_time.mean())
+
+
+@pytest.mark.parametrize("archive", MEANS)
+def test_means_off_line_are_those_of_the_independent_program(archive: str) -> None:
+    workloads = instances(archive)
+    assert len(workloads) == 100
+    for name, *means in zip(OURS, *MEANS[archive], strict=True):
+        mean = np.mean([met(outcome_of(name, workload), workload) for workload in workloads])
+        assert min(means) - 0.005 <= mean <= max(means) + 0.005, name
+
+
+@pytest.mark.parametrize("archive", [name for name in MEANS if "synthetic" in name])
+def test_the_same_coflows_are_admitted_as_by_the_independent_program(archive: str) -> None:
+    """Not of Facebook's trace: where ports have equal loads, rounding decides which is the bottleneck."""
+    theirs = deadline_rules.read_instances(COFLOWLIB / f"{archive}.zip")
+    for workload, instance in zip(instances(archive, 10), theirs[:10], strict=True):
+        for rule in deadline_rules.RULES:
+            found = outcome_of(f"dcoflow {rule}", workload).series.admitted
+            assert np.flatnonzero(found).tolist() == sorted(deadline_rules.dcoflow(instance, rule))
+
+
+@pytest.mark.parametrize(
+    ("name", "mean"), [("dcoflow min_all", 0.316), ("dcoflow min_negative", 0.341), ("cs-mha", 0.240)]
+)
+def test_means_on_line_are_those_of_another_program(name: str, mean: float) -> None:
+    """Of 8 instances of 40, whose means differ from those of all by 0.002."""
+    found = [met(outcome_of(name, w), w) for w in instances("on_synthetic_nobatch_m10_c2000_l10", 8)]
+    assert np.mean(found) == pytest.approx(mean, abs=0.005)
