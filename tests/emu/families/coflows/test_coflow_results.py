@@ -17,7 +17,13 @@ from emu.columns import from_flags, numbers
 from emu.families.coflows.columns import TABLES
 from emu.families.coflows.metrics import BINS, describe_coflows, in_group, job_times, shuffle_shares, speedups
 from emu.families.coflows.plan import ports_of
-from emu.families.coflows.results import coflows_table, coordinator_figures, flows_table, timeline_table
+from emu.families.coflows.results import (
+    coflows_table,
+    coordinator_figures,
+    flows_table,
+    program_figures,
+    timeline_table,
+)
 from emu.results.metrics import summarise_seeds
 from emu.results.result import read_result
 from tests.workloads.family_examples import coflows_of
@@ -55,7 +61,10 @@ def test_a_scheduler_that_learns_nothing_leaves_these_columns_null() -> None:
 
 
 ADMITTED = Admitted(
-    np.array([True, True, False, True]), np.array([0, 11, -1, 30]) * 10**9, np.array([-1, 10, 20, -1]) * 10**9
+    np.array([True, True, False, True]),
+    np.array([0, 11, -1, 30]) * 10**9,
+    np.array([-1, 10, 20, -1]) * 10**9,
+    np.array([3.0, 1.0, 0.25]),
 )
 
 
@@ -72,6 +81,13 @@ def test_what_a_scheduler_admitted_by_hand() -> None:
     assert summary["normalised_cct"] == {"mean": 1.25, "p50": 1.25, "p90": 1.25}
 
 
+def test_programs_that_were_solved_are_in_the_summary() -> None:
+    outcome = outcome_of(four_coflows(), CCT, admitted=ADMITTED)
+    assert program_figures(outcome) == {"programs": {"solved": 3, "limited": 1, "worst_gap": 0.25}}
+    none = outcome_of(four_coflows(), CCT, admitted=ADMITTED._replace(solved=np.zeros(3)))
+    assert program_figures(none) == program_figures(outcome_of(four_coflows(), CCT)) == {}
+
+
 def test_without_admission_all_are_admitted_and_nothing_was_predicted() -> None:
     table = coflows_table(four_coflows(), outcome_of(four_coflows(), CCT), SWITCH)
     assert table["admitted"].to_pylist() == [True] * 4
@@ -82,7 +98,7 @@ def test_without_admission_all_are_admitted_and_nothing_was_predicted() -> None:
 
 
 def test_a_run_in_which_no_coflow_finishes() -> None:
-    admitted = Admitted(np.zeros(4, bool), np.full(4, -1), np.zeros(4, np.int64))
+    admitted = Admitted(np.zeros(4, bool), np.full(4, -1), np.zeros(4, np.int64), np.zeros(3))
     table = coflows_table(four_coflows(), outcome_of(four_coflows(), [None] * 4, admitted=admitted), SWITCH)
     summary = describe_coflows(table)
     assert (summary["count"], summary["unfinished"], summary["acceptance_rate"]) == (0, 4, 0.0)
