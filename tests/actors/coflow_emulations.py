@@ -238,6 +238,8 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "wdcoflow": OF_DCOFLOW[:2],
     "cs-mha": ({}, {"serve_rejected": False, "decide_at": "ends"}),
     "edf": ({}, {"drop_expired": False}),
+    "cds-lp": ({}, {"decide_at": "ends"}),
+    "cds-lpa": ({}, {"admit_from": 0.5}),
     "order-ilp": ({}, {"serve_rejected": True, "decide_at": "ends"}),
     "sincronia": ({}, {"reorder": "arrivals"}),
     "saath": (

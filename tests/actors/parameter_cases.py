@@ -59,6 +59,7 @@ VALUES: dict[str, Any] = {
     "pilot_number": 2,
     "contention_unit_bytes": 1 << 20,
     "congested": 1.0,
+    "admit_from": 0.3,
     "update_period_s": 0.01,
 }
 """A value of each number, by the parameter's name."""

@@ -146,6 +146,7 @@ COFLOWS: dict[str, Bound | str] = {
     "state.decide_at": TIME,
     "state.last_coflow": of_or_none("coflows"),
     "state.solved": AMOUNT,
+    "state.slot_end": TIME,
     "state.key": REAL,
     "state.groups": SCRATCH,
     "state.keys": SCRATCH,

@@ -10,7 +10,7 @@ has not ended by its deadline is dropped; and so are rejected coflows that no ot
 come, or if nothing is sent that could make room.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -105,8 +105,56 @@ class State(NamedTuple):
     solved: np.ndarray  # [3] float64, of programs: how many, how many the time limit ended, and the worst gap
 
 
+class Admits(Protocol):
+    """The part of a coordinator's state that functions about decisions need; as in `State`."""
+
+    @property
+    def admits_all(self) -> bool:
+        """There is no admission."""
+
+    @property
+    def drops_expired(self) -> bool:
+        """Coflows that are late are dropped."""
+
+    @property
+    def at_ends(self) -> bool:
+        """A decision is made when a coflow has ended."""
+
+    @property
+    def period(self) -> int:
+        """Time between decisions, ns; 0: they are made at events."""
+
+    @property
+    def agenda(self) -> Agenda:
+        """The active coflows."""
+
+    @property
+    def ranking(self) -> Ranking:
+        """The order that is served."""
+
+    @property
+    def matching(self) -> Matching:
+        """The flows that run."""
+
+    @property
+    def sigma(self) -> Sigma:
+        """The order that is made."""
+
+    @property
+    def admission(self) -> Admission:
+        """The verdicts."""
+
+    @property
+    def decide_at(self) -> np.ndarray:
+        """When the next decision is wanted, [1] ns."""
+
+    @property
+    def last_coflow(self) -> np.ndarray:
+        """The last coflow that was registered, [1]."""
+
+
 @inlined
-def request_admission(w: CoflowWorld, p: State, t: int) -> None:
+def request_admission(w: CoflowWorld, p: Admits, t: int) -> None:
     """Request a decision at t, or at the next multiple of the period."""
     at = next_tick(t, p.period) if p.period > 0 else t
     p.decide_at[0] = min(p.decide_at[0], at)
@@ -114,7 +162,7 @@ def request_admission(w: CoflowWorld, p: State, t: int) -> None:
 
 
 @compiled
-def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
+def on_arrival(w: CoflowWorld, p: Admits, t: int, coflow: int) -> None:
     """Register a coflow, with the sizes of its flows."""
     p.last_coflow[0] = coflow
     if register(w, p.agenda, t, coflow):
@@ -126,7 +174,7 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
 
 
 @inlined
-def more_come(w: CoflowWorld, p: State) -> bool:
+def more_come(w: CoflowWorld, p: Admits) -> bool:
     """Return whether coflows are still to be registered."""
     return p.last_coflow[0] + 1 < w.work.size
 
@@ -188,7 +236,7 @@ def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, coun
 
 
 @compiled
-def consider(w: CoflowWorld, p: State, t: int) -> int:
+def consider(w: CoflowWorld, p: Admits, t: int) -> int:
     """Put the coflows to decide about into `sigma.groups`; drop those whose deadlines have passed; return how many."""
     fabric, s, a = w.fabric, p.sigma, p.admission
     effective = effective_time(w, t)
@@ -218,7 +266,7 @@ def put_in_order(w: CoflowWorld, p: State, count: int) -> int:
 
 
 @compiled
-def judge(w: CoflowWorld, p: State, t: int, admitted: int, served: int, count: int) -> None:
+def judge(w: CoflowWorld, p: Admits, t: int, admitted: int, served: int, count: int) -> None:
     """Note the verdicts on coflows in order; stop those that are not served, and drop those without another chance."""
     has_chance = more_come(w, p) or (served > 0 and (p.at_ends or p.period > 0))
     for i in range(count):

@@ -12,7 +12,6 @@ from actors.fabric.agent import agent_event
 from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
     Agenda,
-    count_agents,
     end_greedy,
     is_due,
     note_decision,
@@ -21,17 +20,15 @@ from actors.fabric.coordinator import (
     remove_ended,
     request_decision,
     send_greedy_rates,
-    send_rate,
 )
-from actors.fabric.counters import N_RATES, N_REFILLS
+from actors.fabric.counters import N_REFILLS
 from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.flow_rates import end_rate, send_wanted
 from actors.fabric.greedy import Matching, fill_ports, serve_in_order
-from actors.fabric.intervals import charge, note_schedules
-from actors.fabric.ports import change_rate
 from actors.fabric.priority_queues import next_tick
 from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, entry
-from actors.kernel.cost import known_cost, take
+from actors.kernel.cost import take
 from actors.kernel.kinds import FLOW_DONE, REGISTER
 from actors.kernel.queue import PYTHON, RUNNING
 
@@ -62,12 +59,8 @@ def request_schedule(w: CoflowWorld, p: State, t: int) -> None:
 @compiled
 def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow."""
-    coflows, flows = w.fabric.coflows, w.fabric.flows
     receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
-    if p.rate.size > 0 and p.rate[flow] > 0.0:
-        settle(w, p, ended, flow)
-        change_rate(coflows, ended, flows.coflow[flow], -p.rate[flow])
-        p.rate[flow] = p.wanted[flow] = 0.0
+    end_rate(w, p, ended, flow)
     coflow_ended = end_greedy(w, p.ranking, p.matching, flow, ended)
     if coflow_ended or p.rate.size > 0:
         request_schedule(w, p, t)
@@ -81,17 +74,6 @@ def refill(w: CoflowWorld, p: State, t: int) -> None:
     fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
     w.counts[N_REFILLS] += 1
     send_greedy_rates(w, p.matching, t)
-
-
-@compiled
-def settle(w: CoflowWorld, p: State, t: int, flow: int) -> None:
-    """Account for what a flow has sent at its last rate."""
-    flows, lines = w.fabric.flows, w.fabric.lines
-    sent = min(p.rate[flow] * max(t - p.since[flow], 0), flows.left[flow])
-    flows.left[flow] -= sent
-    lines.bytes[flows.line[flow, 0]] -= sent
-    lines.bytes[flows.line[flow, 1]] -= sent
-    p.since[flow] = t
 
 
 @entry
@@ -116,27 +98,8 @@ def apply_order(w: CoflowWorld, p: State, t: int, count: int) -> None:
 @entry
 def apply_rates(w: CoflowWorld, p: State, t: int, count: int) -> None:
     """Send the flows of the active coflows at the rates in `p.wanted`."""
-    coflows, effective, changes = w.fabric.coflows, t + w.network.delay_ns, 0
-    for i in range(count):
-        coflow = p.agenda.active[i]
-        for flow in range(coflows.first_flow[coflow], coflows.first_flow[coflow + 1]):
-            if p.wanted[flow] != p.rate[flow]:
-                p.changed[changes] = flow
-                changes += 1
     note_decision(w, count)
-    agents = count_agents(w, p.changed, changes)
-    charge(w, w.prices.flow * changes + w.prices.schedule * agents)
-    effective += known_cost(w)
-    for k in range(changes):
-        flow = p.changed[k]
-        coflow, rate = w.fabric.flows.coflow[flow], p.wanted[flow]
-        settle(w, p, effective, flow)
-        change_rate(coflows, effective, coflow, rate - p.rate[flow])
-        coflows.start[coflow] = min(coflows.start[coflow], effective)
-        p.rate[flow] = rate
-        send_rate(w, t, flow, rate)
-    w.counts[N_RATES] += changes
-    note_schedules(w, agents)
+    send_wanted(w, p, t, count)
     if p.interval > 0 and count > 0:
         request_schedule(w, p, t + 1)
 

@@ -1,0 +1,190 @@
+"""CDS-LP (Allerton 2018): coflows with deadlines admitted, and given bandwidth over time, by an integer program.
+
+No scheduler that knows what this one knows has more coflows in time, if all are there at the beginning. It is what
+heuristics are compared with: HiGHS solves the program, and takes long where there are many coflows.
+
+1. A coflow registers, with the sizes of its flows and its deadline.
+2. Of those that have not ended, the program admits the ones with the most weight that can all be sent by their
+   deadlines: time is cut into slots at the deadlines, and what each flow sends in each slot is a variable
+   (`actors.schedulers.coflows.programs`). When `time_limit_s` ends the search, the best that it has found is taken, and
+   the summary has the gap.
+3. In a slot each flow has one rate; at its end the coordinator sends those of the next one. Rates keep a millionth of
+   each port free, so that a flow ends just before its slot does. A coflow without a deadline is planned behind all
+   others.
+4. Those that are not admitted are rejected, and considered again until their deadlines. Decisions are made as by
+   `dcoflow`: at each arrival, with `decide_at=ends` at each end of a coflow, too, or every `update_period_s`.
+
+A variable for each coflow, and one for each flow and slot until its deadline. The coordinator runs in Python: with
+`cost.model` measured a decision costs what HiGHS takes.
+
+**Deviations from the paper.** The paper counts coflows; here weights count, which are 1 where the workload has none.
+What `order-ilp` admits is tried first: if it can all be sent in time, nothing else is better. The paper's program is
+solved once; here it is solved again for what is left, when coflows arrive. The program spreads a coflow over its slots
+and sends nothing earlier than it must, so that later arrivals find less room than under an order.
+
+`cds-lpa` solves the linear program in which coflows may be sent in part, and admits those of which no less than
+`admit_from` is sent. Bandwidth that was planned for the others stays unused. Deviations from the paper: those of
+`cds-lp`. `admit_from` is 1 in DCoflow's paper, and 0.99 in its authors' code, which counts coflows of which a hundredth
+is not sent, and emulates no network.
+"""
+
+import io
+from typing import Any
+
+import numpy as np
+
+# STATE
+from actors.fabric.fabric_world import NS, CoflowWorld
+from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.kernel.compiled import direct
+from actors.kernel.cost import known_cost
+from actors.kernel.world import NEVER
+from actors.scheduler import Parameter, Scheduler
+from actors.schedulers.coflows.admitting import DECIDE_AT, UPDATE_PERIOD
+from actors.schedulers.coflows.order_ilp import TIME_LIMIT, note_solved
+from actors.schedulers.coflows.ordered import INTERVAL
+from actors.schedulers.coflows.planned import (
+    State,
+    advance,
+    begin_decision,
+    build_planned,
+    change_slot,
+    end_decision,
+    series,
+)
+from actors.schedulers.coflows.programs import ADMITTED, Demand, Solved, most_in_time
+from actors.setting import Setting
+from workloads.groups import rows_of_groups
+
+ADMIT_FROM = Parameter("admit_from", 1.0, "share", "share of a coflow that must be sent in time to admit it")
+_ROUNDING = 1e-5  # share of a flow that is left when its last slot ends, if it was planned whole
+_FREE = 1e-6  # share of a port that plans leave: a flow must have ended when its slot has, in whole ns
+
+
+class Host:
+    """The Python side of an emulation: solves the program at each decision, and plans rates slot by slot."""
+
+    def __init__(self, setting: Setting):
+        given = setting.parameters
+        self._time_limit_s = float(given["time_limit_s"])
+        self._admit_from = min(float(given.get("admit_from", 1.0)), ADMITTED)
+        self._relaxed = setting.scheduler.policy == "cds-lpa"
+        self._flow = np.zeros(0, np.int64)  # [K] flows that are planned
+        self._end = np.zeros(0, np.int64)  # [S] ends of slots, ns
+        self._rate = np.zeros((0, 0))  # [K, S] bytes per ns
+
+    def compile(self, world: Any, state: State) -> None:
+        """Compile the functions that the host calls."""
+        number = np.int64(0)
+        self._begin = direct(begin_decision, world, state, number)
+        self._finish = direct(end_decision, world, state, number, number, number, number)
+        self._change = direct(change_slot, world, state, number)
+
+    def __call__(self, world: Any, state: State) -> None:
+        """Decide, or go on with the next slot of the plan."""
+        now = world.queue.now[0]
+        t, due = np.int64(now.time), np.int64(now.a)
+        if t < state.decide_at[0]:
+            self._begin_slot(world, state, t + world.network.delay_ns)
+            self._change(world, state, t)
+            return
+        state.decide_at[0] = NEVER
+        count = self._begin(world, state, t)
+        effective = t + world.network.delay_ns + known_cost(world)
+        admitted = self._plan(world, state, count, int(effective))
+        self._begin_slot(world, state, int(effective))
+        self._finish(world, state, t, due, np.int64(admitted), np.int64(count))
+
+    def _plan(self, world: Any, state: State, count: int, effective: int) -> int:
+        """Admit coflows, which come first in `sigma.groups`, and plan the rates of their flows; return how many."""
+        fabric, found = world.fabric, state.sigma.groups[:count].copy()
+        can_be = state.sigma.time_left[found] > 0
+        active = found[can_be]
+        flow = rows_of_groups(np.diff(fabric.coflows.first_flow), active)
+        flow = flow[fabric.flows.finish[flow] == NEVER]
+        state.wanted[flow] = 0.0
+        self._flow, self._end, self._rate = flow[:0], np.zeros(0, np.int64), np.zeros((0, 0))
+        admitted = np.zeros(count, bool)
+        if flow.size:
+            place = np.zeros(fabric.coflows.arrival.size, np.int64)
+            place[active] = np.arange(active.size)
+            solved = most_in_time(
+                Demand(
+                    coflow=place[fabric.flows.coflow[flow]],
+                    ports=np.stack([fabric.flows.source[flow], fabric.flows.sink[flow]], 1),
+                    size_bytes=fabric.flows.left[flow],
+                    time_left_s=state.sigma.time_left[active] / NS,
+                    weight=fabric.coflows.weight[active],
+                    bytes_per_s=fabric.speed * NS * (1 - _FREE),
+                ),
+                self._relaxed,
+                self._time_limit_s,
+            )
+            note_solved(state.solved, solved)
+            chosen = solved.share >= self._admit_from
+            admitted[can_be] = chosen
+            sent = chosen[place[fabric.flows.coflow[flow]]]
+            self._keep(flow[sent], solved._replace(sent_bytes=solved.sent_bytes[sent]), effective)
+        state.sigma.groups[:count] = found[np.argsort(~admitted, kind="stable")]
+        return int(admitted.sum())
+
+    def _keep(self, flow: np.ndarray, solved: Solved, effective: int) -> None:
+        """Keep a plan that takes effect at this time, in ns."""
+        length_ns = np.diff(solved.end_s, prepend=0.0) * NS
+        self._flow, self._rate = flow, solved.sent_bytes / length_ns * (1 + _FREE)
+        self._end = effective + np.ceil(solved.end_s * NS).astype(np.int64)
+
+    def _begin_slot(self, world: Any, state: State, effective: int) -> None:
+        """Set the rates of the slot that is under way at a time, and when the loop is to ask for the next ones."""
+        flows, k = world.fabric.flows, int(np.searchsorted(self._end, effective, side="right"))
+        unfinished = flows.finish[self._flow] == NEVER
+        flow, rate = self._flow[unfinished], self._rate[unfinished]
+        over = ~rate[:, k:].any(axis=1)
+        # What rounding leaves of a flow ends at its last rate, a few ns later. What was planned in part ends there, and
+        # its coflow is late.
+        left = flows.left[flow] - state.rate[flow] * np.maximum(effective - state.since[flow], 0)
+        in_part = over & (left > _ROUNDING * flows.size[flow])
+        state.wanted[flow[in_part]] = 0.0
+        state.slot_end[0] = NEVER
+        t = int(world.queue.now[0].time)
+        if in_part.any():
+            state.decide_at[0] = min(int(state.decide_at[0]), t + 1)
+        if not over.all():
+            state.wanted[flow[~over]] = rate[~over, k]
+            state.slot_end[0] = max(int(self._end[k]) - world.network.delay_ns, t + 1)
+
+    def save(self) -> bytes:
+        """Return the plan."""
+        kept = io.BytesIO()
+        np.savez(kept, flow=self._flow, end=self._end, rate=self._rate)
+        return kept.getvalue()
+
+    def load(self, saved: bytes) -> None:
+        """Restore the plan that `save` saved."""
+        with np.load(io.BytesIO(saved), allow_pickle=False) as kept:
+            self._flow, self._end, self._rate = kept["flow"], kept["end"], kept["rate"]
+
+
+def build(setting: Setting) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0."""
+    return build_planned(setting)
+
+
+CDS_LP, CDS_LPA = (
+    Scheduler(
+        name=name,
+        title=title,
+        paper="Tseng, Tang: Coflow deadline scheduling via network-aware optimization, Allerton 2018, pp. 829-833",
+        parameters=(*own, TIME_LIMIT, DECIDE_AT, UPDATE_PERIOD, INTERVAL),
+        build=build,
+        advance=advance,
+        worlds=COFLOW_WORLDS,
+        host=Host,
+        uses_deadlines=True,
+        series=series,
+    )
+    for name, title, own in (
+        ("cds-lp", "coflows with deadlines: as many in time as can be, by an integer program", ()),
+        ("cds-lpa", "coflows with deadlines: those that a linear program sends whole", (ADMIT_FROM,)),
+    )
+)

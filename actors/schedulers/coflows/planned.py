@@ -1,0 +1,185 @@
+"""Coflows with deadlines at rates that are planned ahead: the loop of cds-lp and cds-lpa.
+
+At a decision the loop returns `PYTHON`; the host admits coflows and plans the rate of each of their flows, slot after
+slot of time, and calls `end_decision`. At the end of a slot the loop returns `PYTHON` again, and the host calls
+`change_slot`. Between them rates stay: a flow that ends leaves its bandwidth unused.
+
+Decisions, verdicts and dropped coflows are those of `admitting`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.admission import (
+    Admission,
+    charge_verdicts,
+    ends_dropped,
+    make_admission,
+    receive_verdict,
+    send_verdicts,
+)
+from actors.fabric.agent import agent_event
+from actors.fabric.coordinator import (
+    NO_AGENT_REPORTS,
+    Agenda,
+    end_greedy,
+    is_due,
+    make_agenda,
+    note_decision,
+    receive_flow_done,
+    remove_ended,
+    request_decision,
+)
+from actors.fabric.counters import N_REFILLS
+from actors.fabric.fabric_world import NS, CoflowWorld, build_world
+from actors.fabric.flow_rates import end_rate, send_wanted, settle
+from actors.fabric.greedy import Matching, make_matching
+from actors.fabric.madd_schedule import effective_time
+from actors.fabric.ranking import Ranking, make_ranking
+from actors.fabric.sigma import Sigma, make_sigma
+from actors.families.coflows.series import Admitted, admitted_by
+from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.cost import take
+from actors.kernel.kinds import DECIDE, FLOW_DONE, REGISTER, VERDICT
+from actors.kernel.queue import NONE, PYTHON, RUNNING
+from actors.kernel.world import NEVER
+from actors.schedulers.coflows.admitting import consider, judge, on_arrival, request_admission
+from actors.setting import Setting
+
+
+class State(NamedTuple):
+    """The state of the coordinator of C coflows with F flows; the first fields are those of `admitting.State`."""
+
+    admits_all: bool
+    drops_expired: bool
+    at_ends: bool  # decide when a coflow has ended
+    period: int  # ns between decisions, 0: at events
+    agenda: Agenda
+    ranking: Ranking  # of no group: ports are not matched
+    matching: Matching
+    sigma: Sigma
+    admission: Admission
+    decide_at: np.ndarray  # [1] ns, when the next decision is wanted; before it slots end
+    last_coflow: np.ndarray  # [1] the last one that was registered, NONE before
+    solved: np.ndarray  # [3] as that of `admitting.State`
+    rate: np.ndarray  # [F] bytes per ns, as sent
+    wanted: np.ndarray  # [F] the same, to be sent
+    since: np.ndarray  # [F] from when on
+    changed: np.ndarray  # [F] scratch
+    slot_end: (
+        np.ndarray
+    )  # [1] ns, when the host is asked for the rates of the next slot; NEVER: there is none
+
+
+@compiled
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
+    """Apply the end of a flow, which may end its coflow."""
+    receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
+    if ends_dropped(w, p.admission, flow):
+        return
+    end_rate(w, p, ended, flow)
+    if end_greedy(w, p.ranking, p.matching, flow, ended) and p.at_ends:
+        request_admission(w, p, t)
+
+
+@entry
+def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
+    """Account for what has been sent, and put the coflows to decide about into `sigma.groups`; return how many."""
+    note_decision(w, remove_ended(w, p.agenda))
+    effective = effective_time(w, t)
+    for i in range(p.agenda.used[0]):
+        coflow = p.agenda.active[i]
+        for flow in range(w.fabric.coflows.first_flow[coflow], w.fabric.coflows.first_flow[coflow + 1]):
+            settle(w, p, effective, flow)
+    p.slot_end[0] = NEVER
+    return consider(w, p, t)
+
+
+@entry
+def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, count: int) -> None:
+    """Admit the first `admitted` of the coflows in `sigma.groups`; send the rates in `wanted`, and verdicts."""
+    coflows = w.fabric.coflows
+    for i in range(admitted, count):
+        for flow in range(coflows.first_flow[p.sigma.groups[i]], coflows.first_flow[p.sigma.groups[i] + 1]):
+            p.wanted[flow] = 0.0
+    rates = send_wanted(w, p, t, p.agenda.used[0])
+    judge(w, p, t, admitted, admitted, count)
+    charge_verdicts(w, p.admission)
+    send_verdicts(w, p.admission, t, due, rates)
+    if p.period > 0 and admitted > 0:
+        request_admission(w, p, t + 1)
+    await_slot_end(w, p)
+
+
+@entry
+def change_slot(w: CoflowWorld, p: State, t: int) -> None:
+    """Send the rates in `wanted`, those of the slot that begins."""
+    w.counts[N_REFILLS] += 1
+    send_wanted(w, p, t, p.agenda.used[0])
+    await_slot_end(w, p)
+
+
+@inlined
+def await_slot_end(w: CoflowWorld, p: State) -> None:
+    """Request what is next: the rates of the next slot, or a decision."""
+    at = min(p.slot_end[0], p.decide_at[0])
+    if at < NEVER:
+        request_decision(w, p.agenda, at)
+
+
+@entry
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
+    message = w.queue.now
+    for _ in range(most):
+        why = take(w, until)
+        if why != RUNNING:
+            return why
+        t, kind, a = message.time[0], message.kind[0], message.a[0]
+        if message.dst[0] < w.nodes.size:
+            if kind == VERDICT:
+                receive_verdict(w, a, message.b[0])
+            else:
+                agent_event(w, message.dst[0])
+        elif kind == FLOW_DONE:
+            on_flow_done(w, p, t, a, message.b[0])
+        elif kind == REGISTER:
+            on_arrival(w, p, t, a)
+        elif kind != DECIDE:
+            send_verdicts(w, p.admission, t, a, np.int64(0))
+        elif is_due(w, p.agenda):
+            return PYTHON
+    return RUNNING
+
+
+def build_planned(setting: Setting) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0."""
+    given = setting.parameters
+    world = build_world(setting, interval_s=given["interval_s"], most_sends=2 * setting.num_tasks)
+    fabric, coflows = world.fabric, world.work.size
+    flows = fabric.flows.size.size
+    return world, State(
+        admits_all=False,
+        drops_expired=True,
+        at_ends=given["decide_at"] == "ends",
+        period=round(given["update_period_s"] * NS),
+        agenda=make_agenda(coflows),
+        ranking=make_ranking(fabric),
+        matching=make_matching(fabric),
+        sigma=make_sigma(fabric),
+        admission=make_admission(setting.workload.arrays().deadline_ns),
+        decide_at=np.array([NEVER]),
+        last_coflow=np.array([NONE]),
+        solved=np.zeros(3),
+        rate=np.zeros(flows),
+        wanted=np.zeros(flows),
+        since=np.zeros(flows, np.int64),
+        changed=np.zeros(flows, np.int64),
+        slot_end=np.array([NEVER]),
+    )
+
+
+def series(setting: Setting, world: CoflowWorld, state: State) -> Admitted | None:
+    """Return which coflows were admitted, and when."""
+    return admitted_by(world, state.admission, state.solved)
