@@ -140,6 +140,8 @@ def as_toml(name: str, value: Any) -> Any:
     kind = BY_NAME[name].kind
     if kind in ("duration", "cutoff") and not isinstance(value, str):
         return f"{value!r} s"  # repr reads back to the same float
+    if kind == "steps":
+        return list(value)
     if kind == "bandwidth":
         text = f"{value / 1e9:g} Gbps"
         return text if parse_bandwidth(text, name) == value else f"{value!r} bps"

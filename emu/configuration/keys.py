@@ -55,6 +55,15 @@ SHARED = (
         otherwise="as the workload and the cluster are",
     ),
     Key(
+        "workload_steps",
+        "steps",
+        None,
+        "Transformations that are laid over the workload when it is loaded, in this order: what `emu workload` does of "
+        "one workload, such as `deadlines most=4` or `sample --share 10%`. What a step draws follows the workload's "
+        "seed, unless the step has a `seed`.",
+        otherwise="the workload as it is",
+    ),
+    Key(
         "resample.block",
         "duration",
         None,
@@ -82,8 +91,8 @@ SHARED = (
         "workload_seed",
         "integer",
         None,
-        "Seed of what is drawn of the workload alone: a generator's jobs or coflows, constraints, the blocks of a "
-        "resampled trace.",
+        "Seed of what is drawn of the workload alone: a generator's jobs or coflows, constraints, what "
+        "`workload_steps` draw, the blocks of a resampled trace.",
         low=0,
         otherwise="`workload_options.seed`, else `seed`",
     ),

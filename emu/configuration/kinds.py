@@ -92,11 +92,29 @@ def _read_cutoff(value: Any, what: str) -> float | str:
         raise InputError(f"{what}: {wrong}") from None
 
 
+def _read_steps(value: Any, what: str) -> tuple[str, ...]:
+    """Read steps, each a line of text (`workloads.transform.steps`), as one text or a list; in their shortest form."""
+    from workloads.transform.steps import parse_steps
+
+    texts = value if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(text, str) for text in texts):
+        raise InputError(
+            f"{what}: {value!r} is neither a step such as 'deadlines most=4' nor a list of steps"
+        )
+    try:
+        return tuple(str(step) for text in texts for step in parse_steps(text))
+    except InputError as error:
+        raise InputError(f"{what}: {error.message}") from None
+
+
 KINDS = values.KINDS | {
     "names": Kind("", 'text, or a list: `"hawk"`, `["hawk", "eagle"]`', _read_names),
     "path": Kind("", 'text: `"homogeneous"`, `"mixed.toml"`', _read_name),
     "workload": Kind("", 'text: `"yahoo"`, `"traces/YH1_sub.tr"`', _read_workload),
     "text": Kind("", "text", _read_name),
+    "steps": Kind(
+        "", 'steps, as text with `;` between them, or a list: `["deadlines most=4", "weights"]`', _read_steps
+    ),
     "cutoff": Kind("s", 'duration, or a share of the jobs: `"90.58s"`, `"90%"`', _read_cutoff),
     "table": Kind("", "table", lambda value, what: value),
 }

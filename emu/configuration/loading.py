@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emu.configuration.config import Config
 from emu.configuration.memo import Memo
-from emu.configuration.seeds import workload_seed
+from emu.configuration.seeds import steps_seed, workload_seed
 from emu.families.registry import family_of_workload
 from workloads.errors import InputError
 
@@ -88,19 +88,30 @@ def _wrong_family(workload: str, has: str, scheduler: str, wants: str) -> str:
 
 
 def load_workload_of(config: Config, memo: Memo) -> Keyed:
-    """Return the workload that a configuration names, or holds, resampled if it asks for that; of DAGs their jobs."""
+    """Return the workload that a configuration names, or holds, as it is run, and under which key it is kept.
+
+    Its steps are laid over it, and then it is resampled, if the configuration asks for that; of DAGs it has the jobs.
+    """
     from workloads.catalogue import load_workload
     from workloads.transform import resample
 
-    given = config["workload"]
+    given, steps = config["workload"], config["workload_steps"]
     options = workload_options(config, memo)
     key: tuple[Hashable, ...]
     if is_given(config):
         workload, key = given, ("workload", id(given))
     else:
-        key = ("workload", str(given), *((name, repr(value)) for name, value in options.items()))
+        key = ("workload", str(given), "to be changed" if steps else "as it is run")
+        key = (*key, *((name, repr(value)) for name, value in options.items()))
+        as_it_is = (
+            _as_run if not steps else lambda loaded: loaded
+        )  # steps are laid over DAGs, not over their jobs
         with _name_options(config):
-            workload = memo.once(key, lambda: _as_run(load_workload(given, options=options)))
+            workload = memo.once(key, lambda: as_it_is(load_workload(given, options=options)))
+    if steps:
+        seed, loaded = steps_seed(config, workload.name), workload
+        key = (*key, steps, seed)
+        workload = memo.once(key, lambda: _as_run(_after_steps(config, loaded, seed)))
     block_s = config["resample.block"]
     if block_s is None:
         return Keyed(workload, key)
@@ -111,6 +122,28 @@ def load_workload_of(config: Config, memo: Memo) -> Keyed:
     key = (*key, "resample", block_s, seed)
     with config.errors_name("resample.block"):
         return Keyed(memo.once(key, lambda: resample(workload, block_s, seed)), key)
+
+
+def _after_steps(config: Config, workload: Any, seed: int) -> Any:
+    """Return what the steps of a configuration make of a workload."""
+    from workloads.limits import limited, take_limits
+    from workloads.transform.steps import parse_steps
+
+    given = {name: found.value for name, found in config.workload_options.items()}
+    with config.errors_name("workload_steps"), limited(take_limits(given)[0]):
+        for text in config["workload_steps"]:
+            for step in parse_steps(text):
+                workload = step.apply(workload, seed)
+    return workload
+
+
+def draws_steps(config: Config) -> bool:
+    """Return whether a step draws with the workload's seed."""
+    if not config["workload_steps"]:
+        return False
+    from workloads.transform.steps import parse_steps
+
+    return any(step.follows_seed for text in config["workload_steps"] for step in parse_steps(text))
 
 
 def workload_options(config: Config, memo: Memo) -> dict[str, Any]:
@@ -151,7 +184,11 @@ def _as_run(workload: Any) -> Any:
 
 def draws_workload(config: Config, memo: Memo) -> bool:
     """Return whether the workload's seed decides what the jobs, or coflows, are."""
-    return config["resample.block"] is not None or "seed" in workload_options(config, memo)
+    return (
+        config["resample.block"] is not None
+        or draws_steps(config)
+        or "seed" in workload_options(config, memo)
+    )
 
 
 def _is_generated(config: Config) -> bool:

@@ -185,6 +185,7 @@ class Plan:
         for name in READ_FILES:
             if values[name] is not None:
                 values[name] = Path(values[name]).resolve()
+        values["workload_steps"] = values["workload_steps"] or None
         if self.keeps_workload:
             values["workload"] = KEPT_WORKLOAD
         several = index is None and len(self.seeds) > 1
@@ -193,7 +194,11 @@ class Plan:
         else:
             values |= {"nodes": self.cluster.num_nodes, "seeds": 1, **self._own_seeds()}
             if self.keeps_workload:  # it has them already
-                drawn = [name for name in BY_NAME if name.startswith(("constraints.", "resample."))]
+                drawn = [
+                    name
+                    for name in BY_NAME
+                    if name.startswith(("constraints.", "resample.", "workload_steps"))
+                ]
                 values |= {name: BY_NAME[name].default for name in drawn}
             if (
                 self.keeps_workload or self.config["load_by"] == "nodes"

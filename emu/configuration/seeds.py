@@ -6,6 +6,7 @@ scheduler, its network and its failures do. All follow `seed` except for draws w
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -57,6 +58,18 @@ def workload_seed(config: Config) -> int:
             "workload_seed", f"is {own}, and {WORKLOAD_OPTIONS}.seed is {seed}; give one of the two"
         )
     return seed
+
+
+def steps_seed(config: Config, workload: str) -> int:
+    """Return the seed of what the steps of a workload draw: the workload's; of an instance one that its name changes.
+
+    So the instances of an archive draw nothing that goes together, and one alone draws what it draws among all.
+    """
+    seed = workload_seed(config)
+    if config.workload_options.get("instance") is None:
+        return seed
+    digest = hashlib.sha256(f"{seed} {workload}".encode()).digest()
+    return int.from_bytes(digest[:8], "big")
 
 
 def constraints_seed(config: Config) -> int:

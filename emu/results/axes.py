@@ -209,6 +209,8 @@ def value_text(label: str, value: Any) -> str:
     """Return a value of an axis for people; None is what holds by default."""
     if value is None:
         return "by default"
+    if label in BY_NAME and BY_NAME[label].kind == "steps":
+        return "; ".join(value) or "none"
     if label in BY_NAME and BY_NAME[label].kind == "duration" and is_number(value):
         return format_duration(value)
     return number(value) if is_number(value) else str(value)

@@ -23,6 +23,7 @@ from emu.configuration.config import (
 from emu.configuration.config_file import beside, check_name, read_toml
 from emu.configuration.keys import BY_NAME, PARAMETERS, TABLES, VARIANTS
 from emu.directories.run_directory import safe_name
+from emu.results.axes import value_text
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 SWEEP = "sweep"
 SCHEDULER, SEED = "scheduler", "seed"
+MOST_TEXT = 200
+"""Characters of a value in a path, whose parts a file system limits to 255."""
 _NO_AXES = {
     "seeds": "give `seed = [1, 2, 3]`, or `seeds = 3` outside of [sweep]",
     "in_process": "it sets where runs are computed: use --in-process",
@@ -243,7 +246,8 @@ def _axis(name: str, label: str, given: Given, schedulers: list[Scheduler]) -> A
             raise given.place.error(f"{given.value[i]!r} is there twice")
     texts: list[str] = []
     for value in shown:
-        text = safe_name(_text(value))
+        text = _text(value)[:MOST_TEXT]
+        text = safe_name(text.replace("=", " ") if _is_of_steps(name) else text)
         number = itertools.count(2)
         texts.append(text)
         while texts[-1] in texts[:-1]:
@@ -256,7 +260,8 @@ def _shown(name: str, given: Given, index: int, schedulers: list[Scheduler]) -> 
     if name == SCHEDULER:
         return schedulers[index].name
     if name in BY_NAME:
-        return plain(read_given(BY_NAME[name], given))
+        read = read_given(BY_NAME[name], given)
+        return value_text(name, read) if _is_of_steps(name) else plain(read)
     table, _, inner = name.partition(".")
     if table == PARAMETERS:
         parameter = inner.rpartition(".")[2]
@@ -265,6 +270,10 @@ def _shown(name: str, given: Given, index: int, schedulers: list[Scheduler]) -> 
                 if p.name == parameter and inner in (p.name, f"{s.name}.{p.name}"):
                     return p.parse(given.value, s.name)
     return plain(given.value)
+
+
+def _is_of_steps(name: str) -> bool:
+    return name in BY_NAME and BY_NAME[name].kind == "steps"
 
 
 def _labels(axes: Mapping[str, Given]) -> dict[str, str]:
