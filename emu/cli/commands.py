@@ -24,7 +24,7 @@ from emu.results.reasons import render_reasons
 from emu.results.records import placed
 from emu.results.tables import align
 from emu.running.emulation import execute
-from emu.running.progress import progress_bar
+from emu.running.progress import progress_bar, runs_bar
 from emu.terminal import note, put, say, warn
 from workloads.errors import InputError
 from workloads.values import read_value
@@ -56,10 +56,11 @@ def run(options: Namespace) -> int:
     if len(plan.schedulers) > 1:
         raise plan.config.error("scheduler", "emu run takes one scheduler; emu compare takes several")
     warn(plan.notes)
-    scheduler, seeds = plan.schedulers[0].name, plan.seeds
-    name = f"{_short(scheduler)}-{plan.workload.name}-{plan.cluster.num_nodes}"
-    if len(seeds) > 1:
-        return _run_new_together(plan, options, f"{name}-seeds-{seeds[0]}-to-{seeds[-1]}")
+    name = f"{_short(plan.schedulers[0].name)}-{plan.name}-{plan.cluster.num_nodes}"
+    if plan.is_batch:
+        return _run_new_together(plan, options, f"{name}-{plan.seed}")
+    if len(plan.replicas) > 1:
+        return _run_new_together(plan, options, f"{name}-seeds-{plan.seed}-to-{plan.replicas[-1].seed}")
     with _claimed(options, f"{name}-{plan.seed}", plan.manifest(0), plan.config_toml(0)) as out:
         return _run_one(plan, out, options)
 
@@ -71,7 +72,7 @@ def compare(options: Namespace) -> int:
     plan = _plan(options, "schedulers")
     _columns(options, plan.family.name)
     warn(plan.notes)
-    name = f"compare-{plan.workload.name}-{plan.cluster.num_nodes}-{plan.seed}"
+    name = f"compare-{plan.name}-{plan.cluster.num_nodes}-{plan.seed}"
     return _run_new_together(plan, options, name)
 
 
@@ -88,7 +89,6 @@ def main_job(options: Namespace) -> int:
 
 def sweep(options: Namespace) -> int:
     """Run a grid of emulations."""
-    from emu.running.progress import runs_bar
     from emu.sweeps.sweep import prepare_sweep, run_sweep
 
     _announce_code(options)
@@ -110,7 +110,6 @@ def sweep(options: Namespace) -> int:
 
 def size(options: Namespace) -> int:
     """Find the fewest nodes that meet a target."""
-    from emu.running.progress import runs_bar
     from emu.sweeps.batch import RunFailed
     from emu.sweeps.sizing import find_size, render_probe
     from emu.sweeps.targets import TOLERANCE, read_targets
@@ -312,7 +311,7 @@ def _claimed(options: Namespace, name: str, manifest: Mapping[str, Any], config:
 
 
 def _run_new_together(plan: Plan, options: Namespace, name: str) -> int:
-    """Run all schedulers and seeds of a plan in a new directory, and print their results."""
+    """Run all schedulers and replicas of a plan in a new directory, and print their results."""
     from emu.running.comparing import manifest_together
 
     with _claimed(options, name, manifest_together(plan), plan.config_toml()) as out:
@@ -320,11 +319,15 @@ def _run_new_together(plan: Plan, options: Namespace, name: str) -> int:
 
 
 def _run_together(plan: Plan, out: Path, options: Namespace) -> int:
-    """Run all schedulers and seeds of a plan in their directory, and print their results."""
-    from emu.running.comparing import run_plan, save_comparison
+    """Run all schedulers and replicas of a plan in their directory, and print their results."""
+    from emu.running.comparing import run_folders, run_plan, save_comparison
 
     _announce_ray(plan)
-    comparison = run_plan(plan, out, partial(progress_bar, unit=plan.work[1]), say)
+    if plan.is_batch:  # of many short runs
+        with runs_bar(plan.name, len(run_folders(plan))) as show:
+            comparison = run_plan(plan, out, tell=say, show=show)
+    else:
+        comparison = run_plan(plan, out, partial(progress_bar, unit=plan.work[1]), say)
     say("writing the report")
     save_comparison(comparison, out)
     warn(comparison.notes[len(plan.notes) :])

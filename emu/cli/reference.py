@@ -73,7 +73,8 @@ The `record` of the manifest is for citing a run: the `date` on which it was beg
 the `command` (in Python there is none), and where Emu runs from a git checkout its `source`: the `commit`, and
 `modified`, whether the source differs from it. It decides nothing: runs are the same whatever their records say.
 
-`emu compare` lays runs out as `scheduler=NAME/seed=S/`, `emu run --seeds N` as `seed=S/`; above them lie a
+`emu compare` lays runs out as `scheduler=NAME/seed=S/`, `emu run --seeds N` as `seed=S/`, and those of an archive of
+[instances](../workloads.md#archives-of-instances) as `instance=NAME/` in place of the seed; above them lie a
 `summary.json` and a [`comparison.csv`](#comparisoncsv) of all.
 
 Equal emulations give equal bytes of `jobs.parquet`, or `coflows.parquet`, whatever hosted them. The tables of a run of
@@ -132,8 +133,11 @@ Jobs that arrive within `warmup` of the first are left out of everything in `job
 
 With several seeds, figures are means over the seeds, `seed` is the first, `seeds` holds all, `varied` says which of
 what is drawn they vary ([seeds](../sweeps.md#seeds)), and `confidence_95.jobs` has `[low, high]` for each mean:
-Student's t with n - 1 degrees of freedom. Where every seed gave the same, `alike` is true and there are no
-intervals; `nodes_by_seed` is there where a load picks another number of nodes for each.
+Student's t with n - 1 degrees of freedom. Where every seed gave the same, `alike` is true and there are no intervals;
+`nodes_by_seed` is there where a load picks another number of nodes for each. Of an archive of instances means and
+intervals are over the instances, which `instances` names, and `workload` is the archive's name; the summary of the run
+of one has its `instance`, and the archive's name as `batch`. A part that only some instances have, such as coflows of a
+bin, is the mean of those.
 
 ## Bounded slowdown
 

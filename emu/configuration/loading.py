@@ -170,6 +170,25 @@ def workload_options(config: Config, memo: Memo) -> dict[str, Any]:
     return options | {"seed": workload_seed(config)} if "seed" in options else options
 
 
+def instances_in(config: Config, memo: Memo) -> tuple[str, ...]:
+    """Return the instances of an archive that holds several workloads, none of which is chosen; else nothing.
+
+    Raises
+    ------
+    InputError
+        There is no such workload, or it is of no known format.
+    """
+    from workloads.catalogue import instances_of
+
+    name = config["workload"]
+    if is_given(config):
+        return ()
+    options = {option: found.value for option, found in config.workload_options.items()}
+    key = ("instances", str(name), *((option, repr(value)) for option, value in options.items()))
+    with _name_options(config):
+        return memo.once(key, lambda: instances_of(name, options))
+
+
 def is_given(config: Config) -> bool:
     """Whether the workload came from Python, and has neither a name nor a path."""
     return not isinstance(config["workload"], str | Path)

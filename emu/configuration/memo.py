@@ -29,9 +29,11 @@ class Memo:
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what was made under a key, or make it."""
-        made: T = self._made.pop(key) if key in self._made else make()
+        is_new = key not in self._made
+        made: T = make() if is_new else self._made.pop(key)
         self._made[key] = made  # the last one asked for
-        self._drop_oldest(key)
+        if is_new:
+            self._drop_oldest(key)
         return made
 
     def _drop_oldest(self, last: Hashable) -> None:

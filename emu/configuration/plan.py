@@ -25,7 +25,14 @@ from emu.configuration.config_file import layer_from_file, write_config
 from emu.configuration.costs import check_clock, costs_of
 from emu.configuration.family_keys import family_of, for_family, own_keys
 from emu.configuration.keys import BY_NAME
-from emu.configuration.loading import draws_workload, input_files, is_given, path_of, workload_options
+from emu.configuration.loading import (
+    draws_workload,
+    input_files,
+    is_given,
+    load_of_family,
+    path_of,
+    workload_options,
+)
 from emu.configuration.memo import Memo
 from emu.configuration.needs import (
     effective_options,
@@ -36,15 +43,8 @@ from emu.configuration.needs import (
     leftover_notes,
     refuse,
 )
-from emu.configuration.seeds import (
-    check_seeds,
-    constraints_seed,
-    drawn,
-    of_seed,
-    scheduler_seed,
-    seeds_of,
-    workload_seed,
-)
+from emu.configuration.replicas import INSTANCE, Replica, batch_name, of_replica, replicas_of
+from emu.configuration.seeds import check_seeds, constraints_seed, drawn, scheduler_seed, workload_seed
 from emu.directories import run_directory as rd
 from emu.directories.manifest import NODES_FOR_LOAD, versions
 from emu.directories.names import SCHEMA_VERSION, WORKLOAD
@@ -71,9 +71,9 @@ READ_FILES = {
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A configuration with every name resolved: what is run with one seed, for each scheduler.
+    """A configuration with every name resolved: what is run of one replica, for each scheduler.
 
-    A plan of several seeds has the workload of the first; `of_seed` gives the plans of all.
+    A plan of several replicas has the workload of the first; `of_replica` gives the plans of all.
 
     Attributes
     ----------
@@ -105,6 +105,8 @@ class Plan:
         What the setting of an emulation has of this family alone.
     keys : dict
         Values of keys as they hold for this workload, in place of those that were given.
+    replicas : tuple of Replica
+        The seeds to run, or the instances of a batch.
     """
 
     config: Config
@@ -124,26 +126,40 @@ class Plan:
     family: Family
     own: dict[str, Any]
     keys: dict[str, Any]
-
-    @property
-    def seeds(self) -> range:
-        """Seeds to run."""
-        return seeds_of(self.config)
+    replicas: tuple[Replica, ...]
 
     @property
     def seed(self) -> int:
         """The first, or only, seed."""
-        return self.seeds[0]
+        return self.replicas[0].seed
 
-    def of_seed(self, seed: int) -> Plan:
-        """Return the plan of one of its seeds, which may have another workload."""
-        if len(self.seeds) == 1:
+    @property
+    def is_batch(self) -> bool:
+        """Whether the replicas are instances of an archive."""
+        return bool(self.replicas[0].instance)
+
+    @property
+    def name(self) -> str:
+        """What is run: the name of the workload, or of the batch."""
+        return batch_name(self.config["workload"]) if self.is_batch else str(self.workload.name)
+
+    @property
+    def instance(self) -> dict[str, str]:
+        """The entries of a summary about the instance of an archive that was chosen; of other workloads none."""
+        chosen = None if self.is_batch else self.options.get(INSTANCE)
+        if chosen is None:
+            return {}
+        return {INSTANCE: str(chosen), "batch": batch_name(self.config["workload"])}
+
+    def of_replica(self, replica: Replica) -> Plan:
+        """Return the plan of one of its replicas, which may have another workload."""
+        if len(self.replicas) == 1:
             return self
         try:
-            return prepare(of_seed(self.config, seed), self.memo, one_of_many=True)
+            return prepare(of_replica(self.config, replica), self.memo, one_of_many=True)
         except InputError as error:
             raise InputError(
-                f"seed {seed}: {error.message}", file=error.file, line=error.line, field=error.field
+                f"{replica}: {error.message}", file=error.file, line=error.line, field=error.field
             ) from None
 
     @property
@@ -188,9 +204,10 @@ class Plan:
         values["workload_steps"] = values["workload_steps"] or None
         if self.keeps_workload:
             values["workload"] = KEPT_WORKLOAD
-        several = index is None and len(self.seeds) > 1
-        if several:  # each seed may have a workload, and so a number of nodes, of its own
-            values["nodes"] = self.cluster.num_nodes if self._nodes_for_load is None else None
+        several = index is None and len(self.replicas) > 1
+        if several:  # each replica may have a workload, and so a number of nodes, of its own
+            if not self.is_batch:
+                values["nodes"] = self.cluster.num_nodes if self._nodes_for_load is None else None
         else:
             values |= {"nodes": self.cluster.num_nodes, "seeds": 1, **self._own_seeds()}
             if self.keeps_workload:  # it has them already
@@ -231,15 +248,17 @@ class Plan:
 
     @property
     def kept_workload(self) -> Any:
-        """The configuration in the directory of the whole plan: as given; each seed derives its own."""
+        """The workload in the directory of the whole plan: as given; each seed derives its own."""
         given = self.config["workload"]
-        return given if len(self.seeds) > 1 else self.workload
+        return given if len(self.replicas) > 1 else self.workload
 
     def config_toml(self, index: int | None = None) -> str:
         """Return the text of ``config.toml``: of the whole plan, or of one scheduler's run."""
         options = effective_options(self.config, self.options)
         if "seed" not in self.config.workload_options:  # it follows
             options.pop("seed", None)
+        if self.is_batch:
+            options.pop(INSTANCE)
         own: dict[str, Any] = {}
         variants: dict[str, Any] = {}
         for i in self._which(index):
@@ -331,7 +350,12 @@ def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = Fal
     costs = costs_of(config, family)
     of_workload = draws_workload(config, memo)
     notes = check_seeds(config, of_workload)
-    loaded = family.load(config, schedulers, memo)
+    replicas = replicas_of(config, memo)
+    first = of_replica(config, replicas[0])
+    if replicas[0].instance:  # what is wrong in one of them is known before the others are run
+        for replica in replicas:
+            load_of_family(of_replica(config, replica), memo, family.name, schedulers[0].name)
+    loaded = family.load(first, schedulers, memo)
     leftovers = () if one_of_many else leftover_notes(config, schedulers, parameters)
     return Plan(
         config=config,
@@ -345,10 +369,11 @@ def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = Fal
         source=loaded.source,
         costs=costs,
         notes=(*loaded.notes, *notes, *leftovers, *ignored_notes(config, schedulers)),
-        options=workload_options(config, memo),
+        options=workload_options(first, memo),
         drawn=drawn(config, of_workload),
         memo=memo,
         family=family,
         own=loaded.setting,
         keys=loaded.keys,
+        replicas=replicas,
     )

@@ -27,11 +27,6 @@ def seeds_of(config: Config) -> range:
     return range(config["seed"], config["seed"] + config["seeds"])
 
 
-def of_seed(config: Config, seed: int) -> Config:
-    """Return the configuration of one of its seeds."""
-    return config.but(seed=seed, seeds=1)
-
-
 def scheduler_seed(config: Config) -> int:
     """Return the seed of what is drawn while an emulation runs."""
     own = config["scheduler_seed"]
@@ -97,7 +92,7 @@ def check_seeds(config: Config, of_workload: bool) -> tuple[str, ...]:
     seeds = seeds_of(config)
     if seeds[-1] >= MOST:
         raise config.error("seeds", f"the last of {len(seeds):,} seeds from {seeds[0]} on is too large")
-    ends = [drawn(of_seed(config, seed), of_workload) for seed in (seeds[0], seeds[-1])]
+    ends = [drawn(config.but(seed=seed), of_workload) for seed in (seeds[0], seeds[-1])]
     if len(seeds) > 1 and ends[0] == ends[1]:
         fixed = " and ".join(name for name in ("workload_seed", "scheduler_seed") if config[name] is not None)
         raise config.error("seeds", f"all {len(seeds)} runs would be the same, with {fixed} given")
@@ -109,13 +104,19 @@ def check_seeds(config: Config, of_workload: bool) -> tuple[str, ...]:
 
 
 def varied(summaries: Sequence[Summary]) -> list[str]:
-    """Return what the runs of several seeds vary: that whose seeds differ of workload, constraints and scheduler."""
+    """Return what several runs vary: the instance, and that whose seeds differ (workload, constraints, scheduler)."""
     of_runs = [s.get("drawn", {SCHEDULER: s["seed"]}) for s in summaries]
-    return [
+    own = ["instance"] if len(instances_of(summaries)) > 1 else []
+    return own + [
         name
         for name in (WORKLOAD, CONSTRAINTS, SCHEDULER)
         if len({of_run.get(name) for of_run in of_runs}) > 1
     ]
+
+
+def instances_of(summaries: Sequence[Summary]) -> list[str]:
+    """Return the instances of a batch that summaries are of, each once; none of other workloads."""
+    return list(dict.fromkeys(s["instance"] for s in summaries if "instance" in s))
 
 
 def seeds_text(seeds: Sequence[int], what: Sequence[str], block_s: float | None = None) -> str:
@@ -139,6 +140,25 @@ def seeds_text(seeds: Sequence[int], what: Sequence[str], block_s: float | None 
     return f"seeds {shown} ({varied_text(what, block_s)}), means ± 95 %"
 
 
+def replicas_text(summary: Summary) -> str:
+    """Return the instances, or seeds, that a summary is of, what seeds vary, and that figures are means.
+
+    Examples
+    --------
+    >>> replicas_text({"seed": 1, "instances": ["in001", "in002"]})
+    '2 instances, seed 1, means ± 95 %'
+    >>> replicas_text({"seed": 1, "seeds": [1, 2], "varied": ["scheduler"]})
+    "seeds 1 to 2 (scheduler's draws; the workload is the same), means ± 95 %"
+    """
+    seeds, what = list(dict.fromkeys(summary.get("seeds", [summary["seed"]]))), summary.get("varied", [])
+    if "instances" not in summary:
+        return seeds_text(seeds, what, summary.get("resample_block_s"))
+    instances = f"{len(set(summary['instances'])):,} instances"
+    if len(seeds) == 1:
+        return f"{instances}, seed {seeds[0]}, means ± 95 %"
+    return f"{instances}, {seeds_text(seeds, [w for w in what if w != 'instance'])}"
+
+
 def varied_text(what: Sequence[str], block_s: float | None = None) -> str:
     """Return in words what the seeds of several runs vary."""
     if list(what) == [SCHEDULER]:
@@ -154,18 +174,24 @@ def varied_text(what: Sequence[str], block_s: float | None = None) -> str:
 
 def head_of(summaries: Sequence[Summary], own: Sequence[str] = ()) -> str:
     """Return what the runs of one scheduler are of, for the head of a table: workload, size, seeds, what those vary."""
-    first = summaries[0]
-    size = size_text([s["nodes"] for s in summaries], f"{family_of_summary(first).node}s")
-    seeds = seeds_text([s["seed"] for s in summaries], varied(summaries), first.get("resample_block_s"))
-    return ", ".join([f"{first['workload']} on {size}", *own, seeds])
+    size = size_text([s["nodes"] for s in summaries], f"{family_of_summary(summaries[0]).node}s")
+    of_all = {**summaries[0], **replicas_part(summaries)}
+    return ", ".join([f"{of_all['workload']} on {size}", *own, replicas_text(of_all)])
 
 
 def summary_head(summary: Summary) -> str:
     """Return what a summary is of, of one run or of those of several seeds."""
     size = size_text(summary.get("nodes_by_seed", [summary["nodes"]]), f"{family_of_summary(summary).node}s")
-    seeds = summary.get("seeds", [summary["seed"]])
-    of_seeds = seeds_text(seeds, summary.get("varied", []), summary.get("resample_block_s"))
-    return f"{summary['scheduler']} on {summary['workload']}, {size}, {of_seeds}"
+    return f"{summary['scheduler']} on {summary['workload']}, {size}, {replicas_text(summary)}"
+
+
+def replicas_part(summaries: Sequence[Summary]) -> dict[str, Any]:
+    """Return what the summary of several runs has of which they are: seeds, or instances and the batch's name."""
+    seeds, what = {"seeds": [s["seed"] for s in summaries]}, {"varied": varied(summaries)}
+    if len(instances_of(summaries)) < 2:
+        return seeds | what
+    batch = {"workload": summaries[0]["batch"], "instances": [s["instance"] for s in summaries]}
+    return batch | (seeds if len(set(seeds["seeds"])) > 1 else {}) | what
 
 
 def size_text(sizes: Sequence[int], unit: str) -> str:
@@ -176,7 +202,8 @@ def size_text(sizes: Sequence[int], unit: str) -> str:
 
 def summary_alike(summary: Summary) -> str:
     """Return the line about several runs that gave the same; empty otherwise."""
-    return f"{alike_text([summary['scheduler']])}\n" if summary.get("alike") else ""
+    unit = "instance" if "instances" in summary else "seed"
+    return f"{alike_text([summary['scheduler']], unit)}\n" if summary.get("alike") else ""
 
 
 def are_alike(summaries: Sequence[Summary]) -> bool:
@@ -188,14 +215,14 @@ def are_alike(summaries: Sequence[Summary]) -> bool:
 def alike_note(by_scheduler: Mapping[str, Sequence[Summary]]) -> str:
     """Return the line about schedulers whose runs gave the same with every seed; empty if there are none."""
     alike = [name for name, summaries in by_scheduler.items() if are_alike(summaries)]
-    return f"\n{alike_text(alike)}\n" if alike else ""
+    unit = "instance" if any(len(instances_of(own)) > 1 for own in by_scheduler.values()) else "seed"
+    return f"\n{alike_text(alike, unit)}\n" if alike else ""
 
 
-def alike_text(names: Sequence[str]) -> str:
-    """Return notes on schedulers whose runs gave the same results with every seed."""
-    return (
-        f"{_and(names)}: the same with every seed, as nothing that was drawn made a difference; no interval"
-    )
+def alike_text(names: Sequence[str], unit: str) -> str:
+    """Return notes on schedulers whose runs gave the same results with every seed, or instance."""
+    why = "as nothing that was drawn made a difference; no interval" if unit == "seed" else "no interval"
+    return f"{_and(names)}: the same with every {unit}, {why}"
 
 
 def _and(names: Sequence[str]) -> str:

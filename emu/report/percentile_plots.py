@@ -75,8 +75,9 @@ def percentile_sheets(axes: Sequence[Axis], points: Sequence[Point]) -> Iterator
         figure = percentiles_figure(lines, axis, family)
         if figure is not None:
             where = f", {titles[stem]}" if titles[stem] else ""
-            bars = any("seeds" in s for points_of in lines.values() for s in points_of.values())
-            clause = "; bars are 95 % confidence intervals over the seeds" if bars else ""
+            summaries = [s for points_of in lines.values() for s in points_of.values()]
+            units = [unit for unit in ("instances", "seeds") if any(unit in s for s in summaries)]
+            clause = f"; bars are 95 % confidence intervals over the {units[0]}" if units else ""
             yield Shown(stem, figure, f"Completion times against {axis.label}{where}{clause}")
 
 

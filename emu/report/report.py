@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from emu import disk
-from emu.configuration.seeds import alike_note, head_of
+from emu.configuration.seeds import alike_note, head_of, instances_of
 from emu.directories.names import CONFIG, REPORT_MARK, is_report
 from emu.families.registry import families, find_family
 from emu.report.page import figure_of, fill, section
@@ -15,10 +15,15 @@ from emu.report.percentile_plots import Point, percentile_sheets
 from emu.report.plots import timeline_figure
 from emu.report.report_sections import BEST_EXPLAINED, reasons_section, run_reasons
 from emu.results.axes import IN_HEADINGS, Group, axes_of, group_runs, value_text
-from emu.results.metrics import confidence_95, summarise_seeds
+from emu.results.metrics import confidence_95, summarise_replicas
 from emu.results.result import Result
 from emu.results.tables import counter_text, counter_texts
 from workloads.errors import InputError
+
+MOST_INSTANCES = 3
+"""Of a batch, for each scheduler: those whose runs a page shows one by one."""
+MOST_NOTES = 10
+"""Of a page that does not show all runs: notes, which most instances have alike."""
 
 
 def write_report(path: Path, text: str) -> Path:
@@ -35,17 +40,32 @@ def render_report(runs: Sequence[Result], title: str = "Emu report", sections: S
     `sections` come first, such as `sections_of` the directories.
     """
     groups = group_runs(runs)
+    shown = _with_sections(groups)
+    notes = list(dict.fromkeys(n for r in runs for n in r.notes))
+    if len(shown) < len(runs):
+        few = f"emu report of a run's own directory shows it; here are those of the first {MOST_INSTANCES} instances"
+        notes = [*notes[:MOST_NOTES], f"{len(runs):,} runs are compared: {few} of each scheduler"]
     return fill(
         "page.html",
         mark=REPORT_MARK,
         title=title,
         what=_what(runs),
-        notes=dict.fromkeys(n for r in runs for n in r.notes),
+        notes=notes,
         sections=sections,
         axis_figures=_axis_figures(groups),
         groups=map(_group_section, groups),
-        runs=[_run_section(run, is_open=len(runs) == 1) for run in runs],
+        runs=[_run_section(run, is_open=len(runs) == 1) for run in runs if id(run) in shown],
     )
+
+
+def _with_sections(groups: Sequence[Group]) -> set[int]:
+    """Return the ids of the runs that have a section of their own: of a batch those of its first instances."""
+    return {
+        id(run)
+        for group in groups
+        for runs in group.results.values()
+        for run in (runs[:MOST_INSTANCES] if len(instances_of([r.summary for r in runs])) > 1 else runs)
+    }
 
 
 def _axis_figures(groups: Sequence[Group]) -> list[str]:
@@ -69,9 +89,11 @@ def _what(runs: Sequence[Result]) -> str:
         return str(distinct[0]) if len(distinct) == 1 else f"{len(distinct)} {one}s"
 
     schedulers = several((r.summary["scheduler"] for r in runs), "scheduler")
-    workload = several((r.summary["workload"] for r in runs), "workload")
+    workload = several((r.summary.get("batch", r.summary["workload"]) for r in runs), "workload")
     nodes = several((f"{r.summary['nodes']:,} {find_family(r.family).node}s" for r in runs), "size")
     seeds = several((f"seed {r.summary['seed']}" for r in runs), "seed")
+    if instances := instances_of([r.summary for r in runs]):
+        seeds = f"{several((f'instance {name}' for name in instances), 'instance')}, {seeds}"
     return f"{schedulers} on {workload}, {nodes}, {seeds}; clock {runs[0].summary['clock']}"
 
 
@@ -97,7 +119,7 @@ def _group_section(group: Group) -> str:
 
 
 def _summary(runs: Sequence[Result]) -> dict[str, Any]:
-    return runs[0].summary if len(runs) == 1 else summarise_seeds([r.summary for r in runs])
+    return runs[0].summary if len(runs) == 1 else summarise_replicas([r.summary for r in runs])
 
 
 def _counter_section(group: Mapping[str, list[Result]]) -> list[str]:

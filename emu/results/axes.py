@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from emu.configuration.config import Given, Place, flatten, read_given
-from emu.configuration.keys import BY_NAME, PARAMETERS
+from emu.configuration.keys import BY_NAME, PARAMETERS, WORKLOAD_OPTIONS
+from emu.configuration.replicas import INSTANCE, Replica, replica_of
 from emu.directories.manifest import NODES_FOR_LOAD
 from emu.results.result import Result
 from emu.results.tables import number
@@ -24,6 +25,7 @@ NO_AXES = (
     "timeline",
     "tolerance",
     "variants",
+    f"{WORKLOAD_OPTIONS}.{INSTANCE}",
 )
 """Keys, and tables of keys, in which runs may differ that are compared; of others' seeds see `_is_axis`."""
 OF_THE_WORKLOAD = ("short_cutoff", "long_partition")
@@ -53,14 +55,14 @@ class Axis(NamedTuple):
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ in nothing but scheduler and seed.
+    """Runs that differ in nothing but scheduler and replica.
 
     Attributes
     ----------
     at : dict of str to object
         Label to value, in base units, of the axes that are no parameters.
     results : dict of str to list of Result
-        By scheduler, with the parameters in which its runs differ; in order of seeds.
+        By scheduler, with the parameters in which its runs differ; in order of replicas.
     own : dict of str to dict
         Label to value of those parameters, by scheduler.
     """
@@ -73,8 +75,8 @@ class Group:
 def group_runs(runs: Sequence[Result]) -> list[Group]:
     """Return the runs that can be compared.
 
-    Schedulers are compared if they have run with the same seeds, and with each seed on the same workload. Runs of a
-    scheduler that are there twice stand alone.
+    Schedulers are compared if they have run with the same seeds, or on the same instances of an archive, each on the
+    same workload. Runs of a scheduler that are there twice stand alone.
     """
     configs = [_config_of(run) for run in runs]
     shared = _shared(runs, configs)
@@ -82,16 +84,16 @@ def group_runs(runs: Sequence[Result]) -> list[Group]:
     keys = [
         (
             run.family,
-            run.summary["workload"],
+            run.summary.get("batch", run.summary["workload"]),
             config.get("nodes", run.summary["nodes"]),
             *(str(config.get(name)) for name in shared),
         )
         for run, config in zip(runs, configs, strict=True)
     ]
     inputs = [_input(run) for run in runs]
-    seeds = [run.summary["seed"] for run in runs]
+    replicas = [replica_of(run.summary) for run in runs]
     # The same scheduler with the same seed on several workloads: they differ by something that is not a key.
-    same = list(zip(keys, names, seeds, strict=True))
+    same = list(zip(keys, names, replicas, strict=True))
     untold = len(set(zip(same, inputs, strict=True))) > len(set(same))
     groups: dict[Any, Group] = {}
     for i, run in enumerate(runs):
@@ -146,9 +148,11 @@ def _is_axis(name: str, runs: Sequence[Result], configs: Sequence[Mapping[str, A
     """Whether a key is more than a seed that follows the run's."""
     if "seed" not in name.rpartition(".")[2]:
         return True
-    by_run: dict[tuple[str, int], set[str]] = {}
+    by_run: dict[tuple[str, Replica], set[str]] = {}
     for run, config in zip(runs, configs, strict=True):
-        by_run.setdefault((run.summary["scheduler"], run.summary["seed"]), set()).add(str(config.get(name)))
+        by_run.setdefault((run.summary["scheduler"], replica_of(run.summary)), set()).add(
+            str(config.get(name))
+        )
     return any(len(values) > 1 for values in by_run.values())
 
 
@@ -176,11 +180,11 @@ def _variants(
 
 
 def _paired(group: Group) -> Iterator[Group]:
-    """Yield the schedulers of a group that have the same seeds, and with each the same workload, as groups."""
+    """Yield the schedulers of a group that have the same replicas, each on the same workload, as groups."""
     parts: dict[Any, Group] = {}
     for name, own in group.results.items():
-        own.sort(key=lambda run: run.summary["seed"])
-        pairs = tuple((run.summary["seed"], _input(run)) for run in own)
+        own.sort(key=lambda run: replica_of(run.summary))
+        pairs = tuple((replica_of(run.summary), _input(run)) for run in own)
         twice = len(dict(pairs)) < len(pairs)
         for place, runs in [((name, i), [run]) for i, run in enumerate(own)] if twice else [(pairs, own)]:
             part = parts.setdefault(place, Group(group.at))

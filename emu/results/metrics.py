@@ -98,36 +98,45 @@ def confidence_95(values: Sequence[float]) -> tuple[float, float]:
     return float(data.mean()), half
 
 
-_BY_SEED = ("offered_load", "engine", "counters", "decision_latency", "sustained_tasks_per_s", "schedulers",
-            "utilisation", "coordinator", "windows", "live")  # fmt: skip
-"""Parts of a summary that differ from seed to seed, beside those of jobs or coflows."""
+_BY_REPLICA = ("offered_load", "engine", "counters", "decision_latency", "sustained_tasks_per_s", "schedulers",
+            "utilisation", "coordinator", "programs", "windows", "live")  # fmt: skip
+"""Parts of a summary that differ from run to run, beside those of jobs or coflows."""
 
 
-def summarise_seeds(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return one summary of the runs of several seeds.
+def summarise_replicas(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return one summary of the runs of several seeds, or of several instances.
 
-    It has the keys of a run's summary. Figures are means over the seeds, ``seed`` is the first, ``seeds`` holds all
-    and ``varied`` what they vary; ``confidence_95`` has ``[low, high]`` for each mean of ``jobs``, or ``coflows``.
-    Where all runs gave the same, ``alike`` is true and there are no intervals. A part that not all runs have is left
-    out; what any seed of ``live`` was, such as overloaded, all are.
+    It has the keys of a run's summary. Figures are means over the runs, ``seed`` is the first, ``seeds`` holds all
+    and ``varied`` what they vary; ``confidence_95`` has ``[low, high]`` for each mean of ``jobs``, or ``coflows``. Of a
+    batch ``instances`` holds the instances, and ``workload`` is the batch's name.
+    Where all runs gave the same, ``alike`` is true and there are no intervals. A part that not all seeds have is left
+    out; what any seed of ``live`` was, such as overloaded, all are. Of a batch a part is the mean over the instances
+    that have it: some have no wide coflows, or none that meets its deadline.
     """
-    from emu.configuration.seeds import are_alike, varied
+    from emu.configuration.seeds import are_alike, replicas_part
 
     first = summaries[0]
     family = family_of_summary(first).name
-    means, intervals = _means([s[family] for s in summaries])
+    together = replicas_part(summaries)
+    batch = "instances" in together
+    means, intervals = _means([s[family] for s in summaries], of_some=batch)
     alike = are_alike(summaries)
     sizes = [s.get("nodes") for s in summaries]
+    own = ("instance", "batch") if batch else ()
     merged = {
-        **{k: v for k, v in first.items() if k not in (family, BOTTLENECKS, "drawn", *_BY_SEED)},
-        "seeds": [s["seed"] for s in summaries],
-        "varied": varied(summaries),
+        **{k: v for k, v in first.items() if k not in (family, BOTTLENECKS, "drawn", *own, *_BY_REPLICA)},
+        **together,
         **({"alike": True} if alike else {}),
         **({"nodes_by_seed": sizes} if len(set(sizes)) > 1 else {}),
         family: means,
         "confidence_95": {family: {} if alike else intervals},
     }
-    merged |= _means([_numbers({name: s[name] for name in _BY_SEED if name in s}) for s in summaries])[0]
+    parts = [_numbers({name: s[name] for name in _BY_REPLICA if name in s}) for s in summaries]
+    merged |= _means(parts, of_some=batch)[0]
+    if "programs" in merged:
+        merged["programs"]["worst_gap"] = max(
+            s["programs"]["worst_gap"] for s in summaries if "programs" in s
+        )
     if "live" in merged:
         flags = ("overloaded", "saturated")
         merged["live"] |= {name: any(s["live"][name] for s in summaries) for name in flags}
@@ -149,16 +158,28 @@ def ratios(first: Sequence[float], other: Sequence[float]) -> tuple[float, float
     return confidence_95(pairs)
 
 
-def _means(parts: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the means of equal keys, nested, and their intervals; a key that a part lacks is left out."""
+_COUNTED = ("count", "unfinished")
+"""Of these, a part that has none lacks the key, or all of the part."""
+
+
+def _means(
+    parts: Sequence[Mapping[str, Any]], of_some: bool = False
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the means of equal keys, nested, and their intervals.
+
+    A key that a part lacks is left out, or `of_some`: the mean is of the parts that have it.
+    """
     means: dict[str, Any] = {}
     intervals: dict[str, Any] = {}
-    for name in parts[0]:
-        if not all(name in part for part in parts):
-            continue
-        values = [part[name] for part in parts]
+    for name in dict.fromkeys(name for part in parts for name in part):
+        values = [part[name] for part in parts if name in part]
+        if len(values) < len(parts):
+            if not of_some:
+                continue
+            if name in _COUNTED:
+                values += [0] * (len(parts) - len(values))
         if isinstance(values[0], Mapping):
-            means[name], intervals[name] = _means(values)
+            means[name], intervals[name] = _means(values, of_some)
         elif name == "count":
             means[name] = values[0] if len(set(values)) == 1 else float(np.mean(values))
         else:

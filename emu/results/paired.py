@@ -73,6 +73,10 @@ class Row:
         The share that finished earlier than under the first, by however little; NaN for the first itself.
     speedup : dict of str to Pair
         Of coflows: of the first over this one (`emu.families.coflows.comparison`).
+    gains : dict of str to dict of str to float
+        Of coflows with deadlines: rate of a summary to percentiles of its gain over the replicas (likewise).
+    left_out : int
+        Replicas that the row is not of, as under some scheduler none of the group finished.
     """
 
     scheduler: str
@@ -84,6 +88,8 @@ class Row:
     shares: dict[str, Pair]
     improved: float
     speedup: dict[str, Pair] = field(default_factory=dict)
+    gains: dict[str, dict[str, float]] = field(default_factory=dict)
+    left_out: int = 0
 
 
 def tolerance_of(results: Runs) -> Tolerance:

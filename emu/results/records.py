@@ -16,9 +16,9 @@ from emu.results.metrics import EVERY_STATISTIC
 from emu.results.paired import NOTHING, SHARES, Pair, Row
 
 HEAD = ("scheduler", "baseline", "group", "metric", "statistic", "value", "half_95", "ratio", "ratio_half_95")
-"""Columns of a CSV file, and after them ``seeds``; a sweep's axes stand before them."""
-OUTSIDE = ("seed", "seeds", "drawn", "nodes", "resample_block_s", "confidence_95", "ratios", *SHARES, "improved",
-           "speedup")  # fmt: skip
+"""Columns of a CSV file, and after them ``seeds``, and of a batch ``instances``; a sweep's axes stand before them."""
+OUTSIDE = ("seed", "seeds", "instances", "drawn", "nodes", "resample_block_s", "confidence_95", "ratios", *SHARES,
+           "improved", "speedup", "gains", "left_out")  # fmt: skip
 """Keys of a summary that are no figures of a run, or that have columns of their own."""
 
 
@@ -29,7 +29,8 @@ def compared(rows: Sequence[Row], first: str) -> dict[str, Any]:
     -------
     dict
         ``baseline``; ``ratios`` by group, as the summary has the figures; ``better``, ``equal``, ``worse`` and
-        ``improved`` by group; of coflows ``speedup`` too. Each figure is ``{"mean", "half_95"}``, None for none.
+        ``improved`` by group; of coflows ``speedup`` too. Each figure is ``{"mean", "half_95"}``, None for none. Of
+        coflows with deadlines, percentiles of ``gains`` by group (`Row.gains`); ``left_out`` by group, of replicas.
     """
     fields: dict[str, Any] = {
         "baseline": first,
@@ -39,11 +40,15 @@ def compared(rows: Sequence[Row], first: str) -> dict[str, Any]:
     }
     if any(row.speedup for row in rows):
         fields["speedup"] = {r.group: {s: _pair(pair) for s, pair in r.speedup.items()} for r in rows}
+    if any(row.left_out for row in rows):
+        fields["left_out"] = {r.group: r.left_out for r in rows if r.left_out}
+    if any(row.gains for row in rows):
+        fields["gains"] = {r.group: r.gains for r in rows if r.gains}
     return fields
 
 
 def tidy(summary: Mapping[str, Any], rows: Sequence[Row] = (), first: str = "") -> Iterator[dict[str, Any]]:
-    """Yield all figures of a summary, a row each: `HEAD` and ``seeds``.
+    """Yield all figures of a summary, a row each: `HEAD` and ``seeds``, and of a batch ``instances``.
 
     Parameters
     ----------
@@ -58,6 +63,8 @@ def tidy(summary: Mapping[str, Any], rows: Sequence[Row] = (), first: str = "") 
     figures, intervals = summary[family.name], summary.get("confidence_95", {}).get(family.name, {})
     same = {"scheduler": summary["scheduler"], "baseline": first or None}
     seeds = {"seeds": len(summary.get("seeds", (0,)))}
+    if "instances" in summary:
+        seeds["instances"] = len(summary["instances"])
     ratios = {(row.group, name): pair for row in rows for name, pair in row.ratios.items()}
 
     def row(group: str, metric: str, statistic: str, value: Pair, ratio: Pair = NOTHING) -> dict[str, Any]:
@@ -82,15 +89,18 @@ def tidy(summary: Mapping[str, Any], rows: Sequence[Row] = (), first: str = "") 
         if k not in (*family.nested, "count", *family.metrics, *EVERY_STATISTIC)
     }
     outer = {k: v for k, v in summary.items() if k not in (family.name, "decision_latency", *OUTSIDE)}
-    for group, of_all in (("all", inner), ("", outer)):
+    for group, of_all, bounds in (("all", inner, intervals), ("", outer, {})):
         for path, value in _leaves(of_all):
             if isinstance(value, int | float) and not isinstance(value, bool):
-                yield row(group, path[0], ".".join(path[1:]), (value, math.nan))
+                low, high = _at(bounds, path[:-1]).get(path[-1], NOTHING)
+                yield row(group, path[0], ".".join(path[1:]), (value, (high - low) / 2))
     for own in rows:
         for name, pair in {**own.shares, "improved": (own.improved, math.nan)}.items():
             yield row(own.group, "share", name, pair)
         for name, pair in own.speedup.items():
             yield row(own.group, "speedup", name, pair)
+        for path, value in _leaves(own.gains):
+            yield row(own.group, "gain", ".".join(path), (value, math.nan))
 
 
 def placed(summary: Mapping[str, Any], out: Path) -> dict[str, Any]:

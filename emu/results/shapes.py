@@ -19,7 +19,7 @@ from emu.families.registry import families
 from workloads.errors import InputError
 from workloads.readers.source import shown
 
-TEXTS = frozenset({"scheduler", "policy", "workload", "clock", "live.verdict"})
+TEXTS = frozenset({"scheduler", "policy", "workload", "instance", "batch", "clock", "live.verdict"})
 LISTS = frozenset({"bottlenecks", "live.notes"})
 """Of texts."""
 MOST = 2.0**64
@@ -30,7 +30,8 @@ _ANY = "*"
 _FLAT: Form = {}  # numbers alone
 FORM: Form = {
     **dict.fromkeys(
-        ("drawn", "engine", "counters", "utilisation", "schedulers", "windows", "coordinator"), _FLAT
+        ("drawn", "engine", "counters", "utilisation", "schedulers", "windows", "coordinator", "programs"),
+        _FLAT,
     ),
     "decision_latency": dict.fromkeys(("all", "short", "long"), _FLAT),
     "live": {

@@ -1,14 +1,15 @@
-"""Running several schedulers over the same workload and seeds, and writing their comparison."""
+"""Running several schedulers over the same replicas of a workload, seeds or instances, and writing their comparison."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from emu import disk
 from emu.configuration.plan import Plan, configure, prepare
+from emu.configuration.replicas import Replica, folders_of, left_out_text
 from emu.directories import locks
 from emu.directories import run_directory as rd
 from emu.directories.names import COMPARISON, CONFIG, REPORT, SUMMARY
@@ -22,6 +23,10 @@ from workloads.errors import InputError, UnavailableError
 
 Watch = Callable[[str, int], AbstractContextManager[Any]]
 """Makes, from a label and a number of tasks or flows, the context that yields a `progress`."""
+MOST_NOTES = 5
+"""Notes of single instances that a comparison shows."""
+Show = Callable[[int, int, str], None]
+"""Called with the number of runs done, of those that failed, and the run that is begun."""
 
 
 def compare(
@@ -45,7 +50,7 @@ def compare(
     parameters : mapping, optional
         ``{"probe_ratio": 3}`` for every scheduler that has it, ``{"eagle": {"slack": 4}}`` for one.
     workload, nodes, config, out, overwrite, **settings
-        As in `emu.run`; ``seeds=5`` runs five seeds each.
+        As in `emu.run`; ``seeds=5`` runs five seeds each, and an archive of instances all of them.
 
     Returns
     -------
@@ -64,7 +69,7 @@ def compare(
 def run_together(
     plan: Plan, out: str | Path | None, watch: Watch | None = None, overwrite: bool = False
 ) -> Comparison:
-    """Run every scheduler and seed of a plan, and write the comparison to `out`, if given."""
+    """Run every scheduler and replica of a plan, and write the comparison to `out`, if given."""
     if out is None:
         return run_plan(plan, watch=watch)
     with rd.claimed(out, manifest_together(plan), plan.config_toml(), overwrite=overwrite) as folder:
@@ -79,64 +84,84 @@ def run_plan(
     out: Path | None = None,
     watch: Watch | None = None,
     tell: Callable[[str], None] | None = None,
+    show: Show | None = None,
 ) -> Comparison:
-    """Run every scheduler and seed of a plan; each is written below `out` as soon as it is done.
+    """Run every scheduler and replica of a plan; each is written below `out` as soon as it is done.
 
-    Seed by seed, as each may have a workload of its own. What an earlier attempt has finished there is read, and what
-    it has begun goes on. A run that fails does not stop the others.
+    Replica by replica, as each may have a workload of its own. What an earlier attempt has finished there is read, and
+    what it has begun goes on. A run that fails does not stop the others.
 
     Raises
     ------
     Exception
         That of the first run, if no run is left to be compared.
     """
-    results: dict[str, dict[int, Result]] = {s.name: {} for s in plan.schedulers}
+    results: dict[str, dict[Replica, Result]] = {s.name: {} for s in plan.schedulers}
     failures: dict[str, Exception] = {}
-    notes = list(plan.notes)
-    for seed in plan.seeds:
-        own = plan.of_seed(seed)
-        notes += [f"seed {seed}: {text}" for text in own.notes if text not in plan.notes]
+    notes: dict[Replica, tuple[str, ...]] = {}
+    folders = run_folders(plan)
+    for replica in plan.replicas:
+        own = plan.of_replica(replica)
+        notes[replica] = tuple(text for text in own.notes if text not in plan.notes)
         for index, scheduler in enumerate(plan.schedulers):
-            place = run_folder(plan, scheduler.name, seed)
-            label = scheduler.name if len(plan.seeds) == 1 else f"{scheduler.name} seed {seed}"
+            place = folders[scheduler.name, replica]
+            label = scheduler.name if len(plan.replicas) == 1 else f"{scheduler.name} {replica}"
+            if show is not None:
+                show(sum(map(len, results.values())) + len(failures), len(failures), label)
             try:
                 result = _result(own, index, label, watch, tell, None if out is None else out / place)
             except UnavailableError:  # a full disk, no Ray: others would fail alike
                 raise
             except Exception as error:
-                if len(plan.schedulers) * len(plan.seeds) == 1:
+                if len(folders) == 1:
                     raise
                 failures[place.as_posix()] = error
                 note(f"{label} failed: {rd.one_line(error)}")
                 continue
             if out is not None:  # on disk; a comparison has no use for them; they are large
                 result.drop_large()
-            results[scheduler.name][seed] = result
+            results[scheduler.name][replica] = result
     compared, left_out = _in_pairs(results)
     if not compared:
         raise next(iter(failures.values()))
     errors = {place: rd.one_line(error) for place, error in failures.items()}
     comparison = Comparison(compared, plan.config_toml(), plan.manifest(), plan.config["warmup"])
-    comparison.notes, comparison.failures = (*notes, *left_out), errors
+    comparison.notes = (*plan.notes, *_own_notes(notes), *left_out)
+    comparison.failures = errors
     return comparison
 
 
-def _in_pairs(results: Mapping[str, Mapping[int, Result]]) -> tuple[dict[str, list[Result]], list[str]]:
-    """Return results of the seeds that all schedulers have, and what is left out of the comparison.
+def _own_notes(notes: Mapping[Replica, Sequence[str]]) -> list[str]:
+    """Return the notes that single replicas have, each with its replica; of many instances those of the first."""
+    found = [(replica, f"{replica}: {text}") for replica, own in notes.items() for text in own]
+    shown = [text for replica, text in found[:MOST_NOTES]] if any(r.instance for r in notes) else None
+    if shown is None or len(shown) == len(found):
+        return [text for _, text in found]
+    others = len({replica for replica, _ in found[MOST_NOTES:]})
+    return [
+        *shown,
+        f"{others:,} more instances have notes of their own; they are in the manifests of their runs",
+    ]
 
-    A scheduler without a result is left out; where those that remain have no seed in common, so are those with the
+
+def _in_pairs(
+    results: Mapping[str, Mapping[Replica, Result]],
+) -> tuple[dict[str, list[Result]], list[str]]:
+    """Return results of the replicas that all schedulers have, and what is left out of the comparison.
+
+    A scheduler without a result is left out; where those that remain have no replica in common, so are those with the
     fewest results, until they have.
     """
     there = {name: runs for name, runs in results.items() if runs}
     while there and not set.intersection(*(set(runs) for runs in there.values())):
         fewest = min(there, key=lambda name: len(there[name]))
         there = {name: runs for name, runs in there.items() if name != fewest}
-    seeds = sorted(set.intersection(*(set(runs) for runs in there.values()))) if there else []
+    every = dict.fromkeys(replica for runs in results.values() for replica in runs)
+    pairs = sorted(replica for replica in every if there and all(replica in runs for runs in there.values()))
     notes = [f"{name} is not compared, as it failed" for name in results if name not in there]
-    lost = sorted({seed for runs in results.values() for seed in runs} - {*seeds})
-    if lost:
-        notes.append(f"seeds without a run of every scheduler are left out: {', '.join(map(str, lost))}")
-    return {name: [runs[seed] for seed in seeds] for name, runs in there.items()}, notes
+    if lost := sorted(set(every) - set(pairs)):
+        notes.append(left_out_text(lost))
+    return {name: [runs[replica] for replica in pairs] for name, runs in there.items()}, notes
 
 
 def _result(
@@ -147,7 +172,7 @@ def _result(
     tell: Callable[[str], None] | None,
     folder: Path | None,
 ) -> Result:
-    """Return the result of one scheduler of a plan of one seed: read from its folder, resumed there, or run."""
+    """Return the result of one scheduler of a plan of one replica: read from its folder, resumed there, or run."""
     if folder is None:
         with watch(label, plan.work[0]) if watch else nullcontext() as progress:
             return execute(plan, index, progress, tell)
@@ -192,14 +217,18 @@ def _held(folder: Path, begins: Mapping[str, Any], config: str) -> Iterator[None
 
 def manifest_together(plan: Plan) -> dict[str, Any]:
     """Return the content of the manifest of all runs of a plan before they start."""
-    folders = [run_folder(plan, s.name, seed).as_posix() for s in plan.schedulers for seed in plan.seeds]
-    return {**plan.manifest(), "runs": folders}
+    return {**plan.manifest(), "runs": [folder.as_posix() for folder in run_folders(plan).values()]}
 
 
-def run_folder(plan: Plan, scheduler: str, seed: int) -> Path:
-    """Return where a run of a plan lies in its directory, as Hive partitions."""
-    inner = Path(f"seed={seed}")
-    return inner if len(plan.schedulers) == 1 else Path(f"scheduler={rd.safe_name(scheduler)}") / inner
+def run_folders(plan: Plan) -> dict[tuple[str, Replica], Path]:
+    """Return where each run of a plan lies in its directory, as Hive partitions: by scheduler and replica."""
+    inner = folders_of(plan.replicas)
+    alone = len(plan.schedulers) == 1
+    return {
+        (s.name, replica): Path(folder) if alone else Path(f"scheduler={rd.safe_name(s.name)}") / folder
+        for s in plan.schedulers
+        for replica, folder in inner.items()
+    }
 
 
 def _within(summary: dict[str, Any], out: Path) -> dict[str, Any]:

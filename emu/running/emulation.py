@@ -38,7 +38,7 @@ def execute(
     tell: Callable[[str], None] | None = None,
     out: Path | None = None,
 ) -> Result:
-    """Emulate one scheduler of a plan of one seed; `tell` gets a line about work that takes long.
+    """Emulate one scheduler of a plan of one replica; `tell` gets a line about work that takes long.
 
     Checkpoints are kept in `out`, the run's directory; the run goes on from those that are there already.
     """
@@ -119,6 +119,7 @@ def result_of(plan: Plan, index: int, outcome: Outcome) -> Result:
         "scheduler": plan.schedulers[index].name,
         "policy": plan.schedulers[index].policy,
         "workload": plan.workload.name,
+        **plan.instance,
         "nodes": plan.cluster.num_nodes,
         "seed": plan.seed,
         "drawn": plan.drawn,

@@ -1,4 +1,4 @@
-"""`emu.run`: one scheduler, of one seed or several."""
+"""`emu.run`: one scheduler, of one seed or several, on a workload or all instances of an archive."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def run(
     progress: Progress | None = None,
     **settings: Any,
 ) -> Result | Comparison:
-    """Emulate one scheduler and return its result; with `seeds`, the results of so many seeds.
+    """Emulate one scheduler and return its result; with `seeds`, or of an archive of instances, all their results.
 
     Parameters
     ----------
@@ -93,7 +93,9 @@ def run(
         Of one seed.
     Comparison
         With `seeds`, even with 1: of one scheduler, as `emu.compare` returns it for several. Its ``results`` are by
-        scheduler and seed, ``summaries[0]`` has means and intervals.
+        scheduler and seed, ``summaries[0]`` has means and intervals. Also of an archive of several instances, none of
+        which is chosen by ``workload_options={"instance": …}``: all are run, and stand in place of seeds (a type
+        checker knows it by ``seeds=1``).
 
     Raises
     ------
@@ -114,13 +116,14 @@ def run(
     given = configure({**arguments, "seeds": seeds}, config)
     if given["scheduler"] is not None and len(given["scheduler"]) > 1:
         raise given.error("scheduler", "emu.run takes one scheduler; emu.compare takes several")
+    watch = None if progress is None else lambda *_: nullcontext(progress)
     if seeds is not None:
-        return run_together(
-            prepare(given), out, None if progress is None else lambda *_: nullcontext(progress), overwrite
-        )
+        return run_together(prepare(given), out, watch, overwrite)
     if given["seeds"] > 1:
         raise given.error("seeds", f"give seeds={given['seeds']} to emu.run, which then returns a Comparison")
     plan = prepare(given)
+    if plan.is_batch:
+        return run_together(plan, out, watch, overwrite)
     if out is None:
         return execute(plan, 0, progress)
     with rd.claimed(out, plan.manifest(0), plan.config_toml(0), overwrite=overwrite) as folder:

@@ -22,6 +22,8 @@ from emu.configuration.config import (
 )
 from emu.configuration.config_file import beside, check_name, read_toml
 from emu.configuration.keys import BY_NAME, PARAMETERS, TABLES, VARIANTS
+from emu.configuration.memo import Memo
+from emu.configuration.replicas import INSTANCE, Replica, folders_of, no_seeds, of_replica, replicas_of
 from emu.directories.run_directory import safe_name
 from emu.results.axes import value_text
 from workloads.errors import InputError
@@ -81,10 +83,16 @@ class Point:
     at : dict of str to int
         Name of each axis that the scheduler has to the index of its value.
     config : Config
+    replica : Replica
+        Its seed, and its instance where the workload is a batch.
+    folder : str
+        The last part of the run's path: that of its instance, or of its seed.
     """
 
     at: dict[str, int]
     config: Config
+    replica: Replica
+    folder: str
 
 
 @dataclass(frozen=True)
@@ -96,17 +104,19 @@ class Grid:
     base: Config
 
     def columns(self, point: Point) -> dict[str, Any]:
-        """Return label to value, in base units, of the axes that a point has."""
-        return {a.label: a.shown[point.at[a.name]] for a in self.axes if a.name in point.at}
+        """Return label to value, in base units, of the axes that a point has, and of a batch the instance."""
+        own = {a.label: a.shown[point.at[a.name]] for a in self.axes if a.name in point.at}
+        return {**own, INSTANCE: point.replica.instance} if point.replica.instance else own
 
     def folder(self, point: Point) -> Path:
-        """Return where the run of a point lies: Hive partitions of scheduler, axes that vary, and seed."""
+        """Return where the run of a point lies: Hive partitions of scheduler, axes that vary, seed or instance."""
         return Path(
             *(
                 f"{a.label}={a.texts[point.at[a.name]]}"
                 for a in self.axes
-                if a.name in point.at and (len(a.values) > 1 or a.name in (SCHEDULER, SEED))
-            )
+                if a.name in point.at and a.name != SEED and (len(a.values) > 1 or a.name == SCHEDULER)
+            ),
+            point.folder,
         )
 
     def described(self) -> dict[str, Any]:
@@ -118,7 +128,9 @@ class Grid:
         }
 
 
-def read_grid(source: str | Path | Mapping[str, Any], sets: Sequence[str] = ()) -> Grid:
+def read_grid(
+    source: str | Path | Mapping[str, Any], sets: Sequence[str] = (), memo: Memo | None = None
+) -> Grid:
     """Return the grid of a sweep file, or of a mapping of the same form.
 
     Parameters
@@ -127,6 +139,8 @@ def read_grid(source: str | Path | Mapping[str, Any], sets: Sequence[str] = ()) 
         Keys of ``docs/reference/configuration.md``, and under ``sweep`` the axes: key to a list or one value.
     sets : sequence of str
         ``NAME=VALUE``: beats the base, and takes the place of the axis of that name.
+    memo : Memo, optional
+        Keeps what archives hold, for the plans of the points.
 
     Raises
     ------
@@ -157,7 +171,7 @@ def read_grid(source: str | Path | Mapping[str, Any], sets: Sequence[str] = ()) 
     axes = {name: _axis(name, labels[name], given, schedulers) for name, given in given_axes.items()}
     ordered = [axes.pop(SCHEDULER), *(axes.pop(n) for n in list(axes) if n != SEED), axes.pop(SEED)]
     layers = (base, over)
-    return Grid(tuple(ordered), tuple(_points(ordered, schedulers, layers)), whole)
+    return Grid(tuple(ordered), tuple(_points(ordered, schedulers, layers, memo)), whole)
 
 
 def _read(source: str | Path | Mapping[str, Any]) -> tuple[Layer, dict[str, Given]]:
@@ -287,8 +301,15 @@ def _labels(axes: Mapping[str, Given]) -> dict[str, str]:
     return made
 
 
-def _points(axes: list[Axis], schedulers: list[Scheduler], layers: tuple[Layer, ...]) -> Iterator[Point]:
-    """Yield the points; a parameter that a scheduler lacks, or has an axis of its own for, is no axis for it."""
+def _points(
+    axes: list[Axis], schedulers: list[Scheduler], layers: tuple[Layer, ...], memo: Memo | None
+) -> Iterator[Point]:
+    """Yield the points; a parameter that a scheduler lacks, or has an axis of its own for, is no axis for it.
+
+    Where the workload of a point is a batch, there is a point for each instance.
+    """
+    memo = Memo() if memo is None else memo
+    several = len(axes[-1].values) > 1
     for index, scheduler in enumerate(schedulers):
         own = [
             a for a in axes[1:] if not a.is_parameter or _applies(a.name, scheduler, [b.name for b in axes])
@@ -301,7 +322,19 @@ def _points(axes: list[Axis], schedulers: list[Scheduler], layers: tuple[Layer, 
                 {name: given for name, given in layer.items() if _concerns(name, scheduler)}
                 for layer in layers
             ]
-            yield Point(at, resolve([*below, top]))
+            config = resolve([*below, top])
+            yield from _replicas(at, config, axes[-1].texts[at[SEED]], memo, several)
+
+
+def _replicas(at: dict[str, int], config: Config, seed: str, memo: Memo, several: bool) -> Iterator[Point]:
+    """Yield the point of one seed, or one for each instance of a batch, which has not several seeds."""
+    replicas = (Replica(config[SEED]),) if config["workload"] is None else replicas_of(config, memo)
+    if several and replicas[0].instance:
+        raise no_seeds(config, len(replicas))
+    folders = folders_of(replicas)
+    for replica in replicas:
+        folder = folders[replica] if replica.instance else f"{SEED}={seed}"
+        yield Point(at, of_replica(config, replica), replica, folder)
 
 
 def _concerns(name: str, scheduler: Scheduler) -> bool:

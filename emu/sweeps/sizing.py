@@ -14,7 +14,8 @@ from emu.configuration.chosen import find_schedulers
 from emu.configuration.config import Config, Place, layer_from_arguments, resolve
 from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare
-from emu.configuration.seeds import of_seed, seeds_of, seeds_text, varied
+from emu.configuration.replicas import Replica, of_replica
+from emu.configuration.seeds import seeds_of, seeds_text, varied
 from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG, SUMMARY
 from emu.families.registry import families, family_of_summary, find_family
@@ -246,7 +247,7 @@ def _check(config: Config, low: int | None, high: int | None, tolerance: float) 
 
 def _plan(config: Config, nodes: int, seed: int, memo: Memo) -> Plan:
     places = {**config.places, "nodes": Place(f"{nodes} nodes")}
-    return prepare(replace(of_seed(config, seed).but(nodes=nodes), places=places), memo)
+    return prepare(replace(of_replica(config, Replica(seed)).but(nodes=nodes), places=places), memo)
 
 
 def folder_of(out: Path, nodes: int, seed: int) -> Path:

@@ -172,10 +172,10 @@ def prepare_sweep(
     source: str | Path | Mapping[str, Any], out: str | Path | None = None, sets: Sequence[str] = ()
 ) -> Sweep:
     """Check every point of a sweep and find what is missing; nothing is run or written."""
-    grid = read_grid(source, sets)
+    memo = Memo()
+    grid = read_grid(source, sets, memo)
     stem = rd.safe_name(f"sweep-{Path(source).stem}") if isinstance(source, str | Path) else SWEEP
     place = Path(out) if out is not None else Path("runs") / stem
-    memo = Memo()
     runs, found = [], []
     for point in grid.points:
         plan = _plan(point, memo, source)

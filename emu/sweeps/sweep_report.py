@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from emu.configuration.replicas import Replica, left_out_text
 from emu.configuration.seeds import alike_note, head_of
 from emu.families.family import Family
 from emu.families.registry import family_of_summary
 from emu.report.drawing import Shown
 from emu.results.axes import Axis as PlotAxis
 from emu.results.measures import read_measures
-from emu.results.metrics import summarise_seeds
+from emu.results.metrics import summarise_replicas
 from emu.results.paired import Row, Tolerance, tolerance_of
 from emu.results.reasons import render_bottlenecks, render_reasons
 from emu.results.records import compared, tidy
@@ -26,21 +27,21 @@ REASONS = ("decision_latency", "schedulers", "coordinator", "utilisation", "bott
 
 @dataclass(frozen=True)
 class Group:
-    """All runs of one point of the axes that are neither scheduler, nor parameter, nor seed.
+    """All runs of one point of the axes that are neither scheduler, nor parameter, nor seed, nor instance.
 
     Attributes
     ----------
     at : dict of str to object
         Label to value of those axes.
-    variants : dict of str to dict of int to Path
-        Scheduler, with its parameters where they vary, to the directories of its runs by seed; the first is the one
+    variants : dict of str to dict of Replica to Path
+        Scheduler, with its parameters where they vary, to the directories of its runs by replica; the first is the one
         that others are compared with.
     columns : dict of str to dict
         Label to value of scheduler and parameters, by variant.
     """
 
     at: dict[str, Any]
-    variants: dict[str, dict[int, Path]]
+    variants: dict[str, dict[Replica, Path]]
     columns: dict[str, dict[str, Any]]
 
 
@@ -51,15 +52,17 @@ class Compared:
     Attributes
     ----------
     summaries : dict of str to dict
-        By variant: the summary of its runs, as `summarise_seeds` has it.
+        By variant: the summary of its runs, as `summarise_replicas` has it.
     rows : list of Row
-        Of the seeds that all variants have; empty if there are none.
+        Of the replicas that all variants have; empty if there are none.
     tolerance : Tolerance
         Within which completion times are called equal.
     head : str
         What was run.
+    more : str
+        The other tables of a comparison.
     notes : str
-        Lines below the table: which schedulers gave the same with every seed, which seeds are in no pair.
+        Lines below the table: which schedulers gave the same with every seed, which replicas are in no pair.
     """
 
     group: Group
@@ -67,6 +70,7 @@ class Compared:
     rows: list[Row]
     tolerance: Tolerance
     head: str
+    more: str
     notes: str
 
 
@@ -84,7 +88,7 @@ def group_points(grid: Grid, done: Sequence[tuple[Point, Path]]) -> list[Group]:
         ]
         label = " ".join([columns[SCHEDULER], *varied])
         group.columns[label] = columns
-        group.variants.setdefault(label, {})[point.config[SEED]] = folder
+        group.variants.setdefault(label, {})[point.replica] = folder
     return list(groups.values())
 
 
@@ -95,30 +99,32 @@ def compare_groups(groups: Sequence[Group], grid: Grid) -> Iterator[Compared]:
         results = {name: _read(runs) for name, runs in group.variants.items()}
         summaries = {name: _summary(list(runs.values())) for name, runs in results.items()}
         common = set.intersection(*(set(runs) for runs in results.values()))
-        paired = {name: [runs[seed] for seed in sorted(common)] for name, runs in results.items()}
-        rows = _family(summaries).compare(paired, warmup_s) if common else []
-        every = sorted(set().union(*(set(runs) for runs in results.values())))
-        lost = [str(seed) for seed in every if seed not in common]
+        paired = {name: [runs[replica] for replica in sorted(common)] for name, runs in results.items()}
+        family = _family(summaries)
+        rows = family.compare(paired, warmup_s) if common else []
+        more = family.render_more(paired, warmup_s) if common else ""
+        lost = sorted(set().union(*(set(runs) for runs in results.values())) - common)
         of_runs = {name: [r.summary for r in runs] for name, runs in paired.items()}
         notes = alike_note(of_runs) if common else ""
         if lost:
-            notes += f"seeds without a run of every scheduler are left out: {', '.join(lost)}\n"
+            notes += f"{left_out_text(lost)}\n"
         first = next(iter(results.values()))
         head = _head(group, grid, next(iter(of_runs.values())) or [r.summary for r in first.values()])
         tolerance = tolerance_of({name: list(runs.values()) for name, runs in results.items()})
-        yield Compared(group, summaries, rows, tolerance, head, notes)
+        yield Compared(group, summaries, rows, tolerance, head, more, notes)
 
 
 def render_group(part: Compared, columns: Sequence[str] | None = None, reasons: bool = False) -> str:
     """Return a group's figures as a table; `columns` and `reasons` are as in `Comparison.to_text`."""
     if not part.rows:
-        return f"{part.head}: no seed has a finished run of every scheduler\n"
+        unit = next(iter(next(iter(part.group.variants.values())))).unit
+        return f"{part.head}: no {unit} has a finished run of every scheduler\n"
     family = _family(part.summaries)
     shown = read_measures(columns, family.name)
     tables = family.render_rows(part.rows, part.head, part.tolerance, shown)
     summaries = [{**summary, "scheduler": name} for name, summary in part.summaries.items()]
     reasons_text = render_reasons(summaries) if reasons else ""
-    return tables + reasons_text + render_bottlenecks(summaries) + part.notes
+    return tables + part.more + reasons_text + render_bottlenecks(summaries) + part.notes
 
 
 def summary_rows(part: Compared, out: Path) -> list[dict[str, Any]]:
@@ -134,7 +140,8 @@ def summary_rows(part: Compared, out: Path) -> list[dict[str, Any]]:
             {
                 **part.group.columns[name],
                 **part.group.at,
-                "seeds": sorted(part.group.variants[name]),
+                "seeds": sorted({replica.seed for replica in part.group.variants[name]}),
+                **({"instances": summary["instances"]} if "instances" in summary else {}),
                 family: summary[family],
                 "confidence_95": summary.get("confidence_95", {family: {}}),
                 **reasons_text,
@@ -178,16 +185,16 @@ def _is_own(axis: Axis) -> bool:
     return axis.name == SCHEDULER or axis.is_parameter
 
 
-def _read(runs: Mapping[int, Path]) -> dict[int, Result]:
+def _read(runs: Mapping[Replica, Path]) -> dict[Replica, Result]:
     made = {}
-    for seed, folder in runs.items():
-        made[seed] = read_result(folder)
-        made[seed].drop_large()  # no comparison looks at them
+    for replica, folder in runs.items():
+        made[replica] = read_result(folder)
+        made[replica].drop_large()  # no comparison looks at them
     return made
 
 
 def _summary(results: list[Result]) -> dict[str, Any]:
-    return results[0].summary if len(results) == 1 else summarise_seeds([r.summary for r in results])
+    return results[0].summary if len(results) == 1 else summarise_replicas([r.summary for r in results])
 
 
 def _head(group: Group, grid: Grid, runs: Sequence[Mapping[str, Any]]) -> str:

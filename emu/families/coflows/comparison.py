@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from itertools import compress
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,10 @@ from emu.results.paired import NOTHING, Pair, Row, Runs, compare_parts
 from emu.results.result import Result
 
 SPEEDUPS = ("average", "p50", "p90")
+RATES = ("acceptance_rate", "weighted_acceptance_rate")
+"""Of a summary: those that `GainRow` has the gains of."""
+GAIN_PERCENTILES = (1, 10, 50, 90, 99)
+"""As in DCoflow's paper (IFIP Networking 2022, section V)."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,24 @@ class DeadlineRow(NamedTuple):
     met_by_weight: Pair
 
 
+class GainRow(NamedTuple):
+    """What a scheduler gains over the first in deadlines that are met, replica by replica.
+
+    Attributes
+    ----------
+    scheduler : str
+    gains : dict of str to dict of str to float
+        By `RATES`: ``count`` of the replicas in which the first met any deadline, and over those `GAIN_PERCENTILES` of
+        (rate - rate of the first) / rate of the first.
+    undefined : int
+        Replicas in which the first met none, so that there is no gain.
+    """
+
+    scheduler: str
+    gains: dict[str, dict[str, float]]
+    undefined: int
+
+
 class CoordinatorRow(NamedTuple):
     """The work of a coordinator in a scheduling interval: the ``coordinator`` part of summaries."""
 
@@ -87,12 +110,17 @@ class JobRow(NamedTuple):
 def compare_group(results: Runs, group: str, warmup_s: float) -> list[Row]:
     """Return one row per scheduler for a group of coflows; none when it has none that finished.
 
+    Replicas in which it has none under some scheduler are left out.
     The `Row.speedup` of the first over another: ``average`` is the ratio of mean completion times, ``p50`` and ``p90``
     are of the ratios coflow by coflow. NaN for the first itself.
     """
-    parts = {name: [part_of(r.summary["coflows"], group) for r in runs] for name, runs in results.items()}
-    if not all(part.get("count") for own in parts.values() for part in own):
+    every = {name: [part_of(r.summary["coflows"], group) for r in runs] for name, runs in results.items()}
+    finished = [all(part.get("count") for part in parts) for parts in zip(*every.values(), strict=True)]
+    if not any(finished):
         return []
+    gains = {row.scheduler: row.gains for row in compare_gains(results)} if group == "all" else {}
+    results = {name: list(compress(runs, finished)) for name, runs in results.items()}
+    parts = {name: list(compress(own, finished)) for name, own in every.items()}
     rows = compare_parts(
         results,
         parts,
@@ -101,7 +129,15 @@ def compare_group(results: Runs, group: str, warmup_s: float) -> list[Row]:
         lambda run: numbers(run.coflows, "cct_s"),
         lambda run: counted(run.coflows, group, warmup_s),
     )
-    return [replace(row, speedup=_speedups(results, row, warmup_s)) for row in rows]
+    return [
+        replace(
+            row,
+            speedup=_speedups(results, row, warmup_s),
+            gains=gains.get(row.scheduler, {}),
+            left_out=finished.count(False),
+        )
+        for row in rows
+    ]
 
 
 def compare_coflows(results: Runs, warmup_s: float) -> list[Row]:
@@ -160,9 +196,32 @@ def compare_deadlines(results: Runs) -> list[DeadlineRow]:
     for name, runs in results.items():
         parts = [r.summary["coflows"] for r in runs]
         if all("acceptance_rate" in part for part in parts):
-            rates = ("acceptance_rate", "weighted_acceptance_rate")
-            rows.append(DeadlineRow(name, *(confidence_95([part[rate] for part in parts]) for rate in rates)))
+            rows.append(DeadlineRow(name, *(confidence_95([part[rate] for part in parts]) for rate in RATES)))
     return rows
+
+
+def compare_gains(results: Runs) -> list[GainRow]:
+    """Return what each scheduler but the first gains in deadlines met; none of one replica, or without deadlines."""
+    first, *others = results
+    every = {name: [r.summary["coflows"] for r in runs] for name, runs in results.items()}
+    if len(every[first]) < 2 or not all("acceptance_rate" in part for own in every.values() for part in own):
+        return []
+    rows = []
+    for name in others:
+        found = {rate: _gains(every[first], every[name], rate) for rate in RATES}
+        undefined = len(every[first]) - len(found[RATES[0]])
+        described = {
+            rate: {"count": len(own)} | {f"p{q}": float(np.percentile(own, q)) for q in GAIN_PERCENTILES}
+            for rate, own in found.items()
+            if own
+        }
+        rows.append(GainRow(name, described, undefined))
+    return rows
+
+
+def _gains(first: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]], rate: str) -> list[float]:
+    """Return (other - first) / first of a rate, replica by replica; without those in which the first is 0."""
+    return [(b[rate] - a[rate]) / a[rate] for a, b in zip(first, other, strict=True) if a[rate] > 0]
 
 
 def compare_coordinators(results: Runs) -> list[CoordinatorRow]:

@@ -53,8 +53,15 @@ Coflows that arrive within `warmup` of the first are left out of everything in `
 A comparison has what [one of jobs](#comparisons) has, by bin in place of class, and the speed-up of the first scheduler
 over each other (`speedup`): `average` is the other's mean completion time over that of the first, `P50` and `P90` are
 percentiles of the same ratio coflow by coflow. With several seeds they are taken seed by seed, and their mean and
-interval are shown. Without a network delay coflows are equal within 0.1 % alone. Of learning there are also medians of
-time and bytes over those under the first scheduler that learns, of coflows that both had to learn.
+interval are shown; over an archive of instances, those in which some scheduler finished none of a group are left out of
+its rows (`left_out`, by group). Without a network delay coflows are equal within 0.1 % alone. Of learning there are
+also medians of time and bytes over those under the first scheduler that learns, of coflows that both had to learn.
+
+Where coflows have deadlines and there are several runs, of seeds or of instances, `gains.all` has for `acceptance_rate`
+and `weighted_acceptance_rate` what each scheduler gains over the first, run by run: `p1`, `p10`, `p50`, `p90` and `p99`
+of (rate - rate of the first) / rate of the first, as in DCoflow's paper (section IV-A), and the `count` of runs in
+which the first met any deadline; in others there is no gain. With the first scheduler `cds-lp` these are gains against
+the optimum.
 
 Jobs that compute too gain less than their coflows. Each coflow is taken for the shuffle of a job of its own. The share
 of the job's time that it shuffles is drawn with the seed of the run: below 25 % for 61 % of the jobs, 25 to 50 % for

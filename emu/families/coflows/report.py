@@ -8,11 +8,13 @@ from emu.families.coflows.comparison import (
     SPEEDUPS,
     CoordinatorRow,
     DeadlineRow,
+    GainRow,
     JobRow,
     LearningRow,
     compare_coflows,
     compare_coordinators,
     compare_deadlines,
+    compare_gains,
     compare_job_times,
     compare_learning,
 )
@@ -21,16 +23,19 @@ from emu.families.coflows.tables import (
     COORDINATOR_EXPLAINED,
     DEADLINES_EXPLAINED,
     DEADLINES_HEAD,
+    GAINS_HEAD,
     LEARNING_EXPLAINED,
     SPEEDUP_LABELS,
     coordinator_cells,
     coordinator_head,
     deadline_cells,
     facts_of,
-    group_title,
+    gain_cells,
+    gains_caption,
     jobs_caption,
     learning_cells,
     learning_head,
+    rows_title,
 )
 from emu.report.page import Cell, paragraph, section, sentence
 from emu.report.report_sections import figure_cell, shares_of, waits_section
@@ -61,12 +66,12 @@ def group_section(results: Runs, warmup_s: float) -> list[str]:
     for group in GROUPS:
         own = [row for row in rows if row.group == group]
         if own:
-            title = f"{sentence(group_title(group))} ({number(own[0].count)})"
-            parts.append(_group_section(title, own, several))
+            parts.append(_group_section(sentence(rows_title(own)), own, several))
     return [
         *parts,
         *waits_section(rows, "Wait and slowdown"),
         *_deadline_section(compare_deadlines(results)),
+        *_gain_section(compare_gains(results), results),
         *_learning_section(compare_learning(results, warmup_s)),
         *_coordinator_section(compare_coordinators(results)),
         *_jobs_section(compare_job_times(results, warmup_s), first),
@@ -110,6 +115,14 @@ def _deadline_section(rows: Sequence[DeadlineRow]) -> list[str]:
     cells = [(row.scheduler, *deadline_cells(row)) for row in rows]
     words = f"{sentence(DEADLINES_EXPLAINED)}."
     return [section("Deadlines", words, ["scheduler", *DEADLINES_HEAD], cells)]
+
+
+def _gain_section(rows: Sequence[GainRow], results: Runs) -> list[str]:
+    """Return what is gained in deadlines met, replica by replica; nothing where there are no replicas."""
+    if not rows:
+        return []
+    words = f"{sentence(gains_caption(rows, results))}."
+    return [section("Gain in deadlines met", words, ["scheduler", *GAINS_HEAD], gain_cells(rows))]
 
 
 def _learning_section(rows: Sequence[LearningRow]) -> list[str]:

@@ -6,15 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from emu.configuration.seeds import summary_alike, summary_head
+from emu.configuration.seeds import instances_of, summary_alike, summary_head
 from emu.families.coflows.comparison import (
+    GAIN_PERCENTILES,
+    RATES,
     SPEEDUPS,
     CoordinatorRow,
     DeadlineRow,
+    GainRow,
     JobRow,
     LearningRow,
     compare_coordinators,
     compare_deadlines,
+    compare_gains,
     compare_job_times,
     compare_learning,
 )
@@ -41,6 +45,7 @@ def render_more(results: Runs, warmup_s: float) -> str:
     """Return the tables of a comparison besides that of completion times."""
     return (
         render_deadlines(compare_deadlines(results))
+        + render_gains(compare_gains(results), results)
         + render_learning(compare_learning(results, warmup_s))
         + render_coordinators(compare_coordinators(results))
         + render_jobs(compare_job_times(results, warmup_s), next(iter(results)))
@@ -68,7 +73,7 @@ def render_rows(
             if several:
                 cells += [*(ratio(*row.speedup[s]) for s in SPEEDUPS), *shares_cells(row)]
             table.append(cells)
-        lines += ["", f"{group_title(group)} ({number(own[0].count)})", *_indented(align(table))]
+        lines += ["", rows_title(own), *_indented(align(table))]
     if several:
         lines += ["", shares_caption(first, "coflows", tolerance)]
     return "\n".join(lines) + "\n"
@@ -89,6 +94,37 @@ def render_deadlines(rows: Sequence[DeadlineRow]) -> str:
 def deadline_cells(row: DeadlineRow) -> list[str]:
     """Return the cells of a row of that table."""
     return [percent(*row.met), percent(*row.met_by_weight)]
+
+
+def render_gains(rows: Sequence[GainRow], results: Runs) -> str:
+    """Return gains in deadlines met over the first scheduler as a table behind a blank line; nothing of none."""
+    if not rows:
+        return ""
+    table = [["", *GAINS_HEAD], *gain_cells(rows)]
+    return "\n".join(["", gains_caption(rows, results), *_indented(align(table)), ""])
+
+
+GAINS_HEAD = tuple(f"p{percent}" for percent in GAIN_PERCENTILES)
+
+
+def gains_caption(rows: Sequence[GainRow], results: Runs) -> str:
+    """Return what the table of gains shows."""
+    first, runs = next(iter(results.items()))
+    unit = "instance" if len(instances_of([r.summary for r in runs])) > 1 else "seed"
+    few = rows[0].undefined
+    clause = f"; {few:,} {unit}{'s'[: few != 1]} in which {first} met none left out" if few else ""
+    return f"gain over {first} in the share of deadlines met, {unit} by {unit}: (share - its share) / its share{clause}"
+
+
+def gain_cells(rows: Sequence[GainRow]) -> list[list[str]]:
+    """Return the rows of that table; those by weight only where weights make a difference."""
+    weighted = any(len({str(gain) for gain in row.gains.values()}) > 1 for row in rows)
+    return [
+        [f"{row.scheduler}{suffix}", *(percent(row.gains[rate][p]) for p in GAINS_HEAD)]
+        for rate, suffix in zip(RATES, ("", ", by weight"), strict=True)
+        for row in rows
+        if rate in row.gains and (weighted or not suffix)
+    ]
 
 
 def render_learning(rows: Sequence[LearningRow]) -> str:
@@ -213,6 +249,13 @@ def facts_of(summary: Mapping[str, Any]) -> dict[str, str]:
     if "unfinished" in coflows:
         facts["coflows that did not finish"] = f"{coflows['unfinished']:,.0f}"
     return facts
+
+
+def rows_title(rows: Sequence[Row]) -> str:
+    """Return the title of the rows of a group, with its coflows and the replicas that are left out."""
+    count, few = number(rows[0].count), rows[0].left_out
+    clause = f"; without {few:,} replica{'s'[: few != 1]} in which a scheduler finished none" if few else ""
+    return f"{group_title(rows[0].group)} ({count}{clause})"
 
 
 def group_title(group: str) -> str:

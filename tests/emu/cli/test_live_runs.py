@@ -19,7 +19,7 @@ from python_process import PATIENCE_S
 import emu as package
 from emu.families.jobs.columns import LIVE_TIMELINE, TIMELINE
 from emu.families.jobs.tables import render_summary
-from emu.results.metrics import summarise_seeds
+from emu.results.metrics import summarise_replicas
 from emu.results.result import read_result
 from workloads.catalogue import save_workload
 from workloads.errors import InputError
@@ -103,7 +103,7 @@ def test_seeds_together(folder: Path) -> None:
         for seed in (1, 2)
     ]
     runs[1]["live"]["overloaded"] = True
-    together = summarise_seeds(runs)
+    together = summarise_replicas(runs)
     p99 = [run["decision_latency"]["all"]["p99"] for run in runs]
     assert together["decision_latency"]["all"]["p99"] == pytest.approx(np.mean(p99))
     assert together["live"]["overloaded"] is True

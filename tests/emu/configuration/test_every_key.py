@@ -31,6 +31,7 @@ from key_cases import (
 
 from emu.configuration.keys import BY_NAME, KEYS, SHARED
 from emu.configuration.plan import Plan
+from emu.configuration.replicas import Replica
 from emu.results.comparison import Comparison
 from emu.results.result import Result
 from emu.running.emulation import checkpoints_of, execute
@@ -111,7 +112,8 @@ def test_there_is_a_case_of_every_key() -> None:
 
 
 def test_seeds_are_runs(planned: Callable[..., Plan]) -> None:
-    assert [list(planned({**JOBS, "seeds": n}).seeds) for n in "13"] == [[1], [1, 2, 3]]
+    replicas = [planned({**JOBS, "seeds": n}).replicas for n in "13"]
+    assert replicas == [(Replica(1),), (Replica(1), Replica(2), Replica(3))]
 
 
 def test_infeasible_jobs_are_refused_or_dropped(planned: Callable[..., Plan]) -> None:

@@ -16,6 +16,7 @@ from emu.configuration.config_file import layer_from_file
 from emu.configuration.keys import BY_NAME
 from emu.configuration.needs import NEEDS, ineffective
 from emu.configuration.plan import Plan, configure, prepare
+from emu.configuration.replicas import Replica
 from emu.families.coflows.keys import KEYS as COFLOW_KEYS
 from emu.sweeps.sweep import prepare_sweep
 from workloads.errors import InputError
@@ -232,7 +233,7 @@ def test_the_configuration_of_several_seeds_has_nothing_of_one_seed_alone(tmp_pa
     again = prepare(configure({}, written(plan, None, tmp_path)))
     cutoffs = set()
     for seed in 1, 2:
-        one, other = plan.of_seed(seed), again.of_seed(seed)
+        one, other = plan.of_replica(Replica(seed)), again.of_replica(Replica(seed))
         assert (one.own["short_cutoff_s"], one.period_s) == (other.own["short_cutoff_s"], other.period_s)
         cutoffs.add(one.own["short_cutoff_s"])
     assert len(cutoffs) == 2

@@ -11,6 +11,7 @@ from actors.schedulers.registry import find_scheduler
 from emu.configuration.config import layer_from_arguments, layer_from_options, layer_from_set, resolve
 from emu.configuration.config_file import layer_from_file
 from emu.configuration.plan import Plan, prepare, scheduler_parameters
+from emu.configuration.replicas import Replica
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 
@@ -144,14 +145,14 @@ def test_settings_carry_the_configuration(workload: JobWorkload) -> None:
         "estimates.size=0.5",
     )
     plan = plan_of(workload, *sets, seed=7, seeds=3)
-    setting = plan.of_seed(8).setting(0)
+    setting = plan.of_replica(Replica(8)).setting(0)
     assert (setting.network.delay_s, setting.network.spread_s, setting.network.cross_rack_delay_s) == (
         0.001,
         0.002,
         0.003,
     )
     assert (setting.estimates.error, setting.estimates.size, setting.seed) == ("constant", 0.5, 8)
-    assert list(plan.seeds) == [7, 8, 9]
+    assert plan.replicas == (Replica(7), Replica(8), Replica(9))
     assert setting.cluster.num_nodes == 8
 
 

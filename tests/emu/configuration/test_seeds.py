@@ -14,7 +14,7 @@ from seed_cases import POISSON, RUN, SETS, jobs_of, plan_of, shas
 import emu as emu_package
 from emu.configuration.seeds import head_of, varied
 from emu.results.comparison import Comparison
-from emu.results.metrics import summarise_seeds
+from emu.results.metrics import summarise_replicas
 from workloads.catalogue import load_workload
 from workloads.errors import InputError
 
@@ -179,7 +179,7 @@ def test_a_summary_of_equal_seeds_by_hand() -> None:
         jobs = {"all": {"count": 2, "mean": mean}}
         return {"scheduler": "s", "seed": seed, "jobs": jobs, "engine": {"wall_s": seed}, "counters": {}}
 
-    assert summarise_seeds([run(1, 5.0), run(2, 5.0)])["alike"] is True
-    differing = summarise_seeds([run(1, 5.0), run(2, 6.0)])
+    assert summarise_replicas([run(1, 5.0), run(2, 5.0)])["alike"] is True
+    differing = summarise_replicas([run(1, 5.0), run(2, 6.0)])
     assert "alike" not in differing
     assert differing["confidence_95"]["jobs"]["all"]["mean"][0] < 5.5

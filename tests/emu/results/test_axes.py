@@ -19,7 +19,7 @@ from emu.report.drawing import figure_style, fit_times, new_figure
 from emu.report.percentile_plots import Point, percentile_sheets, percentiles_figure
 from emu.report.report import render_report
 from emu.results.axes import Axis, axes_of, group_runs
-from emu.results.metrics import summarise_seeds
+from emu.results.metrics import summarise_replicas
 from emu.results.result import Result
 from emu.sweeps.reading import read_runs
 from emu.sweeps.sweep import sweep
@@ -56,7 +56,7 @@ def summary_of(values: Sequence[float], nodes: int = 10) -> dict[str, Any]:
         run = result_of("s", [10.0, 20.0], seed, nodes).summary
         figures = {"count": 5, "mean": value, "p50": value, "p90": value, "p99": value}
         runs.append({**run, "jobs": {"all": figures, "short": figures}})
-    return runs[0] if len(runs) == 1 else summarise_seeds(runs)
+    return runs[0] if len(runs) == 1 else summarise_replicas(runs)
 
 
 # Headings

@@ -14,7 +14,7 @@ from emu.results.metrics import (
     confidence_95,
     describe_values,
     ratios,
-    summarise_seeds,
+    summarise_replicas,
     t_quantile,
 )
 
@@ -159,7 +159,7 @@ def test_summary_of_seeds() -> None:
             "windows": {"exact": True, "windows": 10 * seed},
         }
 
-    figures = summarise_seeds([one(1, 1.0, True), one(2, 3.0, False)])
+    figures = summarise_replicas([one(1, 1.0, True), one(2, 3.0, False)])
     assert (figures["scheduler"], figures["seed"], figures["seeds"]) == ("s", 1, [1, 2])
     assert figures["jobs"]["all"] == {"count": 2, "mean": 2.0}
     assert "long" not in figures["jobs"]

@@ -17,6 +17,7 @@ from actors.families.jobs.worlds import JOB_WORLDS
 from emu.configuration.config import resolve
 from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare
+from emu.configuration.replicas import Replica
 from emu.directories import run_directory as rd
 from emu.families.jobs.tables import render_summary
 from emu.results.axes import group_runs
@@ -64,7 +65,7 @@ def test_the_configuration_of_a_run_holds_all_options_and_no_default_seed() -> N
 def test_equal_runs_have_equal_identities_and_others_have_not() -> None:
     base = plan_of(seed=3).identity(0)
     assert plan_of(seed=3, workload_seed=3, scheduler_seed=3).identity(0) == base
-    assert plan_of(seed=1, seeds=5).of_seed(3).identity(0) == base
+    assert plan_of(seed=1, seeds=5).of_replica(Replica(3)).identity(0) == base
     others = [plan_of(), plan_of(seed=3, workload_seed=1), plan_of(seed=3, scheduler_seed=1)]
     assert len({base, *(p.identity(0) for p in others)}) == 4
 
@@ -139,11 +140,11 @@ def test_a_comparison_over_seeds_goes_on_where_it_ended(emu: Cli, monkeypatch: p
 def test_nodes_that_a_load_picks_differ_by_seed_and_the_head_says_so() -> None:
     given = {"workload": "poisson", "workload_options": {"jobs": 40}, "load": 0.8, "load_by": "nodes"}
     plan = plan_of(**given, nodes=None, seeds=3)
-    sizes = [plan.of_seed(seed).cluster.num_nodes for seed in (1, 2, 3)]
+    sizes = [plan.of_replica(Replica(seed)).cluster.num_nodes for seed in (1, 2, 3)]
     assert len(set(sizes)) > 1
     whole = tomllib.loads(plan.config_toml())
     assert (whole["load"], whole["load_by"], "nodes" in whole) == (0.8, "nodes", False)
-    alone = tomllib.loads(plan.of_seed(2).config_toml(0))
+    alone = tomllib.loads(plan.of_replica(Replica(2)).config_toml(0))
     assert (alone["nodes"], alone["load_by"], "load" in alone) == (sizes[1], "arrivals", False)
     (summary,) = emu_package.run("random", **given, seeds=3, in_process=True).summaries
     assert (summary["nodes"], summary["nodes_by_seed"]) == (sizes[0], sizes)
@@ -165,7 +166,7 @@ def test_an_error_of_a_later_seed_names_it() -> None:
     with pytest.raises(
         InputError, match=rf"^seed {first + 1}: workload: job \d+: no node satisfies cores >= 64"
     ):
-        plan.of_seed(first + 1)
+        plan.of_replica(Replica(first + 1))
 
 
 def test_variants_are_no_axis(emu: Cli, trace: Path) -> None:

@@ -24,7 +24,7 @@ from emu.families.coflows.results import (
     program_figures,
     timeline_table,
 )
-from emu.results.metrics import summarise_seeds
+from emu.results.metrics import summarise_replicas
 from emu.results.result import read_result
 from tests.workloads.family_examples import coflows_of
 
@@ -246,7 +246,7 @@ def test_several_seeds_have_means_and_intervals() -> None:
         )
         for s, (cct, missed) in enumerate([([4.0] * 4, 1), ([8.0] * 4, 3)])
     ]
-    summary = summarise_seeds([r.summary for r in runs])
+    summary = summarise_replicas([r.summary for r in runs])
     assert (summary["seeds"], summary["coflows"]["mean"]) == ([0, 1], 6.0)
     low, high = summary["confidence_95"]["coflows"]["mean"]
     assert (low + high) / 2 == 6.0

@@ -1,0 +1,118 @@
+"""Replicas: the runs of one scheduler that differ by chance alone, over which means and intervals are.
+
+A configuration has a replica for each of its seeds. A workload that is an archive of several instances is a batch:
+it has a replica for each instance, all with one seed. Schedulers are compared in pairs, on the same replica each.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from emu.configuration.config import Config, Given, Place
+from emu.configuration.keys import WORKLOAD_OPTIONS
+from emu.configuration.loading import instances_in
+from emu.configuration.memo import Memo
+from emu.configuration.seeds import seeds_of
+from emu.directories.run_directory import safe_name
+from workloads.errors import InputError
+
+INSTANCE = "instance"
+"""The option of the readers of archives, the part of a path, and the entry of a summary."""
+MOST_TEXT = 200
+"""Characters of a name in a path, whose parts a file system limits to 255."""
+
+
+class Replica(NamedTuple):
+    """One of the runs that means are over.
+
+    Attributes
+    ----------
+    seed : int
+    instance : str
+        By which the reader of the workload chooses it; empty where the workload is not a batch.
+    """
+
+    seed: int
+    instance: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.unit} {self.instance or self.seed}"
+
+    @property
+    def unit(self) -> str:
+        """What the replicas of its kind are: seeds, or instances."""
+        return INSTANCE if self.instance else "seed"
+
+
+def replicas_of(config: Config, memo: Memo) -> tuple[Replica, ...]:
+    """Return the replicas of a configuration, one or more.
+
+    Raises
+    ------
+    InputError
+        A batch is to be run with several seeds, or the workload cannot be looked at.
+    """
+    seeds = seeds_of(config)
+    names = instances_in(config, memo)
+    if names and len(seeds) > 1:
+        raise no_seeds(config, len(names))
+    if names:
+        return tuple(Replica(seeds[0], name) for name in names)
+    return tuple(map(Replica, seeds))
+
+
+def no_seeds(config: Config, instances: int) -> InputError:
+    """Return the error about a batch that is to be run with several seeds."""
+    return config.error(
+        "seeds",
+        f"{batch_name(config['workload'])} is a batch of {instances:,} instances, and means are over instances or over "
+        f"seeds, not both; give one seed, or choose one instance by {WORKLOAD_OPTIONS}.{INSTANCE}",
+    )
+
+
+def of_replica(config: Config, replica: Replica) -> Config:
+    """Return the configuration of one of its replicas."""
+    own = config.but(seed=replica.seed, seeds=1)
+    if not replica.instance:
+        return own
+    chosen = Given(replica.instance, config.places.get("workload", Place("workload")))
+    return replace(own, workload_options={**config.workload_options, INSTANCE: chosen})
+
+
+def replica_of(summary: Mapping[str, Any]) -> Replica:
+    """Return which replica the run of a summary is."""
+    return Replica(summary["seed"], summary.get(INSTANCE, ""))
+
+
+def left_out_text(lost: Sequence[Replica]) -> str:
+    """Return the note about replicas that are in no pair.
+
+    Examples
+    --------
+    >>> left_out_text([Replica(3), Replica(5)])
+    'seeds without a run of every scheduler are left out: 3, 5'
+    """
+    shown = ", ".join(str(replica.instance or replica.seed) for replica in lost)
+    return f"{lost[0].unit}s without a run of every scheduler are left out: {shown}"
+
+
+def folders_of(replicas: Sequence[Replica]) -> dict[Replica, str]:
+    """Return the folder of each replica, as a Hive partition: ``seed=3``, ``instance=in001``; they differ."""
+    folders: dict[Replica, str] = {}
+    taken: set[str] = set()
+    for replica in replicas:
+        text = f"{replica.unit}={safe_name((replica.instance or str(replica.seed))[:MOST_TEXT])}"
+        others = (f"{text}-{number}" for number in itertools.count(2))
+        folders[replica] = next(name for name in itertools.chain([text], others) if name not in taken)
+        taken.add(folders[replica])
+    return folders
+
+
+def batch_name(workload: Any) -> str:
+    """Return what a batch is called: the archive's name, without what tells that it is one."""
+    name = Path(workload).resolve().name
+    return next((name.removesuffix(s) for s in (".zip", ".tar", ".tar.gz", ".tgz") if name.endswith(s)), name)
