@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -10,6 +11,8 @@ from typing import TextIO
 from workloads.errors import printable
 
 _ASCII = str.maketrans({"\N{MULTIPLICATION SIGN}": "x", "±": "~", "→": "->", "≤": "<=", "…": "...", "µ": "u"})
+MOST_ALIKE = 3
+"""Notes of several runs that differ in numbers alone: so many are shown."""
 _results: TextIO | None = None  # standard output, where it is for results alone
 
 
@@ -45,6 +48,25 @@ def warn(notes: Iterable[str]) -> None:
     """Print a line for the user on standard error, also if that is not a terminal."""
     for text in notes:
         note(text)
+
+
+def few_alike(notes: Iterable[str]) -> list[str]:
+    """Return each note once; of those that differ in numbers alone the first ones, and how many more there are.
+
+    Examples
+    --------
+    >>> few_alike(f"seed {seed}: 2 jobs never start" for seed in range(1, 41))[2:]
+    ['seed 3: 2 jobs never start', '37 more notes differ from it in numbers alone']
+    """
+    alike: dict[str, list[str]] = {}
+    for text in dict.fromkeys(notes):
+        alike.setdefault(re.sub(r"\d[\d.,]*", "", text), []).append(text)
+    shown = []
+    for own in alike.values():
+        shown += own[:MOST_ALIKE]
+        if len(own) > MOST_ALIKE:
+            shown.append(f"{len(own) - MOST_ALIKE:,} more notes differ from it in numbers alone")
+    return shown
 
 
 def say(text: str, stream: TextIO | None = None) -> None:

@@ -18,12 +18,11 @@ from emu.results.axes import IN_HEADINGS, Group, axes_of, group_runs, value_text
 from emu.results.metrics import confidence_95, summarise_replicas
 from emu.results.result import Result
 from emu.results.tables import counter_text, counter_texts
+from emu.terminal import few_alike
 from workloads.errors import InputError
 
 MOST_INSTANCES = 3
 """Of a batch, for each scheduler: those whose runs a page shows one by one."""
-MOST_NOTES = 10
-"""Of a page that does not show all runs: notes, which most instances have alike."""
 
 
 def write_report(path: Path, text: str) -> Path:
@@ -41,10 +40,10 @@ def render_report(runs: Sequence[Result], title: str = "Emu report", sections: S
     """
     groups = group_runs(runs)
     shown = _with_sections(groups)
-    notes = list(dict.fromkeys(n for r in runs for n in r.notes))
+    notes = few_alike(n for r in runs for n in r.notes)
     if len(shown) < len(runs):
         few = f"emu report of a run's own directory shows it; here are those of the first {MOST_INSTANCES} instances"
-        notes = [*notes[:MOST_NOTES], f"{len(runs):,} runs are compared: {few} of each scheduler"]
+        notes = [*notes, f"{len(runs):,} runs are compared: {few} of each scheduler"]
     return fill(
         "page.html",
         mark=REPORT_MARK,

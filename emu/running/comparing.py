@@ -18,13 +18,11 @@ from emu.results.comparison import Comparison
 from emu.results.result import Result, read_result
 from emu.running.emulation import execute, keep_workload
 from emu.running.many_runs import reason_to_compute, report_rerun
-from emu.terminal import note
+from emu.terminal import few_alike, note
 from workloads.errors import InputError, UnavailableError
 
 Watch = Callable[[str, int], AbstractContextManager[Any]]
 """Makes, from a label and a number of tasks or flows, the context that yields a `progress`."""
-MOST_NOTES = 5
-"""Notes of single instances that a comparison shows."""
 Show = Callable[[int, int, str], None]
 """Called with the number of runs done, of those that failed, and the run that is begun."""
 
@@ -132,16 +130,8 @@ def run_plan(
 
 
 def _own_notes(notes: Mapping[Replica, Sequence[str]]) -> list[str]:
-    """Return the notes that single replicas have, each with its replica; of many instances those of the first."""
-    found = [(replica, f"{replica}: {text}") for replica, own in notes.items() for text in own]
-    shown = [text for replica, text in found[:MOST_NOTES]] if any(r.instance for r in notes) else None
-    if shown is None or len(shown) == len(found):
-        return [text for _, text in found]
-    others = len({replica for replica, _ in found[MOST_NOTES:]})
-    return [
-        *shown,
-        f"{others:,} more instances have notes of their own; they are in the manifests of their runs",
-    ]
+    """Return the notes that single replicas have, each with its replica; few of those that are alike."""
+    return few_alike(f"{replica}: {text}" for replica, own in notes.items() for text in own)
 
 
 def _in_pairs(

@@ -34,6 +34,7 @@ from emu.sweeps.sweep_report import (
     render_group,
     summary_rows,
 )
+from emu.terminal import few_alike
 from workloads.errors import InputError
 
 RESULTS = "results"
@@ -62,8 +63,8 @@ class Sweep:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the user, each once."""
-        return tuple(dict.fromkeys(note for run in self.runs for note in run.notes))
+        """Notes for the user, each once, and few of those that are alike."""
+        return tuple(few_alike(note for run in self.runs for note in run.notes))
 
     def described(self) -> dict[str, Any]:
         """Return what would be run, as plain data."""
