@@ -31,6 +31,13 @@ COSTS = (
         "The scheduler: probe schedulers from 0, then the central one, then the listener.",
     ),
     Column("cost_ns", pa.int64(), "ns", "CPU time of its handler for one message."),
+    Column("message", pa.string(), "", "The kind of the message, such as `REGISTER` or `DECIDE`."),
+    Column(
+        "decides",
+        pa.bool_(),
+        "",
+        "Whether a coordinator of coflows made a decision when it handled the message.",
+    ),
 )
 """``costs.parquet``, of runs with measured costs: one row per message, by scheduler in the order of handling."""
 

@@ -158,6 +158,7 @@ def remove_ended(w: CoflowWorld, agenda: Agenda) -> int:
 def note_decision(w: CoflowWorld, coflows: int) -> None:
     """Count a decision about so many coflows, and charge for it."""
     w.counts[N_DECISIONS] += 1
+    w.cost.handler.decides[0] = 1
     charge(w, w.prices.coflow * coflows)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from actors.hosting.snapshot import MEASURED_HERE, Refused, Snapshot, leaves
+from actors.kernel.kinds import MOST_RANK
 from actors.kernel.queue import NEVER, NONE, SOURCE_SHIFT
 
 FIXED, SCRATCH = "fixed", "scratch"
@@ -22,6 +23,7 @@ TIME: Bound = (float(NONE), LAST)
 COUNT: Bound = (0, float(NEVER))
 SIGNED: Bound = (-LAST, LAST)  # sums of two of them fit an int64
 NUMBER: Bound = (float(NONE), float(1 << SOURCE_SHIFT))  # of a message of an actor
+KIND: Bound = (0, float((MOST_RANK + 1) << 8))
 BIT: Bound = (0, 1)
 BITS: Bound = (0, float(np.iinfo(np.int64).max))
 AMOUNT: Bound = (0, np.inf)  # of bytes, rates, times as floats
@@ -79,7 +81,11 @@ COST: dict[str, Bound | str] = {
     "servers.length": of("waiting"),
     "log.scheduler": of("servers or more"),
     "log.cost": COUNT,
+    "log.kind": KIND,
+    "log.decides": BIT,
     "handler.server": (float(NONE), float(NONE)),  # a snapshot is taken when no handler runs
+    "handler.kind": KIND,
+    "handler.decides": BIT,
     "handler.spent": COUNT,
     "handler.begin": SIGNED,
     "handler.staged": COUNT,

@@ -50,7 +50,8 @@ SERVER = np.dtype(
     ]
 )
 LINE = ("first", "last", "length")  # of SERVER, its messages that wait: rows of WAITING
-COST = np.dtype([("scheduler", "i8"), ("cost", "i8")])
+# `kind`: of the message; `decides`: 1 if its handler decided, in a family that has decisions of its own.
+COST = np.dtype([(name, "i8") for name in ("scheduler", "cost", "kind", "decides")])
 MOST_COST_NS = int(WHOLE)  # of what one scheduler does at once, and of all that is recorded of it
 LOG_CAPACITY = 1 << 16  # recorded costs, to begin with
 # Messages that wait for their server: when it begins with them, ns. In row 0 `next` is the first free row, and
@@ -60,7 +61,10 @@ LINE_CAPACITY = 1 << 10  # rows, to begin with
 # The handler that runs: its server while it is timed (otherwise NONE), its cost if that is known, when it began, and
 # what `settle` restores.
 HANDLER = np.dtype(
-    [(name, "i8") for name in ("server", "spent", "begin", "staged", "first", "end", "recorded")]
+    [
+        (name, "i8")
+        for name in ("server", "kind", "decides", "spent", "begin", "staged", "first", "end", "recorded")
+    ]
 )
 
 
@@ -223,6 +227,7 @@ def start_timing(w: HasCost, server_id: int) -> None:
     """Start to time a handler. What it sends is held back until its cost is known."""
     handler, now = w.cost.handler, w.queue.now
     handler.server[0], handler.staged[0] = server_id, now.outbox_size[0]
+    handler.kind[0], handler.decides[0] = now.kind[0], 0
     handler.first[0], handler.end[0] = now.first[0], now.end[0]
     if w.cost.model == MEASURED:
         now.first[0], now.end[0] = 0, 0  # no actor is of this partition: all messages go to the outbox
@@ -243,6 +248,7 @@ def settle(w: HasCost) -> None:
         cost.servers.free[server_id] += spent
         i = handler.recorded[0]
         cost.log.scheduler[i], cost.log.cost[i] = server_id, spent
+        cost.log.kind[i], cost.log.decides[i] = handler.kind[0], handler.decides[0]
         handler.recorded[0] = i + 1
         w.queue.now.first[0], w.queue.now.end[0] = handler.first[0], handler.end[0]
         release(w.queue, handler.staged[0], spent)

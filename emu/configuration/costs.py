@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from emu.configuration.config import Config
 
 NS = 1_000_000_000
+TAKEN = COSTS[:2]
+"""The columns of recorded costs that are given again."""
 
 
 def partitions_of(values: Mapping[str, Any] | Config) -> int:
@@ -93,7 +95,7 @@ def read_costs(path: Any) -> npt.NDArray[Any]:
     from actors.kernel.queue import MOST_ACTORS
 
     try:
-        table = disk.read_table(Path(path), {c.name: c.type for c in COSTS})
+        table = disk.read_table(Path(path), {c.name: c.type for c in TAKEN})
     except InputError as error:
         if error.field is None:
             problem = f"is not a table of recorded costs (costs.parquet of a measured run): {error.message}"
@@ -104,7 +106,7 @@ def read_costs(path: Any) -> npt.NDArray[Any]:
             "has no rows; want the cost of each message, as costs.parquet of a measured run", file=path
         )
     costs = np.zeros(table.num_rows, COST)
-    for c, name, most in zip(COSTS, COST.names or (), (MOST_ACTORS, MOST_COST_NS), strict=True):
+    for c, name, most in zip(TAKEN, ("scheduler", "cost"), (MOST_ACTORS, MOST_COST_NS), strict=True):
         costs[name] = _checked(table, c.name, most, path)
     total_ns = np.bincount(costs["scheduler"], costs["cost"].astype(np.float64))
     if total_ns.max() > MOST_COST_NS:

@@ -19,7 +19,7 @@ REPORT = "report.html"
 """The page that a comparison writes into its directory, and `emu report` into one that it is given."""
 REPORT_MARK = "<!-- made by emu report -->"
 """The beginning of a page, after its document type."""
-FIGURES = ("cdf-", "percentiles", "targets")
+FIGURES = ("cdf-", "percentiles", "shares", "targets")
 """Prefixes of the names of figures in run directories, besides those of a family."""
 
 

@@ -96,7 +96,10 @@ class Family:
     group_titles : mapping
         The groups that figures show, in order, to what each is called there.
     shown : tuple of str
-        The statistics that figures against an axis show.
+        The statistics that figures of completion times against an axis show.
+    shares : mapping
+        The shares that another figure against an axis shows: what it is called there, to its key in the family's part
+        of a summary.
     defaults : mapping
         Defaults of keys, where this family has others.
     without : mapping
@@ -180,6 +183,7 @@ class Family:
     group_column: str = "group"
     group_titles: Mapping[str, str]
     shown: tuple[str, ...] = ("p50", "p90", "p99")
+    shares: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     without: Mapping[str, str] = field(default_factory=dict)
     optional: frozenset[str] = frozenset()

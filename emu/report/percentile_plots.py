@@ -1,4 +1,4 @@
-"""Percentiles of completion times against what differs between runs: an axis of a sweep, or a key of configurations."""
+"""Figures against what differs between runs, an axis of a sweep or a key of configurations: times, and shares."""
 
 from __future__ import annotations
 
@@ -31,6 +31,9 @@ PREFERRED = ("nodes", "load")
 MOST_OF_MEAN = 3.0
 """Error bars beyond so many times the mean, or below that part of it, run out of the figure."""
 
+Lines = Mapping[str, Mapping[Any, Mapping[str, Any]]]
+"""Label of a line to {value on the axis: a summary}."""
+
 
 class Point(NamedTuple):
     """The runs of one scheduler at one place.
@@ -50,7 +53,9 @@ class Point(NamedTuple):
 
 
 def percentile_sheets(axes: Sequence[Axis], points: Sequence[Point]) -> Iterator[Shown]:
-    """Yield a figure for each combination of the axes that are neither its own nor parameters; none without an axis.
+    """Yield figures for each combination of the axes that are neither its own nor parameters; none without an axis.
+
+    They are of completion times, and of the family's shares where summaries have them.
 
     A figure is drawn against nodes or load, whichever has more values; where neither varies, against the number that
     does and has most values; where none does, against what does. Parameters distinguish lines.
@@ -65,25 +70,26 @@ def percentile_sheets(axes: Sequence[Axis], points: Sequence[Point]) -> Iterator
     for point in points:
         shared = [a.label for a in several if not a.is_own and a.label in point.at]
         own = [a.label for a in several if a.is_own and a.label in point.at]
-        stem = safe_name("-".join(["percentiles", *(f"{name}={point.at[name]}" for name in shared)]))
+        stem = "".join(f"-{name}={point.at[name]}" for name in shared)
         titles[stem] = ", ".join(f"{name} {value_text(name, point.at[name])}" for name in shared)
         # A scheduler without the parameter is the same wherever it stands.
         places = [point.at[axis.label]] if axis.label in point.at else axis.values
         line = " ".join([point.scheduler, *(f"{name}={value_text(name, point.at[name])}" for name in own)])
         sheets.setdefault(stem, {}).setdefault(line, {}).update(dict.fromkeys(places, point.summary))
     for stem, lines in sheets.items():
-        figure = percentiles_figure(lines, axis, family)
-        if figure is not None:
-            where = f", {titles[stem]}" if titles[stem] else ""
-            summaries = [s for points_of in lines.values() for s in points_of.values()]
-            units = [unit for unit in ("instances", "seeds") if any(unit in s for s in summaries)]
-            clause = f"; bars are 95 % confidence intervals over the {units[0]}" if units else ""
-            yield Shown(stem, figure, f"Completion times against {axis.label}{where}{clause}")
+        where = f", {titles[stem]}" if titles[stem] else ""
+        summaries = [s for points_of in lines.values() for s in points_of.values()]
+        units = [unit for unit in ("instances", "seeds") if any(unit in s for s in summaries)]
+        clause = f"; bars are 95 % confidence intervals over the {units[0]}" if units else ""
+        for kind, what, figure in (
+            ("percentiles", "Completion times", percentiles_figure(lines, axis, family)),
+            ("shares", f"Shares of {family.name}", shares_figure(lines, axis, family)),
+        ):
+            if figure is not None:
+                yield Shown(safe_name(kind + stem), figure, f"{what} against {axis.label}{where}{clause}")
 
 
-def percentiles_figure(
-    lines: Mapping[str, Mapping[Any, Mapping[str, Any]]], axis: Axis, family: Family
-) -> Figure | None:
+def percentiles_figure(lines: Lines, axis: Axis, family: Family) -> Figure | None:
     """Return statistics of completion times against an axis, by group of jobs or coflows, one line a scheduler.
 
     Parameters
@@ -115,13 +121,40 @@ def percentiles_figure(
         return figure
 
 
+def shares_figure(lines: Lines, axis: Axis, family: Family) -> Figure | None:
+    """Return the family's shares against an axis, side by side, one line a scheduler; those that are alike once.
+
+    None when no summary has any.
+    """
+    figures = [summary[family.name] for points in lines.values() for summary in points.values()]
+    drawn: dict[str, str] = {}
+    for title, key in family.shares.items():
+        values = [of.get(key) for of in figures]
+        if any(v is not None for v in values) and values not in [
+            [of.get(k) for of in figures] for k in drawn
+        ]:
+            drawn[key] = title
+    if not drawn:
+        return None
+    with figure_style():
+        figure, axes = new_figure(4.8 * len(drawn), 4.0, columns=len(drawn))
+        for place, (key, title) in zip(np.ravel(axes), drawn.items(), strict=True):
+            _draw(place, lines, axis, partial(_figure_of, family, "all", key), is_share=True)
+            place.set_title(title, fontsize=10)
+            place.set_xlabel(axis.label, parse_math=False)
+        np.ravel(axes)[0].set_ylabel(f"share of {family.name}")
+        add_legend_above(figure, np.ravel(axes)[0])
+        return figure
+
+
 def _draw(
     place: Any,
-    lines: Mapping[str, Mapping[Any, Mapping[str, Any]]],
+    lines: Lines,
     axis: Axis,
     figure_of: Callable[[Mapping[str, Any]], tuple[float, float]],
+    is_share: bool = False,
 ) -> None:
-    """Draw a line for each scheduler, with its intervals."""
+    """Draw a line for each scheduler, with its intervals; a share from 0 on."""
     bounds: list[float] = []
     numeric = all(map(is_number, axis.values))  # what is no number has no way from one to the next
     scale = fit_places(place, axis.values, numeric)
@@ -147,7 +180,9 @@ def _draw(
         bounds += (
             np.maximum(y - half, y / MOST_OF_MEAN).tolist() + np.minimum(y + half, y * MOST_OF_MEAN).tolist()
         )
-    if bounds:
+    if bounds and is_share:
+        place.set_ylim(0.0, min(1.0, 1.05 * max(bounds)))
+    elif bounds:
         fit_times(place, min(bounds), max(bounds))
 
 

@@ -99,7 +99,7 @@ def confidence_95(values: Sequence[float]) -> tuple[float, float]:
 
 
 _BY_REPLICA = ("offered_load", "engine", "counters", "decision_latency", "sustained_tasks_per_s", "schedulers",
-            "utilisation", "coordinator", "programs", "windows", "live")  # fmt: skip
+            "utilisation", "coordinator", "programs", "decisions", "windows", "live")  # fmt: skip
 """Parts of a summary that differ from run to run, beside those of jobs or coflows."""
 
 
@@ -188,3 +188,13 @@ def _means(
             if math.isfinite(half):
                 intervals[name] = [mean - half, mean + half]
     return means, intervals
+
+
+def spread(values: Float64Array) -> dict[str, float]:
+    """Return mean, p50 and p90."""
+    return {"mean": float(values.mean()), **percentiles(values, (50, 90))}
+
+
+def percentiles(values: Float64Array, at: tuple[int, ...]) -> dict[str, float]:
+    """Return percentiles, linear, as ``p50`` and so on."""
+    return {f"p{q}": float(v) for q, v in zip(at, np.percentile(values, at), strict=True)}

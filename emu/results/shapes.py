@@ -30,7 +30,17 @@ _ANY = "*"
 _FLAT: Form = {}  # numbers alone
 FORM: Form = {
     **dict.fromkeys(
-        ("drawn", "engine", "counters", "utilisation", "schedulers", "windows", "coordinator", "programs"),
+        (
+            "drawn",
+            "engine",
+            "counters",
+            "utilisation",
+            "schedulers",
+            "windows",
+            "coordinator",
+            "programs",
+            "decisions",
+        ),
         _FLAT,
     ),
     "decision_latency": dict.fromkeys(("all", "short", "long"), _FLAT),

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from emu.columns import COSTS, make_table
+from emu.columns import COSTS, from_flags, make_table
 from emu.configuration.costs import NS, partitions_of
 
 if TYPE_CHECKING:
@@ -161,4 +161,19 @@ def _describe_schedulers(outcome: Outcome, first_ns: int, last_ns: int) -> dict[
 
 def costs_table(costs: np.ndarray) -> pa.Table:
     """Return the table of measured costs."""
-    return make_table(COSTS, {"scheduler": costs["scheduler"].copy(), "cost_ns": costs["cost"].copy()})
+    from actors.kernel.kinds import KINDS
+
+    kinds, which = np.unique(costs["kind"], return_inverse=True)
+    names = pa.array(
+        [KINDS[number].name if number in KINDS else f"{number:#05x}" for number in kinds.tolist()],
+        pa.string(),
+    )
+    return make_table(
+        COSTS,
+        {
+            "scheduler": costs["scheduler"].copy(),
+            "cost_ns": costs["cost"].copy(),
+            "message": names.take(pa.array(which)),
+            "decides": from_flags(costs["decides"] == 1),
+        },
+    )

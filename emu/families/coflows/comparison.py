@@ -10,12 +10,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from emu.columns import numbers
+from emu.families.coflows.deadlines import compare_gains
 from emu.families.coflows.metrics import (
     GROUPS,
     in_group,
@@ -32,10 +33,6 @@ from emu.results.paired import NOTHING, Pair, Row, Runs, compare_parts
 from emu.results.result import Result
 
 SPEEDUPS = ("average", "p50", "p90")
-RATES = ("acceptance_rate", "weighted_acceptance_rate")
-"""Of a summary: those that `GainRow` has the gains of."""
-GAIN_PERCENTILES = (1, 10, 50, 90, 99)
-"""As in DCoflow's paper (IFIP Networking 2022, section V)."""
 
 
 @dataclass(frozen=True)
@@ -65,32 +62,6 @@ class LearningRow:
     latency_times: Pair
     bytes_times: Pair
     error: dict[str, Pair]
-
-
-class DeadlineRow(NamedTuple):
-    """The share of coflows with a deadline that met it under a scheduler, and that of their weight."""
-
-    scheduler: str
-    met: Pair
-    met_by_weight: Pair
-
-
-class GainRow(NamedTuple):
-    """What a scheduler gains over the first in deadlines that are met, replica by replica.
-
-    Attributes
-    ----------
-    scheduler : str
-    gains : dict of str to dict of str to float
-        By `RATES`: ``count`` of the replicas in which the first met any deadline, and over those `GAIN_PERCENTILES` of
-        (rate - rate of the first) / rate of the first.
-    undefined : int
-        Replicas in which the first met none, so that there is no gain.
-    """
-
-    scheduler: str
-    gains: dict[str, dict[str, float]]
-    undefined: int
 
 
 class CoordinatorRow(NamedTuple):
@@ -188,40 +159,6 @@ def compare_job_times(results: Runs, warmup_s: float) -> list[JobRow]:
         if all(len(ratio) for ratio in found):
             rows.append(JobRow(name, {f"p{q}": _over_seeds(found, q) for q in (50, 90)}))
     return rows
-
-
-def compare_deadlines(results: Runs) -> list[DeadlineRow]:
-    """Return how many deadlines were met; none where coflows have none."""
-    rows = []
-    for name, runs in results.items():
-        parts = [r.summary["coflows"] for r in runs]
-        if all("acceptance_rate" in part for part in parts):
-            rows.append(DeadlineRow(name, *(confidence_95([part[rate] for part in parts]) for rate in RATES)))
-    return rows
-
-
-def compare_gains(results: Runs) -> list[GainRow]:
-    """Return what each scheduler but the first gains in deadlines met; none of one replica, or without deadlines."""
-    first, *others = results
-    every = {name: [r.summary["coflows"] for r in runs] for name, runs in results.items()}
-    if len(every[first]) < 2 or not all("acceptance_rate" in part for own in every.values() for part in own):
-        return []
-    rows = []
-    for name in others:
-        found = {rate: _gains(every[first], every[name], rate) for rate in RATES}
-        undefined = len(every[first]) - len(found[RATES[0]])
-        described = {
-            rate: {"count": len(own)} | {f"p{q}": float(np.percentile(own, q)) for q in GAIN_PERCENTILES}
-            for rate, own in found.items()
-            if own
-        }
-        rows.append(GainRow(name, described, undefined))
-    return rows
-
-
-def _gains(first: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]], rate: str) -> list[float]:
-    """Return (other - first) / first of a rate, replica by replica; without those in which the first is 0."""
-    return [(b[rate] - a[rate]) / a[rate] for a, b in zip(first, other, strict=True) if a[rate] > 0]
 
 
 def compare_coordinators(results: Runs) -> list[CoordinatorRow]:

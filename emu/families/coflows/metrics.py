@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from emu.columns import flags, numbers
-from emu.results.metrics import BoolArray, Float64Array, after_warmup, describe_metrics
+from emu.columns import numbers
+from emu.families.coflows.deadlines import describe_deadlines
+from emu.results.metrics import BoolArray, Float64Array, after_warmup, describe_metrics, percentiles, spread
 from workloads.info.coflows import SMALL_BYTES, THIN_FLOWS
 
 BINS = {
@@ -43,11 +43,8 @@ def describe_coflows(coflows: pa.Table, warmup_s: float = 0.0) -> dict[str, Any]
     dict
         `describe_values` of the completion times of those that finished, and in ``wait`` and ``slowdown`` of the
         time until the first flow began and of the slowdown; ``makespan_s`` from first arrival to last completion;
-        ``unfinished``, where there are any; ``acceptance_rate`` and ``weighted_acceptance_rate``, the share of
-        coflows with a deadline, and of their weight, that met it, where there are any; ``prediction_error``, the share
-        of those that the scheduler admitted and that did not meet it, where it has admission; ``normalised_cct``, mean,
-        p50 and p90 of the slowdown of those that met it; ``bins``, the same as of all by `BINS`; ``learning`` and
-        ``estimates``, where the scheduler learned anything.
+        ``unfinished``, where there are any; those of `describe_deadlines`; ``bins``, the same as of all by `BINS`;
+        ``learning`` and ``estimates``, where the scheduler learned anything.
     """
     arrival_s, finish_s, cct_s = (numbers(coflows, name) for name in ("arrival_s", "finish_s", "cct_s"))
     values = {
@@ -66,7 +63,7 @@ def describe_coflows(coflows: pa.Table, warmup_s: float = 0.0) -> dict[str, Any]
         summary["makespan_s"] = float(np.nanmax(finish_s) - arrival_s[0])
     if not finished.all():
         summary["unfinished"] = int(np.count_nonzero(~finished))
-    summary |= _deadlines(coflows, counts)
+    summary |= describe_deadlines(coflows, counts)
     bins = {name: in_group(coflows, name) & counts for name in BINS}
     summary["bins"] = {name: describe(own) for name, own in bins.items() if own.any()}
     return summary | describe_learning(coflows, counts)
@@ -92,10 +89,10 @@ def describe_learning(coflows: pa.Table, counts: BoolArray) -> dict[str, Any]:
         size = numbers(coflows, "size_bytes")[learned]
         described["learning"] = {
             "count": int(learned.sum()),
-            "latency": _spread(columns["learned_s"]),
-            "cct_share": _spread(share),
-            "bytes": _spread(columns["learned_bytes"]),
-            "bytes_share": _spread(columns["learned_bytes"] / size),
+            "latency": spread(columns["learned_s"]),
+            "cct_share": spread(share),
+            "bytes": spread(columns["learned_bytes"]),
+            "bytes_share": spread(columns["learned_bytes"] / size),
             "late": float((share > LATE_SHARE).mean()),
         }
     error = estimate_error(coflows)[counts]
@@ -105,7 +102,7 @@ def describe_learning(coflows: pa.Table, counts: BoolArray) -> dict[str, Any]:
             "count": len(error),
             "mean": float(error.mean()),
             "std": float(error.std()),
-            **_percentiles(error, (50, 90, 99)),
+            **percentiles(error, (50, 90, 99)),
         }
     return described
 
@@ -187,32 +184,3 @@ def job_times(base_cct_s: Float64Array, cct_s: Float64Array, share: Float64Array
         As `shuffle_shares` draws them.
     """
     return base_cct_s * (1 - share) / share + cct_s
-
-
-def _deadlines(coflows: pa.Table, counts: BoolArray) -> dict[str, Any]:
-    """Return the acceptance rates, where coflows have deadlines, and what became of those that were admitted or met."""
-    met, due = flags(coflows, "met_deadline")
-    due = due & counts
-    if not due.any():
-        return {}
-    weight = numbers(coflows, "weight")
-    described: dict[str, Any] = {
-        "acceptance_rate": float(met[due].mean()),
-        "weighted_acceptance_rate": float(weight[due & met].sum() / weight[due].sum()),
-    }
-    predicted = due & flags(coflows, "admitted")[0] & np.isfinite(numbers(coflows, "admitted_s"))
-    if predicted.any():
-        described["prediction_error"] = float((~met[predicted]).mean())
-    normalised = numbers(coflows, "slowdown")[due & met]
-    normalised = normalised[np.isfinite(normalised)]
-    if len(normalised):
-        described["normalised_cct"] = _spread(normalised)
-    return described
-
-
-def _spread(values: Float64Array) -> dict[str, float]:
-    return {"mean": float(values.mean()), **_percentiles(values, (50, 90))}
-
-
-def _percentiles(values: npt.NDArray[np.float64], at: tuple[int, ...]) -> dict[str, float]:
-    return {f"p{q}": float(v) for q, v in zip(at, np.percentile(values, at), strict=True)}

@@ -10,6 +10,7 @@ import numpy as np
 from emu.columns import numbers
 from emu.directories.run_directory import safe_name
 from emu.families.coflows.comparison import Runs, coflow_speedups, counted, job_speedups, learning_shares
+from emu.families.coflows.deadlines import gains_of, slack_used
 from emu.families.coflows.metrics import BINS
 from emu.report.drawing import (
     COLOURS,
@@ -45,8 +46,20 @@ def coflow_figures(results: Runs, warmup_s: float = 0.0) -> list[Shown]:
             "when they arrived",
         ),
     ]
+    figures.append(
+        (
+            "deadlines",
+            deadlines_figure(results, warmup_s),
+            "Coflows with a deadline that are admitted, and that ended in time, by the share of their time that passed",
+        )
+    )
     if others:
         figures += [
+            (
+                "gains",
+                gains_figure(results),
+                f"Gain over {first} in the share of deadlines met, run by run: (share - its share) / its share",
+            ),
             (
                 "speedup",
                 speedup_figure(results, coflow_speedups_of("all", warmup_s)),
@@ -157,6 +170,59 @@ def learning_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
         axes.set_ylim(0.0, 1.0)
         axes.set_xlabel("share of the completion time until learned")
         axes.set_ylabel("share of coflows")
+        add_legend(axes)
+        return figure
+
+
+def deadlines_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
+    """Return the share of coflows that are admitted, and that ended in time, against the time; None without deadlines.
+
+    Time is the share that has passed of that from the arrival to the deadline.
+    """
+    titles = {"admitted_s": "admitted", "finish_s": "ended in time"}
+    samples = {
+        at: {
+            n: np.concatenate([slack_used(r.coflows, at, warmup_s) for r in runs])
+            for n, runs in results.items()
+        }
+        for at in titles
+    }
+    shown = [at for at in titles if any(np.isfinite(used).any() for used in samples[at].values())]
+    if not shown:
+        return None
+    with figure_style():
+        figure, places = new_figure(4.8 * len(shown), 3.8, columns=len(shown))
+        for axes, at in zip(np.ravel(places), shown, strict=True):
+            for number, (name, used) in enumerate(samples[at].items()):
+                if not np.isfinite(used).any():
+                    continue
+                steps = np.sort(used[used <= 1.0])
+                x = np.concatenate([[0.0], steps, [1.0]])
+                y = np.concatenate([np.arange(len(steps) + 1), [len(steps)]]) / max(len(used), 1)
+                axes.step(x, y, where="post", label=plain_label(name), **line_look(number))
+            axes.set_title(titles[at], fontsize=10)
+            axes.set_xlim(0.0, 1.0)
+            axes.set_ylim(0.0, 1.0)
+            axes.set_xlabel("share of the time to the deadline")
+        np.ravel(places)[0].set_ylabel("share of coflows with a deadline")
+        add_legend(np.ravel(places)[-1])
+        return figure
+
+
+def gains_figure(results: Runs) -> Figure | None:
+    """Return the distribution over runs of the gain in deadlines met over the first scheduler; None of one run."""
+    found = {name: gains_of(results, name, "acceptance_rate") for name in list(results)[1:]}
+    samples = {name: np.array(gains) for name, gains in found.items() if gains}
+    if not samples:
+        return None
+    with figure_style():
+        figure, axes = new_figure(6.4, 3.8)
+        axes.axvline(0.0, color="#888888", linewidth=1.0)
+        for name, gains in samples.items():
+            axes.plot(*share_curve(gains), label=plain_label(name), **line_look(list(results).index(name)))
+        axes.set_ylim(0.0, 1.0)
+        axes.set_xlabel(f"gain over {next(iter(results))}", parse_math=False)
+        axes.set_ylabel("share of runs")
         add_legend(axes)
         return figure
 

@@ -23,6 +23,9 @@ that finished; percentiles are linear |
 | `coflows.unfinished` | coflows that did not finish, where there are any |
 | `coflows.acceptance_rate`, `coflows.weighted_acceptance_rate` | share of the coflows with a deadline, and of their \
 weight, that ended by it; absent where none has one |
+| `coflows.admission` | of the coflows with a deadline, where the scheduler has admission: `admitted`, the share that \
+its last decision admitted; `admitted_after`, of those `mean`, `p50` and `p90` of the time from the arrival to the \
+last admission, and `rejected_after`, of the others to the last rejection |
 | `coflows.prediction_error` | share of the coflows with a deadline that the scheduler admitted, by its last decision, \
 and that did not end by it; absent where it has no admission |
 | `coflows.normalised_cct` | `mean`, `p50` and `p90` of slowdown, of the coflows that ended by their deadlines |
@@ -40,6 +43,8 @@ received, of `decisions`, of `refills` (bandwidth of ended flows goes to the nex
 and of agents that were sent rates (`schedules`), and where messages have a cost its work (`work_s`) |
 | `programs` | where the coordinator solves programs: how many it has `solved`, how many of them the time limit ended \
 (`limited`), and the `worst_gap` that was left, (bound - value) / bound |
+| `decisions` | with `cost.model=measured`: `count`, `mean`, `p50`, `p90`, `p99` and `max` in seconds of what one \
+decision of the coordinator takes, the CPU time of its handler |
 | `schedulers` | as of jobs, where messages cost something: of the coordinator |
 | `offered_load`, `bottlenecks` | as of jobs; the load is bytes over the span of the arrivals times what all ports \
 carry in one direction |

@@ -7,31 +7,33 @@ from collections.abc import Sequence
 from emu.families.coflows.comparison import (
     SPEEDUPS,
     CoordinatorRow,
-    DeadlineRow,
-    GainRow,
     JobRow,
     LearningRow,
     compare_coflows,
     compare_coordinators,
-    compare_deadlines,
-    compare_gains,
     compare_job_times,
     compare_learning,
+)
+from emu.families.coflows.deadlines import (
+    EXPLAINED,
+    GAINS_HEAD,
+    DeadlineRow,
+    GainRow,
+    compare_deadlines,
+    compare_gains,
+    deadline_cells,
+    deadline_head,
+    gain_cells,
+    gains_caption,
 )
 from emu.families.coflows.metrics import GROUPS
 from emu.families.coflows.tables import (
     COORDINATOR_EXPLAINED,
-    DEADLINES_EXPLAINED,
-    DEADLINES_HEAD,
-    GAINS_HEAD,
     LEARNING_EXPLAINED,
     SPEEDUP_LABELS,
     coordinator_cells,
     coordinator_head,
-    deadline_cells,
     facts_of,
-    gain_cells,
-    gains_caption,
     jobs_caption,
     learning_cells,
     learning_head,
@@ -112,9 +114,9 @@ def _deadline_section(rows: Sequence[DeadlineRow]) -> list[str]:
     """Return how many deadlines were met; nothing where there are none."""
     if not rows:
         return []
-    cells = [(row.scheduler, *deadline_cells(row)) for row in rows]
-    words = f"{sentence(DEADLINES_EXPLAINED)}."
-    return [section("Deadlines", words, ["scheduler", *DEADLINES_HEAD], cells)]
+    cells = [(row.scheduler, *deadline_cells(row, rows)) for row in rows]
+    words = f"{sentence(EXPLAINED)}."
+    return [section("Deadlines", words, ["scheduler", *deadline_head(rows)], cells)]
 
 
 def _gain_section(rows: Sequence[GainRow], results: Runs) -> list[str]:

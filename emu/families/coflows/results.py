@@ -13,6 +13,7 @@ from emu.columns import from_flags, make_table, null_unless
 from emu.families.coflows.columns import COFLOWS, FLOWS, TIMELINE
 from emu.families.coflows.metrics import describe_coflows
 from emu.families.coflows.plan import ports_of, switch_of
+from emu.results.metrics import percentiles
 from workloads.arrow import column
 from workloads.coflows import NO_DEADLINE_NS, CoflowWorkload
 
@@ -39,6 +40,7 @@ def coflow_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | N
         "coflows": describe_coflows(tables["coflows"], config["warmup"]),
         **coordinator_figures(outcome.counters, busy_ns),
         **program_figures(outcome),
+        **decision_figures(outcome),
     }
     return tables, figures
 
@@ -140,6 +142,17 @@ def program_figures(outcome: Outcome) -> dict[str, dict[str, float]]:
         return {}
     solved, limited, worst_gap = outcome.series.solved.tolist()
     return {"programs": {"solved": int(solved), "limited": int(limited), "worst_gap": worst_gap}}
+
+
+def decision_figures(outcome: Outcome) -> dict[str, dict[str, float]]:
+    """Return the ``decisions`` part of a summary: what one decision costs; nothing where costs are not measured."""
+    cost_s = outcome.costs["cost"][outcome.costs["decides"] == 1] / 1e9
+    if not cost_s.size:
+        return {}
+    at = percentiles(cost_s, (50, 90, 99))
+    return {
+        "decisions": {"count": cost_s.size, "mean": float(cost_s.mean()), **at, "max": float(cost_s.max())}
+    }
 
 
 def _learning(outcome: Outcome, arrival_ns: npt.NDArray[np.int64]) -> dict[str, pa.Array]:

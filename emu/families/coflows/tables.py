@@ -6,21 +6,21 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from emu.configuration.seeds import instances_of, summary_alike, summary_head
+from emu.configuration.seeds import summary_alike, summary_head
 from emu.families.coflows.comparison import (
-    GAIN_PERCENTILES,
-    RATES,
     SPEEDUPS,
     CoordinatorRow,
-    DeadlineRow,
-    GainRow,
     JobRow,
     LearningRow,
     compare_coordinators,
-    compare_deadlines,
-    compare_gains,
     compare_job_times,
     compare_learning,
+)
+from emu.families.coflows.deadlines import (
+    compare_deadlines,
+    compare_gains,
+    render_deadlines,
+    render_gains,
 )
 from emu.families.coflows.metrics import BINS, GROUPS, LATE_SHARE, part_of
 from emu.results.bottlenecks import BOTTLENECKS
@@ -77,54 +77,6 @@ def render_rows(
     if several:
         lines += ["", shares_caption(first, "coflows", tolerance)]
     return "\n".join(lines) + "\n"
-
-
-DEADLINES_EXPLAINED = "coflows with a deadline that met it"
-DEADLINES_HEAD = ("share", "by weight")
-
-
-def render_deadlines(rows: Sequence[DeadlineRow]) -> str:
-    """Return how many deadlines were met as a table behind a blank line; nothing of none."""
-    if not rows:
-        return ""
-    table = [["", *DEADLINES_HEAD], *([row.scheduler, *deadline_cells(row)] for row in rows)]
-    return "\n".join(["", DEADLINES_EXPLAINED, *_indented(align(table)), ""])
-
-
-def deadline_cells(row: DeadlineRow) -> list[str]:
-    """Return the cells of a row of that table."""
-    return [percent(*row.met), percent(*row.met_by_weight)]
-
-
-def render_gains(rows: Sequence[GainRow], results: Runs) -> str:
-    """Return gains in deadlines met over the first scheduler as a table behind a blank line; nothing of none."""
-    if not rows:
-        return ""
-    table = [["", *GAINS_HEAD], *gain_cells(rows)]
-    return "\n".join(["", gains_caption(rows, results), *_indented(align(table)), ""])
-
-
-GAINS_HEAD = tuple(f"p{percent}" for percent in GAIN_PERCENTILES)
-
-
-def gains_caption(rows: Sequence[GainRow], results: Runs) -> str:
-    """Return what the table of gains shows."""
-    first, runs = next(iter(results.items()))
-    unit = "instance" if len(instances_of([r.summary for r in runs])) > 1 else "seed"
-    few = rows[0].undefined
-    clause = f"; {few:,} {unit}{'s'[: few != 1]} in which {first} met none left out" if few else ""
-    return f"gain over {first} in the share of deadlines met, {unit} by {unit}: (share - its share) / its share{clause}"
-
-
-def gain_cells(rows: Sequence[GainRow]) -> list[list[str]]:
-    """Return the rows of that table; those by weight only where weights make a difference."""
-    weighted = any(len({str(gain) for gain in row.gains.values()}) > 1 for row in rows)
-    return [
-        [f"{row.scheduler}{suffix}", *(percent(row.gains[rate][p]) for p in GAINS_HEAD)]
-        for rate, suffix in zip(RATES, ("", ", by weight"), strict=True)
-        for row in rows
-        if rate in row.gains and (weighted or not suffix)
-    ]
 
 
 def render_learning(rows: Sequence[LearningRow]) -> str:
@@ -239,6 +191,10 @@ def facts_of(summary: Mapping[str, Any]) -> dict[str, str]:
         facts["deadlines met by weight"] = f"{coflows['weighted_acceptance_rate']:.1%}"
     if "prediction_error" in coflows:
         facts["admitted and late"] = f"{coflows['prediction_error']:.1%}"
+    if "decisions" in summary:
+        spread = summary["decisions"]
+        facts["CPU time of a decision, median"] = format_duration(spread["p50"])
+        facts["99th percentile"] = format_duration(spread["p99"])
     if "learning" in coflows:
         facts["time to learn, median share"] = f"{coflows['learning']['cct_share']['p50']:.1%}"
     if "estimates" in coflows:

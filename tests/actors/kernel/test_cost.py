@@ -136,13 +136,13 @@ def test_a_log_of_costs_grows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_costs_that_run_out_are_zero_from_then_on() -> None:
     setting = setting_of("central-fifo", jobs((0, [1]), (5, [1])), 2, network=1.0)
-    recorded = np.array([(0, 3 * NS)], COST)
+    recorded = np.array([(0, 3 * NS, 0, 0)], COST)
     outcome = run_setting(with_costs(setting, Costs("recorded", recorded=recorded)))
     assert outcome.start_ns.tolist() == [4 * NS, 6 * NS]
 
 
 def test_recorded_costs_are_sorted_by_scheduler() -> None:
-    made = make_cost(RECORDED, 3, recorded=np.array([(2, 5), (0, 7), (2, 6)], COST))
+    made = make_cost(RECORDED, 3, recorded=np.array([(2, 5, 0, 0), (0, 7, 0, 0), (2, 6, 0, 0)], COST))
     assert made.log.cost.tolist() == [7, 5, 6]
     assert made.servers.next_cost.tolist() == [0, 1, 1]
     assert made.servers.end_cost.tolist() == [1, 1, 3]

@@ -15,7 +15,6 @@ from coflow_cases import four_coflows, outcome_of, result_of
 from emu.families.coflows.comparison import (
     compare_coflows,
     compare_coordinators,
-    compare_deadlines,
     compare_group,
     compare_job_times,
     compare_learning,
@@ -82,14 +81,6 @@ def test_learning_by_hand(runs: dict[str, list[Result]]) -> None:
     assert philae.error["mean"][0] == pytest.approx((0.5 + 1.25) / 2)
     assert aalo.error == {}
     assert compare_learning({"fair": runs["fair"]}, 0.0) == []
-
-
-def test_deadlines_that_were_met(runs: dict[str, list[Result]]) -> None:
-    assert [row.met[0] for row in compare_deadlines(runs)] == [1.0, 0.5, 0.5]  # after 5 and 2 s
-    lines = Comparison(runs, "", {}).to_text().splitlines()
-    at = lines.index("coflows with a deadline that met it")
-    assert lines[at + 3].split() == ["aalo", "50.0%", "50.0%"]
-    assert compare_deadlines({}) == []
 
 
 def test_a_comparison_without_anything_finished_says_so() -> None:
@@ -177,6 +168,7 @@ def test_figures_are_the_same_bytes_every_time(runs: dict[str, list[Result]]) ->
     assert list(figures) == [
         "cdf-cct",
         "learning",
+        "deadlines",
         "speedup",
         "speedup-bins",
         "speedup-jobs",
@@ -185,7 +177,7 @@ def test_figures_are_the_same_bytes_every_time(runs: dict[str, list[Result]]) ->
     again = {f.stem: to_svg(f.drawn) for f in coflow_figures(runs)}
     assert {stem: to_svg(f.drawn) for stem, f in figures.items()} == again
     one = [f.stem for f in coflow_figures({"fair": runs["fair"]})]
-    assert one == ["cdf-cct"]
+    assert one == ["cdf-cct", "deadlines"]
     drawn = timeline_figure(runs["fair"][0])
     assert drawn is not None
     assert "flows under way" in to_svg(drawn)
