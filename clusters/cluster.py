@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -252,6 +253,7 @@ def _array(values: Any, kind: pa.DataType, count: int) -> pa.Array:
     return encode_texts(values)
 
 
+@cache
 def presets() -> dict[str, str]:
     """Return the presets, name to one line of description: the default first, then by name."""
     found = {name: str(load_toml(path).get("description", "")) for name, path in _preset_paths().items()}

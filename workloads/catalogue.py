@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -51,6 +52,7 @@ _GENERATORS: dict[str, Callable[..., Workload]] = {
 }
 
 
+@cache
 def generators() -> dict[str, str]:
     """Return the generators: name to one line on what it makes and its parameters."""
     return {name: f"{_summary(make)} ({options_line(make)})" for name, make in sorted(_GENERATORS.items())}

@@ -38,6 +38,9 @@ from emu.terminal import few_alike
 from workloads.errors import InputError
 
 RESULTS = "results"
+TABLE_GROWTH = 1.05
+"""While a sweep runs, its table is written again when it has so many times the rows: written after each of 3,000 short
+runs, it took most of the time."""
 Bar = Callable[[str, int, int], AbstractContextManager[Any]]
 """Makes, from a label, a number of runs and how many are done, what `emu.running.progress.runs_bar` yields."""
 
@@ -211,21 +214,31 @@ def run_sweep(
         }
         failures: dict[int, str] = {}
         total = len(ready.runs)
+        written = [len(rows)]  # rows of the table on disk
         with bar(out.name, total, len(rows)) if bar else nullcontext() as show:
 
             def started(run: Run) -> None:
                 if show is not None:
                     show(len(rows) + len(failures), len(failures), run.folder.relative_to(out).as_posix())
 
+            def write() -> None:
+                _write_rows(out, [rows[id(r)] for r in ready.runs if id(r) in rows])
+                written[0] = len(rows)
+
             def ended(run: Run, error: str | None) -> None:
                 if error is None:
                     rows[id(run)] = _row(grid, point_of[id(run)], run, out)
-                    _write_rows(out, [rows[id(r)] for r in ready.runs if id(r) in rows])
+                    if len(rows) >= TABLE_GROWTH * written[0]:
+                        write()
                 else:
                     failures[id(run)] = error
                 started(run)
 
-            run_all(todo, hosting, started, ended, tell)
+            try:
+                run_all(todo, hosting, started, ended, tell)
+            finally:
+                if len(rows) > written[0]:  # also of a sweep that is interrupted
+                    write()
         table = [rows[id(r)] for r in ready.runs if id(r) in rows]
         failed = {
             r.folder.relative_to(out).as_posix(): failures[id(r)] for r in ready.runs if id(r) in failures
