@@ -72,6 +72,7 @@ BUILT_IN = (
     dcoflow.WDCOFLOW,
     cs_mha.CS_MHA,
     edf.EDF,
+    sebf.SEBF_DEADLINE,
     cds_lp.CDS_LP,
     cds_lp.CDS_LPA,
     order_ilp.ORDER_ILP,
