@@ -87,6 +87,20 @@ def test_means_without_admission_are_those_of_another_program(archive: str) -> N
     assert np.mean(found) == pytest.approx(NO_ADMISSION[archive], abs=0.005)
 
 
+@pytest.mark.parametrize("archive", NO_ADMISSION)
+def test_varys_admits_what_has_room_beside_those_before(archive: str) -> None:
+    """All are there at time 0: each needs of a port its time there, divided by its deadline."""
+    theirs = deadline_rules.read_instances(COFLOWLIB / f"{archive}.zip")
+    for workload, instance in zip(instances(archive, 20), theirs[:20], strict=True):
+        reserved, expected = np.zeros(instance.capacity.size), []
+        for share in (instance.times() / instance.deadline).T:
+            expected.append(bool((reserved + share <= 1 + 1e-9).all()))
+            reserved += share * expected[-1]
+        outcome = outcome_of("varys-deadline", workload)
+        assert outcome.series.admitted.tolist() == expected
+        assert met(outcome, workload) == np.mean(expected)
+
+
 @pytest.mark.parametrize("archive", [name for name in MEANS if "synthetic" in name])
 def test_the_same_coflows_are_admitted_as_by_the_independent_program(archive: str) -> None:
     """Not of Facebook's trace: where ports have equal loads, rounding decides which is the bottleneck."""

@@ -262,6 +262,20 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     return RUNNING
 
 
+def check_costs(setting: Setting) -> None:
+    """Refuse costs by which MADD's rates cannot be computed for the time at which they take effect.
+
+    Raises:
+        InputError: what a decision costs must be known before it is made.
+    """
+    model = setting.costs.model
+    if model not in ("none", "fixed"):
+        raise InputError(
+            f"{setting.scheduler.name} with MADD's rates must know what a decision costs before it is made, and"
+            f" cost.model is {model}; use cost.model fixed"
+        )
+
+
 def build_ordered(
     setting: Setting,
     rule: np.int64,
@@ -282,12 +296,8 @@ def build_ordered(
     Raises:
         InputError: under MADD what a decision costs must be known before it is made.
     """
-    model = setting.costs.model
-    if rates == "madd" and model not in ("none", "fixed"):
-        raise InputError(
-            f"{setting.scheduler.name} with MADD's rates must know what a decision costs before it is made, and"
-            f" cost.model is {model}; use cost.model fixed"
-        )
+    if rates == "madd":
+        check_costs(setting)
     world = build_world(setting, interval_s=setting.parameters["interval_s"])
     fabric, coflows = world.fabric, world.work.size
     if not weights:
