@@ -48,13 +48,22 @@ MEANS = {
 }  # fmt: skip
 
 
+# Of `sebf-deadline`, from another program: the baseline that DCoflow's authors call Varys.
+NO_ADMISSION = {
+    "off_synthetic_m10_c10": 0.431,
+    "off_synthetic_m10_c40": 0.206,
+    "off_facebook_m10_c10": 0.699,
+    "off_facebook_m10_c40": 0.262,
+}
+
+
 def instances(archive: str, most: int = 1000) -> list[CoflowWorkload]:
     path = COFLOWLIB / f"{archive}.zip"
     return [read_coflowlib(path, instance=k + 1) for k in range(min(len(list_coflowlib(path)), most))]
 
 
 def outcome_of(name: str, workload: CoflowWorkload) -> Outcome:
-    scheduler, parameters = OURS[name]
+    scheduler, parameters = OURS.get(name, (name, {}))
     return emulate(setting_of(scheduler, workload, **parameters), Observe(), in_process=True)
 
 
@@ -70,6 +79,26 @@ def test_means_off_line_are_those_of_the_independent_program(archive: str) -> No
     for name, *means in zip(OURS, *MEANS[archive], strict=True):
         mean = np.mean([met(outcome_of(name, workload), workload) for workload in workloads])
         assert min(means) - 0.005 <= mean <= max(means) + 0.005, name
+
+
+@pytest.mark.parametrize("archive", NO_ADMISSION)
+def test_means_without_admission_are_those_of_another_program(archive: str) -> None:
+    found = [met(outcome_of("sebf-deadline", workload), workload) for workload in instances(archive)]
+    assert np.mean(found) == pytest.approx(NO_ADMISSION[archive], abs=0.005)
+
+
+@pytest.mark.parametrize("archive", NO_ADMISSION)
+def test_varys_admits_what_has_room_beside_those_before(archive: str) -> None:
+    """All are there at time 0: each needs of a port its time there, divided by its deadline."""
+    theirs = deadline_rules.read_instances(COFLOWLIB / f"{archive}.zip")
+    for workload, instance in zip(instances(archive, 20), theirs[:20], strict=True):
+        reserved, expected = np.zeros(instance.capacity.size), []
+        for share in (instance.times() / instance.deadline).T:
+            expected.append(bool((reserved + share <= 1 + 1e-9).all()))
+            reserved += share * expected[-1]
+        outcome = outcome_of("varys-deadline", workload)
+        assert outcome.series.admitted.tolist() == expected
+        assert met(outcome, workload) == np.mean(expected)
 
 
 @pytest.mark.parametrize("archive", [name for name in MEANS if "synthetic" in name])

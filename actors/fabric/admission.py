@@ -120,11 +120,17 @@ def ends_dropped(w: CoflowWorld, a: Admission, flow: int) -> bool:
 @compiled
 def charge_verdicts(w: CoflowWorld, a: Admission) -> None:
     """Charge what the messages of all new verdicts cost, each as much as a schedule for an agent."""
+    charge(w, w.prices.schedule * count_verdicts(w, a))
+
+
+@inlined
+def count_verdicts(w: CoflowWorld, a: Admission) -> int:
+    """Count the messages of all new verdicts; return how many they are."""
     messages: int = 0
     for i in range(a.changes[0]):
         messages += num_senders(w, a.changed[i])
-    charge(w, w.prices.schedule * messages)
     w.counts[N_VERDICTS] += messages
+    return messages
 
 
 @inlined

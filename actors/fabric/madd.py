@@ -164,10 +164,10 @@ def end_coflow(fabric: Fabric, a: Madd, coflow: int) -> None:
 
 
 @compiled
-def decide(fabric: Fabric, order: Order, a: Madd) -> None:
+def decide(fabric: Fabric, order: Order, a: Madd, backfills: bool = True) -> None:
     """Give rates to the coflows of an order, at the time to which `progress` has brought them."""
     give_rates(fabric, order, a)
-    backfill(fabric, order, a)
+    backfill(fabric, order, a, backfills)
 
 
 @inlined
@@ -209,22 +209,28 @@ def reset_residual(fabric: Fabric, order: Order, a: Madd) -> None:
 @compiled
 def add_rates(fabric: Fabric, order: Order, a: Madd, first: int, end: int) -> None:
     """Add MADD's rates for the coflows from level `first` to before `end`, out of `residual`, to those they have."""
-    lines, residual = fabric.lines, a.residual
     for level in range(first, end):
         coflow = order.groups[level]
-        need = slowest(fabric, a, coflow, residual)
+        need = slowest(fabric, a, coflow, a.residual)
         if need == np.inf:
             continue
         previous_need = a.need[coflow]
         a.need[coflow] = need if previous_need == np.inf else 1.0 / (1.0 / previous_need + 1.0 / need)
-        for side in range(2):
-            for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
-                residual[lines.port[line]] -= lines.bytes[line] * a.scale[coflow] / need
+        take_residual(fabric, a, coflow, need)
+
+
+@inlined
+def take_residual(fabric: Fabric, a: Madd, coflow: int, need: float) -> None:
+    """Take what a coflow has of its ports off `residual`, if its flows end together in `need` ns."""
+    lines = fabric.lines
+    for side in range(2):
+        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+            a.residual[lines.port[line]] -= lines.bytes[line] * a.scale[coflow] / need
 
 
 @compiled
-def backfill(fabric: Fabric, order: Order, a: Madd) -> None:
-    """Give the residual bandwidth to flows in order, each as much as both of its ports have."""
+def backfill(fabric: Fabric, order: Order, a: Madd, backfills: bool = True) -> None:
+    """Give the residual bandwidth, if `backfills`, to flows in order, each as much as both of its ports have."""
     lines, backfilled = fabric.lines, a.changes[0]
     list_lines(fabric, order)
     for i in range(order.used[0]):
@@ -236,7 +242,8 @@ def backfill(fabric: Fabric, order: Order, a: Madd) -> None:
         coflow = order.groups[i]
         a.num_backfilled[coflow] = a.last_backfilled_end[coflow] = 0
         for line in range(lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0]):
-            fill_line(fabric, a, a.now[0], line)
+            if backfills:
+                fill_line(fabric, a, a.now[0], line)
         predict_end(fabric, a, coflow)
     note_stopped(a, backfilled)
 

@@ -15,6 +15,7 @@ from actors.schedulers.coflows import (
     aalo_shares,
     by_key,
     cds_lp,
+    chronos,
     cs_mha,
     dcoflow,
     edf,
@@ -25,6 +26,7 @@ from actors.schedulers.coflows import (
     saath,
     sebf,
     sincronia,
+    varys_deadline,
 )
 from actors.schedulers.coflows.own_coflows import wrap_own_coflows
 from actors.schedulers.jobs import (
@@ -72,6 +74,9 @@ BUILT_IN = (
     dcoflow.WDCOFLOW,
     cs_mha.CS_MHA,
     edf.EDF,
+    sebf.SEBF_DEADLINE,
+    varys_deadline.VARYS_DEADLINE,
+    chronos.CHRONOS,
     cds_lp.CDS_LP,
     cds_lp.CDS_LPA,
     order_ilp.ORDER_ILP,

@@ -98,7 +98,7 @@ def rates_now(partition: Partition) -> np.ndarray:
     """[F] bytes per ns at which flows are being sent."""
     fabric, state, sending = partition.world.fabric, partition.state, partition.world.sending
     flows, rates = fabric.flows, sending.rate.copy()
-    if getattr(state, "by_madd", False):  # of lines whose flows end together
+    if hasattr(state, "shrinking") and getattr(state, "by_madd", True):  # of lines whose flows end together
         line, s = flows.line[:, 0], state.shrinking
         there = np.flatnonzero((line >= 0) & (sending.left > 0.0) & (sending.end == NEVER))
         rates[there] = sending.left[there] * s.scale[line[there]] / s.need[line[there]]
@@ -237,6 +237,8 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "dcoflow": (*OF_DCOFLOW, {"reject": "dynamic-programming"}),
     "wdcoflow": OF_DCOFLOW[:2],
     "cs-mha": ({}, {"serve_rejected": False, "decide_at": "ends"}),
+    "varys-deadline": tuple({"rejected": what} for what in ("drop", "retry", "serve")),
+    "chronos": ({}, {"order": "bottleneck", "interval_s": 0.003}),
     "edf": ({}, {"drop_expired": False}),
     "cds-lp": ({}, {"decide_at": "ends"}),
     "cds-lpa": ({}, {"admit_from": 0.5}),

@@ -106,6 +106,7 @@ WHERE: dict[str, Where] = {
     "drop_expired": Where(workload=with_deadlines(mixed_coflows(30, 5, seed=7, mean_gap=0.002), most=1.5)),
     "reject": DUE,
     "congested": DUE,
+    "chronos.order": DUE,
     "examine": Where(workload=deadline_coflows(coflows=30, ports=5, seed=3)),
     "sincronia.weights": Where(workload=with_deadlines(mixed_coflows(14, 5, seed=7))),
     "phoenix.order": CONTENDED,

@@ -4,7 +4,8 @@ They differ by what they order (`rule`, and a key for each coflow), and may diff
 (`by_madd`):
 
 - *madd*: a coflow ends all its flows together, at the rates that its slowest port allows; what is left goes to single
-  flows in order (`actors.fabric.madd`). When such a flow ends, what it had goes to those that wait at its ports.
+  flows in order (`actors.fabric.madd`), except with sebf-deadline. When such a flow ends, what it had goes to those
+  that wait at its ports.
 - *greedy*: a flow has both of its ports alone, or waits (`actors.fabric.greedy`). When one ends, those of its ports go
   to the next in order.
 """
@@ -72,6 +73,7 @@ class State(NamedTuple):
 
     rule: int
     by_madd: bool
+    backfills: bool  # of MADD: what is left goes to single flows
     reorders_at_ends: bool  # of greedy rates: the order is made again when a coflow has ended
     agenda: Agenda
     order: Order
@@ -206,7 +208,7 @@ def decide_madd(w: CoflowWorld, p: State, t: int, due: int) -> None:
         count = remove_ended(w, p.agenda)
         put_in_order(w, p, count)
         set_order(order, p.groups, count)
-        decide(fabric, order, a)
+        decide(fabric, order, a, p.backfills)
     else:
         w.counts[N_REFILLS] += 1
         charge(w, price)
@@ -260,25 +262,42 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     return RUNNING
 
 
+def check_costs(setting: Setting) -> None:
+    """Refuse costs by which MADD's rates cannot be computed for the time at which they take effect.
+
+    Raises:
+        InputError: what a decision costs must be known before it is made.
+    """
+    model = setting.costs.model
+    if model not in ("none", "fixed"):
+        raise InputError(
+            f"{setting.scheduler.name} with MADD's rates must know what a decision costs before it is made, and"
+            f" cost.model is {model}; use cost.model fixed"
+        )
+
+
 def build_ordered(
-    setting: Setting, rule: np.int64, rates: str, *, reorders_at_ends: bool = True, weights: bool = True
+    setting: Setting,
+    rule: np.int64,
+    rates: str,
+    *,
+    backfills: bool = True,
+    reorders_at_ends: bool = True,
+    weights: bool = True,
 ) -> tuple[CoflowWorld, State]:
     """Return the world and the coordinator's state at time 0.
 
     Args:
         rates: "madd" or "greedy".
+        backfills: with MADD's rates, what is left goes to single flows; otherwise it stays unused.
         reorders_at_ends: with greedy rates, the order is made again when a coflow has ended.
         weights: those of the workload; otherwise all are 1.
 
     Raises:
         InputError: under MADD what a decision costs must be known before it is made.
     """
-    model = setting.costs.model
-    if rates == "madd" and model not in ("none", "fixed"):
-        raise InputError(
-            f"{setting.scheduler.name} with MADD's rates must know what a decision costs before it is made, and"
-            f" cost.model is {model}; use cost.model fixed"
-        )
+    if rates == "madd":
+        check_costs(setting)
     world = build_world(setting, interval_s=setting.parameters["interval_s"])
     fabric, coflows = world.fabric, world.work.size
     if not weights:
@@ -286,6 +305,7 @@ def build_ordered(
     return world, State(
         rule=int(rule),
         by_madd=rates == "madd",
+        backfills=backfills,
         reorders_at_ends=reorders_at_ends,
         agenda=make_agenda(coflows),
         order=make_order(fabric),

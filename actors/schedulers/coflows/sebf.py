@@ -21,6 +21,11 @@ and knows what will have ended by then (`actors.fabric.madd_schedule`).
 **Deviations from the paper.** No deadlines and no admission. A coflow without rates waits for what backfill gives its
 flows; the paper's guard against starvation, a share of time for all, is not here. What a backfilled flow leaves is
 given away at once; CoflowSim, the simulator of Varys's authors, leaves it unused until a coflow arrives or ends.
+
+`sebf-deadline` is `sebf` without step 4: what MADD leaves stays unused. The authors of DCoflow call it Varys where they
+count which coflows end by their deadlines. It reads no deadline, admits all and drops none: a coflow that is late goes
+on. `varys-deadline` is the scheduler that has Varys's admission. Deviations from the paper: those of `sebf`. DCoflow's
+authors compute with one batch and round rates to five decimals; here coflows may arrive later, and nothing is rounded.
 """
 
 from actors.fabric.fabric_world import CoflowWorld
@@ -37,12 +42,27 @@ def build(setting: Setting) -> tuple[CoflowWorld, State]:
     return build_ordered(setting, BY_BOTTLENECK, setting.parameters["rates"])
 
 
+def build_without_backfill(setting: Setting) -> tuple[CoflowWorld, State]:
+    """Return the same of `sebf-deadline`."""
+    return build_ordered(setting, BY_BOTTLENECK, "madd", backfills=False)
+
+
 SEBF = Scheduler(
     name="sebf",
     title="Varys: the coflow that needs least at its slowest port first, its flows end together",
     paper="Chowdhury, Zhong, Stoica: Varys, SIGCOMM 2014, Algorithm 1, doi 10.1145/2619239.2626315",
     parameters=(RATES, INTERVAL),
     build=build,
+    advance=advance,
+    worlds=COFLOW_WORLDS,
+)
+
+SEBF_DEADLINE = Scheduler(
+    name="sebf-deadline",
+    title="Varys without backfill or admission, as a baseline for deadlines",
+    paper="Luu et al.: DCoflow, IFIP Networking 2022, section IV; of Varys: doi 10.1145/2619239.2626315",
+    parameters=(INTERVAL,),
+    build=build_without_backfill,
     advance=advance,
     worlds=COFLOW_WORLDS,
 )

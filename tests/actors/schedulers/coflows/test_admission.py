@@ -38,6 +38,7 @@ from workloads.coflows import CoflowWorkload, make_coflow_workload, with_demands
 
 EXAMPLES = 5 if config.DISABLE_JIT else 20
 ADMITTING = ("dcoflow", "wdcoflow", "cs-mha")
+RESERVING = ("varys-deadline", "chronos")
 NEVER = -1.0
 
 
@@ -139,7 +140,7 @@ def test_rejected_coflows_may_be_served_behind_the_others() -> None:
     assert "dropped" not in log.counters
 
 
-@pytest.mark.parametrize("scheduler", ADMITTING)
+@pytest.mark.parametrize("scheduler", [*ADMITTING, *RESERVING])
 @pytest.mark.parametrize(("delay_s", "is_admitted"), [(0.4, True), (0.5, True), (0.6, False)])
 def test_a_coflow_whose_messages_take_longer_than_its_slack_is_not_admitted(
     scheduler: str, delay_s: float, is_admitted: bool
@@ -150,11 +151,11 @@ def test_a_coflow_whose_messages_take_longer_than_its_slack_is_not_admitted(
     asked = round(1 + delay_s, 9)
     assert verdicts(log) == [(True, asked, NEVER) if is_admitted else (False, NEVER, asked)]
     begin = round(1 + 2 * delay_s, 9)
-    served = is_admitted or scheduler == "cs-mha"  # which serves what it rejects
+    served = is_admitted or scheduler in ("cs-mha", "chronos")  # which serve what they reject
     assert log.sending == {"0 0>1": [(begin, round(begin + 1, 9))] if served else []}
 
 
-@pytest.mark.parametrize("scheduler", ADMITTING)
+@pytest.mark.parametrize("scheduler", [*ADMITTING, *RESERVING])
 def test_what_a_decision_costs_is_part_of_the_delay(scheduler: str) -> None:
     workload = due(coflows((0, [(0, 1, 1)]), ports=2), 2.0)
     for price, is_admitted in ((1.0, True), (1.1, False)):
@@ -239,7 +240,7 @@ def admitting_setting(
     )
 
 
-@pytest.mark.parametrize("scheduler", [*ADMITTING, "edf"])
+@pytest.mark.parametrize("scheduler", [*ADMITTING, *RESERVING, "edf"])
 def test_ports_suffice_and_what_is_counted_balances(scheduler: str) -> None:
     @settings(max_examples=EXAMPLES, deadline=None)
     @given(st.integers(0, 1000), st.sampled_from([0.0, 0.0005, 0.003]), st.booleans(), st.integers(0, 4))
@@ -273,7 +274,7 @@ def test_ports_suffice_and_what_is_counted_balances(scheduler: str) -> None:
     hold()
 
 
-@pytest.mark.parametrize("scheduler", ADMITTING)
+@pytest.mark.parametrize("scheduler", [*ADMITTING, *RESERVING])
 def test_what_is_admitted_at_its_arrival_has_time_for_it(scheduler: str) -> None:
     for seed in range(5):
         setting = admitting_setting(scheduler, seed, 0.002, False, 0)
@@ -288,9 +289,10 @@ def test_what_is_admitted_at_its_arrival_has_time_for_it(scheduler: str) -> None
         assert (outcome.series.admitted_ns[hopeless] < 0).all()
 
 
-def test_more_verdicts_than_one_event_may_send() -> None:
+@pytest.mark.parametrize("scheduler", ["dcoflow", "chronos"])
+def test_more_verdicts_than_one_event_may_send(scheduler: str) -> None:
     workload = with_deadlines(mixed_workload(120, 6, seed=3, mean_gap=0.0), most=5.0)
-    setting = setting_of("dcoflow", workload, speed=SPEED, delay_s=0.001, costs=COSTS)
+    setting = setting_of(scheduler, workload, speed=SPEED, delay_s=0.001, costs=COSTS)
     narrow, wide = Partition(setting, OBSERVED), Partition(setting, OBSERVED)
     wide.world = wide.world._replace(queue=wide.world.queue._replace(room=2000))
     for partition in (narrow, wide):
@@ -304,7 +306,7 @@ def test_more_verdicts_than_one_event_may_send() -> None:
     assert one.counters == other.counters
 
 
-@pytest.mark.parametrize("scheduler", [*ADMITTING, "edf"])
+@pytest.mark.parametrize("scheduler", [*ADMITTING, *RESERVING, "edf"])
 def test_admissions_are_the_same_after_checkpoints(scheduler: str) -> None:
     for seed in range(2):
         setting = admitting_setting(scheduler, seed, 0.0005, True, seed, 0.001)

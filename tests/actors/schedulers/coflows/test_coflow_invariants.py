@@ -163,7 +163,7 @@ def nothing_is_left(partition: Partition) -> None:
 # Where decisions are made at the end of intervals, ports may wait for it. Nothing waits elsewhere, except for
 # pilots where coflows that are being sampled get nothing else.
 BY_INTERVAL = {"aalo", "aalo-oracle", "aalo-shares", "saath"}
-PLANNED = {"cds-lp", "cds-lpa"}  # bandwidth is planned ahead, and not conserved
+NOT_CONSERVING = {"cds-lp", "cds-lpa", "sebf-deadline"}  # by plan, and where nothing is backfilled
 
 
 def waits_for_interval(setting: Setting) -> bool:
@@ -172,7 +172,7 @@ def waits_for_interval(setting: Setting) -> bool:
     return periodic or setting.scheduler.name in BY_INTERVAL
 
 
-@pytest.mark.parametrize("scheduler", [name for name in NAMES if name not in PLANNED])
+@pytest.mark.parametrize("scheduler", [name for name in NAMES if name not in NOT_CONSERVING])
 def test_no_flow_waits_while_both_of_its_ports_idle(scheduler: str) -> None:
     @settings(max_examples=EXAMPLES, phases=PHASES)
     @given(cases_of(scheduler, exact=True))

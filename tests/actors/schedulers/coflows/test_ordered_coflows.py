@@ -116,6 +116,16 @@ def test_sincronia_goes_by_weights_and_what_is_left() -> None:
 REFILLED = coflows((0, [(0, 0, 4)]), (0, [(0, 3, 0.5), (1, 1, 1), (1, 2, 2)]), ports=4)
 
 
+def test_sebf_deadline_leaves_unused_what_madd_leaves() -> None:
+    # Both need 4 alone. Coflow 0 has port 0 (in), so that coflow 1 waits, though its flow 1>1 could have both of its
+    # ports; then port 1 (out) is its slowest, with 4 for both of its flows.
+    rows = coflows((0, [(0, 0, 4)]), (0, [(0, 1, 2), (1, 1, 2)]), ports=2)
+    log = log_of("sebf-deadline", rows)
+    assert log.sending == {"0 0>0": [(0, 4)], "1 0>1": [(4, 8, 0.5)], "1 1>1": [(4, 8, 0.5)]}
+    assert (log.decisions, log.refills) == ([0, 4, 8], [])
+    assert log_of("sebf", rows).sending["1 1>1"] == [(0, 2)]
+
+
 def test_what_a_backfilled_flow_leaves_is_given_away() -> None:
     log = log_of("fifo", REFILLED)
     assert log.decisions == [0, 4, 4.5]

@@ -1,0 +1,70 @@
+"""Reserved bandwidth: a coflow with a deadline has of each port what it needs to end just then, and no more.
+
+A coflow that has T left until its deadline, and is given what it has left divided by T, ends all its flows at its
+deadline: MADD whose desired duration is T (M. Chowdhury et al., Varys, SIGCOMM 2014, section 5). That is possible if it
+needs no longer than T with the residual bandwidth of its ports. A reservation stands by itself: as time goes on, what
+the coflow has left and its time left shrink in one proportion, or the former faster where it is backfilled, so that all
+reservations that were made fit again at any later time.
+"""
+
+import numpy as np
+
+from actors.fabric.madd import Madd, has_residual, slowest, take_residual
+from actors.fabric.order import Order
+from actors.fabric.ports import Fabric
+from actors.kernel.arrays import fill
+from actors.kernel.compiled import compiled, inlined
+
+# What the time that a coflow needs may be off by, relative and in ns; a port may be given that much more than it has.
+_ROUNDING, _ROUNDING_NS = 1e-10, 1e-3
+
+
+@inlined
+def fits(fabric: Fabric, a: Madd, coflow: int, time_left: float, bandwidth: np.ndarray) -> bool:
+    """Return whether a coflow can end within `time_left` ns by the bandwidth of each port, [N] bytes per ns."""
+    return slowest(fabric, a, coflow, bandwidth) <= time_left * (1.0 + _ROUNDING) + _ROUNDING_NS
+
+
+@inlined
+def reserve(fabric: Fabric, a: Madd, coflow: int, time_left: float) -> None:
+    """Let a coflow end in `time_left` ns, out of `residual`; it has no rate yet, and `time_left` is at least 1."""
+    a.need[coflow] = time_left
+    take_residual(fabric, a, coflow, time_left)
+
+
+@compiled
+def share_by_demand(fabric: Fabric, order: Order, a: Madd, load: np.ndarray, first: int) -> None:
+    """Share the residual bandwidth of each port by bytes left between the coflows of an order from level `first` on.
+
+    A coflow has of its slowest port what its bytes there are of all these coflows' bytes there, and of its other ports
+    so much that all its flows end together. A coflow that finds a port full has nothing.
+
+    Args:
+        load: [N] scratch: bytes of these coflows at each port.
+    """
+    lines = fabric.lines
+    fill(load, 0.0)
+    for level in range(first, order.used[0]):
+        coflow = order.groups[level]
+        for side in range(2):
+            for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+                load[lines.port[line]] += lines.bytes[line] * a.scale[coflow]
+    for level in range(first, order.used[0]):
+        a.need[order.groups[level]] = needed_share(fabric, a, load, order.groups[level])
+    for level in range(first, order.used[0]):
+        if a.need[order.groups[level]] < np.inf:
+            take_residual(fabric, a, order.groups[level], a.need[order.groups[level]])
+
+
+@inlined
+def needed_share(fabric: Fabric, a: Madd, load: np.ndarray, coflow: int) -> float:
+    """Return in how many ns a coflow ends with its share of the residual bandwidth, at least 1; inf: it has none."""
+    lines, need = fabric.lines, 1.0
+    for side in range(2):
+        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+            if lines.left[line] > 0:
+                port = lines.port[line]
+                if not has_residual(fabric, a, port):
+                    return np.inf
+                need = max(need, load[port] / a.residual[port])
+    return need

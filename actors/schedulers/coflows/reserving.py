@@ -1,0 +1,296 @@
+"""Coflows with deadlines that reserve bandwidth: the loop of varys-deadline and chronos.
+
+A coflow that is admitted has of each port what lets it end at its deadline (`actors.fabric.reservations`). They differ
+by who may ask first (`stands`), and by what becomes of coflows that are rejected (`rejected`). What reservations leave
+goes to the others, and then to single flows in order, as in `ordered`.
+
+Rates are those of MADD: the coordinator decides for the time at which its decision takes effect, and what a decision
+costs is known before it is made (`actors.fabric.madd_schedule`). So a reservation holds to the nanosecond, whatever
+messages and decisions take. The price of a decision has a schedule for every agent at which a coflow that it looks at
+has flows to send; verdicts are part of these schedules, and cost nothing else.
+
+Only coflows that have never been sent are dropped.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.admission import (
+    ADMITTED,
+    DROPPED,
+    REJECTED,
+    Admission,
+    count_verdicts,
+    decide_verdict,
+    drop_greedy,
+    make_admission,
+    receive_verdict,
+    send_verdicts,
+    time_left,
+)
+from actors.fabric.coordinator import (
+    NO_AGENT_REPORTS,
+    Agenda,
+    is_due,
+    make_agenda,
+    receive_flow_done,
+    register,
+    remove_ended,
+    request_decision,
+)
+from actors.fabric.counters import N_DECISIONS, N_REFILLS
+from actors.fabric.fabric_world import CoflowWorld, build_world
+from actors.fabric.greedy import Matching, make_matching
+from actors.fabric.intervals import charge
+from actors.fabric.madd import (
+    Madd,
+    add_rates,
+    any_ends_by,
+    backfill,
+    bottleneck_ns,
+    make_madd,
+    progress,
+    refill,
+    reset_residual,
+)
+from actors.fabric.madd_agent import Shrinking, make_shrinking, shrinking_event
+from actors.fabric.madd_schedule import charge_decision, effective_time, send_times
+from actors.fabric.order import Order, make_order, set_order
+from actors.fabric.priority_queues import sort_groups
+from actors.fabric.ranking import Ranking, make_ranking
+from actors.fabric.reservations import fits, reserve, share_by_demand
+from actors.families.coflows.series import Admitted, admitted_by
+from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.cost import FIXED, take
+from actors.kernel.kinds import DECIDE, FLOW_DONE, LINE_DONE, REGISTER, VERDICT
+from actors.kernel.queue import RUNNING
+from actors.kernel.world import NEVER
+from actors.schedulers.coflows.ordered import check_costs
+from actors.setting import Setting
+
+# What becomes of a coflow that is rejected: it is dropped; it waits until it is admitted or can no longer be in time;
+# it is served behind the others; or it has a share of what is left, by its bytes.
+DROP, RETRY, SERVE, SHARE = map(np.int64, range(4))
+_NO_DEADLINE, _BEHIND = 1e19, 2e19  # keys beyond all times in ns: of coflows that have not reserved
+
+
+class State(NamedTuple):
+    """The state of the coordinator of C coflows at N ports, and `shrinking`, the agents' state."""
+
+    stands: bool  # what is reserved stays, and others ask in order of arrival; else all ask at each decision, by a key
+    by_bottleneck: bool  # this key is what a coflow needs alone; else its deadline
+    rejected: int
+    agenda: Agenda
+    order: Order
+    madd: Madd
+    shrinking: Shrinking
+    admission: Admission
+    ranking: Ranking  # of no group: ports are not matched
+    matching: Matching
+    groups: np.ndarray  # [C] coflows in the order in which they ask, and are served
+    keys: np.ndarray  # [C] float64, what they are sorted by
+    load: np.ndarray  # [N] scratch
+    stale: np.ndarray  # [1] bool: a coflow has arrived since the last decision
+    ended: np.ndarray  # [1] flows whose ends were received, and not predicted, since the last decision
+    num_sent: np.ndarray  # [1] how many of the last decision's times have been sent
+    counted_at: np.ndarray  # [P] scratch
+
+
+@compiled
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
+    """Register a coflow, with the sizes of its flows and its deadline."""
+    if register(w, p.agenda, t, coflow):
+        p.stale[0] = True
+        request_decision(w, p.agenda, t)
+    else:
+        p.admission.verdict[coflow], p.admission.admitted[coflow] = ADMITTED, t  # it takes no bandwidth
+
+
+@compiled
+def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int) -> None:
+    """Receive the end of a backfilled flow; request that what it had is given away, unless its end was predicted."""
+    receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
+    if w.fabric.flows.finish[flow] == NEVER:
+        p.ended[0] += 1
+        request_decision(w, p.agenda, t)
+
+
+@compiled
+def on_line_done(w: CoflowWorld, p: State, t: int, line: int) -> None:
+    """Receive the end of a line; request a decision if its coflow was not known to end."""
+    lines = w.fabric.lines
+    receive_flow_done(w, t, NO_AGENT_REPORTS, lines.flow[lines.first[lines.block[line]]])
+    if w.fabric.coflows.left[lines.group[line]] > 0:
+        request_decision(w, p.agenda, t)
+
+
+@compiled
+def put_in_turn(w: CoflowWorld, p: State, count: int) -> None:
+    """Put the active coflows into the order in which they ask for bandwidth."""
+    a = p.admission
+    for i in range(count):
+        coflow = p.agenda.active[i]
+        p.groups[i] = coflow
+        if p.stands:
+            p.keys[i] = 0.0 if a.verdict[coflow] == ADMITTED else 1.0
+        elif p.by_bottleneck:
+            p.keys[i] = bottleneck_ns(w.fabric, p.madd, coflow)
+        else:
+            p.keys[i] = a.deadline[coflow]
+    sort_groups(p, count)
+
+
+@compiled
+def judge(w: CoflowWorld, p: State, coflow: int, left: float) -> int:
+    """Return the verdict on a coflow that has `left` ns; if it has a deadline and is admitted, it has reserved."""
+    if left == np.inf:
+        return ADMITTED
+    stays = p.stands and p.admission.verdict[coflow] == ADMITTED
+    if stays or (left > 0.0 and fits(w.fabric, p.madd, coflow, left, p.madd.residual)):
+        reserve(w.fabric, p.madd, coflow, max(left, 1.0))
+        return ADMITTED
+    if p.rejected == DROP or (
+        p.rejected == RETRY and not fits(w.fabric, p.madd, coflow, left, w.fabric.speed)
+    ):
+        return DROPPED
+    return REJECTED
+
+
+@compiled
+def admit(w: CoflowWorld, p: State, t: int, effective: int) -> int:
+    """Let coflows reserve bandwidth, and put those that are served in order; return how many have reserved."""
+    a = p.admission
+    count = remove_ended(w, p.agenda)
+    put_in_turn(w, p, count)
+    reset_residual(w.fabric, p.order, p.madd)
+    served, reserved = 0, 0
+    for i in range(count):
+        coflow = p.groups[i]
+        left = time_left(a, coflow, effective)
+        verdict = judge(w, p, coflow, left)
+        if verdict == DROPPED:
+            drop_greedy(w, a, p.ranking, p.matching, t, coflow, DROPPED)
+            continue
+        decide_verdict(w, a, t, coflow, verdict)
+        if verdict == REJECTED and p.rejected == RETRY:
+            continue
+        key = np.float64(a.deadline[coflow]) if p.stands else p.keys[i]
+        if left == np.inf:
+            key = _NO_DEADLINE
+        elif verdict == REJECTED:
+            key = _BEHIND
+        else:
+            reserved += 1
+        p.groups[served], p.keys[served] = coflow, key
+        served += 1
+    remove_ended(w, p.agenda)  # what was dropped
+    sort_groups(p, served)
+    set_order(p.order, p.groups, served)
+    return reserved
+
+
+@compiled
+def decide(w: CoflowWorld, p: State, t: int, due: int) -> None:
+    """Decide on coflows and rates if a coflow has arrived or will have ended; else refill what ended flows had."""
+    fabric, order, a = w.fabric, p.order, p.madd
+    price = p.ended[0] * (w.prices.flow + w.prices.schedule) if w.cost.model == FIXED else 0
+    if p.stale[0] or any_ends_by(order, a, effective_time(w, t) + price):
+        p.stale[0] = False
+        w.counts[N_DECISIONS] += 1
+        charge_decision(w, p.agenda, p.counted_at)
+        effective = effective_time(w, t)
+        progress(fabric, order, a, effective)
+        reserved = admit(w, p, t, effective)
+        if p.rejected == SHARE:
+            share_by_demand(fabric, order, a, p.load, reserved)
+        else:
+            add_rates(fabric, order, a, reserved, order.used[0])
+        backfill(fabric, order, a)
+        count_verdicts(w, p.admission)
+    else:
+        w.counts[N_REFILLS] += 1
+        charge(w, price)
+        refill(fabric, order, a, effective_time(w, t))
+    p.ended[0] = p.num_sent[0] = 0
+    send_schedule(w, p, t, due)
+
+
+@compiled
+def send_schedule(w: CoflowWorld, p: State, t: int, due: int) -> None:
+    """Send the agents new times, then new verdicts, as many as one event may send; others at once in further events."""
+    before = p.num_sent[0]
+    send_times(w, p.madd, p.num_sent, t, due)
+    if p.num_sent[0] == p.madd.changes[0]:
+        send_verdicts(w, p.admission, t, due, p.num_sent[0] - before)
+
+
+@inlined
+def coordinator_event(w: CoflowWorld, p: State) -> None:
+    """Handle the message of the coordinator."""
+    message = w.queue.now
+    t, kind, a = message.time[0], message.kind[0], message.a[0]
+    if kind == FLOW_DONE:
+        on_flow_done(w, p, t, a)
+    elif kind == LINE_DONE:
+        on_line_done(w, p, t, a)
+    elif kind == REGISTER:
+        on_arrival(w, p, t, a)
+    elif kind != DECIDE:
+        send_schedule(w, p, t, a)
+    elif is_due(w, p.agenda):
+        decide(w, p, t, a)
+
+
+@entry
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
+    message = w.queue.now
+    for _ in range(most):
+        why = take(w, until)
+        if why != RUNNING:
+            return why
+        if message.dst[0] >= w.nodes.size:
+            coordinator_event(w, p)
+        elif message.kind[0] == VERDICT:
+            receive_verdict(w, message.a[0], message.b[0])
+        else:
+            shrinking_event(w, p.shrinking, message.dst[0])
+    return RUNNING
+
+
+def build_reserving(
+    setting: Setting, rejected: np.int64, *, stands: bool = True, by_bottleneck: bool = False
+) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0; arguments as the fields of `State`.
+
+    Raises:
+        InputError: what a decision costs is not known before it is made.
+    """
+    check_costs(setting)
+    world = build_world(setting, interval_s=setting.parameters["interval_s"])
+    fabric, coflows = world.fabric, world.work.size
+    return world, State(
+        stands=stands,
+        by_bottleneck=by_bottleneck,
+        rejected=int(rejected),
+        agenda=make_agenda(coflows),
+        order=make_order(fabric),
+        madd=make_madd(fabric),
+        shrinking=make_shrinking(fabric),
+        admission=make_admission(setting.workload.arrays().deadline_ns),
+        ranking=make_ranking(fabric),
+        matching=make_matching(fabric),
+        groups=np.zeros(coflows, np.int64),
+        keys=np.zeros(coflows),
+        load=np.zeros(fabric.speed.size),
+        stale=np.zeros(1, np.bool_),
+        ended=np.zeros(1, np.int64),
+        num_sent=np.zeros(1, np.int64),
+        counted_at=np.zeros(world.nodes.size, np.int64),
+    )
+
+
+def series(setting: Setting, world: CoflowWorld, state: State) -> Admitted | None:
+    """Return which coflows were admitted, and when."""
+    return admitted_by(world, state.admission, np.zeros(3))
