@@ -6,8 +6,8 @@ heuristics are compared with: HiGHS solves the program, and takes long where the
 1. A coflow registers, with the sizes of its flows and its deadline.
 2. Of those that have not ended, the program admits the ones with the most weight that can all be sent by their
    deadlines: time is cut into slots at the deadlines, and what each flow sends in each slot is a variable
-   (`actors.schedulers.coflows.programs`). When `time_limit_s` ends the search, the best that it has found is taken, and
-   the summary has the gap.
+   (`actors.schedulers.coflows.programs`). When `time_limit_s` ends the search, those of the last set that can be sent
+   together are admitted, and the summary has the gap.
 3. In a slot each flow has one rate; at its end the coordinator sends those of the next one. Rates keep a millionth of
    each port free, so that a flow ends just before its slot does. A coflow without a deadline is planned behind all
    others.
@@ -18,7 +18,8 @@ A variable for each coflow, and one for each flow and slot until its deadline. T
 `cost.model` measured a decision costs what HiGHS takes.
 
 **Deviations from the paper.** The paper counts coflows; here weights count, which are 1 where the workload has none.
-What `order-ilp` admits is tried first: if it can all be sent in time, nothing else is better. The paper's program is
+The program is decomposed: an integer program of the coflows alone, as that of `order-ilp`, and a linear one of the
+bandwidth of those that it admits, which gives it another row if they cannot all be in time. The paper's program is
 solved once; here it is solved again for what is left, when coflows arrive. The program spreads a coflow over its slots
 and sends nothing earlier than it must, so that later arrivals find less room than under an order.
 

@@ -12,7 +12,15 @@ import scipy.optimize
 from coflow_emulations import setting_of
 from emulations import OBSERVED, run_setting
 
-from actors.schedulers.coflows.programs import Demand, Solved, most_in_order, most_in_time
+from actors.schedulers.coflows import programs
+from actors.schedulers.coflows.programs import (
+    Demand,
+    Solved,
+    _bandwidth,
+    _cut,
+    most_in_order,
+    most_in_time,
+)
 from benchmarks.deadline_rules import Instance, read_instances
 from tests.actors.coflow_emulations import coflows
 from tests.actors.schedulers.coflows.test_admission import due, star
@@ -120,6 +128,58 @@ def test_where_ports_cannot_be_served_apart_fewer_are_in_time() -> None:
     assert most_in_time(demand).value == 3
     late = demand._replace(time_left_s=np.array([1.0, 2.0, 2.4]))
     assert order_of(late).value == most_in_time(late).value == 2
+
+
+def crossing() -> Demand:
+    """Three coflows of which ports apart would have the first and the last in time, but both cannot be.
+
+    Until 3 the last one needs port 1 all the time, and port 2 for 2 of it: so the first sends 1 of its 3 from port 2 to
+    port 4 before 3, and 2 after. What it sends from port 1 to port 4 must be after 3, too, where there is no room left.
+    """
+    return Demand(
+        coflow=np.array([0, 0, 1, 2, 2]),
+        ports=np.array([[2, 4], [1, 4], [0, 3], [2, 3], [1, 5]]),
+        size_bytes=np.array([3.0, 1.0, 3.0, 2.0, 3.0]),
+        time_left_s=np.array([5.0, 1.0, 3.0]),
+        weight=np.array([2.0, 1.0, 1.0]),
+        bytes_per_s=np.ones(6),
+    )
+
+
+def test_a_set_that_only_ports_apart_have_in_time_breaks_a_row() -> None:
+    demand = crossing()
+    assert order_of(demand).admitted.tolist() == [True, False, True]
+    solved = most_in_time(demand)
+    assert (solved.admitted.tolist(), solved.bound, solved.is_optimal) == ([True, False, False], 2.0, True)
+    check_bandwidth(demand, solved)
+    row = _cut(demand, demand.time_left_s, np.array([1.0, 3.0, 5.0]), np.array([True, False, True]))
+    assert row[[0, 2]].sum() > 1.0
+    assert (row[[0, 2]] <= 1.0).all()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 4])
+def test_the_row_of_a_set_is_kept_by_all_that_can_be_sent(seed: int) -> None:
+    demand = drawn(seed, count=5)
+    end_s = np.unique(demand.time_left_s)
+    sets = [np.array([bool(bits >> k & 1) for k in range(5)]) for bits in range(32)]
+    can_be = [can_be_sent(demand, tuple(np.flatnonzero(chosen).tolist())) for chosen in sets]
+    assert 1 < sum(can_be) < 32
+    for chosen, possible in zip(sets, can_be, strict=True):
+        found = _bandwidth(demand, demand.time_left_s, end_s, chosen)
+        assert (found is not None) == possible
+        if not possible:
+            row = _cut(demand, demand.time_left_s, end_s, chosen)
+            assert row[chosen].sum() > 1.0
+            assert all(row[other].sum() <= 1 + 1e-6 for other, sent in zip(sets, can_be, strict=True) if sent)
+
+
+def test_when_the_time_is_over_those_that_can_be_sent_together_are_admitted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(programs.time, "monotonic", iter([0.0, 1.0, *[100.0] * 9]).__next__)
+    solved = most_in_time(crossing()._replace(weight=np.ones(3)))
+    assert (solved.admitted.sum(), solved.bound, solved.is_optimal, solved.gap) == (1, 2.0, False, 0.5)
+    check_bandwidth(crossing(), solved)
 
 
 def test_a_coflow_without_a_deadline_is_admitted_behind_all_others() -> None:
