@@ -197,6 +197,19 @@ def known_cost(w: HasCost) -> int:
     return w.cost.handler.spent[0] if w.cost.model == FIXED else np.int64(0)
 
 
+@inlined
+def previous_cost(w: HasCost, server_id: int) -> int:
+    """Return what the handler before the one at hand cost, ns, where it could not be known then; else nothing.
+
+    It was of the same scheduler: the partition has no other one.
+    """
+    if w.cost.model == MEASURED and w.cost.handler.recorded[0] > 0:
+        return w.cost.log.cost[w.cost.handler.recorded[0] - 1]
+    if w.cost.model == RECORDED and w.cost.servers.next_cost[server_id] > 1:
+        return w.cost.log.cost[w.cost.servers.next_cost[server_id] - 2]
+    return np.int64(0)
+
+
 @compiled
 def queue_at_server(cost: Cost, server_id: int, due: int, start: int) -> int:
     """Queue a message at its server until `start`; return how many messages wait there just after `due`."""

@@ -147,6 +147,8 @@ COFLOWS: dict[str, Bound | str] = {
     "state.last_coflow": of_or_none("coflows"),
     "state.solved": AMOUNT,
     "state.slot_end": TIME,
+    "state.before": AMOUNT,
+    "state.num_changed": (0, "flows + 1"),
     "state.key": REAL,
     "state.groups": SCRATCH,
     "state.keys": SCRATCH,

@@ -40,7 +40,7 @@ from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.sigma import Sigma, make_sigma
 from actors.families.coflows.series import Admitted, admitted_by
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import take
+from actors.kernel.cost import previous_cost, take
 from actors.kernel.kinds import DECIDE, FLOW_DONE, REGISTER, VERDICT
 from actors.kernel.queue import NONE, PYTHON, RUNNING
 from actors.kernel.world import NEVER
@@ -67,6 +67,8 @@ class State(NamedTuple):
     wanted: np.ndarray  # [F] the same, to be sent
     since: np.ndarray  # [F] from when on
     changed: np.ndarray  # [F] scratch
+    before: np.ndarray  # [F] the rates before those that were sent last
+    num_changed: np.ndarray  # [1] how many of these are in `changed`, until the next event
     slot_end: (
         np.ndarray
     )  # [1] ns, when the host is asked for the rates of the next slot; NEVER: there is none
@@ -81,6 +83,28 @@ def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> Non
     end_rate(w, p, ended, flow)
     if end_greedy(w, p.ranking, p.matching, flow, ended) and p.at_ends:
         request_admission(w, p, t)
+
+
+@compiled
+def send_rates(w: CoflowWorld, p: State, t: int) -> int:
+    """Send the rates in `wanted`; return how many are new."""
+    for i in range(p.rate.size):
+        p.before[i] = p.rate[i]
+    p.num_changed[0] = send_wanted(w, p, t, p.agenda.used[0])
+    return p.num_changed[0]
+
+
+@compiled
+def account_for_cost(w: CoflowWorld, p: State) -> None:
+    """Account for a cost that was not known when rates were sent: they have begun so much later."""
+    flows, lines, spent = w.fabric.flows, w.fabric.lines, previous_cost(w, np.int64(0))
+    for k in range(p.num_changed[0]):
+        flow = p.changed[k]
+        unsent = (p.rate[flow] - p.before[flow]) * spent
+        flows.left[flow] += unsent
+        lines.bytes[flows.line[flow, 0]] += unsent
+        lines.bytes[flows.line[flow, 1]] += unsent
+    p.num_changed[0] = 0
 
 
 @entry
@@ -103,7 +127,7 @@ def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, coun
     for i in range(admitted, count):
         for flow in range(coflows.first_flow[p.sigma.groups[i]], coflows.first_flow[p.sigma.groups[i] + 1]):
             p.wanted[flow] = 0.0
-    rates = send_wanted(w, p, t, p.agenda.used[0])
+    rates = send_rates(w, p, t)
     judge(w, p, t, admitted, admitted, count)
     charge_verdicts(w, p.admission)
     send_verdicts(w, p.admission, t, due, rates)
@@ -116,7 +140,7 @@ def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, coun
 def change_slot(w: CoflowWorld, p: State, t: int) -> None:
     """Send the rates in `wanted`, those of the slot that begins."""
     w.counts[N_REFILLS] += 1
-    send_wanted(w, p, t, p.agenda.used[0])
+    send_rates(w, p, t)
     await_slot_end(w, p)
 
 
@@ -142,7 +166,10 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
                 receive_verdict(w, a, message.b[0])
             else:
                 agent_event(w, message.dst[0])
-        elif kind == FLOW_DONE:
+            continue
+        if p.num_changed[0] > 0:
+            account_for_cost(w, p)
+        if kind == FLOW_DONE:
             on_flow_done(w, p, t, a, message.b[0])
         elif kind == REGISTER:
             on_arrival(w, p, t, a)
@@ -176,6 +203,8 @@ def build_planned(setting: Setting) -> tuple[CoflowWorld, State]:
         wanted=np.zeros(flows),
         since=np.zeros(flows, np.int64),
         changed=np.zeros(flows, np.int64),
+        before=np.zeros(flows),
+        num_changed=np.zeros(1, np.int64),
         slot_end=np.array([NEVER]),
     )
 

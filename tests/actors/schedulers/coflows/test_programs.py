@@ -12,6 +12,7 @@ import scipy.optimize
 from coflow_emulations import setting_of
 from emulations import OBSERVED, run_setting
 
+from actors.kernel.cost import COST
 from actors.schedulers.coflows import programs
 from actors.schedulers.coflows.programs import (
     Demand,
@@ -21,6 +22,7 @@ from actors.schedulers.coflows.programs import (
     most_in_order,
     most_in_time,
 )
+from actors.setting import Costs
 from benchmarks.deadline_rules import Instance, read_instances
 from tests.actors.coflow_emulations import coflows
 from tests.actors.schedulers.coflows.test_admission import due, star
@@ -246,6 +248,17 @@ def test_they_decide_again_when_a_coflow_arrives(scheduler: str) -> None:
     if scheduler == "order-ilp":
         assert outcome.finish_ns.tolist() == [4_000_000_000, 2_000_000_000]
     assert outcome.series.solved[0] == 2
+
+
+def test_rates_that_begin_late_are_accounted_for() -> None:
+    # The first has no deadline and 3 s; the decision takes 0.5 s, so that a sixth is left when the other one arrives.
+    # Without the account of that it was taken to have ended, and had no rate for ever after.
+    work = due(coflows((0.0, [(0, 1, 1.0)]), (3.1, [(0, 2, 1.0)]), ports=3), None, 6.0)
+    costs = np.array([(0, 5 * 10**8 if row == 1 else 0, 0, 0) for row in range(9)], COST)
+    setting = setting_of("cds-lp", work, costs=Costs("recorded", recorded=costs))
+    outcome = run_setting(setting, OBSERVED)
+    assert outcome.finish_ns / 1e9 == pytest.approx([6.0, 6.0], abs=1e-5)
+    assert outcome.finish_ns[1] <= 6e9
 
 
 @pytest.mark.parametrize("seed", range(3))
