@@ -14,10 +14,13 @@ from emulations import OBSERVED, run_setting
 from actors.scheduler import needs_global_view
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Costs
+from workloads.errors import InputError
 
 NS = 1_000_000_000
 COORDINATED = [name for name in NAMES if not needs_global_view(find_scheduler(name), {})]
 """Schedulers of coflows that have a coordinator."""
+MADD = ("sebf-deadline", "varys-deadline", "chronos")
+"""Those with MADD's rates and no other: what a decision costs must be known before it is made."""
 HALF = Costs("fixed", per_message_s=0.5)
 GREEDY: dict[str, Any] = {"rates": "greedy"}
 
@@ -85,7 +88,9 @@ def test_what_messages_cost_moves_the_results_of_every_coordinator(scheduler: st
     assert server["served"] >= work.num_coflows + priced.counters["updates"]
 
 
-@pytest.mark.parametrize("scheduler", [name for name in COORDINATED if name not in ("scf", "ncf", "lcf")])
+@pytest.mark.parametrize(
+    "scheduler", [name for name in COORDINATED if name not in ("scf", "ncf", "lcf", *MADD)]
+)
 def test_measured_costs_come_again_with_all_counters(scheduler: str) -> None:
     rates = GREEDY if any(p.name == "rates" for p in find_scheduler(scheduler).parameters) else {}
     given: dict[str, Any] = {"speed": SPEED, "delay_s": 0.001, **rates}
@@ -95,3 +100,9 @@ def test_measured_costs_come_again_with_all_counters(scheduler: str) -> None:
     again = run_setting(setting_of(scheduler, work, costs=recorded, **given), OBSERVED)
     assert again.counters == measured.counters
     assert again.finish_ns.tolist() == measured.finish_ns.tolist()
+
+
+@pytest.mark.parametrize("scheduler", MADD)
+def test_madd_s_rates_need_costs_that_are_known(scheduler: str) -> None:
+    with pytest.raises(InputError, match=rf"{scheduler} with MADD's rates .* cost.model is measured"):
+        run_setting(setting_of(scheduler, mixed_workload(4, 4, seed=3), costs=Costs("measured")), OBSERVED)
