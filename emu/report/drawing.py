@@ -27,6 +27,10 @@ LEAST_SPAN = 0.1
 """Of a linear axis, as a share of the times on it."""
 LEAST_GAP = 0.12
 """Between two ticks with a text each, as a share of the axis."""
+CHARACTERS_PER_INCH = 11.0
+"""Of a legend."""
+MOST_OF_LABEL = 24
+"""Characters of a text at a tick."""
 LEFT_QUANTILE = 0.002  # a job of a millisecond must not take half of a logarithmic axis
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "emu",
@@ -69,10 +73,10 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1) -> 
 
 
 def line_look(index: int) -> dict[str, Any]:
-    """Return colour and style of the n-th line."""
+    """Return colour and style of the n-th line; when colours come again, styles differ."""
     return {
         "color": COLOURS[index % len(COLOURS)],
-        "linestyle": STYLES[index % len(STYLES)],
+        "linestyle": STYLES[(index + index // len(COLOURS)) % len(STYLES)],
         "linewidth": 1.6,
     }
 
@@ -89,7 +93,8 @@ def add_legend_above(figure: Figure, axes: Any) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if not handles:
         return
-    columns = max(1, min(len(labels), int(100 / (8 + max(map(len, labels))))))
+    characters = CHARACTERS_PER_INCH * float(figure.get_size_inches()[0])
+    columns = max(1, min(len(labels), int(characters / (8 + max(map(len, labels))))))
     legend = figure.legend(handles, labels, loc="outside upper center", ncols=columns, handlelength=3.0)
     for text in legend.get_texts():
         text.set_parse_math(False)
@@ -141,7 +146,7 @@ def fit_places(axes: Any, values: Sequence[Any], numeric: bool) -> Callable[[Any
 
     if not numeric:
         places = {value: float(i) for i, value in enumerate(values)}
-        axes.set_xticks(list(places.values()), [str(v) for v in values])
+        axes.set_xticks(list(places.values()), short_labels([str(v) for v in values]))
         axes.set_xlim(-0.5, len(values) - 0.5)
         return lambda value: places[value]
     low, high = float(min(values)), float(max(values))
@@ -163,6 +168,26 @@ def fit_places(axes: Any, values: Sequence[Any], numeric: bool) -> Callable[[Any
     else:
         axes.set_xlim(low - 0.06 * (high - low), high + 0.06 * (high - low))
     return float
+
+
+def short_labels(texts: Sequence[str]) -> list[str]:
+    """Return texts for ticks side by side: long ones without the words that all have, and cut.
+
+    Examples
+    --------
+    >>> short_labels(["draw count=10 ports=10; deadlines most=4", "draw count=20 ports=10; deadlines most=4"])
+    ['count=10', 'count=20']
+    >>> short_labels(["homogeneous", "phoenix"])
+    ['homogeneous', 'phoenix']
+    """
+    if max(map(len, texts), default=0) <= MOST_OF_LABEL:
+        return list(texts)
+    words = [text.split() for text in texts]
+    common = set.intersection(*map(set, words)) if len(words) > 1 else set()
+    own = [" ".join(word for word in of_one if word not in common) for of_one in words]
+    if len({*own}) < len(texts) or "" in own:
+        own = list(texts)
+    return [text if len(text) <= MOST_OF_LABEL else f"{text[: MOST_OF_LABEL - 1]}…" for text in own]
 
 
 def share_curve(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

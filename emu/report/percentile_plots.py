@@ -12,6 +12,7 @@ from emu.directories.run_directory import safe_name
 from emu.families.family import Family
 from emu.families.registry import family_of_summary
 from emu.report.drawing import (
+    COLOURS,
     Shown,
     add_legend_above,
     figure_style,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 PREFERRED = ("nodes", "load")
 """Axes that figures are drawn against, where they have several values."""
+MARKERS = ("o", "s", "^")
+"""Of points, one for each time that the colours come again: without lines there are no styles."""
 MOST_OF_MEAN = 3.0
 """Error bars beyond so many times the mean, or below that part of it, run out of the figure."""
 
@@ -137,7 +140,7 @@ def shares_figure(lines: Lines, axis: Axis, family: Family) -> Figure | None:
     if not drawn:
         return None
     with figure_style():
-        figure, axes = new_figure(4.8 * len(drawn), 4.0, columns=len(drawn))
+        figure, axes = new_figure(max(6.4, 4.8 * len(drawn)), 4.2, columns=len(drawn))
         for place, (key, title) in zip(np.ravel(axes), drawn.items(), strict=True):
             _draw(place, lines, axis, partial(_figure_of, family, "all", key), is_share=True)
             place.set_title(title, fontsize=10)
@@ -171,7 +174,7 @@ def _draw(
             y,
             bars if half.any() else None,
             label=plain_label(label),
-            marker="o",
+            marker=MARKERS[number // len(COLOURS) % len(MARKERS)],
             markersize=3.5,
             capsize=2.5,
             elinewidth=1.0,

@@ -25,6 +25,7 @@ from emu.configuration.keys import BY_NAME, PARAMETERS, TABLES, VARIANTS
 from emu.configuration.memo import Memo
 from emu.configuration.replicas import INSTANCE, Replica, folders_of, no_seeds, of_replica, replicas_of
 from emu.directories.run_directory import safe_name
+from emu.families.registry import family_names
 from emu.results.axes import value_text
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
@@ -291,13 +292,18 @@ def _is_of_steps(name: str) -> bool:
 
 
 def _labels(axes: Mapping[str, Given]) -> dict[str, str]:
-    """Return the last part of each name, or as much of it as distinguishes it from the others."""
+    """Return the last part of each name, or as much of it as distinguishes it from the others.
+
+    The name of a family is a part of the summary, where an axis such as ``workload_options.coflows`` has its own place.
+    """
     made = {}
+    parts = family_names()
     for name in axes:
         last = name.rpartition(".")[2]
         taken = [other for other in axes if other.rpartition(".")[2] == last]
         whole = name.removeprefix(f"{PARAMETERS}.") if name.count(".") > 1 else name
-        made[name] = last if len(taken) == 1 or "." not in name else whole
+        alone = len(taken) == 1 and last not in parts
+        made[name] = last if alone or "." not in name else whole
     return made
 
 

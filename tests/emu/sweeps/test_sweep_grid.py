@@ -243,3 +243,18 @@ def test_wrong_options(emu: Cli, trace: Path, argv: str, expected: str) -> None:
     ended = emu("sweep", "grid.toml", *argv.split(" ", 1)[:1], argv.split(" ", 1)[1])
     assert ended.code == 2
     assert expected in ended.line()
+
+
+def test_an_axis_that_is_called_as_a_family_keeps_its_whole_name() -> None:
+    grid = read_grid(
+        {
+            "workload": "deadline-coflows",
+            "sweep": {
+                "scheduler": "edf",
+                "workload_options.coflows": [3, 4],
+                "workload_options.ports": [2, 3],
+            },
+        }
+    )
+    assert [axis.label for axis in grid.axes] == ["scheduler", "workload_options.coflows", "ports", "seed"]
+    assert grid.folder(grid.points[0]).as_posix() == "scheduler=edf/workload_options.coflows=3/ports=2/seed=1"

@@ -24,6 +24,7 @@ from emu.families.coflows.deadlines import (
 from emu.families.coflows.family import FAMILY as COFLOWS
 from emu.families.coflows.plots import deadlines_figure, gains_figure
 from emu.families.coflows.results import coflows_table, decision_figures
+from emu.report.drawing import line_look, short_labels
 from emu.report.percentile_plots import Point, percentile_sheets, shares_figure
 from emu.results.axes import Axis
 from emu.results.comparison import Comparison
@@ -160,3 +161,13 @@ def test_what_a_decision_takes() -> None:
     (found,) = decision_figures(outcome).values()
     assert (found["count"], found["mean"], found["p50"], found["max"]) == (2, 2e-6, 2e-6, 3e-6)
     assert decision_figures(replace(outcome, costs=costs[:1])) == {}
+
+
+def test_sixteen_lines_and_long_names_can_be_told_apart() -> None:
+    looks = {(line_look(n)["color"], line_look(n)["linestyle"]) for n in range(16)}
+    assert len(looks) == 16
+    steps = [f"draw count={n} max_width=10 ports=10; deadlines port_speed_bps='1 Gbps'" for n in (10, 20)]
+    assert short_labels(steps) == ["count=10", "count=20"]
+    assert short_labels([steps[0], steps[0] + " most=4"]) == [
+        f"{text[:23]}…" for text in (steps[0], steps[0])
+    ]
