@@ -163,7 +163,7 @@ def test_what_a_decision_takes() -> None:
     assert decision_figures(replace(outcome, costs=costs[:1])) == {}
 
 
-def test_sixteen_lines_and_long_names_can_be_told_apart() -> None:
+def test_sixteen_lines_and_long_texts_are_distinct() -> None:
     looks = {(line_look(n)["color"], line_look(n)["linestyle"]) for n in range(16)}
     assert len(looks) == 16
     steps = [f"draw count={n} max_width=10 ports=10; deadlines port_speed_bps='1 Gbps'" for n in (10, 20)]
