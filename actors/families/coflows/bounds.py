@@ -152,6 +152,7 @@ COFLOWS: dict[str, Bound | str] = {
     "state.key": REAL,
     "state.groups": SCRATCH,
     "state.keys": SCRATCH,
+    "state.load": SCRATCH,
     "state.stale": BIT,
     "state.ended": COUNT,
     "state.num_sent": (0, "changes + 1"),
