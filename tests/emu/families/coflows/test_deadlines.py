@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,7 +104,7 @@ def test_gains_by_hand() -> None:
     assert compare_gains({name: runs[:1] for name, runs in results.items()}) == []
 
 
-def _without(summary: dict) -> dict:  # type: ignore[type-arg]
+def _without(summary: dict[str, Any]) -> dict[str, Any]:
     """A summary in which no deadline was met."""
     return {**summary, "coflows": {**summary["coflows"], **dict.fromkeys(COFLOWS.shares.values(), 0.0)}}
 
