@@ -14,7 +14,7 @@ from actors.fabric.bits import count_bits
 from actors.fabric.coordinator import note_sent
 from actors.fabric.counters import N_ADMISSIONS, N_DROPPED, N_REJECTIONS, N_VERDICTS
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.greedy import Matching, end_stopped_flow, move_group
+from actors.fabric.greedy import Matching, end_stopped_flow, free_port, move_group, stop_flow
 from actors.fabric.intervals import charge, note_schedules
 from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, inlined
@@ -100,6 +100,10 @@ def drop_greedy(
     move_group(fabric, r, m, effective, coflow, NONE)
     for flow in range(coflows.first_flow[coflow], coflows.first_flow[coflow + 1]):
         if flows.finish[flow] == NEVER:
+            if m.flow[flows.source[flow]] == flow:  # as under `flow_order=workload`
+                stop_flow(fabric, m, effective, flow)
+                free_port(m, flows.source[flow])
+                free_port(m, flows.sink[flow])
             end_stopped_flow(fabric, r, effective, flow)
             flows.finish[flow] = NONE
             w.counts[N_ARRIVED] -= 1

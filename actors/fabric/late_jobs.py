@@ -61,10 +61,10 @@ def reject_fewest(fabric: Fabric, s: Sigma, count: int) -> int:
     for i in range(count - 1, -1, -1):  # `lines` has the last deadline first
         line = s.lines[i]
         end += s.need[line]
-        push(s.heap_key, s.heap_line, s.heap_size, -s.need[line], line)
+        push(s.heap_key, s.heap_place, s.heap_size, -s.need[line], -i)
         if not is_in_time(end, s.time_left[fabric.lines.group[line]]):
-            longest = s.heap_line[0]
-            drop(s.heap_key, s.heap_line, s.heap_size)
+            longest = s.lines[-s.heap_place[0]]  # of several, that with the first deadline
+            drop(s.heap_key, s.heap_place, s.heap_size)
             end -= s.need[longest]
             s.late[fabric.lines.group[longest]] = True
             rejected += 1

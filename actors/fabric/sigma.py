@@ -35,7 +35,7 @@ class Sigma(NamedTuple):
     lines: np.ndarray  # [C] lines of those coflows at one port that may be rejected
     bound: np.ndarray  # [C] float64, the least that DCoflow's measure of a coflow can be
     heap_key: np.ndarray  # [C] float64
-    heap_line: np.ndarray  # [C]
+    heap_place: np.ndarray  # [C]
     heap_size: np.ndarray  # [1]
 
 
@@ -57,7 +57,7 @@ def make_sigma(fabric: Fabric) -> Sigma:
         lines=np.zeros(coflows, np.int64),
         bound=np.zeros(coflows),
         heap_key=np.zeros(coflows),
-        heap_line=np.zeros(coflows, np.int64),
+        heap_place=np.zeros(coflows, np.int64),
         heap_size=np.zeros(1, np.int64),
     )
 

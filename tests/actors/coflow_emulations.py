@@ -199,7 +199,7 @@ def fit_for(scheduler: str, workload: CoflowWorkload) -> CoflowWorkload:
 OF_DCOFLOW: tuple[dict[str, Any], ...] = (
     {},
     {"reject": "min-congested", "update_period_s": 0.004},
-    {"reject": "moore-hodgson", "decide_at": "ends"},
+    {"reject": "moore-hodgson", "decide_at": "ends", "flow_order": "ports"},
     {"reject": "min-all", "serve_rejected": True, "examine": "back"},
 )
 VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
@@ -236,14 +236,14 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "dcoflow": (*OF_DCOFLOW, {"reject": "dynamic-programming"}),
     "wdcoflow": OF_DCOFLOW[:2],
-    "cs-mha": ({}, {"serve_rejected": False, "decide_at": "ends"}),
+    "cs-mha": ({}, {"serve_rejected": False, "decide_at": "ends", "flow_order": "ports"}),
     "varys-deadline": tuple({"rejected": what} for what in ("drop", "retry", "serve")),
     "chronos": ({}, {"order": "bottleneck", "interval_s": 0.003}),
     "edf": ({}, {"drop_expired": False}),
     "cds-lp": ({}, {"decide_at": "ends"}),
     "cds-lpa": ({}, {"admit_from": 0.5}),
     "order-ilp": ({}, {"serve_rejected": True, "decide_at": "ends"}),
-    "sincronia": ({}, {"reorder": "arrivals"}),
+    "sincronia": ({}, {"reorder": "arrivals", "flow_order": "workload"}),
     "saath": (
         {"first_limit_bytes": 1 << 21, "factor": 3.0, "deadline_factor": 0.5},
         {

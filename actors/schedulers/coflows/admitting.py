@@ -47,7 +47,8 @@ from actors.fabric.counters import N_REFILLS
 from actors.fabric.cs_mha import cs_mha
 from actors.fabric.dcoflow import DYNAMIC_PROGRAMMING, MIN_NEGATIVE, Rejection, dcoflow
 from actors.fabric.fabric_world import NS, CoflowWorld, build_world
-from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group, serve_in_order, settle_all
+from actors.fabric.flow_order import FlowOrder, make_flow_order, refill_ports, serve_coflows
+from actors.fabric.greedy import Matching, make_matching, move_group, settle_all
 from actors.fabric.late_jobs import Choices, make_choices
 from actors.fabric.madd_schedule import effective_time
 from actors.fabric.priority_queues import next_tick
@@ -95,6 +96,7 @@ class State(NamedTuple):
     agenda: Agenda
     ranking: Ranking
     matching: Matching
+    flow_order: FlowOrder
     sigma: Sigma
     choices: Choices
     admission: Admission
@@ -204,7 +206,7 @@ def on_decide(w: CoflowWorld, p: State, t: int, due: int) -> bool:
         end_decision(w, p, t, due, put_in_order(w, p, count), count)
         return False
     w.counts[N_REFILLS] += 1
-    fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
+    refill_ports(w.fabric, p.ranking, p.matching, p.flow_order, t + w.network.delay_ns)
     send_greedy_rates(w, p.matching, t)
     if p.decide_at[0] < NEVER:
         request_decision(w, p.agenda, p.decide_at[0])
@@ -222,11 +224,10 @@ def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
 @compiled
 def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, count: int) -> None:
     """Apply the order in `sigma.groups`, whose first `admitted` are admitted; send rates and verdicts."""
-    fabric, m, effective = w.fabric, p.matching, t + w.network.delay_ns
+    m, effective = p.matching, t + w.network.delay_ns
     served = count if p.serves_rejected else admitted
     judge(w, p, t, admitted, served, count)
-    serve_in_order(fabric, p.ranking, m, effective, p.sigma.groups, served)
-    fill_ports(fabric, p.ranking, m, effective)
+    serve_coflows(w.fabric, p.ranking, m, p.flow_order, effective, p.sigma.groups, served)
     charge_verdicts(w, p.admission)
     rates = m.changes[0]
     send_greedy_rates(w, m, t)
@@ -347,6 +348,7 @@ def build_admitting(
         agenda=make_agenda(coflows),
         ranking=make_ranking(fabric),
         matching=make_matching(fabric),
+        flow_order=make_flow_order(world, given["flow_order"]),
         sigma=make_sigma(fabric),
         choices=make_choices(fabric.coflows.weight, how.rule == DYNAMIC_PROGRAMMING),
         admission=make_admission(setting.workload.arrays().deadline_ns),

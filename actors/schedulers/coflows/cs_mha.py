@@ -5,11 +5,11 @@ The baseline of DCoflow: a coflow is rejected where one port rejects it, whateve
 1. A coflow registers, with the sizes of its flows and its deadline. At a decision, what has passed its deadline is
    dropped; the others are ordered by what they have left, those that were rejected before included.
 2. Each port takes its coflows in the order of their deadlines; whenever one would be late, the longest so far is
-   rejected there (Moore-Hodgson). A coflow is admitted if no port rejects it.
+   rejected there (Moore-Hodgson), of several the one that is due first. A coflow is admitted if no port rejects it.
 3. Admitted ones are served first, in the order of their deadlines. With `serve_rejected` the others come behind, by the
    largest share of their time left that they need of a port.
 4. In this order each flow gets both of its ports if they are free; a running flow that holds a port which an earlier
-   coflow can use is stopped. Agents are sent the verdicts.
+   one can use is stopped. Flows of one coflow go by `flow_order`, as with `dcoflow`. Agents are sent the verdicts.
 5. Decisions are made as by `dcoflow`: at each arrival, with `decide_at=ends` at each end of a coflow, too, or every
    `update_period_s`.
 
@@ -23,6 +23,7 @@ not here.
 
 # STATE
 from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.flow_order import flow_order
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.admitting import (
@@ -48,7 +49,7 @@ CS_MHA = Scheduler(
     name="cs-mha",
     title="coflows with deadlines: admitted if each port by itself has time for them",
     paper="Luo, Yu, Li: Decentralized deadline-aware coflow scheduling for datacenter networks, ICC 2016",
-    parameters=(serve_rejected(True), DECIDE_AT, UPDATE_PERIOD, INTERVAL),
+    parameters=(serve_rejected(True), DECIDE_AT, UPDATE_PERIOD, flow_order("workload"), INTERVAL),
     build=build,
     advance=advance,
     worlds=COFLOW_WORLDS,

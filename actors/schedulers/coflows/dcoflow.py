@@ -16,7 +16,8 @@ one that is late, so one wide coflow does not push out many narrow ones that are
 3. Those rejected in advance that would be late in this order, by the load of their ports up to their place, are
    rejected. They are examined from the front of the order to its back, or with `examine=back` from the back.
 4. In the order of those that are admitted each flow gets both of its ports if they are free; a running flow that holds
-   a port which an earlier coflow can use is stopped. With `serve_rejected` those that are rejected come behind.
+   a port which an earlier one can use is stopped. With `serve_rejected` those that are rejected come behind. Flows of
+   one coflow have the order of the workload; with `flow_order=ports` that of their ports, and one that runs goes on.
 5. Agents are sent which coflows are admitted, rejected or dropped. A rejected coflow is considered again at each
    decision until its deadline: at each arrival; with `decide_at=ends` when a coflow has ended, too; or every
    `update_period_s`.
@@ -30,8 +31,10 @@ ones are examined: the authors' code for coflows without weights begins at the f
 (up to 0.0125 fewer are admitted). The authors' on-line code has `serve_rejected=true`, and times in slots; it examines
 all coflows, which is the same, as those that were not rejected in advance are in time by the estimate. The paper has
 neither `min-all` nor the last two rules as variants; all are in the authors' code. The order of a coflow's own flows is
-open: in the authors' code it is that of the file, here that of the ports, and a flow that runs is not stopped for
-another one of its coflow.
+open: in the authors' code it is that of the file. By ports 0.567 in place of 0.561 are in time on CoflowLib's synthetic
+instances of 10; on its other files the difference is at most 0.002. The order of the workload takes O(flows of the
+coflows that are served) at each event; that of ports O(words of a line) for a flow that starts or stops. Of equally
+long coflows `moore-hodgson` rejects the one that is due first, as the authors' code does.
 
 `wdcoflow` is `dcoflow` where weights count: what a rejection is chosen by is divided by the coflow's weight.
 Deviations from the paper: those of `dcoflow`.
@@ -42,6 +45,7 @@ from functools import partial
 # STATE
 from actors.fabric.dcoflow import REJECT_RULES, Rejection
 from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.flow_order import flow_order
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.admitting import (
@@ -74,6 +78,7 @@ PARAMETERS = (
     serve_rejected(False),
     DECIDE_AT,
     UPDATE_PERIOD,
+    flow_order("workload"),
     INTERVAL,
 )
 

@@ -8,7 +8,7 @@ late take what would let others be in time.
 2. They are served in the order of their deadlines, of equal ones the first to arrive first; those without a deadline
    come last.
 3. In this order each flow gets both of its ports if they are free; a running flow that holds a port which an earlier
-   coflow can use is stopped.
+   one can use is stopped. Flows of one coflow go by `flow_order`, as with `dcoflow`.
 4. Decisions are made as by `dcoflow`: at each arrival, with `decide_at=ends` at each end of a coflow, too, or every
    `update_period_s`. Between them nothing is dropped: a coflow that is late goes on until the next one.
 
@@ -20,6 +20,7 @@ tasks. What each port does of a coflow follows one order here, as in the algorit
 
 # STATE
 from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.flow_order import flow_order
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.admitting import (
@@ -49,7 +50,7 @@ EDF = Scheduler(
     title="coflows in the order of their deadlines",
     paper="Liu, Layland: Scheduling algorithms for multiprogramming in a hard-real-time environment, JACM 20(1), 1973, "
     "doi 10.1145/321738.321743",
-    parameters=(DROP_EXPIRED, DECIDE_AT, UPDATE_PERIOD, INTERVAL),
+    parameters=(DROP_EXPIRED, DECIDE_AT, UPDATE_PERIOD, flow_order("workload"), INTERVAL),
     build=build,
     advance=advance,
     worlds=COFLOW_WORLDS,

@@ -10,7 +10,7 @@ ports at the same time, so that some of what it admits may be late (`prediction_
 3. Those that are admitted are served by deadline: any order that has them in time can be replaced by this one. The
    others are rejected, and considered again until their deadlines.
 4. In this order each flow gets both of its ports if they are free; a running flow that holds a port which an earlier
-   coflow can use is stopped.
+   one can use is stopped. Flows of one coflow go by `flow_order`, as with `dcoflow`.
 5. Decisions are made as by `dcoflow`: at each arrival, with `decide_at=ends` at each end of a coflow, too, or every
    `update_period_s`.
 
@@ -29,6 +29,7 @@ import numpy as np
 
 # STATE
 from actors.fabric.fabric_world import NS, CoflowWorld
+from actors.fabric.flow_order import flow_order
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import direct, entry
 from actors.scheduler import Parameter, Scheduler
@@ -135,7 +136,14 @@ ORDER_ILP = Scheduler(
     title="coflows with deadlines: the best order by an integer program, as if ports were independent",
     paper="Luu, Brun, El-Azouzi, De Pellegrini, Prabhu, Richier: DCoflow, IFIP Networking 2022, problem (II-B), "
     "arXiv 2205.01229",
-    parameters=(TIME_LIMIT, serve_rejected(False), DECIDE_AT, UPDATE_PERIOD, INTERVAL),
+    parameters=(
+        TIME_LIMIT,
+        serve_rejected(False),
+        DECIDE_AT,
+        UPDATE_PERIOD,
+        flow_order("workload"),
+        INTERVAL,
+    ),
     build=build,
     advance=advance,
     worlds=COFLOW_WORLDS,

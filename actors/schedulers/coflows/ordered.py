@@ -33,7 +33,8 @@ from actors.fabric.coordinator import (
 )
 from actors.fabric.counters import N_DECISIONS, N_REFILLS
 from actors.fabric.fabric_world import CoflowWorld, build_world
-from actors.fabric.greedy import Matching, fill_ports, make_matching, serve_in_order, settle_all
+from actors.fabric.flow_order import FlowOrder, make_flow_order, refill_ports, serve_coflows
+from actors.fabric.greedy import Matching, make_matching, settle_all
 from actors.fabric.greedy_updates import change_flows, receive_update
 from actors.fabric.intervals import charge
 from actors.fabric.madd import Madd, any_ends_by, bottleneck_ns, decide, make_madd, progress, refill
@@ -79,6 +80,7 @@ class State(NamedTuple):
     order: Order
     ranking: Ranking
     matching: Matching  # of greedy rates
+    flow_order: FlowOrder  # likewise
     madd: Madd  # of MADD
     shrinking: Shrinking
     scratch: BssiScratch
@@ -180,18 +182,18 @@ def put_in_order(w: CoflowWorld, p: State, count: int) -> None:
 @compiled
 def decide_greedy(w: CoflowWorld, p: State, t: int) -> None:
     """Recompute the order if a coflow has arrived or ended; serve it, and send what has changed."""
-    fabric, r, m = w.fabric, p.ranking, p.matching
+    r, m = p.ranking, p.matching
     effective = t + w.network.delay_ns
     if p.stale[0]:
         p.stale[0] = False
         count = remove_ended(w, p.agenda)
         note_decision(w, count)
-        settle_all(fabric, m, effective)
+        settle_all(w.fabric, m, effective)
         put_in_order(w, p, count)
-        serve_in_order(fabric, r, m, effective, p.groups, count)
+        serve_coflows(w.fabric, r, m, p.flow_order, effective, p.groups, count)
     else:
         w.counts[N_REFILLS] += 1
-    fill_ports(fabric, r, m, effective)
+        refill_ports(w.fabric, r, m, p.flow_order, effective)
     send_greedy_rates(w, m, t)
 
 
@@ -311,6 +313,7 @@ def build_ordered(
         order=make_order(fabric),
         ranking=make_ranking(fabric),
         matching=make_matching(fabric),
+        flow_order=make_flow_order(world, setting.parameters.get("flow_order", "ports")),
         madd=make_madd(fabric),
         shrinking=make_shrinking(fabric),
         scratch=make_scratch(fabric),

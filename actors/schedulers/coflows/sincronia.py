@@ -8,7 +8,7 @@ time is within 4 times the optimum, if all coflows arrive at the beginning.
    for its bytes left at it is last. The weights of the others at that port are lowered in proportion, and the same is
    done for those that are left. Weights are the workload's, 1 where it has none, or with `weights=false`.
 3. In this order each flow gets both of its ports if they are free; a running flow that holds a port which an earlier
-   coflow can use is stopped.
+   coflow can use is stopped. With `flow_order=workload` flows of one coflow have that order, too.
 4. When a flow ends, its ports go to the next flows in order at once. Agents report ends of flows alone.
 
 O(n (N + lines of a coflow)) a decision about n coflows at N ports, O(words of a line) a flow that starts or stops.
@@ -22,6 +22,7 @@ wait as long as lighter ones arrive. Rates are the coordinator's, not those of p
 from actors.fabric.fabric_world import CoflowWorld
 
 # STATE
+from actors.fabric.flow_order import flow_order
 from actors.families.coflows.worlds import COFLOW_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.ordered import BY_BSSI, INTERVAL, State, advance, build_ordered
@@ -36,6 +37,7 @@ PARAMETERS = (
         choices=("arrivals", "ends"),
     ),
     Parameter("weights", True, "flag", "the weights of coflows count; otherwise all are 1"),
+    flow_order("ports"),
     INTERVAL,
 )
 
