@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from actors.schedulers.registry import BUILT_IN
+from actors.schedulers.registry import built_in_schedulers
 
 HERE = Path(__file__).resolve().parents[1]
 SHARED = {"jobs": "sparrow", "coflows": "sebf"}
@@ -64,13 +64,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    loops = {s.advance: s for s in reversed(BUILT_IN)}  # one name for each loop
-    parser.add_argument("--schedulers", default=",".join(s.name for s in BUILT_IN if loops[s.advance] is s))
+    loops = {s.advance: s for s in reversed(built_in_schedulers())}  # one name for each loop
+    parser.add_argument(
+        "--schedulers", default=",".join(s.name for s in built_in_schedulers() if loops[s.advance] is s)
+    )
     parser.add_argument("--beside", type=Path, help="another checkout")
     parser.add_argument("--repeats", type=int, default=1)
     options = parser.parse_args()
     roots = [HERE, *([options.beside.resolve()] if options.beside else [])]
-    families, met = {s.name: s.family for s in BUILT_IN}, True
+    families, met = {s.name: s.family for s in built_in_schedulers()}, True
     print(f"{'policy':20s}{'alone':>10s}{'shared':>10s}   seconds of CPU; {' | '.join(map(str, roots))}")
     for name in options.schedulers.split(","):
         family = families[name]

@@ -16,7 +16,7 @@ import numpy as np
 
 from actors.hosting.partition import Observe, Partition
 from actors.scheduler import resolve_parameters
-from actors.schedulers.registry import BUILT_IN, find_scheduler
+from actors.schedulers.registry import built_in_schedulers, find_scheduler
 from actors.setting import Network, Setting
 from clusters.cluster import build_cluster
 from workloads.coflows import CoflowWorkload, make_coflow_workload
@@ -99,7 +99,7 @@ def measure(name: str, nodes: int, mean_s: float, counts: list[int], timeout_s: 
 def main() -> int:
     """Print a line for each scheduler, number of nodes and length of tasks."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("schedulers", nargs="*", default=[s.name for s in BUILT_IN])
+    parser.add_argument("schedulers", nargs="*", default=[s.name for s in built_in_schedulers()])
     parser.add_argument("--nodes", type=int, nargs="+", default=[100, 1_000, 15_000])
     parser.add_argument("--tasks", type=int, default=1_000_000)
     parser.add_argument(

@@ -202,10 +202,10 @@ def main() -> int:
         sys.path[0] = os.getcwd()
         digests(given.digests, given.families)
         return 0
-    from actors.schedulers.registry import BUILT_IN
+    from actors.schedulers.registry import built_in_schedulers
 
-    chosen = given.schedulers.split(",") if given.schedulers else [s.name for s in BUILT_IN]
-    schedulers = {s.name: s.family for s in BUILT_IN if s.name in chosen}
+    chosen = given.schedulers.split(",") if given.schedulers else [s.name for s in built_in_schedulers()]
+    schedulers = {s.name: s.family for s in built_in_schedulers() if s.name in chosen}
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
         before = _digests_of(given.before.resolve(), schedulers, Path(one))
         after = _digests_of(given.after.resolve(), schedulers, Path(other))

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from actors.scheduler import Scheduler
-from actors.schedulers.registry import BUILT_IN
+from actors.schedulers.registry import built_in_schedulers
 from emu.cli import build_parser
 
 ROOT = Path(__file__).parents[1]
@@ -103,9 +103,9 @@ def description(scheduler: Scheduler) -> str:
 
 def section(name: str) -> str:
     """The generated part of a scheduler's section: description, source and parameters."""
-    scheduler = next(s for s in BUILT_IN if s.name == name)
+    scheduler = next(s for s in built_in_schedulers() if s.name == name)
     source = "none" if scheduler.paper == "-" else scheduler.paper
-    first = next(s for s in BUILT_IN if s.doc == scheduler.doc)
+    first = next(s for s in built_in_schedulers() if s.doc == scheduler.doc)
     same = first is not scheduler and first.parameters == scheduler.parameters
     table = f"Parameters: those of [`{first.name}`](#{first.name})." if same else parameter_table(scheduler)
     parts = [description(scheduler), f"Source: {source}.", table]
@@ -118,8 +118,8 @@ SECTION = re.compile(r"<!-- policy: (?P<name>[\w-]+) -->\n(?P<text>.*?)<!-- end 
 def test_every_scheduler_has_the_section_that_its_code_states() -> None:
     text = SCHEDULERS.read_text(encoding="utf-8")
     sections = {m["name"]: m["text"] for m in SECTION.finditer(text)}
-    assert list(sections) == [s.name for s in BUILT_IN]
-    for scheduler in BUILT_IN:
+    assert list(sections) == [s.name for s in built_in_schedulers()]
+    for scheduler in built_in_schedulers():
         assert sections[scheduler.name] == section(scheduler.name), "run: python -m tests.test_docs"
         assert f"\n## {scheduler.name}\n\n<!-- policy: {scheduler.name} -->\n" in text
         assert scheduler.paper == "-" or "Deviations" in sections[scheduler.name], scheduler.name
@@ -127,7 +127,7 @@ def test_every_scheduler_has_the_section_that_its_code_states() -> None:
 
 def test_global_views_are_named_on_the_page() -> None:
     text = SCHEDULERS.read_text(encoding="utf-8")
-    for scheduler in BUILT_IN:
+    for scheduler in built_in_schedulers():
         section = text.split(f"\n## {scheduler.name}\n")[1].split("\n## ")[0]
         assert bool(scheduler.global_view) == ("global" in section), scheduler.name
 

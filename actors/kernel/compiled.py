@@ -9,6 +9,7 @@ keyed by a hash of all compiled sources and of the versions that matter.
 
 import fcntl
 import hashlib
+import importlib
 import importlib.metadata
 import os
 import pickle
@@ -25,10 +26,30 @@ import numba
 from numba.core import config as _config
 from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
+from numba.np import linalg as _linalg
 
 from actors.kernel.linking import EntryCompiler, InnerCompiler, InnerOnDisk
 from actors.kernel.rows import Table, is_tree, table_of
 
+
+def _import_without_scipy() -> None:
+    """Import numba's functions of arrays, which ask for SciPy's BLAS: to import it takes a sixth of a small run.
+
+    What uses BLAS, such as `np.dot`, asks again when it is compiled.
+    """
+    ensure_blas: Any = _linalg.ensure_blas
+
+    def there_is_none() -> None:
+        raise ImportError
+
+    try:
+        _linalg.ensure_blas = there_is_none
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        _linalg.ensure_blas = ensure_blas
+
+
+_import_without_scipy()
 config: Any = _config  # numba sets its configuration at run time
 _njit: Any = numba.njit  # with options that its hints do not know
 

@@ -6,41 +6,11 @@ import importlib.metadata
 import importlib.util
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from actors.scheduler import Scheduler
-from actors.schedulers.coflows import (
-    aalo,
-    aalo_shares,
-    by_key,
-    cds_lp,
-    chronos,
-    cs_mha,
-    dcoflow,
-    edf,
-    fair,
-    order_ilp,
-    pfp,
-    philae,
-    saath,
-    sebf,
-    sincronia,
-    varys_deadline,
-)
-from actors.schedulers.coflows.own_coflows import wrap_own_coflows
-from actors.schedulers.jobs import (
-    central_fifo,
-    central_lwl,
-    dist_lwl,
-    eagle,
-    hawk,
-    phoenix,
-    random_placement,
-    sparrow,
-    yacc_d,
-)
-from actors.schedulers.jobs.own_central import wrap_own
 from actors.schedulers.variants import Variant, make_variant, read_variant
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
@@ -48,51 +18,74 @@ from workloads.hints import did_you_mean
 ENTRY_POINTS = "emu.schedulers"
 _METHODS = {"place", "order", "rates"}  # of a user's own scheduler
 
-BUILT_IN = (
-    random_placement.RANDOM,
-    sparrow.SPARROW,
-    hawk.HAWK,
-    eagle.EAGLE,
-    eagle.IDEAL_EAGLE,
-    central_fifo.CENTRAL_FIFO,
-    central_lwl.CENTRAL_LWL,
-    dist_lwl.DIST_LWL,
-    sparrow.SPARROW_C,
-    hawk.HAWK_C,
-    eagle.EAGLE_C,
-    central_lwl.CENTRAL_C,
-    phoenix.PHOENIX,
-    phoenix.PHOENIX_RELEASED,
-    yacc_d.YACC_D,
-    by_key.FIFO,
-    by_key.SCF,
-    by_key.NCF,
-    by_key.LCF,
-    sebf.SEBF,
-    sincronia.SINCRONIA,
-    dcoflow.DCOFLOW,
-    dcoflow.WDCOFLOW,
-    cs_mha.CS_MHA,
-    edf.EDF,
-    sebf.SEBF_DEADLINE,
-    varys_deadline.VARYS_DEADLINE,
-    chronos.CHRONOS,
-    cds_lp.CDS_LP,
-    cds_lp.CDS_LPA,
-    order_ilp.ORDER_ILP,
-    fair.FAIR,
-    pfp.PFP,
-    aalo.AALO,
-    aalo.AALO_ORACLE,
-    aalo_shares.AALO_SHARES,
-    saath.SAATH,
-    philae.PHILAE,
-)
+# By family and name: the module beside this one, and what it calls the scheduler. A policy is imported when it is
+# used: to import all of them takes a tenth of a small run.
+_PLACES = {
+    "jobs": {
+        "random": "random_placement.RANDOM",
+        "sparrow": "sparrow.SPARROW",
+        "hawk": "hawk.HAWK",
+        "eagle": "eagle.EAGLE",
+        "ideal-eagle": "eagle.IDEAL_EAGLE",
+        "central-fifo": "central_fifo.CENTRAL_FIFO",
+        "central-lwl": "central_lwl.CENTRAL_LWL",
+        "dist-lwl": "dist_lwl.DIST_LWL",
+        "sparrow-c": "sparrow.SPARROW_C",
+        "hawk-c": "hawk.HAWK_C",
+        "eagle-c": "eagle.EAGLE_C",
+        "central-c": "central_lwl.CENTRAL_C",
+        "phoenix": "phoenix.PHOENIX",
+        "phoenix-released": "phoenix.PHOENIX_RELEASED",
+        "yacc-d": "yacc_d.YACC_D",
+    },
+    "coflows": {
+        "fifo": "by_key.FIFO",
+        "scf": "by_key.SCF",
+        "ncf": "by_key.NCF",
+        "lcf": "by_key.LCF",
+        "sebf": "sebf.SEBF",
+        "sincronia": "sincronia.SINCRONIA",
+        "dcoflow": "dcoflow.DCOFLOW",
+        "wdcoflow": "dcoflow.WDCOFLOW",
+        "cs-mha": "cs_mha.CS_MHA",
+        "edf": "edf.EDF",
+        "sebf-deadline": "sebf.SEBF_DEADLINE",
+        "varys-deadline": "varys_deadline.VARYS_DEADLINE",
+        "chronos": "chronos.CHRONOS",
+        "cds-lp": "cds_lp.CDS_LP",
+        "cds-lpa": "cds_lp.CDS_LPA",
+        "order-ilp": "order_ilp.ORDER_ILP",
+        "fair": "fair.FAIR",
+        "pfp": "pfp.PFP",
+        "aalo": "aalo.AALO",
+        "aalo-oracle": "aalo.AALO_ORACLE",
+        "aalo-shares": "aalo_shares.AALO_SHARES",
+        "saath": "saath.SAATH",
+        "philae": "philae.PHILAE",
+    },
+}
+
+
+@cache
+def _built_in(name: str) -> Scheduler | None:
+    """The built-in scheduler of this name, or None."""
+    for family, places in _PLACES.items():
+        if name in places:
+            module, _, own = places[name].partition(".")
+            found: Scheduler = getattr(importlib.import_module(f"actors.schedulers.{family}.{module}"), own)
+            return found
+    return None
+
+
+def built_in_schedulers() -> tuple[Scheduler, ...]:
+    """All built-in schedulers; imports every policy."""
+    found = (_built_in(name) for places in _PLACES.values() for name in places)
+    return tuple(scheduler for scheduler in found if scheduler is not None)
 
 
 def scheduler_names(family: str | None = None) -> tuple[str, ...]:
     """Names of all schedulers, the built-in ones first."""
-    found = [s.name for s in BUILT_IN if family in (None, s.family)]
+    found = [name for known, places in _PLACES.items() if family in (None, known) for name in places]
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         if family is None or _is_of(entry.name, family):
             found.append(entry.name)
@@ -123,9 +116,9 @@ def find_scheduler(scheduler: Any) -> Scheduler:
         return make_variant(find_scheduler(scheduler.scheduler), scheduler.settings, scheduler.name)
     if not isinstance(scheduler, str):
         return _wrap(scheduler)
-    for built_in in BUILT_IN:
-        if built_in.name == scheduler:
-            return built_in
+    built_in = _built_in(scheduler)
+    if built_in is not None:
+        return built_in
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS, name=scheduler):
         try:
             found = entry.load()
@@ -177,5 +170,9 @@ def _load(reference: str) -> Scheduler:
 def _wrap(own: Any, name: str | None = None) -> Scheduler:
     """A user's own class or object, by the method it has: of coflows if it orders them or sets rates, else of jobs."""
     if callable(getattr(own, "order", None)) or callable(getattr(own, "rates", None)):
+        from actors.schedulers.coflows.own_coflows import wrap_own_coflows
+
         return wrap_own_coflows(own, name)
+    from actors.schedulers.jobs.own_central import wrap_own
+
     return wrap_own(own, name)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from emu.report.drawing import to_svg
 from workloads.errors import printable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 class Cell(NamedTuple):
@@ -47,6 +49,12 @@ def sentence(words: str) -> str:
 
 @cache
 def _templates() -> Environment:
+    from jinja2 import (  # runs without a report need not wait for it
+        Environment,
+        PackageLoader,
+        StrictUndefined,
+    )
+
     return Environment(
         loader=PackageLoader("emu.report"),
         autoescape=True,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from actors.hosting.outcome import Outcome
 from actors.kernel.compiled import config
-from actors.schedulers.registry import BUILT_IN
+from actors.schedulers.registry import built_in_schedulers
 from actors.setting import Estimates, Network, Setting
 from clusters.cluster import build_cluster
 from emu.families.jobs.constraint_check import check_tasks
@@ -18,7 +18,7 @@ from emu.families.jobs.results import tasks_table
 from workloads.constraints import set_of_job
 from workloads.jobs import make_workload
 
-AWARE = [scheduler.name for scheduler in BUILT_IN if scheduler.constrained]
+AWARE = [scheduler.name for scheduler in built_in_schedulers() if scheduler.constrained]
 
 EXAMPLES = 8 if config.DISABLE_JIT else 60
 

@@ -179,9 +179,9 @@ def _check(config: Config, workload: JobWorkload) -> None:
 
 def _constraint_aware(scheduler: Scheduler) -> str:
     """Return the name of the same scheduler that is constraint-aware; empty if there is none."""
-    from actors.schedulers.registry import BUILT_IN
+    from actors.schedulers.registry import built_in_schedulers
 
-    twins = (s.name for s in BUILT_IN if s.constrained and s.advance is scheduler.advance)
+    twins = (s.name for s in built_in_schedulers() if s.constrained and s.advance is scheduler.advance)
     return "" if scheduler.global_view == ("always",) else next(twins, "")
 
 

@@ -25,7 +25,7 @@ from actors.hosting.partition import Partition, build_partition  # noqa: E402
 from actors.hosting.snapshot import Refused, Snapshot  # noqa: E402
 from actors.hosting.structures import check_snapshot  # noqa: E402
 from actors.kernel.world import NEVER  # noqa: E402
-from actors.schedulers.registry import BUILT_IN, find_scheduler  # noqa: E402
+from actors.schedulers.registry import built_in_schedulers, find_scheduler  # noqa: E402
 from actors.setting import Costs, Setting  # noqa: E402
 from tests.actors.parameter_cases import Where, setting_for  # noqa: E402
 from workloads.errors import InputError  # noqa: E402
@@ -140,5 +140,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    assert BUILT_IN
+    assert built_in_schedulers()
     main()

@@ -26,11 +26,11 @@ from actors.kernel.kinds import TASK_END
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
-from actors.schedulers.registry import BUILT_IN
+from actors.schedulers.registry import built_in_schedulers
 from tests.actors.hosting.forged import OBSERVED, end_of_run, forged, setting_of, snapshot_of
 
 
-@pytest.mark.parametrize("scheduler", BUILT_IN, ids=lambda s: s.name)
+@pytest.mark.parametrize("scheduler", built_in_schedulers(), ids=lambda s: s.name)
 def test_of_every_array_is_said_what_it_may_hold(scheduler: Scheduler) -> None:
     table = {**QUEUE, **COST, **FAULTS, **scheduler.worlds.bounds}
     for seed in range(2):
@@ -42,7 +42,7 @@ def test_of_every_array_is_said_what_it_may_hold(scheduler: Scheduler) -> None:
                         bound_of(name, table)  # or KeyError: add it to actors/hosting/bounds.py
 
 
-@pytest.mark.parametrize("scheduler", BUILT_IN, ids=lambda s: s.name)
+@pytest.mark.parametrize("scheduler", built_in_schedulers(), ids=lambda s: s.name)
 def test_what_a_run_has_at_any_time_is_taken(scheduler: Scheduler) -> None:
     for seed in range(6):
         setting = setting_of(scheduler.name, seed)

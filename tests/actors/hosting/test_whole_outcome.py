@@ -16,7 +16,7 @@ from actors.hosting.windows import emulate_here
 from actors.kernel.compiled import config
 from actors.kernel.rows import is_tree
 from actors.scheduler import Scheduler, needs_global_view
-from actors.schedulers.registry import BUILT_IN
+from actors.schedulers.registry import built_in_schedulers
 from actors.setting import Costs, Network, Setting
 from emu.running.clocks import describe_clock
 from tests.actors.parameter_cases import Where, setting_for
@@ -31,7 +31,7 @@ EXAMPLES = 3 if config.DISABLE_JIT else 4
 
 
 def divisible() -> list[Scheduler]:
-    return [s for s in BUILT_IN if "always" not in s.global_view]
+    return [s for s in built_in_schedulers() if "always" not in s.global_view]
 
 
 def reported(setting: Setting, outcome: Outcome) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from actors.kernel import kinds
 from actors.kernel.kinds import FIRST_DECISION, KINDS, MOST_RANK, kind, kinds_of
 from actors.kernel.queue import RANK_SHIFT
-from actors.schedulers.registry import BUILT_IN
+from actors.schedulers.registry import built_in_schedulers
 
 OF_RANK = {
     0: {"TASK_END", "PUBLISHED", "ANNOUNCED", "FLOW_END", "LINE_END"},
@@ -45,7 +45,9 @@ def test_constants_have_the_names_and_numbers_of_the_table() -> None:
 def test_families_share_no_number_and_find_their_own() -> None:
     jobs, coflows = kinds_of("jobs"), kinds_of("coflows")
     assert not set(jobs) & set(coflows)
-    assert {scheduler.family for scheduler in BUILT_IN} == {known.family for known in KINDS.values()}
+    assert {scheduler.family for scheduler in built_in_schedulers()} == {
+        known.family for known in KINDS.values()
+    }
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from emulations import OBSERVED, digest, run_setting
 from parameter_cases import VALUES, WHERE, case_of, setting_for
 
 from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.registry import BUILT_IN
+from actors.schedulers.registry import built_in_schedulers
 
-AWARE = {s.build: s for s in BUILT_IN if s.constrained}
+AWARE = {s.build: s for s in built_in_schedulers() if s.constrained}
 # Of two schedulers with the same code the constraint-aware one: it has jobs with constraints, and jobs without.
-DISTINCT = [s for s in BUILT_IN if s.parameters and (s.constrained or s.build not in AWARE)]
+DISTINCT = [s for s in built_in_schedulers() if s.parameters and (s.constrained or s.build not in AWARE)]
 
 # What it ends depends on the machine: tests/actors/schedulers/coflows/test_programs.py
 BY_THE_CLOCK = {"time_limit_s"}
@@ -38,22 +38,22 @@ def test_every_parameter_changes_the_result(scheduler: Scheduler) -> None:
 
 
 def test_schedulers_that_are_left_out_have_the_parameters_of_their_twin() -> None:
-    left_out = [s for s in BUILT_IN if s.parameters and s not in DISTINCT]
+    left_out = [s for s in built_in_schedulers() if s.parameters and s not in DISTINCT]
     assert [s.name for s in left_out] == ["sparrow", "hawk", "eagle", "central-lwl"]
     for scheduler in left_out:
         assert AWARE[scheduler.build].parameters is scheduler.parameters
 
 
 def test_there_are_no_cases_of_parameters_that_are_not_there() -> None:
-    names = {p.name for s in BUILT_IN for p in s.parameters}
-    own = {f"{s.name}.{p.name}" for s in BUILT_IN for p in s.parameters}
+    names = {p.name for s in built_in_schedulers() for p in s.parameters}
+    own = {f"{s.name}.{p.name}" for s in built_in_schedulers() for p in s.parameters}
     assert set(VALUES) <= names
     assert set(WHERE) <= names | own
 
 
 def test_what_parameters_go_with_is_there() -> None:
     """Every need names a parameter of some of its schedulers, and values that it can have."""
-    for scheduler in BUILT_IN:
+    for scheduler in built_in_schedulers():
         own = {p.name: p for p in scheduler.parameters}
         for parameter in scheduler.parameters:
             needs = [need.partition("=") for need in parameter.needs]

@@ -14,7 +14,7 @@ from emulations import FewestTasks, emulate_small, jobs
 from python_process import run_python
 
 from actors.scheduler import Parameter, Scheduler, needs_global_view, resolve_parameters
-from actors.schedulers.registry import BUILT_IN, ENTRY_POINTS, find_scheduler, scheduler_names
+from actors.schedulers.registry import ENTRY_POINTS, built_in_schedulers, find_scheduler, scheduler_names
 from workloads.errors import InputError
 
 
@@ -33,7 +33,7 @@ def test_defaults_are_those_of_the_papers() -> None:
     assert resolve_parameters(find_scheduler("dist-lwl"), {})["heartbeat_s"] == 8.0
 
 
-@pytest.mark.parametrize("scheduler", BUILT_IN, ids=lambda s: s.name)
+@pytest.mark.parametrize("scheduler", built_in_schedulers(), ids=lambda s: s.name)
 def test_every_default_is_a_value_of_its_own_kind(scheduler: Scheduler) -> None:
     resolved = resolve_parameters(scheduler, {})
     assert list(resolved) == [p.name for p in scheduler.parameters]
@@ -114,7 +114,7 @@ def test_parameters_decide_whether_a_scheduler_has_a_global_view() -> None:
 def test_names_are_unique_and_found() -> None:
     names = scheduler_names()
     assert len(set(names)) == len(names)
-    assert names[: len(BUILT_IN)] == tuple(s.name for s in BUILT_IN)
+    assert names[: len(built_in_schedulers())] == tuple(s.name for s in built_in_schedulers())
     for name in names:
         assert find_scheduler(name).name == name
     assert scheduler_names("no such family") == ()
@@ -129,7 +129,7 @@ def test_an_unknown_name_gives_the_nearest() -> None:
     assert "known: aalo, " in message_of(error)
 
 
-@pytest.mark.parametrize("scheduler", [*(s.name for s in BUILT_IN), FewestTasks])
+@pytest.mark.parametrize("scheduler", [*(s.name for s in built_in_schedulers()), FewestTasks])
 def test_a_scheduler_travels_and_is_made_again(scheduler: Any) -> None:
     found = find_scheduler(scheduler)
     again = pickle.loads(pickle.dumps(found))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from key_cases import CASES, COFLOWS, JOBS, planner, small_coflows
 
-from actors.schedulers.registry import BUILT_IN
+from actors.schedulers.registry import built_in_schedulers
 from emu.configuration.config import layer_from_set, resolve
 from emu.configuration.config_file import layer_from_file
 from emu.configuration.keys import BY_NAME
@@ -202,7 +202,7 @@ def test_what_means_nothing_to_one_of_several_does_not_keep_its_run_from_running
             assert scheduler.name == plan.schedulers[i if index is None else index].name
 
 
-@pytest.mark.parametrize("scheduler", BUILT_IN, ids=lambda s: s.name)
+@pytest.mark.parametrize("scheduler", built_in_schedulers(), ids=lambda s: s.name)
 def test_the_configuration_of_every_run_runs_again(scheduler: Any, tmp_path: Path) -> None:
     base = SMALL_COFLOWS if scheduler.family == "coflows" else SMALL
     needs_message_time = {"network.delay": "1 ms"} if scheduler.family == "coflows" else {}

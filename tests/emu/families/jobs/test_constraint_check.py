@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import emu
-from actors.schedulers.registry import BUILT_IN
+from actors.schedulers.registry import built_in_schedulers
 from clusters.cluster import Cluster, build_cluster
 from clusters.matching import match, nodes_of, satisfies
 from clusters.schema import encode_texts
@@ -23,7 +23,7 @@ from workloads.constraints import parse_constraint, parse_constraint_set, set_te
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 
-AWARE = [scheduler.name for scheduler in BUILT_IN if scheduler.constrained]
+AWARE = [scheduler.name for scheduler in built_in_schedulers() if scheduler.constrained]
 SETTINGS: dict[str, Any] = {"in_process": True, "output_tasks": True, "short_cutoff": "10 s"}
 # One job each, of two tasks, of 1 and 2 s.
 TEXTS = (
