@@ -25,6 +25,9 @@ _LEAST = 1e-3 / 8192  # bytes a ms; less room than this is none
 _DONE = 1e-3  # bytes; what has less left has ended
 _FIRST_LIMIT = 10.0 * (1 << 20)
 
+# Of what only compiled code calls: a wrapper for Python would take as long to compile as the function.
+_inner = numba.njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
 
 class Rules(NamedTuple):
     """CoflowSim's rules, which are the defaults here.
@@ -124,7 +127,7 @@ def simulate(trace, begin, due, algorithm, rules):
     return ended
 
 
-@numba.njit(cache=True)
+@_inner
 def settle(trace, s, t, order, rounding):
     """Bring all flows of coflows to time t."""
     for coflow in order:
@@ -146,7 +149,7 @@ def settle(trace, s, t, order, rounding):
             s.owed[coflow, trace.sink[first]] = 0.0 if ended else owed
 
 
-@numba.njit(cache=True)
+@_inner
 def step_by_step(s, t, first, end, owed):
     """Send what the flows of one receiver do until t, and return what it is owed then, as it counts."""
     which, left, move = np.empty(end - first, np.int64), np.empty(end - first), np.empty(end - first)
@@ -166,7 +169,7 @@ def step_by_step(s, t, first, end, owed):
     return owed
 
 
-@numba.njit(cache=True)
+@_inner
 def in_order(trace, s, order, algorithm, rules):
     """Return the coflows in the order in which they are served."""
     if algorithm == DARK:
@@ -186,7 +189,7 @@ def in_order(trace, s, order, algorithm, rules):
     return [order[i] for i in ranks]
 
 
-@numba.njit(cache=True)
+@_inner
 def left_at_bottleneck(trace, s, coflow):
     """Return how many bytes a coflow has left at its busiest port."""
     load = np.zeros(s.room.shape)
@@ -196,7 +199,7 @@ def left_at_bottleneck(trace, s, coflow):
     return load.max()
 
 
-@numba.njit(cache=True)
+@_inner
 def in_queues(s, order):
     """DARK: those that have sent too much go to the tail of the next queue, and from there at once to the one after."""
     queued = [c for c in order if s.queue[c] == 0]
@@ -213,7 +216,7 @@ def in_queues(s, order):
     return found
 
 
-@numba.njit(cache=True)
+@_inner
 def give_rates(trace, s, order, due, algorithm, rules):
     """Rates of all flows, from nothing."""
     s.room[:] = BYTES_PER_MS
@@ -230,7 +233,7 @@ def give_rates(trace, s, order, due, algorithm, rules):
             give_more(trace, s, f)
 
 
-@numba.njit(cache=True)
+@_inner
 def serve_jointly(trace, s, coflow):
     """MADD: rates that let all flows of a coflow end together; or return that a port is full."""
     load, used = np.zeros(s.room.shape), np.zeros(s.room.shape)
@@ -254,7 +257,7 @@ def serve_jointly(trace, s, coflow):
     return True
 
 
-@numba.njit(cache=True)
+@_inner
 def share_room(trace, s, coflows):
     """Flows of coflows share what ports have, at each as many ways as it has flows whose two ports have room."""
     count, used = np.zeros(s.room.shape, np.int64), np.zeros(s.room.shape)
@@ -274,7 +277,7 @@ def share_room(trace, s, coflows):
     s.room[:] -= used
 
 
-@numba.njit(cache=True)
+@_inner
 def backfill_order(order, due, rules):
     """Return the coflows in the order in which their flows get what is left."""
     if not rules.deadlines:
@@ -283,7 +286,7 @@ def backfill_order(order, due, rules):
     return [order[i] for i in np.argsort(key, kind="mergesort")]
 
 
-@numba.njit(cache=True)
+@_inner
 def give_more(trace, s, f):
     """Give a waiting flow what both of its ports have left; return whether it got any."""
     a, b = trace.source[f], trace.sink[f]
@@ -297,7 +300,7 @@ def give_more(trace, s, f):
     return True
 
 
-@numba.njit(cache=True)
+@_inner
 def end_of(s, t, f, step):
     """Return when a flow ends at its rate."""
     if s.rate[f] <= 0.0:
@@ -306,7 +309,7 @@ def end_of(s, t, f, step):
     return t + (np.ceil(need / step) * step if step > 0.0 else s.left[f] / s.rate[f])
 
 
-@numba.njit(cache=True)
+@_inner
 def foresee(trace, s, t, order, rules):
     """When coflows end, and flows that do so on their own: return the heap of these."""
     heap = [(0.0, _NONE) for _ in range(0)]
@@ -332,7 +335,7 @@ def foresee(trace, s, t, order, rules):
     return heap
 
 
-@numba.njit(cache=True)
+@_inner
 def next_change(s, order, heap, arrival):
     """Return when rates change next."""
     t = arrival
@@ -343,7 +346,7 @@ def next_change(s, order, heap, arrival):
     return t
 
 
-@numba.njit(cache=True)
+@_inner
 def refill(trace, s, t, order, heap, step):
     """Flows that end on their own have: what they had goes to waiting ones; return whether a coflow has ended."""
     ended = False
@@ -364,7 +367,7 @@ def refill(trace, s, t, order, heap, step):
     return ended
 
 
-@numba.njit(cache=True)
+@_inner
 def offer(trace, s, t, coflow, side, port, heap, step):
     """Offer what a port has to the waiting flows of a coflow there."""
     line = trace.column[coflow, port] if side == 0 else trace.row[coflow, port]
@@ -380,7 +383,7 @@ def offer(trace, s, t, coflow, side, port, heap, step):
             heapq.heappush(heap, (s.end[f], np.int64(f)))
 
 
-@numba.njit(cache=True)
+@_inner
 def next_limit(trace, s, t, order, step):
     """Return when a coflow of DARK will have sent what its queue takes."""
     soonest = np.inf

@@ -25,6 +25,9 @@ _THIN, _PILOTS, _MAIN, _QUEUES = (np.int64(k) for k in (0, 1, 2, 12))
 _THIN_LIMIT, _FIRST_LIMIT = 7, 10 << 20
 _FAR = np.int64(1) << 62
 
+# Of what only compiled code calls: a wrapper for Python would take as long to compile as the function.
+_inner = numba.njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
 
 class PhilaeRules(NamedTuple):
     """The authors' rules, which are the defaults here."""
@@ -128,7 +131,7 @@ def simulate(trace, begin, wanted, policy, rules):
     return ended
 
 
-@numba.njit(cache=True)
+@_inner
 def note_first(s, c, a, b, sent):
     """Keep the least that a flow has sent at once at two ports of its coflow; return whether that is news."""
     news = False
@@ -139,7 +142,7 @@ def note_first(s, c, a, b, sent):
     return news
 
 
-@numba.njit(cache=True)
+@_inner
 def send(trace, s, c, f, most, leak):
     """Send a flow's next bytes, and return whether its coflow has ended."""
     sent = min(most, s.left[f])
@@ -152,7 +155,7 @@ def send(trace, s, c, f, most, leak):
     return s.unfinished[c] == 0
 
 
-@numba.njit(cache=True)
+@_inner
 def arrive(trace, s, c, wanted, policy, rules):
     """A coflow begins: it has its pilots, and all flows of a thin one are."""
     width = trace.first[c + 1] - trace.first[c]
@@ -173,7 +176,7 @@ def arrive(trace, s, c, wanted, policy, rules):
                 s.length[c] += np.int64(trace.size[f]) // count
 
 
-@numba.njit(cache=True)
+@_inner
 def choose(trace, s, c, count, rules):
     """Choose which flows of a coflow are its pilots: between its least busy ports."""
     thin = trace.first[c + 1] - trace.first[c] <= _THIN_LIMIT
@@ -200,7 +203,7 @@ def choose(trace, s, c, count, rules):
             s.busy[1, trace.sink[f]] += 1
 
 
-@numba.njit(cache=True)
+@_inner
 def by_busy(ports, busy, rules):
     """Return ports by how many pilots they have; equal ones in the opposite order, as `<=` makes of a stable sort."""
     if rules.reversed_ties:
@@ -213,7 +216,7 @@ def by_busy(ports, busy, rules):
     return [ports[k] for k in np.argsort(many, kind="mergesort")]
 
 
-@numba.njit(cache=True)
+@_inner
 def end_flow(trace, s, c, f, leak):
     """A flow has ended."""
     s.unfinished[c] -= 1
@@ -228,7 +231,7 @@ def end_flow(trace, s, c, f, leak):
             s.busy[i, j] -= 1
 
 
-@numba.njit(cache=True)
+@_inner
 def turn(queue, slot, spans, t):
     """Begin the next slot when one is over: 256 steps, 25, 2 for the first queue of a round and those after it."""
     while slot[0] != _NONE and t >= slot[1]:
@@ -244,7 +247,7 @@ def turn(queue, slot, spans, t):
                 span //= 10
 
 
-@numba.njit(cache=True)
+@_inner
 def update_queues(trace, s, policy, rules, order):
     """Whose pilots have ended enters the queue of its measure; whose measure has changed goes to another one's tail."""
     s.news[0] = False
@@ -265,7 +268,7 @@ def update_queues(trace, s, policy, rules, order):
     return in_order(s, order)
 
 
-@numba.njit(cache=True)
+@_inner
 def in_order(s, order):
     """Return coflows queue by queue, first in, first out."""
     key = np.zeros(len(order), np.int64)
@@ -274,14 +277,14 @@ def in_order(s, order):
     return [order[k] for k in np.argsort(key)]
 
 
-@numba.njit(cache=True)
+@_inner
 def move(s, c, queue):
     """Put a coflow at the tail of a queue."""
     s.queue[c], s.entered[c] = queue, s.entries[0]
     s.entries[0] += 1
 
 
-@numba.njit(cache=True)
+@_inner
 def contention(s, c, others):
     """Return how many others share a port with a coflow."""
     found = 0
@@ -290,7 +293,7 @@ def contention(s, c, others):
     return found
 
 
-@numba.njit(cache=True)
+@_inner
 def queue_of(trace, s, c, policy, rules):
     """Return the queue of a coflow's measure."""
     width = trace.first[c + 1] - trace.first[c]
@@ -312,7 +315,7 @@ def queue_of(trace, s, c, policy, rules):
     return queue
 
 
-@numba.njit(cache=True)
+@_inner
 def serve(trace, s, order, slot):
     """Return the flows that are sent: thin coflows, pilots, whose slot it is, the other queues; each has its ports."""
     served = [_NONE for _ in range(0)]
@@ -330,7 +333,7 @@ def serve(trace, s, order, slot):
     return served
 
 
-@numba.njit(cache=True)
+@_inner
 def serve_greedily(trace, s, c, free, served):
     """Sender by sender, the first receiver that is free."""
     senders, first, end = trace.senders[c], trace.first[c], trace.first[c + 1]
@@ -345,7 +348,7 @@ def serve_greedily(trace, s, c, free, served):
                 break
 
 
-@numba.njit(cache=True)
+@_inner
 def next_limit(s, served, coflow_of, step_bytes):
     """Return in how many steps a coflow of Aalo has sent what its queue takes, at the earliest."""
     rate = np.zeros(s.sent.size, np.int64)

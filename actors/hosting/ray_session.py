@@ -39,6 +39,7 @@ _SYSTEM = {
     # How long Ray waits for a worker that dies before it has registered.
     "worker_register_timeout_seconds": 30,
 }
+_HELPERS = ("start_api_server", "start_monitor", "start_log_monitor")
 _QUIET: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
 
 _started = _starting = False
@@ -114,6 +115,25 @@ def connect(
         raise UnavailableError(f"{named} {address}: no Ray cluster answers there ({error}); {hint}") from None
 
 
+@contextmanager
+def _without_helpers() -> Iterator[None]:
+    """Let Ray start without processes that nothing here uses: they take a third of what a small run on Ray takes.
+
+    `ray.init` has no options for them: the dashboard, of which a part runs even if there is to be none, the monitor of
+    the autoscaler, and that of logs.
+    """
+    from ray._private.node import Node
+
+    kept = {name: getattr(Node, name) for name in _HELPERS if hasattr(Node, name)}
+    try:
+        for name in kept:
+            setattr(Node, name, lambda *_, **__: None)
+        yield
+    finally:
+        for name, function in kept.items():
+            setattr(Node, name, function)
+
+
 def _start(folder: str | None) -> None:
     """Start Ray on this machine; nothing if this process is connected."""
     global _started, _starting
@@ -126,15 +146,16 @@ def _start(folder: str | None) -> None:
     _starting = True
     # "local": without an address Ray would join a cluster that someone has started here.
     try:
-        ray.init(
-            "local",
-            include_dashboard=False,
-            object_store_memory=OBJECT_STORE_BYTES,
-            configure_logging=True,
-            _temp_dir=folder,
-            _system_config=_SYSTEM,
-            **_QUIET,
-        )
+        with _without_helpers():
+            ray.init(
+                "local",
+                include_dashboard=False,
+                object_store_memory=OBJECT_STORE_BYTES,
+                configure_logging=True,
+                _temp_dir=folder,
+                _system_config=_SYSTEM,
+                **_QUIET,
+            )
     except Exception as error:  # of many kinds, by which of its processes died meanwhile
         text = " ".join(str(error).split())[:200]
         raise Lost(f"Ray cannot be started here: {type(error).__name__}: {text}") from None

@@ -20,7 +20,7 @@ from workloads.jobs import make_workload
 
 AWARE = [scheduler.name for scheduler in built_in_schedulers() if scheduler.constrained]
 
-EXAMPLES = 8 if config.DISABLE_JIT else 60
+EXAMPLES = 8 if config.DISABLE_JIT else 25
 
 NETWORKS = st.sampled_from(
     [

@@ -57,7 +57,7 @@ def test_slots_may_be_longer_at_the_least() -> None:
     assert slots_of([0, 1], 0.2, slot_intervals=2, least_intervals=5)[:2] == [(0, 5), (1, 5)]
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(
     queues=st.lists(st.integers(0, 9), min_size=1, max_size=6),
     slot=st.integers(1, 300),

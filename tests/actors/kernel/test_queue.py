@@ -107,7 +107,7 @@ SENDS = st.lists(
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_queue_against_a_heap(network: str) -> None:
-    @settings(max_examples=40 if config.DISABLE_JIT else 150)
+    @settings(max_examples=20 if config.DISABLE_JIT else 60)
     @given(st.lists(SENDS, min_size=1, max_size=60))
     def hold(turns: list[Any]) -> None:
         world, model, number = make_world(NETWORKS[network]), Model(), 0

@@ -16,7 +16,7 @@ from actors.kernel.world import NEVER, NONE
 from actors.nodes.waiting import length_of
 from actors.setting import Setting
 
-EXAMPLES = 8 if config.DISABLE_JIT else 60
+EXAMPLES = 8 if config.DISABLE_JIT else 25
 
 
 def run(setting: Setting, runs: int) -> Outcome:

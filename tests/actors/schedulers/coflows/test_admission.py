@@ -36,7 +36,7 @@ from actors.kernel.queue import NONE
 from actors.setting import Costs
 from workloads.coflows import CoflowWorkload, make_coflow_workload, with_demands
 
-EXAMPLES = 5 if config.DISABLE_JIT else 20
+EXAMPLES = 5 if config.DISABLE_JIT else 10
 ADMITTING = ("dcoflow", "wdcoflow", "cs-mha")
 RESERVING = ("varys-deadline", "chronos")
 NEVER = -1.0

@@ -42,7 +42,7 @@ from actors.setting import Setting
 NS = 1_000_000_000
 MIB = 1 << 20
 PORT = MIB / 0.008  # bytes per second: a MiB in an interval, so that much falls on its end
-EXAMPLES = 5 if config.DISABLE_JIT else 25
+EXAMPLES = 5 if config.DISABLE_JIT else 12
 PHASES = [p for p in Phase if p is not Phase.explain]
 PORTS = 4
 SIZES = st.one_of(

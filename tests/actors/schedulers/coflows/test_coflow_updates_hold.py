@@ -31,7 +31,7 @@ NS = 1_000_000_000
 MIB = 1 << 20
 PORT = MIB / 0.008  # bytes per second: a MiB in an interval
 WHERE = (0, 1, 70, 140)  # ports, so that lines are of several words
-EXAMPLES = 15 if config.DISABLE_JIT else 40
+EXAMPLES = 15 if config.DISABLE_JIT else 20
 PHASES = [p for p in Phase if p is not Phase.explain]
 
 

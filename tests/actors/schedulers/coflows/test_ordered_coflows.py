@@ -23,7 +23,7 @@ from actors.kernel.compiled import config
 from actors.setting import Costs
 from workloads.errors import InputError
 
-EXAMPLES = 5 if config.DISABLE_JIT else 20
+EXAMPLES = 5 if config.DISABLE_JIT else 10
 
 # At 0 come an incast of 6 B; three flows of 2 B side by side; and one flow of 5 B. All have a flow 0>0.
 #                     length  width  bytes  bottleneck

@@ -18,7 +18,7 @@ from actors.setting import Costs
 from tests.actors.schedulers.coflows.test_admission import NEVER, RESERVING, admitting_setting, due, verdicts
 from workloads.errors import InputError
 
-EXAMPLES = 5 if config.DISABLE_JIT else 25
+EXAMPLES = 5 if config.DISABLE_JIT else 12
 
 # All are at port 0 (in). Coflow 0 has 2 until 4: it reserves half of the port. Coflow 1 would need 6 with the other
 # half, and has 4. Coflow 2 comes at 1 with 1 until 3.5.
