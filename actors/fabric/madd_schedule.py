@@ -8,18 +8,62 @@ prices depend on what the decision is about, and measured costs cannot be used.
 
 import numpy as np
 
-from actors.fabric.coordinator import Agenda, note_sent
-from actors.fabric.counters import N_DECISIONS, N_RATES
+from actors.fabric.coordinator import (
+    NO_AGENT_REPORTS,
+    Agenda,
+    note_sent,
+    receive_flow_done,
+    request_decision,
+)
+from actors.fabric.counters import N_DECISIONS, N_RATES, N_REFILLS
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.floats import bits_of
 from actors.fabric.intervals import charge, note_schedules
-from actors.fabric.madd import Madd
+from actors.fabric.madd import Madd, refill
+from actors.fabric.order import Order
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.cost import known_cost
+from actors.kernel.cost import FIXED, known_cost
 from actors.kernel.kinds import PACE, SHRINK, TELL
 from actors.kernel.queue import NONE, send, wake
+from actors.kernel.world import NEVER
 
 _SPARE = 8  # messages that the same event may send for other reasons
+
+
+@compiled
+def receive_backfilled_done(w: CoflowWorld, agenda: Agenda, ended: np.ndarray, t: int, flow: int) -> None:
+    """Receive the end of a backfilled flow; request that what it had is given away, unless its end was predicted.
+
+    Args:
+        ended: [1] flows whose ends were received, and not predicted, since the last decision.
+    """
+    receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
+    if w.fabric.flows.finish[flow] == NEVER:
+        ended[0] += 1
+        request_decision(w, agenda, t)
+
+
+@compiled
+def receive_line_done(w: CoflowWorld, agenda: Agenda, t: int, line: int) -> None:
+    """Receive the end of a line; request a decision if its coflow was not known to end."""
+    lines = w.fabric.lines
+    receive_flow_done(w, t, NO_AGENT_REPORTS, lines.flow[lines.first[lines.block[line]]])
+    if w.fabric.coflows.left[lines.group[line]] > 0:
+        request_decision(w, agenda, t)
+
+
+@inlined
+def refill_price(w: CoflowWorld, ended: int) -> int:
+    """Return what it costs to give away what so many backfilled flows had, ns."""
+    return ended * (w.prices.flow + w.prices.schedule) if w.cost.model == FIXED else 0
+
+
+@compiled
+def refill_ended(w: CoflowWorld, order: Order, a: Madd, t: int, ended: int) -> None:
+    """Give what so many backfilled flows had to those that wait at their ports, without another decision."""
+    w.counts[N_REFILLS] += 1
+    charge(w, refill_price(w, ended))
+    refill(w.fabric, order, a, effective_time(w, t))
 
 
 @compiled

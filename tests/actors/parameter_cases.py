@@ -50,6 +50,7 @@ VALUES: dict[str, Any] = {
     "first_limit_bytes": 1 << 19,
     "factor": 2.0,
     "interval_s": 0.003,
+    "reserve_s": 0.005,
     "slot_intervals": 4,
     "share": 2,
     "least_intervals": 0,

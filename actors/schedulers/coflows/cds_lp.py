@@ -11,6 +11,7 @@ heuristics are compared with: HiGHS solves the program, and takes long where the
 3. In a slot each flow has one rate; at its end the coordinator sends those of the next one. Rates keep a millionth of
    each port free, so that a flow ends just before its slot does. A coflow without a deadline is planned behind all
    others.
+   With `reserve_s` plans end that much before deadlines, which leaves time for costs that are not known beforehand.
 4. Those that are not admitted are rejected, and considered again until their deadlines. Decisions are made as by
    `dcoflow`: at each arrival, with `decide_at=ends` at each end of a coflow, too, or every `update_period_s`.
 
@@ -58,6 +59,14 @@ from actors.setting import Setting
 from workloads.groups import rows_of_groups
 
 ADMIT_FROM = Parameter("admit_from", 1.0, "share", "share of a coflow that must be sent in time to admit it")
+RESERVE = Parameter(
+    "reserve_s",
+    0.0,
+    "duration",
+    "time before each deadline at which plans end, at most half of what is left until then",
+    low=0,
+    high=86400,
+)
 _ROUNDING = 1e-5  # share of a flow that is left when its last slot ends, if it was planned whole
 _FREE = 1e-6  # share of a port that plans leave: a flow must have ended when its slot has, in whole ns
 
@@ -68,6 +77,7 @@ class Host:
     def __init__(self, setting: Setting):
         given = setting.parameters
         self._time_limit_s = float(given["time_limit_s"])
+        self._reserve = float(given["reserve_s"]) * NS
         self._admit_from = min(float(given.get("admit_from", 1.0)), ADMITTED)
         self._relaxed = setting.scheduler.policy == "cds-lpa"
         self._flow = np.zeros(0, np.int64)  # [K] flows that are planned
@@ -99,7 +109,9 @@ class Host:
     def _plan(self, world: Any, state: State, count: int, effective: int) -> int:
         """Admit coflows, which come first in `sigma.groups`, and plan the rates of their flows; return how many."""
         fabric, found = world.fabric, state.sigma.groups[:count].copy()
-        can_be = state.sigma.time_left[found] > 0
+        time_left = state.sigma.time_left[found]
+        can_be = time_left > 0
+        time_left = time_left[can_be]
         active = found[can_be]
         flow = rows_of_groups(np.diff(fabric.coflows.first_flow), active)
         flow = flow[fabric.flows.finish[flow] == NEVER]
@@ -114,7 +126,7 @@ class Host:
                     coflow=place[fabric.flows.coflow[flow]],
                     ports=np.stack([fabric.flows.source[flow], fabric.flows.sink[flow]], 1),
                     size_bytes=fabric.flows.left[flow],
-                    time_left_s=state.sigma.time_left[active] / NS,
+                    time_left_s=(time_left - np.minimum(self._reserve, time_left / 2)) / NS,
                     weight=fabric.coflows.weight[active],
                     bytes_per_s=fabric.speed * NS * (1 - _FREE),
                 ),
@@ -176,7 +188,7 @@ CDS_LP, CDS_LPA = (
         name=name,
         title=title,
         paper="Tseng, Tang: Coflow deadline scheduling via network-aware optimization, Allerton 2018, pp. 829-833",
-        parameters=(*own, TIME_LIMIT, DECIDE_AT, UPDATE_PERIOD, INTERVAL),
+        parameters=(*own, RESERVE, TIME_LIMIT, DECIDE_AT, UPDATE_PERIOD, INTERVAL),
         build=build,
         advance=advance,
         worlds=COFLOW_WORLDS,

@@ -36,19 +36,25 @@ from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.flow_order import FlowOrder, make_flow_order, refill_ports, serve_coflows
 from actors.fabric.greedy import Matching, make_matching, settle_all
 from actors.fabric.greedy_updates import change_flows, receive_update
-from actors.fabric.intervals import charge
-from actors.fabric.madd import Madd, any_ends_by, bottleneck_ns, decide, make_madd, progress, refill
+from actors.fabric.madd import Madd, any_ends_by, bottleneck_ns, decide, make_madd, progress
 from actors.fabric.madd_agent import Shrinking, make_shrinking, shrinking_event
-from actors.fabric.madd_schedule import charge_decision, effective_time, send_times
+from actors.fabric.madd_schedule import (
+    charge_decision,
+    effective_time,
+    receive_backfilled_done,
+    receive_line_done,
+    refill_ended,
+    refill_price,
+    send_times,
+)
 from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.ports import Fabric
 from actors.fabric.priority_queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import FIXED, take
+from actors.kernel.cost import take
 from actors.kernel.kinds import DECIDE, FLOW_DONE, LINE_DONE, REGISTER, UPDATE
 from actors.kernel.queue import NONE, RUNNING
-from actors.kernel.world import NEVER
 from actors.scheduler import Parameter
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -105,16 +111,15 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
 @compiled
 def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a single flow, which may end its coflow."""
+    if p.by_madd:
+        receive_backfilled_done(w, p.agenda, p.ended, t, flow)
+        return
     receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
-    if not p.by_madd:
-        if has_more_to_send(w, flow):
-            return
-        if end_greedy(w, p.ranking, p.matching, flow, ended) and p.reorders_at_ends:
-            p.stale[0] = True
-        request_decision(w, p.agenda, t)
-    elif w.fabric.flows.finish[flow] == NEVER:
-        p.ended[0] += 1
-        request_decision(w, p.agenda, t)
+    if has_more_to_send(w, flow):
+        return
+    if end_greedy(w, p.ranking, p.matching, flow, ended) and p.reorders_at_ends:
+        p.stale[0] = True
+    request_decision(w, p.agenda, t)
 
 
 @compiled
@@ -157,15 +162,6 @@ def count_used(fabric: Fabric, coflow: int, side: int) -> int:
 
 
 @compiled
-def on_line_done(w: CoflowWorld, p: State, t: int, line: int) -> None:
-    """Receive the end of a line under MADD; request a decision if its coflow was not known to end."""
-    lines = w.fabric.lines
-    receive_flow_done(w, t, NO_AGENT_REPORTS, lines.flow[lines.first[lines.block[line]]])
-    if w.fabric.coflows.left[lines.group[line]] > 0:
-        request_decision(w, p.agenda, t)
-
-
-@compiled
 def put_in_order(w: CoflowWorld, p: State, count: int) -> None:
     """Order the active coflows by what they have left when the order takes effect."""
     for i in range(count):
@@ -201,8 +197,7 @@ def decide_greedy(w: CoflowWorld, p: State, t: int) -> None:
 def decide_madd(w: CoflowWorld, p: State, t: int, due: int) -> None:
     """Recompute order and rates if a coflow has arrived or will have ended; else refill what ended flows had."""
     fabric, order, a = w.fabric, p.order, p.madd
-    price = p.ended[0] * (w.prices.flow + w.prices.schedule) if w.cost.model == FIXED else 0
-    if p.stale[0] or any_ends_by(order, a, effective_time(w, t) + price):
+    if p.stale[0] or any_ends_by(order, a, effective_time(w, t) + refill_price(w, p.ended[0])):
         p.stale[0] = False
         w.counts[N_DECISIONS] += 1
         charge_decision(w, p.agenda, p.counted_at)
@@ -212,9 +207,7 @@ def decide_madd(w: CoflowWorld, p: State, t: int, due: int) -> None:
         set_order(order, p.groups, count)
         decide(fabric, order, a, p.backfills)
     else:
-        w.counts[N_REFILLS] += 1
-        charge(w, price)
-        refill(fabric, order, a, effective_time(w, t))
+        refill_ended(w, order, a, t, p.ended[0])
     p.ended[0] = p.num_sent[0] = 0
     send_times(w, a, p.num_sent, t, due)
 
@@ -236,7 +229,7 @@ def coordinator_event(w: CoflowWorld, p: State) -> None:
     if kind == FLOW_DONE:
         on_flow_done(w, p, t, a, message.b[0])
     elif kind == LINE_DONE:
-        on_line_done(w, p, t, a)
+        receive_line_done(w, p.agenda, t, a)
     elif kind == REGISTER:
         on_arrival(w, p, t, a)
     elif kind == UPDATE:

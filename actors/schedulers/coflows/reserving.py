@@ -30,19 +30,16 @@ from actors.fabric.admission import (
     time_left,
 )
 from actors.fabric.coordinator import (
-    NO_AGENT_REPORTS,
     Agenda,
     is_due,
     make_agenda,
-    receive_flow_done,
     register,
     remove_ended,
     request_decision,
 )
-from actors.fabric.counters import N_DECISIONS, N_REFILLS
+from actors.fabric.counters import N_DECISIONS
 from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.greedy import Matching, make_matching
-from actors.fabric.intervals import charge
 from actors.fabric.madd import (
     Madd,
     add_rates,
@@ -51,21 +48,27 @@ from actors.fabric.madd import (
     bottleneck_ns,
     make_madd,
     progress,
-    refill,
     reset_residual,
 )
 from actors.fabric.madd_agent import Shrinking, make_shrinking, shrinking_event
-from actors.fabric.madd_schedule import charge_decision, effective_time, send_times
+from actors.fabric.madd_schedule import (
+    charge_decision,
+    effective_time,
+    receive_backfilled_done,
+    receive_line_done,
+    refill_ended,
+    refill_price,
+    send_times,
+)
 from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.priority_queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.reservations import fits, reserve, share_by_demand
 from actors.families.coflows.series import Admitted, admitted_by
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import FIXED, take
+from actors.kernel.cost import take
 from actors.kernel.kinds import DECIDE, FLOW_DONE, LINE_DONE, REGISTER, VERDICT
 from actors.kernel.queue import RUNNING
-from actors.kernel.world import NEVER
 from actors.schedulers.coflows.ordered import check_costs
 from actors.setting import Setting
 
@@ -105,24 +108,6 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
         request_decision(w, p.agenda, t)
     else:
         p.admission.verdict[coflow], p.admission.admitted[coflow] = ADMITTED, t  # it takes no bandwidth
-
-
-@compiled
-def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int) -> None:
-    """Receive the end of a backfilled flow; request that what it had is given away, unless its end was predicted."""
-    receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
-    if w.fabric.flows.finish[flow] == NEVER:
-        p.ended[0] += 1
-        request_decision(w, p.agenda, t)
-
-
-@compiled
-def on_line_done(w: CoflowWorld, p: State, t: int, line: int) -> None:
-    """Receive the end of a line; request a decision if its coflow was not known to end."""
-    lines = w.fabric.lines
-    receive_flow_done(w, t, NO_AGENT_REPORTS, lines.flow[lines.first[lines.block[line]]])
-    if w.fabric.coflows.left[lines.group[line]] > 0:
-        request_decision(w, p.agenda, t)
 
 
 @compiled
@@ -194,8 +179,7 @@ def admit(w: CoflowWorld, p: State, t: int, effective: int) -> int:
 def decide(w: CoflowWorld, p: State, t: int, due: int) -> None:
     """Decide on coflows and rates if a coflow has arrived or will have ended; else refill what ended flows had."""
     fabric, order, a = w.fabric, p.order, p.madd
-    price = p.ended[0] * (w.prices.flow + w.prices.schedule) if w.cost.model == FIXED else 0
-    if p.stale[0] or any_ends_by(order, a, effective_time(w, t) + price):
+    if p.stale[0] or any_ends_by(order, a, effective_time(w, t) + refill_price(w, p.ended[0])):
         p.stale[0] = False
         w.counts[N_DECISIONS] += 1
         charge_decision(w, p.agenda, p.counted_at)
@@ -209,9 +193,7 @@ def decide(w: CoflowWorld, p: State, t: int, due: int) -> None:
         backfill(fabric, order, a)
         count_verdicts(w, p.admission)
     else:
-        w.counts[N_REFILLS] += 1
-        charge(w, price)
-        refill(fabric, order, a, effective_time(w, t))
+        refill_ended(w, order, a, t, p.ended[0])
     p.ended[0] = p.num_sent[0] = 0
     send_schedule(w, p, t, due)
 
@@ -231,9 +213,9 @@ def coordinator_event(w: CoflowWorld, p: State) -> None:
     message = w.queue.now
     t, kind, a = message.time[0], message.kind[0], message.a[0]
     if kind == FLOW_DONE:
-        on_flow_done(w, p, t, a)
+        receive_backfilled_done(w, p.agenda, p.ended, t, a)
     elif kind == LINE_DONE:
-        on_line_done(w, p, t, a)
+        receive_line_done(w, p.agenda, t, a)
     elif kind == REGISTER:
         on_arrival(w, p, t, a)
     elif kind != DECIDE:

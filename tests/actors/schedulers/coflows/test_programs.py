@@ -25,7 +25,7 @@ from actors.schedulers.coflows.programs import (
 from actors.setting import Costs
 from benchmarks.deadline_rules import Instance, read_instances
 from tests.actors.coflow_emulations import coflows
-from tests.actors.schedulers.coflows.test_admission import due, star
+from tests.actors.schedulers.coflows.test_admission import NEVER, due, star
 from workloads.errors import InputError
 from workloads.generators.deadline_coflows import deadline_coflows
 from workloads.readers.coflowlib import read_coflowlib
@@ -259,6 +259,22 @@ def test_rates_that_begin_late_are_accounted_for() -> None:
     outcome = run_setting(setting, OBSERVED)
     assert outcome.finish_ns / 1e9 == pytest.approx([6.0, 6.0], abs=1e-5)
     assert outcome.finish_ns[1] <= 6e9
+
+
+def test_a_reserve_leaves_time_for_costs_that_are_not_known() -> None:
+    # It takes 1 and is due at 4; the program takes 0.5 that nobody knew of. Planned up to 4 it has something left then,
+    # and is dropped; with a reserve of 1 it is planned up to 3, and ends at 3.5. Of a reserve of 9
+    # half of 4 is used: at 2 a quarter is left, and planned for half of the other 2.
+    work = due(coflows((0.0, [(0, 1, 1.0)]), ports=2), 4.0)
+    costs = np.array([(0, 5 * 10**8 if row == 1 else 0, 0, 0) for row in range(9)], COST)
+    for reserve_s, end_s in ((0.0, NEVER), (1.0, 3.5), (9.0, 3.0)):
+        setting = setting_of("cds-lp", work, reserve_s=reserve_s, costs=Costs("recorded", recorded=costs))
+        ended_s = run_setting(setting, OBSERVED).finish_ns[0] / 1e9
+        assert (ended_s if ended_s > 0 else NEVER) == pytest.approx(end_s, abs=1e-5)
+    # Without that much time it is not admitted.
+    tight = due(coflows((0.0, [(0, 1, 1.0)]), ports=2), 1.5)
+    assert run_setting(setting_of("cds-lp", tight, reserve_s=0.4), OBSERVED).series.admitted.all()
+    assert not run_setting(setting_of("cds-lp", tight, reserve_s=0.6), OBSERVED).series.admitted.any()
 
 
 @pytest.mark.parametrize("seed", range(3))
