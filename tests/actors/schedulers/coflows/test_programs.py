@@ -262,9 +262,9 @@ def test_rates_that_begin_late_are_accounted_for() -> None:
 
 
 def test_a_reserve_leaves_time_for_costs_that_are_not_known() -> None:
-    # It takes 1 and is due at 4; the program takes 0.5, which was not known. Planned up to 4 it has something left then,
-    # and is dropped; with a reserve of 1 it is planned up to 3, and ends at 3.5. Of a reserve of 9
-    # half of 4 is used: at 2 a quarter is left, and planned for half of the other 2.
+    # It takes 1 and is due at 4; the program takes 0.5, which was not known. Planned up to 4 it has something left
+    # then, and is dropped; with a reserve of 1 it is planned up to 3, and ends at 3.5. Of a reserve of 9 half of 4 is
+    # used: at 2 a quarter is left, and planned for half of the other 2.
     work = due(coflows((0.0, [(0, 1, 1.0)]), ports=2), 4.0)
     costs = np.array([(0, 5 * 10**8 if row == 1 else 0, 0, 0) for row in range(9)], COST)
     for reserve_s, end_s in ((0.0, NEVER), (1.0, 3.5), (9.0, 3.0)):
