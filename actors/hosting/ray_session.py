@@ -122,8 +122,11 @@ def _without_helpers() -> Iterator[None]:
     `ray.init` has no options for them: the dashboard, of which a part runs even if there is to be none, the monitor of
     the autoscaler, and that of logs.
     """
-    from ray._private.node import Node
-
+    try:
+        from ray._private.node import Node
+    except ImportError:  # no public part of Ray: in another version it may be elsewhere
+        yield
+        return
     kept = {name: getattr(Node, name) for name in _HELPERS if hasattr(Node, name)}
     try:
         for name in kept:

@@ -199,7 +199,7 @@ def fit_for(scheduler: str, workload: CoflowWorkload) -> CoflowWorkload:
 OF_DCOFLOW: tuple[dict[str, Any], ...] = (
     {},
     {"reject": "min-congested", "update_period_s": 0.004},
-    {"reject": "moore-hodgson", "decide_at": "ends", "flow_order": "ports"},
+    {"reject": "moore-hodgson", "decide_at": "ends"},
     {"reject": "min-all", "serve_rejected": True, "examine": "back"},
 )
 VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
@@ -234,7 +234,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
             "first_limit_bytes": 1 << 21,
         },
     ),
-    "dcoflow": (*OF_DCOFLOW, {"reject": "dynamic-programming"}),
+    "dcoflow": (*OF_DCOFLOW, {"reject": "dynamic-programming", "flow_order": "ports"}),
     "wdcoflow": OF_DCOFLOW[:2],
     "cs-mha": ({}, {"serve_rejected": False, "decide_at": "ends", "flow_order": "ports"}),
     "varys-deadline": tuple({"rejected": what} for what in ("drop", "retry", "serve")),
