@@ -4,7 +4,9 @@
 its ports if no flow before it has taken one, as in the pseudocode of greedy allocation: coflows in their order, the
 flows of each in the order of the workload. So a flow that runs may be stopped for another one of its coflow.
 
-The allocation is computed from the beginning at each event: O(flows of the coflows that are served).
+A decision computes the allocation from the beginning, O(flows of the coflows that are served). When a flow ends, its
+two ports go to the next flows there that can use them; a flow that takes a port from a later one frees the other port
+of that one, and so on. The places of flows only ascend, in a heap, and each flow starts or stops at most once.
 """
 
 from typing import NamedTuple
@@ -12,7 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.greedy import Matching, fill_ports, free_port, serve_in_order, start_flow, stop_flow
+from actors.fabric.greedy import (
+    Matching,
+    fill_ports,
+    free_port,
+    serve_in_order,
+    start_flow,
+    stop_flow,
+    withdraw_offer,
+)
+from actors.fabric.heap import drop, push
 from actors.fabric.ports import Fabric
 from actors.fabric.ranking import Ranking
 from actors.kernel.arrays import fill
@@ -20,8 +31,6 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter
-
-_LEVEL = np.int64(0)  # of all flows: levels are not used
 
 
 def flow_order(default: str) -> Parameter:
@@ -36,26 +45,40 @@ def flow_order(default: str) -> Parameter:
 
 
 class FlowOrder(NamedTuple):
-    """The order of F flows of C coflows between N ports."""
+    """The order of F flows between N ports; of all arrays but the first nothing is used for `flow_order=ports`."""
 
-    as_workload: bool  # else that of `actors.fabric.greedy`
+    as_workload: bool  # else the order is that of `actors.fabric.greedy`
     flow: np.ndarray  # [F] coflow by coflow, those of each in the order of the workload
-    at_port: np.ndarray  # [N] scratch: the flow that is to have the port, or NONE
-    coflows: np.ndarray  # [C] the first `served` of them are served, in their order
-    served: np.ndarray  # [1]
+    rank: (
+        np.ndarray
+    )  # [F] place among the flows that are served; in `Matching`, the level of a flow that runs
+    first: np.ndarray  # [N + 1] the flows at port p are at[first[p]:first[p + 1]], by rank
+    at: np.ndarray  # [2 F]
+    next: (
+        np.ndarray
+    )  # [N] scratch: the flow that is to have the port, or NONE; or where its next flow is put into `at`
+    heap_rank: np.ndarray  # [2 N] scratch: ranks of flows that may take ports
+    heap_place: np.ndarray  # [2 N] scratch: their places in `at`
+    heap_size: np.ndarray  # [1]
 
 
 def make_flow_order(world: CoflowWorld, order: str) -> FlowOrder:
     """Return the order of flows by a value of the parameter, no coflow served."""
-    flows, row = world.fabric.flows, world.row_of_flow
+    flows, row, ports = world.fabric.flows, world.row_of_flow, world.fabric.speed.size
+    used = order == "workload"
+    count = flows.coflow.size if used else 0
     place = np.full(flows.coflow.size, row.size)  # that of flows which only updates make is the last
     np.minimum.at(place, row, np.arange(row.size))
     return FlowOrder(
-        as_workload=order == "workload",
-        flow=np.lexsort((place, flows.coflow)),
-        at_port=np.full(world.fabric.speed.size, NONE),
-        coflows=np.zeros(world.work.size, np.int64),
-        served=np.zeros(1, np.int64),
+        as_workload=used,
+        flow=np.lexsort((place, flows.coflow))[:count],
+        rank=np.zeros(count, np.int64),
+        first=np.zeros(ports + 1, np.int64),
+        at=np.zeros(2 * count, np.int64),
+        next=np.full(ports, NONE),
+        heap_rank=np.zeros(2 * ports, np.int64),
+        heap_place=np.zeros(2 * ports, np.int64),
+        heap_size=np.zeros(1, np.int64),
     )
 
 
@@ -65,51 +88,154 @@ def serve_coflows(
 ) -> None:
     """Serve the first `count` of `coflows` in their order; `m` notes which flows start and stop."""
     if f.as_workload:
-        f.served[0] = count
-        for i in range(count):
-            f.coflows[i] = coflows[i]
+        list_flows(fabric, f, coflows, count)
+        serve_flows(fabric, m, f, t, coflows, count)
     else:
         serve_in_order(fabric, r, m, t, coflows, count)
-    refill_ports(fabric, r, m, f, t)
+        fill_ports(fabric, r, m, t)
 
 
 @inlined
 def refill_ports(fabric: Fabric, r: Ranking, m: Matching, f: FlowOrder, t: int) -> None:
     """Give ports that flows have left to the next ones of the coflows that are served."""
     if f.as_workload:
-        fill_in_order(fabric, m, f, t)
+        refill_in_order(fabric, m, f, t)
     else:
         fill_ports(fabric, r, m, t)
 
 
 @compiled
-def fill_in_order(fabric: Fabric, m: Matching, f: FlowOrder, t: int) -> None:
+def list_flows(fabric: Fabric, f: FlowOrder, coflows: np.ndarray, count: int) -> None:
+    """Rank the unfinished flows of coflows, and list them at their ports."""
+    flows, first_flow = fabric.flows, fabric.coflows.first_flow
+    fill(f.first, 0)
+    rank: int = 0
+    for i in range(count):
+        for k in range(first_flow[coflows[i]], first_flow[coflows[i] + 1]):
+            flow = f.flow[k]
+            if flows.finish[flow] == NEVER:
+                f.rank[flow] = rank
+                rank += 1
+                f.first[flows.source[flow] + 1] += 1
+                f.first[flows.sink[flow] + 1] += 1
+    for port in range(f.next.size):
+        f.next[port] = f.first[port]
+        f.first[port + 1] += f.first[port]
+    for i in range(count):
+        for k in range(first_flow[coflows[i]], first_flow[coflows[i] + 1]):
+            flow = f.flow[k]
+            if flows.finish[flow] == NEVER:
+                for port in (flows.source[flow], flows.sink[flow]):
+                    f.at[f.next[port]] = flow
+                    f.next[port] += 1
+
+
+@compiled
+def serve_flows(fabric: Fabric, m: Matching, f: FlowOrder, t: int, coflows: np.ndarray, count: int) -> None:
     """Give ports to flows in their order; stop those that no longer have theirs, and start those that do now."""
     flows = fabric.flows
-    find_flows(fabric, f)
+    find_flows(fabric, f, coflows, count)
+    forget_offers(m)
     for source in range(fabric.side):
         flow = m.flow[source]
-        if flow != NONE and f.at_port[source] != flow:
+        if flow != NONE and f.next[source] != flow:
             stop_flow(fabric, m, t, flow)
             free_port(m, source)
             free_port(m, flows.sink[flow])
     for source in range(fabric.side):
-        flow = f.at_port[source]
+        flow = f.next[source]
+        if flow == NONE:
+            continue
         if flow != m.flow[source]:
-            start_flow(fabric, m, t, flow, _LEVEL)
+            start_flow(fabric, m, t, flow, f.rank[flow])
+        m.level[source] = m.level[flows.sink[flow]] = f.rank[flow]
 
 
 @compiled
-def find_flows(fabric: Fabric, f: FlowOrder) -> None:
+def find_flows(fabric: Fabric, f: FlowOrder, coflows: np.ndarray, count: int) -> None:
     """Find the flow that is to have each port: in order, each takes both of its ports if both are left."""
     flows, first_flow = fabric.flows, fabric.coflows.first_flow
-    fill(f.at_port, NONE)
-    for i in range(f.served[0]):
-        coflow = f.coflows[i]
-        if fabric.coflows.left[coflow] == 0:
-            continue
-        for k in range(first_flow[coflow], first_flow[coflow + 1]):
+    fill(f.next, NONE)
+    for i in range(count):
+        for k in range(first_flow[coflows[i]], first_flow[coflows[i] + 1]):
             flow = f.flow[k]
             source, sink = flows.source[flow], flows.sink[flow]
-            if flows.finish[flow] == NEVER and f.at_port[source] == NONE and f.at_port[sink] == NONE:
-                f.at_port[source] = f.at_port[sink] = flow
+            if flows.finish[flow] == NEVER and f.next[source] == NONE and f.next[sink] == NONE:
+                f.next[source] = f.next[sink] = flow
+
+
+@inlined
+def forget_offers(m: Matching) -> None:
+    """Forget which ports flows have left."""
+    for i in range(m.num_offered[0]):
+        withdraw_offer(m, m.offered[i])
+    m.num_offered[0] = 0
+
+
+@compiled
+def refill_in_order(fabric: Fabric, m: Matching, f: FlowOrder, t: int) -> None:
+    """Give ports that flows have left to the next flows there, and what these stop leaves to those after it."""
+    flows = fabric.flows
+    f.heap_size[0] = 0
+    for i in range(m.num_offered[0]):
+        port = m.offered[i]
+        push_next(fabric, m, f, port, place_after(f, port, m.first[port]))
+    forget_offers(m)
+    while f.heap_size[0] > 0:
+        place = f.heap_place[0]
+        drop(f.heap_rank, f.heap_place, f.heap_size)
+        flow = f.at[place]
+        source, sink, rank = flows.source[flow], flows.sink[flow], f.rank[flow]
+        if rank < m.level[source] and rank < m.level[sink]:
+            stop_at(fabric, m, f, t, source)
+            stop_at(fabric, m, f, t, sink)
+            start_flow(fabric, m, t, flow, rank)
+        else:
+            push_next(fabric, m, f, source if place < f.first[fabric.side] else sink, place + 1)
+
+
+@compiled
+def push_next(fabric: Fabric, m: Matching, f: FlowOrder, port: int, place: int) -> None:
+    """Put the next flow at a port, from a place on, that can have both of its ports into the heap."""
+    flows = fabric.flows
+    while place < f.first[port + 1]:
+        flow = f.at[place]
+        rank = f.rank[flow]
+        if rank >= m.level[port]:
+            return
+        if flows.finish[flow] == NEVER and rank < m.level[other_port(fabric, flow, port)]:
+            push(f.heap_rank, f.heap_place, f.heap_size, rank, place)
+            return
+        place += 1
+
+
+@inlined
+def other_port(fabric: Fabric, flow: int, port: int) -> int:
+    """Return the port at the other end of a flow."""
+    return fabric.flows.sink[flow] if fabric.flows.source[flow] == port else fabric.flows.source[flow]
+
+
+@inlined
+def place_after(f: FlowOrder, port: int, rank: int) -> int:
+    """Return where flows at a port begin that come after a rank."""
+    low, high = f.first[port], f.first[port + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if f.rank[f.at[middle]] <= rank:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def stop_at(fabric: Fabric, m: Matching, f: FlowOrder, t: int, port: int) -> None:
+    """Stop the flow at a port, if there is one; its other port is for those after it."""
+    flow, rank = m.flow[port], m.level[port]
+    if flow == NONE:
+        return
+    other = other_port(fabric, flow, port)
+    stop_flow(fabric, m, t, flow)
+    free_port(m, port)
+    free_port(m, other)
+    push_next(fabric, m, f, other, place_after(f, other, rank))

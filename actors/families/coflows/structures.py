@@ -28,6 +28,7 @@ def coflow_sizes(world: Any, state: Any) -> dict[str, int]:
         "places of pairs": size(f"{pairs}.pair"), "ends + 1": size("shortest.ends.time") + 1,
         "queues": size("queues.size"), "places of flows": size("equal.heap"),
         "ends of flows + 1": size("equal.end_time") + 1, "places served": size("serving.heap"),
+        "places in order + 1": size("flow_order.at") + 1,
     }  # fmt: skip
 
 

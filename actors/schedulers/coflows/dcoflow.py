@@ -33,7 +33,7 @@ all coflows, which is the same, as those that were not rejected in advance are i
 neither `min-all` nor the last two rules as variants; all are in the authors' code. The order of a coflow's own flows is
 open: in the authors' code it is that of the file. By ports 0.567 in place of 0.561 are in time on CoflowLib's synthetic
 instances of 10; on its other files the difference is at most 0.002. The order of the workload takes O(flows of the
-coflows that are served) at each event; that of ports O(words of a line) for a flow that starts or stops. Of equally
+coflows that are served) a decision, and looks at the next flows of two ports when a flow ends. Of equally
 long coflows `moore-hodgson` rejects the one that is due first, as the authors' code does.
 
 `wdcoflow` is `dcoflow` where weights count: what a rejection is chosen by is divided by the coflow's weight.
