@@ -240,7 +240,7 @@ def admitting_setting(
     )
 
 
-@pytest.mark.parametrize("scheduler", [*ADMITTING, *RESERVING, "edf"])
+@pytest.mark.parametrize("scheduler", [*ADMITTING, *RESERVING, "edf", "order-ilp", "cds-lp"])
 def test_ports_suffice_and_what_is_counted_balances(scheduler: str) -> None:
     @settings(max_examples=EXAMPLES, deadline=None)
     @given(st.integers(0, 1000), st.sampled_from([0.0, 0.0005, 0.003]), st.booleans(), st.integers(0, 4))
@@ -249,12 +249,21 @@ def test_ports_suffice_and_what_is_counted_balances(scheduler: str) -> None:
         partition = Partition(setting, OBSERVED)
         partition.start()
         fabric, a = partition.world.fabric, partition.state.admission
-        for _ in instants(partition):
-            rates, flows = rates_now(partition), fabric.flows
+        flows, since, steps = fabric.flows, 0, 0
+        rates, sent, last_sent = (np.zeros(flows.size.size) for _ in range(3))
+        for t in instants(partition):
+            sent += rates * (t - since)
+            last_sent[rates > 0.0] = t
+            rates, since, steps = rates_now(partition), t, steps + 1
             load = np.bincount(flows.source, rates, fabric.speed.size)
             load += np.bincount(flows.sink, rates, fabric.speed.size)
             assert (load <= fabric.speed * (1 + 1e-9)).all()
         outcome = partition.outcome()
+        # What counts as in time has been sent by then, at the rates above; ends are in whole ns.
+        met = (outcome.finish_ns >= 0) & (outcome.finish_ns <= setting.workload.arrays().deadline_ns)
+        of_met = met[flows.coflow] & (flows.line[:, 0] != NONE)
+        assert np.abs(sent - flows.size)[of_met].max(initial=0.0) <= fabric.speed.max() * steps
+        assert (last_sent <= outcome.finish_ns[flows.coflow])[of_met].all()
         counts, records = partition.world.counts, partition.world.task_records
         assert counts[N_ARRIVED] == counts[N_STARTED] == counts[N_FINISHED]
         assert not rates.any()
