@@ -341,7 +341,7 @@ OBSERVED = dataclasses.replace(ALL_TASKS, timeline_period_s=5.0)
 
 
 # Jobs of a case. With 50, a straggler that nodes outlive a thousand times takes all of the time.
-SMALL, MODERATE = 10, 40
+SMALL, MODERATE = 10, 25
 DIGESTS = "import json, emulations; print(json.dumps(emulations.digests({})))"
 """What a process of its own runs; the number of jobs stands in the braces."""
 
