@@ -19,7 +19,10 @@ def float_of(bits: int) -> float:
     return np.int64(bits).view(np.float64)  # type: ignore[attr-defined]
 
 
+_FAR = 1e18  # ns, 32 years: what takes longer, at next to no rate, would not fit into a time
+
+
 @inlined
 def whole_ns(duration: float) -> int:
-    """Return a duration in ns as a whole number, at least 1."""
-    return max(np.int64(duration + 0.5), np.int64(1))
+    """Return a duration in ns as a whole number, from 1 to that of 32 years."""
+    return max(np.int64(min(duration, _FAR) + 0.5), np.int64(1))

@@ -14,7 +14,6 @@ from actors.fabric.floats import whole_ns
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.world import NEVER
 
-_FAR = 1e18  # ns; what takes longer is foreseen for then
 _LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever rounding says
 
 
@@ -82,7 +81,7 @@ def extra_sent(flows: Served, e: Group, group: int, t: int, flow: int, extra: fl
 @inlined
 def ns_for(left: float, rate: float) -> int:
     """Return how long so many bytes take, whole ns."""
-    return whole_ns(min(left / rate, _FAR))
+    return whole_ns(left / rate)
 
 
 @inlined

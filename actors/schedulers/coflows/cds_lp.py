@@ -68,7 +68,10 @@ RESERVE = Parameter(
     high=86400,
 )
 _ROUNDING = 1e-5  # share of a flow that is left when its last slot ends, if it was planned whole
-_FREE = 1e-6  # share of a port that plans leave: a flow must have ended when its slot has, in whole ns
+# Share of a port by which rates exceed those planned, as a flow must have ended when its slot has, in whole ns; plans
+# leave twice as much, as HiGHS keeps capacities but for rounding.
+_FREE = 1e-6
+_NOISE = 1e-9  # share of a flow below which what HiGHS sends in a slot is rounding
 
 
 class Host:
@@ -128,7 +131,7 @@ class Host:
                     size_bytes=fabric.flows.left[flow],
                     time_left_s=(time_left - np.minimum(self._reserve, time_left / 2)) / NS,
                     weight=fabric.coflows.weight[active],
-                    bytes_per_s=fabric.speed * NS * (1 - _FREE),
+                    bytes_per_s=fabric.speed * NS * (1 - 2 * _FREE),
                 ),
                 self._relaxed,
                 self._time_limit_s,
@@ -143,8 +146,9 @@ class Host:
 
     def _keep(self, flow: np.ndarray, solved: Solved, effective: int) -> None:
         """Keep a plan that takes effect at this time, in ns."""
-        length_ns = np.diff(solved.end_s, prepend=0.0) * NS
-        self._flow, self._rate = flow, solved.sent_bytes / length_ns * (1 + _FREE)
+        length_ns, sent_bytes = np.diff(solved.end_s, prepend=0.0) * NS, solved.sent_bytes
+        is_noise = sent_bytes < _NOISE * sent_bytes.sum(axis=1, keepdims=True)
+        self._flow, self._rate = flow, np.where(is_noise, 0.0, sent_bytes) / length_ns * (1 + _FREE)
         self._end = effective + np.ceil(solved.end_s * NS).astype(np.int64)
 
     def _begin_slot(self, world: Any, state: State, effective: int) -> None:

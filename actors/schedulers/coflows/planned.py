@@ -15,6 +15,7 @@ from actors.fabric.admission import (
     Admission,
     charge_verdicts,
     ends_dropped,
+    is_dropped,
     make_admission,
     receive_verdict,
     send_verdicts,
@@ -117,16 +118,25 @@ def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
         for flow in range(w.fabric.coflows.first_flow[coflow], w.fabric.coflows.first_flow[coflow + 1]):
             settle(w, p, effective, flow)
     p.slot_end[0] = NEVER
-    return consider(w, p, t)
+    count = consider(w, p, t)
+    for i in range(p.agenda.used[0]):
+        if is_dropped(p.admission, p.agenda.active[i]):
+            stop_flows(w, p, p.agenda.active[i])
+    return count
+
+
+@inlined
+def stop_flows(w: CoflowWorld, p: State, coflow: int) -> None:
+    """Want no rates for the flows of a coflow."""
+    for flow in range(w.fabric.coflows.first_flow[coflow], w.fabric.coflows.first_flow[coflow + 1]):
+        p.wanted[flow] = 0.0
 
 
 @entry
 def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, count: int) -> None:
     """Admit the first `admitted` of the coflows in `sigma.groups`; send the rates in `wanted`, and verdicts."""
-    coflows = w.fabric.coflows
     for i in range(admitted, count):
-        for flow in range(coflows.first_flow[p.sigma.groups[i]], coflows.first_flow[p.sigma.groups[i] + 1]):
-            p.wanted[flow] = 0.0
+        stop_flows(w, p, p.sigma.groups[i])
     rates = send_rates(w, p, t)
     judge(w, p, t, admitted, admitted, count)
     charge_verdicts(w, p.admission)

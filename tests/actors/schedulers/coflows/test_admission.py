@@ -26,7 +26,7 @@ from coflow_emulations import (
     with_deadlines,
 )
 from emulations import OBSERVED, digest, run_setting
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.partition import Partition
@@ -242,6 +242,9 @@ def admitting_setting(
 
 @pytest.mark.parametrize("scheduler", [*ADMITTING, *RESERVING, "edf", "order-ilp", "cds-lp"])
 def test_ports_suffice_and_what_is_counted_balances(scheduler: str) -> None:
+    # Of cds-lp: a flow at next to no rate, which was taken to end at once; and the flows of a coflow that was dropped.
+    @example(38, 0.0005, False, 0)
+    @example(693, 0.0005, True, 0)
     @settings(max_examples=EXAMPLES, deadline=None)
     @given(st.integers(0, 1000), st.sampled_from([0.0, 0.0005, 0.003]), st.booleans(), st.integers(0, 4))
     def hold(seed: int, delay_s: float, costs: bool, which: int) -> None:
@@ -253,7 +256,7 @@ def test_ports_suffice_and_what_is_counted_balances(scheduler: str) -> None:
         rates, sent, last_sent = (np.zeros(flows.size.size) for _ in range(3))
         for t in instants(partition):
             sent += rates * (t - since)
-            last_sent[rates > 0.0] = t
+            last_sent[rates > 1e-5 * fabric.speed.max()] = t  # less is rounding
             rates, since, steps = rates_now(partition), t, steps + 1
             load = np.bincount(flows.source, rates, fabric.speed.size)
             load += np.bincount(flows.sink, rates, fabric.speed.size)
