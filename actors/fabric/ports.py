@@ -348,8 +348,17 @@ def mark_ended(fabric: Fabric, t: int, flow: int) -> bool:
     coflow = flows.coflow[flow]
     coflows.left[coflow] -= 1
     if coflows.left[coflow] == 0:
-        coflows.finish[coflow] = t
+        coflows.finish[coflow] = last_end(fabric, coflow)
     return coflows.left[coflow] == 0
+
+
+@compiled
+def last_end(fabric: Fabric, coflow: int) -> int:
+    """Return when the last flow of a coflow has ended: ends that were predicted are not marked in their order."""
+    last = fabric.coflows.arrival[coflow]
+    for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
+        last = max(last, fabric.flows.finish[flow])
+    return last
 
 
 @inlined

@@ -245,6 +245,7 @@ def test_ports_suffice_and_what_is_counted_balances(scheduler: str) -> None:
     # Of cds-lp: a flow at next to no rate, which was taken to end at once; and the flows of a coflow that was dropped.
     @example(38, 0.0005, False, 0)
     @example(693, 0.0005, True, 0)
+    @example(36, 0.0005, False, 0)  # of varys-deadline: the coordinator knows of a coflow's last end first
     @settings(max_examples=EXAMPLES, deadline=None)
     @given(st.integers(0, 1000), st.sampled_from([0.0, 0.0005, 0.003]), st.booleans(), st.integers(0, 4))
     def hold(seed: int, delay_s: float, costs: bool, which: int) -> None:
