@@ -14,19 +14,16 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from benchmarks.peer_arrays import NONE, by_key, inner, set_all, take
 from benchmarks.peer_trace import BYTES_PER_MS, EPOCH_MS, STEP_MS, Trace, begin_ms
 from emu.results.metrics import Float64Array
 from workloads.jobs import Int64Array
 
 FIFO, NCF, SEBF, DARK = range(4)
 AT_COFLOWS, REFILL, AT_FLOWS = range(3)
-_NONE = np.int64(-1)
 _LEAST = 1e-3 / 8192  # bytes a ms; less room than this is none
 _DONE = 1e-3  # bytes; what has less left has ended
 _FIRST_LIMIT = 10.0 * (1 << 20)
-
-# Of what only compiled code calls: a wrapper for Python would take as long to compile as the function.
-_inner = numba.njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 class Rules(NamedTuple):
@@ -57,8 +54,8 @@ class Rules(NamedTuple):
 def cct_s(trace: Trace, algorithm: int, rules: Rules) -> Float64Array:
     """Completion times from when coflows begin, in the trace's order."""
     begin = begin_ms(trace, rules.epoch)
-    due = begin + trace.bottleneck / (BYTES_PER_MS * 1024.0) * (1 + trace.draw) * 1000
-    return (simulate(trace, begin, due, algorithm, rules) - begin) / 1000
+    due = np.trunc(begin + trace.bottleneck / (BYTES_PER_MS * 1024.0) * (1 + trace.draw) * 1000)
+    return (simulate(trace, beginning(trace), begin, due, algorithm, rules) - begin) / 1000
 
 
 class State(NamedTuple):
@@ -76,29 +73,37 @@ class State(NamedTuple):
     owed: Float64Array  # [C, P] bytes that a receiver is to get, as it counts them
     queue: Int64Array  # [C] of DARK
     sent: Float64Array  # [C] bytes
+    load: Float64Array  # [2, P] of one coflow, or of those that share, while rates are computed; so are the next two
+    used: Float64Array
+    count: Float64Array
+    key: Float64Array  # [C] to sort coflows by
 
 
-@numba.njit(cache=True)
-def simulate(trace, begin, due, algorithm, rules):
-    """Return when coflows end, ms."""
-    coflows, flows = begin.size, trace.size.size
-    s = State(
+def beginning(trace: Trace) -> State:
+    """Return the state before the first coflow."""
+    coflows, flows, ports = len(trace.first) - 1, trace.size.size, (2, trace.row.shape[1])
+    return State(
         trace.size.copy(),
-        np.zeros(flows),
-        np.zeros(flows),
+        *(np.zeros(flows) for _ in range(2)),
         np.full(flows, np.inf),
         np.ones(flows, np.bool_),
         np.zeros(coflows, np.bool_),
-        np.zeros((2, trace.row.shape[1])),
+        np.zeros(ports),
         np.diff(trace.first),
         np.full(coflows, np.inf),
         trace.owed.copy(),
         np.zeros(coflows, np.int64),
         np.zeros(coflows),
+        *(np.zeros(ports) for _ in range(3)),
+        np.zeros(coflows),
     )
-    ended = np.zeros(coflows)
-    order = [_NONE for _ in range(0)]
-    heap = [(0.0, _NONE) for _ in range(0)]
+
+
+@numba.njit(cache=True)
+def simulate(trace, s, begin, due, algorithm, rules):
+    """Return when coflows end, ms."""
+    coflows, ended = begin.size, np.zeros(begin.size)
+    order, heap = [NONE for _ in range(0)], [(0.0, NONE) for _ in range(0)]
     t, come, done = 0.0, 0, 0
     while done < coflows:
         decide = rules.rates != REFILL
@@ -127,7 +132,7 @@ def simulate(trace, begin, due, algorithm, rules):
     return ended
 
 
-@_inner
+@inner
 def settle(trace, s, t, order, rounding):
     """Bring all flows of coflows to time t."""
     for coflow in order:
@@ -149,7 +154,7 @@ def settle(trace, s, t, order, rounding):
             s.owed[coflow, trace.sink[first]] = 0.0 if ended else owed
 
 
-@_inner
+@inner
 def step_by_step(s, t, first, end, owed):
     """Send what the flows of one receiver do until t, and return what it is owed then, as it counts."""
     which, left, move = np.empty(end - first, np.int64), np.empty(end - first), np.empty(end - first)
@@ -169,42 +174,40 @@ def step_by_step(s, t, first, end, owed):
     return owed
 
 
-@_inner
+@inner
 def in_order(trace, s, order, algorithm, rules):
     """Return the coflows in the order in which they are served."""
     if algorithm == DARK:
         return in_queues(s, order)
     if algorithm == FIFO:
         return order
-    key = np.zeros(len(order))
-    for i, coflow in enumerate(order):
+    for coflow in order:
         if algorithm == NCF:
-            key[i] = trace.narrow[coflow]
+            s.key[coflow] = trace.narrow[coflow]
         elif rules.static:
-            key[i] = trace.bottleneck[coflow]
+            s.key[coflow] = trace.bottleneck[coflow]
         else:
-            key[i] = left_at_bottleneck(trace, s, coflow)
-    by_arrival = np.argsort(np.array(order), kind="mergesort")
-    ranks = by_arrival[np.argsort(key[by_arrival], kind="mergesort")]
-    return [order[i] for i in ranks]
+            s.key[coflow] = left_at_bottleneck(trace, s, coflow)
+    return by_key(s.key, by_key(trace.arrival, order))
 
 
-@_inner
+@inner
 def left_at_bottleneck(trace, s, coflow):
     """Return how many bytes a coflow has left at its busiest port."""
-    load = np.zeros(s.room.shape)
+    set_all(s.load, 0.0)
+    most = 0.0
     for f in range(trace.first[coflow], trace.first[coflow + 1]):
-        load[0, trace.source[f]] += s.left[f]
-        load[1, trace.sink[f]] += s.left[f]
-    return load.max()
+        for side, port in ((0, trace.source[f]), (1, trace.sink[f])):
+            s.load[side, port] += s.left[f]
+            most = max(most, s.load[side, port])
+    return most
 
 
-@_inner
+@inner
 def in_queues(s, order):
     """DARK: those that have sent too much go to the tail of the next queue, and from there at once to the one after."""
     queued = [c for c in order if s.queue[c] == 0]
-    found = [_NONE for _ in range(0)]
-    limit = _FIRST_LIMIT
+    found, limit = [NONE for _ in range(0)], _FIRST_LIMIT
     for queue in range(10):
         moved = [c for c in queued if s.sent[c] > limit and queue < 9]
         found.extend([c for c in queued if not (s.sent[c] > limit and queue < 9)])
@@ -216,10 +219,10 @@ def in_queues(s, order):
     return found
 
 
-@_inner
+@inner
 def give_rates(trace, s, order, due, algorithm, rules):
     """Rates of all flows, from nothing."""
-    s.room[:] = BYTES_PER_MS
+    set_all(s.room, BYTES_PER_MS)
     if algorithm == DARK:
         for coflow in order:
             share_room(trace, s, [coflow])
@@ -233,60 +236,62 @@ def give_rates(trace, s, order, due, algorithm, rules):
             give_more(trace, s, f)
 
 
-@_inner
+@inner
 def serve_jointly(trace, s, coflow):
     """MADD: rates that let all flows of a coflow end together; or return that a port is full."""
-    load, used = np.zeros(s.room.shape), np.zeros(s.room.shape)
-    load[1] = s.owed[coflow]
+    set_all(s.load, 0.0)
+    set_all(s.used, 0.0)
+    for port in range(s.room.shape[1]):
+        s.load[1, port] = s.owed[coflow, port]
     for f in range(trace.first[coflow], trace.first[coflow + 1]):
-        load[0, trace.source[f]] += s.left[f]
+        s.load[0, trace.source[f]] += s.left[f]
     need = 0.0
     for side in range(2):
         for port in range(s.room.shape[1]):
-            if load[side, port] > 0.0:
+            if s.load[side, port] > 0.0:
                 s.joint[coflow] = s.room[side, port] > _LEAST
                 if not s.joint[coflow]:
                     return False
-                need = max(need, load[side, port] / s.room[side, port])
+                need = max(need, s.load[side, port] / s.room[side, port])
     for f in range(trace.first[coflow], trace.first[coflow + 1]):
         a, b = trace.source[f], trace.sink[f]
         s.rate[f] = min(s.left[f] / need, s.room[0, a], s.room[1, b])
-        used[0, a] += s.rate[f]
-        used[1, b] += s.rate[f]
-    s.room[:] -= used
+        s.used[0, a] += s.rate[f]
+        s.used[1, b] += s.rate[f]
+    take(s.room, s.used)
     return True
 
 
-@_inner
+@inner
 def share_room(trace, s, coflows):
     """Flows of coflows share what ports have, at each as many ways as it has flows whose two ports have room."""
-    count, used = np.zeros(s.room.shape, np.int64), np.zeros(s.room.shape)
+    set_all(s.count, 0.0)
+    set_all(s.used, 0.0)
     for counted in (False, True):
         for coflow in coflows:
             for f in range(trace.first[coflow], trace.first[coflow + 1]):
                 a, b = trace.source[f], trace.sink[f]
                 if s.left[f] > 0.0 and s.room[0, a] > _LEAST and s.room[1, b] > _LEAST:
                     if counted:
-                        rate = min(s.room[0, a] / count[0, a], s.room[1, b] / count[1, b])
+                        rate = min(s.room[0, a] / s.count[0, a], s.room[1, b] / s.count[1, b])
                         s.rate[f] = rate if rate > _LEAST else 0.0
-                        used[0, a] += s.rate[f]
-                        used[1, b] += s.rate[f]
+                        s.used[0, a] += s.rate[f]
+                        s.used[1, b] += s.rate[f]
                     else:
-                        count[0, a] += 1
-                        count[1, b] += 1
-    s.room[:] -= used
+                        s.count[0, a] += 1
+                        s.count[1, b] += 1
+    take(s.room, s.used)
 
 
-@_inner
+@inner
 def backfill_order(order, due, rules):
     """Return the coflows in the order in which their flows get what is left."""
     if not rules.deadlines:
         return order
-    key = np.array([np.int64(due[c]) for c in order])
-    return [order[i] for i in np.argsort(key, kind="mergesort")]
+    return by_key(due, order)
 
 
-@_inner
+@inner
 def give_more(trace, s, f):
     """Give a waiting flow what both of its ports have left; return whether it got any."""
     a, b = trace.source[f], trace.sink[f]
@@ -300,7 +305,7 @@ def give_more(trace, s, f):
     return True
 
 
-@_inner
+@inner
 def end_of(s, t, f, step):
     """Return when a flow ends at its rate."""
     if s.rate[f] <= 0.0:
@@ -309,13 +314,13 @@ def end_of(s, t, f, step):
     return t + (np.ceil(need / step) * step if step > 0.0 else s.left[f] / s.rate[f])
 
 
-@_inner
+@inner
 def foresee(trace, s, t, order, rules):
     """When coflows end, and flows that do so on their own: return the heap of these."""
-    heap = [(0.0, _NONE) for _ in range(0)]
+    heap = [(0.0, NONE) for _ in range(0)]
     for coflow in order:
         s.joint_end[coflow] = 0.0
-        soonest, which = np.inf, _NONE
+        soonest, which = np.inf, NONE
         for f in range(trace.first[coflow], trace.first[coflow + 1]):
             s.end[f] = np.inf
             if s.left[f] == 0.0:
@@ -330,23 +335,21 @@ def foresee(trace, s, t, order, rules):
                     soonest, which = end, np.int64(f)
         if s.joint_end[coflow] == 0.0:
             s.joint_end[coflow] = np.inf
-        if rules.rates == AT_FLOWS and which != _NONE:
+        if rules.rates == AT_FLOWS and which != NONE:
             heapq.heappush(heap, (soonest, which))
     return heap
 
 
-@_inner
+@inner
 def next_change(s, order, heap, arrival):
     """Return when rates change next."""
-    t = arrival
+    t = min(arrival, heap[0][0]) if len(heap) > 0 else arrival
     for coflow in order:
         t = min(t, s.joint_end[coflow])
-    if len(heap) > 0:
-        t = min(t, heap[0][0])
     return t
 
 
-@_inner
+@inner
 def refill(trace, s, t, order, heap, step):
     """Flows that end on their own have: what they had goes to waiting ones; return whether a coflow has ended."""
     ended = False
@@ -367,7 +370,7 @@ def refill(trace, s, t, order, heap, step):
     return ended
 
 
-@_inner
+@inner
 def offer(trace, s, t, coflow, side, port, heap, step):
     """Offer what a port has to the waiting flows of a coflow there."""
     line = trace.column[coflow, port] if side == 0 else trace.row[coflow, port]
@@ -383,7 +386,7 @@ def offer(trace, s, t, coflow, side, port, heap, step):
             heapq.heappush(heap, (s.end[f], np.int64(f)))
 
 
-@_inner
+@inner
 def next_limit(trace, s, t, order, step):
     """Return when a coflow of DARK will have sent what its queue takes."""
     soonest = np.inf

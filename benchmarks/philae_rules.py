@@ -3,9 +3,6 @@
 Not a part of the emulator, and not run by it: as `benchmarks.coflowsim_rules`, for the authors' engine. With all of its
 rules it gives the completion times of policies A and D and of Aalo there. It goes from one step of 8 ms at which
 something may change to the next. Queue 0 has thin coflows, 1 those with pilots, the others are those of the paper.
-
-What changes the arrays of a tuple stands in functions of its own: where one function built the tuple and changed it,
-numba was seen to go on with the old values.
 """
 
 from typing import NamedTuple
@@ -13,6 +10,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from benchmarks.peer_arrays import NONE, by_key, inner, set_all
 from benchmarks.peer_trace import EPOCH_MS, Trace, begin_ms
 from emu.results.metrics import Float64Array
 from workloads.jobs import Int64Array
@@ -20,13 +18,9 @@ from workloads.jobs import Int64Array
 STEP_MS = 8
 STEP_BYTES = 134_217 * STEP_MS
 A, D, AALO = range(3)
-_NONE = np.int64(-1)
 _THIN, _PILOTS, _MAIN, _QUEUES = (np.int64(k) for k in (0, 1, 2, 12))
 _THIN_LIMIT, _FIRST_LIMIT = 7, 10 << 20
 _FAR = np.int64(1) << 62
-
-# Of what only compiled code calls: a wrapper for Python would take as long to compile as the function.
-_inner = numba.njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 class PhilaeRules(NamedTuple):
@@ -62,42 +56,60 @@ class State(NamedTuple):
     busy: Int64Array  # [2, P] pilots
     sent: Int64Array  # [C] bytes
     news: np.ndarray  # [1] whether measures may have changed since queues were updated
+    coflow_of: Int64Array  # [F]
+    slot: Int64Array  # [2] whose it is, and its end
+    spans: Int64Array  # [Q] of the queues in a round
+    free: np.ndarray  # [2, P] ports, while flows are chosen
+    key: Int64Array  # [C] by which coflows are sorted
+    place: Int64Array  # [P] 0, 1, 2, …
+    rate: Int64Array  # [C] bytes a step
+    ended: Int64Array  # [C] step
 
 
 def philae_cct_s(trace: Trace, policy: int, rules: PhilaeRules) -> Float64Array:
     """Completion times from when coflows begin, in the trace's order."""
     begin = begin_ms(trace, rules.epoch).astype(np.int64) // STEP_MS
     wanted = np.maximum((np.float32(0.05) * trace.senders.astype(np.float32)).astype(np.int64), 1)
-    return (simulate(trace, begin, wanted, policy, rules) - begin) * (STEP_MS / 1000)
+    state = beginning(trace, wanted)
+    simulate(trace, state, begin, wanted, policy, rules)
+    return (state.ended - begin) * (STEP_MS / 1000)
 
 
-@numba.njit(cache=True)
-def simulate(trace, begin, wanted, policy, rules):
-    """Return when coflows end, in steps."""
-    coflows, ports = begin.size, trace.row.shape[1]
-    s = State(
+def beginning(trace: Trace, wanted: Int64Array) -> State:
+    """Return the state before the first coflow."""
+    coflows, ports = wanted.size, trace.row.shape[1]
+    return State(
         trace.size.astype(np.int64),
         np.diff(trace.first),
         np.zeros((coflows, 2, ports), np.int64),
         np.zeros((2, ports), np.int64),
-        np.full((coflows, 2, ports), _NONE),
-        np.full(coflows, _NONE),
+        np.full((coflows, 2, ports), NONE),
+        np.full(coflows, NONE),
         np.zeros(coflows, np.int64),
         np.zeros(1, np.int64),
-        np.full((coflows, max(wanted.max(), _THIN_LIMIT)), _NONE),
+        np.full((coflows, max(wanted.max(), _THIN_LIMIT)), NONE),
         np.zeros(trace.size.size, np.bool_),
         np.zeros(coflows, np.int64),
         np.zeros(coflows, np.int64),
         np.zeros((2, ports), np.int64),
         np.zeros(coflows, np.int64),
         np.ones(1, np.bool_),
-    )
-    coflow_of, ended = np.repeat(np.arange(coflows), np.diff(trace.first)), np.zeros(coflows, np.int64)
-    order = [_NONE for _ in range(0)]
-    slot, spans = (
-        np.array([_NONE, 0]),
+        np.repeat(np.arange(coflows), np.diff(trace.first)),
+        np.array([NONE, 0]),
         np.zeros(_QUEUES, np.int64),
-    )  # whose it is, its end; of the queues in a round
+        np.ones((2, ports), np.bool_),
+        np.zeros(coflows, np.int64),
+        np.arange(ports),
+        np.zeros(coflows, np.int64),
+        np.zeros(coflows, np.int64),
+    )
+
+
+@numba.njit(cache=True)
+def simulate(trace, s, begin, wanted, policy, rules):
+    """Find when coflows end, in steps."""
+    coflows = begin.size
+    order = [NONE for _ in range(0)]
     t, come, done = 0, 0, 0
     while done < coflows:
         while come < coflows and begin[come] <= t:
@@ -105,33 +117,32 @@ def simulate(trace, begin, wanted, policy, rules):
             order.append(np.int64(come))
             come += 1
         if rules.slots:
-            turn(s.queue, slot, spans, t)
+            turn(s, t)
         if s.news[0] or policy == AALO:
             order = update_queues(trace, s, policy, rules, order)
-        served = serve(trace, s, order, slot[0])
+        served = serve(trace, s, order, s.slot[0])
         until = begin[come] if come < coflows else _FAR
-        if slot[0] != _NONE:
-            until = min(until, slot[1])
+        if s.slot[0] != NONE:
+            until = min(until, s.slot[1])
         for f in served:
-            c, a, b = coflow_of[f], trace.source[f], trace.sink[f]
+            c, a, b = s.coflow_of[f], trace.source[f], trace.sink[f]
             until = min(until, t - (-s.left[f] // rules.step_bytes))
             if s.left[f] == trace.size[f] and note_first(s, c, a, b, min(rules.step_bytes, s.left[f])):
                 until = t + 1
-        if slot[0] == _NONE and rules.slots and s.queue.max() >= _MAIN:
+        if s.slot[0] == NONE and rules.slots and coflows_in(s, _MAIN, _QUEUES) > 0:
             until = t + 1
         if policy == AALO:
-            until = min(until, t + next_limit(s, served, coflow_of, rules.step_bytes))
+            until = min(until, t + next_limit(s, served, rules.step_bytes))
         for f in served:
-            c = coflow_of[f]
+            c = s.coflow_of[f]
             if send(trace, s, c, f, rules.step_bytes * (until - t), rules.leak):
-                ended[c] = until
+                s.ended[c] = until
                 done += 1
-                order.remove(c)
+        order = [c for c in order if s.unfinished[c] > 0]
         t = until
-    return ended
 
 
-@_inner
+@inner
 def note_first(s, c, a, b, sent):
     """Keep the least that a flow has sent at once at two ports of its coflow; return whether that is news."""
     news = False
@@ -142,7 +153,7 @@ def note_first(s, c, a, b, sent):
     return news
 
 
-@_inner
+@inner
 def send(trace, s, c, f, most, leak):
     """Send a flow's next bytes, and return whether its coflow has ended."""
     sent = min(most, s.left[f])
@@ -151,11 +162,11 @@ def send(trace, s, c, f, most, leak):
     if s.left[f] == 0:
         end_flow(trace, s, c, f, leak)
     if s.unfinished[c] == 0:
-        s.queue[c] = _NONE
+        s.queue[c] = NONE
     return s.unfinished[c] == 0
 
 
-@_inner
+@inner
 def arrive(trace, s, c, wanted, policy, rules):
     """A coflow begins: it has its pilots, and all flows of a thin one are."""
     width = trace.first[c + 1] - trace.first[c]
@@ -176,15 +187,15 @@ def arrive(trace, s, c, wanted, policy, rules):
                 s.length[c] += np.int64(trace.size[f]) // count
 
 
-@_inner
+@inner
 def choose(trace, s, c, count, rules):
     """Choose which flows of a coflow are its pilots: between its least busy ports."""
     thin = trace.first[c + 1] - trace.first[c] <= _THIN_LIMIT
     sources = [np.int64(j) for j in range(s.at.shape[2]) if s.at[c, 0, j] > 0]
     sinks = [np.int64(j) for j in range(s.at.shape[2]) if s.at[c, 1, j] > 0]
     for n in range(count):
-        sources, sinks = by_busy(sources, s.busy[0], rules), by_busy(sinks, s.busy[1], rules)
-        f, span = _NONE, max(len(sources), len(sinks))
+        sources, sinks = by_busy(s, sources, s.busy[0], rules), by_busy(s, sinks, s.busy[1], rules)
+        f, span = NONE, max(len(sources), len(sinks))
         for n_th in range(2 * span * span):
             i, k = n_th % span, n_th // span
             k = k - i if rules.diagonal else k
@@ -194,7 +205,10 @@ def choose(trace, s, c, count, rules):
                 here = (
                     trace.first[c] + trace.row[c, sinks[k]] * trace.senders[c] + trace.column[c, sources[i]]
                 )
-                if not (s.chosen[c] == here).any():
+                new = True
+                for chosen in range(n):
+                    new &= s.chosen[c, chosen] != here
+                if new:
                     f = here
                     break
         s.chosen[c, n] = f
@@ -203,20 +217,18 @@ def choose(trace, s, c, count, rules):
             s.busy[1, trace.sink[f]] += 1
 
 
-@_inner
-def by_busy(ports, busy, rules):
+@inner
+def by_busy(s, ports, busy, rules):
     """Return ports by how many pilots they have; equal ones in the opposite order, as `<=` makes of a stable sort."""
     if rules.reversed_ties:
-        ports = ports[::-1]
-    else:
-        ports = sorted(ports)
-    many = np.zeros(len(ports), np.int64)
-    for i in range(len(ports)):
-        many[i] = busy[ports[i]]
-    return [ports[k] for k in np.argsort(many, kind="mergesort")]
+        turned = [NONE for _ in range(0)]
+        for i in range(len(ports) - 1, -1, -1):
+            turned.append(ports[i])
+        return by_key(busy, turned)
+    return by_key(busy, by_key(s.place, ports))
 
 
-@_inner
+@inner
 def end_flow(trace, s, c, f, leak):
     """A flow has ended."""
     s.unfinished[c] -= 1
@@ -231,23 +243,33 @@ def end_flow(trace, s, c, f, leak):
             s.busy[i, j] -= 1
 
 
-@_inner
-def turn(queue, slot, spans, t):
+@inner
+def coflows_in(s, first, last):
+    """Return how many coflows are in some queues."""
+    count = 0
+    for queue in s.queue:
+        count += first <= queue <= last
+    return count
+
+
+@inner
+def turn(s, t):
     """Begin the next slot when one is over: 256 steps, 25, 2 for the first queue of a round and those after it."""
-    while slot[0] != _NONE and t >= slot[1]:
-        slot[0] = slot[0] + 1 if slot[0] + 1 < _QUEUES else _NONE
-        slot[1] += spans[slot[0]] if slot[0] != _NONE else 0
-    if slot[0] == _NONE:
+    slot = s.slot
+    while slot[0] != NONE and t >= slot[1]:
+        slot[0] = slot[0] + 1 if slot[0] + 1 < _QUEUES else NONE
+        slot[1] += s.spans[slot[0]] if slot[0] != NONE else 0
+    if slot[0] == NONE:
         span = 256
         for q in range(_MAIN, _QUEUES):
-            spans[q] = span if (queue == q).any() else 0
-            if slot[0] == _NONE and spans[q] > 0:
+            s.spans[q] = span if coflows_in(s, q, q) > 0 else 0
+            if slot[0] == NONE and s.spans[q] > 0:
                 slot[0], slot[1] = q, t + span
-            if slot[0] != _NONE:
+            if slot[0] != NONE:
                 span //= 10
 
 
-@_inner
+@inner
 def update_queues(trace, s, policy, rules, order):
     """Whose pilots have ended enters the queue of its measure; whose measure has changed goes to another one's tail."""
     s.news[0] = False
@@ -260,40 +282,48 @@ def update_queues(trace, s, policy, rules, order):
             if to != s.queue[c]:
                 move(s, c, to)
     thin = [k for k in order if s.queue[k] == _THIN]
-    met = np.zeros(len(thin), np.int64)
-    for i in range(len(thin)):
-        met[i] = contention(s, thin[i], thin)
-    for i in np.argsort(met, kind="mergesort"):
-        move(s, thin[i], _THIN)
+    for c in thin:
+        s.key[c] = contention(s, c, thin)
+    for c in by_key(s.key, thin):
+        move(s, c, _THIN)
     return in_order(s, order)
 
 
-@_inner
+@inner
 def in_order(s, order):
     """Return coflows queue by queue, first in, first out."""
-    key = np.zeros(len(order), np.int64)
-    for i in range(len(order)):
-        key[i] = (s.queue[order[i]] << 40) + s.entered[order[i]]
-    return [order[k] for k in np.argsort(key)]
+    for c in order:
+        s.key[c] = (s.queue[c] << 40) + s.entered[c]
+    return by_key(s.key, order)
 
 
-@_inner
+@inner
 def move(s, c, queue):
     """Put a coflow at the tail of a queue."""
     s.queue[c], s.entered[c] = queue, s.entries[0]
     s.entries[0] += 1
 
 
-@_inner
+@inner
 def contention(s, c, others):
     """Return how many others share a port with a coflow."""
     found = 0
     for other in others:
-        found += other != c and ((s.at[c] > 0) & (s.at[other] > 0)).any()
+        found += other != c and have_a_port_in_common(s, c, other)
     return found
 
 
-@_inner
+@inner
+def have_a_port_in_common(s, c, other):
+    """Return whether two coflows have unfinished flows at one port."""
+    for i in range(2):
+        for j in range(s.at.shape[2]):
+            if s.at[c, i, j] > 0 and s.at[other, i, j] > 0:
+                return True
+    return False
+
+
+@inner
 def queue_of(trace, s, c, policy, rules):
     """Return the queue of a coflow's measure."""
     width = trace.first[c + 1] - trace.first[c]
@@ -315,15 +345,15 @@ def queue_of(trace, s, c, policy, rules):
     return queue
 
 
-@_inner
+@inner
 def serve(trace, s, order, slot):
     """Return the flows that are sent: thin coflows, pilots, whose slot it is, the other queues; each has its ports."""
-    served = [_NONE for _ in range(0)]
-    free = np.ones(s.coflows_at.shape, np.bool_)
+    served, free = [NONE for _ in range(0)], s.free
+    set_all(free, True)
     for c in order:
         if s.queue[c] < _MAIN:
             for f in s.chosen[c]:
-                if f != _NONE and s.left[f] > 0 and free[0, trace.source[f]] and free[1, trace.sink[f]]:
+                if f != NONE and s.left[f] > 0 and free[0, trace.source[f]] and free[1, trace.sink[f]]:
                     free[0, trace.source[f]] = free[1, trace.sink[f]] = False
                     served.append(f)
     for now in (True, False):
@@ -333,7 +363,7 @@ def serve(trace, s, order, slot):
     return served
 
 
-@_inner
+@inner
 def serve_greedily(trace, s, c, free, served):
     """Sender by sender, the first receiver that is free."""
     senders, first, end = trace.senders[c], trace.first[c], trace.first[c + 1]
@@ -348,16 +378,17 @@ def serve_greedily(trace, s, c, free, served):
                 break
 
 
-@_inner
-def next_limit(s, served, coflow_of, step_bytes):
+@inner
+def next_limit(s, served, step_bytes):
     """Return in how many steps a coflow of Aalo has sent what its queue takes, at the earliest."""
-    rate = np.zeros(s.sent.size, np.int64)
     for f in served:
-        rate[coflow_of[f]] += step_bytes
+        s.rate[s.coflow_of[f]] = 0
+    for f in served:
+        s.rate[s.coflow_of[f]] += step_bytes
     soonest = _FAR // 2
     for f in served:
-        c = coflow_of[f]
+        c = s.coflow_of[f]
         if s.queue[c] < _QUEUES - 1:
             lacks = _FIRST_LIMIT * 10 ** (s.queue[c] - _MAIN) - s.sent[c]
-            soonest = min(soonest, max(1, -(-lacks // rate[c])))
+            soonest = min(soonest, max(1, -(-lacks // s.rate[c])))
     return soonest
