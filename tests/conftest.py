@@ -57,7 +57,7 @@ if sys.dont_write_bytecode and "PYTEST_XDIST_WORKER" not in os.environ:
 # examples, and keep those that fail in .hypothesis; CI tries the same ones each time, so that it fails by a change and
 # not by chance.
 settings.register_profile("search", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True, max_examples=50)
 settings.load_profile("ci" if os.environ.get("CI") else "search")
 
 

@@ -20,7 +20,7 @@ from workloads.generators.poisson import poisson
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="millions of tasks")
 
-SEEDS = 12
+SEEDS = 8
 TASKS = 200_000
 WARM_UP = 0.2
 
