@@ -97,7 +97,8 @@ def pytest_make_collect_report(
     report = yield
     if collector.path == TESTS and report.result:
         number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-        begin = ("actors", "emu", "workloads")[number % PROCESSES]
+        folders = ("actors", "emu", "workloads")
+        begin = folders[number % len(folders)]
         report.result.sort(key=lambda node: (node.path.name < begin, node.path))
     return report
 
