@@ -15,6 +15,8 @@ from workloads.readers import (
     alibaba_2018,
     coflow_benchmark,
     coflowlib,
+    dag_text,
+    dag_text_writer,
     google_2011,
     google_2019,
     parquet,
@@ -110,6 +112,10 @@ FORMATS = {
     "swim": Format(
         "SWIM's samples of Facebook: bytes of a job's input, shuffle, output", "jobs, dags", swim.read_swim,
         swim.recognises,
+    ),
+    "dag-text": Format(
+        "DAGs as text: stages with duration and demands, and edges, as of Graphene's and Carbyne's simulators", "dags",
+        dag_text.read_dag_text, dag_text.recognises, write=dag_text_writer.write_dag_text,
     ),
 }  # fmt: skip
 """The formats by name."""
