@@ -29,6 +29,7 @@ References
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -39,7 +40,6 @@ import numpy as np
 
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.errors import InputError
-from workloads.generators.draws import check_positive
 from workloads.jobs import MAX_TIME_S
 from workloads.limits import check_tasks, most_tasks
 from workloads.precedence import check_edges
@@ -181,7 +181,8 @@ def _cores(given: float | None, stated: re.Match[str] | None, path: str | Path) 
         except ValueError:
             raise InputError(f"{shown(stated[2])} is not a number", file=path, field="node_cores") from None
     cores = NODE_CORES if given is None else given
-    check_positive("node_cores", cores)
+    if not 0 < cores < math.inf:
+        raise InputError(f"{cores!r} is not a number above 0", file=path, field="node_cores")
     return cores
 
 
