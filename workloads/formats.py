@@ -23,6 +23,7 @@ from workloads.readers import (
     swim,
     tpch,
     tr,
+    wfcommons,
 )
 from workloads.readers.known_tables import CLUSTER_TABLES, MAIN_TABLES, KnownTable, identify
 from workloads.readers.samples import sample_of
@@ -112,6 +113,10 @@ FORMATS = {
     "swim": Format(
         "SWIM's samples of Facebook: bytes of a job's input, shuffle, output", "jobs, dags", swim.read_swim,
         swim.recognises,
+    ),
+    "wfcommons": Format(
+        "WfCommons' instances of scientific workflows: WfFormat (JSON) 1.4 to 1.6, a job a file", "dags",
+        wfcommons.read_wfcommons, wfcommons.recognises,
     ),
     "dag-text": Format(
         "DAGs as text: stages with duration and demands, and edges, as of Graphene's and Carbyne's simulators", "dags",
