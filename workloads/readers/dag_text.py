@@ -262,8 +262,10 @@ def _read_stage(
     demand = []
     for resource in resources:
         most = 1.0 if resource in RESOURCES else 1e18
-        share = line.exact(resource, most)
-        demand.append(float(share * Fraction(node_cores)) if resource == "cpu_cores" else float(share))
+        if resource == "cpu_cores":
+            demand.append(float(line.exact(resource, most) * Fraction(node_cores)))
+        else:
+            demand.append(line.number(resource, most))
     read.demands.append(demand)
     read.num_tasks.append(line.whole("tasks", 1, 2**40))
     line.end()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import cache, partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -89,7 +90,8 @@ def _lines(workload: DagWorkload, path: str | Path, node_cores: float) -> Iterat
     if not all(_WORD.fullmatch(name) and "," not in name for name in workload.resources):
         _refuse(path, "demands", "a resource has a comma in its name")
     arrays, stages = workload.arrays(), workload.stages
-    scales = [Fraction(node_cores) if name == "cpu_cores" else Fraction(1) for name in workload.resources]
+    of_cores = cache(partial(number_text, scale=Fraction(node_cores)))
+    texts = [of_cores if name == "cpu_cores" else repr for name in workload.resources]
     columns = [optional_column(stages, name).tolist() for name in workload.resources]
     names = stages["name"].to_pylist()
     tasks = column(stages, "num_tasks").tolist()
@@ -113,10 +115,10 @@ def _lines(workload: DagWorkload, path: str | Path, node_cores: float) -> Iterat
             _refuse(path, "tenant", f"{tenant!r} of job {job_id} is no word")
         if dag:
             yield f"# {dag}\n"
-        yield f"{end - first} {job_id} {number_text(submit_s)}{'' if tenant is None else f' {tenant}'}\n"
+        yield f"{end - first} {job_id} {submit_s!r}{'' if tenant is None else f' {tenant}'}\n"
         for stage, name in enumerate(own, start=first):
-            needs = (number_text(c[stage], scale) for c, scale in zip(columns, scales, strict=True))
-            yield f"{name} {number_text(duration_s[stage])} {' '.join(needs)} {tasks[stage]}\n"
+            needs = (text(c[stage]) for c, text in zip(columns, texts, strict=True))
+            yield f"{name} {duration_s[stage]!r} {' '.join(needs)} {tasks[stage]}\n"
         yield f"{first_edge[job + 1] - first_edge[job]}\n"
         for at in range(first_edge[job], first_edge[job + 1]):
             parent, child = edges[at]

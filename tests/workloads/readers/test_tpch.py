@@ -133,7 +133,7 @@ def test_demands_by_place_are_those_of_the_query_whenever_it_arrives(tmp_path):
     assert "diversity 0" in alike.notes[0]
     with pytest.raises(InputError, match="field demand_model: 'six' is neither 'uniform' nor 'by-place'"):
         read_tpch(folder, demands=True, demand_model="six")
-    with pytest.raises(InputError, match="field diversity: 3 is not a share in 0..1"):
+    with pytest.raises(InputError, match="field diversity: 3 is not a share in"):
         read_tpch(folder, demands=True, diversity=3)
 
 
