@@ -29,11 +29,19 @@ from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
 from workloads.generators.arrivals import Arrivals
 from workloads.generators.demands import draw_demands
-from workloads.generators.draws import MAX_JOBS, check_positive, check_share, check_whole, generator
+from workloads.generators.draws import (
+    MAX_JOBS,
+    check_positive,
+    check_share,
+    check_whole,
+    draw_tenants,
+    generator,
+)
 from workloads.generators.rates import RatedArrivals
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array
 from workloads.limits import check_tasks
 
+_STREAMS = ("jobs", "stages", "demands", "arrivals", "tenants")  # random numbers of their own
 _CURVE = ((0.75, 1), (0.90, 10), (0.95, 113), (0.99, 1200), (1.0, 20_000))
 _REDUCING = (0.1, 0.5)
 _SIGMA, _REDUCE_RATIO = 0.6, 2.0
@@ -84,43 +92,32 @@ def facebook_mapreduce(
     InputError
         A parameter is out of its range, or there are fewer tasks than the jobs need.
     """
-    _check(jobs, tasks, span_s, map_only, mean_task_s, tenants)
-    process = RatedArrivals(
-        arrivals,
-        jobs / span_s,
-        burst_ratio=burst_ratio,
-        burst_jobs=burst_jobs,
-        period_s=period_s,
-        amplitude=amplitude,
-    )
-    rng = generator(seed)
-    reduces = rng.permutation(jobs) >= round(map_only * jobs)
-    num_tasks = _draw_tasks(rng, tasks, np.where(reduces, 2, 1))
-    share = rng.uniform(*_REDUCING, jobs)
+    _check(jobs, tasks, span_s, map_only, mean_task_s)
+    process = RatedArrivals(arrivals, jobs / span_s, 1, 1, burst_ratio, burst_jobs, period_s, amplitude)
+    rng = {purpose: generator(seed, stream) for stream, purpose in enumerate(_STREAMS, start=1)}
+    reduces = rng["jobs"].permutation(jobs) >= round(map_only * jobs)
+    num_tasks = _draw_tasks(rng["jobs"], tasks, np.where(reduces, 2, 1))
+    share = rng["jobs"].uniform(*_REDUCING, jobs)
     reducers = np.where(reduces, np.clip(np.rint(share * num_tasks), 1, num_tasks - 1), 0).astype(np.int64)
     there = np.stack([np.ones(jobs, bool), reduces], axis=1)
     stage_tasks = np.stack([num_tasks - reducers, reducers], axis=1)[there]
     is_map = np.tile([True, False], (jobs, 1))[there]
-    factor = np.exp(_SIGMA * rng.standard_normal(len(is_map)) - _SIGMA**2 / 2)
+    factor = np.exp(_SIGMA * rng["stages"].standard_normal(len(is_map)) - _SIGMA**2 / 2)
     duration_s = np.where(is_map, 1.0, _REDUCE_RATIO) * mean_task_s * factor
     duration_s = np.clip(duration_s, _SHORTEST_S, MAX_TIME_S).round(_DIGITS)
-    last = np.ones(len(is_map), bool)
-    last[:-1] = is_map[1:]  # of its job
-    submit_s = process.times(rng, jobs)
-    if submit_s[-1] > MAX_TIME_S:
-        raise InputError(f"the last job would arrive after {submit_s[-1]:.2g} s", field="span_s")
+    last = np.append(is_map[1:], True)  # of its job
     shuffling = np.flatnonzero(reduces)
     return make_dag_workload(
         "facebook-mapreduce",
-        submit_s,
+        process.times_within(rng["arrivals"], jobs, "span_s"),
         there.sum(axis=1),
         stage_tasks,
         np.repeat(duration_s, stage_tasks),
         np.stack([shuffling, np.zeros_like(shuffling), np.ones_like(shuffling)], axis=1),
         stage_mean_s=duration_s,
         stage_name=np.where(is_map, "map", "reduce").tolist(),
-        demands=draw_demands(rng, is_map, last, diversity),
-        tenant=[f"t{n}" for n in rng.integers(tenants, size=jobs).tolist()] if tenants > 1 else None,
+        demands=draw_demands(rng["demands"], is_map, last, diversity),
+        tenant=draw_tenants(rng["tenants"], jobs, tenants),
         metadata={
             "origin": "generator facebook-mapreduce",
             "parameters": f"jobs={jobs} tasks={tasks} seed={seed} arrivals={process} span_s={span_s:g} "
@@ -131,7 +128,7 @@ def facebook_mapreduce(
     )
 
 
-def _check(jobs: int, tasks: int, span_s: float, map_only: float, mean_task_s: float, tenants: int) -> None:
+def _check(jobs: int, tasks: int, span_s: float, map_only: float, mean_task_s: float) -> None:
     check_whole("jobs", jobs, 1, MAX_JOBS)
     check_share("map_only", map_only)
     check_whole("tasks", tasks, 1, 2**40)
@@ -141,7 +138,6 @@ def _check(jobs: int, tasks: int, span_s: float, map_only: float, mean_task_s: f
         raise InputError(wrong, field="tasks")
     check_positive("span_s", span_s)
     check_positive("mean_task_s", mean_task_s)
-    check_whole("tenants", tenants, 1, MAX_JOBS)
 
 
 def _draw_tasks(rng: np.random.Generator, total: int, least: Int64Array) -> Int64Array:

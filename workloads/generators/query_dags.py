@@ -24,7 +24,7 @@ given to jobs in random order. All else is assumed:
 - What goes together: numbers of barriers and of tasks and critical paths with the number of stages, with the weights
   `_WITH_STAGES`; input work with nothing. "Input work" is the share of a job's task-seconds in stages without parents.
 - Graphs: `workloads.generators.dag_shapes`. Demands: `workloads.generators.demands`.
-- Tasks a job: log-normal with sigma 1; 750 on average of the benchmarks, with which 0.8 of the memory of 100 machines
+- Tasks a job: log-normal with sigma 1; 750 on average of the benchmarks, with which 0.8 and more of the memory of 100 machines
   is in use at the default arrivals; 100 of Microsoft, 3,000,000 of 30,000 jobs.
   A job's work is divided among its stages by shares that are gamma-distributed with shape 2.
 - Durations: log-normal over stages with sigma 0.6 and mean 40 s, alike for all tasks of a stage. A stage takes the
@@ -50,7 +50,14 @@ from workloads.errors import InputError
 from workloads.generators.arrivals import Arrivals
 from workloads.generators.dag_shapes import Shapes, draw_shapes
 from workloads.generators.demands import draw_demands
-from workloads.generators.draws import MAX_JOBS, check_positive, check_share, check_whole, generator
+from workloads.generators.draws import (
+    MAX_JOBS,
+    check_positive,
+    check_share,
+    check_whole,
+    draw_tenants,
+    generator,
+)
 from workloads.generators.rates import RatedArrivals
 from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array
@@ -88,6 +95,8 @@ MIXES = {
 BENCHMARKS = "benchmarks"
 """The mix of the three public benchmarks: each job is of one of them, with equal chance."""
 
+# Each purpose has random numbers of its own: with a seed the same jobs come with other arrivals or tenants.
+_STREAMS = ("jobs", "graphs", "stages", "tasks", "demands", "arrivals", "tenants")
 _WITH_STAGES = {"barriers": 0.9, "depth": 0.8, "tasks": 0.5}
 _JOB_SIGMA, _STAGE_SIGMA = 1.0, 0.6
 _SHARE_SHAPE = 2.0
@@ -149,45 +158,34 @@ def query_dags(
     InputError
         A parameter is out of its range.
     """
-    _check(mix, jobs, mean_gap_s, tasks_per_job, mean_task_s, task_cv, one_to_one, tenants)
-    process = RatedArrivals(
-        arrivals,
-        1 / mean_gap_s,
-        burst_ratio=burst_ratio,
-        burst_jobs=burst_jobs,
-        period_s=period_s,
-        amplitude=amplitude,
-    )
-    rng = generator(seed)
+    _check(mix, jobs, mean_gap_s, tasks_per_job, mean_task_s, task_cv, one_to_one)
+    process = RatedArrivals(arrivals, 1 / mean_gap_s, 1, 1, burst_ratio, burst_jobs, period_s, amplitude)
+    rng = {purpose: generator(seed, stream) for stream, purpose in enumerate(_STREAMS, start=1)}
     names = [*MIXES][:3] if mix == BENCHMARKS else [mix]
-    of_job = rng.integers(len(names), size=jobs)
-    drawn = _draw_jobs(rng, [MIXES[name] for name in names], of_job, tasks_per_job)
+    of_job = rng["jobs"].integers(len(names), size=jobs)
+    drawn = _draw_jobs(rng["jobs"], [MIXES[name] for name in names], of_job, tasks_per_job)
     check_tasks(float(max(drawn.num_tasks.sum(), drawn.num_stages.sum())), field="jobs")
-    shapes = draw_shapes(rng, drawn.num_stages, drawn.barriers, drawn.depth)
-    tasks, duration_s, one = _draw_stages(rng, shapes, drawn, mean_task_s, one_to_one)
+    shapes = draw_shapes(rng["graphs"], drawn.num_stages, drawn.barriers, drawn.depth)
+    tasks, duration_s, one = _draw_stages(rng["stages"], shapes, drawn, mean_task_s, one_to_one)
     check_tasks(int(tasks.sum()), field="one_to_one")
     source, sink = (np.bincount(ends, minlength=len(tasks)) == 0 for ends in (shapes.child, shapes.parent))
     job = np.repeat(np.arange(jobs), drawn.num_stages)
-    local = (np.arange(len(job)) - shapes.first_stage[job]).tolist()
-    submit_s = process.times(rng, jobs)
-    if submit_s[-1] > MAX_TIME_S:
-        raise InputError(f"the last job would arrive after {submit_s[-1]:.2g} s", field="mean_gap_s")
-    tenant = [f"t{n}" for n in rng.integers(tenants, size=jobs).tolist()] if tenants > 1 else None
-    begins = shapes.first_stage[job[shapes.child]]
+    begins = shapes.first_stage[job]
+    of_edge = shapes.child
+    kinds = [ONE_TO_ONE if x else ALL_TO_ALL for x in one[of_edge].tolist()] if one.any() else None
+    local = (np.arange(len(job)) - begins).tolist()
     return make_dag_workload(
         f"query-dags-{mix}",
-        submit_s,
+        process.times_within(rng["arrivals"], jobs, "mean_gap_s"),
         drawn.num_stages,
         tasks,
-        _vary(rng, np.repeat(duration_s, tasks), task_cv),
-        np.stack([job[shapes.child], shapes.parent - begins, shapes.child - begins], axis=1),
+        _vary(rng["tasks"], np.repeat(duration_s, tasks), task_cv),
+        np.stack([job[of_edge], shapes.parent - begins[of_edge], shapes.child - begins[of_edge]], axis=1),
         stage_mean_s=duration_s,
         stage_name=[f"{names[m]}/s{n}" for m, n in zip(of_job[job].tolist(), local, strict=True)],
-        demands=draw_demands(rng, source, sink, diversity),
-        edge_kind=[ONE_TO_ONE if x else ALL_TO_ALL for x in one[shapes.child].tolist()]
-        if one.any()
-        else None,
-        tenant=tenant,
+        demands=draw_demands(rng["demands"], source, sink, diversity),
+        edge_kind=kinds,
+        tenant=draw_tenants(rng["tenants"], jobs, tenants),
         metadata={
             "origin": f"generator query-dags, mix {mix}",
             "parameters": f"mix={mix} jobs={jobs} seed={seed} arrivals={process} mean_gap_s={mean_gap_s:g} "
@@ -217,7 +215,6 @@ def _check(
     mean_task_s: float,
     task_cv: float,
     one_to_one: float,
-    tenants: int,
 ) -> None:
     if mix not in MIXES and mix != BENCHMARKS:
         raise InputError(f"unknown mix {mix!r}{did_you_mean(mix, [*MIXES, BENCHMARKS])}", field="mix")
@@ -229,7 +226,6 @@ def _check(
     if not 0 <= task_cv <= _MOST_CV:
         raise InputError(f"{task_cv!r} is not a number from 0 to {_MOST_CV:g}", field="task_cv")
     check_share("one_to_one", one_to_one)
-    check_whole("tenants", tenants, 1, MAX_JOBS)
 
 
 def _draw_jobs(

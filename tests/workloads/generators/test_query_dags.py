@@ -14,6 +14,7 @@ from workloads.dags import DagWorkload, stage_levels
 from workloads.errors import InputError
 from workloads.generators.dag_shapes import draw_shapes
 from workloads.generators.demands import draw_demands
+from workloads.generators.mapreduce import facebook_mapreduce
 from workloads.generators.query_dags import BENCHMARKS, MIXES, query_dags
 from workloads.stages import RESOURCES
 
@@ -132,6 +133,17 @@ def test_numbers_of_tasks_and_durations_are_those_asked_for():
 def test_the_mix_of_the_benchmarks_has_jobs_of_all_three():
     names = query_dags(mix=BENCHMARKS, jobs=60).stages["name"].to_pylist()
     assert {name.partition("/")[0] for name in names} == {"tpc-ds", "tpc-h", "bigbench"}
+
+
+@pytest.mark.parametrize("make", [query_dags, facebook_mapreduce])
+def test_the_same_jobs_come_with_other_arrivals_tenants_and_demands(make):
+    dag = make(jobs=50, **({"tasks": 3000} if make is facebook_mapreduce else {}))
+    for other in ({"arrivals": "at-once"}, {"tenants": 3}, {"diversity": 0.5}):
+        again = make(jobs=50, **({"tasks": 3000} if make is facebook_mapreduce else {}), **other)
+        assert again.tasks.equals(dag.tasks)
+        assert again.edges.equals(dag.edges)
+        assert again.stages.equals(dag.stages) == ("diversity" not in other)
+        assert again.jobs["submit_s"].equals(dag.jobs["submit_s"]) == ("arrivals" not in other)
 
 
 def test_arrivals_are_as_far_apart_as_asked_for():
