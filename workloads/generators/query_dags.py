@@ -24,8 +24,8 @@ given to jobs in random order. All else is assumed:
 - What goes together: numbers of barriers and of tasks and critical paths with the number of stages, with the weights
   `_WITH_STAGES`; input work with nothing. "Input work" is the share of a job's task-seconds in stages without parents.
 - Graphs: `workloads.generators.dag_shapes`. Demands: `workloads.generators.demands`.
-- Tasks a job: log-normal with sigma 1; 750 on average of the benchmarks, with which 0.8 and more of the memory of 100 machines
-  is in use at the default arrivals; 100 of Microsoft, 3,000,000 of 30,000 jobs.
+- Tasks a job: log-normal with sigma 1; 750 on average of the benchmarks, with which 0.8 and more of the memory of 100
+  machines is in use at the default arrivals; 100 of Microsoft, 3,000,000 of 30,000 jobs.
   A job's work is divided among its stages by shares that are gamma-distributed with shape 2.
 - Durations: log-normal over stages with sigma 0.6 and mean 40 s, alike for all tasks of a stage. A stage takes the
   number of tasks with which its duration is nearest to that, one at least; what the rounding changes, changes the
