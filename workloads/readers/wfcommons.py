@@ -1,6 +1,7 @@
 """Instances of WfCommons [1]_: scientific workflows as they were run, in WfFormat (JSON) 1.4 to 1.6, one job a file.
 
-1. A task takes its runtime, with the cores and the memory that it states. Versions before 1.4 have other units, and are
+1. A task takes its runtime, with the cores and the memory that it states; where it states no cores, as in most of the
+   published instances, `default_cores`. Versions before 1.4 have other units, and are
    refused; WfFormat has a tool that migrates them.
 2. Tasks become stages so that precedence stays exactly what it is. A *lane* is a task, or a chain of tasks of which
    each is the only child of the one before and that the only parent of it. Lanes are grouped that run the same programs
@@ -60,6 +61,7 @@ def read_wfcommons(
     *,
     group: bool = True,
     mean_gap_s: float = 0.0,
+    default_cores: float = 1.0,
     node_memory_bytes: int | None = None,
     disk_bytes_per_s: float | None = None,
     seed: int = DEFAULT_SEED,
@@ -77,6 +79,8 @@ def read_wfcommons(
         Whether tasks of the same programs with the same parents and children are one stage.
     mean_gap_s : float
         Mean gap between the arrivals of instances, a Poisson process in the order of their names; 0: all at time 0.
+    default_cores : float
+        Cores of a task that states none; 0: they are not known.
     node_memory_bytes : int, optional
         The memory of which a task's memory is a share, in the place of that of the machine that ran it.
     disk_bytes_per_s : float, optional
@@ -90,7 +94,7 @@ def read_wfcommons(
     InputError
         Names the file and the field that is wrong; or an option that is out of its range.
     """
-    _check_options(mean_gap_s, node_memory_bytes, disk_bytes_per_s)
+    _check_options(mean_gap_s, default_cores, node_memory_bytes, disk_bytes_per_s)
     report = Report() if report is None else report
     instances, total = [], 0
     most, _ = most_tasks(path)
@@ -111,10 +115,11 @@ def read_wfcommons(
             raise InputError(f"the last would arrive after {submit_s[-1]:.2g} s", field="mean_gap_s")
     metadata = {
         "origin": f"WfCommons {Path(path).name}",
-        "parameters": f"group={group} mean_gap_s={mean_gap_s:g} node_memory_bytes={node_memory_bytes} "
+        "parameters": f"group={group} mean_gap_s={mean_gap_s:g} default_cores={default_cores:g} "
+        f"node_memory_bytes={node_memory_bytes} "
         f"disk_bytes_per_s={disk_bytes_per_s} seed={seed}",
     }
-    demands = _Demands(node_memory_bytes, disk_bytes_per_s)
+    demands = _Demands(default_cores, node_memory_bytes, disk_bytes_per_s)
     return _made(Path(path), instances, submit_s, group, demands, report, metadata)
 
 
@@ -172,9 +177,12 @@ def lanes_of(tasks: list[WfTask], group: bool) -> list[Lanes]:
 class _Demands:
     """What tasks need, by the rules of the module."""
 
-    def __init__(self, node_memory_bytes: int | None, disk_bytes_per_s: float | None) -> None:
+    def __init__(
+        self, default_cores: float, node_memory_bytes: int | None, disk_bytes_per_s: float | None
+    ) -> None:
+        self.cores = default_cores if default_cores > 0 else math.nan
         self.memory, self.disk = node_memory_bytes, disk_bytes_per_s
-        self.clipped = self.unknown = 0
+        self.assumed = self.clipped = self.unknown = 0
 
     def of(self, task: WfTask, machines: dict[str, float]) -> list[float]:
         """Return what a task needs of `_RESOURCES`, NaN where not known."""
@@ -185,7 +193,9 @@ class _Demands:
             self._share(moved, task.runtime_s * (self.disk or 0))
             for moved in (task.read_bytes, task.written_bytes)
         ]
-        return [task.cores, self._share(task.memory_bytes, memory), *disks]
+        cores = self.cores if math.isnan(task.cores) else task.cores
+        self.assumed += math.isnan(task.cores) and not math.isnan(cores)
+        return [cores, self._share(task.memory_bytes, memory), *disks]
 
     def _share(self, part: float, whole: float) -> float:
         if not whole > 0 or math.isnan(part):
@@ -194,7 +204,11 @@ class _Demands:
         return min(part / whole, 1.0)
 
 
-def _check_options(mean_gap_s: float, node_memory_bytes: int | None, disk_bytes_per_s: float | None) -> None:
+def _check_options(
+    mean_gap_s: float, default_cores: float, node_memory_bytes: int | None, disk_bytes_per_s: float | None
+) -> None:
+    if not 0 <= default_cores <= 1e9:
+        raise InputError(f"{default_cores!r} is not a number of cores, 0 or more", field="default_cores")
     if not 0 <= mean_gap_s <= MAX_TIME_S:
         raise InputError(f"{mean_gap_s!r} is not a duration in seconds", field="mean_gap_s")
     for name, value in (("node_memory_bytes", node_memory_bytes), ("disk_bytes_per_s", disk_bytes_per_s)):
@@ -250,6 +264,7 @@ def _made(
                 edges.append((job, stage_of[before], stage_of[after]))
                 kinds.append(ONE_TO_ONE if len(lanes) > 1 else ALL_TO_ALL)
     report.read("stages", len(stages))
+    report.repaired(f"tasks that state no cores: taken as {demands.cores:g}", demands.assumed)
     report.repaired("demands of more than a machine has: taken as all of it", demands.clipped)
     report.dropped("demands of memory, as that of the machine is not stated", demands.unknown)
     return make_dag_workload(
