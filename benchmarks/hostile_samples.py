@@ -101,6 +101,7 @@ def _parquet(place: Path) -> None:
     _alibaba(place)
     _done("workload", "convert", place / "alibaba", place / "dags")
     shutil.rmtree(place / "alibaba")
+    _done("workload", "synth", "query-dags", place / "demands", "--set", "jobs=4", "--set", "one_to_one=0.5")
 
 
 def _coflow_benchmark(place: Path) -> None:
@@ -238,6 +239,32 @@ def _tpch(place: Path) -> None:
         )
 
 
+def _dag_text(place: Path) -> None:
+    _done("workload", "convert", "query-dags", place / "a.txt", "--to", "dag-text", "--set", "jobs=4")
+    (place / "b.txt").write_text("2 7 1.5 q\na 3 0.1 0.2 0 0 0 0 2\nb 3 0.1 0.2 0 0 0 0 2\n1\na b o2o\n")
+
+
+def _wfcommons(place: Path) -> None:
+    ids = ["split", "map_1", "map_2", "join"]
+    parents = [[], ["split"], ["split"], ["map_1", "map_2"]]
+    children = [["map_1", "map_2"], ["join"], ["join"], []]
+    run = {"runtimeInSeconds": 1.5, "coreCount": 2, "memoryInBytes": 500, "readBytes": 7, "machines": ["m"]}
+    structure = [
+        {"name": i, "id": i, "parents": p, "children": c}
+        for i, p, c in zip(ids, parents, children, strict=True)
+    ]
+    machines = [{"nodeName": "m", "memoryInBytes": 1000}]
+    old = {"tasks": [{**task, **run, "machine": "m"} for task in structure], "machines": machines}
+    runs = [{"id": i, "command": {"program": i[:3]}, **run} for i in ids]
+    new = {"specification": {"tasks": structure}, "execution": {"tasks": runs, "machines": machines}}
+    (place / "folder").mkdir()
+    for path, version, workflow in (
+        (place / "a.json", "1.5", new),
+        (place / "folder" / "b.json", "1.4", old),
+    ):
+        path.write_text(_json({"name": "wf", "schemaVersion": version, "workflow": workflow}))
+
+
 def _cluster(place: Path) -> None:
     (place / "a.toml").write_text(
         'description = "two generations"\nrack_size = 4\norder = "racks"\n\n[[machines]]\ntype = "old"\ncount = 6\n'
@@ -354,6 +381,8 @@ SAMPLES: dict[str, Callable[[Path], None]] = {
     "coflowlib": _coflowlib,
     "coflow-benchmark": _coflow_benchmark,
     "swim": _swim,
+    "dag-text": _dag_text,
+    "wfcommons": _wfcommons,
     "cluster": _cluster,
     "beside": _beside,
     "config": _config,

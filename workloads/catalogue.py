@@ -16,7 +16,9 @@ from workloads.generators.coflows import synthetic_coflows
 from workloads.generators.deadline_coflows import deadline_coflows
 from workloads.generators.facebook import facebook
 from workloads.generators.google import google
+from workloads.generators.mapreduce import facebook_mapreduce
 from workloads.generators.poisson import poisson
+from workloads.generators.query_dags import query_dags
 from workloads.generators.synthetic import synthetic
 from workloads.generators.yahoo import yahoo
 from workloads.hints import did_you_mean, names_beside
@@ -44,8 +46,10 @@ _GENERATORS: dict[str, Callable[..., Workload]] = {
     "cloudera-c": cloudera_c,
     "deadline-coflows": deadline_coflows,
     "facebook": facebook,
+    "facebook-mapreduce": facebook_mapreduce,
     "google": google,
     "poisson": poisson,
+    "query-dags": query_dags,
     "synthetic": synthetic,
     "synthetic-coflows": synthetic_coflows,
     "yahoo": yahoo,

@@ -1,7 +1,8 @@
 """Workloads of DAGs: jobs whose tasks belong to stages, with precedence between the stages.
 
 A job is a directed acyclic graph of stages, a stage a set of tasks that may run at the same time. A stage may
-start when all tasks of all its parents have ended. Jobs and tasks are those of `workloads.jobs`, so that what
+start when all tasks of all its parents have ended; over a one-to-one edge each of its tasks waits for one task of the
+parent only. Jobs and tasks are those of `workloads.jobs`, so that what
 knows nothing of stages can read them; stages and edges are two tables more.
 """
 
@@ -19,7 +20,6 @@ import pyarrow as pa
 
 from workloads.arrow import (
     column,
-    described_field,
     from_numpy,
     from_optional,
     from_strings,
@@ -34,7 +34,6 @@ from workloads.groups import (
     first_rows,
     nanoseconds,
     positions,
-    refuse_first,
     rows_of_groups,
     same_length,
     whole_numbers,
@@ -49,39 +48,20 @@ from workloads.jobs import (
     make_workload,
 )
 from workloads.precedence import check_edges, levels
+from workloads.stages import (
+    DAG_TASKS_SCHEMA,
+    EDGES_SCHEMA,
+    check_demands,
+    check_edge_kinds,
+    demand_array,
+    edges_schema,
+    kind_column,
+    one_to_one_edges,
+    resources_of,
+    stages_schema,
+)
 
 PRECEDENCE_LEFT_OUT = "precedence between stages is left out"
-
-STAGES_SCHEMA = pa.schema(
-    [
-        described_field("job_id", pa.int64(), "1", "job of the stage; stages of a job lie together"),
-        described_field("stage", pa.int64(), "1", "0, 1, ... within the job, in the order of the source"),
-        described_field("name", pa.string(), "", "what the source calls the stage, or null", nullable=True),
-        described_field("num_tasks", pa.int64(), "1", "tasks of the stage, at least one"),
-        described_field("mean_task_s", pa.float64(), "s", "mean task duration as the source states it"),
-        described_field("cpu_cores", pa.float64(), "cores", "each task needs, or null", nullable=True),
-        described_field(
-            "memory", pa.float64(), "1", "share (0..1) of a node's memory each task needs, or null", True
-        ),
-    ],
-    metadata={"schema_version": str(SCHEMA_VERSION)},
-)
-"""One row per stage, in job order and within a job in stage order."""
-
-EDGES_SCHEMA = pa.schema(
-    [
-        described_field("job_id", pa.int64(), "1", "job of both stages; edges lie in job order"),
-        described_field("parent", pa.int64(), "1", "stage that must have ended"),
-        described_field("child", pa.int64(), "1", "before this one may start"),
-    ],
-    metadata={"schema_version": str(SCHEMA_VERSION)},
-)
-"""One row per edge between two stages of a job, in job order, then by parent and child."""
-
-DAG_TASKS_SCHEMA = TASKS_SCHEMA.append(
-    described_field("stage", pa.int64(), "1", "stage of the task; tasks of a job lie in stage order")
-)
-"""One row per task, in job order and within a job in stage order."""
 
 
 class DagArrays(NamedTuple):
@@ -107,6 +87,11 @@ class DagArrays(NamedTuple):
     first_parent : ndarray of int64, shape (S + 1,)
     parent : ndarray of int64, shape (E,)
         Parents of stage s are ``parent[first_parent[s]:first_parent[s + 1]]``.
+    edge_one_to_one, parent_one_to_one : ndarray of int8, shape (E,)
+        1 where the edge to ``child[e]``, or that from ``parent[e]``, is one-to-one: task i of the child waits for
+        task i of the parent only. The two have the edges in the order of `child` and in that of `parent`.
+    demand : ndarray of float64, shape (S, R)
+        Of each task of a stage, of each resource of `DagWorkload.resources`; 0 where not known.
     """
 
     submit_ns: Int64Array
@@ -122,6 +107,9 @@ class DagArrays(NamedTuple):
     child: Int64Array
     first_parent: Int64Array
     parent: Int64Array
+    edge_one_to_one: npt.NDArray[np.int8]
+    parent_one_to_one: npt.NDArray[np.int8]
+    demand: Float64Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +121,8 @@ class DagWorkload:
     name : str
         What the workload is called in results.
     jobs, tasks, stages, edges : pyarrow.Table
-        As `workloads.jobs.JOBS_SCHEMA`, `DAG_TASKS_SCHEMA`, `STAGES_SCHEMA` and `EDGES_SCHEMA`.
+        As `workloads.jobs.JOBS_SCHEMA`; and of `workloads.stages` `DAG_TASKS_SCHEMA`, `stages_schema` and
+        `edges_schema`.
     short_cutoff_s, long_partition, metadata, notes, constraint_sets, job_constraints
         As in `workloads.jobs.JobWorkload`.
     """
@@ -165,6 +154,11 @@ class DagWorkload:
         """Number of tasks of all jobs."""
         return self.tasks.num_rows
 
+    @cached_property
+    def resources(self) -> tuple[str, ...]:
+        """The resources of which some stage has a known demand: those of all nodes first, then own by name."""
+        return resources_of(self.stages)
+
     def arrays(self) -> DagArrays:
         """Return the workload as `DagArrays`: times rounded to the nanosecond, arrivals as given."""
         return self._arrays
@@ -176,6 +170,7 @@ class DagWorkload:
         job = positions(column(self.jobs, "job_id"), column(self.edges, "job_id"))
         parent, child = (first_stage[job] + column(self.edges, name) for name in ("parent", "child"))
         by_child = np.argsort(child, kind="stable")
+        one_to_one = one_to_one_edges(self.edges)
         arrays = DagArrays(
             submit_ns=of_jobs.submit_ns,
             mean_ns=of_jobs.mean_ns,
@@ -190,6 +185,9 @@ class DagWorkload:
             child=child,
             first_parent=first_rows(np.bincount(child, minlength=self.num_stages)),
             parent=parent[by_child],
+            edge_one_to_one=one_to_one,
+            parent_one_to_one=one_to_one[by_child],
+            demand=demand_array(self.stages, self.resources),
         )
         for array in arrays:
             array.flags.writeable = False
@@ -210,6 +208,13 @@ class DagWorkload:
         digest.update(label_bytes(self.stages["name"]))
         for name in EDGES_SCHEMA.names:
             digest.update(column(self.edges, name).data)
+        for name in self.resources:
+            if name not in ("cpu_cores", "memory"):  # which are there already
+                digest.update(name.encode() + b"\0")
+                digest.update(optional_column(self.stages, name).data)
+        if (one_to_one := one_to_one_edges(self.edges)).any():
+            digest.update(b"one-to-one")
+            digest.update(one_to_one.data)
         return digest.hexdigest()
 
 
@@ -229,6 +234,8 @@ def make_dag_workload(
     stage_name: pa.Array | Sequence[str | None] | None = None,
     cpu_cores: npt.ArrayLike | None = None,
     memory: npt.ArrayLike | None = None,
+    demands: Mapping[str, npt.ArrayLike | None] | None = None,
+    edge_kind: pa.Array | Sequence[str | None] | None = None,
     job_id: npt.ArrayLike | None = None,
     constraint: pa.Array | Sequence[str | None] | None = None,
     tenant: pa.Array | Sequence[str | None] | None = None,
@@ -258,6 +265,11 @@ def make_dag_workload(
     stage_name : string array or sequence of str or None, length S, optional
     cpu_cores, memory : array_like, shape (S,), optional
         What each task needs, in cores and as a share (0..1) of a node's memory; NaN where not known.
+    demands : mapping of str to array_like, shape (S,), optional
+        What each task needs of other resources (`workloads.stages.RESOURCES`, or ``attr:NAME``) by name, of these two
+        as well where they are not given above; NaN where not known.
+    edge_kind : string array or sequence of str or None, length E, optional
+        ``all-to-all`` (as is None) or ``one-to-one``, for each of `edges`.
     job_id, constraint, tenant, short_cutoff_s, long_partition, metadata, notes
         As in `workloads.jobs.make_workload`.
     origin : optional
@@ -268,7 +280,8 @@ def make_dag_workload(
     InputError
         What `make_workload` refuses; a job without stages, a stage without tasks, counts that do not add up;
         an edge from or to a stage that is not there, to itself, or given twice; stages that wait for each other
-        in a circle; a demand that is out of its range.
+        in a circle; a one-to-one edge between stages with different numbers of tasks; a demand that is out of its
+        range, or of what is no resource.
     """
     jobs_file, stages_file, tasks_file = (file_of(origin, t) for t in ("jobs", "stages", "tasks"))
     submit = check_times(submit_s, "submit_s", file=jobs_file)
@@ -286,12 +299,14 @@ def make_dag_workload(
     else:
         means = check_times(stage_mean_s, "mean_task_s", file=stages_file)
         same_length(means, len(tasks), "mean_task_s", "stages", file=stages_file)
-    cores = _demand(cpu_cores, len(tasks), "cpu_cores", 1e9, "a number of cores, 0 or more", stages_file)
-    shares = _demand(memory, len(tasks), "memory", 1.0, "a share of a node's memory, 0..1", stages_file)
+    own = {name: given for name, given in (("cpu_cores", cpu_cores), ("memory", memory)) if given is not None}
+    needs = check_demands({**(demands or {}), **own}, len(tasks), stages_file)
     names = _names(stage_name, len(tasks), stages_file)
     between = check_edges(edges, stages, job_id, file_of(origin, "edges"))
-
     first_stage = first_rows(stages)
+    ends = (tasks[first_stage[between[0]] + between[1]], tasks[first_stage[between[0]] + between[2]])
+    one_to_one = check_edge_kinds(edge_kind, *ends, file_of(origin, "edges"))
+
     jobs = make_workload(
         name,
         submit,
@@ -312,23 +327,24 @@ def make_dag_workload(
     if np.any(order[1:] < order[:-1]):
         by_job = rows_of_groups(stages, order)
         stages, tasks, means, stage = stages[order], tasks[by_job], means[by_job], stage[by_job]
-        cores, shares, names = cores[by_job], shares[by_job], names.take(from_numpy(by_job))
+        needs, names = {name: of[by_job] for name, of in needs.items()}, names.take(from_numpy(by_job))
         between[0] = np.argsort(order)[between[0]]
-    between = between[:, np.lexsort(between[::-1])]
+    sorted_edges = np.lexsort(between[::-1])
+    between, one_to_one = between[:, sorted_edges], one_to_one[sorted_edges]
     ids = column(jobs.jobs, "job_id")
     numbers = [from_numpy(np.repeat(ids, stages)), from_numpy(stage)]
-    demands = [from_optional(cores), from_optional(shares)]
+    columns = [*numbers, names, from_numpy(tasks), from_numpy(means), *map(from_optional, needs.values())]
+    kinds = {"kind": kind_column(one_to_one)} if one_to_one.any() else {}
     return DagWorkload(
         name=name,
         jobs=jobs.jobs,
         tasks=pa.Table.from_arrays(
             [*jobs.tasks.columns, from_numpy(np.repeat(stage, tasks))], schema=DAG_TASKS_SCHEMA
         ),
-        stages=pa.Table.from_arrays(
-            [*numbers, names, from_numpy(tasks), from_numpy(means), *demands], schema=STAGES_SCHEMA
-        ),
+        stages=pa.Table.from_arrays(columns, schema=stages_schema(needs)),
         edges=pa.Table.from_arrays(
-            [from_numpy(ids[between[0]]), *map(from_numpy, between[1:])], schema=EDGES_SCHEMA
+            [from_numpy(ids[between[0]]), *map(from_numpy, between[1:]), *kinds.values()],
+            schema=edges_schema(kinds),
         ),
         short_cutoff_s=jobs.short_cutoff_s,
         long_partition=jobs.long_partition,
@@ -356,18 +372,6 @@ def stage_levels(dag: DagWorkload) -> Int64Array:
     """Return the level of each stage, shape (S,): edges on the longest path to it, 0 without parents."""
     arrays = dag.arrays()
     return levels(arrays.first_child, arrays.child)
-
-
-def _demand(
-    values: npt.ArrayLike | None, count: int, name: str, most: float, want: str, file: object
-) -> Float64Array:
-    if values is None:
-        return np.full(count, np.nan)
-    demands = np.array(values, np.float64)
-    same_length(demands, count, name, "stages", file=file)
-    with np.errstate(invalid="ignore"):
-        refuse_first((demands < 0) | (demands > most), demands, f"is not {want}", name, file=file)
-    return np.where(np.isnan(demands), np.nan, demands + 0.0)  # one NaN, no -0.0: one fingerprint
 
 
 def _names(labels: pa.Array | Sequence[str | None] | None, count: int, file: object) -> pa.Array:

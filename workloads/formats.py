@@ -15,12 +15,15 @@ from workloads.readers import (
     alibaba_2018,
     coflow_benchmark,
     coflowlib,
+    dag_text,
+    dag_text_writer,
     google_2011,
     google_2019,
     parquet,
     swim,
     tpch,
     tr,
+    wfcommons,
 )
 from workloads.readers.known_tables import CLUSTER_TABLES, MAIN_TABLES, KnownTable, identify
 from workloads.readers.samples import sample_of
@@ -110,6 +113,14 @@ FORMATS = {
     "swim": Format(
         "SWIM's samples of Facebook: bytes of a job's input, shuffle, output", "jobs, dags", swim.read_swim,
         swim.recognises,
+    ),
+    "wfcommons": Format(
+        "WfCommons' instances of scientific workflows: WfFormat (JSON) 1.4 to 1.6, a job a file", "dags",
+        wfcommons.read_wfcommons, wfcommons.recognises,
+    ),
+    "dag-text": Format(
+        "DAGs as text: stages with duration and demands, and edges, as of Graphene's and Carbyne's simulators", "dags",
+        dag_text.read_dag_text, dag_text.recognises, write=dag_text_writer.write_dag_text,
     ),
 }  # fmt: skip
 """The formats by name."""

@@ -20,6 +20,7 @@ NEEDS: dict[str, tuple[str, tuple[str, ...]]] = {
     **dict.fromkeys(
         ("rate_per_s", "batch_least", "batch_most"), ("arrivals", ("poisson", "bursty", "diurnal"))
     ),
+    **dict.fromkeys(("mean_gap_s", "span_s"), ("arrivals", ("poisson", "bursty", "diurnal"))),
     "heavy_weight": ("heavy_share", ()),
     "cv": ("service", ("lognormal",)),
     "alpha": ("service", ("pareto",)),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.jobs import MAX_TIME_S, JobWorkload, make_workload
+from workloads.stages import EDGE_KINDS
 
 times = st.floats(0, MAX_TIME_S)
 labels = st.none() | st.text(max_size=5)
@@ -40,7 +41,7 @@ def workloads(draw, labelled: bool = False) -> JobWorkload:
 
 @st.composite
 def dags(draw) -> DagWorkload:
-    """DAGs of up to five stages whose order is not that of precedence."""
+    """DAGs of up to five stages whose order is not that of precedence, with demands and kinds of edges."""
     jobs, edges = [], []
     for job in range(draw(st.integers(1, 5))):
         stages = draw(st.lists(st.lists(times, min_size=1, max_size=4), min_size=1, max_size=5))
@@ -52,6 +53,10 @@ def dags(draw) -> DagWorkload:
     of_all = [stage for stages in jobs for stage in stages]
     each, some = len(of_all), len(jobs)
     demand = st.none() | st.floats(0, 1)
+    columns = st.lists(demand, min_size=each, max_size=each)
+    resources = draw(st.lists(st.sampled_from(["disk_in", "network_out", "attr:gpu", "attr:a"]), unique=True))
+    first = np.cumsum([0, *map(len, jobs)])
+    alike = [len(of_all[first[j] + a]) == len(of_all[first[j] + b]) for j, a, b in edges]
     return make_dag_workload(
         "random",
         draw(st.lists(times, min_size=some, max_size=some)),
@@ -62,6 +67,8 @@ def dags(draw) -> DagWorkload:
         stage_name=draw(st.lists(labels, min_size=each, max_size=each)),
         cpu_cores=np.array(draw(st.lists(demand, min_size=each, max_size=each)), float),
         memory=np.array(draw(st.lists(demand, min_size=each, max_size=each)), float),
+        demands={name: np.array(draw(columns), float) for name in resources},
+        edge_kind=[draw(st.sampled_from([*EDGE_KINDS, None])) if same else None for same in alike],
         job_id=draw(st.lists(ids, min_size=some, max_size=some, unique=True)),
         tenant=pa.array(draw(st.lists(labels, min_size=some, max_size=some)), pa.string()),
         metadata=draw(st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3)),

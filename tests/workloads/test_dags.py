@@ -5,17 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.workloads.strategies import dags
-from workloads.arrow import column
-from workloads.dags import (
-    DAG_TASKS_SCHEMA,
-    EDGES_SCHEMA,
-    STAGES_SCHEMA,
-    as_jobs,
-    make_dag_workload,
-    stage_levels,
-)
+from workloads.arrow import column, optional_column
+from workloads.dags import as_jobs, make_dag_workload, stage_levels
 from workloads.errors import InputError
 from workloads.jobs import JOBS_SCHEMA, TASKS_SCHEMA, make_workload
+from workloads.stages import DAG_TASKS_SCHEMA, EDGES_SCHEMA, STAGES_SCHEMA
+
+OLD_FINGERPRINT = "5f43d483e1c45d74dfcadf7d812bb0b7750ac2f1b6ca8a999e0b64b49d7e2345"
 
 
 def small(**changes):
@@ -69,6 +65,47 @@ def test_arrays_number_stages_through_and_know_children_and_parents():
     assert not any(array.flags.writeable for array in arrays)
 
 
+def test_demands_are_those_that_some_stage_has_in_one_order():
+    """Resources of all nodes come first, own ones then by name; what is not known of a stage is 0 in the array."""
+    dag = small(
+        memory=[0.5, np.nan, 0, 1, 0.25],
+        demands={
+            "attr:b": [1, 2, 3, 4, 5],
+            "attr:a": [np.nan, 2e6, 0, 0, 0],
+            "network_out": [np.nan, 0.5, 1, 0, 0],
+            "disk_in": [np.nan] * 5,
+        },
+    )
+    assert dag.resources == ("memory", "network_out", "attr:a", "attr:b")
+    assert dag.arrays().demand.tolist() == [
+        [0.5, 0, 0, 1], [0, 0.5, 2e6, 2], [0, 1, 0, 3], [1, 0, 0, 4], [0.25, 0, 0, 5]
+    ]  # fmt: skip
+    assert dag.stages.column_names[5:] == ["cpu_cores", "memory", "network_out", "attr:a", "attr:b"]
+    assert dag.stages["network_out"].to_pylist() == [None, 0.5, 1.0, 0.0, 0.0]
+    assert dag.stages.schema.field("network_out").metadata[b"unit"] == b"1"
+    assert small(demands={"memory": [0.5] * 5}).resources == ("memory",)
+    assert small().arrays().demand.shape == (5, 0)
+
+
+def test_kinds_of_edges_lie_beside_children_and_parents():
+    """The edges are given in another order than they lie in: by parent, and by child."""
+    kinds = [None, "one-to-one", "all-to-all", None]
+    dag = small(edges=[(0, 2, 3), (0, 0, 2), (0, 0, 1), (0, 1, 3)], edge_kind=kinds)
+    assert dag.edges["kind"].to_pylist() == ["all-to-all", "one-to-one", "all-to-all", "all-to-all"]
+    arrays = dag.arrays()
+    assert (arrays.child.tolist(), arrays.edge_one_to_one.tolist()) == ([1, 2, 3, 3], [0, 1, 0, 0])
+    assert (arrays.parent.tolist(), arrays.parent_one_to_one.tolist()) == ([0, 0, 1, 2], [0, 1, 0, 0])
+    assert arrays.edge_one_to_one.dtype == np.int8
+    plain = small(edge_kind=["all-to-all", None, None, None])
+    assert plain.edges.column_names == ["job_id", "parent", "child"]
+    assert plain.fingerprint() == small().fingerprint() != dag.fingerprint()
+
+
+def test_a_workload_without_the_optional_columns_keeps_its_fingerprint():
+    """As before there were any: digits computed at that time."""
+    assert small(memory=[0.5, np.nan, 0, 1, 0.25]).fingerprint() == OLD_FINGERPRINT
+
+
 def test_levels_are_the_longest_paths():
     assert stage_levels(small()).tolist() == [0, 1, 1, 2, 0]
     assert stage_levels(small(edges=[(0, 3, 2), (0, 2, 0), (0, 3, 0)])).tolist() == [2, 0, 1, 0, 0]
@@ -96,7 +133,7 @@ def test_the_order_of_jobs_and_edges_does_not_matter(dag, random):
     stages = [s for j in order for s in range(arrays.first_stage[j], arrays.first_stage[j + 1])]
     tasks = [t for j in order for t in range(arrays.first_task[j], arrays.first_task[j + 1])]
     place = {job_id: order.index(j) for j, job_id in enumerate(dag.jobs["job_id"].to_pylist())}
-    edges = [(place[e["job_id"]], e["parent"], e["child"]) for e in dag.edges.to_pylist()]
+    edges = [((place[e["job_id"]], e["parent"], e["child"]), e.get("kind")) for e in dag.edges.to_pylist()]
     random.shuffle(edges)
     again = make_dag_workload(
         "again",
@@ -104,12 +141,14 @@ def test_the_order_of_jobs_and_edges_does_not_matter(dag, random):
         np.diff(arrays.first_stage)[order],
         column(dag.stages, "num_tasks")[stages],
         column(dag.tasks, "duration_s")[tasks],
-        edges,
+        [edge for edge, _ in edges],
         column(dag.jobs, "mean_task_s")[order],
         stage_mean_s=column(dag.stages, "mean_task_s")[stages],
         stage_name=dag.stages["name"].take(stages).combine_chunks(),
         cpu_cores=arrays.cpu_cores[stages],
         memory=arrays.memory[stages],
+        demands={name: optional_column(dag.stages, name)[stages] for name in dag.resources},
+        edge_kind=[kind for _, kind in edges],
         job_id=column(dag.jobs, "job_id")[order],
         tenant=dag.jobs["tenant"].take(order).combine_chunks(),
     )
@@ -125,6 +164,12 @@ def test_children_and_parents_are_the_edges_and_levels_rise(dag):
     pairs = sorted(zip(down.tolist(), arrays.child.tolist(), strict=True))
     assert pairs == sorted(zip(arrays.parent.tolist(), up.tolist(), strict=True))
     assert len(pairs) == dag.edges.num_rows
+    ones = [e.get("kind") == "one-to-one" for e in dag.edges.to_pylist()]
+    assert arrays.edge_one_to_one.tolist() == ones
+    by_child = sorted(
+        zip(up.tolist(), arrays.parent.tolist(), arrays.parent_one_to_one.tolist(), strict=True)
+    )
+    assert by_child == sorted(zip(arrays.child.tolist(), down.tolist(), ones, strict=True))
     for parent, child in pairs:
         assert levels[child] > levels[parent]
     for stage in range(dag.num_stages):
@@ -148,10 +193,16 @@ def test_every_part_counts_in_the_fingerprint():
             {"cpu_cores": [1.0] + [np.nan] * 4},
             {"memory": [1.0] + [np.nan] * 4},
             {"memory": [0.0] * 5},
+            {"demands": {"disk_in": [0.0] * 5}},
+            {"demands": {"disk_out": [0.0] * 5}},
+            {"demands": {"attr:x": [0.0] * 5}},
+            {"demands": {"attr:x": [0.0] * 4 + [1.0]}},
+            {"edge_kind": ["one-to-one", None, None, None]},
+            {"edge_kind": [None, None, None, "one-to-one"]},
             {"stage_mean_s": [1.0] * 5},
         )
     }
-    assert len(prints) == 13
+    assert len(prints) == 19
     assert small().fingerprint() == small(metadata={"a": "b"}, notes=("c",)).fingerprint()
 
 
@@ -173,6 +224,29 @@ def test_every_part_counts_in_the_fingerprint():
         ({"memory": [0, 0, 1.5, 0, 0]}, "stages: line 3: field memory: 1.5 is not a share of a node"),
         ({"cpu_cores": [0, -1, 0, 0, 0]}, "stages: line 2: field cpu_cores: -1.0 is not a number of"),
         ({"cpu_cores": [0, np.inf, 0, 0, 0]}, "stages: line 2: field cpu_cores: inf is not a number"),
+        (
+            {"demands": {"disk": [0] * 5}},
+            "stages: field demands: 'disk' is not a resource; want attr:NAME for",
+        ),
+        ({"demands": {"attr:": [0] * 5}}, "stages: field demands: 'attr:' is not a resource; want attr:NAME"),
+        (
+            {"demands": {"disk_in": [0, 1.1, 0, 0, 0]}},
+            "stages: line 2: field disk_in: 1.1 is not a share of a node's disk read bandwidth, 0..1",
+        ),
+        (
+            {"demands": {"attr:x": [0, 0, -1, 0, 0]}},
+            "stages: line 3: field attr:x: -1.0 is not an amount, 0 or",
+        ),
+        ({"demands": {"attr:x": [0]}}, "stages: field attr:x: 1 values for 5 stages"),
+        ({"edge_kind": [None]}, "edges: field kind: 1 values for 4 edges"),
+        (
+            {"edge_kind": [None, "ata", None, None]},
+            "edges: line 2: field kind: 'ata' is not a kind of edge; want",
+        ),
+        (
+            {"edge_kind": [None, "one-to-one", None, None]},
+            "edges: line 2: field kind: one-to-one between a stage of 1 and one of 2 tasks; want equally many",
+        ),
         ({"edges": [(0, 0, 1), (2, 0, 1)]}, "edges: line 2: field job_id: 2 is not a whole number"),
         ({"edges": [(0, 4, 1)]}, "edges: line 1: field parent: 4 is a stage the job does not have"),
         ({"edges": [(1, 0, 1)]}, "edges: line 1: field child: 1 is a stage the job does not have"),

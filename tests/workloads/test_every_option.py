@@ -15,13 +15,14 @@ from workloads.catalogue import _GENERATORS, load_workload, options_without_mean
 from workloads.coflows import CoflowWorkload
 from workloads.generators.arrivals import PROCESSES
 from workloads.generators.clustered import DURATIONS
+from workloads.generators.query_dags import BENCHMARKS, MIXES
 from workloads.generators.synthetic import SERVICES, TASK_COUNTS
 from workloads.jobs import JobWorkload, make_workload
 from workloads.options import NEEDS, option_defaults
 from workloads.transform import TRANSFORMATIONS
 from workloads.transform.primitives import Workload
 
-SMALL = {"jobs": 60, "coflows": 40, "nodes": 50, "ports": 20}
+SMALL = {"jobs": 60, "tasks": 700, "coflows": 40, "nodes": 50, "ports": 20}
 VALUES: dict[str, tuple[Any, ...]] = {
     "jobs": (70,),
     "coflows": (50,),
@@ -65,6 +66,15 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "rate_per_s": (9.0,),
     "batch_least": (3,),
     "batch_most": (8,),
+    "mix": (*MIXES, BENCHMARKS),
+    "mean_gap_s": (5.0,),
+    "task_cv": (0.5,),
+    "diversity": (0.2,),
+    "one_to_one": (0.8,),
+    "tenants": (3,),
+    "tasks": (900,),
+    "span_s": (100.0,),
+    "map_only": (0.2,),
 }
 """Values of the options of generators; of those that are choices all."""
 WITH: dict[str, dict[str, Any]] = {

@@ -56,3 +56,15 @@ def check_positive(name: str, value: object) -> None:
 def offered_load(work_s: float, last_submit_s: float, slots: int) -> str:
     """Return the load that was drawn, for the metadata: it differs from the one asked for by chance."""
     return f"{work_s / (last_submit_s * slots):.4f}" if last_submit_s > 0 else "infinite"
+
+
+def draw_tenants(rng: np.random.Generator, jobs: int, tenants: int) -> list[str] | None:
+    """Return the tenant of each job, one of ``t0``, ``t1``, ... drawn uniformly; None where there is but one.
+
+    Raises
+    ------
+    InputError
+        The number of tenants is out of its range.
+    """
+    check_whole("tenants", tenants, 1, MAX_JOBS)
+    return [f"t{n}" for n in rng.integers(tenants, size=jobs).tolist()] if tenants > 1 else None

@@ -16,7 +16,7 @@ from workloads.errors import InputError
 from workloads.generators.arrivals import PROCESSES, Arrivals
 from workloads.generators.draws import MAX_JOBS, check_positive, check_whole
 from workloads.hints import did_you_mean
-from workloads.jobs import Float64Array
+from workloads.jobs import MAX_TIME_S, Float64Array
 
 AT_ONCE = "at-once"
 RATED_PROCESSES = (AT_ONCE, *PROCESSES)
@@ -76,6 +76,19 @@ class RatedArrivals:
         batches = 1 + int(np.searchsorted(np.cumsum(sizes), count))
         times_s = self._of_batches(self.process).times(rng, batches, mean / self.rate_per_s)
         return np.round(np.repeat(times_s, sizes[:batches])[:count], _DIGITS)
+
+    def times_within(self, rng: np.random.Generator, count: int, field: str) -> Float64Array:
+        """Return what `times` does; refuse arrivals later than all times, naming the option that sets the rate.
+
+        Raises
+        ------
+        InputError
+            The last would arrive too late.
+        """
+        times_s = self.times(rng, count)
+        if times_s[-1] > MAX_TIME_S:
+            raise InputError(f"the last job would arrive after {times_s[-1]:.2g} s", field=field)
+        return times_s
 
     def __str__(self) -> str:
         """Return the process and the parameters it has, as metadata state them."""

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from workloads.arrow import column
-from workloads.dags import DagWorkload, stage_levels
+from workloads.arrow import column, optional_column
+from workloads.dags import DagArrays, DagWorkload, stage_levels
+from workloads.errors import printable
+from workloads.groups import rows_of_groups
 from workloads.info import jobs
 from workloads.info.common import Distribution, number, quantiles, row
 from workloads.jobs import Float64Array, Int64Array
+from workloads.stages import RESOURCES
 
 _LABELS = {
     "depth": "depth (stages on the longest path)",
@@ -21,7 +24,10 @@ _LABELS = {
 }
 _ROWS = {
     "num_stages": "stages per job",
+    "barriers": "barriers",
     "depth": "depth",
+    "disjoint_paths": "disjoint paths",
+    "input_work": "input work",
     "width": "width",
     "width_tasks": "tasks, level",
     "critical_path_s": "crit. path (s)",
@@ -33,9 +39,16 @@ def describe(workload: DagWorkload, nodes: Sequence[int] = ()) -> dict[str, Any]
     """Return the figures of DAGs: those of `jobs.describe`, and quantiles over jobs of their ``shape``.
 
     A stage's level is the longest path to it from a stage without parents, so that depth is the number of
-    levels and width the most stages at one. ``critical_path_s`` is the longest path where each stage takes as
-    long as its longest task: no schedule ends a job earlier. ``parallelism`` is task-seconds over it: the
-    slots that a job keeps busy on average if it has all it can use; jobs that take no time are left out.
+    levels, the length of the critical path in stages, and width the most stages at one. ``barriers`` are stages with
+    several parents, ``input_work`` is the share of a job's task-seconds in stages without parents (Carbyne, OSDI 2016,
+    Table 1). ``disjoint_paths`` is the least number of paths that share no stage and have all stages of the job.
+    ``critical_path_s`` is the longest path of tasks: no schedule ends a job earlier. ``parallelism`` is task-seconds
+    over it: the slots that a job keeps busy on average if it has all it can use; jobs that take no time are left out
+    of it and of the input work.
+
+    ``demands`` has for each resource that is known the share of stages of which it is, quantiles over tasks, and the
+    amount ``in_use`` on average if all work is done in the time of the arrivals: cores, nodes, or of an own attribute
+    its amount; None where all arrive at once.
     """
     return {
         **jobs.describe(workload, nodes),
@@ -43,6 +56,7 @@ def describe(workload: DagWorkload, nodes: Sequence[int] = ()) -> dict[str, Any]
         "stages": workload.num_stages,
         "edges": workload.edges.num_rows,
         "shape": {name: quantiles(values) for name, values in shapes(workload).items()},
+        "demands": _demands(workload),
     }
 
 
@@ -62,6 +76,7 @@ def render(d: dict[str, Any]) -> list[str]:
         "graphs of all jobs (parallelism is work over critical path)",
         row("quantile", [f"{q} %" for q in d["quantiles"]]),
         *(row(_ROWS[name], [number(x) for x in values]) for name, values in d["shape"].items() if values),
+        *_render_demands(d),
     ]
 
 
@@ -71,10 +86,11 @@ def shapes(workload: DagWorkload) -> dict[str, npt.NDArray[Any]]:
     first, tasks = arrays.first_stage[:-1], column(workload.stages, "num_tasks")
     durations = column(workload.tasks, "duration_s")
     work_s = np.add.reduceat(durations, arrays.first_task[:-1])
-    longest_s = np.maximum.reduceat(durations, arrays.stage_first_task[:-1])
     level = stage_levels(workload)
-    parent = np.repeat(np.arange(len(level)), np.diff(arrays.first_child))
-    critical_s = np.maximum.reduceat(_finish_s(longest_s, level, parent, arrays.child), first)
+    critical_s = np.maximum.reduceat(_finish_s(arrays, durations, level), first)
+    parents = np.diff(arrays.first_parent)
+    of_stages_s = np.add.reduceat(durations, arrays.stage_first_task[:-1])
+    input_s = np.add.reduceat(np.where(parents == 0, of_stages_s, 0.0), first)
 
     # A level is less than the number of the job's stages: each has its place among the stages.
     counts = np.diff(arrays.first_stage)
@@ -84,25 +100,99 @@ def shapes(workload: DagWorkload) -> dict[str, npt.NDArray[Any]]:
     takes_time = critical_s > 0
     return {
         "num_stages": counts,
+        "barriers": np.add.reduceat((parents > 1).astype(np.int64), first),
         "depth": np.maximum.reduceat(level, first) + 1,
+        "disjoint_paths": _disjoint_paths(arrays),
         "width": np.maximum.reduceat(at_level, first),
         "width_tasks": np.maximum.reduceat(tasks_at_level, first),
+        "input_work": input_s[takes_time] / work_s[takes_time],
         "critical_path_s": critical_s,
         "parallelism": work_s[takes_time] / critical_s[takes_time],
     }
 
 
-def _finish_s(
-    longest_s: Float64Array, level: Int64Array, parent: Int64Array, child: Int64Array
-) -> Float64Array:
+def _disjoint_paths(arrays: DagArrays) -> Int64Array:
+    """Return the least number of paths that share no stage and have all stages of each job.
+
+    A path joins as many stages as it has edges, and one more: the number is that of the stages less the most edges of
+    which no two begin or end at the same stage, a maximum matching (Dilworth's theorem by way of König's; Fulkerson,
+    1956).
+    """
+    from scipy.sparse import csr_array  # 0.2 s
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    counts = np.diff(arrays.first_stage)
+    if len(arrays.child) == 0:
+        return counts
+    size = len(arrays.first_child) - 1
+    after = csr_array(
+        (np.ones(len(arrays.child), np.int8), arrays.child, arrays.first_child), shape=(size, size)
+    )
+    matched = maximum_bipartite_matching(after, perm_type="column") >= 0
+    return counts - np.add.reduceat(matched.astype(np.int64), arrays.first_stage[:-1])
+
+
+def _finish_s(arrays: DagArrays, duration_s: Float64Array, level: Int64Array) -> Float64Array:
     """Return when each stage ends at the earliest (s), from the start of its job."""
-    finish_s = longest_s.copy()
-    order = np.lexsort((child, level[child]))
-    parent, child = parent[order], child[order]
-    if len(child) == 0:
-        return finish_s
+    first, counts = arrays.stage_first_task[:-1], np.diff(arrays.stage_first_task)
+    if len(arrays.child) == 0:
+        return np.maximum.reduceat(duration_s, first)
+    ends_s = duration_s.copy()  # of tasks
+    finish_s = np.maximum.reduceat(ends_s, first)
+    start_s, task_start_s = np.zeros(len(level)), np.zeros(len(ends_s))
+    parent = np.repeat(np.arange(len(level)), np.diff(arrays.first_child))
+    order = np.lexsort((arrays.child, level[arrays.child]))
+    parent, child, one = parent[order], arrays.child[order], arrays.edge_one_to_one[order] == 1
     next_level = np.flatnonzero(np.diff(level[child])) + 1
-    for above, below in zip(np.split(parent, next_level), np.split(child, next_level), strict=True):
-        first = np.flatnonzero(np.diff(below, prepend=-1))
-        finish_s[below[first]] += np.maximum.reduceat(finish_s[above], first)
+    for edges in np.split(np.arange(len(child)), next_level):
+        below = np.unique(child[edges])
+        whole, single = edges[~one[edges]], edges[one[edges]]
+        np.maximum.at(start_s, child[whole], finish_s[parent[whole]])
+        np.maximum.at(
+            task_start_s,
+            rows_of_groups(counts, child[single]),
+            ends_s[rows_of_groups(counts, parent[single])],
+        )
+        tasks = rows_of_groups(counts, below)
+        ends_s[tasks] += np.maximum(task_start_s[tasks], np.repeat(start_s[below], counts[below]))
+        finish_s[below] = np.maximum.reduceat(ends_s[tasks], np.cumsum(counts[below]) - counts[below])
     return finish_s
+
+
+def _demands(workload: DagWorkload) -> dict[str, dict[str, Any]]:
+    """Return what tasks need of each resource that is known."""
+    num_tasks = column(workload.stages, "num_tasks")
+    work_s = np.add.reduceat(column(workload.tasks, "duration_s"), workload.arrays().stage_first_task[:-1])
+    submit_s = column(workload.jobs, "submit_s")
+    span_s = float(submit_s[-1] - submit_s[0])
+    found = {}
+    for name in workload.resources:
+        each = optional_column(workload.stages, name)
+        known = ~np.isnan(each)
+        found[name] = {
+            "unit": RESOURCES[name].unit if name in RESOURCES else "",
+            "known": float(known.mean()),
+            "quantiles": quantiles(np.repeat(each[known], num_tasks[known])),
+            "in_use": float((each[known] * work_s[known]).sum()) / span_s if span_s > 0 else None,
+        }
+    return found
+
+
+def _render_demands(d: dict[str, Any]) -> list[str]:
+    demands = d["demands"]
+    if not demands:
+        return []
+    lines = [
+        "",
+        "demands of all tasks (cores; shares of a node of memory, disk and network)",
+        row("quantile", [f"{q} %" for q in d["quantiles"]]),
+        *(row(printable(name), [number(x) for x in of["quantiles"]]) for name, of in demands.items()),
+    ]
+    if d["span_s"] > 0:
+        units = dict.fromkeys(RESOURCES, " nodes") | {"cpu_cores": " cores"}
+        uses = (
+            f"{printable(name)} {number(of['in_use'])}{units.get(name, '')}" for name, of in demands.items()
+        )
+        lines.append(f"  in use on average: {', '.join(uses)}")
+    some = [f"{printable(name)} {of['known']:.1%}" for name, of in demands.items() if of["known"] < 1]
+    return lines + ([f"  known of some stages only: {', '.join(some)}"] if some else [])

@@ -55,7 +55,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from workloads.arrow import described_field
-from workloads.dags import DAG_TASKS_SCHEMA, EDGES_SCHEMA, STAGES_SCHEMA, DagWorkload
+from workloads.dags import DagWorkload
 from workloads.errors import InputError
 from workloads.jobs import JOBS_SCHEMA, MAX_TIME_S
 from workloads.readers.alibaba_2018_rules import (
@@ -89,6 +89,7 @@ from workloads.readers.tables import (
     read_converted,
     write_folder,
 )
+from workloads.stages import DAG_TASKS_SCHEMA, EDGES_SCHEMA, STAGES_SCHEMA
 
 if TYPE_CHECKING:
     import duckdb

@@ -7,7 +7,7 @@ coflows    ``coflows.parquet``, ``flows.parquet``, ``ports.parquet``
 =========  ===================================================================
 
 Where jobs, of either of the first two, have constraints there are also ``constraint_sets.parquet`` and
-``job_constraints.parquet``. Columns and units are those of `workloads.jobs`, `workloads.dags`,
+``job_constraints.parquet``. Columns and units are those of `workloads.jobs`, `workloads.stages`,
 `workloads.coflows` and `workloads.constraints`. Columns other than these are left out, with a note.
 """
 
@@ -25,15 +25,7 @@ import pyarrow as pa
 from workloads.arrow import column, optional_column
 from workloads.coflows import COFLOWS_SCHEMA, FLOWS_SCHEMA, PORTS_SCHEMA, CoflowWorkload, make_coflow_workload
 from workloads.constraints import CONSTRAINT_SETS_SCHEMA, JOB_CONSTRAINTS_SCHEMA, attach_constraints
-from workloads.dags import (
-    DAG_TASKS_SCHEMA,
-    EDGES_SCHEMA,
-    PRECEDENCE_LEFT_OUT,
-    STAGES_SCHEMA,
-    DagWorkload,
-    JobsOrDags,
-    make_dag_workload,
-)
+from workloads.dags import PRECEDENCE_LEFT_OUT, DagWorkload, JobsOrDags, make_dag_workload
 from workloads.errors import InputError
 from workloads.groups import distinct_ids, first_rows, positions, refuse_first, whole_numbers
 from workloads.jobs import (
@@ -46,7 +38,8 @@ from workloads.jobs import (
     check_times,
     make_workload,
 )
-from workloads.readers.parquet_tables import read_about, read_table, write_tables
+from workloads.readers.parquet_tables import Schema, read_about, read_table, schema_for, write_tables
+from workloads.stages import DAG_TASKS_SCHEMA, edges_schema, is_resource, stages_schema, without_unused
 
 JOBS_FILE = "jobs.parquet"
 TASKS_FILE = "tasks.parquet"
@@ -59,7 +52,7 @@ CONSTRAINT_SETS_FILE = "constraint_sets.parquet"
 JOB_CONSTRAINTS_FILE = "job_constraints.parquet"
 
 _CLASSES = ("short_cutoff_s", "long_partition")
-_Schemas = Mapping[str, tuple[pa.Schema, Collection[str]]]
+_Schemas = Mapping[str, tuple[Schema, Collection[str]]]
 _JOBS: _Schemas = {
     JOBS_FILE: (JOBS_SCHEMA, {"constraint", "tenant"}),
     TASKS_FILE: (TASKS_SCHEMA, ()),
@@ -67,8 +60,8 @@ _JOBS: _Schemas = {
 _DAGS: _Schemas = {
     JOBS_FILE: _JOBS[JOBS_FILE],
     TASKS_FILE: (DAG_TASKS_SCHEMA, ()),
-    STAGES_FILE: (STAGES_SCHEMA, {"name", "cpu_cores", "memory"}),
-    EDGES_FILE: (EDGES_SCHEMA, ()),
+    STAGES_FILE: (stages_schema, {"name", "cpu_cores", "memory"}),
+    EDGES_FILE: (edges_schema, ()),
 }
 _COFLOWS: _Schemas = {
     COFLOWS_FILE: (COFLOWS_SCHEMA, {"senders", "receivers", "size_bytes", "weight", "deadline_s"}),
@@ -150,7 +143,7 @@ def read_dags(folder: str | Path) -> DagWorkload:
     """Read a folder of DAGs; its name becomes the workload's.
 
     Edges may be in any order. Of jobs ``constraint`` and ``tenant`` may be absent, of stages ``name``,
-    ``cpu_cores`` and ``memory``.
+    ``cpu_cores``, ``memory`` and all other demands, of edges their ``kind``.
 
     Raises
     ------
@@ -195,8 +188,8 @@ def read_dags(folder: str | Path) -> DagWorkload:
         column(jobs, "mean_task_s"),
         stage_mean_s=column(stages, "mean_task_s"),
         stage_name=stages["name"].combine_chunks(),
-        cpu_cores=optional_column(stages, "cpu_cores"),
-        memory=optional_column(stages, "memory"),
+        demands={name: optional_column(stages, name) for name in filter(is_resource, stages.column_names)},
+        edge_kind=edges["kind"].combine_chunks() if "kind" in edges.column_names else None,
         notes=notes,
         origin={Path(name).stem: folder / name for name in _DAGS},
         **_about_jobs(jobs, folder),
@@ -266,7 +259,8 @@ def write_parquet(workload: JobWorkload | DagWorkload | CoflowWorkload, folder: 
         if os.path.exists(folder / name):
             wrong = f"holds {name} of another workload; choose another folder, or remove that file"
             raise InputError(wrong, file=folder)
-    tables = {name: getattr(workload, Path(name).stem).cast(schema) for name, (schema, _) in files.items()}
+    tables = {name: without_unused(getattr(workload, Path(name).stem)) for name in files}
+    tables = {name: t.cast(schema_for(files[name][0], t.column_names)) for name, t in tables.items()}
     write_tables(folder, tables, about)
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,12 +25,14 @@ from workloads.limits import check_tasks, most_parquet_bytes, unpacks_to_more
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
+Schema: TypeAlias = pa.Schema | Callable[[Iterable[str]], pa.Schema]
+"""The schema of a table, or where it depends on the columns that there are, what makes it of their names."""
 _ROWS_PER_GROUP = 1 << 20
-_DICTIONARIES = ["constraint", "tenant", "job_id", "name", "stage", "coflow_id"]
+_DICTIONARIES = ["constraint", "tenant", "job_id", "name", "stage", "coflow_id", "kind"]
 
 
 def read_table(
-    path: Path, schema: pa.Schema, optional: Collection[str], siblings: Collection[str]
+    path: Path, schema: Schema, optional: Collection[str], siblings: Collection[str]
 ) -> tuple[pa.Table, list[str]]:
     """Return the schema's columns of a Parquet file, and the names of the columns left out.
 
@@ -50,6 +52,7 @@ def read_table(
         raise InputError(f"no such file; a workload folder holds {holds}{hint}", file=path)
     with parquet_file(path) as file:
         names = file.schema_arrow.names
+        schema = schema_for(schema, names)
         missing = [n for n in schema.names if n not in names and n not in optional]
         if missing:
             raise InputError(f"no such column{did_you_mean(missing[0], names)}", file=path, field=missing[0])
@@ -66,6 +69,11 @@ def read_table(
         extra = [n for n in names if n not in schema.names]
         table = pa.Table.from_arrays(arrays, schema=schema.with_metadata(table.schema.metadata))
     return table, extra
+
+
+def schema_for(schema: Schema, names: Iterable[str]) -> pa.Schema:
+    """Return the schema of a table that has columns of these names."""
+    return schema if isinstance(schema, pa.Schema) else schema(names)
 
 
 @contextmanager

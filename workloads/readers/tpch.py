@@ -40,7 +40,9 @@ from workloads.dags import DagWorkload, make_dag_workload
 from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
 from workloads.generators.arrivals import Arrivals
-from workloads.generators.draws import MAX_JOBS, check_positive, check_whole, generator
+from workloads.generators.demands import draw_demands
+from workloads.generators.draws import MAX_JOBS, check_positive, check_share, check_whole, generator
+from workloads.groups import rows_of_groups
 from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array
 from workloads.limits import check_tasks
@@ -85,6 +87,8 @@ def read_tpch(
     executors: int = 50,
     durations: Literal["sampled", "recorded"] = "sampled",
     demands: bool = False,
+    demand_model: Literal["uniform", "by-place"] = "uniform",
+    diversity: float = 1.0,
     seed: int = DEFAULT_SEED,
     report: Report | None = None,
     progress: Progress | None = None,
@@ -107,8 +111,13 @@ def read_tpch(
     durations : "sampled" or "recorded"
         How a task's duration is chosen; see the module.
     demands : bool
-        Make up what tasks need: one core each, and memory uniform in (0, 1] for each stage of a query. That is our
-        own choice. By default demands are null: the profiles have none.
+        Make up what tasks need; by default demands are null, as the profiles have none.
+    demand_model : "uniform" or "by-place"
+        ``uniform``: one core each, and memory uniform in (0, 1] for each stage of a query that arrives. ``by-place``:
+        all six resources by the stage's place in its query (`workloads.generators.demands`), drawn once for each
+        stage of each query, so that a query that arrives twice needs the same. Both are our own choice.
+    diversity : float
+        How far demands ``by-place`` differ, 0..1.
     seed : int
         Of arrivals, choice of queries, durations and demands.
     report, progress : optional
@@ -118,7 +127,8 @@ def read_tpch(
     InputError
         Names the file that is wrong, or the option that is out of its range.
     """
-    _check_options(jobs, mean_gap_s, executors, durations)
+    _check_options(jobs, mean_gap_s, executors, durations, demand_model)
+    check_share("diversity", diversity)
     rng = generator(seed)
     report = Report() if report is None else report
     folders = {folder.resolve().name: folder for folder in _choose_sizes(Path(path), sizes)}
@@ -136,7 +146,8 @@ def read_tpch(
     if submit_s[-1] > MAX_TIME_S:
         raise InputError(f"the last query would arrive after {submit_s[-1]:.2g} s", field="mean_gap_s")
     by_stage = _durations(rng, known, drawn, executors, sampled=durations == "sampled")
-    origin = "made up: 1 core a task, memory uniform in (0, 1] by stage" if demands else "not known"
+    needs, origin = _demands(rng, known, chosen, demand_model, diversity) if demands else ({}, "not known")
+    model = f" demand_model={demand_model} diversity={diversity:g}" * (demands and demand_model != "uniform")
     return make_dag_workload(
         Path(path).resolve().name,
         submit_s,
@@ -145,12 +156,11 @@ def read_tpch(
         np.concatenate(by_stage),
         np.concatenate([np.insert(query.edges, 0, job, axis=1) for job, query in enumerate(drawn)]),
         stage_name=[name for query in drawn for name in query.stage_names],
-        cpu_cores=np.ones(len(by_stage)) if demands else None,
-        memory=1.0 - rng.random(len(by_stage)) if demands else None,
+        demands=needs,
         metadata={
             "origin": f"TPC-H profiles of Decima: {len(known)} queries of {', '.join(folders)}",
             "parameters": f"jobs={jobs} mean_gap_s={mean_gap_s:g} executors={executors} "
-            f"durations={durations} demands={demands} seed={seed}",
+            f"durations={durations} demands={demands} seed={seed}{model}",
             "recipe": f"Poisson arrivals; durations {durations} from runs with {executors} executors",
             "demands": origin,
             **report.as_metadata(),
@@ -168,7 +178,12 @@ def recognises(path: Path) -> bool:
         return False
 
 
-def _check_options(jobs: int | None, mean_gap_s: float, executors: int, durations: str) -> None:
+def _check_options(
+    jobs: int | None, mean_gap_s: float, executors: int, durations: str, demand_model: str
+) -> None:
+    if demand_model not in ("uniform", "by-place"):
+        wrong = f"{demand_model!r} is neither 'uniform' nor 'by-place'"
+        raise InputError(wrong, field="demand_model")
     if durations not in ("sampled", "recorded"):
         wrong = f"{durations!r} is neither 'sampled' nor 'recorded'"
         raise InputError(wrong, field="durations")
@@ -311,6 +326,27 @@ def _durations(
         return [_recorded(_run(runs, executors)) for query in drawn for runs in query.runs]
     pools = {query.name: _pools(query, executors) for query in known}
     return [_sampled(rng, pool) for query in drawn for pool in pools[query.name]]
+
+
+def _demands(
+    rng: np.random.Generator, known: list[_Query], chosen: Sequence[int], model: str, diversity: float
+) -> tuple[dict[str, Float64Array], str]:
+    """Return what tasks of each stage of the queries that were drawn need, and in words how it is made up."""
+    if model == "uniform":
+        count = sum(len(known[i].runs) for i in chosen)
+        uniform = {"cpu_cores": np.ones(count), "memory": 1.0 - rng.random(count)}
+        return uniform, "made up: 1 core a task, memory uniform in (0, 1] by stage"
+    sizes = np.array([len(query.runs) for query in known])
+    source, sink = (
+        np.concatenate(
+            [~np.isin(np.arange(n), query.edges[:, end]) for n, query in zip(sizes, known, strict=True)]
+        )
+        for end in (1, 0)
+    )
+    rows = rows_of_groups(sizes, np.array(chosen))
+    drawn = draw_demands(rng, source, sink, diversity)
+    made_up = f"made up: six resources by the stage's place in its query, diversity {diversity:g}"
+    return {name: values[rows] for name, values in drawn.items()}, made_up
 
 
 def _recorded(run: Run) -> Float64Array:

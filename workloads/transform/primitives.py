@@ -22,6 +22,7 @@ from workloads.dags import JobsOrDags as JobsOrDags
 from workloads.errors import InputError
 from workloads.groups import positions, rows_of_groups
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array, JobWorkload
+from workloads.stages import alike
 
 Workload = JobWorkload | DagWorkload | CoflowWorkload
 W = TypeVar("W", bound=Workload)
@@ -168,7 +169,7 @@ def joined(workloads: Sequence[W]) -> W:
         apart.append(_sets_apart(numbered(workload, first_id), first_id))
         first_id += heads(workload).num_rows
     tables = {
-        name: pa.concat_tables([getattr(w, name) for w in apart]).combine_chunks()
+        name: pa.concat_tables(alike([getattr(w, name) for w in apart])).combine_chunks()
         for name in (of.name, *of.parts)
     }
     if sets := [w.constraint_sets for w in apart if not isinstance(w, CoflowWorkload)]:

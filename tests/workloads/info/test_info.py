@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 from family_examples import coflows_of, dags_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import dags as any_dags
 from strategies import workloads
 
 from benchmarks.fidelity import SHARED
+from workloads.arrow import column
 from workloads.coflows import with_demands
-from workloads.dags import DagWorkload
+from workloads.dags import DagWorkload, make_dag_workload
 from workloads.errors import InputError
 from workloads.info import QUANTILES, describe, distributions, render
 from workloads.info.common import MAX_BINS, describe_arrivals, sparkline
@@ -106,9 +109,12 @@ def diamond() -> DagWorkload:
 def test_shapes_of_graphs_by_hand() -> None:
     assert {name: values.tolist() for name, values in shapes(diamond()).items()} == {
         "num_stages": [5, 1, 3],
+        "barriers": [1, 0, 0],
         "depth": [3, 1, 3],
+        "disjoint_paths": [3, 1, 1],
         "width": [2, 1, 1],
         "width_tasks": [3.0, 2.0, 1.0],
+        "input_work": [7 / 19, 1.0, 0.0],
         "critical_path_s": [6.0, 2.0, 5.0],
         "parallelism": [pytest.approx(19 / 6), 2.0, 1.0],
     }
@@ -130,6 +136,91 @@ def test_shapes_are_those_of_every_path(seed: int, size: int, density: float) ->
     assert found["depth"][1] == max(levels)
     assert found["width"][1] == max(levels.count(level) for level in levels)
     assert found["critical_path_s"][1] == max(longest(s, [max(d) for d in stages]) for s in range(size))
+
+
+def test_the_critical_path_follows_tasks_over_one_to_one_edges() -> None:
+    """Tasks (1, 9), then one-to-one (8, 1), then all-to-all 2: task by task 9 and 10, so 12; all-to-all 9 + 8 + 2."""
+    for kinds, ends_s in (
+        (["one-to-one", None], 12.0),
+        ([None, None], 19.0),
+        (["one-to-one", "one-to-one"], 11.0),
+    ):
+        last = [2.0, 1.0] if kinds[1] else [2.0]
+        dag = make_dag_workload(
+            "w",
+            [0.0],
+            [3],
+            [2, 2, len(last)],
+            [1.0, 9.0, 8.0, 1.0, *last],
+            [(0, 0, 1), (0, 1, 2)],
+            edge_kind=kinds,
+        )
+        assert shapes(dag)["critical_path_s"].tolist() == [ends_s]
+
+
+@settings(max_examples=60)
+@given(dag=any_dags())
+def test_paths_and_ends_are_those_of_every_task(dag: DagWorkload) -> None:
+    """By a plain second computation: the end of each task, and the fewest paths by trying all sets of edges."""
+    arrays = dag.arrays()
+    tasks = [range(a, b) for a, b in pairwise(arrays.stage_first_task.tolist())]
+    duration_s = column(dag.tasks, "duration_s").tolist()
+    parents = [
+        list(zip(arrays.parent[a:b].tolist(), arrays.parent_one_to_one[a:b].tolist(), strict=True))
+        for a, b in pairwise(arrays.first_parent.tolist())
+    ]
+
+    def end_s(stage: int, nth: int) -> float:
+        before = [
+            end_s(parent, n)
+            for parent, one in parents[stage]
+            for n in ([nth] if one else range(len(tasks[parent])))
+        ]
+        return duration_s[tasks[stage][nth]] + max(before, default=0.0)
+
+    def fewest(stages: range) -> int:
+        edges = [(parent, stage) for stage in stages for parent, _ in parents[stage]]
+        for size in range(min(len(edges), len(stages) - 1), 0, -1):
+            for some in combinations(edges, size):
+                if len({a for a, _ in some}) == len({b for _, b in some}) == size:
+                    return len(stages) - size
+        return len(stages)
+
+    found = shapes(dag)
+    for job, (first, end) in enumerate(pairwise(arrays.first_stage.tolist())):
+        ends = [end_s(stage, nth) for stage in range(first, end) for nth in range(len(tasks[stage]))]
+        assert found["critical_path_s"][job] == pytest.approx(max(ends), rel=1e-12)
+        assert found["disjoint_paths"][job] == fewest(range(first, end))
+
+
+def test_demands_are_described_by_resource() -> None:
+    dag = make_dag_workload(
+        "w",
+        [0.0, 10.0],
+        [2, 1],
+        [1, 2, 1],
+        [2.0, 3.0, 5.0, 10.0],
+        [],
+        cpu_cores=[1.0, 2.0, 4.0],
+        demands={"network_in": [0.5, np.nan, 1.0], "attr:gpu": [0, 0, 3]},
+    )
+    d = describe(dag)
+    assert [*d["demands"]] == ["cpu_cores", "network_in", "attr:gpu"]
+    assert d["demands"]["cpu_cores"]["in_use"] == pytest.approx((2 + 2 * 8 + 4 * 10) / 10)
+    assert d["demands"]["cpu_cores"]["quantiles"][MEDIAN] == 2.0  # of 1, 2, 2, 4
+    assert d["demands"]["network_in"] == {
+        "unit": "1",
+        "known": pytest.approx(2 / 3),
+        "quantiles": np.percentile([0.5, 1.0], QUANTILES).tolist(),
+        "in_use": pytest.approx((0.5 * 2 + 10) / 10),
+    }
+    text = render(d)
+    assert "in use on average: cpu_cores 5.8 cores, network_in 1.1 nodes, attr:gpu 3\n" in text
+    assert "known of some stages only: network_in 66.7%\n" in text
+    json.dumps(d)
+    assert describe(make_dag_workload("w", [0.0], [1], [1], [1.0], []))["demands"] == {}
+    at_once = make_dag_workload("w", [0.0], [1], [1], [1.0], [], memory=[0.5])
+    assert "in use" not in render(describe(at_once))
 
 
 def test_dags_are_described_as_jobs_and_by_shape() -> None:

@@ -141,6 +141,35 @@ def test_dags_of_others_are_read(tmp_path):
     assert "2 jobs moved" in dag.notes[1]
 
 
+def test_demands_and_kinds_of_others_are_read_and_what_is_wrong_is_named(tmp_path):
+    """Whole numbers for demands, an own attribute, and text as dictionaries; columns that say nothing are not kept."""
+    write_parquet(DAG, tmp_path)
+    stages = {name: DAG.stages[name] for name in DAG.stages.column_names}
+    more = {"attr:gpu": [0, 1, 2, None], "disk_out": [1, 0, None, 0], "disk_in": pa.nulls(4, pa.float64())}
+    pq.write_table(pa.table(stages | more), tmp_path / "stages.parquet")
+    edges = {name: DAG.edges[name] for name in DAG.edges.column_names}
+    kinds = pa.array(["all-to-all", None]).dictionary_encode()
+    pq.write_table(pa.table(edges | {"kind": kinds}), tmp_path / "edges.parquet")
+    dag = read_dags(tmp_path)
+    assert dag.notes == ()
+    assert dag.resources == ("memory", "disk_out", "attr:gpu")
+    assert dag.stages["attr:gpu"].to_pylist() == [0.0, 1.0, 2.0, None]
+    assert dag.edges.column_names == ["job_id", "parent", "child"]
+    for column_, values, wrong in (
+        ("disk_out", [1, 0, 1.5, 0], "line 3: field disk_out: 1.5 is not a share of a node's disk write"),
+        ("attr:gpu", [0, 0, 0, -2], "line 4: field attr:gpu: -2.0 is not an amount, 0 or more"),
+        ("attr:gpu", ["a", "b", "c", "d"], "field attr:gpu: has type string, want double"),
+        ("network_in", [0.5, math.nan, 0, 0], "line 2: field network_in: is NaN; want a number or null"),
+    ):
+        pq.write_table(pa.table(stages | {column_: values}), tmp_path / "stages.parquet")
+        with pytest.raises(InputError, match=rf"stages\.parquet: {wrong}"):
+            read_dags(tmp_path)
+    write_parquet(DAG, tmp_path)
+    pq.write_table(pa.table(edges | {"kind": [None, "some"]}), tmp_path / "edges.parquet")
+    with pytest.raises(InputError, match=r"edges\.parquet: line 2: field kind: 'some' is not a kind of edge"):
+        read_dags(tmp_path)
+
+
 def test_coflows_of_others_are_read(tmp_path):
     """Only what cannot be known otherwise, and arrivals out of order."""
     write_parquet(COFLOWS, tmp_path)

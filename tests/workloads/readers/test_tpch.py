@@ -118,6 +118,25 @@ def test_demands_are_made_up_only_when_asked_and_it_is_said(tmp_path):
     assert durations(dag) == durations(read_tpch(folder, executors=2, jobs=50))
 
 
+def test_demands_by_place_are_those_of_the_query_whenever_it_arrives(tmp_path):
+    folder = save(save(tmp_path / "2g"), 2)
+    dag = read_tpch(folder, executors=2, jobs=50, demands=True, demand_model="by-place")
+    assert dag.resources == ("cpu_cores", "memory", "disk_in", "disk_out", "network_in", "network_out")
+    needs = {}
+    for name, demand in zip(dag.stages["name"].to_pylist(), dag.arrays().demand.tolist(), strict=True):
+        assert needs.setdefault(name, demand) == demand
+    assert len({tuple(demand) for demand in needs.values()}) == len(needs) > 1
+    alike = read_tpch(folder, executors=2, demands=True, demand_model="by-place", diversity=0.0)
+    level = stage_levels(alike)
+    assert alike.arrays().demand[level == 0][:, 2].tolist() == [0.06] * int((level == 0).sum())
+    assert alike.arrays().demand[level > 0][:, 2].tolist() == [0.01] * int((level > 0).sum())
+    assert "diversity 0" in alike.notes[0]
+    with pytest.raises(InputError, match="field demand_model: 'six' is neither 'uniform' nor 'by-place'"):
+        read_tpch(folder, demands=True, demand_model="six")
+    with pytest.raises(InputError, match="field diversity: 3 is not a share in"):
+        read_tpch(folder, demands=True, diversity=3)
+
+
 @pytest.mark.reference
 def test_the_published_profiles(tmp_path):
     path = SHARED / "traces" / "tpch"

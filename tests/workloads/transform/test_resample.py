@@ -72,7 +72,7 @@ def test_what_is_drawn_is_of_the_trace_with_all_that_belongs_to_it(
 ) -> None:
     times_s = arrivals_s(workload)
     span_s = float(times_s[-1] - times_s[0])
-    assume(span_s > 0 and times_s[0] + span_s * len(times_s) / (len(times_s) - 1) < MAX_TIME_S / 2)
+    assume(share * span_s > 0 and times_s[0] + span_s * len(times_s) / (len(times_s) - 1) < MAX_TIME_S / 2)
     if (made := drawn(workload, share * span_s, seed)) is None:
         return
     of, ids = family(workload), source_ids(made, workload)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from workloads.arrow import column
 from workloads.coflows import CoflowWorkload
-from workloads.dags import DagWorkload
+from workloads.dags import DagWorkload, make_dag_workload
 from workloads.errors import InputError
 from workloads.jobs import make_workload
 from workloads.transform import (
@@ -176,6 +176,34 @@ def test_what_is_split_can_be_merged(workload: DagWorkload) -> None:
         assert sum((content(part) for part in parts), Counter()) == content(workload)
         if len(parts) > 1:
             assert content(merge(parts)) == content(workload)
+
+
+def test_demands_and_kinds_of_edges_go_with_their_stages() -> None:
+    """Where one of two workloads knows neither, all of its are unknown; where none is left, none is written."""
+    rich = make_dag_workload(
+        "rich",
+        [0.0, 8.0],
+        [2, 1],
+        [2, 2, 1],
+        [1.0] * 5,
+        [(0, 0, 1)],
+        demands={"attr:gpu": [1, np.nan, np.nan], "disk_in": [0.5, 0.25, np.nan]},
+        edge_kind=["one-to-one"],
+    )
+    both = merge([rich, two_dags()])
+    assert both.resources == ("cpu_cores", "disk_in", "attr:gpu")
+    assert both.stages["attr:gpu"].to_pylist() == [1.0, *[None] * 7]
+    assert both.stages["disk_in"].to_pylist() == [0.5, 0.25, *[None] * 6]
+    assert both.edges["kind"].to_pylist() == ["one-to-one", None, None, None]
+    assert both.arrays().edge_one_to_one.tolist() == [1, 0, 0, 0]
+    assert merge([two_dags(), rich]).resources == both.resources
+    later = time_slice(rich, 4.0, 9.0, rebase=False)
+    plain = make_dag_workload("plain", [8.0], [1], [1], [1.0], [], job_id=[1])
+    assert later.resources == ()
+    assert later.fingerprint() == plain.fingerprint()
+    again = replicate(both, 2, 0.0)
+    assert again.arrays().edge_one_to_one.tolist() == [1, 1, 0, 0, 0, 0, 0, 0]
+    assert again.arrays().demand.sum(axis=0).tolist() == (2 * both.arrays().demand.sum(axis=0)).tolist()
 
 
 @MANY

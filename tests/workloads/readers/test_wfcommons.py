@@ -1,0 +1,388 @@
+"""WfCommons' instances: what becomes of tasks, dependencies and measurements, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import random
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.workloads.text_mutations import count_refused_flips
+from workloads.catalogue import load_workload
+from workloads.dags import DagWorkload, stage_levels
+from workloads.errors import InputError
+from workloads.formats import recognise
+from workloads.readers.wfcommons import read_wfcommons
+
+Json = dict[str, Any]
+
+
+def instance(tasks: list[Json], name: str = "wf") -> Json:
+    """An instance of version 1.5; a task has what is measured of it under ``run``."""
+    specification = [
+        {
+            "name": task["id"],
+            "id": task["id"],
+            "parents": task.get("parents", []),
+            "children": [t["id"] for t in tasks if task["id"] in t.get("parents", [])],
+        }
+        for task in tasks
+    ]
+    runs = [{"id": task["id"], "runtimeInSeconds": 1.0, **task.get("run", {})} for task in tasks]
+    return {
+        "name": name,
+        "schemaVersion": "1.5",
+        "workflow": {
+            "specification": {"tasks": specification, "files": []},
+            "execution": {
+                "makespanInSeconds": 9,
+                "executedAt": "2020",
+                "tasks": runs,
+                "machines": [{"nodeName": "m", "memoryInBytes": 1000, "cpu": {"coreCount": 8}}],
+            },
+        },
+    }
+
+
+def sample() -> Json:
+    """``split``, then three lanes ``map`` and ``sort``, of which one has another program, then ``join``."""
+    lanes = [("map_1", "sort_1"), ("map_2", "sort_2"), ("other_3", "sort_3")]
+    tasks = [{"id": "split", "run": {"runtimeInSeconds": 7}}]
+    for n, (head, tail) in enumerate(lanes, start=1):
+        run = {"runtimeInSeconds": float(n), "coreCount": n, "memoryInBytes": 100 * n, "machines": ["m"]}
+        tasks.append({"id": head, "parents": ["split"], "run": run | {"command": {"program": head[:-2]}}})
+        tasks.append({"id": tail, "parents": [head], "run": {"runtimeInSeconds": n + 0.5, "readBytes": 300}})
+    tasks.append({"id": "join", "parents": [tail for _, tail in lanes]})
+    return instance(tasks)
+
+
+def written(path: Path, value: Any) -> Path:
+    path.write_text(json.dumps(value, indent=2))
+    return path
+
+
+def test_tasks_of_the_same_place_become_stages(tmp_path):
+    dag = read_wfcommons(written(tmp_path / "a.json", sample()), disk_bytes_per_s=100.0)
+    assert dag.stages["name"].to_pylist() == [
+        "wf/split", "wf/map", "wf/sort", "wf/other", "wf/sort", "wf/join"
+    ]  # fmt: skip
+    assert dag.stages["num_tasks"].to_pylist() == [1, 2, 2, 1, 1, 1]
+    assert dag.tasks["duration_s"].to_pylist() == [7.0, 1.0, 2.0, 1.5, 2.5, 3.0, 3.5, 1.0]
+    assert [tuple(edge.values())[1:] for edge in dag.edges.to_pylist()] == [
+        (0, 1, "all-to-all"),
+        (0, 3, "all-to-all"),
+        (1, 2, "one-to-one"),
+        (2, 5, "all-to-all"),
+        (3, 4, "all-to-all"),
+        (4, 5, "all-to-all"),
+    ]
+    assert dag.stages["cpu_cores"].to_pylist() == [1.0, 2.0, 1.0, 3.0, 1.0, 1.0]
+    assert dag.stages["memory"].to_pylist() == [None, 0.2, None, 0.3, None, None]
+    assert dag.stages["disk_in"].to_pylist() == [None, None, 1.0, None, pytest.approx(300 / 350), None]
+    assert dag.metadata["repaired"] == (
+        "5 tasks that state no cores: taken as 1; 2 demands of more than a machine has: taken as all of it"
+    )
+    assert dag.metadata["read"] == "1 instances; 8 tasks; 6 stages"
+
+
+def test_each_task_is_a_stage_if_wanted_and_memory_may_be_of_another_node(tmp_path):
+    path = written(tmp_path / "a.json", sample())
+    dag = load_workload(path, options={"group": "no", "node_memory_bytes": "2 kB", "default_cores": "0"})
+    assert dag.stages["cpu_cores"].null_count == 5
+    assert dag.num_stages == dag.num_tasks == 8
+    assert dag.stages["memory"].to_pylist() == [None, 0.05, None, 0.1, None, 0.15, None, None]
+    assert "kind" not in dag.edges.column_names
+    assert dag.edges.num_rows == 9
+
+
+def as_1_4(value: Json) -> Json:
+    """The same instance in the form of version 1.4, with dependencies at the children only."""
+    value = copy.deepcopy(value)
+    workflow = value["workflow"]
+    runs = {run.pop("id"): run for run in workflow["execution"].pop("tasks")}
+    tasks = []
+    for task in workflow["specification"]["tasks"]:
+        run = runs[task["id"]]
+        if "coreCount" in run:
+            run["cores"] = run.pop("coreCount")
+        if "machines" in run:
+            run["machine"] = run.pop("machines")[0]
+        tasks.append({"name": task["name"], "id": "ID" + task["id"], "parents": task["parents"], **run})
+    machines = workflow["execution"]["machines"]
+    return value | {"schemaVersion": "1.4", "workflow": {"tasks": tasks, "machines": machines}}
+
+
+def test_other_versions_are_the_same(tmp_path):
+    new = read_wfcommons(written(tmp_path / "new.json", sample()))
+    newest = sample() | {"schemaVersion": "1.6"}
+    newest["workflow"]["specification"]["metrics"] = {"numberOfTasks": 8}
+    assert read_wfcommons(written(tmp_path / "newest.json", newest)).fingerprint() == new.fingerprint()
+    old = read_wfcommons(written(tmp_path / "old.json", as_1_4(sample())))
+    assert old.fingerprint() == new.fingerprint()
+    assert old.metadata["repaired"].startswith("9 dependencies that one end states only: taken; ")
+    assert "dependencies" not in new.metadata["repaired"]
+
+
+def test_memory_without_a_machine_is_not_known(tmp_path):
+    tasks = [
+        {"id": "a", "run": {"memoryInBytes": 5}},
+        {"id": "b", "run": {"memoryInBytes": 0, "machine": "m"}},
+    ]
+    dag = read_wfcommons(written(tmp_path / "a.json", instance(tasks)), group=False)
+    assert dag.stages["memory"].to_pylist() == [None, 0.0]
+    assert dag.metadata["dropped"] == "1 demands of memory, as that of the machine is not stated"
+
+
+def test_folders_and_archives_have_a_job_a_file(tmp_path):
+    folder = tmp_path / "all"
+    (folder / "below").mkdir(parents=True)
+    written(folder / "b.json", sample())
+    (folder / "below" / "c.json.gz").write_bytes(gzip.compress(json.dumps(instance([{"id": "x"}])).encode()))
+    (folder / "README.md").write_text("about")
+    (folder / ".hidden.json").write_text("{")
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for file in ("b.json", "below/c.json.gz", "README.md"):
+            archive.write(folder / file, file)
+    with tarfile.open(tmp_path / "all.tar.gz", "w:gz") as archive:
+        for file in ("b.json", "below/c.json.gz", "README.md"):
+            archive.add(folder / file, file)
+    prints = set()
+    for name in ("all", "all.zip", "all.tar.gz"):
+        assert recognise(tmp_path / name) == "wfcommons"
+        dag = load_workload(tmp_path / name)
+        assert (dag.num_jobs, dag.num_tasks) == (2, 9)
+        assert dag.metadata["dropped"] == "1 files that are not called .json"
+        prints.add(dag.fingerprint())
+    assert len(prints) == 1
+    spread = load_workload(folder, options={"mean_gap_s": "20 s", "seed": 3})
+    assert 0 < spread.jobs["submit_s"][0].as_py() < spread.jobs["submit_s"][1].as_py()
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "README.md").write_text("about")
+    with pytest.raises(InputError, match=r"none: holds no \.json file"):
+        read_wfcommons(tmp_path / "none")
+    (folder / "x.json").write_text("no")
+    with pytest.raises(InputError, match=r"all/x\.json: line 1: is not JSON"):
+        read_wfcommons(folder)
+
+
+@st.composite
+def graphs(draw: Any) -> list[Json]:
+    size = draw(st.integers(1, 9))
+    ids = [f"{draw(st.sampled_from('ab'))}_{n}" for n in range(size)]
+    shuffled = draw(st.permutations(range(size)))
+    tasks = []
+    for n in range(size):
+        parents = draw(st.lists(st.sampled_from(range(n)), unique=True, max_size=3)) if n else []
+        tasks.append(
+            {
+                "id": ids[n],
+                "parents": [ids[p] for p in parents],
+                "run": {"runtimeInSeconds": draw(st.integers(1, 999))},
+            }
+        )
+    return [tasks[n] for n in shuffled]
+
+
+def waits(dag: DagWorkload) -> list[tuple[float, frozenset[int]]]:
+    """For each task its duration, and the places of the tasks that must have ended before it: all before it."""
+    arrays = dag.arrays()
+    duration_s = dag.tasks["duration_s"].to_pylist()
+    first = arrays.stage_first_task.tolist()
+    before: list[set[int]] = [set() for _ in duration_s]
+    for stage in np.lexsort((np.arange(dag.num_stages), stage_levels(dag))).tolist():
+        for e in range(arrays.first_parent[stage], arrays.first_parent[stage + 1]):
+            parent = int(arrays.parent[e])
+            for nth, task in enumerate(range(first[stage], first[stage + 1])):
+                one = arrays.parent_one_to_one[e]
+                of = [first[parent] + nth] if one else range(first[parent], first[parent + 1])
+                for other in of:
+                    before[task] |= before[other] | {other}
+    return [(d, frozenset(b)) for d, b in zip(duration_s, before, strict=True)]
+
+
+def bounds(dag: DagWorkload) -> list[tuple[float, tuple[float, ...]]]:
+    """Durations of tasks with those of all that come before them: what stays if tasks are numbered otherwise."""
+    found = waits(dag)
+    return sorted((d, tuple(sorted(found[b][0] for b in before))) for d, before in found)
+
+
+@settings(max_examples=150)
+@given(tasks=graphs())
+def test_grouping_changes_no_precedence(tmp_path_factory, tasks):
+    path = written(tmp_path_factory.mktemp("w") / "a.json", instance(tasks))
+    grouped, single = read_wfcommons(path), read_wfcommons(path, group=False)
+    assert grouped.num_stages <= single.num_stages == len(tasks)
+    assert bounds(grouped) == bounds(single)
+
+
+def broken(change: Any) -> Json:
+    value = sample()
+    change(value, value["workflow"]["specification"]["tasks"], value["workflow"]["execution"])
+    return value
+
+
+WRONG = [
+    (lambda v, t, e: v.pop("schemaVersion"), "field schemaVersion: is missing"),
+    (
+        lambda v, t, e: v.update(schemaVersion="1.3"),
+        "field schemaVersion: '1.3' is not read; want 1.4, 1.5, 1.6",
+    ),
+    (lambda v, t, e: v.update(name=""), "field name: want text, not empty"),
+    (lambda v, t, e: v.pop("workflow"), "field workflow: is missing"),
+    (lambda v, t, e: v["workflow"].pop("specification"), "field workflow.specification: is missing"),
+    (lambda v, t, e: v["workflow"].pop("execution"), "field workflow.execution: is missing"),
+    (lambda v, t, e: v["workflow"].update(execution=[]), "field workflow.execution: want an object"),
+    (lambda v, t, e: t.clear(), "field workflow.specification.tasks: want a list of objects, not empty"),
+    (lambda v, t, e: t.insert(1, 5), "field workflow.specification.tasks[1]: want an object"),
+    (lambda v, t, e: t[1].pop("id"), "field workflow.specification.tasks[1].id: is missing"),
+    (lambda v, t, e: t[1].update(id=7), "field workflow.specification.tasks[1].id: want text, not empty"),
+    (
+        lambda v, t, e: t[2].update(id="split"),
+        "field workflow.specification.tasks[2].id: 'split' is there twice",
+    ),
+    (
+        lambda v, t, e: (t.pop(), e["tasks"].pop()),
+        "field workflow.specification.tasks[2].children: 'join' is not a",
+    ),
+    (
+        lambda v, t, e: t[0].update(parents="x"),
+        "field workflow.specification.tasks[0].parents: want a list of texts",
+    ),
+    (
+        lambda v, t, e: t[0].update(parents=["x"]),
+        "field workflow.specification.tasks[0].parents: 'x' is not a task",
+    ),
+    (
+        lambda v, t, e: t[0].update(parents=["split"]),
+        "field workflow.specification.tasks[0].parents: 'split' depends on itself",
+    ),
+    (lambda v, t, e: t[0].update(parents=["join"]), "field parents: tasks wait for each other: "),
+    (
+        lambda v, t, e: e["tasks"].pop(),
+        "field workflow.specification.tasks[7].id: 'join' is not among the tasks of",
+    ),
+    (
+        lambda v, t, e: e["tasks"].append({"id": "y", "runtimeInSeconds": 1}),
+        "field workflow.execution.tasks[8].id: is not among the tasks of the specification",
+    ),
+    (
+        lambda v, t, e: e["tasks"].append(e["tasks"][0]),
+        "field workflow.execution.tasks[8].id: 'split' is there twice",
+    ),
+    (
+        lambda v, t, e: e["tasks"][0].pop("runtimeInSeconds"),
+        "field workflow.execution.tasks[0].runtimeInSeconds: is mis",
+    ),
+    (
+        lambda v, t, e: e["tasks"][0].update(runtimeInSeconds=-1),
+        "field workflow.execution.tasks[0].runtimeInSeconds: '-1' is not a number from 0 to",
+    ),
+    (
+        lambda v, t, e: e["tasks"][0].update(runtimeInSeconds="5"),
+        "field workflow.execution.tasks[0].runtimeInSeconds: '5' is not a number",
+    ),
+    (
+        lambda v, t, e: e["tasks"][1].update(coreCount=True),
+        "field workflow.execution.tasks[1].coreCount: 'True' is not",
+    ),
+    (
+        lambda v, t, e: e["tasks"][1].update(memoryInBytes=-5),
+        "field workflow.execution.tasks[1].memoryInBytes: '-5' is",
+    ),
+    (
+        lambda v, t, e: e["tasks"][1].update(readBytes=10**40),
+        "field workflow.execution.tasks[1].readBytes: '1000",
+    ),
+    (
+        lambda v, t, e: e["tasks"][1].update(command="x"),
+        "field workflow.execution.tasks[1].command: want an object",
+    ),
+    (
+        lambda v, t, e: e["machines"][0].pop("nodeName"),
+        "field workflow.execution.machines[0].nodeName: is missing",
+    ),
+    (lambda v, t, e: e.update(machines={}), "field workflow.execution.machines: want a list of objects"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG)
+def test_what_is_wrong_is_named(tmp_path, change, message):
+    path = written(tmp_path / "a.json", broken(change))
+    with pytest.raises(InputError) as caught:
+        read_wfcommons(path)
+    assert str(caught.value).startswith(f"{path}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "line 1: is not JSON"),
+        (b"{\n", "line 2: is not JSON"),
+        (b"[]", "want an object"),
+        (b'{"name": NaN}', "is not JSON that can be read"),
+        (b"[" * 100_000, "is not JSON"),
+        (b"{\xff\xfd", "is not JSON"),
+    ],
+)
+def test_what_is_no_json_is_refused(tmp_path, data, message):
+    path = tmp_path / "a.json"
+    path.write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        read_wfcommons(path)
+    assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def test_values_of_any_other_kind_are_refused_by_place(tmp_path):
+    """Each value of an instance is replaced by one of another kind: what is read has no error, what is not a place."""
+    rng = random.Random(4)
+    errors = []
+    for number in range(400):
+        value = sample()
+        at, key = rng.choice([*places(value)])
+        at[key] = rng.choice([None, [], {}, "x", -1, 10**400, [1], {"id": 3}, True, ""])
+        path = written(tmp_path / f"{number}.json", value)
+        try:
+            read_wfcommons(path)
+        except InputError as error:
+            errors.append(str(error).removeprefix(f"{path}: "))
+    assert len(errors) > 100
+    assert all(text.isprintable() and text.startswith("field ") for text in errors)
+
+
+def places(at: Any) -> Iterator[tuple[Any, Any]]:
+    """Everything within a value, as what holds it and its key."""
+    for key in [*at] if isinstance(at, dict) else range(len(at)):
+        yield at, key
+        if isinstance(at[key], dict | list):
+            yield from places(at[key])
+
+
+def test_flipped_bits_are_read_or_refused_by_place(tmp_path):
+    assert count_refused_flips(json.dumps(sample()).encode(), read_wfcommons, tmp_path / "w.json") > 50
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mean_gap_s": -1.0}, "field mean_gap_s: -1.0 is not a duration in seconds"),
+        ({"mean_gap_s": 4e9, "seed": 2}, "field mean_gap_s: the last would arrive after|^$"),
+        ({"default_cores": -1.0}, "field default_cores: -1.0 is not a number of cores, 0 or more"),
+        ({"node_memory_bytes": 0}, "field node_memory_bytes: 0 is not a number above 0"),
+        ({"disk_bytes_per_s": -2.0}, "field disk_bytes_per_s: -2.0 is not a number above 0"),
+    ],
+)
+def test_options_out_of_range_are_named(tmp_path, options, message):
+    for n in range(20):
+        written(tmp_path / f"{n}.json", instance([{"id": "a"}]))
+    with pytest.raises(InputError, match=message):
+        read_wfcommons(tmp_path, **options)

@@ -1,0 +1,163 @@
+"""MapReduce jobs like those of Facebook's trace in Carbyne's evaluation [1]_: a stage of maps, and mostly no reducers.
+
+Of that trace the paper says that it has 7,000 jobs and 650,000 tasks in six hours, that all jobs are MapReduce jobs
+and many are map-only (sections 5.1 and 5.3). The trace is not published. Measured on SWIM's sample of Facebook's
+cluster of 2009 [2]_, a day of 5,894 jobs and 463,057 tasks read as `workloads.readers.swim` makes tasks of bytes, are:
+
+- the share of map-only jobs: 75 % (they shuffle nothing);
+- the curve of tasks a job: 1 up to the 75th percentile, 10 at the 90th, 113 at the 95th, 1,200 at the 99th. Above that
+  it is straight in the logarithm up to 20,000 (ours: the sample has a job of 112,523), and what is more than one task
+  is scaled by the factor with which the sum is the number of tasks that is wanted.
+
+Assumed: of a job with reducers, which has two tasks at least, a share of the tasks that is uniform in 10 % to 50 %
+reduces; durations of stages are log-normal with sigma 0.6, of maps with the given mean and of reducers with twice
+that; demands are those of `workloads.generators.demands`.
+
+References
+----------
+.. [1] R. Grandl, M. Chowdhury, A. Akella, G. Ananthanarayanan. Altruistic Scheduling in Multi-Resource Clusters.
+   OSDI 2016.
+.. [2] github.com/SWIMProjectUCB/SWIM, workloadSuite/FB-2009_samples_24_times_1hr_0.tsv.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workloads.dags import DagWorkload, make_dag_workload
+from workloads.defaults import DEFAULT_SEED
+from workloads.errors import InputError
+from workloads.generators.arrivals import Arrivals
+from workloads.generators.demands import draw_demands
+from workloads.generators.draws import (
+    MAX_JOBS,
+    check_positive,
+    check_share,
+    check_whole,
+    draw_tenants,
+    generator,
+)
+from workloads.generators.rates import RatedArrivals
+from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array
+from workloads.limits import check_tasks
+
+_STREAMS = ("jobs", "stages", "demands", "arrivals", "tenants")  # random numbers of their own
+_CURVE = ((0.75, 1), (0.90, 10), (0.95, 113), (0.99, 1200), (1.0, 20_000))
+_REDUCING = (0.1, 0.5)
+_SIGMA, _REDUCE_RATIO = 0.6, 2.0
+_DIGITS, _SHORTEST_S = 9, 1e-3
+_STEPS = 60
+
+
+def facebook_mapreduce(
+    *,
+    jobs: int = 7_000,
+    tasks: int = 650_000,
+    seed: int = DEFAULT_SEED,
+    arrivals: str = "poisson",
+    span_s: float = 21_600.0,
+    map_only: float = 0.75,
+    mean_task_s: float = 40.0,
+    diversity: float = 1.0,
+    tenants: int = 1,
+    burst_ratio: float = Arrivals.burst_ratio,
+    burst_jobs: float = Arrivals.burst_jobs,
+    period_s: float = Arrivals.period_s,
+    amplitude: float = Arrivals.amplitude,
+) -> DagWorkload:
+    """Return DAG jobs of one or two stages with demands of six resources, like Facebook's MapReduce jobs.
+
+    Parameters
+    ----------
+    jobs, tasks : int
+        Numbers of jobs and of all their tasks; 7,000 and 650,000 as in the paper.
+    seed : int
+    arrivals : str
+        ``poisson``, ``at-once``, ``bursty`` or ``diurnal``. The paper has the trace's own.
+    span_s : float
+        Time over which the jobs arrive on average; six hours as in the paper.
+    map_only : float
+        The share of jobs without reducers.
+    mean_task_s : float
+        Mean duration of stages of maps (s); that of reducers is twice that. All tasks of a stage are alike.
+    diversity : float
+        How far demands of stages differ, 0..1.
+    tenants : int
+        Jobs belong to so many tenants, ``t0``, ``t1``, drawn uniformly; with 1 they have none.
+    burst_ratio, burst_jobs, period_s, amplitude
+        As in `workloads.generators.arrivals`.
+
+    Raises
+    ------
+    InputError
+        A parameter is out of its range, or there are fewer tasks than the jobs need.
+    """
+    _check(jobs, tasks, span_s, map_only, mean_task_s)
+    process = RatedArrivals(arrivals, jobs / span_s, 1, 1, burst_ratio, burst_jobs, period_s, amplitude)
+    rng = {purpose: generator(seed, stream) for stream, purpose in enumerate(_STREAMS, start=1)}
+    reduces = rng["jobs"].permutation(jobs) >= round(map_only * jobs)
+    num_tasks = _draw_tasks(rng["jobs"], tasks, np.where(reduces, 2, 1))
+    share = rng["jobs"].uniform(*_REDUCING, jobs)
+    reducers = np.where(reduces, np.clip(np.rint(share * num_tasks), 1, num_tasks - 1), 0).astype(np.int64)
+    there = np.stack([np.ones(jobs, bool), reduces], axis=1)
+    stage_tasks = np.stack([num_tasks - reducers, reducers], axis=1)[there]
+    is_map = np.tile([True, False], (jobs, 1))[there]
+    factor = np.exp(_SIGMA * rng["stages"].standard_normal(len(is_map)) - _SIGMA**2 / 2)
+    duration_s = np.where(is_map, 1.0, _REDUCE_RATIO) * mean_task_s * factor
+    duration_s = np.clip(duration_s, _SHORTEST_S, MAX_TIME_S).round(_DIGITS)
+    last = np.append(is_map[1:], True)  # of its job
+    shuffling = np.flatnonzero(reduces)
+    return make_dag_workload(
+        "facebook-mapreduce",
+        process.times_within(rng["arrivals"], jobs, "span_s"),
+        there.sum(axis=1),
+        stage_tasks,
+        np.repeat(duration_s, stage_tasks),
+        np.stack([shuffling, np.zeros_like(shuffling), np.ones_like(shuffling)], axis=1),
+        stage_mean_s=duration_s,
+        stage_name=np.where(is_map, "map", "reduce").tolist(),
+        demands=draw_demands(rng["demands"], is_map, last, diversity),
+        tenant=draw_tenants(rng["tenants"], jobs, tenants),
+        metadata={
+            "origin": "generator facebook-mapreduce",
+            "parameters": f"jobs={jobs} tasks={tasks} seed={seed} arrivals={process} span_s={span_s:g} "
+            f"map_only={map_only:g} mean_task_s={mean_task_s:g} diversity={diversity:g} tenants={tenants}",
+            "recipe": "numbers of jobs and tasks and the span of Carbyne's trace of Facebook; tasks a job and the "
+            "share of map-only jobs of SWIM's FB-2009 sample; durations and demands assumed",
+        },
+    )
+
+
+def _check(jobs: int, tasks: int, span_s: float, map_only: float, mean_task_s: float) -> None:
+    check_whole("jobs", jobs, 1, MAX_JOBS)
+    check_share("map_only", map_only)
+    check_whole("tasks", tasks, 1, 2**40)
+    check_tasks(tasks, field="tasks")
+    if tasks < (least := 2 * jobs - round(map_only * jobs)):
+        wrong = f"{jobs} jobs, of which {least - jobs} have reducers, need {least} tasks or more; got {tasks}"
+        raise InputError(wrong, field="tasks")
+    check_positive("span_s", span_s)
+    check_positive("mean_task_s", mean_task_s)
+
+
+def _draw_tasks(rng: np.random.Generator, total: int, least: Int64Array) -> Int64Array:
+    """Return the number of tasks of each job, `least` or more, with the sum `total`.
+
+    Ranks are evenly spaced on the curve. What rounding leaves goes to the largest job.
+    """
+    at, value = np.array(_CURVE).T
+    ranks = (rng.permutation(len(least)) + 0.5) / len(least)
+    above = np.exp(np.interp(ranks, at, np.log(value))) - 1
+    if not above.any():
+        above[:] = 1.0  # so few jobs that all are at the curve's beginning
+    low, high = 0.0, total / above.max() + 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _scaled(above, middle, least).sum() <= total else (low, middle)
+    tasks = _scaled(above, low, least)
+    tasks[np.argmax(above)] += total - tasks.sum()
+    return tasks
+
+
+def _scaled(above: Float64Array, factor: float, least: Int64Array) -> Int64Array:
+    return np.maximum(1 + np.rint(above * factor), least).astype(np.int64)

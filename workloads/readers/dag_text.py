@@ -1,0 +1,349 @@
+"""The text format of DAGs of the simulators of Graphene and Carbyne [1]_: one DAG after the other.
+
+::
+
+    # name                                   what the DAG is called; may be absent
+    stages dag_id arrival_s queue            of these all but the first may be absent
+    stage duration_s r1 r2 ... tasks         a line for each stage; the demands are those of each task
+    edges
+    parent child kind                        a line for each edge, with the names of its stages
+
+Blank lines are passed over. Without an id a DAG has its place in the file, from 1 on, as in those simulators; without
+an arrival it arrives at time 0. The queue becomes the job's tenant. The DAG's name goes in front of the names of its
+stages (``q7/Map1``), from where it is written back.
+
+Demands are shares (0..1) of a machine, as the simulators take them; one of cores is multiplied by `node_cores`, and
+one of an attribute of the user's own is an amount. Which resources they are is not in the format: the simulators
+have six, and the order of `RESOURCES` is an assumption. Files that Emu writes state both in their first line
+(``# emu resources=cpu_cores,memory node_cores=20``), which those simulators take for a name.
+
+The kind of an edge is ``ata`` (all-to-all) or ``o2o`` (one-to-one); `KINDS` has other spellings. All tasks of a stage
+have its duration.
+
+References
+----------
+.. [1] R. Grandl, M. Chowdhury, A. Akella, G. Ananthanarayanan. Altruistic Scheduling in Multi-Resource Clusters.
+   OSDI 2016; the public code of its simulator, StageDag.readDags.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from workloads.dags import DagWorkload, make_dag_workload
+from workloads.errors import InputError
+from workloads.jobs import MAX_TIME_S
+from workloads.limits import check_tasks, most_tasks
+from workloads.precedence import check_edges
+from workloads.readers.report import Progress, Report
+from workloads.readers.source import open_text, read_lines, shown
+from workloads.readers.text import Fields
+from workloads.stages import ALL_TO_ALL, ONE_TO_ONE, RESOURCES, check_resource
+
+HEAD_FORMAT = "stages dag_id arrival_s queue"
+EDGE_FORMAT = "parent child kind"
+NODE_CORES = 20.0
+"""Cores of a machine in the evaluation of Carbyne (section 5.1)."""
+KINDS = {
+    **dict.fromkeys(("ata", ALL_TO_ALL, "all_to_all", "scatter_gather", "broadcast"), ALL_TO_ALL),
+    **dict.fromkeys(("o2o", ONE_TO_ONE, "one_to_one"), ONE_TO_ONE),
+}
+"""Spellings of the kinds of edges, in lower case: those of the simulators, of Emu, and of Tez."""
+
+STATED = re.compile(r"emu resources=(\S+) node_cores=(\S+)")
+"""What the first line of a file that Emu wrote states, behind the #."""
+
+_LOOKED_AT = 1 << 14  # bytes
+
+Lines = Iterator[tuple[int, list[bytes]]]
+
+
+@dataclass
+class _Read:
+    """What has been read: a value for each DAG, stage or edge, and the line of each edge."""
+
+    job_id: list[int] = field(default_factory=list)
+    submit_s: list[float] = field(default_factory=list)
+    tenant: list[str | None] = field(default_factory=list)
+    num_stages: list[int] = field(default_factory=list)
+    stage_name: list[str] = field(default_factory=list)
+    duration_s: list[float] = field(default_factory=list)
+    num_tasks: list[int] = field(default_factory=list)
+    demands: list[list[float]] = field(default_factory=list)
+    edges: list[tuple[int, int, int]] = field(default_factory=list)
+    edge_kind: list[str] = field(default_factory=list)
+    edge_line: list[int] = field(default_factory=list)
+    total_tasks: int = 0
+
+
+def read_dag_text(
+    path: str | Path,
+    *,
+    resources: Sequence[str] | str | None = None,
+    node_cores: float | None = None,
+    report: Report | None = None,
+    progress: Progress | None = None,
+) -> DagWorkload:
+    """Read a file of DAGs, plain or gzip.
+
+    Parameters
+    ----------
+    path : str or Path
+    resources : sequence of str, or text with commas, optional
+        What the demands of a stage are of, in their order; by default what the file states, else the six of
+        `workloads.stages.RESOURCES`.
+    node_cores : float, optional
+        Cores of the machine of which a demand of cores is a share; by default what the file states, else 20.
+    report, progress : optional
+
+    Raises
+    ------
+    InputError
+        Names the file, the line and the field that is wrong.
+    """
+    report = Report() if report is None else report
+    lines = ((number, f) for number, text in read_lines(path, None, progress) if (f := text.split()))
+    first = next(lines, None)
+    if first is None:
+        raise InputError(f"the file is empty; want DAGs that begin with {HEAD_FORMAT!r}", file=path)
+    stated = STATED.fullmatch(_comment(first[1]))
+    names = _resources(resources, stated, path)
+    cores = _cores(node_cores, stated, path)
+    read, seen = _Read(), dict[int, int]()
+    most, _ = most_tasks(path)
+    name = ""
+    for line in itertools.chain([first], lines):
+        if line[1][0].startswith(b"#"):
+            name = "" if STATED.fullmatch(comment := _comment(line[1])) else comment
+        else:
+            _read_dag(path, line, lines, name, names, cores, read, seen)
+            name = ""
+            if read.total_tasks > most:
+                check_tasks(read.total_tasks, file=path, line=line[0], field="tasks")
+    if not read.job_id:
+        raise InputError(f"the file holds no DAG; want one that begins with {HEAD_FORMAT!r}", file=path)
+    return _made(path, read, names, cores, report)
+
+
+def recognises(path: Path) -> bool:
+    """Return whether a file begins with a DAG: its numbers, and stages with a name and numbers."""
+    try:
+        with open_text(path) as stream:
+            lines = stream.read(_LOOKED_AT).splitlines()[:-1]
+    except InputError:
+        return False
+    named = bool(lines) and lines[0].startswith(b"#")
+    rows = [fields for line in lines if (fields := line.split()) and not fields[0].startswith(b"#")]
+    if len(rows) < 2 or len(rows[0]) > 4 or not re.fullmatch(rb"[1-9][0-9]{0,8}", rows[0][0]):
+        return False
+    stages = rows[1 : 1 + int(rows[0][0])]
+    return all(
+        len(row) == len(stages[0]) >= 4
+        and (named or not _is_number(row[0]))
+        and all(map(_is_number, row[1:]))
+        and row[-1].isdigit()
+        for row in stages
+    )
+
+
+def _comment(fields: list[bytes]) -> str:
+    """Return what a line that begins with # says, "" for another line."""
+    text = b" ".join(fields)
+    return text[1:].decode("utf-8", "backslashreplace").strip() if text.startswith(b"#") else ""
+
+
+def _resources(
+    given: Sequence[str] | str | None, stated: re.Match[str] | None, path: str | Path
+) -> list[str]:
+    """Return the names of the resources: those that were given, else those the file states, else all six."""
+    if given is None:
+        given = stated[1] if stated else [*RESOURCES]
+    names = [name.strip() for name in (given.split(",") if isinstance(given, str) else given)]
+    for name in names:
+        check_resource(name, file=path, field="resources")
+    if len(set(names)) < len(names) or not names:
+        raise InputError("want one or more resources, each once", file=path, field="resources")
+    return names
+
+
+def _cores(given: float | None, stated: re.Match[str] | None, path: str | Path) -> float:
+    if given is None and stated is not None:
+        try:
+            given = float(stated[2])
+        except ValueError:
+            raise InputError(f"{shown(stated[2])} is not a number", file=path, field="node_cores") from None
+    cores = NODE_CORES if given is None else given
+    if not 0 < cores < math.inf:
+        raise InputError(f"{cores!r} is not a number above 0", file=path, field="node_cores")
+    return cores
+
+
+def _read_dag(
+    path: str | Path,
+    first: tuple[int, list[bytes]],
+    lines: Lines,
+    name: str,
+    resources: list[str],
+    node_cores: float,
+    read: _Read,
+    seen: dict[int, int],
+) -> None:
+    """Read a DAG from its first line on, and append it to what was read."""
+    head = Fields(path, *first, HEAD_FORMAT)
+    count = head.whole("stages", 1, 2**40)
+    job, given = len(read.job_id), len(first[1])
+    job_id = head.whole("dag_id", 0, 2**63 - 1) if given > 1 else job + 1
+    submit_s = head.number("arrival_s", MAX_TIME_S) if given > 2 else 0.0
+    tenant = _text(head, "queue") if given > 3 else None
+    head.end()
+    if job_id in seen:
+        head.refuse("dag_id", f"DAG {job_id} is there already, in line {seen[job_id]}")
+    seen[job_id] = head.line
+    place: dict[str, int] = {}
+    form = f"stage duration_s {' '.join(resources)} tasks"
+    line = head
+    for line in _next_lines(lines, count, path, head.line, f"stages of DAG {job_id}", form):
+        _read_stage(line, place, resources, node_cores, read)
+    read.stage_name += [f"{name}/{stage}" if name else stage for stage in place]
+    line = next(
+        _next_lines(lines, 1, path, line.line, f"lines with how many edges DAG {job_id} has", "edges")
+    )
+    num_edges = line.whole("edges", 0, 2**40)
+    line.end()
+    tasks = read.num_tasks[-count:]
+    there: set[tuple[int, int]] = set()
+    for edge in _next_lines(lines, num_edges, path, line.line, f"edges of DAG {job_id}", EDGE_FORMAT):
+        _read_edge(edge, job, place, tasks, there, read)
+    read.job_id.append(job_id)
+    read.submit_s.append(submit_s)
+    read.tenant.append(tenant)
+    read.num_stages.append(count)
+    read.total_tasks += sum(tasks)
+
+
+def _next_lines(
+    lines: Lines, count: int, path: str | Path, before: int, what: str, form: str
+) -> Iterator[Fields]:
+    """Yield the next lines, of which there must be so many."""
+    for n in range(count):
+        line = next(lines, None)
+        if line is None:
+            wrong = f"the file ends after {n} of {count} {what}"
+            raise InputError(wrong, file=path, line=before + 1, field=form.split()[0])
+        before = line[0]
+        yield Fields(path, *line, form)
+
+
+def _text(line: Fields, name: str) -> str:
+    try:
+        return line.text(name).decode()
+    except UnicodeDecodeError:
+        line.refuse(name, "is not UTF-8")
+
+
+def _read_stage(
+    line: Fields, place: dict[str, int], resources: list[str], node_cores: float, read: _Read
+) -> None:
+    name = _text(line, "stage")
+    if name.startswith("#"):
+        line.refuse("stage", f"{shown(name)} where a stage is due; want {line.form!r}")
+    if name in place:
+        line.refuse("stage", f"{shown(name)} is there twice")
+    place[name] = len(place)
+    read.duration_s.append(line.number("duration_s", MAX_TIME_S))
+    demand = []
+    for resource in resources:
+        most = 1.0 if resource in RESOURCES else 1e18
+        if resource == "cpu_cores":
+            demand.append(float(line.exact(resource, most) * Fraction(node_cores)))
+        else:
+            demand.append(line.number(resource, most))
+    read.demands.append(demand)
+    read.num_tasks.append(line.whole("tasks", 1, 2**40))
+    line.end()
+
+
+def _read_edge(
+    line: Fields,
+    job: int,
+    place: dict[str, int],
+    tasks: list[int],
+    there: set[tuple[int, int]],
+    read: _Read,
+) -> None:
+    ends = []
+    for which in ("parent", "child"):
+        name = _text(line, which)
+        if name not in place:
+            line.refuse(which, f"{shown(name)} is not a stage of this DAG")
+        ends.append(place[name])
+    parent, child = ends
+    kind = KINDS.get(_text(line, "kind").lower())
+    line.end()
+    if kind is None:
+        line.refuse("kind", f"is not a kind of edge; want one of {', '.join(KINDS)}")
+    if parent == child:
+        line.refuse("child", "a stage is its own parent")
+    if (parent, child) in there:
+        line.refuse("child", "the edge is there twice")
+    if kind == ONE_TO_ONE and tasks[parent] != tasks[child]:
+        unlike = f"between {tasks[parent]} and {tasks[child]} tasks; want equally many"
+        line.refuse("kind", f"{ONE_TO_ONE} {unlike}")
+    there.add((parent, child))
+    read.edges.append((job, parent, child))
+    read.edge_kind.append(kind)
+    read.edge_line.append(line.line)
+
+
+def _made(
+    path: str | Path, read: _Read, resources: list[str], node_cores: float, report: Report
+) -> DagWorkload:
+    """Return the workload of what was read; of stages that wait for each other the error names an edge's line."""
+    edges = np.array(read.edges, np.int64).reshape(-1, 3)
+    try:
+        check_edges(edges, np.array(read.num_stages), read.job_id, path)
+    except InputError as error:
+        line = None if error.line is None else read.edge_line[error.line - 1]
+        raise InputError(error.message, file=path, line=line, field=error.field) from None
+    tasks = np.array(read.num_tasks)
+    report.read("DAGs", len(read.job_id))
+    report.read("stages", len(tasks))
+    report.read("edges", len(edges))
+    return make_dag_workload(
+        Path(path).name.removesuffix(".gz").removesuffix(".txt"),
+        read.submit_s,
+        read.num_stages,
+        tasks,
+        np.repeat(read.duration_s, tasks),
+        edges,
+        stage_mean_s=read.duration_s,
+        stage_name=read.stage_name,
+        demands=dict(zip(resources, np.array(read.demands).T, strict=True)),
+        edge_kind=read.edge_kind,
+        job_id=read.job_id,
+        tenant=read.tenant,
+        metadata={
+            "origin": f"text of DAGs {Path(path).name}",
+            "resources": ",".join(resources),
+            "node_cores": repr(float(node_cores)),
+            **report.as_metadata(),
+        },
+        notes=report.notes(),
+        origin=path,
+    )
+
+
+def _is_number(text: bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,283 @@
+"""Instances of WfCommons [1]_: scientific workflows as they were run, in WfFormat (JSON) 1.4 to 1.6, one job a file.
+
+1. A task takes its runtime, with the cores and the memory that it states; where it states no cores, as in most of the
+   published instances, `default_cores`. Versions before 1.4 have other units, and are
+   refused; WfFormat has a tool that migrates them.
+2. Tasks become stages so that precedence stays exactly what it is. A *lane* is a task, or a chain of tasks of which
+   each is the only child of the one before and that the only parent of it. Lanes are grouped that run the same programs
+   in the same order, and whose first tasks have the same parents and last tasks the same children: the n-th tasks of
+   the lanes of a group are a stage. Within a group a task waits for the one before it in its lane (one-to-one edges);
+   between groups tasks wait for all of a stage (all-to-all), since whoever waits for one waits for all of them. With
+   ``group=False`` each task is a stage.
+3. The program is the command's, where it is stated, else the category, else the task's name without the number at its
+   end.
+4. A stage needs the most cores, memory and bandwidth of its tasks, which mostly are alike.
+5. Memory is a share of that of the machine that ran the task, or of `node_memory_bytes`; what is more than all of it is
+   taken as all of it. Where neither is known, demands of memory are not.
+6. With `disk_bytes_per_s` a task needs the share of this bandwidth with which it reads and writes its bytes in its
+   runtime. Without it demands of disks are not known. Utilisation, energy and files are not used.
+
+References
+----------
+.. [1] T. Coleman, H. Casanova, L. Pottier, M. Kaushik, E. Deelman, R. Ferreira da Silva. WfCommons: A framework for
+   enabling scientific workflow research and development. Future Generation Computer Systems 128, 2022.
+   doi:10.1016/j.future.2021.09.043; the format: github.com/wfcommons/WfFormat.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from pathlib import Path
+
+import numpy as np
+
+from workloads.dags import DagWorkload, make_dag_workload
+from workloads.defaults import DEFAULT_SEED
+from workloads.errors import InputError
+from workloads.generators.arrivals import Arrivals
+from workloads.generators.draws import check_positive, generator
+from workloads.jobs import MAX_TIME_S, Float64Array
+from workloads.limits import check_tasks, most_tasks
+from workloads.readers.report import Progress, Report
+from workloads.readers.source import open_members
+from workloads.readers.wfcommons_instance import Instance, WfTask, parse_instance
+from workloads.stages import ALL_TO_ALL, ONE_TO_ONE
+
+_ENDINGS = (".json", ".json.gz")
+_VERSION = re.compile(rb'"schemaVersion"\s*:\s*"1\.[0-9]"')
+_LOOKED_AT, _MEMBERS = 1 << 16, 50  # bytes of one of so many files
+_RESOURCES = ("cpu_cores", "memory", "disk_in", "disk_out")
+
+Lanes = list[list[int]]
+"""Tasks of each lane of a group, in the order in which they run."""
+
+
+def read_wfcommons(
+    path: str | Path,
+    *,
+    group: bool = True,
+    mean_gap_s: float = 0.0,
+    default_cores: float = 1.0,
+    node_memory_bytes: int | None = None,
+    disk_bytes_per_s: float | None = None,
+    seed: int = DEFAULT_SEED,
+    report: Report | None = None,
+    progress: Progress | None = None,
+) -> DagWorkload:
+    """Read an instance, or all of a folder or archive; see the module for its rules.
+
+    Parameters
+    ----------
+    path : str or Path
+        A ``.json`` file (or ``.json.gz``), or a folder or archive (zip, tar, tar.gz) with them; other files in it are
+        passed over, and counted.
+    group : bool
+        Whether tasks of the same programs with the same parents and children are one stage.
+    mean_gap_s : float
+        Mean gap between the arrivals of instances, a Poisson process in the order of their names; 0: all at time 0.
+    default_cores : float
+        Cores of a task that states none; 0: they are not known.
+    node_memory_bytes : int, optional
+        The memory of which a task's memory is a share, in the place of that of the machine that ran it.
+    disk_bytes_per_s : float, optional
+        The bandwidth of a node's disks in each direction, of which bytes over runtime are a share.
+    seed : int
+        Of the arrivals.
+    report, progress : optional
+
+    Raises
+    ------
+    InputError
+        Names the file and the field that is wrong; or an option that is out of its range.
+    """
+    _check_options(mean_gap_s, default_cores, node_memory_bytes, disk_bytes_per_s)
+    report = Report() if report is None else report
+    instances, total = [], 0
+    most, _ = most_tasks(path)
+    for place, data in _files(Path(path), report, progress):
+        instances.append(parse_instance(data, place))
+        total += len(instances[-1].tasks)
+        if total > most:
+            check_tasks(total, file=path)
+    if not instances:
+        raise InputError("holds no .json file", file=path)
+    report.read("instances", len(instances))
+    report.read("tasks", total)
+    report.repaired("dependencies that one end states only: taken", sum(i.one_ended for i in instances))
+    submit_s = np.zeros(len(instances))
+    if mean_gap_s > 0:
+        submit_s = np.round(Arrivals().times(generator(seed), len(instances), mean_gap_s), 9)
+        if submit_s[-1] > MAX_TIME_S:
+            raise InputError(f"the last would arrive after {submit_s[-1]:.2g} s", field="mean_gap_s")
+    metadata = {
+        "origin": f"WfCommons {Path(path).name}",
+        "parameters": f"group={group} mean_gap_s={mean_gap_s:g} default_cores={default_cores:g} "
+        f"node_memory_bytes={node_memory_bytes} "
+        f"disk_bytes_per_s={disk_bytes_per_s} seed={seed}",
+    }
+    demands = _Demands(default_cores, node_memory_bytes, disk_bytes_per_s)
+    return _made(Path(path), instances, submit_s, group, demands, report, metadata)
+
+
+def recognises(path: Path) -> bool:
+    """Return whether a file, or the first ``.json`` file of a folder or archive, states a version of WfFormat."""
+    try:
+        for name, stream in islice(open_members(path), _MEMBERS):
+            if name.endswith(_ENDINGS):
+                return _VERSION.search(stream.read(_LOOKED_AT)) is not None
+    except InputError:
+        pass
+    return False
+
+
+def lanes_of(tasks: list[WfTask], group: bool) -> list[Lanes]:
+    """Return the groups of lanes of an instance, in the order of their first tasks.
+
+    Examples
+    --------
+    Two chains between a first and a last task, by place: 0, then 1 before 2 and 3 before 4, then 5.
+
+    >>> links = [((), (1, 3)), ((0,), (2,)), ((1,), (5,)), ((0,), (4,)), ((3,), (5,)), ((2, 4), ())]
+    >>> programs = ["split", "map", "sort", "map", "sort", "join"]
+    >>> tasks = [
+    ...     WfTask(str(n), programs[n], 1.0, 1.0, 0.0, 0.0, 0.0, "", {*p}, {*c}) for n, (p, c) in enumerate(links)
+    ... ]
+    >>> lanes_of(tasks, True)
+    [[[0]], [[1, 2], [3, 4]], [[5]]]
+    """
+    if not group:
+        return [[[place]] for place in range(len(tasks))]
+
+    def follows(place: int) -> int | None:
+        """Return the only child of a task of which the task is the only parent."""
+        if len(tasks[place].children) != 1:
+            return None
+        (child,) = tasks[place].children
+        return child if len(tasks[child].parents) == 1 else None
+
+    linked = {child for place in range(len(tasks)) if (child := follows(place)) is not None}
+    groups: dict[object, Lanes] = {}
+    for place in range(len(tasks)):
+        if place in linked:
+            continue
+        lane, at = [place], follows(place)
+        while at is not None:
+            lane.append(at)
+            at = follows(at)
+        programs = tuple(tasks[n].program for n in lane)
+        ends = (frozenset(tasks[place].parents), frozenset(tasks[lane[-1]].children))
+        groups.setdefault((programs, *ends), []).append(lane)
+    return list(groups.values())
+
+
+class _Demands:
+    """What tasks need, by the rules of the module."""
+
+    def __init__(
+        self, default_cores: float, node_memory_bytes: int | None, disk_bytes_per_s: float | None
+    ) -> None:
+        self.cores = default_cores if default_cores > 0 else math.nan
+        self.memory, self.disk = node_memory_bytes, disk_bytes_per_s
+        self.assumed = self.clipped = self.unknown = 0
+
+    def of(self, task: WfTask, machines: dict[str, float]) -> list[float]:
+        """Return what a task needs of `_RESOURCES`, NaN where not known."""
+        memory = float(self.memory) if self.memory else machines.get(task.machine, math.nan)
+        if not math.isnan(task.memory_bytes) and not memory > 0:
+            self.unknown += 1
+        disks = [
+            self._share(moved, task.runtime_s * (self.disk or 0))
+            for moved in (task.read_bytes, task.written_bytes)
+        ]
+        cores = self.cores if math.isnan(task.cores) else task.cores
+        self.assumed += math.isnan(task.cores) and not math.isnan(cores)
+        return [cores, self._share(task.memory_bytes, memory), *disks]
+
+    def _share(self, part: float, whole: float) -> float:
+        if not whole > 0 or math.isnan(part):
+            return math.nan
+        self.clipped += part > whole
+        return min(part / whole, 1.0)
+
+
+def _check_options(
+    mean_gap_s: float, default_cores: float, node_memory_bytes: int | None, disk_bytes_per_s: float | None
+) -> None:
+    if not 0 <= default_cores <= 1e9:
+        raise InputError(f"{default_cores!r} is not a number of cores, 0 or more", field="default_cores")
+    if not 0 <= mean_gap_s <= MAX_TIME_S:
+        raise InputError(f"{mean_gap_s!r} is not a duration in seconds", field="mean_gap_s")
+    for name, value in (("node_memory_bytes", node_memory_bytes), ("disk_bytes_per_s", disk_bytes_per_s)):
+        if value is not None:
+            check_positive(name, value)
+
+
+def _files(path: Path, report: Report, progress: Progress | None) -> Iterator[tuple[Path, bytes]]:
+    """Yield what to call each ``.json`` file in errors, and its bytes."""
+    alone = not os.path.isdir(path)
+    for name, stream in open_members(path, None, progress):
+        single = alone and name == path.name.removesuffix(".gz")
+        if single or name.endswith(_ENDINGS):
+            yield path if single else path / name, stream.read()
+        else:
+            report.dropped("files that are not called .json", 1)
+
+
+def _made(
+    path: Path,
+    instances: list[Instance],
+    submit_s: Float64Array,
+    group: bool,
+    demands: _Demands,
+    report: Report,
+    metadata: dict[str, str],
+) -> DagWorkload:
+    """Return the workload of instances: a job each."""
+    num_stages: list[int] = []
+    stages: list[list[WfTask]] = []
+    needs: list[Float64Array] = []
+    names: list[str] = []
+    edges: list[tuple[int, int, int]] = []
+    kinds: list[str] = []
+    for job, instance in enumerate(instances):
+        groups = lanes_of(instance.tasks, group)
+        first = len(stages)
+        stage_of: dict[int, int] = {}
+        for lanes in groups:
+            for places in zip(*lanes, strict=True):
+                stage_of |= dict.fromkeys(places, len(stages) - first)
+                stages.append([instance.tasks[place] for place in places])
+                of_tasks = np.array([demands.of(task, instance.machine_memory) for task in stages[-1]])
+                needs.append(np.fmax.reduce(of_tasks, axis=0))
+                names.append(f"{instance.name}/{stages[-1][0].program}")
+        num_stages.append(len(stages) - first)
+        for lanes in groups:
+            head = lanes[0]
+            for parent in sorted({stage_of[p] for p in instance.tasks[head[0]].parents}):
+                edges.append((job, parent, stage_of[head[0]]))
+                kinds.append(ALL_TO_ALL)
+            for before, after in pairwise(head):
+                edges.append((job, stage_of[before], stage_of[after]))
+                kinds.append(ONE_TO_ONE if len(lanes) > 1 else ALL_TO_ALL)
+    report.read("stages", len(stages))
+    report.repaired(f"tasks that state no cores: taken as {demands.cores:g}", demands.assumed)
+    report.repaired("demands of more than a machine has: taken as all of it", demands.clipped)
+    report.dropped("demands of memory, as that of the machine is not stated", demands.unknown)
+    return make_dag_workload(
+        path.name.removesuffix(".gz").removesuffix(".json"),
+        submit_s,
+        num_stages,
+        [len(stage) for stage in stages],
+        [task.runtime_s for stage in stages for task in stage],
+        np.array(edges, np.int64).reshape(-1, 3),
+        stage_name=names,
+        demands=dict(zip(_RESOURCES, np.array(needs).T, strict=True)),
+        edge_kind=kinds,
+        metadata=metadata | report.as_metadata(),
+        notes=report.notes(),
+        origin=path,
+    )
