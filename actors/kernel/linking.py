@@ -116,17 +116,38 @@ class EntryLibrary(JITCodeLibrary):
     source: Source | None = None
 
     def finalize(self) -> None:
-        """Link each library once, even if several call it."""
-        linked: dict[Any, None] = {}
-        waiting = [*reversed(self._linking_libraries)]
-        while waiting:
-            library = waiting.pop()
-            if library not in linked:
-                linked[library] = None
-                if isinstance(library, InnerLibrary):
-                    waiting += reversed(library._linking_libraries)
-        self._linking_libraries = [*linked]
+        """Link each library once, even if several call it.
+
+        Raises:
+            RuntimeError: a function that is called has no code here; it would be called all the same, at address 0.
+        """
+        self._linking_libraries = _callers_first(self._linking_libraries)
         super().finalize()
+        for function in self._final_module.functions:
+            if function.is_declaration and function.name.startswith("_ZN"):
+                raise RuntimeError(f"{self.name}: {function.name} is called and was not linked")
+
+
+def _callers_first(libraries: Iterable[Any]) -> list[Any]:
+    """Return libraries, and all that these call, each once and after all that call it.
+
+    LLVM leaves out of an inner function's library what nothing calls so far, and a library is linked once: the code of
+    a function would be lacking if a caller came after it. A library may list one that it does not call, as in a branch
+    that a constant argument rules out.
+    """
+    seen: set[Any] = set()
+    callees_first: list[Any] = []
+
+    def visit(library: Any) -> None:
+        if library not in seen:
+            seen.add(library)
+            for called in library._linking_libraries if isinstance(library, InnerLibrary) else ():
+                visit(called)
+            callees_first.append(library)
+
+    for library in libraries:
+        visit(library)
+    return callees_first[::-1]
 
 
 def _name_by_source(function: Any) -> None:

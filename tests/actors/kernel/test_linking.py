@@ -50,3 +50,46 @@ def test_all_processes_name_a_function_alike(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setenv("EMU_CACHE_DIR", str(tmp_path / first))
         names.add(run_python(NAME.format(folder=str(tmp_path), first=first, second=second)))
     assert len(names) == 1
+
+
+DEAD_BRANCH = """
+import numpy as np
+from actors.kernel.compiled import compiled, entry
+
+@compiled
+def leaf(values, i):
+    for k in range(values.size):
+        values[k] = values[k] * values[i] % 1000 + 1
+    return values[i]
+
+@compiled
+def middle(values, deep):
+    if deep:
+        return leaf(values, 1)
+    return values[0]
+
+@compiled
+def shallow(values):
+    return middle(values, False)
+
+@entry
+def both(values):
+    return shallow(values) + middle(values, True)
+"""
+CALL = """
+import sys
+sys.path.insert(0, {folder!r})
+import kernels
+import numpy as np
+print(kernels.both(np.arange(1, 4)), kernels.both.py_func(np.arange(1, 4)))
+"""
+
+
+@pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
+def test_what_only_a_later_caller_calls_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A branch that a constant rules out does not call `leaf`, which must not be left out for the one that does."""
+    (tmp_path / "kernels.py").write_text(DEAD_BRANCH)
+    monkeypatch.setenv("EMU_CACHE_DIR", str(tmp_path / "cache"))
+    for _ in ("compiled", "from the disk"):
+        compiled, plain = run_python(CALL.format(folder=str(tmp_path))).split()
+        assert compiled == plain
