@@ -8,6 +8,7 @@ import numbers
 import numpy as np
 
 from workloads.errors import InputError
+from workloads.jobs import Float64Array
 
 MAX_JOBS = 10_000_000
 """The default seed of a workload; it equals that of an emulation."""
@@ -56,6 +57,11 @@ def check_positive(name: str, value: object) -> None:
 def offered_load(work_s: float, last_submit_s: float, slots: int) -> str:
     """Return the load that was drawn, for the metadata: it differs from the one asked for by chance."""
     return f"{work_s / (last_submit_s * slots):.4f}" if last_submit_s > 0 else "infinite"
+
+
+def log_normal_factors(rng: np.random.Generator, sigma: float, count: int) -> Float64Array:
+    """Return log-normal factors of mean 1, shape (count,), whose logarithms have the standard deviation `sigma`."""
+    return np.exp(sigma * rng.standard_normal(count) - sigma * sigma / 2)
 
 
 def draw_tenants(rng: np.random.Generator, jobs: int, tenants: int) -> list[str] | None:

@@ -36,6 +36,7 @@ from workloads.generators.draws import (
     check_whole,
     draw_tenants,
     generator,
+    log_normal_factors,
 )
 from workloads.generators.rates import RatedArrivals
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array
@@ -102,7 +103,7 @@ def facebook_mapreduce(
     there = np.stack([np.ones(jobs, bool), reduces], axis=1)
     stage_tasks = np.stack([num_tasks - reducers, reducers], axis=1)[there]
     is_map = np.tile([True, False], (jobs, 1))[there]
-    factor = np.exp(_SIGMA * rng["stages"].standard_normal(len(is_map)) - _SIGMA**2 / 2)
+    factor = log_normal_factors(rng["stages"], _SIGMA, len(is_map))
     duration_s = np.where(is_map, 1.0, _REDUCE_RATIO) * mean_task_s * factor
     duration_s = np.clip(duration_s, _SHORTEST_S, MAX_TIME_S).round(_DIGITS)
     last = np.append(is_map[1:], True)  # of its job

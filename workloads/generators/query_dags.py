@@ -57,6 +57,7 @@ from workloads.generators.draws import (
     check_whole,
     draw_tenants,
     generator,
+    log_normal_factors,
 )
 from workloads.generators.rates import RatedArrivals
 from workloads.hints import did_you_mean
@@ -274,7 +275,7 @@ def _draw_stages(
     of_others = np.add.reduceat(np.where(source, 0.0, part), first)[job]
     reads = drawn.input_work[job]
     share = part * np.where(source, reads / of_sources, (1 - reads) / np.maximum(of_others, _SHORTEST_S))
-    wanted_s = mean_task_s * np.exp(_STAGE_SIGMA * rng.standard_normal(len(job)) - _STAGE_SIGMA**2 / 2)
+    wanted_s = mean_task_s * log_normal_factors(rng, _STAGE_SIGMA, len(job))
     per_task = share / wanted_s
     per_task /= np.add.reduceat(per_task, first)[job]
     size = drawn.num_tasks[job] * _fitted(per_task * drawn.num_tasks[job])
@@ -320,6 +321,5 @@ def _vary(rng: np.random.Generator, duration_s: Float64Array, cv: float) -> Floa
     """Return durations times log-normal factors of mean 1 and a coefficient of variation; as they are with 0."""
     if cv == 0:
         return duration_s
-    sigma = np.sqrt(np.log1p(cv * cv))
-    factor = np.exp(sigma * rng.standard_normal(len(duration_s)) - sigma * sigma / 2)
+    factor = log_normal_factors(rng, np.sqrt(np.log1p(cv * cv)), len(duration_s))
     return np.clip(duration_s * factor, _SHORTEST_S, MAX_TIME_S).round(_DIGITS)

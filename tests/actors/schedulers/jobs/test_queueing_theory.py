@@ -20,7 +20,7 @@ from workloads.generators.poisson import poisson
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="millions of tasks")
 
-SEEDS = 8
+SEEDS = 12
 TASKS = 200_000
 WARM_UP = 0.2
 
