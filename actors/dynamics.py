@@ -13,10 +13,10 @@ from actors.kernel.faults import (
     OUTAGE,
     TASK_STATE,
     Faults,
+    HasFaults,
     count_outages,
 )
 from actors.kernel.queue import NEVER, NONE, records
-from actors.kernel.world import World
 from actors.nodes.failing import expect_failure
 from actors.setting import Dynamics, Setting
 from clusters.failures import CENTRAL, NODE, SCHEDULER
@@ -67,7 +67,7 @@ def no_faults(origin_ns: int) -> Faults:
 
 
 @entry
-def expect_failures(w: World) -> None:
+def expect_failures(w: HasFaults) -> None:
     """Schedule the first failure of every node."""
     for node in range(w.nodes.size):
         expect_failure(w, node, NO_EPOCH, w.faults.origin)

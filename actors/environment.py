@@ -32,6 +32,7 @@ class Estimates:
 
     error: str = "none"
     size: float = 0.0
+    demands: bool = False  # of DAG jobs: what tasks need of machines is misestimated likewise, drawn by stage
 
 
 @dataclass(frozen=True, eq=False)

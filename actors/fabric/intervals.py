@@ -10,7 +10,7 @@ import numpy as np
 
 from actors.fabric.counters import N_HEARD, N_INTERVALS, N_MISSED, N_SCHEDULES, N_WITHOUT
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.cost import FIXED, NO_COST, Cost
+from actors.kernel.cost import NO_COST, Cost, charge_server
 from actors.kernel.queue import records
 
 INTERVAL = np.dtype(
@@ -67,10 +67,7 @@ def make_intervals(origin_ns: int, length_ns: int, ports: int) -> Intervals:
 @inlined
 def charge(w: HasIntervals, price: int) -> None:
     """Charge the coordinator's work with so many ns, if costs are fixed."""
-    if w.cost.model == FIXED:
-        w.cost.handler.spent[0] += price
-        w.cost.servers.busy[0] += price
-        w.cost.servers.free[0] += price
+    charge_server(w.cost, np.int64(0), price)
 
 
 @inlined

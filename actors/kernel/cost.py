@@ -210,6 +210,15 @@ def previous_cost(w: HasCost, server_id: int) -> int:
     return np.int64(0)
 
 
+@inlined
+def charge_server(cost: Cost, server_id: int, price: int) -> None:
+    """Charge the handler at hand, which is a server's, with so many ns more, if costs are fixed."""
+    if cost.model == FIXED:
+        cost.handler.spent[0] += price
+        cost.servers.busy[server_id] += price
+        cost.servers.free[server_id] += price
+
+
 @compiled
 def queue_at_server(cost: Cost, server_id: int, due: int, start: int) -> int:
     """Queue a message at its server until `start`; return how many messages wait there just after `due`."""

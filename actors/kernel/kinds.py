@@ -4,8 +4,8 @@ A kind is a whole number, ``0xRNN``. R is the rank: at equal times completions c
 heartbeats, those before arrivals; RETRY comes when all else at its instant is handled, and decisions, which are no
 messages, come last. NN tells the kinds of a rank apart; from 0xD0 on they are background messages, and a run is over
 when only such messages are left. Numbers are unique over all families, so that actors of two families can share a
-partition; jobs have NN from 0x00 on, coflows from 0x40 on, and other families may take what is free, with a call of
-`kind` in a module of their own.
+partition; jobs have NN from 0x00 on, coflows from 0x40 on, DAG jobs from 0xA0 on (`actors.machines.kinds`), and other
+families may take what is free, with a call of `kind` in a module of their own.
 
 The four numbers of a message are its columns a, b, c, d. Each is declared as ``meaning``, or as ``meaning: range``
 where the number indexes an array: then a checkpoint whose messages have another number is refused
@@ -28,7 +28,7 @@ class Kind(NamedTuple):
     """A kind of messages.
 
     Attributes:
-        family: whose it is; empty: of all.
+        family: whose it is, with spaces between several; empty: of all.
         to: who receives it.
         about: from whom to whom, in words.
         columns: by column, what its number means.
@@ -84,7 +84,9 @@ def kind(number: int, name: str, family: str, to: str, about: str, **columns: st
 
 def kinds_of(family: str) -> dict[int, Kind]:
     """The kinds that a family's actors receive, by number."""
-    return {number: known for number, known in KINDS.items() if known.family in ("", family)}
+    return {
+        number: known for number, known in KINDS.items() if not known.family or family in known.family.split()
+    }
 
 
 @inlined
@@ -103,6 +105,7 @@ FIRST_DECISION = np.int64(0x500)
 """From this kind on they are decisions: what a scheduler does when it has handled the messages of an instant."""
 
 ALL, JOBS, COFLOWS = "", "jobs", "coflows"
+OF_NODES = "jobs dags"
 
 # Completions.
 TASK_END = kind(
@@ -175,13 +178,13 @@ LENGTH = kind(
     a="job: jobs", b="which of its probes: asked", c="node: nodes", d="queue length",
 )  # fmt: skip
 LOST = kind(
-    0x10C, "LOST", JOBS, HOME, "node to scheduler, or scheduler to itself",
+    0x10C, "LOST", OF_NODES, HOME, "node to scheduler, or scheduler to itself",
     a="job: jobs", b="task, or NONE for a probe: task?", c="node: nodes?", d="start: time",
 )  # fmt: skip
 NODE_DOWN = kind(
     0x1D0,
     "NODE_DOWN",
-    JOBS,
+    OF_NODES,
     LISTENER,
     "node to all schedulers",
     a="node: nodes",
@@ -191,7 +194,7 @@ NODE_DOWN = kind(
 NODE_UP = kind(
     0x1D1,
     "NODE_UP",
-    JOBS,
+    OF_NODES,
     LISTENER,
     "node to all schedulers",
     a="node: nodes",
@@ -233,9 +236,9 @@ VERDICT = kind(
 # What comes after messages.
 HEARTBEAT = kind(0x200, "HEARTBEAT", JOBS, NODE, "a node to itself")
 MONITOR = kind(0x201, "MONITOR", JOBS, LAST, "the monitor to itself")
-FAIL = kind(0x2D0, "FAIL", JOBS, NODE, "a node to itself")
-DETECT = kind(0x2D1, "DETECT", JOBS, NODE, "a node to itself")
-REPAIR = kind(0x2D2, "REPAIR", JOBS, NODE, "a node to itself")
+FAIL = kind(0x2D0, "FAIL", OF_NODES, NODE, "a node to itself")
+DETECT = kind(0x2D1, "DETECT", OF_NODES, NODE, "a node to itself")
+REPAIR = kind(0x2D2, "REPAIR", OF_NODES, NODE, "a node to itself")
 CHANGE = kind(
     0x240, "CHANGE", COFLOWS, NODE, "an agent to itself: an update of a coflow stops flows", a="stop: stops"
 )

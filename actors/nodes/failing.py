@@ -17,7 +17,7 @@ of a node that has lost work is not in the background: a run ends only after it.
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_STARTED
 from actors.kernel.eligible import task_of
-from actors.kernel.faults import NEVER_AGAIN, NO_EPOCH, find_outage
+from actors.kernel.faults import NEVER_AGAIN, NO_EPOCH, HasFaults, find_outage
 from actors.kernel.kinds import (
     DETECT,
     FAIL,
@@ -83,7 +83,7 @@ def is_void(w: World, node: int) -> bool:
 
 
 @inlined
-def link_running(w: World, t: int, node: int, job: int, task: int) -> None:
+def link_running(w: HasFaults, t: int, node: int, job: int, task: int) -> None:
     """Add a task to the list of those that run on a node."""
     rows, actors = w.faults.tasks, w.faults.actors
     following = actors.running[node]
@@ -95,7 +95,7 @@ def link_running(w: World, t: int, node: int, job: int, task: int) -> None:
 
 
 @inlined
-def unlink_running(w: World, node: int, task: int) -> None:
+def unlink_running(w: HasFaults, node: int, task: int) -> None:
     """Remove a task from the list of those that run on a node."""
     rows = w.faults.tasks
     before, after = rows.previous[task], rows.next[task]
@@ -185,7 +185,7 @@ def repair(w: World, t: int, node: int) -> None:
 
 
 @inlined
-def expect_failure(w: World, node: int, k: int, up_since: int) -> None:
+def expect_failure(w: HasFaults, node: int, k: int, up_since: int) -> None:
     """Schedule the next failure of a node that has failed `k` times, if there is one."""
     start, end = find_outage(w.faults, w.seed, node, k, up_since)
     w.faults.actors.repair[node] = end
@@ -194,7 +194,7 @@ def expect_failure(w: World, node: int, k: int, up_since: int) -> None:
 
 
 @inlined
-def announce_state(w: World, t: int, node: int, kind: int) -> None:
+def announce_state(w: HasFaults, t: int, node: int, kind: int) -> None:
     """Notify all schedulers that the node is down or up."""
     now, listener = w.queue.now, w.queue.seq.size - 1
     send(w, t, node, listener, kind, node, w.faults.actors.generation[node], t, NONE)

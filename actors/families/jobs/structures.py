@@ -26,7 +26,7 @@ def check_jobs(world: Any, state: Any, saved: Snapshot, sizes: Mapping[str, int]
     if world.eligible.active:
         _check_eligible(world, saved)
     if world.faults.active:
-        _check_failures(world, saved)
+        check_failures(world, saved)
     named = {path.partition(".")[2]: saved[path] for path, _ in leaves(state, "state") if path in saved}
     for path, array in named.items():
         if path.endswith("shared.previous"):
@@ -114,7 +114,7 @@ def _check_eligible(world: Any, saved: Snapshot) -> None:
         raise Refused("world.eligible.jobs.held is more than the job has tasks")
 
 
-def _check_failures(world: Any, saved: Snapshot) -> None:
+def check_failures(world: Any, saved: Snapshot) -> None:
     """Lists of tasks that run on nodes, and of lost ones."""
     actors, tasks, jobs = (saved[f"world.faults.{name}"] for name in ("actors", "tasks", "jobs"))
     if (actors["next_outage"] > actors["end_outage"]).any():

@@ -1,16 +1,15 @@
 """The world of a job scheduler at time 0, made from a setting."""
 
 from collections.abc import Callable
-from typing import TypeVar
 
 import numpy as np
 
+from actors.conditions import NS, cost_of, estimated_ns, most_tasks, network_of, read_only
 from actors.constraints import make_eligible
 from actors.dynamics import durations_ns, expect_failures, make_faults
 from actors.kernel.compiled import entry
-from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
 from actors.kernel.kinds import ARRIVAL
-from actors.kernel.queue import MOST_ACTORS, WHOLE, Network, grow_queue, make_queue, records, wake
+from actors.kernel.queue import MOST_ACTORS, grow_queue, make_queue, records, wake
 from actors.kernel.world import (
     ACTOR,
     COUNTERS,
@@ -23,11 +22,8 @@ from actors.kernel.world import (
     World,
     make_entries,
 )
-from actors.setting import Estimates, Setting
+from actors.setting import Setting
 from workloads.errors import InputError
-
-NS = 1_000_000_000
-A = TypeVar("A", bound=np.ndarray)
 
 
 def fifo_rules(report_start: bool = False) -> Rules:
@@ -70,7 +66,7 @@ def build_world(
     faults = make_faults(setting, schedulers, central_jobs is not None)
     world = World(
         queue=make_queue(table.seq, room=room),
-        network=_network(setting),
+        network=network_of(setting),
         work=work,
         duration=read_only(durations_ns(setting)),
         nodes=table[:nodes].view(np.recarray),
@@ -79,7 +75,7 @@ def build_world(
         jobs=jobs,
         counts=np.zeros(len(COUNTERS), np.int64),
         task_records=records(TASK_RECORD, 0),
-        cost=_cost(setting, schedulers + 2, int(work.submit[-1])),
+        cost=cost_of(setting, schedulers + 2, int(work.submit[-1])),
         faults=faults,
         eligible=make_eligible(setting),
         speed=read_only(setting.cluster.attribute("speed") if setting.machine_speed else np.zeros(0)),
@@ -102,19 +98,6 @@ def expect_arrivals(w: World, homes: np.ndarray, first_jobs: np.ndarray) -> None
     for i in range(homes.size):
         job = first_jobs[i]
         wake(w, w.work.submit[job], homes[i], ARRIVAL, job, NONE, NONE)
-
-
-def estimated_ns(mean_ns: np.ndarray, estimates: Estimates, seed: int) -> np.ndarray:
-    """[J] estimated task durations, ns, of 36 years at the most (Hawk, ATC'15, section 4.8, for the random error)."""
-    factor: float | np.ndarray = 1.0
-    if estimates.error == "constant":
-        factor = 1.0 + estimates.size
-    elif estimates.error == "random":
-        draws = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, 0xE57]))).random(
-            mean_ns.size
-        )
-        factor = 1.0 + estimates.size * (2.0 * draws - 1.0)
-    return np.clip(np.rint(mean_ns * factor), 0, float(WHOLE)).astype(np.int64)
 
 
 def long_jobs(setting: Setting) -> np.ndarray:
@@ -141,53 +124,3 @@ def _describe(setting: Setting, schedulers: int, central_jobs: np.ndarray | None
     work.next_job[:] = NONE
     work.next_job[by_home[:-1][same]] = by_home[1:][same]
     return read_only(work)
-
-
-def read_only(column: A) -> A:
-    """Return the array as read-only, as arrays from the object store are: the compiler sees one type."""
-    column.flags.writeable = False
-    return column
-
-
-def _network(setting: Setting) -> Network:
-    """The network in ns."""
-    network = setting.network
-    delay = round(network.delay_s * NS)
-    cross = delay if network.cross_rack_delay_s is None else round(network.cross_rack_delay_s * NS)
-    if cross < delay:
-        raise InputError(
-            f"network.cross_rack_delay ({network.cross_rack_delay_s} s) is less than network.delay"
-            f" ({network.delay_s} s), the delay within a rack; make it at least that"
-        )
-    varies = int(cross != delay or network.spread_s > 0)
-    return Network(
-        delay, cross, network.spread_s * NS, read_only(setting.cluster.racks()), setting.seed, varies
-    )
-
-
-def _cost(setting: Setting, schedulers: int, last_arrival: int) -> Cost:
-    """The cost model in ns."""
-    costs = setting.costs
-    per_message, per_job, per_task = (
-        round(each * NS) for each in (costs.per_message_s, costs.per_job_s, costs.per_task_s)
-    )
-    check_prices(
-        ("cost.per_message", per_message, 1),
-        ("cost.per_job", per_job, 1),
-        ("cost.per_task", per_task, most_tasks(setting)),
-    )
-    models = {"none": NO_COST, "fixed": FIXED, "recorded": RECORDED, "measured": MEASURED}
-    return make_cost(
-        models[costs.model],
-        schedulers,
-        per_message=per_message,
-        per_job=per_job,
-        per_task=per_task,
-        recorded=costs.recorded,
-        last_arrival=last_arrival,
-    )
-
-
-def most_tasks(setting: Setting) -> int:
-    """Tasks of the largest job."""
-    return int(np.diff(setting.workload.arrays().first_task).max())
