@@ -70,7 +70,7 @@ def at_load(workload: JobsOrDags, slots: int, load: float) -> JobsOrDags:
     [0.0, 20.0]
     """
     factor = busy_slots(workload) / (load * slots)
-    stretched = _stretched_s(workload, factor, f"at a load of {load:g} on {slots:,} slots")
+    stretched = stretched_s(workload, factor, f"at a load of {load:g} on {slots:,} slots")
     jobs = set_column(workload.jobs, "submit_s", stretched)
     done = f"gaps scaled by {factor:.6g}, to an offered load of {load:g} on {slots} slots"
     return with_tables(workload, jobs=jobs, metadata={**workload.metadata, "arrivals": done})
@@ -162,7 +162,7 @@ def scale(
         factor = busy_slots(workload) / (load * nodes * slots)
         wanted = f"at a load of {load:g} on {nodes * slots:,} slots"
         asked = {"load": load, "nodes": nodes, "slots": slots}
-    made = arriving_at(workload, _stretched_s(workload, factor, wanted))
+    made = arriving_at(workload, stretched_s(workload, factor, wanted))
     return recorded(made, "scale", asked, f"gaps scaled by {factor:.6g}")
 
 
@@ -176,7 +176,7 @@ def _span_s(workload: Workload) -> float:
     return span_s
 
 
-def _stretched_s(workload: Workload, factor: float, wanted: str) -> Float64Array:
+def stretched_s(workload: Workload, factor: float, wanted: str) -> Float64Array:
     """Return the arrivals (s) with their gaps scaled; `wanted` begins the error when that is too much."""
     times_s = arrivals_s(workload)
     with np.errstate(over="ignore"):

@@ -1,0 +1,136 @@
+"""Capacities of nodes in the units of tasks' demands, and whether each task of a workload of DAGs fits on a node."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from clusters.cluster import Cluster
+from workloads.arrow import column
+from workloads.dags import DagWorkload
+from workloads.errors import InputError
+
+Float64Array = npt.NDArray[np.float64]
+_SLACK = 1e-9
+"""Demands and capacities are compared in billionths, as runs count them."""
+
+
+def capacities(cluster: Cluster, resources: tuple[str, ...]) -> Float64Array:
+    """Return what each node has of resources, shape (N, R), in the units of demands (`workloads.stages.RESOURCES`).
+
+    Demands of memory, disks and network are shares of a node's: of the largest node of the cluster. A node's bandwidth
+    to disks is in proportion to its disks (`max_disks`). Without resources a node has its slots, shape (N, 1).
+
+    Raises
+    ------
+    InputError
+        A resource is an attribute of the user's own that is no number on some node.
+    """
+    if not resources:
+        return cluster.slots()[:, None].astype(np.float64)
+    return np.stack([_capacity(cluster, name) for name in resources], axis=1)
+
+
+def _capacity(cluster: Cluster, name: str) -> Float64Array:
+    if name == "cpu_cores":
+        return np.asarray(cluster.attribute("cores"), np.float64)
+    for begin, attribute in (("memory", "memory"), ("network", "port"), ("disk", "max_disks")):
+        if name.startswith(begin):
+            values = np.asarray(cluster.attribute(attribute), np.float64)
+            return values / values.max()
+    codes, texts = cluster.attribute(name), cluster.attribute_names(name)
+    try:
+        return np.array([float(text) if text else 0.0 for text in texts])[codes]
+    except ValueError:
+        wrong = next(text for text in texts if text and not _is_number(text))
+        raise InputError(
+            f"{cluster.name}: tasks need amounts of {name}, and a node has {wrong!r} there; want a number"
+        ) from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def demands(workload: DagWorkload) -> Float64Array:
+    """Return what a task of each stage needs, shape (S, R), as `capacities` has it: a slot, where nothing is known."""
+    return workload.arrays().demand if workload.resources else np.ones((workload.num_stages, 1))
+
+
+def fitting_stages(workload: DagWorkload, cluster: Cluster) -> npt.NDArray[np.bool_]:
+    """Return which stages have tasks that fit on some node of an empty cluster, shape (S,)."""
+    kinds = np.unique(capacities(cluster, workload.resources), axis=0)
+    demand = demands(workload)
+    found = np.zeros(workload.num_stages, bool)
+    for capacity in kinds:
+        found |= (demand <= capacity + _SLACK).all(axis=1)
+    return found
+
+
+def check_demands(workload: DagWorkload, cluster: Cluster) -> None:
+    """Refuse a workload with tasks that no node can run.
+
+    Raises
+    ------
+    InputError
+        Names the first such stage, what it needs, and the most that a node has.
+    """
+    lacking = np.flatnonzero(~fitting_stages(workload, cluster))
+    if not lacking.size:
+        return
+    stage, names = lacking[0], workload.resources or ("slots",)
+    demand, most = demands(workload)[stage], capacities(cluster, workload.resources).max(axis=0)
+    over = [r for r in range(len(names)) if demand[r] > most[r] + _SLACK]
+    needs = ", ".join(
+        f"{demand[r]:g} of {names[r]} (the most of a node is {most[r]:g})" for r in over or range(len(names))
+    )
+    jobs = np.unique(column(workload.stages, "job_id")[lacking])
+    more = f"; {jobs.size:,} of {workload.num_jobs:,} jobs cannot run" if jobs.size > 1 else ""
+    together = "" if over else " on one node together"
+    raise InputError(
+        f"job {column(workload.stages, 'job_id')[stage]}, stage {column(workload.stages, 'stage')[stage]}: a task needs"
+        f" {needs}{together}, which no node of {cluster.name} has{more}"
+    )
+
+
+def drop_oversized(workload: DagWorkload, cluster: Cluster) -> DagWorkload:
+    """Return the workload without the jobs that have tasks which fit on no node, with a note.
+
+    Raises
+    ------
+    InputError
+        No job would be left.
+    """
+    from workloads.transform.primitives import take, with_tables
+
+    fitting = np.logical_and.reduceat(fitting_stages(workload, cluster), workload.arrays().first_stage[:-1])
+    if fitting.all():
+        return workload
+    if not fitting.any():
+        check_demands(workload, cluster)
+    made = take(workload, np.flatnonzero(fitting))
+    note = (
+        f"{np.count_nonzero(~fitting):,} of {workload.num_jobs:,} jobs dropped, whose tasks fit on no node of "
+        f"{cluster.name}"
+    )
+    return with_tables(made, notes=(*made.notes, note))
+
+
+def offered_load(workload: DagWorkload, cluster: Cluster) -> float | None:
+    """Return work over capacity while jobs arrive, of the resource of which it is most; None if all arrive at once."""
+    submit_s = column(workload.jobs, "submit_s")
+    span_s = float(submit_s[-1] - submit_s[0])
+    return float(work_s(workload, cluster).max()) / span_s if span_s > 0 else None
+
+
+def work_s(workload: DagWorkload, cluster: Cluster) -> Float64Array:
+    """Return how long all tasks would take all nodes, by resource, shape (R,), s: no run is shorter."""
+    arrays = workload.arrays()
+    of_stage = np.add.reduceat(arrays.duration_ns / 1e9, arrays.stage_first_task[:-1])
+    total = capacities(cluster, workload.resources).sum(axis=0)
+    needed: Float64Array = (demands(workload) * of_stage[:, None]).sum(axis=0)
+    return np.divide(needed, total, out=np.zeros_like(needed), where=total > 0)
