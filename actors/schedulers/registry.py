@@ -63,6 +63,19 @@ _PLACES = {
         "saath": "saath.SAATH",
         "philae": "philae.PHILAE",
     },
+    "dags": {
+        "drf": "drf.DRF",
+        "fair-dags": "drf.FAIR",
+        "cpm": "drf.CPM",
+        "capacity": "capacity.CAPACITY",
+        "sjf": "shortest.SJF",
+        "srtf": "shortest.SRTF",
+        "tetris": "tetris.TETRIS",
+        "tetris-fair": "tetris.TETRIS_FAIR",
+        "heft": "heft.HEFT",
+        "dagps": "dagps.DAGPS",
+        "carbyne": "carbyne.CARBYNE",
+    },
 }
 
 

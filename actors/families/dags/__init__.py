@@ -1,0 +1,1 @@
+"""Worlds of DAG jobs: node managers of machines with several resources, and a resource manager."""

@@ -1,0 +1,70 @@
+"""What a snapshot of a run of DAG jobs says of stages and tasks: lists of those that may be launched, counts, jobs."""
+
+from typing import Any
+
+import numpy as np
+
+from actors.families.jobs.structures import check_failures
+from actors.hosting.snapshot import Refused, Snapshot, walk
+from actors.kernel.queue import NONE
+
+
+def check_dags(world: Any, saved: Snapshot) -> None:
+    """Lists of tasks by stage, and of stages by job, and lists of jobs, machines and stages without one twice.
+
+    Raises:
+        Refused: what they say does not fit together.
+    """
+    stages, tasks = world.stages, world.tasks
+    size = np.diff(stages.first_task)
+    ready, unfinished = saved["world.stages.ready"], saved["world.stages.unfinished"]
+    if (unfinished > size).any() or (ready > unfinished).any():
+        raise Refused("world.stages has more tasks to launch than a stage has left")
+    head, tail, following = (saved[f"world.{name}"] for name in ("stages.head", "stages.tail", "tasks.next"))
+    seen = np.zeros(tasks.duration.size, bool)
+    for stage in np.flatnonzero(ready).tolist():
+        at, last = int(head[stage]), NONE
+        for _ in range(int(ready[stage])):
+            if not stages.first_task[stage] <= at < stages.first_task[stage + 1] or seen[at]:
+                raise Refused("world.tasks.next has lists that leave their stage, meet or come round")
+            seen[at] = True
+            at, last = int(following[at]), at
+        if last != tail[stage]:
+            raise Refused("world.stages.tail is not the end of its list")
+    _check_runnable(world, saved, ready)
+    if world.faults.active:
+        check_failures(world, saved)
+    if (saved["world.jobs.unfinished"] > world.work.end_task - world.work.first_task).any():
+        raise Refused("world.jobs.unfinished is more than the job has")
+    path = "state.matcher."
+    for name, count in (("active", "num_active"), ("dirty", "dirty_count"), ("run.fresh", "run.num_fresh")):
+        listed = saved[path + name][: int(saved[path + count][0])]
+        if np.unique(listed).size != listed.size:
+            raise Refused(f"{path}{name} has one twice")
+        marks = saved.get(f"{path}{name.replace('fresh', 'is_fresh').replace('dirty', 'is_dirty')}")
+        if (
+            marks is not None
+            and marks.dtype == bool
+            and not np.array_equal(np.flatnonzero(marks), np.sort(listed))
+        ):
+            raise Refused(f"{path}{name} is not what is marked")
+
+
+def _check_runnable(world: Any, saved: Snapshot, ready: np.ndarray) -> None:
+    """The stages with tasks that may be launched stand in the list of their job, each once."""
+    first, following = saved["state.matcher.run.first"], saved["state.matcher.run.next"]
+    seen = np.zeros(ready.size, bool)
+    walk("state.matcher.run.next", first[first != NONE].tolist(), following, seen)
+    if not np.array_equal(seen, ready > 0):
+        raise Refused("state.matcher.run has other stages than those with tasks to launch")
+    jobs = saved["state.matcher.run.jobs"][: int(saved["state.matcher.run.num_jobs"][0])]
+    if not np.array_equal(np.sort(jobs), np.flatnonzero(first != NONE)):
+        raise Refused("state.matcher.run.jobs has other jobs than those with tasks to launch")
+    if (saved["state.matcher.run.place"][jobs] != np.arange(jobs.size)).any():
+        raise Refused("state.matcher.run.place is another place than a job has")
+    for job in np.flatnonzero(first != NONE).tolist():
+        at = int(first[job])
+        while at != NONE:
+            if world.stages.job[at] != job:
+                raise Refused("state.matcher.run has a stage in the list of another job")
+            at = int(following[at])

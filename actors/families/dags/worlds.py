@@ -1,0 +1,47 @@
+"""What hosts must know of worlds of DAG jobs."""
+
+from typing import Any
+
+import numpy as np
+
+from actors.families.dags.bounds import DAGS
+from actors.families.dags.structures import check_dags
+from actors.machines.dag_world import COUNTERS
+from actors.worlds import Sizes, Worlds
+
+BYTES_PER_TASK, BYTES_PER_STAGE = 64, 300
+
+
+class _DagWorlds(Worlds):
+    family = "dags"
+    counters = COUNTERS
+    bounds = DAGS
+
+    def num_jobs(self, workload: Any) -> int:
+        return int(workload.num_jobs)
+
+    def num_tasks(self, workload: Any) -> int:
+        return int(workload.num_tasks)
+
+    def span_ns(self, workload: Any) -> tuple[np.ndarray, int]:
+        arrays = workload.arrays()
+        return arrays.submit_ns, int(arrays.duration_ns.max())
+
+    def needed_bytes(self, setting: Any) -> tuple[int, int]:
+        """Every partition knows all stages and tasks by their number."""
+        return BYTES_PER_TASK * setting.num_tasks + BYTES_PER_STAGE * setting.workload.num_stages, 0
+
+    def is_long(self, setting: Any) -> np.ndarray:
+        """[J] bool: jobs whose mean task duration is above the cut-off."""
+        mean_ns: np.ndarray = setting.workload.arrays().mean_ns
+        return mean_ns > setting.short_cutoff_s * 1e9
+
+    def sizes(self, world: Any, state: Any, saved: Any) -> Sizes:
+        stages = world.stages.job.size
+        return {"stages": stages, "stages + 1": stages + 1}
+
+    def check(self, world: Any, state: Any, saved: Any, sizes: Sizes) -> None:
+        check_dags(world, saved)
+
+
+DAG_WORLDS = _DagWorlds()

@@ -1,0 +1,189 @@
+"""The state of one partition of DAG jobs: node managers of machines with several resources, and a resource manager.
+
+A task is placed on one machine and holds its demand of every resource there until it ends. A stage is a set of tasks
+with one demand; its tasks may start when all tasks of all its parents have ended. The resource manager knows of
+machines what it has launched there and what messages have reported as ended (YARN; Grandl et al., OSDI 2016,
+section 4).
+
+Amounts of resources are whole numbers of billionths of their units, so that what is taken and given back is exact.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.conditions import cost_of, estimated_ns, network_of, read_only
+from actors.dynamics import durations_ns, expect_failures, make_faults
+from actors.kernel.compiled import entry, inlined
+from actors.kernel.cost import Cost
+from actors.kernel.counters import Counters
+from actors.kernel.faults import Faults
+from actors.kernel.queue import NONE, Network, Queue, grow_queue, make_queue, records, wake
+from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
+from actors.machines.kinds import BEAT, DAG_ARRIVAL
+from actors.setting import Setting
+
+NS = 1_000_000_000
+UNIT = 1_000_000_000
+"""Billionths of a core, of a node's memory, of a node's bandwidth."""
+
+COUNTERS = Counters()
+N_LAUNCHES = COUNTERS.add("launches")  # tasks sent to a machine
+N_MATCHES = COUNTERS.add("matches")  # times the resource manager matched tasks to what is free
+N_LEFTOVER = COUNTERS.add("leftover_launches")  # tasks launched by the leftover part, above a job's share
+N_BEATS = COUNTERS.add("heartbeats")  # of machines
+N_TASKS_LOST = COUNTERS.add("tasks_lost")  # running tasks that a machine's failure ended
+N_LOST_NS = COUNTERS.add("lost_work_ns")  # time that they had run, less what follows
+N_LOST_WHOLES = COUNTERS.add("lost_work_wholes")  # so many times `WHOLE` ns besides
+N_LAUNCHES_LOST = COUNTERS.add(
+    "placements_lost"
+)  # tasks lost before they ran: sent to a machine that is down
+N_SENT_AGAIN = COUNTERS.add("sent_again")  # launches in place of what was lost
+
+
+class Progress(NamedTuple):
+    """First start, last end and unfinished tasks of jobs; J jobs."""
+
+    start: np.ndarray
+    finish: np.ndarray
+    unfinished: np.ndarray
+
+
+class Stages(NamedTuple):
+    """S stages of all jobs: what is known of them, and how far they are, as the resource manager knows it."""
+
+    job: np.ndarray  # [S]
+    demand: np.ndarray  # [S, R] of a task
+    duration: np.ndarray  # [S] estimate of a task's duration, ns
+    first_child: np.ndarray  # [S + 1]
+    child: np.ndarray
+    one_to_one: np.ndarray  # [E] of an edge to a child: 1 if task i waits for task i of the parent alone
+    first_task: np.ndarray  # [S + 1]
+    waiting: np.ndarray  # [S] parents of which all tasks must have ended, and have not
+    unfinished: np.ndarray  # [S] tasks
+    ready: np.ndarray  # [S] tasks that may be launched
+    head: np.ndarray  # [S] the first of them in `Ready`, NONE: none
+    tail: np.ndarray  # [S]
+
+
+class Tasks(NamedTuple):
+    """T tasks."""
+
+    duration: np.ndarray  # [T] ns, read-only
+    waiting: np.ndarray  # [T] tasks that it waits for by one-to-one edges
+    next: np.ndarray  # [T] the next task of its stage that may be launched
+    stage: np.ndarray  # [T] its stage, read-only; empty where nothing can fail
+
+
+class Machines(NamedTuple):
+    """N machines."""
+
+    capacity: np.ndarray  # [N, R]
+    free: np.ndarray  # [N, R] as the resource manager knows it
+    total: np.ndarray  # [R] of all machines
+
+
+class DagWorld(NamedTuple):
+    """The state of node managers and resource manager; N machines, J jobs, S stages, T tasks, R resources."""
+
+    queue: Queue
+    network: Network
+    work: np.recarray  # [J] JOB_INFO
+    nodes: np.recarray  # [N] ACTOR, of which node managers use `seq` alone
+    entries: np.recarray  # an empty pool: machines have no queues of tasks
+    counts: np.ndarray  # [len(COUNTERS)]
+    task_records: np.recarray  # [T] TASK_RECORD, empty where tasks are not recorded
+    cost: Cost
+    faults: Faults
+    jobs: Progress
+    stages: Stages
+    machines: Machines
+    tasks: Tasks
+    first_stage: np.ndarray  # [J + 1]
+    heartbeat: int  # ns between two heartbeats of a machine; 0: machines tell each end at once
+    seed: int
+
+    def records_by_task(self) -> np.recarray:
+        """Return the records of tasks in the order of the workload."""
+        return self.task_records
+
+
+def amounts(values: np.ndarray) -> np.ndarray:
+    """Return amounts of resources in whole billionths."""
+    return np.round(np.asarray(values, np.float64) * UNIT).astype(np.int64)
+
+
+def build_dag_world(
+    setting: Setting, demand: np.ndarray, capacity: np.ndarray, heartbeat_s: float
+) -> DagWorld:
+    """Build machines and resource manager, and the message that the first job arrives.
+
+    Actor ids: machines 0 to N - 1, the resource manager, then the listener, which receives no messages.
+    """
+    arrays = setting.workload.arrays()
+    nodes, jobs = capacity.shape[0], arrays.submit_ns.size
+    table = records(ACTOR, nodes + 2)
+    work = records(JOB_INFO, jobs)
+    work.submit[:], work.home[:] = arrays.submit_ns, nodes
+    work.first_task[:], work.end_task[:] = arrays.first_task[:-1], arrays.first_task[1:]
+    work.flags.writeable = False
+    tasks, faults = np.diff(arrays.stage_first_task), make_faults(setting, schedulers=0, central=True)
+    world = DagWorld(
+        queue=make_queue(table.seq, room=nodes + 64),
+        network=network_of(setting),
+        work=work,
+        nodes=table[:nodes].view(np.recarray),
+        entries=make_entries(2),
+        counts=np.zeros(len(COUNTERS), np.int64),
+        task_records=records(TASK_RECORD, 0),
+        cost=cost_of(setting, 2, int(work.submit[-1])),
+        faults=faults,
+        jobs=Progress(np.full(jobs, NEVER), np.full(jobs, NONE), np.diff(arrays.first_task)),
+        stages=Stages(
+            job=read_only(np.repeat(np.arange(jobs), np.diff(arrays.first_stage))),
+            demand=read_only(demand),
+            duration=read_only(estimated_ns(arrays.stage_mean_ns, setting.estimates, setting.seed)),
+            first_child=arrays.first_child,
+            child=arrays.child,
+            one_to_one=read_only(arrays.edge_one_to_one.astype(np.int64)),
+            first_task=arrays.stage_first_task,
+            waiting=np.bincount(arrays.child[arrays.edge_one_to_one == 0], minlength=tasks.size),
+            unfinished=tasks,
+            ready=np.zeros(tasks.size, np.int64),
+            head=np.full(tasks.size, NONE),
+            tail=np.full(tasks.size, NONE),
+        ),
+        tasks=Tasks(
+            read_only(durations_ns(setting)),
+            np.repeat(np.bincount(arrays.child[arrays.edge_one_to_one == 1], minlength=tasks.size), tasks),
+            np.full(arrays.duration_ns.size, NONE),
+            read_only(np.repeat(np.arange(tasks.size), tasks if faults.active else 0)),
+        ),
+        machines=Machines(read_only(capacity), capacity.copy(), read_only(capacity.sum(axis=0))),
+        first_stage=arrays.first_stage,
+        heartbeat=round(heartbeat_s * NS),
+        seed=setting.seed,
+    )
+    expect_first(world)
+    if faults.active:
+        while world.queue.heap.size - world.queue.now.heap_size[0] < world.queue.room + nodes:
+            world = world._replace(queue=grow_queue(world.queue, nodes))
+        world.queue.now.unfinished[0] = arrays.duration_ns.size
+        with np.errstate(over="ignore"):
+            expect_failures(world)
+    return world
+
+
+@entry
+def expect_first(w: DagWorld) -> None:
+    """The first job arrives at its time; machines begin their heartbeats, spread over a period."""
+    expect_job(w, 0)
+    if w.heartbeat > 0:
+        for node in range(w.nodes.size):
+            wake(w, w.work.submit[0] + (node * w.heartbeat) // w.nodes.size, node, BEAT, NONE, NONE, NONE)
+
+
+@inlined
+def expect_job(w: DagWorld, job: int) -> None:
+    """A job arrives at the resource manager when it is submitted."""
+    wake(w, w.work.submit[job], w.nodes.size, DAG_ARRIVAL, job, NONE, NONE)

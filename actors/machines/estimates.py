@@ -1,0 +1,29 @@
+"""What the resource manager takes tasks to need: their demands as estimated, which may differ from what they use."""
+
+import numpy as np
+
+from actors.setting import Estimates
+
+
+def estimated_demand(demand: np.ndarray, capacity: np.ndarray, estimates: Estimates, seed: int) -> np.ndarray:
+    """Return what a task of each stage is taken to need, [S, R] whole billionths.
+
+    The error is that of durations, drawn again for each stage and resource. A task is taken to need no more than some
+    machine has that it fits on: else it would never be launched.
+
+    Args:
+        demand: [S, R] what tasks need.
+        capacity: [N, R] what machines have.
+    """
+    if not estimates.demands or estimates.error == "none":
+        return demand
+    factor: float | np.ndarray = 1.0 + estimates.size
+    if estimates.error == "random":
+        draws = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, 0xDE3A])))
+        factor = 1.0 + estimates.size * (2.0 * draws.random(demand.shape) - 1.0)
+    found = np.rint(demand * factor).astype(np.int64)
+    limit = np.full(demand.shape, -1, np.int64)
+    for machine in np.unique(capacity, axis=0):
+        first = (limit[:, 0] < 0) & (demand <= machine).all(axis=1)
+        limit[first] = machine
+    return np.where(limit >= 0, np.minimum(found, limit), found)

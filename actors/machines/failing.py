@@ -1,0 +1,137 @@
+"""Failure and repair of a machine: what it loses, what the resource manager is sent, what happens to messages to it.
+
+1. FAIL: the tasks that run are lost. The machine is down.
+2. DETECT: after the detection time (the failure detector stands for missed heartbeats), or at the repair if that is
+   earlier, the resource manager is sent that the machine is down, and the loss of each task. It launches lost tasks
+   again, from their beginning.
+3. REPAIR: the machine is up again and empty, and the resource manager is sent that.
+
+A task that is launched on a machine that is down is lost like those that ran there; once the failure is detected, the
+resource manager is sent that at once. With heartbeats an end that has not been reported is lost with its machine: the
+task runs again. Failures are background events, as those of nodes with slots (`actors.nodes.failing`).
+"""
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.counters import N_STARTED
+from actors.kernel.faults import NEVER_AGAIN, is_known_down, receive_node_state
+from actors.kernel.kinds import DETECT, FAIL, LOST, NODE_DOWN, NODE_UP, REPAIR
+from actors.kernel.queue import WHOLE, send, wake_in_background
+from actors.kernel.world import NONE
+from actors.machines.dag_world import (
+    N_LAUNCHES_LOST,
+    N_LOST_NS,
+    N_LOST_WHOLES,
+    N_TASKS_LOST,
+    DagWorld,
+)
+from actors.machines.kinds import ENDED, LAUNCH, STAGE_TASK_END
+from actors.nodes.failing import announce_state, expect_failure, link_running, unlink_running
+
+BLOCKED = np.int64(1) << 61
+"""Taken from what a machine that is down has free: nothing fits there. No machine has as much."""
+
+
+@compiled
+def apply_failure(w: DagWorld, node: int) -> bool:
+    """Apply failures to a message to a machine; return whether the message is handled by that."""
+    message = w.queue.now
+    t, kind, task = message.time[0], message.kind[0], message.a[0]
+    if kind == FAIL:
+        fail(w, t, node)
+    elif kind == DETECT:
+        detect(w, t, node)
+    elif kind == REPAIR:
+        w.faults.actors.down[node] = 0
+        announce_state(w, t, node, NODE_UP)
+        expect_failure(w, node, w.faults.actors.generation[node], t)
+    elif kind == STAGE_TASK_END or kind == ENDED:
+        return w.faults.tasks.node[task] != node or w.faults.tasks.start[task] != message.c[0]
+    elif kind == LAUNCH:
+        if w.faults.actors.down[node] == 0:
+            link_running(w, t, node, w.stages.job[message.b[0]], task)
+            return False
+        lose_launch(w, t, node, task, w.stages.job[message.b[0]])
+    else:
+        return False
+    return True
+
+
+@inlined
+def fail(w: DagWorld, t: int, node: int) -> None:
+    """Step 1."""
+    row, counts, tasks = w.faults.actors, w.counts, w.faults.tasks
+    row.down[node], row.detected[node] = 1, 0
+    row.generation[node] += 1
+    row.detect[node] = min(t + w.faults.detection, row.repair[node])
+    task = row.running[node]
+    while task != NONE:
+        counts[N_STARTED] -= 1
+        counts[N_TASKS_LOST] += 1
+        counts[N_LOST_NS] += t - tasks.start[task]
+        while counts[N_LOST_NS] >= WHOLE:
+            counts[N_LOST_NS] -= WHOLE
+            counts[N_LOST_WHOLES] += 1
+        tasks.start[task] = NONE  # ends of it that are on their way are of no run
+        task = tasks.next[task]
+    expect_detection(w, row.detect[node], node)
+
+
+@inlined
+def expect_detection(w: DagWorld, t: int, node: int) -> None:
+    """Schedule step 2, or the next part of it; a run does not end before the resource manager knows of losses."""
+    wake_in_background(w, t, node, DETECT)
+    if w.faults.actors.running[node] != NONE:
+        w.queue.now.background[0] -= 1
+
+
+@inlined
+def detect(w: DagWorld, t: int, node: int) -> None:
+    """Step 2, in several parts if the messages of one event do not suffice."""
+    row = w.faults.actors
+    left = w.queue.room - 4
+    if row.running[node] != NONE:  # this message was not counted as a background message
+        w.queue.now.background[0] += 1
+    if row.detected[node] == 0:
+        row.detected[node] = 1
+        announce_state(w, t, node, NODE_DOWN)
+    while left > 0 and row.running[node] != NONE:
+        task = row.running[node]
+        job = w.faults.tasks.job[task]
+        unlink_running(w, node, task)
+        send(w, t, node, w.work.home[job], LOST, job, task, node, NONE)
+        left -= 1
+    if row.running[node] != NONE:
+        expect_detection(w, t, node)
+    elif row.repair[node] < NEVER_AGAIN:
+        wake_in_background(w, row.repair[node], node, REPAIR)
+
+
+@inlined
+def lose_launch(w: DagWorld, t: int, node: int, task: int, job: int) -> None:
+    """Lose a task that has come to a machine that is down."""
+    w.counts[N_LAUNCHES_LOST] += 1
+    if w.faults.actors.detected[node] == 1:
+        send(w, t, node, w.work.home[job], LOST, job, task, node, NONE)
+        return
+    if w.faults.actors.running[node] == NONE:  # its detection is no longer a background event
+        w.queue.now.background[0] -= 1
+    link_running(w, NONE, node, job, task)
+
+
+@inlined
+def block(w: DagWorld, ceiling: np.ndarray, per_block: int) -> int:
+    """Record for the resource manager that a machine is down or up; return the machine if it is up again, else NONE.
+
+    ``ceiling`` bounds what machines of a block of so many have free.
+    """
+    node = w.queue.now.a[0]
+    was_down = is_known_down(w, node)
+    if not receive_node_state(w) or was_down == is_known_down(w, node):
+        return NONE
+    free = w.machines.free
+    for r in range(free.shape[1]):
+        free[node, r] += BLOCKED if was_down else -BLOCKED
+        ceiling[node // per_block, r] = max(ceiling[node // per_block, r], free[node, r])
+    return node if was_down else NONE

@@ -1,0 +1,294 @@
+"""The plan of one job in its share: how long it takes, and which of its tasks must start now (Carbyne).
+
+`plan` follows Pseudocode 1 of Grandl et al., OSDI 2016, lines 17 to 22:
+
+1. T is how long the job takes if its tasks are packed into its share from now on.
+2. Precedence is reversed, and tasks are packed from T backward: each starts as late as it can.
+3. Those whose latest start is now must start. The rest of the share is left to others.
+
+Packing is a heuristic: the plan backward may take less than T, and a plan made later may end later. So that no job
+ends later than its first plan says while its share does not fall (Theorem 3.1), with `keeps`:
+
+- T is at most what an earlier plan said, and is the length of the plan backward where that is less.
+- Where the plan backward takes more than T, what the plan forward has first must start.
+
+Otherwise T is computed anew with each plan, as the pseudocode has it: a job whose plan backward takes less than T may
+then start nothing, again and again, unless it gets what is left over.
+
+Tasks of a stage are alike, so that those that start together are one batch. Running tasks of a stage are taken to end
+when the last of them does.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NEVER, NONE
+from actors.machines.dag_world import DagWorld
+
+FORWARD, BACKWARD = np.int64(0), np.int64(1)
+
+
+class Plan(NamedTuple):
+    """What the plans of jobs say, and scratch space; M stages of the largest job."""
+
+    must: np.ndarray  # [S] tasks that must be launched now
+    due: np.ndarray  # [J] when the next task must, ns
+    planned: np.ndarray  # [J] bool: the plan is of what the job has now
+    promise: np.ndarray  # [J] when the job ends by its plans since its share fell last, ns
+    running: np.ndarray  # [S] tasks launched and not ended
+    last: np.ndarray  # [S] when the last of them was launched, ns
+    largest: np.ndarray  # [J, R] the largest demand of a task of the job: it has at least room for that
+    first_parent: np.ndarray  # [S + 1]
+    parent: np.ndarray
+    key: np.ndarray  # [S] the order of stages inside jobs
+    in_order: bool  # plans go by it, and not by how well tasks fit
+    keeps: bool  # what plans promised
+    begun: np.ndarray  # [M] scratch: tasks that the plan forward starts at once
+    left: np.ndarray  # [M] scratch: tasks to place
+    open: np.ndarray  # [M] scratch: stages that it waits for
+    placed: np.ndarray  # [M] scratch: tasks placed and not ended
+    room: np.ndarray  # [R] scratch
+    end: np.ndarray  # [heap] scratch: ends of batches
+    batch_stage: np.ndarray  # [heap]
+    batch_count: np.ndarray  # [heap]
+
+
+@inlined
+def push_batch(p: Plan, size: int, end: int, stage: int, count: int) -> None:
+    """Add a batch to the heap of ends."""
+    i = size
+    while i > 0 and p.end[(i - 1) // 2] > end:
+        up = (i - 1) // 2
+        p.end[i], p.batch_stage[i], p.batch_count[i] = p.end[up], p.batch_stage[up], p.batch_count[up]
+        i = up
+    p.end[i], p.batch_stage[i], p.batch_count[i] = end, stage, count
+
+
+@inlined
+def drop_batch(p: Plan, size: int) -> None:
+    """Remove the first of `size` batches from the heap."""
+    end, stage, count = p.end[size - 1], p.batch_stage[size - 1], p.batch_count[size - 1]
+    i: int = 0
+    while True:
+        child = 2 * i + 1
+        if child >= size - 1:
+            break
+        if child + 1 < size - 1 and p.end[child + 1] < p.end[child]:
+            child += 1
+        if p.end[child] >= end:
+            break
+        p.end[i], p.batch_stage[i], p.batch_count[i] = (
+            p.end[child],
+            p.batch_stage[child],
+            p.batch_count[child],
+        )
+        i = child
+    p.end[i], p.batch_stage[i], p.batch_count[i] = end, stage, count
+
+
+@compiled
+def best_stage(w: DagWorld, p: Plan, first: int, end: int, direction: int) -> int:
+    """Return the stage whose demand fits best into the room that is left; NONE if none fits.
+
+    In the order of stages it is the first, or backward the last, that fits.
+    """
+    demand, total = w.stages.demand, w.machines.total
+    best: int = NONE
+    most = -np.inf
+    for stage in range(first, end):
+        if p.left[stage - first] > 0 and p.open[stage - first] == 0:
+            value, does_fit = 0.0, True
+            for r in range(total.size):
+                does_fit = does_fit and demand[stage, r] <= p.room[r]
+                if total[r] > 0 and not p.in_order:
+                    value += (demand[stage, r] / total[r]) * (p.room[r] / total[r])
+            if p.in_order:
+                value = -p.key[stage] if direction == FORWARD else p.key[stage]
+            if does_fit and value > most:
+                best, most = stage, value
+    return best
+
+
+@compiled
+def place(w: DagWorld, p: Plan, stage: int, first: int) -> int:
+    """Take the room of as many tasks of a stage as there is room for; return how many."""
+    demand = w.stages.demand
+    count = p.left[stage - first]
+    for r in range(demand.shape[1]):
+        if demand[stage, r] > 0:
+            count = min(count, p.room[r] // demand[stage, r])
+    for r in range(demand.shape[1]):
+        p.room[r] -= count * demand[stage, r]
+    p.left[stage - first] -= count
+    p.placed[stage - first] += count
+    return count
+
+
+@inlined
+def give_back(w: DagWorld, p: Plan, stage: int, count: int) -> None:
+    """Give back the room of tasks."""
+    for r in range(p.room.size):
+        p.room[r] += count * w.stages.demand[stage, r]
+
+
+@compiled
+def begin(w: DagWorld, p: Plan, share: np.ndarray, job: int, direction: int) -> None:
+    """Set the scratch space: all tasks that have not been launched are to be placed, into the share of the job."""
+    first, end = w.first_stage[job], w.first_stage[job + 1]
+    for r in range(p.room.size):
+        p.room[r] = max(share[job, r], p.largest[job, r])
+    for stage in range(first, end):
+        i = stage - first
+        p.left[i] = w.stages.unfinished[stage] - p.running[stage]
+        p.placed[i], p.open[i] = 0, 0
+        if direction == BACKWARD:
+            for edge in range(w.stages.first_child[stage], w.stages.first_child[stage + 1]):
+                p.open[i] += 1 if unplaced(w, p, w.stages.child[edge]) > 0 else 0
+        else:
+            for edge in range(p.first_parent[stage], p.first_parent[stage + 1]):
+                p.open[i] += 1 if w.stages.unfinished[p.parent[edge]] > 0 else 0
+
+
+@inlined
+def unplaced(w: DagWorld, p: Plan, stage: int) -> int:
+    """Return how many tasks of a stage have not been launched."""
+    return w.stages.unfinished[stage] - p.running[stage]
+
+
+@compiled
+def forward(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int) -> int:
+    """Step 1: return how long the job takes in its share, ns; NEVER if a task does not fit there.
+
+    Note which tasks start now, and when the next one starts.
+    """
+    first, end = w.first_stage[job], w.first_stage[job + 1]
+    p.due[job] = NEVER
+    begin(w, p, share, job, FORWARD)
+    size: int = 0
+    for stage in range(first, end):
+        p.begun[stage - first] = 0
+        if p.running[stage] > 0:
+            give_back(w, p, stage, -p.running[stage])
+            p.placed[stage - first] += p.running[stage]
+            ends = max(p.last[stage] + w.stages.duration[stage], t)
+            push_batch(p, size, ends - t, stage, p.running[stage])
+            size += 1
+    now: int = 0
+    while True:
+        stage = best_stage(w, p, first, end, FORWARD)
+        while stage != NONE:
+            count = place(w, p, stage, first)
+            if now == 0:
+                p.begun[stage - first] += count
+            else:
+                p.due[job] = min(p.due[job], t + now)
+            push_batch(p, size, now + w.stages.duration[stage], stage, count)
+            size += 1
+            stage = best_stage(w, p, first, end, FORWARD)
+        if size == 0:
+            break
+        now = p.end[0]
+        while size > 0 and p.end[0] == now:
+            stage, count = p.batch_stage[0], p.batch_count[0]
+            drop_batch(p, size)
+            size -= 1
+            give_back(w, p, stage, count)
+            p.placed[stage - first] -= count
+            if p.placed[stage - first] == 0 and p.left[stage - first] == 0:
+                for edge in range(w.stages.first_child[stage], w.stages.first_child[stage + 1]):
+                    p.open[w.stages.child[edge] - first] -= 1
+    for i in range(end - first):
+        if p.left[i] > 0:
+            return NEVER
+    return now
+
+
+@compiled
+def backward(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int, length: int) -> int:
+    """Steps 2 and 3: tasks from the end backward; note which must start now, and when the next one must.
+
+    Return how long before the end the first task starts, ns. Running tasks take their room from when, backward, they
+    have ended; a negative number of them stands for them.
+    """
+    first, end = w.first_stage[job], w.first_stage[job + 1]
+    begin(w, p, share, job, BACKWARD)
+    size: int = 0
+    for stage in range(first, end):
+        p.must[stage] = 0
+        if p.running[stage] > 0:
+            ends = max(p.last[stage] + w.stages.duration[stage], t)
+            push_batch(p, size, max(length - (ends - t), 0), stage, -p.running[stage])
+            size += 1
+    p.due[job] = NEVER
+    now: int = 0
+    longest: int = 0
+    while True:
+        stage = best_stage(w, p, first, end, BACKWARD)
+        while stage != NONE:
+            count = place(w, p, stage, first)
+            before_end = now + w.stages.duration[stage]
+            longest = max(longest, before_end)
+            if before_end >= length:
+                p.must[stage] += count
+            else:
+                p.due[job] = min(p.due[job], t + length - before_end)
+            push_batch(p, size, before_end, stage, count)
+            size += 1
+            stage = best_stage(w, p, first, end, BACKWARD)
+        if size == 0:
+            break
+        now = p.end[0]
+        while size > 0 and p.end[0] == now:
+            stage, count = p.batch_stage[0], p.batch_count[0]
+            drop_batch(p, size)
+            size -= 1
+            give_back(w, p, stage, count)
+            if count > 0:
+                p.placed[stage - first] -= count
+                if p.placed[stage - first] == 0 and p.left[stage - first] == 0:
+                    for edge in range(p.first_parent[stage], p.first_parent[stage + 1]):
+                        p.open[p.parent[edge] - first] -= 1
+    return longest
+
+
+@compiled
+def longest_running(w: DagWorld, p: Plan, job: int, t: int) -> int:
+    """Return when the last of a job's running tasks ends, ns from now."""
+    longest: int = 0
+    for stage in range(w.first_stage[job], w.first_stage[job + 1]):
+        if p.running[stage] > 0:
+            longest = max(longest, p.last[stage] + w.stages.duration[stage] - t)
+    return longest
+
+
+@compiled
+def plan_kept(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int, length: int) -> None:
+    """Plan backward from what plans have promised, or from earlier; where that is too early follow the plan forward."""
+    within, following = min(length, p.promise[job] - t), p.due[job]
+    takes = backward(w, p, share, job, t, within)
+    sooner = max(takes, longest_running(w, p, job, t))
+    if sooner < within:
+        within, takes = sooner, backward(w, p, share, job, t, sooner)
+    if takes > within:
+        p.due[job] = following
+        first = w.first_stage[job]
+        for stage in range(first, w.first_stage[job + 1]):
+            p.must[stage] = p.begun[stage - first]
+    p.promise[job] = t + max(within, min(takes, length))
+
+
+@compiled
+def plan(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int) -> None:
+    """Plan a job from now on. If a task does not fit into its share, all that may be launched must."""
+    length = forward(w, p, share, job, t)
+    if length < NEVER and p.keeps:
+        plan_kept(w, p, share, job, t, length)
+    elif length < NEVER:
+        backward(w, p, share, job, t, length)
+    else:
+        p.due[job] = NEVER
+        for stage in range(w.first_stage[job], w.first_stage[job + 1]):
+            p.must[stage] = w.stages.ready[stage]
+    p.planned[job] = True

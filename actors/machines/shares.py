@@ -1,0 +1,50 @@
+"""Shares of jobs, and the order in which jobs are served: the inter-job part of a scheduler of DAGs."""
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.machines.dag_world import DagWorld
+from actors.machines.matching import Matcher, dominant_share
+
+DRF, FAIR, SHORTEST, LEAST_LEFT, QUEUES = (np.int64(i) for i in range(5))
+"""By what jobs hold, with a DRF share or an equal one; the shortest first, or with the least left; by queues."""
+
+
+@compiled
+def divide(w: DagWorld, m: Matcher, profile: np.ndarray) -> None:
+    """Give every active job its share.
+
+    Dominant resource fairness in closed form (Parkes, Dolev and Shah, EC 2012): with v_j the demand of a job's mean
+    task over the cluster's capacity, divided by its largest element, each job gets x v_j of the capacity, where x = 1 /
+    max over resources of the sum of v_j. Fair: each gets the same part of every resource. Queues
+    keep their guarantees. Others: all of the cluster.
+    """
+    total = w.machines.total
+    if m.inter == QUEUES:
+        return
+    if m.inter != DRF:
+        parts = np.int64(max(m.num_active[0], 1)) if m.inter == FAIR else np.int64(1)
+        for i in range(m.num_active[0]):
+            for r in range(total.size):
+                m.share[m.active[i], r] = total[r] // parts
+        return
+    most = 0.0
+    for r in range(total.size):
+        together = 0.0
+        for i in range(m.num_active[0]):
+            together += profile[m.active[i], r]
+        most = max(most, together)
+    for i in range(m.num_active[0]):
+        job = m.active[i]
+        for r in range(total.size):
+            m.share[job, r] = np.int64(profile[job, r] / most * total[r]) if most > 0.0 else total[r]
+
+
+@inlined
+def update_rank(w: DagWorld, m: Matcher, job: int) -> None:
+    """Bring the place of a job among all up to date, when it has got or given back resources."""
+    if m.inter == LEAST_LEFT:
+        m.rank[job] = m.left[job]
+    elif m.inter != SHORTEST:
+        queue = m.queue[job]
+        m.rank[queue] = dominant_share(w, m, queue) / m.guarantee[queue]

@@ -1,0 +1,223 @@
+"""The world and the resource manager of DAG jobs at time 0, from the three parts that a policy names."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from actors.conditions import estimated_ns, read_only
+from actors.kernel.compiled import entry
+from actors.kernel.queue import NEVER
+from actors.machines.dag_world import build_dag_world
+from actors.machines.matching import BLOCK, IN_ORDER, LEAST_LEFT_FIRST, NO_LEFTOVER, PACKING_FIRST, Matcher
+from actors.machines.packing import Packing
+from actors.machines.planning import Plan
+from actors.machines.progress import make_runnable
+from actors.machines.resource_manager import Manager
+from actors.machines.shares import DRF, FAIR, LEAST_LEFT, QUEUES, SHORTEST
+from actors.scheduler import Parameter
+from actors.schedulers.dags.job_plans import needs_and_capacity, order_in_plans, priorities
+from actors.setting import Setting
+from workloads.dags import DagWorkload, stage_levels
+
+INTER = {"drf": DRF, "fair": FAIR, "shortest": SHORTEST, "least-left": LEAST_LEFT, "queues": QUEUES}
+LEFTOVERS = {
+    "none": NO_LEFTOVER,
+    "in-order": IN_ORDER,
+    "srtf": LEAST_LEFT_FIRST,
+    "packing": PACKING_FIRST,
+}
+
+INTRA = Parameter(
+    "intra_job",
+    "breadth-first",
+    "choice",
+    "order of the stages of a job: by their level, by the longest path to the end of the job, or as in dagps",
+    choices=("breadth-first", "critical-path", "dagps"),
+)
+LEFTOVER = Parameter(
+    "leftover",
+    "in-order",
+    "choice",
+    "what is free when no task fits into its job's share goes to jobs in the same order, or to none",
+    choices=tuple(LEFTOVERS),
+)
+HEARTBEAT = Parameter(
+    "heartbeat_s",
+    0.0,
+    "duration",
+    "time between two heartbeats of a machine, which then reports ended tasks and gets others; 0: whenever a task ends",
+    0,
+    1e6,
+)
+
+
+def build(
+    setting: Setting,
+    inter: str,
+    packing: bool = False,
+    *,
+    intra: str | None = None,
+    priority: Callable[[Setting, np.ndarray], np.ndarray] | None = None,
+    by_alignment: bool = True,
+    queues: Callable[[Setting], tuple[np.ndarray, np.ndarray]] | None = None,
+) -> tuple[Any, Manager]:
+    """Build machines, resource manager and the first messages.
+
+    Args:
+        inter: a name of `INTER`.
+        packing: tasks of all jobs go by their values, and not by job.
+        intra: order of the stages of a job, where it is not a parameter.
+        priority: from setting and order of stages to the [S] factors of the values of their tasks; 1 by default.
+        by_alignment: values depend on how well a task suits a machine.
+        queues: the queue of each job and the part of the cluster that each queue is guaranteed, for `inter` "queues".
+    """
+    workload, p = setting.workload, setting.parameters
+    assert isinstance(workload, DagWorkload)
+    arrays = workload.arrays()
+    demand, capacity = needs_and_capacity(setting)
+    world = build_dag_world(setting, demand, capacity, p["heartbeat_s"])
+    stages, jobs, nodes = demand.shape[0], arrays.submit_ns.size, capacity.shape[0]
+    length = longest_paths(setting)
+    in_order = p.get("packing") == "dagps"  # inside jobs, too
+    intra = "dagps" if in_order else intra or p.get("intra_job", "breadth-first")
+    key = stage_order(setting, intra, length)
+    first = arrays.first_stage[:-1]
+    tasks, total = np.diff(arrays.stage_first_task), np.maximum(world.machines.total, 1)
+    of_mean = np.add.reduceat(demand * tasks[:, None], first) / np.add.reduceat(tasks, first)[:, None] / total
+    largest = of_mean.max(axis=1, keepdims=True)
+    work = world.stages.duration * (demand / total).mean(axis=1)
+    left = np.add.reduceat(work * tasks, first)
+    ranks = {"shortest": np.maximum.reduceat(length, first), "least-left": left.copy()}
+    queue, guarantee = (np.arange(jobs), np.ones(jobs)) if queues is None else queues(setting)
+    share = np.zeros((guarantee.size, demand.shape[1]), np.int64)
+    if queues is not None:
+        share[:] = guarantee[:, None] * world.machines.total
+    if in_order:
+        priority = priorities
+    of_stages = np.ones(stages) if priority is None else priority(setting, key)
+    pack = make_packing(p, arrays, of_stages, (demand / total).max(axis=1), nodes, by_alignment)
+    matcher = Matcher(
+        run=make_runnable(read_only(key), jobs),
+        active=np.zeros(jobs, np.int64),
+        num_active=np.zeros(1, np.int64),
+        queue=read_only(queue),
+        guarantee=read_only(guarantee),
+        rank=ranks.get(inter, np.zeros(guarantee.size)),
+        used=np.zeros((guarantee.size, demand.shape[1]), np.int64),
+        share=share,
+        left=left,
+        total_left=np.zeros(1),
+        work=read_only(work),
+        size=read_only(-key if in_order else (demand / total).sum(axis=1)),
+        cursor=np.zeros(stages, np.int64),
+        ceiling=np.maximum.reduceat(capacity, np.arange(0, nodes, BLOCK)),
+        dirty=np.zeros(nodes, np.int64),
+        is_dirty=np.zeros(nodes, np.bool_),
+        dirty_count=np.zeros(1, np.int64),
+        must=np.zeros(stages, np.int64),
+        altruistic=np.zeros(jobs, np.bool_),
+        pack=pack,
+        inter=INTER[inter],
+        leftover=LEFTOVERS[p.get("leftover", "in-order")],
+        packing=packing,
+    )
+    profile = np.divide(of_mean, largest, out=np.zeros_like(of_mean), where=largest > 0)
+    plans = make_plans(arrays, matcher, demand, in_order, p.get("completion") == "kept")
+    altruism = float(p.get("altruism", 0.0))
+    one = np.zeros(1, np.int64)
+    return world, Manager(
+        matcher,
+        read_only(profile),
+        plans,
+        altruism,
+        np.zeros(jobs, np.int64),
+        one.copy(),
+        one,
+        np.zeros(1, np.bool_),
+        one.copy(),
+    )
+
+
+def stage_order(setting: Setting, intra: str, length: np.ndarray) -> np.ndarray:
+    """Return the place of each stage in the order of its job, [S]; the least goes first."""
+    if intra == "critical-path":
+        return -length
+    if intra == "dagps":
+        return order_in_plans(setting)
+    return stage_levels(setting.workload).astype(np.float64)
+
+
+def make_packing(
+    p: dict[str, Any], arrays: Any, priority: np.ndarray, part: np.ndarray, nodes: int, by_alignment: bool
+) -> Packing:
+    """Return what values of tasks are made of, from the parameters of a policy."""
+    jobs, penalty = arrays.submit_ns.size, float(p.get("remote_penalty", 0.0))
+    return Packing(
+        priority=read_only(priority),
+        score=np.zeros(2),
+        part=read_only(part),
+        given=np.zeros(1),
+        got=np.zeros(jobs),
+        denied=np.zeros(jobs, np.bool_),
+        most_used=np.full(1, np.inf),
+        ranks=np.zeros(jobs),
+        ran=np.zeros((part.size, nodes if penalty > 0 else 0), np.bool_),
+        first_parent=arrays.first_parent,
+        parent=arrays.parent,
+        by_alignment=by_alignment,
+        remaining_weight=float(p.get("remaining_weight", 0.0)),
+        fairness=float(p.get("fairness", 0.0)),
+        unfairness=float(p.get("unfairness", 1e300)),
+        remote_penalty=penalty,
+    )
+
+
+def make_plans(arrays: Any, m: Matcher, demand: np.ndarray, in_order: bool, keeps: bool) -> Plan:
+    """Return plans of nothing, and their scratch space."""
+    stages, jobs = m.must.size, arrays.submit_ns.size
+    most = int(np.diff(arrays.first_stage).max())
+    # Each batch ends a stage or fills a resource: there are at most as many as tasks and stages of a job.
+    heap = int(np.diff(arrays.first_task).max()) + most + 1
+    empty = [np.zeros(heap, np.int64) for _ in range(3)]
+    return Plan(
+        must=m.must,
+        due=np.zeros(jobs, np.int64),
+        planned=np.zeros(jobs, np.bool_),
+        promise=np.full(jobs, NEVER),
+        running=np.zeros(stages, np.int64),
+        last=np.zeros(stages, np.int64),
+        largest=read_only(np.maximum.reduceat(demand, arrays.first_stage[:-1])),
+        first_parent=arrays.first_parent,
+        parent=arrays.parent,
+        key=m.run.key,
+        in_order=in_order,
+        keeps=keeps,
+        begun=np.zeros(most, np.int64),
+        left=np.zeros(most, np.int64),
+        open=np.zeros(most, np.int64),
+        placed=np.zeros(most, np.int64),
+        room=np.zeros(demand.shape[1], np.int64),
+        end=empty[0],
+        batch_stage=empty[1],
+        batch_count=empty[2],
+    )
+
+
+def longest_paths(setting: Setting) -> np.ndarray:
+    """Return [S] the longest path from the start of each stage to the end of its job, ns, by estimated durations."""
+    arrays = setting.workload.arrays()
+    order = np.argsort(-stage_levels(setting.workload), kind="stable")
+    length = estimated_ns(arrays.stage_mean_ns, setting.estimates, setting.seed).astype(np.float64)
+    _add_children(order, arrays.first_child, arrays.child, length)
+    return length
+
+
+@entry
+def _add_children(order: np.ndarray, first_child: np.ndarray, child: np.ndarray, length: np.ndarray) -> None:
+    """Add to each stage the longest of its children; children come first in `order`."""
+    for stage in order:
+        most = 0.0
+        for edge in range(first_child[stage], first_child[stage + 1]):
+            most = max(most, length[child[edge]])
+        length[stage] += most

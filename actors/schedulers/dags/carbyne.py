@@ -1,0 +1,99 @@
+"""Carbyne: jobs launch only what must start now for them to end in time, and leave the rest of their shares to all.
+
+1. Each job's share is that of DRF (as `drf`).
+2. A job is planned in its share, whenever that or the set of its runnable tasks has changed, or a planned task is due:
+   how long it would take if its tasks were packed into the share from now on; then, with precedence reversed, each task
+   as late as the job still ends then. What would start now must start now; all else is left to others (Pseudocode 1,
+   lines 17 to 22). With probability 1 - `altruism` a plan is not made, and the job launches what fits into its share.
+3. What must start goes first, of the job with the smallest dominant share.
+4. What is left goes to jobs in the order of the work that they have left, and of one job the largest task that fits
+   (lines 8 to 15); or to the task that fits best, whatever its job (`leftover`).
+
+With `packing` "dagps" plans and leftovers follow the order of `dagps` inside a job.
+
+With `completion` "renewed" each plan says again when the job ends, as in the pseudocode. Packing is a heuristic: where
+the plan backward takes less time than the plan forward, nothing must start, and so again with the next plan. Such a
+job gets only what is left over, which leaves more to short jobs. With "kept" the end does not move back while the
+job's share does not fall, and is at most as far as the plan backward takes: then altruism ends no job later than its
+share would have, as Theorem 3.1 says of jobs that are there from the start, if the share is divisible.
+
+A plan of a job takes O(stages x batches of like tasks). Tasks of a stage are alike: those that start together in a plan
+are one batch, as long as the stage's estimate; running tasks of a stage are taken to end when the last of them does.
+
+**Deviations from the paper.** A share that is smaller than the largest task of the job has room for that one in its
+plan. Plans are made in the share as one machine, and not per machine; so tasks that must start may find no room, and
+then go first as soon as there is some. Disk and network rates are not reduced while a task waits for nothing else
+("fungible" demands of the authors' simulator), where by default the reverse plan is never made (its LEVEL_OF_OPTIMISM
+is 0: `altruism` 0).
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from actors.families.dags.worlds import DAG_WORLDS
+from actors.machines.resource_manager import Manager, advance
+from actors.scheduler import Parameter, Scheduler
+from actors.schedulers.dags.build import HEARTBEAT, INTRA, LEFTOVERS, build
+from actors.schedulers.dags.job_plans import PLAN_SHARE
+from actors.setting import Setting
+from workloads.errors import InputError
+
+
+def _build(setting: Setting) -> tuple[Any, Manager]:
+    """Build machines and resource manager.
+
+    Raises:
+        InputError: jobs would never end.
+    """
+    p = setting.parameters
+    if p["completion"] == "renewed" and p["leftover"] == "none":
+        raise InputError(
+            "carbyne: completion=renewed needs a leftover part: without one jobs may wait for ever"
+        )
+    return build(setting, "drf")
+
+
+CARBYNE = Scheduler(
+    name="carbyne",
+    title="altruistic scheduling: DRF between jobs, latest starts inside a job, leftovers by least work left",
+    paper="Grandl et al., OSDI 2016",
+    parameters=(
+        Parameter(
+            "altruism",
+            1.0,
+            "share",
+            "probability that a job yields what it need not use, at each of its plans",
+            0,
+            1,
+        ),
+        Parameter(
+            "packing",
+            "tetris",
+            "choice",
+            "order of tasks in a job's plans: how well they fit, or DAGPS' order, which leftovers follow, too",
+            choices=("tetris", "dagps"),
+        ),
+        replace(INTRA, needs=("packing=tetris",)),
+        PLAN_SHARE,
+        Parameter(
+            "completion",
+            "renewed",
+            "choice",
+            "when a job must end: as each plan says anew, or at the latest as plans said since its share fell last",
+            choices=("renewed", "kept"),
+            needs=("altruism",),
+        ),
+        Parameter(
+            "leftover",
+            "srtf",
+            "choice",
+            "order in which jobs get what is left over",
+            choices=tuple(LEFTOVERS),
+        ),
+        HEARTBEAT,
+    ),
+    worlds=DAG_WORLDS,
+    build=_build,
+    advance=advance,
+    about=__doc__ or "",
+)

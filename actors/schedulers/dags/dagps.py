@@ -1,0 +1,51 @@
+"""DAGPS (Graphene): the stages of a job that are troublesome to place go first, as its plan for itself has them.
+
+1. Before the run each job is planned alone, in a part of the cluster (`plan_share`), by `actors.machines.troublesome`:
+   stages with long tasks and stages that pack badly are placed first, and all others around them. The order in which
+   stages begin there is the job's order: the priority of a stage falls from 1 to 1 / stages along it.
+2. Whenever a machine has room, the value of each runnable task that fits there is its priority, times the alignment of
+   its demand and what the machine has free, less the work that its job has left, as in `tetris`.
+3. The task with the largest value is launched. But a job that lacks so much of what an equal part of all launches would
+   have given it that this is `unfairness` of the cluster goes first, and of several the one that lacks most.
+
+To plan a job takes O(thresholds, stages and batches of tasks); thresholds are 10 x 10 at most.
+
+**Deviations from the paper.** What the paper says of the step on line is followed as recalled, not read. There is no
+overbooking of disk and network, and no preference for machines that have the input beyond `remote_penalty`. Plans are
+made for one machine as large as a part of the cluster, and not for several. The order is that of stages, where the
+paper's is of tasks.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+from actors.families.dags.worlds import DAG_WORLDS
+from actors.machines.resource_manager import advance
+from actors.scheduler import Parameter, Scheduler
+from actors.schedulers.dags.build import HEARTBEAT, build
+from actors.schedulers.dags.job_plans import PLAN_SHARE, priorities
+from actors.schedulers.dags.tetris import REMAINING_WEIGHT, REMOTE_PENALTY
+
+DAGPS = Scheduler(
+    name="dagps",
+    title="troublesome stages first, packed with a bound on unfairness",
+    paper="Grandl, Kandula, Rao, Akella and Kulkarni (Graphene), OSDI 2016",
+    parameters=(
+        replace(PLAN_SHARE, needs=()),
+        REMAINING_WEIGHT,
+        Parameter(
+            "unfairness",
+            0.1,
+            "number",
+            "what a job lacks of an equal part of all launches, as a part of the cluster, from which on it goes first",
+            0,
+            1e6,
+        ),
+        REMOTE_PENALTY,
+        HEARTBEAT,
+    ),
+    worlds=DAG_WORLDS,
+    build=partial(build, inter="drf", packing=True, intra="dagps", priority=priorities),
+    advance=advance,
+    about=__doc__ or "",
+)

@@ -1,0 +1,65 @@
+"""Dominant resource fairness between jobs, breadth-first inside a job.
+
+1. Each job's share is that of DRF in closed form: with v_j the demand of its mean task over the cluster's capacity,
+   divided by its largest element, x v_j, where x is the same for all jobs and as large as resources allow. It changes
+   when a job arrives or ends.
+2. Of the jobs with a task that fits on a machine and into the job's share, the one with the smallest dominant share
+   launches it. Inside a job, stages go by their level, as in Tez.
+3. What is left goes to jobs in the same order, beyond their shares (`leftover`).
+
+Every end of a task takes O(jobs and their runnable stages).
+
+A job that holds nothing may launch a task larger than its share.
+
+`fair-dags` is the same with an equal part of every resource, and so of the slots, for each job. **Deviations from the
+paper.** Tasks do not wait for machines that hold their data (delay scheduling): workloads do not say where data is.
+
+`cpm` is `drf` with the critical path first inside a job: the stage from whose start the longest path leads to the job's
+end, by mean durations of tasks (Kelley and Walker, 1959; the alternative inside jobs of Carbyne's section 2.1).
+**Deviations from the paper.** The paper plans one project without a limit of resources; here its longest paths order
+the stages that may run.
+
+**Deviations from the paper.** The paper's shares follow as tasks are handed out one by one to the job with the smallest
+dominant share; so does step 3, while step 2 bounds what a job may hold in the first place by the closed form.
+"""
+
+from functools import partial
+
+from actors.families.dags.worlds import DAG_WORLDS
+from actors.machines.resource_manager import advance
+from actors.scheduler import Scheduler
+from actors.schedulers.dags.build import HEARTBEAT, INTRA, LEFTOVER, build
+from actors.schedulers.dags.job_plans import PLAN_SHARE
+
+DRF = Scheduler(
+    name="drf",
+    title="dominant resource fairness between jobs, breadth-first inside a job",
+    paper="Ghodsi et al., NSDI 2011; closed form: Parkes, Dolev and Shah, EC 2012, doi 10.1145/2229012.2229075",
+    parameters=(INTRA, PLAN_SHARE, LEFTOVER, HEARTBEAT),
+    worlds=DAG_WORLDS,
+    build=partial(build, inter="drf"),
+    advance=advance,
+    about=__doc__ or "",
+)
+
+FAIR = Scheduler(
+    name="fair-dags",
+    title="an equal part of every resource for each job, breadth-first inside a job",
+    paper="Zaharia et al., EuroSys 2010, doi 10.1145/1755913.1755940",
+    parameters=(INTRA, PLAN_SHARE, LEFTOVER, HEARTBEAT),
+    worlds=DAG_WORLDS,
+    build=partial(build, inter="fair"),
+    advance=advance,
+    about=__doc__ or "",
+)
+
+CPM = Scheduler(
+    name="cpm",
+    title="dominant resource fairness between jobs, critical path first inside a job",
+    paper="Kelley and Walker, Eastern Joint IRE-AIEE-ACM Conference 1959, doi 10.1145/1460299.1460318",
+    parameters=(LEFTOVER, HEARTBEAT),
+    worlds=DAG_WORLDS,
+    build=partial(build, inter="drf", intra="critical-path"),
+    advance=advance,
+    about=__doc__ or "",
+)

@@ -1,0 +1,42 @@
+"""Shortest job first: all of the cluster to one job, and what it cannot use to the next.
+
+1. Jobs are in the order of the lengths of their critical paths, by mean durations of tasks; it does not change.
+2. Whenever a machine has room, the first job in that order that has a runnable task which fits there launches it.
+   Inside a job, stages go by their level.
+
+`srtf` orders jobs by the work they have left, which changes as tasks end: task-seconds times the mean share of the
+cluster that a task holds. **Deviations from the paper.** Carbyne's paper names it for its leftovers alone, and does not
+say how resources are weighed: here all alike.
+
+**Deviations from the paper.** The paper's SJF leaves open what is done with what the shortest job cannot use. Here it
+goes to the next ones: nothing that fits is left free.
+"""
+
+from functools import partial
+
+from actors.families.dags.worlds import DAG_WORLDS
+from actors.machines.resource_manager import advance
+from actors.scheduler import Scheduler
+from actors.schedulers.dags.build import HEARTBEAT, INTRA, build
+from actors.schedulers.dags.job_plans import PLAN_SHARE
+
+SJF = Scheduler(
+    name="sjf",
+    title="the job with the shortest critical path first",
+    paper="Grandl et al., OSDI 2016, section 5.1",
+    parameters=(INTRA, PLAN_SHARE, HEARTBEAT),
+    worlds=DAG_WORLDS,
+    build=partial(build, inter="shortest"),
+    advance=advance,
+    about=__doc__ or "",
+)
+SRTF = Scheduler(
+    name="srtf",
+    title="the job with the least work left first",
+    paper="Grandl et al., OSDI 2016, section 3.3",
+    parameters=(INTRA, PLAN_SHARE, HEARTBEAT),
+    worlds=DAG_WORLDS,
+    build=partial(build, inter="least-left"),
+    advance=advance,
+    about=__doc__ or "",
+)
