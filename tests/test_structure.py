@@ -38,13 +38,13 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("actors.environment",),
         ("actors.setting",),
         ("actors.nodes",),
-        ("actors.constraints", "actors.dynamics"),
-        ("actors.fabric",),
+        ("actors.constraints", "actors.dynamics", "actors.conditions"),
+        ("actors.fabric", "actors.machines"),
         ("actors.hosting.snapshot",),
         ("actors.hosting.bounds",),
         ("actors.families",),  # what hosts must know of each family
         ("actors.schedulers",),  # what policies share: parameters and hosting of users' own, variants
-        ("actors.schedulers.jobs", "actors.schedulers.coflows"),
+        ("actors.schedulers.jobs", "actors.schedulers.coflows", "actors.schedulers.dags"),
         ("actors.schedulers.registry",),
         ("actors.hosting",),
     ),
@@ -56,6 +56,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("emu.results",),
         ("emu.report",),
         ("emu.families.jobs", "emu.families.coflows"),
+        ("emu.families.dags",),  # a job of stages has the figures of a job
         ("emu.running",),
         ("emu.sweeps",),
         ("emu", "emu.testing"),

@@ -67,11 +67,12 @@ def _read_name(value: Any, what: str) -> Any:
 def _read_workload(value: Any, what: str) -> Any:
     """Read what is run: a name, a path, a workload, or a frame of jobs."""
     from emu.families.registry import family_of_workload
+    from workloads.transform.primitives import Workload
 
     if isinstance(value, str | Path):
         return _read_name(value, what)
     if (found := family_of_workload(value)) is not None:
-        return found[1]
+        return value if isinstance(value, Workload) else found[1]
     raise InputError(
         f"{what}: a {type(value).__name__} is no workload; want a generator's name, a path, a workload, or a frame "
         "with the columns submit_s and durations_s"

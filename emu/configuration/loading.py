@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from emu.configuration.config import Config
 from emu.configuration.memo import Memo
 from emu.configuration.seeds import steps_seed, workload_seed
-from emu.families.registry import family_of_workload
+from emu.families.registry import family_of_workload, find_family
 from workloads.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,10 +71,10 @@ def load_of_family(config: Config, memo: Memo, family: str, scheduler: str) -> K
     InputError
         It is not there or wrong, or of another family; an option of a generator is named where it was given.
     """
-    found = load_workload_of(config, memo)
-    own = family_of_workload(found.workload)
-    assert own is not None
-    if own[0].name != family:
+    found = load_workload_of(config, memo, family)
+    if find_family(family).take(found.workload) is None:
+        own = family_of_workload(found.workload)
+        assert own is not None
         raise config.error("workload", _wrong_family(found.workload.name, own[0].name, scheduler, family))
     return found
 
@@ -87,10 +87,11 @@ def _wrong_family(workload: str, has: str, scheduler: str, wants: str) -> str:
     return f"{workload} has {has}, and {scheduler} schedules {wants}; for {has} there are {able}"
 
 
-def load_workload_of(config: Config, memo: Memo) -> Keyed:
-    """Return the workload that a configuration names, or holds, as it is run, and under which key it is kept.
+def load_workload_of(config: Config, memo: Memo, family: str = "") -> Keyed:
+    """Return the workload that a configuration names, or holds, as a family runs it, and under which key it is kept.
 
-    Its steps are laid over it, and then it is resampled, if the configuration asks for that; of DAGs it has the jobs.
+    Its steps are laid over it, and then it is resampled, if the configuration asks for that. What the family does not
+    run is as the first family has it that does: of DAGs the jobs.
     """
     from workloads.catalogue import load_workload
     from workloads.transform import resample
@@ -101,17 +102,21 @@ def load_workload_of(config: Config, memo: Memo) -> Keyed:
     if is_given(config):
         workload, key = given, ("workload", id(given))
     else:
-        key = ("workload", str(given), "to be changed" if steps else "as it is run")
-        key = (*key, *((name, repr(value)) for name, value in options.items()))
-        as_it_is = (
-            _as_run if not steps else lambda loaded: loaded
-        )  # steps are laid over DAGs, not over their jobs
+        key = ("workload", str(given), *((name, repr(value)) for name, value in options.items()))
+        if not steps:
+            key = (*key, "as run by", family)
         with _name_options(config):
-            workload = memo.once(key, lambda: as_it_is(load_workload(given, options=options)))
+            # Steps are laid over what was read: over DAGs, not over their jobs.
+            workload = memo.once(
+                key, lambda: _take(load_workload(given, options=options), family, now=not steps)
+            )
     if steps:
         seed, loaded = steps_seed(config, workload.name), workload
-        key = (*key, steps, seed)
-        workload = memo.once(key, lambda: _as_run(_after_steps(config, loaded, seed)))
+        key = (*key, steps, seed, "as run by", family)
+        workload = memo.once(key, lambda: _take(_after_steps(config, loaded, seed), family))
+    elif is_given(config):
+        key = (*key, "as run by", family)
+        workload = memo.once(key, lambda: _take(given, family))
     block_s = config["resample.block"]
     if block_s is None:
         return Keyed(workload, key)
@@ -194,8 +199,12 @@ def is_given(config: Config) -> bool:
     return not isinstance(config["workload"], str | Path)
 
 
-def _as_run(workload: Any) -> Any:
-    """Return a workload that was read as it is run: of DAGs their jobs."""
+def _take(workload: Any, family: str, now: bool = True) -> Any:
+    """Return a workload as a family runs it, or else as the first family does that can; as it is, if not `now`."""
+    if not now:
+        return workload
+    if family and (taken := find_family(family).take(workload)) is not None:
+        return taken
     found = family_of_workload(workload)
     assert found is not None
     return found[1]

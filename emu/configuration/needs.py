@@ -32,6 +32,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "address": ("in_process=false",),
     "estimates.error": ("estimates.size",),
     "estimates.size": ("estimates.error",),
+    "estimates.demands": ("estimates.size",),
     **{name: _FIXED for name in BY_NAME if name.startswith("cost.per_")},
     "dynamics.detection": _FAILS,
     "dynamics.failover": _FAILS,

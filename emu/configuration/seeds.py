@@ -208,8 +208,8 @@ def summary_alike(summary: Summary) -> str:
 
 def are_alike(summaries: Sequence[Summary]) -> bool:
     """Return whether several runs gave the same figures."""
-    family = family_of_summary(summaries[0]).name
-    return len(summaries) > 1 and all(s[family] == summaries[0][family] for s in summaries)
+    heads = family_of_summary(summaries[0]).heads
+    return len(summaries) > 1 and all(s[heads] == summaries[0][heads] for s in summaries)
 
 
 def alike_note(by_scheduler: Mapping[str, Sequence[Summary]]) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from emu.sweeps.targets import Target
 
 Figures = Mapping[str, Any]
-"""The part of a summary that has a family's name."""
+"""The part of a summary that describes what a family schedules (`Family.heads`)."""
 
 
 def _nothing_to_check(*_: Any) -> None:
@@ -65,7 +65,10 @@ class Family:
     Attributes
     ----------
     name : str
-        Of what its schedulers schedule, such as ``jobs``: also the table of it, and its part of a summary.
+        Of what its schedulers schedule, such as ``jobs``.
+    heads : str
+        The table of what is scheduled, and the part of a summary that describes it; by default the family's name.
+        Where it is that of another family, a summary has a second part, under the family's own name.
     one, part, node : str
         What one of them is called, what it consists of, and what it is scheduled on: ``job``, ``tasks``, ``node``.
     time, width : str
@@ -86,7 +89,7 @@ class Family:
     metrics : tuple of str
         What is described of them; of completion times, which stand first, the name is empty.
     form : mapping
-        The parts of its part of a summary (`emu.results.shapes`).
+        The parts of its part of a summary under its own name (`emu.results.shapes`).
     all_path : tuple of str
         Keys that lead from its part of a summary to the figures of all.
     nested : tuple of str
@@ -131,7 +134,7 @@ class Family:
         Whether what became of each part must be recorded.
 
     results : (plan, outcome) -> (tables, figures)
-        The tables of a run, and entries for its summary; ``figures[name]`` is its own part.
+        The tables of a run, and entries for its summary; ``figures[heads]`` is its own part.
     groups : (figures) -> pairs
         Each group that a summary describes, and the keys that lead there.
     part_of : (figures, group) -> figures
@@ -165,6 +168,7 @@ class Family:
 
     # What its things are called.
     name: str
+    heads: str = ""
     one: str
     part: str
     node: str = "node"
@@ -221,3 +225,12 @@ class Family:
     check_targets: Callable[[Plan, Sequence[Target]], None] = _nothing_to_check
     nodes_for_load: Callable[[Config, Plan, float, Memo], int] = _nodes_for_load
     check_scheduler: Callable[[Scheduler, Callable[..., Result]], None] = _nothing_to_check
+
+    def __post_init__(self) -> None:
+        """Name the table of what is scheduled as the family, where it has no other name."""
+        object.__setattr__(self, "heads", self.heads or self.name)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of a summary that are its own: that of `heads` first."""
+        return tuple(dict.fromkeys((self.heads, self.name)))

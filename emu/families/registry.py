@@ -23,6 +23,7 @@ ENTRY_POINTS = "emu.families"
 FAMILIES = {
     "jobs": "emu.families.jobs",
     "coflows": "emu.families.coflows",
+    "dags": "emu.families.dags",
 }
 
 
@@ -72,7 +73,8 @@ def family_of_workload(given: Any) -> tuple[Family, Any] | None:
 
 def family_of_summary(summary: Mapping[str, Any]) -> Family:
     """Return the family of the run, or runs, that a summary is of."""
-    return next(family for family in families() if family.name in summary)
+    found = [family for family in families() if family.name in summary]
+    return next((family for family in found if family.heads != family.name), found[0])
 
 
 def _package_of(name: str) -> str:

@@ -104,7 +104,7 @@ def percentiles_figure(lines: Lines, axis: Axis, family: Family) -> Figure | Non
 
     None when no group has any.
     """
-    summaries = [summary[family.name] for points in lines.values() for summary in points.values()]
+    summaries = [summary[family.heads] for points in lines.values() for summary in points.values()]
     groups = [g for g in family.group_titles if any(family.part_of(s, g).get("count") for s in summaries)]
     if not groups:
         return None
@@ -129,7 +129,7 @@ def shares_figure(lines: Lines, axis: Axis, family: Family) -> Figure | None:
 
     None when no summary has any.
     """
-    figures = [summary[family.name] for points in lines.values() for summary in points.values()]
+    figures = [summary[family.heads] for points in lines.values() for summary in points.values()]
     drawn: dict[str, str] = {}
     for title, key in family.shares.items():
         values = [of.get(key) for of in figures]
@@ -191,8 +191,8 @@ def _draw(
 
 def _figure_of(family: Family, group: str, statistic: str, summary: Mapping[str, Any]) -> tuple[float, float]:
     """Return a mean over the seeds and its half-width; NaN where there is none."""
-    value = family.part_of(summary[family.name], group).get(statistic, np.nan)
-    intervals = summary.get("confidence_95", {}).get(family.name, {})
+    value = family.part_of(summary[family.heads], group).get(statistic, np.nan)
+    intervals = summary.get("confidence_95", {}).get(family.heads, {})
     low, high = family.part_of(intervals, group).get(statistic, (np.nan, np.nan))
     return value, (high - low) / 2
 

@@ -9,7 +9,7 @@ from typing import Any
 from emu import disk
 from emu.configuration.seeds import alike_note, head_of, instances_of
 from emu.directories.names import CONFIG, REPORT_MARK, is_report
-from emu.families.registry import families, find_family
+from emu.families.registry import families, family_of_summary, find_family
 from emu.report.page import figure_of, fill, section
 from emu.report.percentile_plots import Point, percentile_sheets
 from emu.report.plots import timeline_figure
@@ -78,7 +78,7 @@ def _axis_figures(groups: Sequence[Group]) -> list[str]:
     return [
         figure_of(sheet.drawn, sheet.caption)
         for family in families()
-        for sheet in percentile_sheets(axes, [p for p in points if family.name in p.summary])
+        for sheet in percentile_sheets(axes, [p for p in points if family_of_summary(p.summary) is family])
     ]
 
 

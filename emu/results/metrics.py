@@ -116,20 +116,24 @@ def summarise_replicas(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]
     from emu.configuration.seeds import are_alike, replicas_part
 
     first = summaries[0]
-    family = family_of_summary(first).name
+    family = family_of_summary(first)
     together = replicas_part(summaries)
     batch = "instances" in together
-    means, intervals = _means([s[family] for s in summaries], of_some=batch)
+    found = {name: _means([s[name] for s in summaries], of_some=batch) for name in family.parts}
     alike = are_alike(summaries)
     sizes = [s.get("nodes") for s in summaries]
     own = ("instance", "batch") if batch else ()
     merged = {
-        **{k: v for k, v in first.items() if k not in (family, BOTTLENECKS, "drawn", *own, *_BY_REPLICA)},
+        **{
+            k: v
+            for k, v in first.items()
+            if k not in (*family.parts, BOTTLENECKS, "drawn", *own, *_BY_REPLICA)
+        },
         **together,
         **({"alike": True} if alike else {}),
         **({"nodes_by_seed": sizes} if len(set(sizes)) > 1 else {}),
-        family: means,
-        "confidence_95": {family: {} if alike else intervals},
+        **{name: means for name, (means, _) in found.items()},
+        "confidence_95": {name: {} if alike else intervals for name, (_, intervals) in found.items()},
     }
     parts = [_numbers({name: s[name] for name in _BY_REPLICA if name in s}) for s in summaries]
     merged |= _means(parts, of_some=batch)[0]

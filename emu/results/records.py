@@ -60,7 +60,7 @@ def tidy(summary: Mapping[str, Any], rows: Sequence[Row] = (), first: str = "") 
         The scheduler that it is compared with.
     """
     family = family_of_summary(summary)
-    figures, intervals = summary[family.name], summary.get("confidence_95", {}).get(family.name, {})
+    figures, intervals = summary[family.heads], summary.get("confidence_95", {}).get(family.heads, {})
     same = {"scheduler": summary["scheduler"], "baseline": first or None}
     seeds = {"seeds": len(summary.get("seeds", (0,)))}
     if "instances" in summary:
@@ -88,7 +88,7 @@ def tidy(summary: Mapping[str, Any], rows: Sequence[Row] = (), first: str = "") 
         for k, v in figures.items()
         if k not in (*family.nested, "count", *family.metrics, *EVERY_STATISTIC)
     }
-    outer = {k: v for k, v in summary.items() if k not in (family.name, "decision_latency", *OUTSIDE)}
+    outer = {k: v for k, v in summary.items() if k not in (family.heads, "decision_latency", *OUTSIDE)}
     for group, of_all, bounds in (("all", inner, intervals), ("", outer, {})):
         for path, value in _leaves(of_all):
             if isinstance(value, int | float) and not isinstance(value, bool):

@@ -64,11 +64,11 @@ class Result:
     @property
     def heads(self) -> pa.Table:
         """The table of jobs, or of coflows."""
-        return self.tables[self.family]
+        return self.tables[family_of_summary(self.summary).heads]
 
     @property
     def family(self) -> str:
-        """``jobs`` or ``coflows``: the name of the table of what arrives, and of its part of the summary."""
+        """``jobs``, ``coflows`` or ``dags``: the name of its family."""
         return family_of_summary(self.summary).name
 
     def drop_large(self) -> None:
@@ -176,7 +176,7 @@ def read_result(folder: str | Path) -> Result:
     family = family_of_summary(summary)
     known = dict.fromkeys(name for one in families() for name in one.tables)
     there = [name for name in known if _is_there(folder, f"{name}.parquet", manifest)]
-    for name in (family.name, "timeline"):
+    for name in (family.heads, "timeline"):
         if name not in there:
             raise InputError(f"has no {name}.parquet", file=folder)
     tables = {name: _read_table(name, folder, family) for name in there}

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from emu.columns import numbers
 from emu.families.family import Family
-from emu.families.registry import families
+from emu.families.registry import families, family_of_summary
 from workloads.errors import InputError
 from workloads.readers.source import shown
 
@@ -72,17 +72,23 @@ def checked_summary(summary: Any, file: Path) -> dict[str, Any]:
     InputError
         Names what has not the form in which a run writes it.
     """
-    checked = _part(summary, {**FORM, **{family.name: family.form for family in families()}}, file, "")
+    checked = _part(summary, {**FORM, **_forms()}, file, "")
     for name in sorted(_WANTED):
         checked[name]
     own = [family for family in families() if family.name in checked]
     if not own:
         raise InputError("is not there", file=file, field=families()[0].name)
-    figures = checked[own[0].name]
-    for key in own[0].all_path:
+    family = family_of_summary(checked)
+    figures = checked[family.heads]
+    for key in family.all_path:
         figures = figures[key]
     figures["count"]
     return checked
+
+
+def _forms() -> dict[str, Form]:
+    """Return the forms of the parts of a summary that families have."""
+    return {f.name: f.form for f in families()}
 
 
 def check_table(name: str, table: pa.Table, family: Family, file: Path) -> None:
@@ -107,7 +113,7 @@ def check_table(name: str, table: pa.Table, family: Family, file: Path) -> None:
     columns, live = family.tables[name], family.live_columns
     if name == "timeline" and live and live[0].name in table.column_names:
         columns += live
-    if name == family.name and not table.num_rows:
+    if name == family.heads and not table.num_rows:
         raise InputError(f"has no {name}", file=file)
     for column in columns:
         found = [field for field in table.schema if field.name == column.name]

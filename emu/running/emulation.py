@@ -127,7 +127,7 @@ def result_of(plan: Plan, index: int, outcome: Outcome) -> Result:
         "clock": plan.config["clock"],
         **({} if plan.load is None else {"offered_load": plan.load}),
         **figures,
-        "engine": _engine(plan, outcome, kept[family.name]),
+        "engine": _engine(plan, outcome, kept[family.heads]),
         "counters": dict(outcome.counters),
     }
     return Result(

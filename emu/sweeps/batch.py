@@ -15,7 +15,7 @@ from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare
 from emu.directories import locks
 from emu.directories import run_directory as rd
-from emu.families.registry import family_of_workload
+from emu.families.registry import find_family
 from emu.running.clocks import emulate_setting
 from emu.running.emulation import execute, keep_workload, observe, result_of
 from emu.running.many_runs import reason_to_compute, report_rerun
@@ -224,9 +224,7 @@ def _task(
     """Emulate in a Ray worker; the workload comes from the object store and is brought to its load here."""
     workload = source
     if wanted is not None:
-        found = family_of_workload(source)
-        assert found is not None
-        workload = found[0].at_load(source, *wanted)
+        workload = find_family(setting.scheduler.family).at_load(source, *wanted)
     return emulate_setting(replace(setting, workload=workload), observe, values)
 
 

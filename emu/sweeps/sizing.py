@@ -315,7 +315,8 @@ def _summaries(nodes: int, config: Config, out: Path) -> list[dict[str, Any]]:
 
 def _value(summary: Mapping[str, Any], target: Target, out: Path) -> float:
     """Return a target's figure in the summary of a run of the directory `out`."""
-    group = family_of_summary(summary).part_of(summary[family_of_summary(summary).name], target.job_class)
+    family = family_of_summary(summary)
+    group = family.part_of(summary[family.heads], target.job_class)
     if not group.get("count"):
         lacking = f"{summary['workload']} of seed {summary['seed']} has no {target.job_class} jobs that count"
         raise InputError(f"--target: {target}: {lacking}")

@@ -131,7 +131,7 @@ def summary_rows(part: Compared, out: Path) -> list[dict[str, Any]]:
     """Return one entry per variant of a group for the ``summary.json`` in `out`."""
     entries = []
     for name, summary in part.summaries.items():
-        family = family_of_summary(summary).name
+        family = family_of_summary(summary)
         own = [row for row in part.rows if row.scheduler == name]
         reasons_text: dict[str, Any] = {
             key: summary[key] for key in ("varied", "alike", *REASONS) if key in summary
@@ -142,8 +142,8 @@ def summary_rows(part: Compared, out: Path) -> list[dict[str, Any]]:
                 **part.group.at,
                 "seeds": sorted({replica.seed for replica in part.group.variants[name]}),
                 **({"instances": summary["instances"]} if "instances" in summary else {}),
-                family: summary[family],
-                "confidence_95": summary.get("confidence_95", {family: {}}),
+                **{name: summary[name] for name in family.parts},
+                "confidence_95": summary.get("confidence_95", {name: {} for name in family.parts}),
                 **reasons_text,
                 **(compared(own, part.rows[0].scheduler) if own else {}),
                 "paths": [run.relative_to(out).as_posix() for run in part.group.variants[name].values()],

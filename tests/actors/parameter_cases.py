@@ -18,7 +18,10 @@ from clusters.cluster import Cluster, build_cluster
 from tests.actors.coflow_emulations import SPEED, coflows, fit_for, with_deadlines
 from tests.actors.coflow_emulations import mixed_workload as mixed_coflows
 from tests.actors.coflow_emulations import setting_of as coflow_setting
+from tests.actors.dag_settings import mixed_dags
+from tests.actors.dag_settings import setting_of as dag_setting
 from workloads.coflows import CoflowWorkload
+from workloads.dags import DagWorkload
 from workloads.generators.deadline_coflows import deadline_coflows
 from workloads.jobs import JobWorkload
 
@@ -62,6 +65,14 @@ VALUES: dict[str, Any] = {
     "congested": 1.0,
     "admit_from": 0.3,
     "update_period_s": 0.01,
+    # of schedulers of DAG jobs
+    "altruism": 0.0,
+    "remaining_weight": 0.0,
+    "fairness": 0.7,
+    "remote_penalty": 0.9,
+    "plan_share": 0.9,
+    "unfairness": 0.0,
+    "guarantees": "t0=0.7,t1=0.1",
 }
 """A value of each number, by the parameter's name."""
 
@@ -71,7 +82,7 @@ class Where(NamedTuple):
 
     parameters: Mapping[str, Any] = MappingProxyType({})
     costs: Costs = Costs()
-    workload: JobWorkload | CoflowWorkload | None = None
+    workload: JobWorkload | CoflowWorkload | DagWorkload | None = None
     nodes: Cluster | list[int] | None = None
 
 
@@ -110,6 +121,11 @@ WHERE: dict[str, Where] = {
     "chronos.order": DUE,
     "examine": Where(workload=deadline_coflows(coflows=30, ports=5, seed=3)),
     "sincronia.weights": Where(workload=with_deadlines(mixed_coflows(14, 5, seed=7))),
+    "carbyne.intra_job": Where({"altruism": 0.0}),
+    "carbyne.plan_share": Where({"packing": "dagps", "altruism": 0.5}),
+    "carbyne.leftover": Where(
+        {"completion": "kept"}
+    ),  # without leftovers jobs need an end that does not move
     "phoenix.order": CONTENDED,
     "phoenix.candidates": CONTENDED,
     "phoenix.negotiate": CONTENDED,
@@ -159,6 +175,7 @@ def case_of(scheduler: Scheduler, parameter: Parameter) -> Case:
 
 JOBS = mixed_workload(24, seed=3)
 COFLOWS = mixed_coflows(14, 5, seed=7)
+DAGS = mixed_dags()
 
 
 def setting_for(scheduler: Scheduler, where: Where, changed: dict[str, Any]) -> Setting:
@@ -168,6 +185,11 @@ def setting_for(scheduler: Scheduler, where: Where, changed: dict[str, Any]) -> 
         work = where.workload or fit_for(scheduler.name, COFLOWS)
         assert isinstance(work, CoflowWorkload)
         return coflow_setting(scheduler.name, work, speed=SPEED, costs=where.costs, seed=3, **given)
+    if scheduler.family == "dags":
+        dags = where.workload or DAGS
+        assert isinstance(dags, DagWorkload)
+        nodes = where.nodes if isinstance(where.nodes, Cluster) else None
+        return dag_setting(scheduler.name, dags, nodes, costs=where.costs, seed=3, **given)
     jobs_of = where.workload or (constrained(JOBS, *SETS) if scheduler.constrained else JOBS)
     assert isinstance(jobs_of, JobWorkload)
     nodes = where.nodes or mixed_cluster()

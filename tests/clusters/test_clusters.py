@@ -214,6 +214,7 @@ def test_a_damaged_table_is_named(tmp_path):
 def test_clusters_are_listed_and_described(two_types):
     assert list(presets()) == [
         "homogeneous",
+        "carbyne",
         "google-2011",
         "phoenix",
         "phoenix-shuffled",

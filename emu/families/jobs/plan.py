@@ -17,6 +17,7 @@ from emu.families.jobs.loading import cluster_for_load, feasible, load_jobs_of
 from emu.families.jobs.metrics import offered_load
 from emu.results.metrics import after_warmup
 from workloads.arrow import column
+from workloads.dags import DagWorkload
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 from workloads.transform import at_load
@@ -59,8 +60,8 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> 
         with config.errors_name("load"):
             wanted = (cluster.total_slots, config["load"])
             workload = memo.once((*key, "load", *wanted), lambda: at_load(source, *wanted))
-    cutoff_s, partition = _classes(config, workload, schedulers)
-    _check(config, workload)
+    cutoff_s, partition = classes_of(config, workload, schedulers)
+    check_jobs(config, workload)
     submit_s = column(workload.jobs, "submit_s")
     durations = column(workload.tasks, "duration_s")
     span_s, work_s = float(submit_s[-1] - submit_s[0]), float(durations.sum())
@@ -127,7 +128,9 @@ def _constraint_notes(workload: JobWorkload, schedulers: tuple[Scheduler, ...]) 
     return (note,)
 
 
-def _classes(config: Config, workload: JobWorkload, schedulers: tuple[Scheduler, ...]) -> tuple[float, float]:
+def classes_of(
+    config: Config, workload: JobWorkload | DagWorkload, schedulers: tuple[Scheduler, ...]
+) -> tuple[float, float]:
     """Return short cut-off and long partition: the user's, else the workload's, else infinity and 1."""
     cutoff_s = config["short_cutoff"] if config["short_cutoff"] is not None else workload.short_cutoff_s
     partition = config["long_partition"] if config["long_partition"] is not None else workload.long_partition
@@ -142,7 +145,7 @@ def _classes(config: Config, workload: JobWorkload, schedulers: tuple[Scheduler,
     return (math.inf if cutoff_s is None else cutoff_s), (1.0 if partition is None else partition)
 
 
-def _cutoff_of_share(workload: JobWorkload, share: float) -> float:
+def _cutoff_of_share(workload: JobWorkload | DagWorkload, share: float) -> float:
     """Return the quantile of the jobs' mean task durations, in seconds; a job that is exactly there is short."""
     cutoff_ns = math.floor(
         np.quantile(workload.arrays().mean_ns, share)
@@ -167,7 +170,8 @@ def _cutoff_notes(config: Config, workload: JobWorkload, cutoff_s: float) -> tup
 _TIES = 0.005  # a share of jobs that is worth a word
 
 
-def _check(config: Config, workload: JobWorkload) -> None:
+def check_jobs(config: Config, workload: JobWorkload | DagWorkload) -> None:
+    """Refuse a size of errors that the draw has not, and a warm-up that leaves no job."""
     size, error = config["estimates.size"], config["estimates.error"]
     if error == "random" and not 0 <= size < 1:
         raise config.error("estimates.size", f"{size:g} is not in 0 <= size < 1, as random errors want")

@@ -15,6 +15,7 @@ from emu.families.jobs.columns import JOBS as JOB_COLUMNS
 from emu.families.jobs.metrics import describe_jobs
 from emu.results.metrics import describe_utilisation
 from workloads.arrow import column, from_numpy, from_strings
+from workloads.dags import DagWorkload
 from workloads.jobs import JobWorkload
 
 if TYPE_CHECKING:
@@ -24,32 +25,40 @@ if TYPE_CHECKING:
 
 
 def jobs_table(workload: JobWorkload, outcome: Outcome) -> pa.Table:
-    """Return the table of jobs; times are exact to the nanosecond before they are turned into seconds."""
+    """Return the table of jobs."""
     arrays = workload.arrays()
     ideal_ns = np.maximum.reduceat(arrays.duration_ns, arrays.first_task[:-1])
+    return make_table(JOB_COLUMNS, jobs_columns(workload, outcome, ideal_ns))
+
+
+def jobs_columns(
+    workload: JobWorkload | DagWorkload, outcome: Outcome, ideal_ns: npt.NDArray[np.int64]
+) -> dict[str, Any]:
+    """Return the columns of the table of jobs; times are exact to the nanosecond before they are turned into seconds.
+
+    ``ideal_ns``, shape (J,), is what each job would take on an empty cluster without end.
+    """
+    arrays = workload.arrays()
     started, finished = outcome.start_ns >= 0, outcome.finish_ns >= 0
     jct_s = (outcome.finish_ns - arrays.submit_ns) / 1e9
     ideal_s = ideal_ns / 1e9
     sized = finished & (ideal_ns > 0)
     jobs = workload.jobs
-    return make_table(
-        JOB_COLUMNS,
-        {
-            "job_id": column(jobs, "job_id"),
-            "submit_s": column(jobs, "submit_s"),
-            "start_s": null_unless(started, outcome.start_ns / 1e9),
-            "finish_s": null_unless(finished, outcome.finish_ns / 1e9),
-            "jct_s": null_unless(finished, jct_s),
-            "wait_s": null_unless(started, (outcome.start_ns - arrays.submit_ns) / 1e9),
-            "ideal_s": ideal_s,
-            "slowdown": null_unless(sized, jct_s / np.where(sized, ideal_s, 1.0)),
-            "num_tasks": column(jobs, "num_tasks"),
-            "mean_task_s": column(jobs, "mean_task_s"),
-            "job_class": from_strings(np.where(outcome.is_long, "long", "short").tolist()),
-            "constraint": jobs["constraint"].combine_chunks(),
-            "tenant": jobs["tenant"].combine_chunks(),
-        },
-    )
+    return {
+        "job_id": column(jobs, "job_id"),
+        "submit_s": column(jobs, "submit_s"),
+        "start_s": null_unless(started, outcome.start_ns / 1e9),
+        "finish_s": null_unless(finished, outcome.finish_ns / 1e9),
+        "jct_s": null_unless(finished, jct_s),
+        "wait_s": null_unless(started, (outcome.start_ns - arrays.submit_ns) / 1e9),
+        "ideal_s": ideal_s,
+        "slowdown": null_unless(sized, jct_s / np.where(sized, ideal_s, 1.0)),
+        "num_tasks": column(jobs, "num_tasks"),
+        "mean_task_s": column(jobs, "mean_task_s"),
+        "job_class": from_strings(np.where(outcome.is_long, "long", "short").tolist()),
+        "constraint": jobs["constraint"].combine_chunks(),
+        "tenant": jobs["tenant"].combine_chunks(),
+    }
 
 
 def timeline_table(timeline: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
@@ -81,20 +90,24 @@ def crv_table(pressure: Pressure | None) -> pa.Table | None:
 
 def tasks_table(workload: JobWorkload, tasks: Mapping[str, npt.NDArray[np.int64]]) -> pa.Table:
     """Return the table of tasks."""
+    return make_table(TASKS, tasks_columns(workload, tasks))
+
+
+def tasks_columns(
+    workload: JobWorkload | DagWorkload, tasks: Mapping[str, npt.NDArray[np.int64]]
+) -> dict[str, Any]:
+    """Return the columns of the table of tasks."""
     first_task = workload.arrays().first_task
     counts = np.diff(first_task)
     started, finished = tasks["start_ns"] >= 0, tasks["finish_ns"] >= 0
-    return make_table(
-        TASKS,
-        {
-            "job_id": column(workload.tasks, "job_id"),
-            "task": np.arange(workload.num_tasks) - np.repeat(first_task[:-1], counts),
-            "node": null_unless(started, tasks["node"]),
-            "start_s": null_unless(started, tasks["start_ns"] / 1e9),
-            "finish_s": null_unless(finished, tasks["finish_ns"] / 1e9),
-            "duration_s": column(workload.tasks, "duration_s"),
-        },
-    )
+    return {
+        "job_id": column(workload.tasks, "job_id"),
+        "task": np.arange(workload.num_tasks) - np.repeat(first_task[:-1], counts),
+        "node": null_unless(started, tasks["node"]),
+        "start_s": null_unless(started, tasks["start_ns"] / 1e9),
+        "finish_s": null_unless(finished, tasks["finish_ns"] / 1e9),
+        "duration_s": column(workload.tasks, "duration_s"),
+    }
 
 
 def job_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:

@@ -16,7 +16,7 @@ from workloads.units import format_duration
 
 def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFAULT) -> str:
     """Return the summary of a run, or of the runs of several seeds, as text; `columns` are those of its table."""
-    jobs, engine = summary["jobs"], summary["engine"]
+    jobs = summary["jobs"]
     intervals = summary.get("confidence_95", {}).get("jobs", {})
     lines = [summary_head(summary), ""]
     rows = [["job completion time (s)", "jobs", *(m.name for m in columns)]]
@@ -27,10 +27,16 @@ def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFA
     facts = [f"{name} {value}" for name, value in job_facts(jobs).items()]
     facts += [f"{jobs['unfinished']:,.0f} jobs did not finish"] if "unfinished" in jobs else []
     lines += ["", ", ".join(facts)] if facts else []
-    lines.append(
+    return "\n".join([*lines, *run_lines(summary)]) + "\n" + summary_alike(summary)
+
+
+def run_lines(summary: Mapping[str, Any]) -> list[str]:
+    """Return the lines about a run itself: its size and speed, decision latency, bottlenecks, counters."""
+    engine = summary["engine"]
+    lines = [
         f"{engine['tasks']:,.0f} tasks, {engine['events']:,.0f} events "
         f"in {format_duration(engine['wall_s'])} ({engine['tasks_per_s']:,.0f} tasks/s)"
-    )
+    ]
     if "decision_latency" in summary:
         spread = summary["decision_latency"]["all"]
         shown = ", ".join(f"{name} {format_duration(spread[name])}" for name in ("p50", "p90", "p99", "max"))
@@ -41,7 +47,7 @@ def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFA
         lines += summary.get(BOTTLENECKS, [])
     if counters := counter_texts(summary.get("counters", {})):
         lines.append(", ".join(f"{name} {value}" for name, value in counters.items()))
-    return "\n".join(lines) + "\n" + summary_alike(summary)
+    return lines
 
 
 def job_facts(jobs: Mapping[str, Any]) -> dict[str, str]:

@@ -42,7 +42,7 @@ def setting_of(scheduler: str, seed: int) -> Setting:
     jobs = found.family == "jobs"
     costs = Costs("fixed", per_message_s=0.05 if jobs else 1e-4) if seed % 2 else Costs()
     setting = setting_for(found, Where(costs=costs), {})
-    return with_dynamics(setting) if jobs and seed % 3 == 1 else setting
+    return with_dynamics(setting) if found.family != "coflows" and seed % 3 == 1 else setting
 
 
 def snapshot_of(setting: Setting, seed: int) -> Snapshot:

@@ -207,7 +207,9 @@ def test_lines_of_ports_are_those_of_the_workload(scheduler: str) -> None:
 FEW = 4 if config.DISABLE_JIT else 12
 
 
-@pytest.mark.parametrize("scheduler", ["sparrow", "hawk", "eagle", "yacc-d", "fifo", "aalo", "fair"])
+@pytest.mark.parametrize(
+    "scheduler", ["sparrow", "hawk", "eagle", "yacc-d", "fifo", "aalo", "fair", "tetris-fair", "carbyne"]
+)
 def test_a_run_from_a_forged_one_is_refused_or_ends(scheduler: str) -> None:
     """In a process of its own, compiled: it would die of an index that is out of range."""
     script = Path(__file__).with_name("forged.py")

@@ -17,7 +17,7 @@ from actors.kernel.compiled import config
 from actors.kernel.rows import is_tree
 from actors.scheduler import Scheduler, needs_global_view
 from actors.schedulers.registry import built_in_schedulers
-from actors.setting import Costs, Network, Setting
+from actors.setting import Costs, Dynamics, Estimates, Network, Setting
 from emu.running.clocks import describe_clock
 from tests.actors.parameter_cases import Where, setting_for
 
@@ -26,6 +26,7 @@ OWN = {"wall_s", "compile_s", "peak_rss_mb", "partitions", "windows", "restarts"
 COSTS = {
     "jobs": st.sampled_from([Costs(), Costs("fixed", per_message_s=0.05), Costs("fixed", 0.3, 0.2, 0.1)]),
     "coflows": st.sampled_from([Costs(), Costs("fixed", per_message_s=1e-4, per_flow_s=1e-4)]),
+    "dags": st.sampled_from([Costs(), Costs("fixed", 0.02, 0.1, 0.1)]),
 }
 EXAMPLES = 3 if config.DISABLE_JIT else 4
 
@@ -37,7 +38,7 @@ def divisible() -> list[Scheduler]:
 def reported(setting: Setting, outcome: Outcome) -> dict[str, Any]:
     """All that is reported of a run, in a form that can be compared."""
     arrays = setting.workload.arrays()
-    arrivals = arrays.submit_ns if setting.scheduler.family == "jobs" else arrays.arrival_ns
+    arrivals = arrays.arrival_ns if setting.scheduler.family == "coflows" else arrays.submit_ns
     fields = {f.name: getattr(outcome, f.name) for f in dataclasses.fields(outcome) if f.name not in OWN}
     return {**fields, "schedulers": describe_clock(dataclasses.replace(outcome, windows=0), None, arrivals)}
 
@@ -71,6 +72,15 @@ def test_everything_is_the_same_for_any_number_of_partitions(scheduler: Schedule
         if scheduler.family == "coflows":
             setting, period_s = dataclasses.replace(setting, network=Network(delay_s=0.001)), 0.01
             partitions = min(partitions, 6)  # of five ports and a coordinator
+        elif scheduler.family == "dags":
+            partitions = min(partitions, 6)  # of five machines and a resource manager
+            if rough:
+                setting = dataclasses.replace(
+                    setting,
+                    network=Network(0.01, spread_s=0.02),
+                    estimates=Estimates("random", 0.5, demands=True),
+                    dynamics=Dynamics(mtbf_s=20.0, mttr_s=3.0, detection_s=0.5, straggler_share=0.2),
+                )
         elif rough:
             setting = with_dynamics(setting)
         if needs_global_view(scheduler, setting.parameters):

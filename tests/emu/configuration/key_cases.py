@@ -17,6 +17,7 @@ from actors.schedulers.registry import find_scheduler
 from emu.configuration.config import layer_from_arguments, layer_from_set, resolve
 from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare
+from tests.actors.dag_settings import mixed_dags
 from tests.workloads.family_examples import coflows_of
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.jobs import JobWorkload, make_workload
@@ -57,6 +58,7 @@ DRAWN = AWARE | {"constraints.model": "cores >= 8: 60%"}
 TWO = "cores >= 8: 50%, cores >= 4: 40%"
 GENERATED = JOBS | {"workload": "poisson", "workload_options.jobs": "20", "short_cutoff": "10 s"}
 COFLOWS = {"scheduler": "philae", "fabric.port_speed": "100 Mbps", "seed": "1"}
+DAGS = {"scheduler": "carbyne", "nodes": "1", "seed": "1"}
 FIXED = {"cost.model": "fixed"}
 WINDOWS = {"clock": "windows", "partitions": "2"}
 STRAGGLING = {"dynamics.straggler_share": "30%"}
@@ -111,6 +113,8 @@ CASES: dict[str, Case] = {
     "fabric.updates": Case(("FILE:updates.csv",), COFLOWS),
     "estimates.error": Case(("constant", "random"), JOBS | {"estimates.size": "0.9"}, without=JOBS),
     "estimates.size": Case(("0", "0.5", "0.9"), JOBS | {"estimates.error": "random"}, without=ALONE),
+    "estimates.demands": Case(("true",), DAGS | {"estimates.error": "random", "estimates.size": "0.8"}),
+    "fairness.window": Case(("10 s",), DAGS, "summary"),
     "cost.per_job": Case(("100 ms",), JOBS | FIXED),
     "cost.per_task": Case(("100 ms",), JOBS | FIXED),
     "cost.per_update": Case(("1 ms",), COFLOWS | FIXED),
@@ -231,7 +235,7 @@ def planner(folder: Path) -> Callable[..., Plan]:
     for name, text in FILES.items():
         (folder / name).write_text(text)
     memo = Memo()
-    own = {"jobs": small_jobs(), "coflows": small_coflows()}
+    own = {"jobs": small_jobs(), "coflows": small_coflows(), "dags": mixed_dags()}
 
     def plan(sets: Mapping[str, str], workload: Any = None) -> Plan:
         texts = [f"{name}={value.replace('FILE:', f'{folder}/')}" for name, value in sets.items()]

@@ -63,7 +63,7 @@ def ran(planned: Callable[..., Plan]) -> Callable[..., Result]:
 def seen(result: Result, moves: str) -> Any:
     """What a case is about, in a form that can be compared."""
     if moves == "summary":
-        part = {"jobs", "coflows"}
+        part = {"jobs", "coflows", "dags"}
         return {name: value for name, value in result.summary.items() if name in part}
     table = {"heads": result.heads, "timeline": result.timeline, "tasks": result.tasks or result.flows}[moves]
     return None if table is None else table.to_pydict()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from key_cases import CASES, COFLOWS, JOBS, planner, small_coflows
+from key_cases import CASES, COFLOWS, DAGS, JOBS, planner, small_coflows
 
 from actors.schedulers.registry import built_in_schedulers
 from emu.configuration.config import layer_from_set, resolve
@@ -18,8 +18,13 @@ from emu.configuration.needs import NEEDS, ineffective
 from emu.configuration.plan import Plan, configure, prepare
 from emu.configuration.replicas import Replica
 from emu.families.coflows.keys import KEYS as COFLOW_KEYS
+from emu.families.dags.keys import KEYS as DAG_KEYS
+from emu.families.jobs.keys import KEYS as JOB_KEYS
 from emu.sweeps.sweep import prepare_sweep
 from workloads.errors import InputError
+
+OF_ONE = ((COFLOW_KEYS, COFLOWS), ([key for key in DAG_KEYS if key not in JOB_KEYS], DAGS))
+"""The keys that one family alone has, and a base of a run of it."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +45,7 @@ def test_needs_are_of_keys_that_are_there() -> None:
 
 @pytest.mark.parametrize("name", NEEDS)
 def test_keys_that_go_with_others_are_refused_alone(name: str, planned: Callable[..., Plan]) -> None:
-    base = COFLOWS if BY_NAME[name] in COFLOW_KEYS else JOBS
+    base = next((base for keys, base in OF_ONE if BY_NAME[name] in keys), JOBS)
     value = {"address": "ray://there:1", "load_by": "nodes"}.get(name) or next(
         (c.values[-1] for c in (CASES.get(name),) if c),
         {"quantum": "1 s", "windows.transport": "calls"}.get(name, "7"),

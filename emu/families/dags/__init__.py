@@ -1,0 +1,1 @@
+"""DAG jobs on machines with several resources."""

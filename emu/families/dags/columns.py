@@ -1,0 +1,116 @@
+"""The columns of what runs of DAG jobs write."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from emu.columns import COSTS, Column
+from emu.families.jobs.columns import JOBS as OF_JOBS
+from emu.families.jobs.columns import LIVE_TIMELINE as LIVE_TIMELINE
+from emu.families.jobs.columns import TASKS as OF_TASKS
+
+_IDEAL = Column(
+    "ideal_s",
+    pa.float64(),
+    "s",
+    "Length of the job's critical path: its completion time on an empty cluster without end and without network delay.",
+)
+
+JOBS = (
+    *(_IDEAL if column.name == "ideal_s" else column for column in OF_JOBS),
+    Column("num_stages", pa.int64(), "", "Stages of the job."),
+    Column("levels", pa.int64(), "", "Stages on its longest chain of stages."),
+    Column(
+        "dominant_work_s",
+        pa.float64(),
+        "s",
+        "How long its tasks would take the whole cluster, by the resource of which they take most.",
+    ),
+)
+"""``jobs.parquet``: one row per job of the workload, in workload order."""
+
+TIMELINE = (
+    Column("time_s", pa.float64(), "s", "Virtual time of the row."),
+    Column(
+        "utilisation",
+        pa.float64(),
+        "",
+        "Share of the capacity of all machines that tasks hold, of the resource of which it is most, 0..1.",
+    ),
+    Column("running_tasks", pa.int64(), "tasks", "Tasks that run."),
+    Column("runnable_tasks", pa.int64(), "tasks", "Tasks that wait for no other task and have not started."),
+    Column("running_jobs", pa.int64(), "jobs", "Jobs that have arrived and not ended."),
+)
+"""``timeline.parquet``: one row per `timeline.period` of virtual time."""
+
+RESOURCES = (
+    Column("time_s", pa.float64(), "s", "End of the span of time that the row is of, one `timeline.period`."),
+    Column(
+        "resource", pa.string(), "", "A resource of machines; `slots` where the workload states no demands."
+    ),
+    Column(
+        "used",
+        pa.float64(),
+        "",
+        "Share of the capacity of all machines that tasks held, in the mean over the span. Above 1 where demands were "
+        "underestimated.",
+    ),
+)
+"""``resources.parquet``: one row per time and resource."""
+
+FAIRNESS = (
+    Column("time_s", pa.float64(), "s", "End of the window."),
+    Column(
+        "jobs",
+        pa.int64(),
+        "jobs",
+        "Jobs that were there in the window: arrived before its end, and not ended at its begin.",
+    ),
+    Column(
+        "jain",
+        pa.float64(),
+        "",
+        "Jain's index of what these jobs held while they were there: of each the mean over that time of the shares of "
+        "all resources; null where none held anything.",
+        True,
+    ),
+    Column(
+        "jain_running",
+        pa.float64(),
+        "",
+        "The same of those jobs that ran a task in the window.",
+        True,
+    ),
+)
+"""``fairness.parquet``: one row per window."""
+
+TASKS = (
+    *OF_TASKS,
+    Column("stage", pa.int64(), "", "The task's stage in its job, from 0."),
+    Column(
+        "runnable_s",
+        pa.float64(),
+        "s",
+        "When the last task that it waits for ended, or the job arrived; null if that did not happen.",
+        True,
+    ),
+)
+"""``tasks.parquet``, on request: one row per task, in workload order."""
+
+TABLES = {
+    "jobs": JOBS,
+    "timeline": TIMELINE,
+    "resources": RESOURCES,
+    "fairness": FAIRNESS,
+    "tasks": TASKS,
+    "costs": COSTS,
+}
+ABOUT = {
+    "jobs": "One row per job of the workload, in workload order.",
+    "timeline": "One row per `timeline.period` of virtual time.",
+    "resources": "One row per `timeline.period` and resource.",
+    "fairness": "One row per window of `fairness.window`, from the first arrival on. Windows are twice, four times … "
+    "as long where there would be more than a million.",
+    "tasks": "With `output.tasks`: one row per task, in workload order.",
+    "costs": 'With `cost.model = "measured"`: one row per message that a scheduler handled, by scheduler in order.',
+}

@@ -1,0 +1,41 @@
+"""The keys that runs of DAG jobs have: most are those of jobs."""
+
+from __future__ import annotations
+
+from actors.environment import Estimates
+from emu.configuration.kinds import Key
+from emu.families.jobs.keys import KEYS as OF_JOBS
+
+_SAME = {
+    "cluster",
+    "slots",
+    "cluster_seed",
+    "load_by",
+    "short_cutoff",
+    "infeasible",
+    "slowdown_threshold",
+    "network.spread",
+    "network.cross_rack_delay",
+    "estimates.error",
+    "estimates.size",
+    "cost.per_job",
+    "cost.per_task",
+}
+
+KEYS = (
+    *(key for key in OF_JOBS if key.name in _SAME or key.name.startswith("dynamics.")),
+    Key(
+        "estimates.demands",
+        "flag",
+        Estimates.demands,
+        "Whether the demands of tasks are misestimated as their durations are: what a scheduler places is not what "
+        "tasks use.",
+    ),
+    Key(
+        "fairness.window",
+        "duration",
+        60.0,
+        "Length of the windows of time over which Jain's fairness index is computed.",
+        low=1e-3,
+    ),
+)

@@ -1,0 +1,178 @@
+"""Plans of schedulers of DAG jobs: jobs of stages, machines, and the checks and notes before a run."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clusters.capacity import check_demands, demands, drop_oversized, offered_load, work_s
+from emu.configuration.loading import TIMELINE_ROWS, Loaded, load_cluster_of, load_of_family, path_of
+from emu.configuration.memo import Memo
+from emu.families.jobs.dynamics_setting import dynamics_of
+from emu.families.jobs.plan import check_jobs, classes_of
+from workloads.arrow import column
+from workloads.critical_path import critical_paths_ns
+from workloads.dags import DagWorkload
+from workloads.errors import InputError
+from workloads.transform.load import busy_slots, stretched_s
+from workloads.transform.primitives import arriving_at, with_tables
+
+if TYPE_CHECKING:
+    from actors.scheduler import Scheduler
+    from clusters.cluster import Cluster
+    from emu.configuration.config import Config
+    from emu.configuration.plan import Plan
+
+
+def load_dags(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> Loaded:
+    """Load the DAGs and the cluster of a configuration, and check them.
+
+    Raises
+    ------
+    InputError
+        What is missing or wrong, and where it was given; a task that no machine has room for.
+    """
+    from actors.setting import Estimates
+
+    by_nodes = config["load"] is not None and config["load_by"] == "nodes"
+    if by_nodes and config["nodes"] is not None:
+        raise config.error("nodes", "not allowed with load_by 'nodes', which picks the number of nodes")
+    if config["nodes"] is None and not by_nodes and path_of(config, "cluster") is None:
+        raise InputError("--nodes: required, such as --nodes 100")
+    if not by_nodes:  # a wrong cluster is reported before the workload is loaded, which takes time
+        cluster = load_cluster_of(config, config["nodes"], memo)
+    started = time.perf_counter()
+    loaded, key = load_of_family(config, memo, "dags", schedulers[0].name)
+    load_s = time.perf_counter() - started
+    if by_nodes:
+        with config.errors_name("load"):
+            cluster = load_cluster_of(
+                config, nodes_for_load(config, loaded, float(config["load"]), memo), memo
+            )
+    key = (*key, "fitting", id(cluster), config["infeasible"])
+    source = memo.once(key, lambda: _fitting(config, loaded, cluster))
+    workload = source
+    if config["load"] is not None and not by_nodes:
+        with config.errors_name("load"):
+            wanted = (slots_equal_to(source, cluster), config["load"])
+            workload = memo.once((*key, "load", *wanted), lambda: at_load(source, *wanted))
+    cutoff_s, _ = classes_of(config, workload, schedulers)
+    check_jobs(config, workload)
+    submit_s = column(workload.jobs, "submit_s")
+    span_s = float(submit_s[-1] - submit_s[0])
+    period_s = config["timeline.period"]
+    if period_s == "auto":
+        longest_s = float(critical_paths_ns(workload).max()) / 1e9
+        period_s = max(span_s + longest_s, float(work_s(workload, cluster).max()), 1e-6) / TIMELINE_ROWS
+    load = offered_load(workload, cluster)
+    return Loaded(
+        source=source,
+        workload=workload,
+        cluster=cluster,
+        load=load,
+        load_s=load_s,
+        period_s=period_s,
+        notes=(*dict.fromkeys(workload.notes + cluster.notes), *_notes(config, workload, load)),
+        setting={
+            "short_cutoff_s": cutoff_s,
+            "estimates": Estimates(
+                config["estimates.error"], config["estimates.size"], config["estimates.demands"]
+            ),
+            "dynamics": dynamics_of(config, cluster),
+        },
+        keys={"short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None},
+    )
+
+
+def _fitting(config: Config, workload: DagWorkload, cluster: Cluster) -> DagWorkload:
+    """Return the workload, without the jobs that no machine has room for if the configuration drops them."""
+    try:
+        if config["infeasible"] == "drop":
+            return drop_oversized(workload, cluster)
+        check_demands(workload, cluster)
+    except InputError as error:
+        hint = "" if config["infeasible"] == "drop" else "; --infeasible drop leaves such jobs out"
+        raise config.error("workload", f"{error.message}{hint}") from None
+    return workload
+
+
+def _notes(config: Config, workload: DagWorkload, load: float | None) -> list[str]:
+    """Return notes on a load above 1, and on what the workload does not say or a run of DAGs does not use."""
+    notes = []
+    if load is not None and load > 1:
+        notes.append(
+            f"offered load is {load:.2f}: more work arrives than machines do, by the scarcest resource; jobs wait"
+        )
+    if not workload.resources:
+        notes.append(f"{workload.name} states no demands: each task takes a slot of a machine")
+    elif unknown := int((demands(workload).max(axis=1) == 0).sum()):
+        notes.append(
+            f"{unknown:,} of {workload.num_stages:,} stages need nothing of machines: their tasks start at once"
+        )
+    if constrained := workload.job_constraints.num_rows:
+        notes.append(
+            f"{constrained:,} jobs have constraints, which schedulers of DAGs ignore: tasks run on any node with room"
+        )
+    return notes
+
+
+def slots_equal_to(workload: DagWorkload, cluster: Cluster) -> float:
+    """Return how many slots a cluster is worth to a workload, such that both have the same offered load.
+
+    Raises
+    ------
+    InputError
+        The workload has no offered load: all jobs arrive at once, or no task takes any time or resources.
+    """
+    busy, load = busy_slots(workload), offered_load(workload, cluster)
+    if not load:
+        raise InputError(
+            f"no task of {workload.name} needs anything of machines, so that its offered load is 0"
+        )
+    return busy / load
+
+
+def at_load(workload: DagWorkload, slots: float, load: float) -> DagWorkload:
+    """Return the workload with its arrivals stretched, or packed, so that it offers a load.
+
+    The first arrival stays where it is and all gaps are scaled alike.
+
+    Parameters
+    ----------
+    workload : DagWorkload
+    slots : float
+        As `slots_equal_to` has it.
+    load : float
+        Offered load of the scarcest resource.
+    """
+    factor = busy_slots(workload) / (load * slots)
+    made = arriving_at(workload, stretched_s(workload, factor, f"at a load of {load:g}"))
+    done = f"gaps scaled by {factor:.6g}, to an offered load of {load:g} of the scarcest resource"
+    return with_tables(made, metadata={**made.metadata, "arrivals": done})
+
+
+def nodes_for_load(config: Config, source: DagWorkload, load: float, memo: Memo) -> int:
+    """Return the number of nodes, at least one, on which a workload offers about this load."""
+    nodes = 1
+    for _ in range(8):  # exact at once where all nodes are alike; machine types come in proportion
+        offered = offered_load(source, load_cluster_of(config, nodes, memo))
+        if not offered:
+            busy_slots(source)  # says what is wrong
+        better = max(round(nodes * (offered or load) / load), 1)
+        if better == nodes:
+            break
+        nodes = better
+    return nodes
+
+
+def capacity(plan: Plan) -> float:
+    """Return what the offered load of a plan is a share of."""
+    return slots_equal_to(plan.source, plan.cluster)
+
+
+def arrivals_ns(workload: DagWorkload) -> np.ndarray:
+    """Return when jobs arrive, shape (J,), ns."""
+    return workload.arrays().submit_ns

@@ -1,0 +1,234 @@
+"""Tables and figures of a run of DAG jobs, from what its emulation gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from clusters.capacity import capacities, demands, work_s
+from emu.columns import make_table, null_unless, numbers
+from emu.families.dags.columns import FAIRNESS, JOBS, LIVE_TIMELINE, RESOURCES, TASKS, TIMELINE
+from emu.families.dags.use import count_between, mean_use, runnable_ns, wide_enough, windows
+from emu.families.jobs.metrics import describe_jobs
+from emu.families.jobs.results import jobs_columns, tasks_columns
+from emu.results.metrics import describe_utilisation, finite
+from workloads.arrow import column, from_numpy, from_strings
+from workloads.critical_path import critical_paths_ns
+from workloads.dags import DagWorkload, stage_levels
+
+if TYPE_CHECKING:
+    from actors.hosting.outcome import Outcome
+    from clusters.cluster import Cluster
+    from emu.configuration.plan import Plan
+
+Float64Array = npt.NDArray[np.float64]
+Tasks = Mapping[str, npt.NDArray[np.int64]]
+
+
+def dag_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
+    """Return the tables, and the figures of the summary, of a run of DAG jobs."""
+    workload, cluster, config = plan.workload, plan.cluster, plan.config
+    assert outcome.tasks is not None  # always recorded: what follows is read off them
+    share = shares_of_tasks(workload, cluster)
+    runnable = _runnable(workload, outcome.tasks)
+    timeline, use = timeline_tables(workload, outcome, share, runnable, plan.period_s)
+    jobs = jobs_table(workload, cluster, outcome)
+    fairness = fairness_table(workload, outcome, share, config["fairness.window"])
+    tables = {
+        "jobs": jobs,
+        "timeline": timeline,
+        "resources": use,
+        "fairness": fairness,
+        "tasks": tasks_table(workload, outcome.tasks, runnable) if config["output.tasks"] else None,
+    }
+    described = describe_utilisation(
+        numbers(timeline, "time_s"),
+        numbers(timeline, "utilisation"),
+        float(column(workload.jobs, "submit_s")[-1]),
+    )
+    figures = {
+        "jobs": describe_jobs(jobs, config["warmup"], config["slowdown_threshold"]),
+        "dags": describe_dags(plan, outcome, fairness, share),
+        **({"utilisation": described} if described else {}),
+    }
+    return tables, figures
+
+
+def shares_of_tasks(workload: DagWorkload, cluster: Cluster) -> Float64Array:
+    """Return what a task of each stage holds, as shares of the capacity of all machines, shape (S, R)."""
+    total = capacities(cluster, workload.resources).sum(axis=0)
+    demand = demands(workload)
+    return np.divide(demand, total, out=np.zeros_like(demand), where=total > 0)
+
+
+def jobs_table(workload: DagWorkload, cluster: Cluster, outcome: Outcome) -> pa.Table:
+    """Return the table of jobs; times are exact to the nanosecond before they are turned into seconds."""
+    arrays = workload.arrays()
+    first = arrays.first_stage[:-1]
+    of_stage = np.add.reduceat(arrays.duration_ns / 1e9, arrays.stage_first_task[:-1])
+    work = np.add.reduceat(shares_of_tasks(workload, cluster) * of_stage[:, None], first)
+    return make_table(
+        JOBS,
+        {
+            **jobs_columns(workload, outcome, critical_paths_ns(workload)),
+            "num_stages": np.diff(arrays.first_stage),
+            "levels": np.maximum.reduceat(stage_levels(workload), first) + 1,
+            "dominant_work_s": work.max(axis=1),
+        },
+    )
+
+
+def timeline_tables(
+    workload: DagWorkload,
+    outcome: Outcome,
+    share: Float64Array,
+    runnable: npt.NDArray[np.int64],
+    period_s: float,
+) -> tuple[pa.Table, pa.Table]:
+    """Return the tables of a timeline, and of the use of resources.
+
+    Both are made of when tasks ran, with as many rows as the timeline of the run.
+    """
+    assert outcome.tasks is not None
+    time_s, tasks = np.asarray(outcome.timeline["time_s"], np.float64), outcome.tasks
+    time_ns = np.rint(time_s * 1e9).astype(np.int64)
+    stage = stage_of_task(workload)
+    ran = tasks["start_ns"] >= 0
+    finish_s = np.where(tasks["finish_ns"] < 0, np.inf, tasks["finish_ns"] / 1e9)[ran]
+    start_s = tasks["start_ns"][ran] / 1e9
+    step_s = outcome.timeline_step * period_s
+    edges_s = np.append(time_s[0] - step_s, time_s) if time_s.size else np.zeros(1)
+    last_s = float(edges_s[-1])
+    used = mean_use(
+        edges_s, start_s, np.minimum(finish_s, max(last_s, float(start_s.max()))), share[stage[ran]]
+    )
+    names = list(workload.resources) or ["slots"]
+    live = {c.name: outcome.timeline[c.name] for c in LIVE_TIMELINE if c.name in outcome.timeline}
+    columns = TIMELINE + tuple(c for c in LIVE_TIMELINE if c.name in live)
+    timeline = make_table(
+        columns,
+        {
+            "time_s": time_s,
+            "utilisation": used.max(axis=1) if used.size else np.zeros(0),
+            "running_tasks": count_between(time_ns, tasks["start_ns"], tasks["finish_ns"]),
+            "runnable_tasks": count_between(time_ns, runnable, tasks["start_ns"]),
+            "running_jobs": count_between(time_ns, workload.arrays().submit_ns, outcome.finish_ns),
+            **{name: np.asarray(values, np.int64) for name, values in live.items()},
+        },
+    )
+    rows = from_numpy(np.tile(np.arange(len(names)), time_s.size))
+    use = make_table(
+        RESOURCES,
+        {
+            "time_s": np.repeat(time_s, len(names)),
+            "resource": from_strings(names).take(rows),
+            "used": used.ravel(),
+        },
+    )
+    return timeline, use
+
+
+def fairness_table(workload: DagWorkload, outcome: Outcome, share: Float64Array, window_s: float) -> pa.Table:
+    """Return the table of Jain's index over windows (Grandl et al., OSDI 2016, section 5.1)."""
+    assert outcome.tasks is not None
+    arrays, tasks = workload.arrays(), outcome.tasks
+    submit_s = arrays.submit_ns / 1e9
+    end_s = np.where(outcome.finish_ns >= 0, outcome.finish_ns / 1e9, np.nan)
+    end_s = np.where(np.isnan(end_s), np.nanmax(end_s), end_s)
+    done = tasks["finish_ns"] >= 0
+    job = np.repeat(np.arange(workload.num_jobs), np.diff(arrays.first_task))
+    ran_s = float((tasks["finish_ns"] - tasks["start_ns"])[done].sum()) / 1e9
+    window_s = wide_enough(window_s, float(end_s.max() - submit_s[0]), ran_s)
+    jobs, index, running = windows(
+        submit_s,
+        end_s,
+        job[done],
+        tasks["start_ns"][done] / 1e9,
+        tasks["finish_ns"][done] / 1e9,
+        share.mean(axis=1)[stage_of_task(workload)][done],
+        window_s,
+    )
+    return make_table(
+        FAIRNESS,
+        {
+            "time_s": submit_s[0] + window_s * np.arange(1, jobs.size + 1),
+            "jobs": jobs,
+            "jain": null_unless(np.isfinite(index), index),
+            "jain_running": null_unless(np.isfinite(running), running),
+        },
+    )
+
+
+def tasks_table(workload: DagWorkload, tasks: Tasks, runnable: npt.NDArray[np.int64]) -> pa.Table:
+    """Return the table of tasks."""
+    return make_table(
+        TASKS,
+        {
+            **tasks_columns(workload, tasks),
+            "stage": column(workload.tasks, "stage"),
+            "runnable_s": null_unless(runnable >= 0, runnable / 1e9),
+        },
+    )
+
+
+def describe_dags(plan: Plan, outcome: Outcome, fairness: pa.Table, share: Float64Array) -> dict[str, Any]:
+    """Return the ``dags`` part of a summary.
+
+    Returns
+    -------
+    dict
+        ``stages``; ``bound_s``, which no makespan is below: the longer of the time that all work takes all machines,
+        and of the last end of a job that has them to itself; ``used``, by resource the share of its capacity that was
+        held from the first arrival to the last end, in the mean; ``fairness`` and ``fairness_running``, mean, min and
+        max of Jain's index over windows; ``leftover_share``, the share of the tasks that were launched above the share
+        of their job.
+    """
+    workload, tasks = plan.workload, outcome.tasks
+    assert tasks is not None
+    arrays = workload.arrays()
+    bound_s = max(
+        float(work_s(workload, plan.cluster).max()),
+        float((arrays.submit_ns + critical_paths_ns(workload) - arrays.submit_ns[0]).max()) / 1e9,
+    )
+    span_ns = int(outcome.finish_ns.max() - arrays.submit_ns[0])
+    ran_ns = np.where(tasks["finish_ns"] >= 0, tasks["finish_ns"] - tasks["start_ns"], 0)
+    of_stage = np.add.reduceat(ran_ns.astype(np.float64), arrays.stage_first_task[:-1])
+    used = (share * of_stage[:, None]).sum(axis=0) / max(span_ns, 1)
+    launches = outcome.counters.get("launches", 0)
+    figures: dict[str, Any] = {
+        "stages": workload.num_stages,
+        "bound_s": bound_s,
+        "used": dict(zip(workload.resources or ("slots",), used.tolist(), strict=True)),
+    }
+    for name, of in (("fairness", "jain"), ("fairness_running", "jain_running")):
+        if (index := finite(numbers(fairness, of))).size:
+            figures[name] = {
+                "mean": float(index.mean()),
+                "min": float(index.min()),
+                "max": float(index.max()),
+            }
+    if launches:
+        figures["leftover_share"] = outcome.counters.get("leftover_launches", 0) / launches
+    return figures
+
+
+def stage_of_task(workload: DagWorkload) -> npt.NDArray[np.int64]:
+    """Return the stage of each task, shape (T,), numbered through all jobs."""
+    return np.repeat(np.arange(workload.num_stages), np.diff(workload.arrays().stage_first_task))
+
+
+def _runnable(workload: DagWorkload, tasks: Tasks) -> npt.NDArray[np.int64]:
+    a = workload.arrays()
+    return runnable_ns(
+        a.submit_ns,
+        a.first_stage,
+        a.stage_first_task,
+        a.first_parent,
+        a.parent,
+        a.parent_one_to_one,
+        tasks["finish_ns"],
+    )

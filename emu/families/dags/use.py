@@ -1,0 +1,172 @@
+"""Use of machines over time, from when tasks ran: shares of resources, numbers of tasks and jobs, fairness."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Float64Array = npt.NDArray[np.float64]
+Int64Array = npt.NDArray[np.int64]
+MOST_WINDOWS, MOST_PIECES = 1_000_000, 20_000_000
+"""The most windows, and the most pieces into which they cut the tasks of a run."""
+
+
+def held_by(
+    times_s: Float64Array, start_s: Float64Array, finish_s: Float64Array, amount: Float64Array
+) -> Float64Array:
+    """Return the integral of what intervals hold up to some times, shape (K, R): amounts times seconds.
+
+    Parameters
+    ----------
+    times_s : ndarray, shape (K,)
+    start_s, finish_s : ndarray, shape (T,)
+    amount : ndarray, shape (T, R)
+        Held from start to finish.
+    """
+    total = np.zeros((times_s.size, amount.shape[1]))
+    for at_s, sign in ((start_s, 1.0), (finish_s, -1.0)):
+        order = np.argsort(at_s, kind="stable")
+        before = np.searchsorted(at_s[order], times_s, side="right")
+        for r in range(amount.shape[1]):
+            of = amount[order, r]
+            sums = np.append(0.0, np.cumsum(of)), np.append(0.0, np.cumsum(of * at_s[order]))
+            total[:, r] += sign * (times_s * sums[0][before] - sums[1][before])
+    return total
+
+
+def mean_use(
+    edges_s: Float64Array, start_s: Float64Array, finish_s: Float64Array, share: Float64Array
+) -> Float64Array:
+    """Return what is held in the mean between each two edges, shape (K - 1, R)."""
+    span = np.diff(edges_s)[:, None]
+    held: Float64Array = np.diff(held_by(edges_s, start_s, finish_s, share), axis=0) / span
+    return np.maximum(held, 0.0)  # not -1e-17 where nothing runs
+
+
+def count_between(times_ns: Int64Array, begin_ns: Int64Array, end_ns: Int64Array) -> Int64Array:
+    """Return how many intervals there are at each time: begun then or before, and not ended; negative: never."""
+    begun = np.searchsorted(np.sort(begin_ns[begin_ns >= 0]), times_ns, side="right")
+    ended = np.searchsorted(np.sort(end_ns[end_ns >= 0]), times_ns, side="right")
+    found: Int64Array = begun - ended
+    return found
+
+
+def wide_enough(window_s: float, span_s: float, work_s: float) -> float:
+    """Return a length of windows, doubled until there are no more of them than memory has room for."""
+    while span_s / window_s > MOST_WINDOWS or work_s / window_s > MOST_PIECES:
+        window_s *= 2
+    return window_s
+
+
+def jain(values: Float64Array) -> float:
+    """Return Jain's fairness index (Σx)² / (n Σx²); NaN of nothing."""
+    squares = float(np.square(values).sum())
+    return float(values.sum()) ** 2 / (values.size * squares) if squares > 0 else np.nan
+
+
+def windows(
+    submit_s: Float64Array,
+    end_s: Float64Array,
+    job: Int64Array,
+    start_s: Float64Array,
+    finish_s: Float64Array,
+    share: Float64Array,
+    window_s: float,
+) -> tuple[Int64Array, Float64Array, Float64Array]:
+    """Return jobs, Jain's index of all that were there, and of those that ran, by window from the first arrival on.
+
+    Of each job counts what it held in the mean over the part of the window in which it was there.
+
+    Parameters
+    ----------
+    submit_s, end_s : ndarray, shape (J,)
+        Of jobs.
+    job : ndarray of int64, shape (T,)
+        Of each task.
+    start_s, finish_s, share : ndarray, shape (T,)
+        When it ran, and what share of the cluster it held.
+    window_s : float
+    """
+    origin = float(submit_s[0])
+    count = max(int(np.ceil((float(end_s.max()) - origin) / window_s)), 1)
+    key, held = _held_in_windows(job, start_s - origin, finish_s - origin, share, window_s, count)
+    first = np.minimum(((submit_s - origin) / window_s).astype(np.int64), count - 1)
+    last = np.minimum(((end_s - origin) / window_s).astype(np.int64), count - 1)
+    numbers = np.zeros(count, np.int64)
+    found = np.full((2, count), np.nan)
+    by_window = np.argsort(key % count, kind="stable")
+    bounds = np.searchsorted((key % count)[by_window], np.arange(count + 1))
+    arrived, ended = np.argsort(first, kind="stable"), np.argsort(last, kind="stable")
+    there = np.zeros(submit_s.size, bool)
+    at, gone = 0, 0
+    for k in range(count):
+        while at < first.size and first[arrived[at]] <= k:
+            there[arrived[at]] = True
+            at += 1
+        while gone < last.size and last[ended[gone]] < k:
+            there[ended[gone]] = False
+            gone += 1
+        jobs = np.flatnonzero(there)
+        begin, end = origin + k * window_s, origin + (k + 1) * window_s
+        span = np.minimum(end_s[jobs], end) - np.maximum(submit_s[jobs], begin)
+        rows = by_window[bounds[k] : bounds[k + 1]]
+        amount = np.zeros(submit_s.size)
+        amount[key[rows] // count] = held[rows]
+        mean = amount[jobs][span > 0] / span[span > 0]
+        numbers[k] = mean.size
+        found[0, k], found[1, k] = jain(mean), jain(mean[mean > 0])
+    return numbers, found[0], found[1]
+
+
+def _held_in_windows(
+    job: Int64Array,
+    start_s: Float64Array,
+    finish_s: Float64Array,
+    share: Float64Array,
+    window_s: float,
+    count: int,
+) -> tuple[Int64Array, Float64Array]:
+    """Return what jobs held in windows, share times seconds; a key of ``job * count + window`` for each."""
+    first = np.minimum((start_s / window_s).astype(np.int64), count - 1)
+    last = np.minimum((finish_s / window_s).astype(np.int64), count - 1)
+    pieces = last - first + 1
+    task = np.repeat(np.arange(job.size), pieces)
+    window = np.arange(task.size) - np.repeat(np.cumsum(pieces) - pieces, pieces) + first[task]
+    inside = np.minimum(finish_s[task], (window + 1) * window_s) - np.maximum(
+        start_s[task], window * window_s
+    )
+    # What ends after the last window has begun ends in it.
+    inside = np.where(
+        window == count - 1, finish_s[task] - np.maximum(start_s[task], window * window_s), inside
+    )
+    key, place = np.unique(job[task] * count + window, return_inverse=True)
+    return key, np.asarray(np.bincount(place, share[task] * inside, minlength=key.size), np.float64)
+
+
+def runnable_ns(
+    submit_ns: Int64Array,
+    first_stage: Int64Array,
+    stage_first_task: Int64Array,
+    first_parent: Int64Array,
+    parent: Int64Array,
+    one_to_one: npt.NDArray[np.int8],
+    finish_ns: Int64Array,
+) -> Int64Array:
+    """Return when each task had nothing left to wait for, shape (T,), ns: its job's arrival, or the last end it awaits.
+
+    Parents and tasks are as in `workloads.dags.DagArrays`; ``finish_ns`` is of tasks, -1 for never, as is the result.
+    """
+    never = np.iinfo(np.int64).max
+    count = np.diff(stage_first_task)
+    end = np.where(finish_ns < 0, never, finish_ns)
+    last = np.maximum.reduceat(end, stage_first_task[:-1])
+    begin = np.repeat(submit_ns, np.diff(first_stage))
+    child = np.repeat(np.arange(count.size), np.diff(first_parent))
+    whole = one_to_one == 0
+    np.maximum.at(begin, child[whole], last[parent[whole]])
+    found = np.repeat(begin, count)
+    for edge in np.flatnonzero(one_to_one).tolist():
+        own, of = stage_first_task[child[edge]], stage_first_task[parent[edge]]
+        size = count[child[edge]]
+        found[own : own + size] = np.maximum(found[own : own + size], end[of : of + size])
+    return np.where(found == never, -1, found)

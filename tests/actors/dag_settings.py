@@ -1,0 +1,70 @@
+"""Small emulations of DAG jobs for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from actors.scheduler import resolve_parameters
+from actors.schedulers.registry import find_scheduler
+from actors.setting import Network, Setting
+from clusters.cluster import Cluster, build_cluster
+from workloads.dags import DagWorkload, make_dag_workload
+
+CORES = [4.0, 8.0, 4.0, 2.0, 6.0]
+
+
+def unlike_machines() -> Cluster:
+    """Five machines, of which no two of the first four hold the same."""
+    return build_cluster("unlike machines", [4, 8, 4, 2, 6], cpu_cores=CORES)
+
+
+def mixed_dags(jobs: int = 14, seed: int = 7, mean_gap_s: float = 1.5, tenants: int = 3) -> DagWorkload:
+    """Jobs of one to six stages in trees, with some one-to-one edges, that come and go and get in each other's way."""
+    rng = np.random.default_rng(seed)
+    stages = rng.integers(1, 7, jobs)
+    tasks = rng.integers(1, 7, stages.sum())
+    first = np.cumsum(stages) - stages
+    edges, kinds = [], []
+    for job in range(jobs):
+        for stage in range(1, stages[job]):
+            parent = int(rng.integers(stage))
+            alike = tasks[first[job] + parent] == tasks[first[job] + stage]
+            edges.append((job, parent, stage))
+            kinds.append("one-to-one" if alike else "all-to-all")
+    return make_dag_workload(
+        "mixed dags",
+        np.cumsum(rng.exponential(mean_gap_s, jobs)),
+        stages,
+        tasks,
+        rng.exponential(3.0, tasks.sum()),
+        edges,
+        cpu_cores=rng.choice([0.5, 1.0, 1.5, 2.0], stages.sum()),
+        memory=rng.choice([0.05, 0.1, 0.2, 0.3], stages.sum()),
+        edge_kind=kinds,
+        tenant=[f"t{job % tenants}" for job in range(jobs)],
+    )
+
+
+def setting_of(
+    scheduler: str,
+    workload: DagWorkload | None = None,
+    nodes: Cluster | None = None,
+    *,
+    seed: int = 0,
+    network: Network | None = None,
+    costs: Any = None,
+    **parameters: Any,
+) -> Setting:
+    """An emulation of DAG jobs by a scheduler's name."""
+    found = find_scheduler(scheduler)
+    return Setting(
+        found,
+        resolve_parameters(found, parameters),
+        mixed_dags() if workload is None else workload,
+        nodes or unlike_machines(),
+        network=network or Network(),
+        seed=seed,
+        **({} if costs is None else {"costs": costs}),
+    )

@@ -1,0 +1,81 @@
+"""Schedulers of DAG jobs: the example of Carbyne's paper, and what holds of every run, checked without the engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from actors.scheduler import Scheduler
+from actors.schedulers.dags.capacity import CAPACITY
+from actors.schedulers.dags.carbyne import CARBYNE
+from actors.schedulers.dags.drf import DRF, FAIR
+from actors.schedulers.dags.shortest import SJF
+from actors.schedulers.dags.tetris import TETRIS
+from clusters.cluster import build_cluster
+from tests.actors.dag_emulations import ALL, checked, figure_2, queries, run, twelve_machines
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "given", "ends_s", "starts_s"),
+    [
+        (FAIR, {"leftover": "none"}, [2.1, 2.0], [0, 0, 0, 0, 1, 2, 0, 1]),
+        (DRF, {"leftover": "none"}, [2.1, 2.0], [0, 0, 0, 0, 1, 2, 0, 1]),
+        # What is left over starts the third task of S1 at once.
+        (FAIR, {}, [1.1, 2.0], [0, 0, 0, 0, 0, 1, 0, 1]),
+        # Figure 2c: both tasks of S0 and one of S1 wait, and J2 has all it can use.
+        (CARBYNE, {}, [2.1, 1.0], [1, 1, 0, 0, 1, 2, 0, 0]),
+        (CARBYNE, {"completion": "kept"}, [2.1, 1.0], [1, 1, 0, 0, 1, 2, 0, 0]),
+        (CARBYNE, {"completion": "kept", "leftover": "none"}, [2.1, 2.0], [1, 1, 0, 1, 1, 2, 0, 1]),
+        # What is left over of that, 0.21, goes to S0, which comes before S1 in DAGPS' order.
+        (CARBYNE, {"packing": "dagps"}, [2.1, 1.0], [0, 0, 0, 1, 1, 2, 0, 0]),
+        (CARBYNE, {"altruism": 0}, [1.1, 2.0], [0, 0, 0, 0, 0, 1, 0, 1]),
+        (SJF, {}, [2.1, 1.0], [0, 0, 0, 1, 1, 2, 0, 0]),
+    ],
+)
+def test_the_example_of_the_paper(
+    scheduler: Scheduler, given: dict[str, Any], ends_s: list[float], starts_s: list[float]
+) -> None:
+    outcome = run(scheduler, figure_2(), build_cluster("one machine", [1]), **given)
+    assert (outcome.finish_ns / 1e9).tolist() == ends_s
+    assert outcome.tasks is not None
+    assert (outcome.tasks["start_ns"] / 1e9).tolist() == starts_s
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "given"),
+    [
+        *((scheduler, {}) for scheduler in ALL),
+        (DRF, {"leftover": "none", "intra_job": "critical-path"}),
+        (DRF, {"heartbeat_s": 3.0}),
+        (CARBYNE, {"altruism": 0.5, "heartbeat_s": 1.0}),
+        (CARBYNE, {"packing": "dagps", "leftover": "packing"}),
+        (CARBYNE, {"completion": "kept", "leftover": "none"}),
+        (TETRIS, {"fairness": 1, "remaining_weight": 0.0}),
+        (TETRIS, {"remote_penalty": 0.3, "fairness": 0.5, "heartbeat_s": 2.0}),
+        (CAPACITY, {"leftover": "none", "guarantees": "t1=0.6, t0=0.01"}),
+    ],
+    ids=lambda value: value.name if isinstance(value, Scheduler) else ",".join(map(str, value)) or "defaults",
+)
+def test_machines_suffice_and_precedence_holds(scheduler: Scheduler, given: dict[str, Any]) -> None:
+    workload = queries(jobs=30, mean_gap_s=5.0, one_to_one=0.3, task_cv=0.5, tenants=3)
+    checked(workload, 12, run(scheduler, workload, twelve_machines(), **given))
+
+
+def test_without_altruism_carbyne_is_drf_with_the_same_leftover_part() -> None:
+    workload, cluster = queries(jobs=30, mean_gap_s=5.0), twelve_machines()
+    one, other = run(CARBYNE, workload, cluster, altruism=0), run(DRF, workload, cluster, leftover="srtf")
+    assert one.tasks is not None
+    assert other.tasks is not None
+    assert all((one.tasks[name] == other.tasks[name]).all() for name in one.tasks)
+
+
+def test_no_job_ends_before_its_longest_path_and_no_machine_works_more_than_it_can() -> None:
+    workload = queries(jobs=20, arrivals="at-once")
+    a = workload.arrays()
+    capacity = 12 * np.array([20.0 if name == "cpu_cores" else 1.0 for name in workload.resources])
+    work = (a.demand * (a.stage_mean_ns * np.diff(a.stage_first_task))[:, None]).sum(axis=0) / capacity
+    for scheduler in ALL:
+        outcome = run(scheduler, workload, twelve_machines())
+        assert outcome.finish_ns.max() >= work.max()

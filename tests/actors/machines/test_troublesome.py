@@ -1,0 +1,124 @@
+"""DAGPS' plans of single jobs: bounds, precedence and capacity, and the best that there is, by brute force."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.scheduler import resolve_parameters
+from actors.schedulers.dags.dagps import DAGPS
+from actors.schedulers.dags.drf import DRF
+from actors.schedulers.dags.job_plans import make_job_plans, order_in_plans
+from actors.setting import Setting
+from clusters.cluster import build_cluster
+from tests.actors.dag_emulations import queries, run, twelve_machines
+from workloads.dags import DagWorkload, make_dag_workload
+
+UNITS = 4  # of a core, so that amounts are exact
+
+
+def setting_of(workload: DagWorkload, plan_share: float = 1.0) -> Setting:
+    cluster = build_cluster("one core", [1], cpu_cores=[1])
+    return Setting(DAGPS, resolve_parameters(DAGPS, {"plan_share": plan_share}), workload, cluster)
+
+
+def job(durations: list[int], demands: list[int], edges: list[tuple[int, int]]) -> DagWorkload:
+    """Return a job of stages of one task."""
+    count = len(durations)
+    cores = [demand / UNITS for demand in demands]
+    return make_dag_workload(
+        "job", [0], [count], [1] * count, durations, [(0, *edge) for edge in edges], cpu_cores=cores
+    )
+
+
+def test_the_long_task_behind_a_short_one_is_planned_first() -> None:
+    # Each takes half of the core. B and C take 2 s, A 1 s, then L 4 s. Backward from the end, the longest first: L
+    # from 1 to 5, beside it B from 3 and C from 1, and A before L: 5 s, the least, as A and L take as long.
+    workload = job([2, 2, 1, 4], [2, 2, 2, 2], [(2, 3)])
+    start, end = make_job_plans(setting_of(workload))
+    assert (start / 1e9).tolist() == [3, 1, 0, 1]
+    assert (end / 1e9).tolist() == [5, 3, 1, 5]
+    assert order_in_plans(setting_of(workload)).tolist() == [3, 1, 0, 2]
+    # By level B and C run first, until 2, and A to 3: L ends at 7.
+    cluster = build_cluster("one core", [1], cpu_cores=[1])
+    for scheduler, more, ends_s in ((DRF, {}, 7), (DRF, {"intra_job": "dagps", "plan_share": 1}, 5)):
+        assert run(scheduler, workload, cluster, **more).finish_ns[0] == ends_s * 1e9
+    assert run(DAGPS, workload, cluster, remaining_weight=0, plan_share=1).finish_ns[0] == 5e9
+
+
+@pytest.mark.parametrize(("unfairness", "ends_s"), [(1e6, [6, 9]), (1.0, [9, 7])])
+def test_a_job_that_lacks_too_much_goes_first(unfairness: float, ends_s: list[float]) -> None:
+    # One core; J0 has six tasks that need all of it, J1 six that need half, all of 1 s. Those of J0 fit better. Each
+    # launch of J0 adds 0.5 to what J1 lacks, a pair of J1 takes 0.5 from it: with 1.0 J1 has the core at 2, 4, and 6.
+    workload = make_dag_workload("w", [0, 0], [1, 1], [6, 6], [1] * 12, [], cpu_cores=[1, 0.5])
+    cluster = build_cluster("one core", [1], cpu_cores=[1])
+    outcome = run(DAGPS, workload, cluster, remaining_weight=0, unfairness=unfairness)
+    assert (outcome.finish_ns / 1e9).tolist() == ends_s
+
+
+@st.composite
+def small_jobs(draw: st.DrawFn) -> tuple[list[int], list[int], list[tuple[int, int]]]:
+    count = draw(st.integers(1, 6))
+    durations = draw(st.lists(st.integers(1, 9), min_size=count, max_size=count))
+    demands = draw(st.lists(st.integers(1, UNITS), min_size=count, max_size=count))
+    pairs = [(i, j) for j in range(count) for i in range(j)]
+    edges = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=8)) if pairs else []
+    return durations, demands, edges
+
+
+def best_length(durations: list[int], demands: list[int], edges: list[tuple[int, int]]) -> int:
+    """Return the least time in which the tasks can run: each as early as it can, in all orders."""
+    parents: list[list[int]] = [[i for i, child in edges if child == j] for j in range(len(durations))]
+    least = sum(durations)
+    for order in permutations(range(len(durations))):
+        used, ends = [0] * (sum(durations) + 1), [-1] * len(durations)
+        for task in order:
+            if any(ends[parent] < 0 for parent in parents[task]):
+                break
+            t = max((ends[parent] for parent in parents[task]), default=0)
+            while any(u + demands[task] > UNITS for u in used[t : t + durations[task]]):
+                t += 1
+            ends[task] = t + durations[task]
+            used[t : ends[task]] = [u + demands[task] for u in used[t : ends[task]]]
+        else:
+            least = min(least, max(ends))
+    return least
+
+
+@settings(max_examples=40, deadline=None)
+@given(small_jobs())
+def test_plans_hold_and_are_near_the_best(
+    drawn: tuple[list[int], list[int], list[tuple[int, int]]],
+) -> None:
+    durations, demands, edges = drawn
+    start, end = (np.round(x / 1e9).astype(int) for x in make_job_plans(setting_of(job(*drawn))))
+    assert (end - start).tolist() == durations
+    assert start.min() == 0
+    assert all(end[parent] <= start[child] for parent, child in edges)
+    for t in range(end.max()):
+        assert sum(d for d, s, e in zip(demands, start, end, strict=True) if s <= t < e) <= UNITS
+    best = best_length(*drawn)
+    assert best <= end.max() <= 1.5 * best
+
+
+def test_plans_of_stages_with_many_tasks_respect_critical_path_and_work() -> None:
+    workload = queries(jobs=20, seed=3)
+    a = workload.arrays()
+    cluster = twelve_machines()
+    setting = Setting(DAGPS, resolve_parameters(DAGPS, {"plan_share": 0.25}), workload, cluster)
+    start, end = make_job_plans(setting)
+    tasks, room = np.diff(a.stage_first_task), 3 * np.array([20.0, 1, 1, 1, 1, 1])
+    parent = np.repeat(np.arange(tasks.size), np.diff(a.first_child))
+    assert (end[parent] <= start[a.child]).all()
+    assert (end - start >= a.stage_mean_ns).all()
+    # Of every stage, and of every job, the work that is done between start and end is at most what there is room for.
+    work = a.demand * (a.stage_mean_ns * tasks)[:, None] / room
+    assert (work.max(axis=1) <= (end - start) * (1 + 1e-9)).all()
+    first = a.first_stage[:-1]
+    lengths = np.maximum.reduceat(end, first)
+    assert (np.add.reduceat(work, first).max(axis=1) <= lengths * (1 + 1e-9)).all()
+    assert (np.minimum.reduceat(start, first) == 0).all()

@@ -1,0 +1,112 @@
+"""Schedulers of DAG jobs from the command line, compared, swept, sized and reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import emu
+from emu.cli import main
+from emu.columns import numbers
+from emu.families.dags.comparison import compare_efficiency, improvement_factors, slowed_down
+from emu.testing import check_scheduler
+from tests.actors.dag_settings import mixed_dags
+
+FEW = ["--workload", "query-dags", "--in-process", "--set", "workload_options.jobs=12"]
+
+
+def dag_schedulers() -> list[str]:
+    from actors.schedulers.registry import scheduler_names
+
+    return list(scheduler_names("dags"))
+
+
+@pytest.mark.parametrize("scheduler", dag_schedulers())
+def test_every_scheduler_passes_the_public_check(scheduler: str) -> None:
+    check_scheduler(scheduler)
+
+
+def test_a_comparison_shows_improvement_efficiency_and_fairness() -> None:
+    comparison = emu.compare(["carbyne", "drf", "sjf"], mixed_dags(), 1, in_process=True)
+    rows = {row.scheduler: row for row in comparison.rows()}
+    jct = {name: numbers(runs[0].jobs, "jct_s") for name, runs in comparison.results.items()}
+    factors = jct["drf"] / jct["carbyne"]
+    assert rows["drf"].speedup["average"][0] == pytest.approx(jct["drf"].mean() / jct["carbyne"].mean())
+    for percent in (50, 75, 95):
+        assert rows["drf"].speedup[f"p{percent}"][0] == pytest.approx(np.percentile(factors, percent))
+    assert {row.group for row in comparison.rows()} == {"all"}
+    efficiency = compare_efficiency(comparison.results)
+    spans = [runs[0].summary["jobs"]["makespan_s"] for runs in comparison.results.values()]
+    assert [row.makespan_times[0] for row in efficiency][1:] == pytest.approx(
+        [s / spans[0] for s in spans[1:]]
+    )
+    assert all(row.over_bound[0] >= 1.0 for row in efficiency)
+    text = comparison.to_text()
+    for part in ("factors of improvement of carbyne", "Jain mean", "jobs that take longer under carbyne"):
+        assert part in text
+    first, other = (comparison.results[name][0] for name in ("carbyne", "drf"))
+    assert improvement_factors(first, other, "all", 0.0) == pytest.approx(factors)
+    assert slowed_down(np.array([0.5, 0.9, 1.0, 2.0])) == (0.5, 0.25, 0.5)
+
+
+def test_a_comparison_is_reported_with_figures(tmp_path: Path) -> None:
+    out = tmp_path / "c"
+    assert main(["compare", "--schedulers", "carbyne,drf", *FEW, "--nodes", "4", "--out", str(out)]) == 0
+    page = (out / "report.html").read_text()
+    for part in (
+        "Efficiency and fairness",
+        "factors of improvement of carbyne",
+        "Use of resources under drf",
+    ):
+        assert part in page
+    assert (out / "improvement.svg").exists() or (out / "plots").exists() or "improvement" in page
+
+
+def test_a_sweep_over_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loads.toml").write_text(
+        'workload = "query-dags"\nnodes = 4\n[workload_options]\njobs = 12\n'
+        '[sweep]\nscheduler = ["carbyne", "drf"]\nload = [0.3, 0.9]\n'
+    )
+    rows = emu.sweep("loads.toml", in_process=True).rows
+    means = [row["jobs.all.mean"] for row in rows]
+    assert len(set(means)) == 4
+    assert {"dags.fairness.mean", "dags.used.cpu_cores"} <= set(rows[0])
+    assert main(["report", "runs/sweep-loads"]) == 0
+
+
+def test_the_fewest_machines_for_a_target(tmp_path: Path) -> None:
+    found = emu.size(
+        "all.mean < 400s",
+        "drf",
+        "query-dags",
+        in_process=True,
+        out=tmp_path / "s",
+        workload_options={"jobs": 12},
+    )
+    assert found.nodes is not None
+
+
+def test_wrong_input_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, wrong in (
+        (["run", "--scheduler", "drf", *FEW], "--nodes: required, such as --nodes 100"),
+        (["run", "--scheduler", "drf,sparrow", *FEW, "--nodes", "4"], "a run has schedulers of one family"),
+        (
+            ["run", "--scheduler", "drf", *FEW, "--nodes", "4", "--set", "long_partition=50%"],
+            "not for drf: all machines are for all jobs",
+        ),
+        (
+            ["run", "--scheduler", "drf", "--workload", "synthetic-coflows", "--nodes", "4"],
+            "has coflows, and drf schedules dags",
+        ),
+        (
+            ["run", "--scheduler", "capacity", *FEW, "--nodes", "4", "--set", "guarantees=a=2"],
+            "'a=2' is not a tenant and a part above 0 and up to 1",
+        ),
+    ):
+        assert main(arguments) == 2, arguments
+        error = capsys.readouterr().err
+        assert wrong in error
+        assert len([line for line in error.splitlines() if "note:" not in line]) == 1, error

@@ -1,0 +1,67 @@
+"""Gantt charts of machines and of one job, and a job's running tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import emu
+from emu.families.dags.gantt import job_figure, lanes, machines_figure, running_figure, shown_job
+from emu.results.result import Result
+from tests.actors.dag_settings import mixed_dags
+from workloads.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return emu.run("drf", mixed_dags(), 2, in_process=True, output_tasks=True)
+
+
+def test_lanes_by_hand() -> None:
+    start, finish = np.array([0.0, 1.0, 2.0, 3.0]), np.array([2.0, 5.0, 3.0, 4.0])
+    assert lanes(start, finish).tolist() == [0, 1, 0, 0]
+
+
+@pytest.mark.drawn
+def test_a_machine_has_a_bar_for_each_of_its_tasks(result: Result) -> None:
+    axes = machines_figure(result, [1]).axes[0]
+    assert result.tasks is not None
+    own = result.tasks.to_pandas().query("node == 1")
+    bars = sorted((bar.get_x(), bar.get_width()) for bar in axes.patches)
+    wanted = sorted(zip(own.start_s, own.finish_s - own.start_s, strict=True))
+    assert np.array(bars) == pytest.approx(np.array(wanted))
+    with pytest.raises(InputError, match="nodes: 2 is no machine of the run; it has 0 to 1"):
+        machines_figure(result, [2])
+
+
+@pytest.mark.drawn
+def test_a_job_has_a_row_for_each_stage(result: Result) -> None:
+    job = shown_job({"drf": [result]})
+    axes = job_figure(result, job).axes[0]
+    row = result.jobs.to_pandas().set_index("job_id").loc[job]
+    assert len(axes.patches) == row.num_tasks
+    ends = [bar.get_x() + bar.get_width() for bar in axes.patches]
+    assert max(ends) == pytest.approx(row.jct_s)
+    with pytest.raises(InputError, match="job 99 has no tasks in the run"):
+        job_figure(result, 99)
+
+
+@pytest.mark.drawn
+def test_running_tasks_of_a_job_begin_and_end_with_it(result: Result) -> None:
+    line = running_figure({"drf": [result]}, 3).axes[0].lines[0]
+    assert line.get_ydata()[-1] == 0
+    assert result.tasks is not None
+    own = result.tasks.to_pandas().query("job_id == 3")
+    assert max(line.get_ydata()) <= len(own)
+    assert np.trapezoid(np.append(0, line.get_ydata()[:-1]), line.get_xdata()) >= 0
+
+
+def test_without_tasks_there_is_none(result: Result, tmp_path: Path) -> None:
+    bare = emu.run("drf", mixed_dags(), 2, in_process=True)
+    with pytest.raises(InputError, match="the run has no tasks; run it with output"):
+        machines_figure(bare)
+    out = tmp_path / "c"
+    emu.compare(["drf", "sjf"], mixed_dags(), 2, in_process=True, output_tasks=True, out=out)
+    assert {"gantt-drf.svg", "gantt-job-sjf.svg", "running.svg"} <= {file.name for file in out.iterdir()}
