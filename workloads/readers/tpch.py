@@ -128,6 +128,8 @@ def read_tpch(
         Names the file that is wrong, or the option that is out of its range.
     """
     _check_options(jobs, mean_gap_s, executors, durations, demand_model)
+    if demand_model != "uniform" and not demands:
+        raise InputError("goes with demands=true: else demands are not known", field="demand_model")
     check_share("diversity", diversity)
     rng = generator(seed)
     report = Report() if report is None else report

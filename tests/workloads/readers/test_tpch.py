@@ -295,3 +295,8 @@ def test_100_broken_profiles_are_refused_in_one_line_that_names_the_file(tmp_pat
         text = str(caught.value)
         assert text.startswith(f"{culprit}: "), text
         assert text.isprintable(), text
+
+
+def test_a_model_of_demands_goes_with_demands(tmp_path):
+    with pytest.raises(InputError, match="demand_model: goes with demands=true"):
+        read_tpch(tmp_path, demand_model="by-place")

@@ -1,0 +1,245 @@
+"""The figures of Carbyne's paper beside ours: completion times, makespan, fairness, and what they depend on.
+
+How to run: ``python -m benchmarks.dag_claims [SECTION...] [--seeds 5] [--mix tpc-ds]``
+
+250 DAGs of `query-dags` on 100 machines of 20 cores, as in section 5.1 of the paper, in this process. Each figure is
+the mean over seeds with its 95 % half-width; ratios are taken seed by seed. Sections:
+
+- ``offline``, ``online``: figures 4 and 5, table 3 (arrivals at once; Poisson arrivals, 20 s apart).
+- ``loads``: figure 9, fewer machines for the same work.
+- ``errors``: figure 10, demands and durations misestimated.
+- ``altruism``: figure 11. ``dagps``: figure 12. ``tetris-fair``: section 5.4.5.
+- ``slower``: section 5.2.3, jobs that take longer under Carbyne.
+- ``leftover``: section 2.2, what of the resources that jobs would hold need not be held now, and what of a job that
+  depends on.
+- ``facebook``, ``microsoft``: table 4, on 3,000 and 10,000 machines (minutes).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import emu
+from benchmarks.dag_leftover import leftover_shares
+from emu.columns import numbers
+from emu.results.metrics import confidence_95
+from emu.results.tables import align, with_error
+
+SCHEDULERS = ("carbyne", "drf", "sjf", "srtf", "tetris", "dagps")
+BASES = ("carbyne", "drf", "tetris")
+PERCENTILES = (50, 75, 95)
+
+
+class Run(NamedTuple):
+    """What is kept of a run."""
+
+    jct_s: np.ndarray  # [J]
+    makespan_s: float
+    jain: float  # mean over windows of 60 s, of the jobs that are there
+    jain_running: float  # the same of those that run tasks
+
+
+Runs = Mapping[str, Sequence[Run]]
+"""By scheduler, a run for each seed."""
+
+
+def runs_of(
+    schedulers: Sequence[str],
+    seeds: int,
+    nodes: int,
+    options: Mapping[str, Any],
+    workload: str = "query-dags",
+    **keys: Any,
+) -> Runs:
+    """Run each scheduler with each seed on the same workloads."""
+    found: dict[str, list[Run]] = {}
+    for name in schedulers:
+        for seed in range(1, seeds + 1):
+            given = {"in_process": True, "seed": seed, "workload_options": dict(options), **keys}
+            result = emu.run(name, workload, nodes, **given)
+            dags, jobs = result.summary["dags"], result.summary["jobs"]
+            jain = [dags.get(part, {}).get("mean", np.nan) for part in ("fairness", "fairness_running")]
+            found.setdefault(name, []).append(Run(numbers(result.jobs, "jct_s"), jobs["makespan_s"], *jain))
+    return found
+
+
+def pair(values: Sequence[float]) -> str:
+    """Return mean and half-width as text."""
+    return with_error(*confidence_95(list(values)), digits=3)
+
+
+def over(runs: Runs, name: str, base: str, of: Callable[[Run], float]) -> str:
+    """Return a figure of a scheduler over that of another, seed by seed."""
+    return pair([of(a) / of(b) for a, b in zip(runs[name], runs[base], strict=True)])
+
+
+def mean_jct(run: Run) -> float:
+    """Return the mean completion time."""
+    return float(run.jct_s.mean())
+
+
+def factors(runs: Runs, name: str, first: str = "carbyne") -> list[str]:
+    """Return factors of improvement of the first scheduler over another: average, and percentiles job by job."""
+    ratios = [other.jct_s / own.jct_s for other, own in zip(runs[name], runs[first], strict=True)]
+    return [
+        over(runs, name, first, mean_jct),
+        *(pair([np.percentile(r, p) for r in ratios]) for p in PERCENTILES),
+    ]
+
+
+def show(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table."""
+    print(
+        f"\n{title}\n" + "\n".join(f"  {line}" for line in align([list(head), *map(list, rows)])), flush=True
+    )
+
+
+HEAD = ["over carbyne", *(f"P{p}" for p in PERCENTILES)]
+
+
+def compared(title: str, runs: Runs) -> None:
+    """Print completion times, makespan and fairness of schedulers beside each other."""
+    rows = []
+    for name, own in runs.items():
+        less = [a.jain - b.jain for a, b in zip(own, runs["drf"], strict=True)]
+        efficiency = [over(runs, name, "tetris", lambda run: run.makespan_s)]
+        fairness = [pair([run.jain for run in own]), pair(less), pair([run.jain_running for run in own])]
+        rows.append([name, mean_text(own), *factors(runs, name), *efficiency, *fairness])
+    head = ["", "mean JCT (s)", *HEAD, "makespan over tetris", "Jain", "less drf", "of running"]
+    show(title, head, rows)
+
+
+def mean_text(runs: Sequence[Run]) -> str:
+    """Return the mean completion time as text."""
+    return pair([mean_jct(run) for run in runs])
+
+
+def offline(seeds: int, options: Mapping[str, Any]) -> None:
+    """Figure 4: all jobs at once."""
+    compared("offline", runs_of(SCHEDULERS, seeds, 100, {**options, "arrivals": "at-once"}))
+
+
+def online(seeds: int, options: Mapping[str, Any]) -> None:
+    """Figure 5 and table 3: Poisson arrivals."""
+    compared("online", runs_of(SCHEDULERS, seeds, 100, options))
+
+
+def loads(seeds: int, options: Mapping[str, Any]) -> None:
+    """Figure 9: the same work on fewer machines."""
+    rows = []
+    for times, nodes in ((1, 100), (2, 50), (4, 25), (6, 17)):
+        runs = runs_of(BASES, seeds, nodes, options)
+        rows.append([f"{times}x", *factors(runs, "drf"), *factors(runs, "tetris")])
+    percentiles = [f"P{p}" for p in PERCENTILES]
+    show("load", ["", "over drf", *percentiles, "over tetris", *percentiles], rows)
+
+
+def errors(seeds: int, options: Mapping[str, Any]) -> None:
+    """Figure 10: all demands and durations too small or too large by a share, or by random shares."""
+    rows = []
+    for error, size in [*(("constant", size) for size in (-0.5, -0.25, 0.25, 0.5)), ("random", 0.5)]:
+        keys = {"estimates_error": error, "estimates_size": size, "estimates_demands": True}
+        runs = runs_of(BASES, seeds, 100, options, **keys)
+        over_others = [factors(runs, name)[0] for name in ("drf", "tetris")]
+        rows.append([f"{error} {size:+.0%}", mean_text(runs["carbyne"]), *over_others])
+    show("errors of estimates", ["", "mean JCT (s)", "over drf", "over tetris"], rows)
+
+
+def altruism(seeds: int, options: Mapping[str, Any]) -> None:
+    """Figure 11: jobs that are altruistic with a probability."""
+    base = runs_of(BASES[1:], seeds, 100, options)
+    rows = []
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        runs = {**base, **runs_of(BASES[:1], seeds, 100, options, parameters={"altruism": share})}
+        rows.append([f"{share:.0%}", *(factors(runs, name)[0] for name in ("drf", "tetris"))])
+    show("probability of altruism", ["", "over drf", "over tetris"], rows)
+
+
+def dagps(seeds: int, options: Mapping[str, Any]) -> None:
+    """Figure 12: plans by DAGPS in place of Tetris; ends of plans that are renewed or kept."""
+    base = runs_of(BASES[1:], seeds, 100, options)
+    rows = []
+    for packing, completion in product(("tetris", "dagps"), ("renewed", "kept")):
+        parameters = {"packing": packing, "completion": completion}
+        runs = {**base, **runs_of(BASES[:1], seeds, 100, options, parameters=parameters)}
+        rows.append([f"carbyne + {packing}, {completion}", *factors(runs, "drf"), factors(runs, "tetris")[0]])
+    show("plans", ["", "over drf", *HEAD[1:], "over tetris"], rows)
+
+
+def tetris_fair(seeds: int, options: Mapping[str, Any]) -> None:
+    """Section 5.4.5: Tetris with strict fairness."""
+    own = runs_of(("tetris-fair",), seeds, 100, options, parameters={"fairness": 0.99})
+    compared("strict fairness of Tetris (0.99)", {**runs_of(BASES, seeds, 100, options), **own})
+
+
+def slower(seeds: int, options: Mapping[str, Any]) -> None:
+    """Section 5.2.3: jobs that take longer under Carbyne."""
+    runs = runs_of(BASES, seeds, 100, options)
+    rows = []
+    for name in BASES[1:]:
+        ratios = [a.jct_s / b.jct_s for a, b in zip(runs[name], runs["carbyne"], strict=True)]
+        below = [pair([100 * float((r < limit).mean()) for r in ratios]) for limit in (1.0, 0.8)]
+        rows.append([name, *below, pair([r.min() for r in ratios])])
+    head = ["than under", "longer", "factor below 0.8", "least factor"]
+    show("jobs that take longer under carbyne (%)", head, rows)
+
+
+def leftover(seeds: int, options: Mapping[str, Any]) -> None:
+    """Section 2.2: what need not be held, by resource, and what of a job it goes with."""
+    found = [leftover_shares(seed, options) for seed in range(1, seeds + 1)]
+    rows = [
+        [name, *(pair([100 * f.shares[name][k] for f in found]) for k in range(2))]
+        for name in found[0].shares
+    ]
+    show("what jobs would hold and need not (%)", ["", "median", "mean"], rows)
+    rows = [[name, pair([f.correlation[name] for f in found])] for name in found[0].correlation]
+    show("correlation over jobs with the share that they need not hold", ["", "r"], rows)
+
+
+def production(workload: str, nodes: int, seeds: int, options: Mapping[str, Any], **keys: Any) -> None:
+    """Table 4: traces like those of production clusters."""
+    found = runs_of(BASES, seeds, nodes, options, workload, **keys)
+    rows = [[name, mean_text(found[name]), *factors(found, name)] for name in found]
+    show(f"{workload} on {nodes:,} machines", ["", "mean JCT (s)", *HEAD], rows)
+
+
+SECTIONS: dict[str, Callable[[int, Mapping[str, Any]], None]] = {
+    "offline": offline,
+    "online": online,
+    "loads": loads,
+    "errors": errors,
+    "altruism": altruism,
+    "dagps": dagps,
+    "tetris-fair": tetris_fair,
+    "slower": slower,
+    "leftover": leftover,
+    "facebook": lambda seeds, _: production("facebook-mapreduce", 3_000, seeds, {}),
+    "microsoft": lambda seeds, _: production(
+        "query-dags", 10_000, min(seeds, 1), {"jobs": 30_000, "mix": "microsoft"}, load=0.8
+    ),
+}
+SLOW = ("facebook", "microsoft")
+
+
+def main() -> None:
+    """Print the sections that are asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "sections", nargs="*", choices=[*SECTIONS, []], help="by default all but the slow ones"
+    )
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--mix", default="tpc-ds", help="of query-dags")
+    arguments = parser.parse_args()
+    for name in arguments.sections or [name for name in SECTIONS if name not in SLOW]:
+        SECTIONS[name](arguments.seeds, {"mix": arguments.mix})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""What Carbyne's jobs would hold and need not: sampled from the resource manager's plans while a run goes on.
+
+At each sample, of a job with tasks to launch: what it would hold if it launched all it may into its share, and what of
+that its plan says must run now. The rest could be left to others without a later end (Grandl et al., OSDI 2016,
+section 2.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actors.hosting.outcome import Observe
+from actors.hosting.partition import Partition
+from actors.scheduler import resolve_parameters
+from actors.schedulers.registry import find_scheduler
+from actors.setting import Setting
+from clusters.cluster import load_cluster
+from workloads.catalogue import load_workload
+from workloads.dags import DagWorkload, stage_levels
+
+EVENTS = np.int64(200)
+"""Between two samples."""
+
+
+class Leftover(NamedTuple):
+    """Shares that need not be held, and what they go with."""
+
+    shares: dict[str, tuple[float, float]]  # by resource: median and mean over samples
+    correlation: dict[str, float]  # over jobs, with the mean share of each
+
+
+def leftover_shares(seed: int, options: Mapping[str, Any], nodes: int = 100) -> Leftover:
+    """Run Carbyne on DAGs of queries, and return what of the resources need not be held."""
+    workload = load_workload("query-dags", seed=seed, options=options)
+    assert isinstance(workload, DagWorkload)
+    scheduler = find_scheduler("carbyne")
+    setting = Setting(
+        scheduler, resolve_parameters(scheduler, {}), workload, load_cluster("carbyne", nodes), seed=seed
+    )
+    partition = Partition(setting, Observe())
+    partition.start()
+    samples, by_job = [], np.zeros((2, workload.num_jobs))
+    with np.errstate(over="ignore"):
+        while not partition._step(2**62, EVENTS):
+            would, must, jobs = held_now(partition.world, partition.state)
+            if jobs.size:
+                samples.append((would.sum(axis=0), must.sum(axis=0)))
+                whole = would.max(axis=1) > 0
+                part = np.divide(would - must, would, out=np.zeros(would.shape), where=would > 0).mean(axis=1)
+                by_job[0, jobs[whole]] += part[whole]
+                by_job[1, jobs[whole]] += 1
+    totals, needed = (np.array(column) for column in zip(*samples, strict=True))
+    free = np.divide(totals - needed, totals, out=np.full(totals.shape, np.nan), where=totals > 0)
+    shares = {
+        name: (float(np.nanmedian(free[:, r])), float(np.nanmean(free[:, r])))
+        for r, name in enumerate(workload.resources)
+    }
+    return Leftover(shares, _correlation(workload, by_job))
+
+
+def held_now(world: Any, state: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what jobs would hold, what they must, each [K, R] as shares of the cluster, and the jobs [K]."""
+    m, plan, total = state.matcher, state.plan, np.maximum(world.machines.total, 1)
+    jobs = m.run.jobs[: int(m.run.num_jobs[0])].copy()
+    jobs = jobs[m.altruistic[jobs]]
+    would, must = np.zeros((2, jobs.size, total.size))
+    for i, job in enumerate(jobs.tolist()):
+        room = np.maximum(m.share[job], plan.largest[job]).astype(np.float64)
+        first, end = world.first_stage[job], world.first_stage[job + 1]
+        demand = world.stages.demand[first:end].astype(np.float64)
+        running = (demand * plan.running[first:end, None]).sum(axis=0)
+        ready = (demand * world.stages.ready[first:end, None]).sum(axis=0)
+        would[i] = np.minimum(np.maximum(room, running), running + ready) / total
+        must[i] = (
+            np.minimum(running + (demand * plan.must[first:end, None]).sum(axis=0), would[i] * total) / total
+        )
+    return would, must, jobs
+
+
+def _correlation(workload: DagWorkload, by_job: np.ndarray) -> dict[str, float]:
+    """Return Pearson's correlation over jobs of the share that need not be held with properties of the DAG."""
+    from workloads.info.dags import shapes
+
+    seen = by_job[1] > 0
+    share = by_job[0, seen] / by_job[1, seen]
+    properties = {name: np.asarray(values, np.float64) for name, values in shapes(workload).items()} | {
+        "critical path": np.maximum.reduceat(stage_levels(workload), workload.arrays().first_stage[:-1]) + 1
+    }
+    return {name: float(np.corrcoef(values[seen], share)[0, 1]) for name, values in properties.items()}
