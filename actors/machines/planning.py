@@ -12,7 +12,7 @@ ends later than its first plan says while its share does not fall (Theorem 3.1),
 - T is at most what an earlier plan said, and is the length of the plan backward where that is less.
 - Where the plan backward takes more than T, what the plan forward has first must start.
 
-Otherwise T is computed anew with each plan, as the pseudocode has it: a job whose plan backward takes less than T may
+Otherwise T is computed again with each plan, as the pseudocode has it: a job whose plan backward takes less than T may
 then start nothing, again and again, unless it gets what is left over.
 
 Tasks of a stage are alike, so that those that start together are one batch. Running tasks of a stage are taken to end
@@ -45,6 +45,10 @@ class Plan(NamedTuple):
     key: np.ndarray  # [S] the order of stages inside jobs
     in_order: bool  # plans go by it, and not by how well tasks fit
     keeps: bool  # what plans promised
+    held: np.ndarray  # [1] scratch: the first of the following; NEVER: none
+    hold: (
+        np.ndarray
+    )  # [M] scratch: when, backward, running tasks of a stage take their room; NONE: they have, or none run
     begun: np.ndarray  # [M] scratch: tasks that the plan forward starts at once
     left: np.ndarray  # [M] scratch: tasks to place
     open: np.ndarray  # [M] scratch: stages that it waits for
@@ -89,7 +93,25 @@ def drop_batch(p: Plan, size: int) -> None:
 
 
 @compiled
-def best_stage(w: DagWorld, p: Plan, first: int, end: int, direction: int) -> int:
+def room_for(w: DagWorld, p: Plan, stage: int, first: int, end: int, now: int) -> int:
+    """Return how many tasks of a stage there is room for, until they end.
+
+    Backward, running tasks take their room later than `now`: what they will have taken by then is not there.
+    """
+    demand, count, until = w.stages.demand, p.left[stage - first], now + w.stages.duration[stage]
+    for r in range(demand.shape[1]):
+        if demand[stage, r] > 0:
+            free = p.room[r]
+            if until > p.held[0]:
+                for other in range(first, end):
+                    if p.hold[other - first] != NONE and p.hold[other - first] < until:
+                        free -= p.running[other] * demand[other, r]
+            count = min(count, max(free, 0) // demand[stage, r])
+    return count
+
+
+@compiled
+def best_stage(w: DagWorld, p: Plan, first: int, end: int, direction: int, now: int) -> int:
     """Return the stage whose demand fits best into the room that is left; NONE if none fits.
 
     In the order of stages it is the first, or backward the last, that fits.
@@ -106,19 +128,16 @@ def best_stage(w: DagWorld, p: Plan, first: int, end: int, direction: int) -> in
                     value += (demand[stage, r] / total[r]) * (p.room[r] / total[r])
             if p.in_order:
                 value = -p.key[stage] if direction == FORWARD else p.key[stage]
-            if does_fit and value > most:
+            if does_fit and value > most and room_for(w, p, stage, first, end, now) > 0:
                 best, most = stage, value
     return best
 
 
 @compiled
-def place(w: DagWorld, p: Plan, stage: int, first: int) -> int:
+def place(w: DagWorld, p: Plan, stage: int, first: int, end: int, now: int) -> int:
     """Take the room of as many tasks of a stage as there is room for; return how many."""
     demand = w.stages.demand
-    count = p.left[stage - first]
-    for r in range(demand.shape[1]):
-        if demand[stage, r] > 0:
-            count = min(count, p.room[r] // demand[stage, r])
+    count = room_for(w, p, stage, first, end, now)
     for r in range(demand.shape[1]):
         p.room[r] -= count * demand[stage, r]
     p.left[stage - first] -= count
@@ -137,12 +156,13 @@ def give_back(w: DagWorld, p: Plan, stage: int, count: int) -> None:
 def begin(w: DagWorld, p: Plan, share: np.ndarray, job: int, direction: int) -> None:
     """Set the scratch space: all tasks that have not been launched are to be placed, into the share of the job."""
     first, end = w.first_stage[job], w.first_stage[job + 1]
+    p.held[0] = NEVER
     for r in range(p.room.size):
         p.room[r] = max(share[job, r], p.largest[job, r])
     for stage in range(first, end):
         i = stage - first
         p.left[i] = w.stages.unfinished[stage] - p.running[stage]
-        p.placed[i], p.open[i] = 0, 0
+        p.placed[i], p.open[i], p.hold[i] = 0, 0, NONE
         if direction == BACKWARD:
             for edge in range(w.stages.first_child[stage], w.stages.first_child[stage + 1]):
                 p.open[i] += 1 if unplaced(w, p, w.stages.child[edge]) > 0 else 0
@@ -177,16 +197,16 @@ def forward(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int) -> int:
             size += 1
     now: int = 0
     while True:
-        stage = best_stage(w, p, first, end, FORWARD)
+        stage = best_stage(w, p, first, end, FORWARD, now)
         while stage != NONE:
-            count = place(w, p, stage, first)
+            count = place(w, p, stage, first, end, now)
             if now == 0:
                 p.begun[stage - first] += count
             else:
                 p.due[job] = min(p.due[job], t + now)
             push_batch(p, size, now + w.stages.duration[stage], stage, count)
             size += 1
-            stage = best_stage(w, p, first, end, FORWARD)
+            stage = best_stage(w, p, first, end, FORWARD, now)
         if size == 0:
             break
         now = p.end[0]
@@ -219,15 +239,17 @@ def backward(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int, length: 
         p.must[stage] = 0
         if p.running[stage] > 0:
             ends = max(p.last[stage] + w.stages.duration[stage], t)
-            push_batch(p, size, max(length - (ends - t), 0), stage, -p.running[stage])
+            p.hold[stage - first] = max(length - (ends - t), 0)
+            p.held[0] = min(p.held[0], p.hold[stage - first])
+            push_batch(p, size, p.hold[stage - first], stage, -p.running[stage])
             size += 1
     p.due[job] = NEVER
     now: int = 0
     longest: int = 0
     while True:
-        stage = best_stage(w, p, first, end, BACKWARD)
+        stage = best_stage(w, p, first, end, BACKWARD, now)
         while stage != NONE:
-            count = place(w, p, stage, first)
+            count = place(w, p, stage, first, end, now)
             before_end = now + w.stages.duration[stage]
             longest = max(longest, before_end)
             if before_end >= length:
@@ -236,7 +258,7 @@ def backward(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int, length: 
                 p.due[job] = min(p.due[job], t + length - before_end)
             push_batch(p, size, before_end, stage, count)
             size += 1
-            stage = best_stage(w, p, first, end, BACKWARD)
+            stage = best_stage(w, p, first, end, BACKWARD, now)
         if size == 0:
             break
         now = p.end[0]
@@ -245,7 +267,9 @@ def backward(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int, length: 
             drop_batch(p, size)
             size -= 1
             give_back(w, p, stage, count)
-            if count > 0:
+            if count < 0:
+                p.hold[stage - first] = NONE
+            else:
                 p.placed[stage - first] -= count
                 if p.placed[stage - first] == 0 and p.left[stage - first] == 0:
                     for edge in range(p.first_parent[stage], p.first_parent[stage + 1]):

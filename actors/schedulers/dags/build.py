@@ -7,7 +7,7 @@ import numpy as np
 
 from actors.conditions import estimated_ns, read_only
 from actors.kernel.compiled import entry
-from actors.kernel.queue import NEVER
+from actors.kernel.queue import NEVER, NONE
 from actors.machines.dag_world import build_dag_world
 from actors.machines.matching import BLOCK, IN_ORDER, LEAST_LEFT_FIRST, NO_LEFTOVER, PACKING_FIRST, Matcher
 from actors.machines.packing import Packing
@@ -193,6 +193,8 @@ def make_plans(arrays: Any, m: Matcher, demand: np.ndarray, in_order: bool, keep
         key=m.run.key,
         in_order=in_order,
         keeps=keeps,
+        held=np.full(1, NEVER),
+        hold=np.full(most, NONE),
         begun=np.zeros(most, np.int64),
         left=np.zeros(most, np.int64),
         open=np.zeros(most, np.int64),

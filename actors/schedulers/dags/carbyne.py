@@ -11,11 +11,11 @@
 
 With `packing` "dagps" plans and leftovers follow the order of `dagps` inside a job.
 
-With `completion` "renewed" each plan says again when the job ends, as in the pseudocode. Packing is a heuristic: where
-the plan backward takes less time than the plan forward, nothing must start, and so again with the next plan. Such a
-job gets only what is left over, which leaves more to short jobs. With "kept" the end does not move back while the
-job's share does not fall, and is at most as far as the plan backward takes: then altruism ends no job later than its
-share would have, as Theorem 3.1 says of jobs that are there from the start, if the share is divisible.
+With `completion` "renewed" each plan computes again when the job ends, as in the pseudocode. Packing is a heuristic:
+where the plan backward takes less time than the plan forward, nothing must start, and so again with the next plan.
+Such a job gets only what is left over, which leaves more to short jobs. With "kept" the end does not move back while
+the job's share does not fall, and is at most as far as the plan backward takes: then altruism ends no job later than
+its share would have, as Theorem 3.1 says of jobs that are there from the start, if the share is divisible.
 
 A plan of a job takes O(stages x batches of like tasks). Tasks of a stage are alike: those that start together in a plan
 are one batch, as long as the stage's estimate; running tasks of a stage are taken to end when the last of them does.
@@ -79,7 +79,7 @@ CARBYNE = Scheduler(
             "completion",
             "renewed",
             "choice",
-            "when a job must end: as each plan says anew, or at the latest as plans said since its share fell last",
+            "when a job must end: as each new plan says, or at the latest as plans said since its share fell last",
             choices=("renewed", "kept"),
             needs=("altruism",),
         ),

@@ -76,7 +76,7 @@ def test_altruism_ends_no_job_later_than_its_share_would(jobs: list[Job], cores:
     assert (ends_s <= [alone_s(job, cores) for job in jobs]).all()
 
 
-def test_plans_made_anew_would_never_end_a_job_without_leftovers() -> None:
+def test_plans_computed_again_would_never_end_a_job_without_leftovers() -> None:
     with pytest.raises(InputError, match="completion=renewed needs a leftover part"):
         run(
             CARBYNE,
