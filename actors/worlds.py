@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from actors.kernel.counters import Counters
+from workloads.jobs import make_workload
 
 Sizes = dict[str, int]
 """How many there are of what numbers are indexes of, by the name that bounds use."""
@@ -50,6 +51,10 @@ class Worlds(ABC):
     @abstractmethod
     def needed_bytes(self, setting: Any) -> tuple[int, int]:
         """Memory that each partition needs besides its process, and what all need together: on the safe side."""
+
+    def rehearsal(self, workload: Any) -> Any:
+        """Return a workload like this one of one job that takes no time: a user's scheduler is called with it first."""
+        return make_workload("rehearsal", [0.0], [1], [0.0])
 
     def sizes(self, world: Any, state: Any, saved: Mapping[str, np.ndarray]) -> Sizes:
         """The sizes that the family's own bounds and messages use."""

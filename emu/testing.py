@@ -32,7 +32,8 @@ def check_scheduler(
     """Check that a scheduler runs every task once, within slots, not too early, and the same way twice.
 
     Of a constraint-aware scheduler also that tasks run where their jobs' constraints let them (`check_constraints`). Of
-    a scheduler of coflows: that every flow is sent once, not too early, and never more than ports can carry.
+    a scheduler of coflows: that every flow is sent once, not too early, and never more than ports can carry. Of a
+    scheduler of DAG jobs: that tasks wait for what they depend on, and that no machine holds more than it has.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def check_scheduler(
     AssertionError
         What does not hold, and in which case.
     InputError
-        The scheduler returned something that is no placement, or neither an order nor rates.
+        The scheduler returned something that is no placement, neither an order nor rates, or no launches.
     """
     found = find_scheduler(scheduler)
 

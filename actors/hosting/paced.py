@@ -25,7 +25,6 @@ from actors.kernel.queue import GROW
 from actors.kernel.window import FIELDS, HEADER, LEFT, make_frame, next_time
 from actors.kernel.world import NEVER
 from actors.setting import Setting
-from workloads.jobs import make_workload
 
 IDLE_S = 0.05  # the longest sleep, so that rows of the timeline are on time
 ROUNDS, ROUND_S = 50, 0.004  # of the rehearsal
@@ -83,7 +82,7 @@ class PacedPartition(Partition):
         """Compile or load the loop, and what a scheduler in Python calls when its first job arrives."""
         seconds = super().start()
         if self.setting.scheduler.host is not None:
-            workload = make_workload("rehearsal", [0.0], [1], [0.0])
+            workload = self.setting.scheduler.worlds.rehearsal(self.setting.workload)
             rehearsal = Partition(replace(self.setting, workload=workload), Observe())
             rehearsal.start()
             while not rehearsal.run(1.0).done:

@@ -95,7 +95,7 @@ def on_done(w: DagWorld, p: Manager, t: int, me: int, task: int, stage: int, nod
     before = m.run.num_fresh[0]
     if note_end(w, m.run, task, stage, started):
         place = 0
-        while m.active[place] != job:
+        while m.active[place] != job and place < m.num_active[0] - 1:
             place += 1
         m.num_active[0] -= 1
         m.total_left[0] = m.total_left[0] if m.num_active[0] > 0 else 0.0

@@ -68,10 +68,21 @@ DAGS: dict[str, Bound | str] = {
     "plan.last": TIME,
     **{f"plan.{name}": SCRATCH for name in ("begun", "held", "hold", "left", "open", "placed", "room", "end",
                                             "batch_stage", "batch_count")},
-    "state.turns": COUNT,
-    "state.ended": (0, "jobs + 1"),
-    "state.due": BIT,
-    "state.alarm": TIME,
-    "state.launched": COUNT,
+    # The manager's own, which is the state or, of a user's own scheduler, beside `pending` in it.
+    **{
+        f"{root}.{name}": bound
+        for root in ("state", "manager")
+        for name, bound in {
+            "turns": COUNT,
+            "ended": (0, "jobs + 1"),
+            "due": BIT,
+            "alarm": TIME,
+            "launched": COUNT,
+        }.items()
+    },
+    "pending.stage": of("stages"),
+    "pending.node": of("nodes"),
+    "pending.first": (0, "tasks + 1"),
+    "pending.end": (0, "tasks + 1"),
+    "pending.taken": FIXED,
 }  # fmt: skip
-"""Schedulers of DAG jobs."""

@@ -31,12 +31,16 @@ def check_dags(world: Any, saved: Snapshot) -> None:
             at, last = int(following[at]), at
         if last != tail[stage]:
             raise Refused("world.stages.tail is not the end of its list")
-    _check_runnable(world, saved, ready)
+    # A user's own scheduler keeps what its class has returned beside the manager (`own_dags_loop.State`).
+    manager = "state.manager" if "state.pending.end" in saved else "state"
+    if manager != "state":
+        _check_pending(saved, ready)
+    _check_runnable(f"{manager}.matcher.run", world, saved, ready)
     if world.faults.active:
         check_failures(world, saved)
     if (saved["world.jobs.unfinished"] > world.work.end_task - world.work.first_task).any():
         raise Refused("world.jobs.unfinished is more than the job has")
-    path = "state.matcher."
+    path = f"{manager}.matcher."
     for name, count in (("active", "num_active"), ("dirty", "dirty_count"), ("run.fresh", "run.num_fresh")):
         listed = saved[path + name][: int(saved[path + count][0])]
         if np.unique(listed).size != listed.size:
@@ -50,21 +54,31 @@ def check_dags(world: Any, saved: Snapshot) -> None:
             raise Refused(f"{path}{name} is not what is marked")
 
 
-def _check_runnable(world: Any, saved: Snapshot, ready: np.ndarray) -> None:
+def _check_runnable(run: str, world: Any, saved: Snapshot, ready: np.ndarray) -> None:
     """The stages with tasks that may be launched stand in the list of their job, each once."""
-    first, following = saved["state.matcher.run.first"], saved["state.matcher.run.next"]
+    first, following = saved[f"{run}.first"], saved[f"{run}.next"]
     seen = np.zeros(ready.size, bool)
-    walk("state.matcher.run.next", first[first != NONE].tolist(), following, seen)
+    walk(f"{run}.next", first[first != NONE].tolist(), following, seen)
     if not np.array_equal(seen, ready > 0):
-        raise Refused("state.matcher.run has other stages than those with tasks to launch")
-    jobs = saved["state.matcher.run.jobs"][: int(saved["state.matcher.run.num_jobs"][0])]
+        raise Refused(f"{run} has other stages than those with tasks to launch")
+    jobs = saved[f"{run}.jobs"][: int(saved[f"{run}.num_jobs"][0])]
     if not np.array_equal(np.sort(jobs), np.flatnonzero(first != NONE)):
-        raise Refused("state.matcher.run.jobs has other jobs than those with tasks to launch")
-    if (saved["state.matcher.run.place"][jobs] != np.arange(jobs.size)).any():
-        raise Refused("state.matcher.run.place is another place than a job has")
+        raise Refused(f"{run}.jobs has other jobs than those with tasks to launch")
+    if (saved[f"{run}.place"][jobs] != np.arange(jobs.size)).any():
+        raise Refused(f"{run}.place is another place than a job has")
     for job in np.flatnonzero(first != NONE).tolist():
         at = int(first[job])
         while at != NONE:
             if world.stages.job[at] != job:
-                raise Refused("state.matcher.run has a stage in the list of another job")
+                raise Refused(f"{run} has a stage in the list of another job")
             at = int(following[at])
+
+
+def _check_pending(saved: Snapshot, ready: np.ndarray) -> None:
+    """What a user's class has launched and has not been sent stands for tasks that may be launched."""
+    first, end = int(saved["state.pending.first"][0]), int(saved["state.pending.end"][0])
+    stages = saved["state.pending.stage"][first:end]
+    if first >= end and (first, end) != (0, 0):
+        raise Refused("state.pending has no possible range of tasks")
+    if (np.bincount(stages, minlength=ready.size) > ready).any():
+        raise Refused("state.pending has more tasks of a stage than may be launched")

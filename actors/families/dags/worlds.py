@@ -8,6 +8,7 @@ from actors.families.dags.bounds import DAGS
 from actors.families.dags.structures import check_dags
 from actors.machines.dag_world import COUNTERS
 from actors.worlds import Sizes, Worlds
+from workloads.dags import make_dag_workload
 
 BYTES_PER_TASK, BYTES_PER_STAGE = 64, 300
 
@@ -26,6 +27,12 @@ class _DagWorlds(Worlds):
     def span_ns(self, workload: Any) -> tuple[np.ndarray, int]:
         arrays = workload.arrays()
         return arrays.submit_ns, int(arrays.duration_ns.max())
+
+    def rehearsal(self, workload: Any) -> Any:
+        """Its task needs what one of the first stage does: the resources are the same."""
+        first = workload.arrays().demand[:1]
+        needs = {name: first[:, r] for r, name in enumerate(workload.resources)}
+        return make_dag_workload("rehearsal", [0.0], [1], [1], [0.0], np.zeros((0, 3), int), demands=needs)
 
     def needed_bytes(self, setting: Any) -> tuple[int, int]:
         """Every partition knows all stages and tasks by their number."""

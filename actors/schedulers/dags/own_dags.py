@@ -1,0 +1,334 @@
+"""A user's own scheduler of DAG jobs: a small class in plain Python that says which tasks start on which machines.
+
+    class ShortestFirst:
+        def launch(self, stages, machines, now_s):
+            first = min(np.flatnonzero(stages.fits), key=lambda stage: stages.job_path_s[stage], default=None)
+            if first is None:
+                return []
+            has_room = (machines.free >= stages.demand[first]).all(axis=1)
+            return [(first, machine) for machine in np.flatnonzero(has_room)[: stages.ready[first]]]
+
+Each pair launches the next task of a stage on a machine. The class is asked when all messages of an instant at which
+jobs have arrived or tasks have ended are handled, if tasks may be launched. With heartbeats (`heartbeat_s`) it is asked
+when that of a machine has come, and sees that machine alone.
+
+The kernel stops there, launches the tasks, and continues. The class sees what the resource manager knows: what it has
+launched, what messages have reported as ended, and estimates of durations and demands.
+"""
+
+import dataclasses
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actors.conditions import read_only
+from actors.families.dags.worlds import DAG_WORLDS
+from actors.kernel.compiled import direct
+from actors.kernel.counters import N_ARRIVED
+from actors.kernel.queue import NONE
+from actors.machines.dag_world import N_LAUNCHES, UNIT
+from actors.machines.kinds import FREE
+from actors.scheduler import Parameter, Scheduler
+from actors.schedulers.dags.build import HEARTBEAT, build, longest_paths
+from actors.schedulers.dags.own_dags_loop import NUMBERS, Pending, State, advance, collect, launch_pairs
+from actors.schedulers.own_host import OwnHost
+from actors.schedulers.own_parameters import described
+from actors.setting import Setting
+from workloads.dags import stage_levels
+from workloads.errors import InputError
+
+NS = 1_000_000_000
+FIRST = read_only(np.zeros(1, np.int64))
+DOWN = -1  # what a machine has free that is known to be down: nothing fits there
+MOST_IDLE_BEATS = 1000  # of each machine at which nothing is launched while nothing runs
+
+
+class Known(NamedTuple):
+    """What is known of S stages from the start; read-only arrays."""
+
+    job: np.ndarray  # [S]
+    demand: np.ndarray  # [S, R] in billionths
+    duration_s: np.ndarray  # [S]
+    level: np.ndarray  # [S]
+    path_s: np.ndarray  # [S]
+    arrival_s: np.ndarray  # [J]
+    job_path_s: np.ndarray  # [J]
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The K stages with tasks that may be launched, by arrival of their jobs, then by level; read-only arrays [K].
+
+    Amounts of resources are in billionths: whole numbers, so that sums, differences and quotients of them are exact.
+    """
+
+    stage: np.ndarray  # place among the stages of the workload
+    ready: np.ndarray  # tasks that may be launched
+    running: np.ndarray  # tasks that are launched and not reported as ended
+    left: np.ndarray  # tasks that are not reported as ended
+    fits: np.ndarray  # bool: one of the machines has room for a task
+    job_tasks_left: np.ndarray
+    job_held: np.ndarray  # [K, R] amounts that the running tasks of the job hold
+    job_work_left_s: (
+        np.ndarray
+    )  # estimated, of the whole cluster: seconds of tasks times the mean share they hold
+    known: Known = field(repr=False)
+
+    @cached_property
+    def job(self) -> np.ndarray:
+        """Places of the jobs in the workload."""
+        return read_only(self.known.job[self.stage])
+
+    @cached_property
+    def demand(self) -> np.ndarray:
+        """Amounts that a task is estimated to need, [K, R]."""
+        return read_only(self.known.demand[self.stage])
+
+    @cached_property
+    def duration_s(self) -> np.ndarray:
+        """Estimated durations of a task."""
+        return read_only(self.known.duration_s[self.stage])
+
+    @cached_property
+    def level(self) -> np.ndarray:
+        """Levels: 0 without parents, else one more than the largest of the parents."""
+        return read_only(self.known.level[self.stage])
+
+    @cached_property
+    def path_s(self) -> np.ndarray:
+        """Estimated longest paths from the start of the stages to the end of their jobs."""
+        return read_only(self.known.path_s[self.stage])
+
+    @cached_property
+    def arrival_s(self) -> np.ndarray:
+        """Arrivals of the jobs."""
+        return read_only(self.known.arrival_s[self.job])
+
+    @cached_property
+    def job_path_s(self) -> np.ndarray:
+        """Estimated critical paths of the jobs, as if nothing of them had run."""
+        return read_only(self.known.job_path_s[self.job])
+
+
+@dataclass(frozen=True)
+class Machines:
+    """The machines that tasks may be launched on: all N or, with heartbeats, one; read-only arrays.
+
+    Amounts of resources are in billionths of those of `resources`: whole numbers.
+    """
+
+    machine: np.ndarray  # [N] ids of the nodes
+    free: np.ndarray  # [N, R] as the resource manager knows; -1: the machine is known to be down
+    capacity: np.ndarray  # [N, R]
+    changed: (
+        np.ndarray
+    )  # places of those where tasks have ended since the class was asked last; with heartbeats the one
+    resources: tuple[str, ...]  # R names
+
+
+def wrap_own_dags(own: Any, name: str | None = None) -> Scheduler:
+    """Return a scheduler of a user's object or class with `launch(stages, machines, now_s) -> pairs`.
+
+    A class is instantiated for each emulation, with its parameters (`actors.schedulers.own_parameters`) and
+    `heartbeat_s`; an object is copied. A method `start(num_nodes, seed)`, if there is one, is called first.
+
+    Raises:
+        InputError: its `heartbeat_s` is no duration, or an argument has no default.
+    """
+    face = described(own, name)
+    mine = tuple(p.name for p in face["parameters"])
+    face["parameters"] = _with_heartbeat(face["parameters"], face["name"])
+    return Scheduler(
+        **face,
+        title=face["about"].partition("\n")[0] or "a user's scheduler of DAG jobs",
+        paper="-",
+        build=build_own,
+        advance=advance,
+        worlds=DAG_WORLDS,
+        host=lambda setting: Host(own, setting, mine),
+        remade=(wrap_own_dags, (own, name)),
+    )
+
+
+def _with_heartbeat(parameters: tuple[Parameter, ...], scheduler: str) -> tuple[Parameter, ...]:
+    """Return the parameters of a user's class or object and `heartbeat_s`, by default its own, else 0."""
+    own = next((p.default for p in parameters if p.name == HEARTBEAT.name), None)
+    heartbeat = HEARTBEAT if own is None else replace(HEARTBEAT, default=HEARTBEAT.parse(own, scheduler))
+    return (*(p for p in parameters if p.name != HEARTBEAT.name), heartbeat)
+
+
+def build_own(setting: Setting) -> tuple[Any, State]:
+    """Build machines, resource manager and the first messages; a user's parameters are not those of a policy here."""
+    own = {HEARTBEAT.name: setting.parameters[HEARTBEAT.name]}
+    world, manager = build(dataclasses.replace(setting, parameters=own), inter="shortest")
+    tasks, stages = world.tasks.duration.size, world.stages.job.size
+    pending = Pending(
+        stage=np.zeros(tasks, np.int64),
+        node=np.zeros(tasks, np.int64),
+        first=np.zeros(1, np.int64),
+        end=np.zeros(1, np.int64),
+        taken=np.zeros(stages, np.int64),
+    )
+    return world, State(manager, pending)
+
+
+class Host(OwnHost):
+    """The Python side of an emulation: asks the user's class what to launch."""
+
+    def __init__(self, own: Any, setting: Setting, mine: tuple[str, ...]):
+        """Make the user's scheduler; `mine` are the parameters that it has itself."""
+        given = {name: setting.parameters[name] for name in mine}
+        super().__init__(own, dataclasses.replace(setting, parameters=given))
+        self.setting = setting
+        self.resources = setting.workload.resources or ("slots",)
+        self._idle_beats = 0
+        self._at = np.zeros(3, np.int64)
+        self._room = 64  # stages that `collect` has room for
+
+    def compile(self, world: Any, state: State) -> None:
+        """Compile the functions that the host calls, and keep what never changes."""
+        number, rows = np.int64(0), np.zeros((len(NUMBERS), 1), np.int64)
+        amounts = np.zeros((1, len(self.resources) + 1))
+        self._collect = direct(collect, world, state, rows, amounts, self._at)
+        pairs = np.zeros((1, 2), np.int64)
+        self._launch = direct(launch_pairs, world, state, number, pairs, rows, number, number, number)
+        path = longest_paths(self.setting) / NS
+        self.known = Known(
+            job=world.stages.job,
+            demand=read_only(world.stages.demand.astype(np.float64)),
+            duration_s=read_only(world.stages.duration / NS),
+            level=read_only(stage_levels(self.setting.workload)),
+            path_s=read_only(path),
+            arrival_s=read_only(world.work.submit / NS),
+            job_path_s=read_only(np.maximum.reduceat(path, world.first_stage[:-1])),
+        )
+        self.capacity = read_only(world.machines.capacity.astype(np.float64))
+        self.ids = read_only(np.arange(world.nodes.size))
+
+    def share_done(self, world: Any, state: State) -> float:
+        """Return the share of the tasks that have been launched."""
+        return float(world.counts[N_LAUNCHES]) / world.tasks.duration.size
+
+    def __call__(self, world: Any, state: State) -> None:
+        """Launch what the user's scheduler says."""
+        matcher = state.manager.matcher
+        changed = matcher.dirty[: matcher.dirty_count[0]].copy()
+        stages, numbers = self._stages(world, state)
+        t, kind, node = self._at.tolist()
+        first, end = (node, node + 1) if kind == FREE else (0, world.nodes.size)
+        machines = Machines(
+            machine=self.ids[first:end],
+            free=read_only(np.maximum(world.machines.free[first:end], DOWN).astype(np.float64)),
+            capacity=self.capacity[first:end],
+            changed=read_only(changed) if kind != FREE else FIRST,
+            resources=self.resources,
+        )
+        pairs = self._pairs(self.ask("launch", stages, machines, t / NS, about=f" at {t / NS:g} s"))
+        if pairs.size == 0:
+            if kind == FREE:
+                self._note_idle_beat(world, node)
+            return
+        self._idle_beats = 0
+        count = stages.stage.size
+        bounds = (np.int64(count), np.int64(first), np.int64(end))
+        wrong = self._launch(world, state, np.int64(t), pairs, numbers, *bounds)
+        if wrong != NONE:
+            raise self._error(pairs, int(wrong), stages, machines)
+
+    def _stages(self, world: Any, state: State) -> tuple[Stages, np.ndarray]:
+        """Return the stages with tasks that may be launched, and the whole numbers of them."""
+        resources = len(self.resources)
+        while True:
+            numbers = np.empty((len(NUMBERS), self._room), np.int64)
+            amounts = np.empty((self._room, resources + 1))
+            count = self._collect(world, state, numbers, amounts, self._at)
+            if count <= self._room:
+                break
+            self._room = count + count // 4
+        shown, held = numbers[:, :count], amounts[:count]
+        work_left_s = held[:, resources] / NS
+        fits = shown[4] != 0
+        for array in (shown, held, work_left_s, fits):
+            array.flags.writeable = False  # and so are rows and columns of it
+        stage, ready, running, left, _, tasks_left = shown
+        return Stages(
+            stage=stage,
+            ready=ready,
+            running=running,
+            left=left,
+            fits=fits,
+            job_tasks_left=tasks_left,
+            job_held=held[:, :resources],
+            job_work_left_s=work_left_s,
+            known=self.known,
+        ), numbers
+
+    def _pairs(self, found: Any) -> np.ndarray:
+        """Return the pairs as int64, [M, 2].
+
+        Raises:
+            InputError: it is something else.
+        """
+        try:
+            pairs = np.array(found)
+        except ValueError:  # rows of different lengths
+            pairs = np.array(None)
+        if pairs.size == 0 and pairs.ndim > 0:
+            return np.zeros((0, 2), np.int64)
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+            what = type(found).__name__ if pairs.ndim == 0 else f"{pairs.dtype} of shape {pairs.shape}"
+            raise InputError(
+                f"scheduler {self.name}: launch() returned {what}; it must return pairs (stage, machine) of whole"
+                " numbers, their places in stages and in machines"
+            )
+        return np.ascontiguousarray(pairs, np.int64)
+
+    def _error(self, pairs: np.ndarray, wrong: int, stages: Stages, machines: Machines) -> InputError:
+        """Return the error that names what is wrong with a pair."""
+        says = f"scheduler {self.name}: launch() "
+        place, at = pairs[wrong].tolist()
+        for value, what, size in (
+            (place, "stage", stages.stage.size),
+            (at, "machine", machines.machine.size),
+        ):
+            if not 0 <= value < size:
+                return InputError(f"{says}returned {what} {value} in pair {wrong}; there are 0 to {size - 1}")
+        of = self.setting.workload.stages
+        row = int(stages.stage[place])
+        stage = f"stage {of['stage'][row].as_py()} of job {of['job_id'][row].as_py()}"
+        before = pairs[:wrong]
+        launched = int((before[:, 0] == place).sum())
+        if launched == stages.ready[place]:
+            return InputError(
+                f"{says}returned {launched + 1} or more tasks of {stage}, of which {launched} may be launched"
+            )
+        where = f"{says}returned a task of {stage} for machine {machines.machine[at]}, which"
+        if machines.free[at, 0] == DOWN:
+            return InputError(f"{where} is known to be down; its `free` is {DOWN}")
+        there = before[before[:, 1] == at, 0]
+        free = machines.free[at] - stages.demand[there].sum(axis=0)
+        lacking = np.flatnonzero(stages.demand[place] > free)[0]
+        after = f" after the {there.size} before it" if there.size else ""
+        return InputError(
+            f"{where} has"
+            f" {free[lacking] / UNIT:.10g} {self.resources[lacking]} free{after}; the task needs"
+            f" {stages.demand[place, lacking] / UNIT:.10g}"
+        )
+
+    def _note_idle_beat(self, world: Any, node: int) -> None:
+        """Count heartbeats at which nothing is launched and nothing runs, once all jobs have arrived: they never end.
+
+        Raises:
+            InputError: there were so many that no other can be expected.
+        """
+        free, capacity = world.machines.free, world.machines.capacity
+        arrived = int(world.counts[N_ARRIVED : N_ARRIVED + 2].sum())
+        is_idle = arrived == world.tasks.duration.size and (free[node] == capacity[node]).all()
+        self._idle_beats = self._idle_beats + 1 if is_idle and (free == capacity).all() else 0
+        if self._idle_beats > MOST_IDLE_BEATS * world.nodes.size:
+            raise InputError(
+                f"scheduler {self.name}: launch() launched nothing at {MOST_IDLE_BEATS:,} heartbeats of each machine,"
+                " although no task runs and some may be launched"
+            )
