@@ -209,7 +209,7 @@ def leftover(seeds: int, options: Mapping[str, Any]) -> None:
     ]
     show("what jobs would hold and need not (%)", ["", "median", "mean"], rows)
     rows = [[name, pair([f.correlation[name] for f in found])] for name in found[0].correlation]
-    show("correlation over jobs with the share that they need not hold", ["", "r"], rows)
+    show("correlation over time of what need not be held with the DAGs that are there", ["", "r"], rows)
 
 
 def production(

@@ -19,17 +19,19 @@ from actors.schedulers.registry import find_scheduler
 from actors.setting import Setting
 from clusters.cluster import load_cluster
 from workloads.catalogue import load_workload
-from workloads.dags import DagWorkload, stage_levels
+from workloads.dags import DagWorkload
+from workloads.info.dags import shapes
 
 EVENTS = np.int64(200)
 """Between two samples."""
+PROPERTIES = ("num_stages", "barriers", "depth", "disjoint_paths", "critical_path_s")
 
 
 class Leftover(NamedTuple):
     """Shares that need not be held, and what they go with."""
 
     shares: dict[str, tuple[float, float]]  # by resource: median and mean over samples
-    correlation: dict[str, float]  # over jobs, with the mean share of each
+    correlation: dict[str, float]  # over time, with properties of the jobs that are there
 
 
 def leftover_shares(seed: int, options: Mapping[str, Any], nodes: int = 100) -> Leftover:
@@ -42,23 +44,20 @@ def leftover_shares(seed: int, options: Mapping[str, Any], nodes: int = 100) -> 
     )
     partition = Partition(setting, Observe())
     partition.start()
-    samples, by_job = [], np.zeros((2, workload.num_jobs))
+    samples, there = [], []
     with np.errstate(over="ignore"):
         while not partition._step(2**62, EVENTS):
             would, must, jobs = held_now(partition.world, partition.state)
             if jobs.size:
                 samples.append((would.sum(axis=0), must.sum(axis=0)))
-                whole = would.max(axis=1) > 0
-                part = np.divide(would - must, would, out=np.zeros(would.shape), where=would > 0).mean(axis=1)
-                by_job[0, jobs[whole]] += part[whole]
-                by_job[1, jobs[whole]] += 1
+                there.append(jobs)
     totals, needed = (np.array(column) for column in zip(*samples, strict=True))
     free = np.divide(totals - needed, totals, out=np.full(totals.shape, np.nan), where=totals > 0)
     shares = {
         name: (float(np.nanmedian(free[:, r])), float(np.nanmean(free[:, r])))
         for r, name in enumerate(workload.resources)
     }
-    return Leftover(shares, _correlation(workload, by_job))
+    return Leftover(shares, _correlation(workload, (totals - needed).mean(axis=1), there))
 
 
 def held_now(world: Any, state: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -80,13 +79,13 @@ def held_now(world: Any, state: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return would, must, jobs
 
 
-def _correlation(workload: DagWorkload, by_job: np.ndarray) -> dict[str, float]:
-    """Return Pearson's correlation over jobs of the share that need not be held with properties of the DAG."""
-    from workloads.info.dags import shapes
-
-    seen = by_job[1] > 0
-    share = by_job[0, seen] / by_job[1, seen]
-    properties = {name: np.asarray(values, np.float64) for name, values in shapes(workload).items()} | {
-        "critical path": np.maximum.reduceat(stage_levels(workload), workload.arrays().first_stage[:-1]) + 1
-    }
-    return {name: float(np.corrcoef(values[seen], share)[0, 1]) for name, values in properties.items()}
+def _correlation(workload: DagWorkload, amount: np.ndarray, there: list[np.ndarray]) -> dict[str, float]:
+    """Return Pearson's correlation over time of what need not be held with sums and means over the jobs there."""
+    found = {}
+    for name, values in shapes(workload).items():
+        if name in PROPERTIES:
+            of_jobs = np.asarray(values, np.float64)
+            for how, summary in (("sum", np.sum), ("mean", np.mean), ("std", np.std)):
+                over_time = np.array([summary(of_jobs[jobs]) for jobs in there])
+                found[f"{name}, {how}"] = float(np.corrcoef(over_time, amount)[0, 1])
+    return found
