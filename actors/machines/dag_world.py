@@ -22,6 +22,7 @@ from actors.kernel.queue import NONE, Network, Queue, grow_queue, make_queue, re
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
 from actors.machines.kinds import BEAT, DAG_ARRIVAL
 from actors.setting import Setting
+from workloads.errors import InputError
 
 NS = 1_000_000_000
 UNIT = 1_000_000_000
@@ -80,7 +81,7 @@ class Machines(NamedTuple):
 
     capacity: np.ndarray  # [N, R]
     free: np.ndarray  # [N, R] as the resource manager knows it
-    total: np.ndarray  # [R] of all machines
+    total: np.ndarray  # [K, R] of all machines of a manager
 
 
 class DagWorld(NamedTuple):
@@ -100,6 +101,9 @@ class DagWorld(NamedTuple):
     machines: Machines
     tasks: Tasks
     first_stage: np.ndarray  # [J + 1]
+    manager: np.ndarray  # [N] whose machine it is: one of K managers
+    first_node: np.ndarray  # [K + 1] where the machines of each begin
+    me: np.ndarray  # [1] the manager whose message is handled
     heartbeat: int  # ns between two heartbeats of a machine; 0: machines tell each end at once
     seed: int
 
@@ -114,20 +118,29 @@ def amounts(values: np.ndarray) -> np.ndarray:
 
 
 def build_dag_world(
-    setting: Setting, demand: np.ndarray, capacity: np.ndarray, heartbeat_s: float
+    setting: Setting, demand: np.ndarray, capacity: np.ndarray, heartbeat_s: float, managers: int
 ) -> DagWorld:
-    """Build machines and resource manager, and the message that the first job arrives.
+    """Build machines and K resource managers, and the messages that the first jobs arrive.
 
-    Actor ids: machines 0 to N - 1, the resource manager, then the listener, which receives no messages.
+    Actor ids: machines 0 to N - 1, the managers, one that is not used where there are several, then the listener. Each
+    manager has a share of the machines, in order and as equal as can be; jobs go to the managers in turn.
+
+    Raises:
+        InputError: there are more managers than machines, or a task fits on no machine of its manager.
     """
     arrays = setting.workload.arrays()
     nodes, jobs = capacity.shape[0], arrays.submit_ns.size
-    table = records(ACTOR, nodes + 2)
+    first_node = nodes * np.arange(managers + 1) // managers
+    _check_managers(setting, demand, capacity, first_node)
+    manager = np.repeat(np.arange(managers), np.diff(first_node))
+    schedulers = 2 if managers == 1 else managers + 2
+    table = records(ACTOR, nodes + schedulers)
     work = records(JOB_INFO, jobs)
-    work.submit[:], work.home[:] = arrays.submit_ns, nodes
+    work.submit[:], work.home[:] = arrays.submit_ns, nodes + np.arange(jobs) % managers
     work.first_task[:], work.end_task[:] = arrays.first_task[:-1], arrays.first_task[1:]
     work.flags.writeable = False
-    tasks, faults = np.diff(arrays.stage_first_task), make_faults(setting, schedulers=0, central=True)
+    tasks, one = np.diff(arrays.stage_first_task), managers == 1
+    faults = make_faults(setting, schedulers=0 if one else managers, central=one)
     world = DagWorld(
         queue=make_queue(table.seq, room=nodes + 64),
         network=network_of(setting),
@@ -136,7 +149,7 @@ def build_dag_world(
         entries=make_entries(2),
         counts=np.zeros(len(COUNTERS), np.int64),
         task_records=records(TASK_RECORD, 0),
-        cost=cost_of(setting, 2, int(work.submit[-1])),
+        cost=cost_of(setting, schedulers, int(work.submit[-1])),
         faults=faults,
         jobs=Progress(np.full(jobs, NEVER), np.full(jobs, NONE), np.diff(arrays.first_task)),
         stages=Stages(
@@ -159,8 +172,13 @@ def build_dag_world(
             np.full(arrays.duration_ns.size, NONE),
             read_only(np.repeat(np.arange(tasks.size), tasks if faults.active else 0)),
         ),
-        machines=Machines(read_only(capacity), capacity.copy(), read_only(capacity.sum(axis=0))),
+        machines=Machines(
+            read_only(capacity), capacity.copy(), read_only(np.add.reduceat(capacity, first_node[:-1]))
+        ),
         first_stage=arrays.first_stage,
+        manager=read_only(manager),
+        first_node=read_only(first_node),
+        me=np.zeros(1, np.int64),
         heartbeat=round(heartbeat_s * NS),
         seed=setting.seed,
     )
@@ -174,10 +192,33 @@ def build_dag_world(
     return world
 
 
+def _check_managers(
+    setting: Setting, demand: np.ndarray, capacity: np.ndarray, first_node: np.ndarray
+) -> None:
+    """Refuse managers without machines, and tasks that fit on no machine of their manager."""
+    managers, arrays = first_node.size - 1, setting.workload.arrays()
+    name = f"parameter managers of {setting.scheduler.name}"
+    if managers > capacity.shape[0]:
+        raise InputError(f"{name}: {managers} for {capacity.shape[0]} machines; want at most one for each")
+    job = np.repeat(np.arange(arrays.submit_ns.size), np.diff(arrays.first_stage))
+    for manager in range(managers if managers > 1 else 0):
+        own = np.flatnonzero(job % managers == manager)
+        fits = np.zeros(own.size, bool)
+        for kind in np.unique(capacity[first_node[manager] : first_node[manager + 1]], axis=0):
+            fits |= (demand[own] <= kind).all(axis=1)
+        if not fits.all():
+            stage = own[~fits][0]
+            raise InputError(
+                f"{name}: tasks of job {job[stage]}, stage {stage - arrays.first_stage[job[stage]]}, fit on no machine"
+                f" of manager {manager}, {first_node[manager]} to {first_node[manager + 1] - 1}; want fewer managers"
+            )
+
+
 @entry
 def expect_first(w: DagWorld) -> None:
-    """The first job arrives at its time; machines begin their heartbeats, spread over a period."""
-    expect_job(w, 0)
+    """The first job of each manager arrives at its time; machines begin their heartbeats, spread over a period."""
+    for job in range(min(w.first_node.size - 1, w.work.size)):
+        expect_job(w, job)
     if w.heartbeat > 0:
         for node in range(w.nodes.size):
             wake(w, w.work.submit[0] + (node * w.heartbeat) // w.nodes.size, node, BEAT, NONE, NONE, NONE)
@@ -185,5 +226,11 @@ def expect_first(w: DagWorld) -> None:
 
 @inlined
 def expect_job(w: DagWorld, job: int) -> None:
-    """A job arrives at the resource manager when it is submitted."""
-    wake(w, w.work.submit[job], w.nodes.size, DAG_ARRIVAL, job, NONE, NONE)
+    """A job arrives at its resource manager when it is submitted."""
+    wake(w, w.work.submit[job], w.work.home[job], DAG_ARRIVAL, job, NONE, NONE)
+
+
+@inlined
+def end_of_nodes(w: DagWorld) -> int:
+    """Return the node behind the last one of the manager at hand."""
+    return w.first_node[w.me[0] + 1]

@@ -133,5 +133,6 @@ def block(w: DagWorld, ceiling: np.ndarray, per_block: int) -> int:
     free = w.machines.free
     for r in range(free.shape[1]):
         free[node, r] += BLOCKED if was_down else -BLOCKED
-        ceiling[node // per_block, r] = max(ceiling[node // per_block, r], free[node, r])
+        at = node // per_block + w.manager[node]
+        ceiling[at, r] = max(ceiling[at, r], free[node, r])
     return node if was_down else NONE

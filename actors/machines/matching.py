@@ -19,10 +19,10 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE, send
-from actors.machines.dag_world import N_LAUNCHES, N_LEFTOVER, DagWorld
+from actors.machines.dag_world import N_LAUNCHES, N_LEFTOVER, DagWorld, end_of_nodes
 from actors.machines.kinds import LAUNCH
 from actors.machines.packing import Packing, deficit, note_launch, value_of
-from actors.machines.progress import Runnable, take_ready
+from actors.machines.progress import Runnable, end_of_fresh, end_of_jobs, take_ready
 
 BLOCK = np.int64(64)
 NO_LEFTOVER, IN_ORDER, LEAST_LEFT_FIRST, PACKING_FIRST = (np.int64(i) for i in range(4))
@@ -32,8 +32,10 @@ class Matcher(NamedTuple):
     """What the resource manager goes by; J jobs, N machines, R resources."""
 
     run: Runnable
-    active: np.ndarray  # [J] jobs that have arrived and not ended, by arrival
-    num_active: np.ndarray  # [1] how many there are
+    active: (
+        np.ndarray
+    )  # [J] jobs that have arrived and not ended, by manager and arrival; they begin at `run.first_job`
+    num_active: np.ndarray  # [K] how many there are
     queue: (
         np.ndarray
     )  # [J] the queue whose share a job may use; Q queues, one for each job in most schedulers
@@ -42,14 +44,16 @@ class Matcher(NamedTuple):
     used: np.ndarray  # [Q, R] what its tasks hold
     share: np.ndarray  # [Q, R] what they may hold before the leftover part
     left: np.ndarray  # [J] work that is left: task-seconds times the mean share of the cluster that they hold
-    total_left: np.ndarray  # [1] of all active jobs
+    total_left: np.ndarray  # [K] of all active jobs
     work: np.ndarray  # [S] that of a task
     size: np.ndarray  # [S] alignment of a task with an empty cluster
     cursor: np.ndarray  # [S] scratch: the next machine that has room for a task of a stage
-    ceiling: np.ndarray  # [ceil(N / BLOCK), R] no machine of a block of them has more of a resource free
-    dirty: np.ndarray  # [N] machines where something has ended since the last match
+    ceiling: (
+        np.ndarray
+    )  # [blocks, R] no machine of a block of a manager's machines has more of a resource free
+    dirty: np.ndarray  # [N] machines where something has ended since the last match, by manager
     is_dirty: np.ndarray  # [N] bool
-    dirty_count: np.ndarray  # [1]
+    dirty_count: np.ndarray  # [K]
     must: np.ndarray  # [S] tasks that the plan of an altruistic job says must be launched now
     altruistic: np.ndarray  # [J] bool
     pack: Packing
@@ -70,17 +74,17 @@ def fits(w: DagWorld, stage: int, node: int) -> bool:
 
 @compiled
 def next_with_room(w: DagWorld, m: Matcher, stage: int, node: int) -> int:
-    """Return the first machine from `node` on that has room for a task; the number of machines if none has.
+    """Return the first machine from `node` on that has room for a task; behind the manager's last if none has.
 
     Blocks of machines without room are passed over by their ceilings, which are brought down when none of a block has.
     """
-    demand, nodes, resources = w.stages.demand, w.nodes.size, w.stages.demand.shape[1]
+    demand, nodes, resources = w.stages.demand, end_of_nodes(w), w.stages.demand.shape[1]
     while node < nodes:
         block = node // BLOCK
         end = min((block + 1) * BLOCK, nodes)
         may_fit = True
         for r in range(resources):
-            may_fit = may_fit and demand[stage, r] <= m.ceiling[block, r]
+            may_fit = may_fit and demand[stage, r] <= m.ceiling[block + w.me[0], r]
         if may_fit:
             for i in range(node, end):
                 if fits(w, stage, i):
@@ -92,12 +96,12 @@ def next_with_room(w: DagWorld, m: Matcher, stage: int, node: int) -> int:
 
 @compiled
 def lower_ceiling(w: DagWorld, m: Matcher, block: int, end: int) -> None:
-    """Set the ceiling of a block of machines to the most that one of them has free."""
+    """Set the ceiling of a block of the manager's machines to the most that one of them has free."""
     for r in range(m.ceiling.shape[1]):
         most: int = 0
-        for i in range(block * BLOCK, end):
+        for i in range(max(block * BLOCK, w.first_node[w.me[0]]), end):
             most = max(most, w.machines.free[i, r])
-        m.ceiling[block, r] = most
+        m.ceiling[block + w.me[0], r] = most
 
 
 @inlined
@@ -136,7 +140,7 @@ def choose(w: DagWorld, m: Matcher, node: int, own: bool) -> int:
     """Return the stage whose task is launched on a machine: of the first job that has one; NONE if none fits."""
     best: int = NONE
     least = np.inf
-    for i in range(m.run.num_jobs[0]):
+    for i in range(m.run.first_job[w.me[0]], end_of_jobs(m.run)):
         job = m.run.jobs[i]
         place = place_of(m, job, own)
         if place < least or (place == least and job < w.stages.job[best]):
@@ -168,9 +172,10 @@ def weight_of_work(m: Matcher) -> float:
     Work counts in units of the mean of the jobs, alignment in units of its mean so far, so that both weigh alike with
     `remaining_weight` 1 (SIGCOMM 2014, section 3.3).
     """
-    k, total = m.pack, m.total_left[0]
-    mean_score = k.score[0] / k.score[1] if k.score[1] > 0.0 else 1.0
-    return k.remaining_weight * mean_score * m.num_active[0] / total if total > 0.0 else 0.0
+    k, me = m.pack, m.pack.me[0]
+    total = m.total_left[me]
+    mean_score = k.score[me, 0] / k.score[me, 1] if k.score[me, 1] > 0.0 else 1.0
+    return k.remaining_weight * mean_score * m.num_active[me] / total if total > 0.0 else 0.0
 
 
 @compiled
@@ -182,7 +187,7 @@ def choose_packed(w: DagWorld, m: Matcher, node: int, least_fair: float) -> int:
     k, per_work = m.pack, weight_of_work(m)
     best: int = NONE
     most, largest = -np.inf, 0.0
-    for i in range(m.run.num_jobs[0]):
+    for i in range(m.run.first_job[w.me[0]], end_of_jobs(m.run)):
         job = m.run.jobs[i]
         lacks = deficit(k, job)
         if lacks < largest or m.rank[m.queue[job]] > least_fair:
@@ -204,13 +209,13 @@ def choose_fresh(w: DagWorld, m: Matcher, node: int, per_work: float) -> int:
     k, run = m.pack, m.run
     best: int = NONE
     most, largest = -np.inf, 0.0
-    for i in range(run.num_fresh[0]):
+    for i in range(run.first_stage[w.me[0]], end_of_fresh(run)):
         stage = run.fresh[i]
         if w.stages.ready[stage] == 0 or not fits(w, stage, node):
             continue
         job = w.stages.job[stage]
         lacks = deficit(k, job)
-        if lacks < largest or m.rank[m.queue[job]] > k.most_used[0]:
+        if lacks < largest or m.rank[m.queue[job]] > k.most_used[k.me[0]]:
             continue
         value = value_of(w, k, stage, node) - per_work * m.left[job]
         if lacks > largest or value > most or (value == most and stage < best):
@@ -223,8 +228,8 @@ def dominant_share(w: DagWorld, m: Matcher, queue: int) -> float:
     """Return the largest share of a resource of the cluster that a queue holds (Ghodsi et al., NSDI 2011)."""
     most = 0.0
     for r in range(m.used.shape[1]):
-        if w.machines.total[r] > 0:
-            most = max(most, m.used[queue, r] / w.machines.total[r])
+        if w.machines.total[w.me[0], r] > 0:
+            most = max(most, m.used[queue, r] / w.machines.total[w.me[0], r])
     return most
 
 
@@ -238,11 +243,11 @@ def launch(w: DagWorld, m: Matcher, t: int, node: int, stage: int) -> None:
         w.counts[N_LEFTOVER] += 1
     m.must[stage] = max(m.must[stage] - 1, 0)
     if m.packing or m.leftover == PACKING_FIRST:
-        note_launch(m.pack, job, stage, node, value_of(w, m.pack, stage, node), m.num_active[0])
+        note_launch(m.pack, job, stage, node, value_of(w, m.pack, stage, node), m.num_active[w.me[0]])
     for r in range(demand.shape[1]):
         w.machines.free[node, r] -= demand[stage, r]
         m.used[m.queue[job], r] += demand[stage, r]
-    send(w, t, w.nodes.size, node, LAUNCH, task, stage, NONE, NONE)
+    send(w, t, w.nodes.size + w.me[0], node, LAUNCH, task, stage, NONE, NONE)
 
 
 @inlined
@@ -251,17 +256,18 @@ def release(w: DagWorld, m: Matcher, node: int, stage: int) -> None:
     job, demand = w.stages.job[stage], w.stages.demand
     for r in range(demand.shape[1]):
         w.machines.free[node, r] += demand[stage, r]
-        m.ceiling[node // BLOCK, r] = max(m.ceiling[node // BLOCK, r], w.machines.free[node, r])
+        block = node // BLOCK + w.manager[node]
+        m.ceiling[block, r] = max(m.ceiling[block, r], w.machines.free[node, r])
         m.used[m.queue[job], r] -= demand[stage, r]
     m.left[job] -= m.work[stage]
-    m.total_left[0] -= m.work[stage]
-    note_room(m, node)
+    m.total_left[w.me[0]] -= m.work[stage]
+    note_room(w, m, node)
 
 
 @inlined
-def note_room(m: Matcher, node: int) -> None:
+def note_room(w: DagWorld, m: Matcher, node: int) -> None:
     """A machine has room again: it is considered at the next match."""
     if not m.is_dirty[node]:
         m.is_dirty[node] = True
-        m.dirty[m.dirty_count[0]] = node
-        m.dirty_count[0] += 1
+        m.dirty[w.first_node[w.me[0]] + m.dirty_count[w.me[0]]] = node
+        m.dirty_count[w.me[0]] += 1

@@ -59,7 +59,7 @@ def tell_end(w: DagWorld, t: int, node: int, task: int, stage: int, started: int
     if w.faults.active == 1:
         unlink_running(w, node, task)
         w.queue.now.unfinished[0] -= 1
-    send(w, t, node, w.nodes.size, TASK_DONE, task, stage, node, started)
+    send(w, t, node, w.nodes.size + w.manager[node], TASK_DONE, task, stage, node, started)
 
 
 @inlined
@@ -81,7 +81,7 @@ def on_beat(w: DagWorld, t: int, node: int) -> None:
     if w.nodes.idle[node] == 0:  # it has not been stopped
         if w.faults.active == 0 or w.faults.actors.down[node] == 0:
             w.counts[N_BEATS] += 1
-            send(w, t, node, w.nodes.size, FREE, NONE, NONE, node, NONE)
+            send(w, t, node, w.nodes.size + w.manager[node], FREE, NONE, NONE, node, NONE)
         wake(w, t + w.heartbeat, node, BEAT, NONE, NONE, NONE)
 
 

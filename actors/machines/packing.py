@@ -22,16 +22,17 @@ class Packing(NamedTuple):
     """What values of tasks are made of; J jobs, S stages, N machines."""
 
     priority: np.ndarray  # [S] float64
-    score: np.ndarray  # [2] the sum of the values of launched tasks so far, and how many
+    score: np.ndarray  # [K, 2] the sum of the values of launched tasks so far, and how many, by manager
     part: np.ndarray  # [S] of the cluster that a task takes: of the resource of which it is the largest
-    given: np.ndarray  # [1] what a job would have got by now had it always got an equal part
+    given: np.ndarray  # [K] what a job would have got by now had it always got an equal part
     got: np.ndarray  # [J] the same when the job arrived, and what it has launched since
     denied: np.ndarray  # [J] bool: it could not launch at the last match, as it held too much
-    most_used: np.ndarray  # [1] jobs of a larger rank may not launch
+    most_used: np.ndarray  # [K] jobs of a larger rank may not launch
     ranks: np.ndarray  # [J] scratch
     ran: np.ndarray  # [S, N] bool: the machine has run a task of the stage; [S, 0] without remote penalty
     first_parent: np.ndarray  # [S + 1]
     parent: np.ndarray
+    me: np.ndarray  # [1] the manager whose message is handled
     by_alignment: bool
     remaining_weight: float
     fairness: (
@@ -75,16 +76,16 @@ def value_of(w: DagWorld, k: Packing, stage: int, node: int) -> float:
 @inlined
 def deficit(k: Packing, job: int) -> float:
     """Return the deficit of a job if it is so large that the job goes first, else 0."""
-    less = k.given[0] - k.got[job]
+    less = k.given[k.me[0]] - k.got[job]
     return less if less >= k.unfairness else 0.0
 
 
 @inlined
 def note_launch(k: Packing, job: int, stage: int, node: int, value: float, num_active: int) -> None:
     """A task has been launched."""
-    k.score[0] += value
-    k.score[1] += 1.0
-    k.given[0] += k.part[stage] / num_active
+    k.score[k.me[0], 0] += value
+    k.score[k.me[0], 1] += 1.0
+    k.given[k.me[0]] += k.part[stage] / num_active
     k.got[job] += k.part[stage]
     if k.remote_penalty > 0.0:
         k.ran[stage, node] = True

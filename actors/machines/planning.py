@@ -116,16 +116,16 @@ def best_stage(w: DagWorld, p: Plan, first: int, end: int, direction: int, now: 
 
     In the order of stages it is the first, or backward the last, that fits.
     """
-    demand, total = w.stages.demand, w.machines.total
+    demand, total, me = w.stages.demand, w.machines.total, w.me[0]
     best: int = NONE
     most = -np.inf
     for stage in range(first, end):
         if p.left[stage - first] > 0 and p.open[stage - first] == 0:
             value, does_fit = 0.0, True
-            for r in range(total.size):
+            for r in range(demand.shape[1]):
                 does_fit = does_fit and demand[stage, r] <= p.room[r]
-                if total[r] > 0 and not p.in_order:
-                    value += (demand[stage, r] / total[r]) * (p.room[r] / total[r])
+                if total[me, r] > 0 and not p.in_order:
+                    value += (demand[stage, r] / total[me, r]) * (p.room[r] / total[me, r])
             if p.in_order:
                 value = -p.key[stage] if direction == FORWARD else p.key[stage]
             if does_fit and value > most and room_for(w, p, stage, first, end, now) > 0:

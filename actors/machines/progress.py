@@ -20,28 +20,48 @@ class Runnable(NamedTuple):
     first: np.ndarray  # [J] NONE: none
     next: np.ndarray  # [S]
     key: np.ndarray  # [S] they stand in this order, then by number; float64
-    fresh: np.ndarray  # [S] those that have got tasks since the last match
+    fresh: np.ndarray  # [S] those that have got tasks since the last match, by manager
     is_fresh: np.ndarray  # [S] bool
-    num_fresh: np.ndarray  # [1]
-    jobs: np.ndarray  # [J] the jobs that have such stages, in no order
-    place: np.ndarray  # [J] of a job among them
-    num_jobs: np.ndarray  # [1]
+    num_fresh: np.ndarray  # [K]
+    jobs: np.ndarray  # [J] the jobs that have such stages, by manager, in no order
+    place: np.ndarray  # [J] of a job among all
+    num_jobs: np.ndarray  # [K]
+    me: np.ndarray  # [1] the manager whose message is handled
+    first_job: np.ndarray  # [K] where the jobs of a manager begin in `jobs`
+    first_stage: np.ndarray  # [K] where its stages begin in `fresh`
 
 
-def make_runnable(key: np.ndarray, jobs: int) -> Runnable:
-    """Return empty lists."""
-    stages = key.size
+def make_runnable(
+    key: np.ndarray, me: np.ndarray, first_job: np.ndarray, first_stage: np.ndarray
+) -> Runnable:
+    """Return empty lists; where jobs, and stages, of managers begin, [K + 1] each."""
+    stages, jobs, managers = key.size, int(first_job[-1]), first_job.size - 1
     return Runnable(
         np.full(jobs, NONE),
         np.full(stages, NONE),
         key,
         np.zeros(stages, np.int64),
         np.zeros(stages, np.bool_),
-        np.zeros(1, np.int64),
+        np.zeros(managers, np.int64),
         np.zeros(jobs, np.int64),
         np.zeros(jobs, np.int64),
-        np.zeros(1, np.int64),
+        np.zeros(managers, np.int64),
+        me,
+        first_job,
+        first_stage,
     )
+
+
+@inlined
+def end_of_jobs(run: Runnable) -> int:
+    """Return the place behind the last job of the manager at hand that has tasks to launch; they begin at its first."""
+    return run.first_job[run.me[0]] + run.num_jobs[run.me[0]]
+
+
+@inlined
+def end_of_fresh(run: Runnable) -> int:
+    """Return the place behind the last fresh stage of the manager at hand."""
+    return run.first_stage[run.me[0]] + run.num_fresh[run.me[0]]
 
 
 @inlined
@@ -60,8 +80,8 @@ def add_ready(w: DagWorld, run: Runnable, stage: int, task: int) -> None:
     else:
         s.head[stage] = task
         if run.first[job] == NONE:
-            run.jobs[run.num_jobs[0]], run.place[job] = job, run.num_jobs[0]
-            run.num_jobs[0] += 1
+            run.jobs[end_of_jobs(run)], run.place[job] = job, end_of_jobs(run)
+            run.num_jobs[run.me[0]] += 1
         before, here = NONE, run.first[job]
         while here != NONE and comes_before(run, here, stage):
             before, here = here, run.next[here]
@@ -80,8 +100,8 @@ def make_fresh(run: Runnable, stage: int) -> None:
     """A stage is to be considered for all machines at the next match."""
     if not run.is_fresh[stage]:
         run.is_fresh[stage] = True
-        run.fresh[run.num_fresh[0]] = stage
-        run.num_fresh[0] += 1
+        run.fresh[end_of_fresh(run)] = stage
+        run.num_fresh[run.me[0]] += 1
 
 
 @compiled
@@ -100,8 +120,8 @@ def take_ready(w: DagWorld, run: Runnable, stage: int) -> int:
         else:
             run.next[before] = run.next[stage]
         if run.first[job] == NONE:
-            run.num_jobs[0] -= 1
-            last, place = run.jobs[run.num_jobs[0]], run.place[job]
+            run.num_jobs[run.me[0]] -= 1
+            last, place = run.jobs[end_of_jobs(run)], run.place[job]
             run.jobs[place], run.place[last] = last, place
     return task
 

@@ -10,8 +10,6 @@ of which tasks have become launchable since the last match. No other task would 
 launched before. Where nothing goes beyond the shares, what has room in its share again is tried everywhere, too.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
@@ -20,67 +18,44 @@ from actors.kernel.counters import N_ARRIVED
 from actors.kernel.kinds import LOST, NODE_DOWN, NODE_UP
 from actors.kernel.queue import NEVER, NONE, RUNNING, send, wake
 from actors.kernel.random import random_bits, unit
-from actors.machines.dag_world import N_MATCHES, N_SENT_AGAIN, DagWorld, expect_job
+from actors.machines.dag_world import N_MATCHES, N_SENT_AGAIN, DagWorld, end_of_nodes, expect_job
 from actors.machines.failing import block
 from actors.machines.kinds import DAG_ARRIVAL, FREE, MATCH, STOP, TASK_DONE
-from actors.machines.matching import (
-    BLOCK,
-    LEAST_LEFT_FIRST,
-    NO_LEFTOVER,
-    PACKING_FIRST,
-    Matcher,
-    choose,
-    choose_fresh,
-    choose_packed,
-    is_own,
-    launch,
-    next_with_room,
-    note_room,
-    place_of,
-    release,
-    weight_of_work,
+from actors.machines.launching import (
+    Manager,
+    bound_rank,
+    fill,
+    forget_fresh,
+    has_room,
+    pack_fresh,
+    place_fresh,
+    try_again,
 )
+from actors.machines.matching import BLOCK, NO_LEFTOVER, note_room, release
 from actors.machines.node_manager import node_event
-from actors.machines.packing import kth_least
-from actors.machines.planning import Plan, plan
-from actors.machines.progress import add_ready, add_ready_tasks, make_fresh, note_end
+from actors.machines.planning import plan
+from actors.machines.progress import add_ready, add_ready_tasks, end_of_jobs, make_fresh, note_end
 from actors.machines.shares import divide, update_rank
 
-SPARE = np.int64(8)  # messages that an event may send besides launches
 ALTRUISM = np.int64(0x70)  # a stream of random numbers
-
-
-class Manager(NamedTuple):
-    """The state of the resource manager."""
-
-    matcher: Matcher
-    profile: (
-        np.ndarray
-    )  # [J, R] demand of the mean task over the cluster's capacity, the largest element 1; float64
-    plan: Plan  # of altruistic jobs
-    altruism: float  # probability that a job is altruistic at a match; 0: none is planned
-    turns: np.ndarray  # [J] draws of it
-    alarm: np.ndarray  # [1] when the next planned task must start, for which a match is pending, ns
-    ended: np.ndarray  # [1] jobs
-    due: np.ndarray  # [1] bool: a match is due at this instant
-    launched: np.ndarray  # [1] tasks launched by the event under way
 
 
 @compiled
 def on_arrival(w: DagWorld, p: Manager, t: int, me: int, job: int) -> None:
     """Step 1."""
     m = p.matcher
-    if job + 1 < w.work.size:
-        expect_job(w, job + 1)
+    if job + w.first_node.size - 1 < w.work.size:  # the next one of this manager
+        expect_job(w, job + w.first_node.size - 1)
     w.counts[N_ARRIVED] += w.jobs.unfinished[job]
     charge_server(w.cost, me - w.nodes.size, w.cost.per_job)
-    m.active[m.num_active[0]] = job
-    m.num_active[0] += 1
-    m.pack.got[job] = m.pack.given[0]
-    m.total_left[0] += m.left[job]
+    first = m.run.first_job[w.me[0]]
+    m.active[first + m.num_active[w.me[0]]] = job
+    m.num_active[w.me[0]] += 1
+    m.pack.got[job] = m.pack.given[w.me[0]]
+    m.total_left[w.me[0]] += m.left[job]
     for stage in range(w.first_stage[job], w.first_stage[job + 1]):
         add_ready_tasks(w, m.run, stage)
-    for i in range(m.num_active[0]):
+    for i in range(first, first + m.num_active[w.me[0]]):
         p.plan.promise[m.active[i]] = NEVER  # shares fall
     on_change(w, p, t, me)
 
@@ -92,25 +67,26 @@ def on_done(w: DagWorld, p: Manager, t: int, me: int, task: int, stage: int, nod
     release(w, m, node, stage)
     update_rank(w, m, job)
     p.plan.running[stage] -= 1
-    before = m.run.num_fresh[0]
+    before = m.run.num_fresh[w.me[0]]
     if note_end(w, m.run, task, stage, started):
-        place = 0
-        while m.active[place] != job and place < m.num_active[0] - 1:
+        first = m.run.first_job[w.me[0]]
+        place = first
+        while m.active[place] != job and place < first + m.num_active[w.me[0]] - 1:
             place += 1
-        m.num_active[0] -= 1
-        m.total_left[0] = m.total_left[0] if m.num_active[0] > 0 else 0.0
-        for i in range(place, m.num_active[0]):
+        m.num_active[w.me[0]] -= 1
+        m.total_left[w.me[0]] = m.total_left[w.me[0]] if m.num_active[w.me[0]] > 0 else 0.0
+        for i in range(place, first + m.num_active[w.me[0]]):
             m.active[i] = m.active[i + 1]
-        p.ended[0] += 1
-        if p.ended[0] == w.work.size and w.heartbeat > 0:
-            for other in range(w.nodes.size):
+        p.ended[w.me[0]] += 1
+        if p.ended[w.me[0]] == m.run.first_job[w.me[0] + 1] - first and w.heartbeat > 0:
+            for other in range(w.first_node[w.me[0]], end_of_nodes(w)):
                 send(w, t, me, other, STOP, NONE, NONE, NONE, NONE)
         on_change(w, p, t, me)
     elif m.leftover == NO_LEFTOVER:
-        for i in range(m.num_active[0]):
+        for i in range(m.run.first_job[w.me[0]], m.run.first_job[w.me[0]] + m.num_active[w.me[0]]):
             if m.queue[m.active[i]] == m.queue[job]:
                 try_again(p, m.active[i])
-    if m.run.num_fresh[0] != before:  # other tasks may be launched
+    if m.run.num_fresh[w.me[0]] != before:  # other tasks may be launched
         p.plan.planned[job] = False
     request_match(w, p, t, me)
 
@@ -122,7 +98,7 @@ def on_lost(w: DagWorld, p: Manager, t: int, me: int, job: int, task: int, node:
     w.counts[N_SENT_AGAIN] += 1
     release(w, m, node, stage)
     m.left[job] += m.work[stage]
-    m.total_left[0] += m.work[stage]
+    m.total_left[w.me[0]] += m.work[stage]
     update_rank(w, m, job)
     p.plan.running[stage] -= 1
     p.plan.planned[job] = False
@@ -134,9 +110,10 @@ def on_lost(w: DagWorld, p: Manager, t: int, me: int, job: int, task: int, node:
 def on_node_state(w: DagWorld, p: Manager, t: int) -> None:
     """A machine is known to be down, or up again: then it has room."""
     node = block(w, p.matcher.ceiling, BLOCK)
-    if node != NONE:
-        note_room(p.matcher, node)
-        request_match(w, p, t, w.nodes.size)
+    actor, now = w.nodes.size + w.me[0], w.queue.now
+    if node != NONE and now.first[0] <= actor < now.end[0]:  # other partitions have a copy of the state alone
+        note_room(w, p.matcher, node)
+        request_match(w, p, t, actor)
 
 
 @compiled
@@ -144,73 +121,28 @@ def on_change(w: DagWorld, p: Manager, t: int, me: int) -> None:
     """A job has come or gone: all have other shares."""
     m = p.matcher
     divide(w, m, p.profile)
-    for i in range(m.num_active[0]):
+    first = m.run.first_job[w.me[0]]
+    for i in range(first, first + m.num_active[w.me[0]]):
         p.plan.planned[m.active[i]] = False
     if m.leftover == NO_LEFTOVER:
-        for i in range(m.num_active[0]):
+        for i in range(first, first + m.num_active[w.me[0]]):
             try_again(p, m.active[i])
     request_match(w, p, t, me)
 
 
 @inlined
-def try_again(p: Manager, job: int) -> None:
-    """Consider the stages of a job for all machines: its share may have room again."""
-    stage = p.matcher.run.first[job]
-    while stage != NONE:
-        make_fresh(p.matcher.run, stage)
-        stage = p.matcher.run.next[stage]
-
-
-@inlined
 def request_match(w: DagWorld, p: Manager, t: int, me: int) -> None:
     """Match when all messages of this instant are handled."""
-    if w.heartbeat == 0 and not p.due[0]:
-        p.due[0] = True
+    if w.heartbeat == 0 and not p.due[w.me[0]]:
+        p.due[w.me[0]] = True
         wake(w, t, me, MATCH, NONE, NONE, NONE)
-
-
-@compiled
-def fill(w: DagWorld, p: Manager, t: int, node: int) -> None:
-    """Step 3 for one machine: launch until nothing fits, or the event has launched what it may."""
-    m = p.matcher
-    while has_room(w, p):
-        if m.packing:
-            stage = choose_packed(w, m, node, m.pack.most_used[0])
-        else:
-            stage = choose(w, m, node, True)
-            if stage == NONE and m.leftover == PACKING_FIRST:
-                stage = choose_packed(w, m, node, np.inf)
-            elif stage == NONE and m.leftover != NO_LEFTOVER:
-                stage = choose(w, m, node, False)
-        if stage == NONE:
-            return
-        start_task(w, p, t, node, stage)
-
-
-@inlined
-def has_room(w: DagWorld, p: Manager) -> bool:
-    """Whether the event under way may launch another task: how many messages one may send is bounded."""
-    return p.launched[0] < w.queue.room - SPARE
-
-
-@inlined
-def start_task(w: DagWorld, p: Manager, t: int, node: int, stage: int) -> None:
-    """Launch a task, and note it."""
-    charge_server(w.cost, np.int64(0), w.cost.per_task)
-    launch(w, p.matcher, t, node, stage)
-    update_rank(w, p.matcher, w.stages.job[stage])
-    p.launched[0] += 1
-    p.plan.running[stage] += 1
-    p.plan.last[stage] = t
-    if p.matcher.pack.fairness > 0.0:
-        bound_rank(p)
 
 
 @compiled
 def plan_jobs(w: DagWorld, p: Manager, t: int, me: int) -> None:
     """Plan the jobs that have another share or other tasks than when they were planned, or of which a task is due."""
     m = p.matcher
-    for i in range(m.run.num_jobs[0]):
+    for i in range(m.run.first_job[w.me[0]], end_of_jobs(m.run)):
         job = m.run.jobs[i]
         if not p.plan.planned[job] or p.plan.due[job] <= t:
             p.turns[job] += 1
@@ -225,49 +157,29 @@ def plan_jobs(w: DagWorld, p: Manager, t: int, me: int) -> None:
             else:
                 p.plan.planned[job], p.plan.due[job] = True, NEVER
     nearest: int = NEVER
-    for i in range(m.run.num_jobs[0]):
+    for i in range(m.run.first_job[w.me[0]], end_of_jobs(m.run)):
         nearest = min(nearest, p.plan.due[m.run.jobs[i]])
-    if w.heartbeat == 0 and nearest < NEVER and (nearest < p.alarm[0] or p.alarm[0] <= t):
-        p.alarm[0] = nearest
+    if w.heartbeat == 0 and nearest < NEVER and (nearest < p.alarm[w.me[0]] or p.alarm[w.me[0]] <= t):
+        p.alarm[w.me[0]] = nearest
         wake(w, nearest, me, MATCH, NONE, NONE, NONE)
-
-
-@compiled
-def bound_rank(p: Manager) -> None:
-    """Set the rank above which jobs may not launch: that of the last of those that hold the least.
-
-    Stages of jobs that may launch again are considered for all machines: when these had room, the jobs might not.
-    """
-    m, k = p.matcher, p.matcher.pack
-    size = m.run.num_jobs[0]
-    for i in range(size):
-        k.ranks[i] = m.rank[m.queue[m.run.jobs[i]]]
-    allowed = max(np.int64(np.ceil((1.0 - k.fairness) * size)), 1)
-    k.most_used[0] = kth_least(k.ranks, size, allowed - 1) if size > 0 else np.inf
-    for i in range(size):
-        job = m.run.jobs[i]
-        is_denied = m.rank[m.queue[job]] > k.most_used[0]
-        if k.denied[job] and not is_denied:
-            try_again(p, job)
-        k.denied[job] = is_denied
 
 
 @compiled
 def on_match(w: DagWorld, p: Manager, t: int, me: int) -> None:
     """Step 3 for all machines; it goes on with another event where it launches more than one may."""
     m = p.matcher
-    p.due[0], p.launched[0] = False, 0
+    p.due[w.me[0]], p.launched[0] = False, 0
     w.counts[N_MATCHES] += 1
     if p.altruism > 0.0:
         plan_jobs(w, p, t, me)
     if p.matcher.pack.fairness > 0.0:
         bound_rank(p)
-    while m.dirty_count[0] > 0 and has_room(w, p):
-        node = m.dirty[m.dirty_count[0] - 1]
+    while m.dirty_count[w.me[0]] > 0 and has_room(w, p):
+        node = m.dirty[w.first_node[w.me[0]] + m.dirty_count[w.me[0]] - 1]
         fill(w, p, t, node)
         if has_room(w, p):
             m.is_dirty[node] = False
-            m.dirty_count[0] -= 1
+            m.dirty_count[w.me[0]] -= 1
     if m.packing:
         pack_fresh(w, p, t)
     elif m.leftover == NO_LEFTOVER:
@@ -284,92 +196,31 @@ def on_match(w: DagWorld, p: Manager, t: int, me: int) -> None:
 
 
 @inlined
-def forget_fresh(p: Manager) -> None:
-    """All stages have been considered for all machines."""
-    run = p.matcher.run
-    for i in range(run.num_fresh[0]):
-        run.is_fresh[run.fresh[i]] = False
-    run.num_fresh[0] = 0
-
-
-@compiled
-def place_fresh(w: DagWorld, p: Manager, t: int, own: bool) -> None:
-    """Launch tasks of stages that are considered for all machines, on the first machine that has room.
-
-    What a machine has free only falls meanwhile: each stage goes over the machines once.
-    """
-    m, run = p.matcher, p.matcher.run
-    for i in range(run.num_fresh[0]):
-        m.cursor[run.fresh[i]] = 0
-    while has_room(w, p):
-        best: int = NONE
-        for i in range(run.num_fresh[0]):
-            stage = run.fresh[i]
-            if w.stages.ready[stage] == 0 or m.cursor[stage] >= w.nodes.size:
-                continue
-            if best == NONE or precedes(w, m, stage, best, own):
-                best = stage
-        if best == NONE:
-            return
-        job = w.stages.job[best]
-        node = np.int64(w.nodes.size)
-        if not own or is_own(w, m, job, best):
-            node = next_with_room(w, m, best, m.cursor[best])
-        m.cursor[best] = node
-        if node < w.nodes.size:
-            start_task(w, p, t, node, best)
-
-
-@compiled
-def pack_fresh(w: DagWorld, p: Manager, t: int) -> None:
-    """The same with packing: each machine in turn gets the tasks that suit it best."""
-    m, run = p.matcher, p.matcher.run
-    per_work = weight_of_work(m)
-    for i in range(run.num_fresh[0]):
-        m.cursor[run.fresh[i]] = next_with_room(w, m, run.fresh[i], np.int64(0))
-    while has_room(w, p):
-        node = np.int64(w.nodes.size)
-        for i in range(run.num_fresh[0]):
-            if w.stages.ready[run.fresh[i]] > 0:
-                node = min(node, m.cursor[run.fresh[i]])
-        if node == w.nodes.size:
-            return
-        best = choose_fresh(w, m, node, per_work)
-        if best != NONE:
-            start_task(w, p, t, node, best)
-        for i in range(run.num_fresh[0]):
-            stage = run.fresh[i]
-            if m.cursor[stage] == node and w.stages.ready[stage] > 0:
-                m.cursor[stage] = next_with_room(w, m, stage, node if best != NONE else node + 1)
-
-
-@inlined
-def precedes(w: DagWorld, m: Matcher, one: int, other: int, own: bool) -> bool:
-    """Whether a stage is served before another: by its job, and within the job by the intra-job part."""
-    first, second = w.stages.job[one], w.stages.job[other]
-    if first == second:
-        if not own and m.leftover == LEAST_LEFT_FIRST and m.size[one] != m.size[other]:
-            return m.size[one] > m.size[other]
-        return m.run.key[one] < m.run.key[other] or (m.run.key[one] == m.run.key[other] and one < other)
-    before, after = place_of(m, first, own), place_of(m, second, own)
-    return before < after or (before == after and first < second)
-
-
-@inlined
 def on_free(w: DagWorld, p: Manager, t: int, me: int, node: int) -> None:
     """Step 3 at a heartbeat."""
     m = p.matcher
     w.counts[N_MATCHES] += 1
     p.launched[0] = 0
     forget_fresh(p)
-    for i in range(m.dirty_count[0]):
+    first = w.first_node[w.me[0]]
+    for i in range(first, first + m.dirty_count[w.me[0]]):
         m.is_dirty[m.dirty[i]] = False
-    m.dirty_count[0] = 0
+    m.dirty_count[w.me[0]] = 0
     if p.altruism > 0.0:
         plan_jobs(w, p, t, me)
     if p.matcher.pack.fairness > 0.0:
         bound_rank(p)
     fill(w, p, t, node)
+
+
+@inlined
+def set_manager(w: DagWorld, me: int) -> None:
+    """Note whose message is handled: a manager's, or to all of them about a machine."""
+    managers = w.first_node.size - 1
+    if me >= w.nodes.size + managers:
+        w.me[0] = w.manager[w.queue.now.a[0]]
+    elif me >= w.nodes.size:
+        w.me[0] = me - w.nodes.size
 
 
 @entry
@@ -381,6 +232,7 @@ def advance(w: DagWorld, p: Manager, until: int, most: int) -> int:
         if why != RUNNING:
             return why
         t, kind, me, a, b = message.time[0], message.kind[0], message.dst[0], message.a[0], message.b[0]
+        set_manager(w, me)
         if me < w.nodes.size:
             node_event(w, me)
         elif kind == TASK_DONE:

@@ -19,25 +19,26 @@ def divide(w: DagWorld, m: Matcher, profile: np.ndarray) -> None:
     max over resources of the sum of v_j. Fair: each gets the same part of every resource. Queues
     keep their guarantees. Others: all of the cluster.
     """
-    total = w.machines.total
+    total, me, first = w.machines.total, w.me[0], m.run.first_job[w.me[0]]
+    end = first + m.num_active[w.me[0]]
     if m.inter == QUEUES:
         return
     if m.inter != DRF:
-        parts = np.int64(max(m.num_active[0], 1)) if m.inter == FAIR else np.int64(1)
-        for i in range(m.num_active[0]):
-            for r in range(total.size):
-                m.share[m.active[i], r] = total[r] // parts
+        parts = np.int64(max(end - first, 1)) if m.inter == FAIR else np.int64(1)
+        for i in range(first, end):
+            for r in range(total.shape[1]):
+                m.share[m.active[i], r] = total[me, r] // parts
         return
     most = 0.0
-    for r in range(total.size):
+    for r in range(total.shape[1]):
         together = 0.0
-        for i in range(m.num_active[0]):
+        for i in range(first, end):
             together += profile[m.active[i], r]
         most = max(most, together)
-    for i in range(m.num_active[0]):
+    for i in range(first, end):
         job = m.active[i]
-        for r in range(total.size):
-            m.share[job, r] = np.int64(profile[job, r] / most * total[r]) if most > 0.0 else total[r]
+        for r in range(total.shape[1]):
+            m.share[job, r] = np.int64(profile[job, r] / most * total[me, r]) if most > 0.0 else total[me, r]
 
 
 @inlined

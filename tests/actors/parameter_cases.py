@@ -71,6 +71,7 @@ VALUES: dict[str, Any] = {
     "fairness": 0.7,
     "remote_penalty": 0.9,
     "plan_share": 0.9,
+    "managers": 2,
     "unfairness": 0.0,
     "guarantees": "t0=0.7,t1=0.1",
 }

@@ -18,6 +18,7 @@ DAGS: dict[str, Bound | str] = {
     **{f"world.nodes.{name}": FIXED for name in ("head", "tail", "longs", "version", "started", "running")},
     "world.nodes.idle": BIT,  # 1: heartbeats have ended
     "nodes.seq": COUNT,
+    "me": of("managers"),
     **{f"world.entries.{name}": FIXED for name in ("next", "job", "task", "left", "bypassed", "epoch", "level",
                                                   "more")},
     "world.jobs.start": TIME,

@@ -40,9 +40,10 @@ def check_dags(world: Any, saved: Snapshot) -> None:
         check_failures(world, saved)
     if (saved["world.jobs.unfinished"] > world.work.end_task - world.work.first_task).any():
         raise Refused("world.jobs.unfinished is more than the job has")
-    path = f"{manager}.matcher."
+    path, begins = f"{manager}.matcher.", _begins(world)
     for name, count in (("active", "num_active"), ("dirty", "dirty_count"), ("run.fresh", "run.num_fresh")):
-        listed = saved[path + name][: int(saved[path + count][0])]
+        places = _places(path + name, begins[name], saved[path + count])
+        listed = saved[path + name][places]
         if np.unique(listed).size != listed.size:
             raise Refused(f"{path}{name} has one twice")
         marks = saved.get(f"{path}{name.replace('fresh', 'is_fresh').replace('dirty', 'is_dirty')}")
@@ -54,6 +55,22 @@ def check_dags(world: Any, saved: Snapshot) -> None:
             raise Refused(f"{path}{name} is not what is marked")
 
 
+def _begins(world: Any) -> dict[str, np.ndarray]:
+    """Where the jobs, stages and machines of each manager begin in the lists of all, [K + 1]."""
+    manager, most = world.work.home - world.nodes.size, world.first_node.size - 1
+    counts = (np.bincount(manager, None, most), np.bincount(manager, np.diff(world.first_stage), most))
+    jobs, stages = (np.append(0, np.cumsum(count)).astype(np.int64) for count in counts)
+    return {"active": jobs, "run.jobs": jobs, "run.fresh": stages, "dirty": world.first_node}
+
+
+def _places(name: str, begins: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The places that are in use of a list of all managers."""
+    if (counts[: begins.size - 1] > np.diff(begins)).any() or counts[begins.size - 1 :].any():
+        raise Refused(f"{name} has more than there are of a manager")
+    used = [np.arange(first, first + count) for first, count in zip(begins[:-1], counts, strict=False)]
+    return np.concatenate(used)
+
+
 def _check_runnable(run: str, world: Any, saved: Snapshot, ready: np.ndarray) -> None:
     """The stages with tasks that may be launched stand in the list of their job, each once."""
     first, following = saved[f"{run}.first"], saved[f"{run}.next"]
@@ -61,10 +78,11 @@ def _check_runnable(run: str, world: Any, saved: Snapshot, ready: np.ndarray) ->
     walk(f"{run}.next", first[first != NONE].tolist(), following, seen)
     if not np.array_equal(seen, ready > 0):
         raise Refused(f"{run} has other stages than those with tasks to launch")
-    jobs = saved[f"{run}.jobs"][: int(saved[f"{run}.num_jobs"][0])]
+    places = _places(f"{run}.jobs", _begins(world)["run.jobs"], saved[f"{run}.num_jobs"])
+    jobs = saved[f"{run}.jobs"][places]
     if not np.array_equal(np.sort(jobs), np.flatnonzero(first != NONE)):
         raise Refused(f"{run}.jobs has other jobs than those with tasks to launch")
-    if (saved[f"{run}.place"][jobs] != np.arange(jobs.size)).any():
+    if (saved[f"{run}.place"][jobs] != places).any():
         raise Refused(f"{run}.place is another place than a job has")
     for job in np.flatnonzero(first != NONE).tolist():
         at = int(first[job])

@@ -45,7 +45,7 @@ class _DagWorlds(Worlds):
 
     def sizes(self, world: Any, state: Any, saved: Any) -> Sizes:
         stages = world.stages.job.size
-        return {"stages": stages, "stages + 1": stages + 1}
+        return {"stages": stages, "stages + 1": stages + 1, "managers": world.first_node.size - 1}
 
     def check(self, world: Any, state: Any, saved: Any, sizes: Sizes) -> None:
         check_dags(world, saved)

@@ -8,12 +8,12 @@ import numpy as np
 from actors.conditions import estimated_ns, read_only
 from actors.kernel.compiled import entry
 from actors.kernel.queue import NEVER, NONE
-from actors.machines.dag_world import build_dag_world
+from actors.machines.dag_world import DagWorld, build_dag_world
+from actors.machines.launching import Manager
 from actors.machines.matching import BLOCK, IN_ORDER, LEAST_LEFT_FIRST, NO_LEFTOVER, PACKING_FIRST, Matcher
 from actors.machines.packing import Packing
 from actors.machines.planning import Plan
 from actors.machines.progress import make_runnable
-from actors.machines.resource_manager import Manager
 from actors.machines.shares import DRF, FAIR, LEAST_LEFT, QUEUES, SHORTEST
 from actors.scheduler import Parameter
 from actors.schedulers.dags.job_plans import needs_and_capacity, order_in_plans, priorities
@@ -52,6 +52,16 @@ HEARTBEAT = Parameter(
 )
 
 
+MANAGERS = Parameter(
+    "managers",
+    1,
+    "integer",
+    "resource managers, each over its share of the machines; jobs go to them in turn",
+    1,
+    10_000,
+)
+
+
 def build(
     setting: Setting,
     inter: str,
@@ -76,45 +86,52 @@ def build(
     assert isinstance(workload, DagWorkload)
     arrays = workload.arrays()
     demand, capacity = needs_and_capacity(setting)
-    world = build_dag_world(setting, demand, capacity, p["heartbeat_s"])
+    managers = int(p.get("managers", 1))
+    world = build_dag_world(setting, demand, capacity, p["heartbeat_s"], managers)
     stages, jobs, nodes = demand.shape[0], arrays.submit_ns.size, capacity.shape[0]
+    manager = world.work.home - nodes
     length = longest_paths(setting)
     in_order = p.get("packing") == "dagps"  # inside jobs, too
     intra = "dagps" if in_order else intra or p.get("intra_job", "breadth-first")
     key = stage_order(setting, intra, length)
     first = arrays.first_stage[:-1]
-    tasks, total = np.diff(arrays.stage_first_task), np.maximum(world.machines.total, 1)
-    of_mean = np.add.reduceat(demand * tasks[:, None], first) / np.add.reduceat(tasks, first)[:, None] / total
+    tasks, of_job = np.diff(arrays.stage_first_task), np.maximum(world.machines.total, 1)[manager]
+    total = of_job[world.stages.job]
+    of_mean = (
+        np.add.reduceat(demand * tasks[:, None], first) / np.add.reduceat(tasks, first)[:, None] / of_job
+    )
     largest = of_mean.max(axis=1, keepdims=True)
     work = world.stages.duration * (demand / total).mean(axis=1)
     left = np.add.reduceat(work * tasks, first)
     ranks = {"shortest": np.maximum.reduceat(length, first), "least-left": left.copy()}
     queue, guarantee = (np.arange(jobs), np.ones(jobs)) if queues is None else queues(setting)
     share = np.zeros((guarantee.size, demand.shape[1]), np.int64)
-    if queues is not None:
-        share[:] = guarantee[:, None] * world.machines.total
+    if queues is not None:  # a queue has a part of the machines of each manager
+        of_queue, queue = np.unique(queue * managers + manager, return_inverse=True)
+        guarantee = guarantee[of_queue // managers]
+        share = (guarantee[:, None] * world.machines.total[of_queue % managers]).astype(np.int64)
     if in_order:
         priority = priorities
     of_stages = np.ones(stages) if priority is None else priority(setting, key)
-    pack = make_packing(p, arrays, of_stages, (demand / total).max(axis=1), nodes, by_alignment)
+    pack = make_packing(p, arrays, of_stages, (demand / total).max(axis=1), world, by_alignment)
     matcher = Matcher(
-        run=make_runnable(read_only(key), jobs),
+        run=make_runnable(read_only(key), world.me, *beginnings(manager, arrays.first_stage, managers)),
         active=np.zeros(jobs, np.int64),
-        num_active=np.zeros(1, np.int64),
+        num_active=np.zeros(managers, np.int64),
         queue=read_only(queue),
         guarantee=read_only(guarantee),
         rank=ranks.get(inter, np.zeros(guarantee.size)),
         used=np.zeros((guarantee.size, demand.shape[1]), np.int64),
         share=share,
         left=left,
-        total_left=np.zeros(1),
+        total_left=np.zeros(managers),
         work=read_only(work),
         size=read_only(-key if in_order else (demand / total).sum(axis=1)),
         cursor=np.zeros(stages, np.int64),
-        ceiling=np.maximum.reduceat(capacity, np.arange(0, nodes, BLOCK)),
+        ceiling=ceilings(capacity, world.manager),
         dirty=np.zeros(nodes, np.int64),
         is_dirty=np.zeros(nodes, np.bool_),
-        dirty_count=np.zeros(1, np.int64),
+        dirty_count=np.zeros(managers, np.int64),
         must=np.zeros(stages, np.int64),
         altruistic=np.zeros(jobs, np.bool_),
         pack=pack,
@@ -125,18 +142,34 @@ def build(
     profile = np.divide(of_mean, largest, out=np.zeros_like(of_mean), where=largest > 0)
     plans = make_plans(arrays, matcher, demand, in_order, p.get("completion") == "kept")
     altruism = float(p.get("altruism", 0.0))
-    one = np.zeros(1, np.int64)
+    each = np.zeros(managers, np.int64)
     return world, Manager(
         matcher,
         read_only(profile),
         plans,
         altruism,
         np.zeros(jobs, np.int64),
-        one.copy(),
-        one,
-        np.zeros(1, np.bool_),
-        one.copy(),
+        each.copy(),
+        each,
+        np.zeros(managers, np.bool_),
+        np.zeros(1, np.int64),
     )
+
+
+def beginnings(manager: np.ndarray, first_stage: np.ndarray, managers: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the jobs of each manager begin, if they lie together, and where their stages do, [K + 1] each."""
+    jobs = np.bincount(manager, minlength=managers)
+    stages = np.bincount(manager, np.diff(first_stage), minlength=managers)
+    first_job, first = (np.append(0, np.cumsum(of)).astype(np.int64) for of in (jobs, stages))
+    return read_only(first_job), read_only(first)
+
+
+def ceilings(capacity: np.ndarray, manager: np.ndarray) -> np.ndarray:
+    """Return the most that a machine of a block has, by resource: a block is of machines of one manager."""
+    block = np.arange(manager.size) // BLOCK + manager
+    found = np.zeros((int(block[-1]) + 1, capacity.shape[1]), np.int64)
+    np.maximum.at(found, block, capacity)
+    return found
 
 
 def stage_order(setting: Setting, intra: str, length: np.ndarray) -> np.ndarray:
@@ -149,22 +182,29 @@ def stage_order(setting: Setting, intra: str, length: np.ndarray) -> np.ndarray:
 
 
 def make_packing(
-    p: dict[str, Any], arrays: Any, priority: np.ndarray, part: np.ndarray, nodes: int, by_alignment: bool
+    p: dict[str, Any],
+    arrays: Any,
+    priority: np.ndarray,
+    part: np.ndarray,
+    world: DagWorld,
+    by_alignment: bool,
 ) -> Packing:
     """Return what values of tasks are made of, from the parameters of a policy."""
     jobs, penalty = arrays.submit_ns.size, float(p.get("remote_penalty", 0.0))
+    nodes, managers = world.nodes.size, world.first_node.size - 1
     return Packing(
         priority=read_only(priority),
-        score=np.zeros(2),
+        score=np.zeros((managers, 2)),
         part=read_only(part),
-        given=np.zeros(1),
+        given=np.zeros(managers),
         got=np.zeros(jobs),
         denied=np.zeros(jobs, np.bool_),
-        most_used=np.full(1, np.inf),
+        most_used=np.full(managers, np.inf),
         ranks=np.zeros(jobs),
         ran=np.zeros((part.size, nodes if penalty > 0 else 0), np.bool_),
         first_parent=arrays.first_parent,
         parent=arrays.parent,
+        me=world.me,
         by_alignment=by_alignment,
         remaining_weight=float(p.get("remaining_weight", 0.0)),
         fairness=float(p.get("fairness", 0.0)),

@@ -21,7 +21,7 @@ import numpy as np
 from actors.families.dags.worlds import DAG_WORLDS
 from actors.machines.resource_manager import advance
 from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.dags.build import HEARTBEAT, INTRA, LEFTOVER, build
+from actors.schedulers.dags.build import HEARTBEAT, INTRA, LEFTOVER, MANAGERS, build
 from actors.schedulers.dags.job_plans import PLAN_SHARE
 from actors.setting import Setting
 from workloads.errors import InputError, printable
@@ -98,6 +98,7 @@ CAPACITY = Scheduler(
         PLAN_SHARE,
         LEFTOVER,
         HEARTBEAT,
+        MANAGERS,
     ),
     worlds=DAG_WORLDS,
     build=partial(build, inter="queues", queues=queues_of),

@@ -31,9 +31,10 @@ from dataclasses import replace
 from typing import Any
 
 from actors.families.dags.worlds import DAG_WORLDS
-from actors.machines.resource_manager import Manager, advance
+from actors.machines.launching import Manager
+from actors.machines.resource_manager import advance
 from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.dags.build import HEARTBEAT, INTRA, LEFTOVERS, build
+from actors.schedulers.dags.build import HEARTBEAT, INTRA, LEFTOVERS, MANAGERS, build
 from actors.schedulers.dags.job_plans import PLAN_SHARE
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -91,6 +92,7 @@ CARBYNE = Scheduler(
             choices=tuple(LEFTOVERS),
         ),
         HEARTBEAT,
+        MANAGERS,
     ),
     worlds=DAG_WORLDS,
     build=_build,

@@ -22,7 +22,7 @@ from functools import partial
 from actors.families.dags.worlds import DAG_WORLDS
 from actors.machines.resource_manager import advance
 from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.dags.build import HEARTBEAT, build
+from actors.schedulers.dags.build import HEARTBEAT, MANAGERS, build
 from actors.schedulers.dags.job_plans import PLAN_SHARE, priorities
 from actors.schedulers.dags.tetris import REMAINING_WEIGHT, REMOTE_PENALTY
 
@@ -43,6 +43,7 @@ DAGPS = Scheduler(
         ),
         REMOTE_PENALTY,
         HEARTBEAT,
+        MANAGERS,
     ),
     worlds=DAG_WORLDS,
     build=partial(build, inter="drf", packing=True, intra="dagps", priority=priorities),

@@ -28,14 +28,14 @@ from functools import partial
 from actors.families.dags.worlds import DAG_WORLDS
 from actors.machines.resource_manager import advance
 from actors.scheduler import Scheduler
-from actors.schedulers.dags.build import HEARTBEAT, INTRA, LEFTOVER, build
+from actors.schedulers.dags.build import HEARTBEAT, INTRA, LEFTOVER, MANAGERS, build
 from actors.schedulers.dags.job_plans import PLAN_SHARE
 
 DRF = Scheduler(
     name="drf",
     title="dominant resource fairness between jobs, breadth-first inside a job",
     paper="Ghodsi et al., NSDI 2011; closed form: Parkes, Dolev and Shah, EC 2012, doi 10.1145/2229012.2229075",
-    parameters=(INTRA, PLAN_SHARE, LEFTOVER, HEARTBEAT),
+    parameters=(INTRA, PLAN_SHARE, LEFTOVER, HEARTBEAT, MANAGERS),
     worlds=DAG_WORLDS,
     build=partial(build, inter="drf"),
     advance=advance,
@@ -46,7 +46,7 @@ FAIR = Scheduler(
     name="fair-dags",
     title="an equal part of every resource for each job, breadth-first inside a job",
     paper="Zaharia et al., EuroSys 2010, doi 10.1145/1755913.1755940",
-    parameters=(INTRA, PLAN_SHARE, LEFTOVER, HEARTBEAT),
+    parameters=(INTRA, PLAN_SHARE, LEFTOVER, HEARTBEAT, MANAGERS),
     worlds=DAG_WORLDS,
     build=partial(build, inter="fair"),
     advance=advance,
@@ -57,7 +57,7 @@ CPM = Scheduler(
     name="cpm",
     title="dominant resource fairness between jobs, critical path first inside a job",
     paper="Kelley and Walker, Eastern Joint IRE-AIEE-ACM Conference 1959, doi 10.1145/1460299.1460318",
-    parameters=(LEFTOVER, HEARTBEAT),
+    parameters=(LEFTOVER, HEARTBEAT, MANAGERS),
     worlds=DAG_WORLDS,
     build=partial(build, inter="drf", intra="critical-path"),
     advance=advance,

@@ -19,7 +19,7 @@ import numpy as np
 from actors.families.dags.worlds import DAG_WORLDS
 from actors.machines.resource_manager import advance
 from actors.scheduler import Scheduler
-from actors.schedulers.dags.build import HEARTBEAT, build
+from actors.schedulers.dags.build import HEARTBEAT, MANAGERS, build
 from actors.setting import Setting
 
 
@@ -31,7 +31,7 @@ HEFT = Scheduler(
     name="heft",
     title="the task with the longest path to the end of its job first, whatever the job",
     paper="Topcuoglu, Hariri and Wu, IEEE TPDS 13(3), 2002, doi 10.1109/71.993206",
-    parameters=(HEARTBEAT,),
+    parameters=(HEARTBEAT, MANAGERS),
     worlds=DAG_WORLDS,
     build=partial(
         build, inter="drf", packing=True, intra="critical-path", priority=_upward_ranks, by_alignment=False

@@ -45,11 +45,19 @@ def priorities(setting: Setting, place: np.ndarray) -> np.ndarray:
     return 1.0 - place / np.repeat(stages, stages)
 
 
+def _of_manager(setting: Setting, capacity: np.ndarray) -> np.ndarray:
+    """Return what the machines of each job's manager have together, [J, R]."""
+    managers = int(setting.parameters.get("managers", 1))
+    first = capacity.shape[0] * np.arange(managers) // managers
+    of_manager: np.ndarray = np.add.reduceat(capacity, first)
+    return of_manager[np.arange(setting.workload.num_jobs) % managers]
+
+
 def make_job_plans(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
     """Return when each stage starts and ends in the plan that DAGPS makes of its job, [S], ns."""
     arrays = setting.workload.arrays()
     demand, capacity = needs_and_capacity(setting)
-    share = (setting.parameters.get("plan_share", PLAN_SHARE.default) * capacity.sum(axis=0)).astype(np.int64)
+    share = setting.parameters.get("plan_share", PLAN_SHARE.default) * _of_manager(setting, capacity)
     tasks = np.diff(arrays.stage_first_task)
     graphs = Graphs(
         first_stage=arrays.first_stage,
@@ -62,7 +70,7 @@ def make_job_plans(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
         duration=estimated_ns(arrays.stage_mean_ns, setting.estimates, setting.seed),
         demand=demand,
         # A job is planned for as much as its largest task needs at least.
-        room=np.maximum(share, np.maximum.reduceat(demand, arrays.first_stage[:-1])),
+        room=np.maximum(share.astype(np.int64), np.maximum.reduceat(demand, arrays.first_stage[:-1])),
         orders=ORDERS,
     )
     start, end = np.zeros(tasks.size, np.int64), np.zeros(tasks.size, np.int64)

@@ -16,16 +16,15 @@ from actors.kernel.kinds import LOST, NODE_DOWN, NODE_UP
 from actors.kernel.queue import GROW, NONE, PYTHON, RUNNING, Queue
 from actors.machines.dag_world import N_MATCHES, DagWorld
 from actors.machines.kinds import DAG_ARRIVAL, FREE, MATCH, TASK_DONE
+from actors.machines.launching import Manager, has_room, start_task
 from actors.machines.matching import Matcher, fits, next_with_room
 from actors.machines.node_manager import node_event
 from actors.machines.resource_manager import (
-    Manager,
-    has_room,
     on_arrival,
     on_done,
     on_lost,
     on_node_state,
-    start_task,
+    set_manager,
 )
 
 NUMBERS = ("stage", "ready", "running", "left", "fits", "job_tasks_left")
@@ -64,7 +63,7 @@ def collect(w: DagWorld, p: State, numbers: np.ndarray, amounts: np.ndarray, at:
     m, stages, now = p.manager.matcher, w.stages, w.queue.now
     at[0], at[1], at[2] = now.time[0], now.kind[0], now.c[0]
     count, resources = np.int64(0), stages.demand.shape[1]
-    for i in range(m.num_active[0]):
+    for i in range(m.run.first_job[w.me[0]], m.run.first_job[w.me[0]] + m.num_active[w.me[0]]):
         job = m.active[i]
         stage = m.run.first[job]
         while stage != NONE:
@@ -80,9 +79,9 @@ def collect(w: DagWorld, p: State, numbers: np.ndarray, amounts: np.ndarray, at:
             stage = m.run.next[stage]
     if count <= numbers.shape[1]:
         w.counts[N_MATCHES] += 1
-        for i in range(m.dirty_count[0]):
+        for i in range(m.dirty_count[w.me[0]]):
             m.is_dirty[m.dirty[i]] = False
-        m.dirty_count[0] = 0
+        m.dirty_count[w.me[0]] = 0
     return count
 
 
@@ -178,6 +177,7 @@ def advance(w: DagWorld, p: State, until: int, most: int) -> int:
         if why != RUNNING:
             return why
         t, kind, me, a, b = message.time[0], message.kind[0], message.dst[0], message.a[0], message.b[0]
+        set_manager(w, me)
         if me < w.nodes.size:
             node_event(w, me)
         elif kind == TASK_DONE:

@@ -17,14 +17,14 @@ from functools import partial
 from actors.families.dags.worlds import DAG_WORLDS
 from actors.machines.resource_manager import advance
 from actors.scheduler import Scheduler
-from actors.schedulers.dags.build import HEARTBEAT, INTRA, build
+from actors.schedulers.dags.build import HEARTBEAT, INTRA, MANAGERS, build
 from actors.schedulers.dags.job_plans import PLAN_SHARE
 
 SJF = Scheduler(
     name="sjf",
     title="the job with the shortest critical path first",
     paper="Grandl et al., OSDI 2016, section 5.1",
-    parameters=(INTRA, PLAN_SHARE, HEARTBEAT),
+    parameters=(INTRA, PLAN_SHARE, HEARTBEAT, MANAGERS),
     worlds=DAG_WORLDS,
     build=partial(build, inter="shortest"),
     advance=advance,
@@ -34,7 +34,7 @@ SRTF = Scheduler(
     name="srtf",
     title="the job with the least work left first",
     paper="Grandl et al., OSDI 2016, section 3.3",
-    parameters=(INTRA, PLAN_SHARE, HEARTBEAT),
+    parameters=(INTRA, PLAN_SHARE, HEARTBEAT, MANAGERS),
     worlds=DAG_WORLDS,
     build=partial(build, inter="least-left"),
     advance=advance,

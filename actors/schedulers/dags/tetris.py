@@ -23,7 +23,7 @@ from functools import partial
 from actors.families.dags.worlds import DAG_WORLDS
 from actors.machines.resource_manager import advance
 from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.dags.build import HEARTBEAT, build
+from actors.schedulers.dags.build import HEARTBEAT, MANAGERS, build
 
 REMAINING_WEIGHT = Parameter(
     "remaining_weight",
@@ -58,7 +58,7 @@ TETRIS = Scheduler(
     name="tetris",
     title="multi-resource packing, combined with the least work left",
     paper="Grandl et al., SIGCOMM 2014, doi 10.1145/2619239.2626334",
-    parameters=(REMAINING_WEIGHT, _fairness(0.0), REMOTE_PENALTY, HEARTBEAT),
+    parameters=(REMAINING_WEIGHT, _fairness(0.0), REMOTE_PENALTY, HEARTBEAT, MANAGERS),
     worlds=DAG_WORLDS,
     build=partial(build, inter="drf", packing=True),
     advance=advance,
@@ -69,7 +69,7 @@ TETRIS_FAIR = Scheduler(
     name="tetris-fair",
     title="multi-resource packing of the jobs that hold the least of the cluster",
     paper="Grandl et al., SIGCOMM 2014, doi 10.1145/2619239.2626334",
-    parameters=(REMAINING_WEIGHT, _fairness(0.25), REMOTE_PENALTY, HEARTBEAT),
+    parameters=(REMAINING_WEIGHT, _fairness(0.25), REMOTE_PENALTY, HEARTBEAT, MANAGERS),
     worlds=DAG_WORLDS,
     build=partial(build, inter="drf", packing=True),
     advance=advance,

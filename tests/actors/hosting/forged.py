@@ -41,7 +41,8 @@ def setting_of(scheduler: str, seed: int) -> Setting:
     found = find_scheduler(scheduler)
     jobs = found.family == "jobs"
     costs = Costs("fixed", per_message_s=0.05 if jobs else 1e-4) if seed % 2 else Costs()
-    setting = setting_for(found, Where(costs=costs), {})
+    some = {"managers": 2} if found.family == "dags" and seed % 5 == 2 and found.own is None else {}
+    setting = setting_for(found, Where(costs=costs), some)
     return with_dynamics(setting) if found.family != "coflows" and seed % 3 == 1 else setting
 
 

@@ -1,0 +1,101 @@
+"""Several resource managers: each works as one alone would, on its share of the machines and of the jobs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from actors.hosting.outcome import Observe, Outcome
+from actors.hosting.virtual import emulate
+from actors.hosting.windows import emulate_here
+from actors.setting import Costs, Dynamics, Network, Setting
+from clusters.cluster import Cluster
+from clusters.failures import NODE, SCHEDULER, Outages
+from tests.actors.dag_settings import mixed_dags, setting_of, unlike_machines
+from workloads.errors import InputError
+from workloads.transform.primitives import take
+
+MANAGERS = 2
+WORKLOAD = mixed_dags(24, seed=5)
+
+
+def machines() -> Cluster:
+    """Two times the five unlike machines, which two managers divide between them."""
+    table = unlike_machines().table
+    both = pa.concat_tables([table, table])
+    return Cluster("ten", both.set_column(0, both.schema.field(0), pa.array(np.arange(10))))
+
+
+def run(setting: Setting) -> Outcome:
+    return emulate(setting, Observe(tasks=True), in_process=True)
+
+
+@pytest.mark.parametrize(
+    "scheduler", ["drf", "capacity", "tetris", "tetris-fair", "srtf", "heft", "dagps", "carbyne"]
+)
+def test_each_manager_does_what_one_alone_does(scheduler: str) -> None:
+    network = Network(0.0)
+    whole = run(setting_of(scheduler, WORKLOAD, machines(), network=network, managers=MANAGERS))
+    assert whole.tasks is not None
+    first_task = WORKLOAD.arrays().first_task
+    for manager in range(MANAGERS):
+        jobs = np.arange(manager, WORKLOAD.num_jobs, MANAGERS)
+        alone = run(setting_of(scheduler, take(WORKLOAD, jobs), unlike_machines(), network=network))
+        assert alone.tasks is not None
+        tasks = np.concatenate([np.arange(first_task[job], first_task[job + 1]) for job in jobs])
+        assert (whole.tasks["start_ns"][tasks] == alone.tasks["start_ns"]).all()
+        assert (whole.tasks["node"][tasks] == alone.tasks["node"] + 5 * manager).all()
+
+
+@pytest.mark.parametrize("heartbeat_s", [0.0, 1.5])
+def test_any_number_of_partitions_gives_the_same(heartbeat_s: float) -> None:
+    number = np.array([0, 1, 3, 5, 6, 8])
+    down = Outages(np.full(6, NODE), number, 6.0 + number, 12.0 + number)
+    setting = setting_of(
+        "carbyne",
+        WORKLOAD,
+        machines(),
+        network=Network(0.01, spread_s=0.02),
+        costs=Costs("fixed", 0.01, 0.05, 0.02),
+        managers=3,
+        heartbeat_s=heartbeat_s,
+    )
+    setting = dataclasses.replace(setting, dynamics=Dynamics(outages=down, detection_s=0.5))
+    observe = Observe(tasks=True)
+    one = emulate_here(setting, observe, 1)
+    assert one.counters["tasks_lost"] > 0
+    for partitions in (2, 5, 8):
+        several = emulate_here(setting, observe, partitions)
+        assert one.tasks is not None
+        assert several.tasks is not None
+        assert all((one.tasks[name] == several.tasks[name]).all() for name in one.tasks)
+        assert one.counters == several.counters
+
+
+def test_a_manager_that_fails_holds_up_its_jobs_alone() -> None:
+    setting = setting_of("drf", WORKLOAD, machines(), managers=MANAGERS)
+    whole = run(setting)
+    down = Outages(np.array([SCHEDULER]), np.array([1]), np.array([5.0]), np.array([25.0]))
+    failing = run(dataclasses.replace(setting, dynamics=Dynamics(outages=down)))
+    assert (failing.finish_ns[0::2] == whole.finish_ns[0::2]).all()
+    assert failing.finish_ns[1::2].sum() > whole.finish_ns[1::2].sum()
+    assert failing.counters["scheduler_failures"] == 1
+
+
+def test_what_managers_cannot_do_is_refused() -> None:
+    with pytest.raises(
+        InputError, match="parameter managers of drf: 11 for 10 machines; want at most one for each"
+    ):
+        run(setting_of("drf", WORKLOAD, machines(), managers=11))
+    large = setting_of("drf", WORKLOAD, machines(), managers=10)
+    place, cores = (
+        WORKLOAD.stages.column_names.index("cpu_cores"),
+        pa.array(np.full(WORKLOAD.num_stages, 2.5)),
+    )
+    stages = WORKLOAD.stages.set_column(place, WORKLOAD.stages.schema.field(place), cores)
+    large = dataclasses.replace(large, workload=dataclasses.replace(WORKLOAD, stages=stages))
+    with pytest.raises(InputError, match=r"stage \d+, fit on no machine of manager 3, 3 to 3; want fewer"):
+        run(large)
