@@ -72,7 +72,7 @@ def checked_summary(summary: Any, file: Path) -> dict[str, Any]:
     InputError
         Names what has not the form in which a run writes it.
     """
-    checked = _part(summary, {**FORM, **_forms()}, file, "")
+    checked = _part(summary, {**FORM, **{family.name: family.form for family in families()}}, file, "")
     for name in sorted(_WANTED):
         checked[name]
     own = [family for family in families() if family.name in checked]
@@ -84,11 +84,6 @@ def checked_summary(summary: Any, file: Path) -> dict[str, Any]:
         figures = figures[key]
     figures["count"]
     return checked
-
-
-def _forms() -> dict[str, Form]:
-    """Return the forms of the parts of a summary that families have."""
-    return {f.name: f.form for f in families()}
 
 
 def check_table(name: str, table: pa.Table, family: Family, file: Path) -> None:

@@ -253,7 +253,9 @@ def test_a_snapshot_amid_launches_is_checked() -> None:
     partition = started(setting)
     while partition._loop(partition.world, partition.state, NEVER, np.int64(1)) != PYTHON:
         pass
-    partition._answer(partition.world, partition.state)  # type: ignore[misc]
+    answer = partition._answer
+    assert answer is not None
+    answer(partition.world, partition.state)
     fresh, table = started(setting), setting.scheduler.worlds.bounds
     for root, tree in (("world", fresh.world), ("state", fresh.state)):
         for path, leaf in leaves(tree, root):
