@@ -14,6 +14,7 @@ import numpy as np
 from actors.hosting.snapshot import MEASURED_HERE, Refused, Snapshot, leaves
 from actors.kernel.kinds import MOST_RANK
 from actors.kernel.queue import NEVER, NONE, SOURCE_SHIFT
+from actors.kernel.trace import TRACE
 
 FIXED, SCRATCH = "fixed", "scratch"
 Bound = tuple[float, str | float]  # the least, and the most: a number, or what there are fewer than
@@ -60,6 +61,13 @@ QUEUE: dict[str, Bound | str] = {
     "queue.order": COUNT,
     "queue.heap.time": SIGNED,
     "queue.heap.slot": of("slots"),
+    **{f"queue.trace.log.{name}": SCRATCH for name in TRACE.names or ()},
+    "queue.trace.size": (0, 1),  # a snapshot is taken when the log has been written
+    "queue.trace.span": FIXED,
+    "queue.trace.chosen": FIXED,
+    "queue.trace.names": FIXED,
+    "queue.trace.job_of": FIXED,
+    "queue.trace.queued": COUNT,
     "queue.seq": (0, float((1 << SOURCE_SHIFT) - 1)),
     "counts": SIGNED,
     "task_records.node": of_or_none("nodes"),

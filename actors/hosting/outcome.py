@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from actors.hosting.recording import Recording
 from actors.hosting.timeline import MOST_ROWS, merge_samples
 from actors.kernel.cost import LINE
 from actors.kernel.counters import Counters
@@ -24,11 +25,13 @@ class Observe:
         timeline_period_s: of virtual time.
         most_rows: of the timeline. Where there would be more, every second, fourth, eighth … is given.
         tasks: node, start and end of each.
+        events: which events are written, and where; None: none.
     """
 
     timeline_period_s: float | None = None
     most_rows: int = MOST_ROWS
     tasks: bool = False
+    events: Recording | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +85,7 @@ class Share:
         wall_s: in the partition's loop.
         compile_s: to compile it or load it.
         peak_rss_mb: the most memory its process has held.
+        recorded: rows of events that were written.
         paced: of a live run.
         faults: the outages there were to be, None where nothing fails; the same in all partitions.
         series: what `Scheduler.series` gave: an object of the family's type, or None.
@@ -105,6 +109,7 @@ class Share:
     wall_s: float
     compile_s: float
     peak_rss_mb: float
+    recorded: int = 0
     paced: Paced | None = None
     faults: Faults | None = None
     series: Any = None
@@ -122,6 +127,7 @@ class Outcome:
         windows: barriers, where partitions met at any.
         delayed: as in `Share`.
         timeline_step: periods between two rows of the timeline: more than 1 where there would have been too many.
+        recorded: rows of events that partitions have written.
         restarts: times the run was taken up again from a checkpoint.
         live: what a live run measured (`actors.hosting.live_report`), None of another.
         series: of the one partition that has any.
@@ -146,6 +152,7 @@ class Outcome:
     windows: int = 0
     restarts: int = 0
     live: dict[str, Any] | None = None
+    recorded: int = 0
     series: Any = None
 
 
@@ -194,6 +201,7 @@ def merge(
         wall_s=max(share.wall_s for share in shares),
         compile_s=max(share.compile_s for share in shares),
         peak_rss_mb=sum(share.peak_rss_mb for share in shares),
+        recorded=sum(share.recorded for share in shares),
         partitions=len(shares),
         series=next((share.series for share in shares if share.series is not None), None),
     )

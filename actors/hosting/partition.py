@@ -12,6 +12,7 @@ from actors.dynamics import count_dynamics, outages_of
 from actors.hosting.checkpoint import Position
 from actors.hosting.grouping import Cast, Grouping
 from actors.hosting.outcome import NS, Observe, Outcome, Share, merge, peak_rss_mb
+from actors.hosting.recording import EventFile, with_trace
 from actors.hosting.snapshot import Snapshot, put_back, take_out
 from actors.hosting.timeline import Samples
 from actors.kernel.compiled import config, direct, is_warm
@@ -81,6 +82,8 @@ def build_partition(setting: Setting, observe: Observe) -> tuple[Any, Any]:
         task_records = records(TASK_RECORD, max(setting.num_tasks, int(world.work.end_task[-1])))
         task_records.node[:] = NONE
         world = world._replace(task_records=task_records)
+    if observe.events is not None:
+        world = with_trace(world, observe.events, setting)
     return world, state
 
 
@@ -101,6 +104,7 @@ class Partition:
         self._head = head_of(self.world.queue)
         self.wall_s = 0.0
         self.compile_s = 0.0
+        self._events = None if observe.events is None else EventFile(observe.events.folder, 0)
         self._asks, self._asks_s = 0, 0.0
         period_ns = max(round(observe.timeline_period_s * NS), 1) if observe.timeline_period_s else 0
         self._samples = Samples(int(self.world.work.submit[0]), period_ns, observe.most_rows)
@@ -158,6 +162,8 @@ class Partition:
         """Be partition `me` of a grouping; returns the first frame. Call it before anything has happened here."""
         restrict(self.world.queue, int(grouping.first[me]), int(grouping.end[me]))
         self._grouping, self._me = grouping, np.int64(me)
+        if self.observe.events is not None:
+            self._events = EventFile(self.observe.events.folder, me)
         self._frame = make_frame(grouping.size, FRAME_MESSAGES)
         schedulers = np.int64(grouping.schedulers)
         self._deliver = (np.int64(grouping.size), self._me, schedulers)
@@ -209,6 +215,7 @@ class Partition:
         """
         if self.world.cost.model >= MEASURED:
             settle(self.world)  # the clock of a handler under way is this process's
+        self._drain()
         own = b"" if self._answer is None else self._answer.save()
         return {
             **take_out(self.world, "world"),
@@ -219,6 +226,7 @@ class Partition:
             "delayed": self._delayed.copy(),
             "frame": np.frombuffer(self._last_frame, np.uint8),
             "wall_s": np.array(self.wall_s),
+            "recorded": np.array(0 if self._events is None else self._events.rows),
         }
 
     def restore(self, saved: Snapshot) -> bytes:
@@ -237,6 +245,8 @@ class Partition:
         self._last_frame = saved["frame"].tobytes()
         self._awake = -1
         self.wall_s = float(saved["wall_s"])
+        if self._events is not None:
+            self._events.cut(int(saved["recorded"]))
         return self._last_frame
 
     def _tasks(self, which: int) -> np.ndarray:
@@ -252,7 +262,8 @@ class Partition:
             if self.world.cost.model >= MEASURED:
                 settle(self.world)  # what passes outside the loop is no handler's
         elif why == GROW:
-            self._grow()
+            if not self._drain():  # or the next step finds that it was not the trace alone
+                self._grow()
         elif why == PYTHON:
             assert self._answer is not None
             begin = time.perf_counter()
@@ -266,6 +277,10 @@ class Partition:
         else:
             self._sample()
         return False
+
+    def _drain(self) -> bool:
+        """Write the events that are recorded; returns whether there were any."""
+        return self._events is not None and self._events.drain(self.world.queue.trace)
 
     def _grow(self, messages: int = 0) -> None:
         """Make room, also for so many messages from other partitions."""
@@ -297,6 +312,8 @@ class Partition:
 
     def share(self) -> Share:
         """What this partition knows when all is done."""
+        if self._events is not None:
+            self._events.end(self.world.queue.trace)
         world, now = self.world, self.world.queue.now[0]
         homes = world.work.home
         mine = np.flatnonzero((homes >= now.first) & (homes < now.end))
@@ -327,6 +344,7 @@ class Partition:
             wall_s=self.wall_s,
             compile_s=self.compile_s,
             peak_rss_mb=peak_rss_mb(),
+            recorded=0 if self._events is None else self._events.rows,
             faults=outages_of(world.faults) if world.faults.active else None,
             series=series(self.setting, world, self.state) if series else None,
         )

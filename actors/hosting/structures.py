@@ -18,7 +18,8 @@ from actors.hosting.timeline import STATE, TIMELINE
 from actors.kernel.queue import NEVER
 from actors.setting import Setting
 
-OTHERS = {"own", "samples", "barrier", "delayed", "frame", "wall_s"}  # besides the arrays of world and state
+# Besides the arrays of world and state.
+OTHERS = {"own", "samples", "barrier", "delayed", "frame", "wall_s", "recorded"}
 Sizes = dict[str, int]
 
 
@@ -116,12 +117,16 @@ def _check_others(saved: Snapshot) -> None:
         or (np.diff(first) <= 0).any()
     ):
         raise Refused("samples are not in order")
-    wanted = {"barrier": ((), "i"), "delayed": ((3,), "i"), "wall_s": ((), "f")}
+    wanted = {"barrier": ((), "i"), "delayed": ((3,), "i"), "wall_s": ((), "f"), "recorded": ((), "i")}
     for name, (shape, kind) in wanted.items():
         if saved[name].shape != shape or saved[name].dtype.kind != kind or saved[name].dtype.itemsize != 8:
             raise Refused(f"{name} has another type or shape")
-    if not -1 <= saved["barrier"] <= LAST or not 0 <= saved["wall_s"] < 1e12:
-        raise Refused("barrier or wall_s is out of range")
+    if (
+        not -1 <= saved["barrier"] <= LAST
+        or not 0 <= saved["wall_s"] < 1e12
+        or not 0 <= saved["recorded"] <= NEVER
+    ):
+        raise Refused("barrier, wall_s or recorded is out of range")
     for name in ("own", "frame"):
         if saved[name].dtype != np.uint8 or saved[name].ndim != 1:
             raise Refused(f"{name} has another type or shape")

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from actors.kernel.compiled import compiled, inlined
-from actors.kernel.kinds import ANNOUNCED, rank_of
+from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.kinds import ANNOUNCED, PUBLISHED, rank_of
 from actors.kernel.message_heap import copy_message, drop_first, push, write_message
 from actors.kernel.random import DELAYS, random_bits, unit
+from actors.kernel.trace import ACTOR_BITS, SENT_BITS, Trace, append_row, is_recorded, no_trace
 
 MESSAGE = np.dtype([(name, "i8") for name in ("time", "key", "kind", "dst", "a", "b", "c", "d")])
 RANK_SHIFT, SOURCE_SHIFT = 59, 35  # rank: 4 bits, source actor: 24 bits, sequence number: 35 bits
@@ -66,6 +67,7 @@ class Queue(NamedTuple):
     outbox: np.recarray  # messages for other partitions, in the order in which they were sent
     seq: np.ndarray  # [actors] the next sequence number of each actor; a column of the actors' table
     room: int  # the most messages that the handling of one event may send
+    trace: Trace  # the record of what happens
 
 
 class Network(NamedTuple):
@@ -122,6 +124,7 @@ def make_queue(seq: np.ndarray, room: int, capacity: int = 1 << 12) -> Queue:
         outbox=records(MESSAGE, capacity),
         seq=seq,
         room=room,
+        trace=no_trace(),
     )
 
 
@@ -303,6 +306,8 @@ def take_first(queue: Queue, entries: np.recarray, until: int) -> int:
         return GROW
     if queue.outbox.size - now.outbox_size[0] < queue.room:
         return GROW
+    if is_recorded(queue.trace) and queue.trace.log.size - queue.trace.size[0] < 2 * queue.room:
+        return GROW
     if entries.next[0] < 0 and entries.job[0] == entries.size:
         return GROW
     mask = lane.size - 1
@@ -328,3 +333,43 @@ def take_first(queue: Queue, entries: np.recarray, until: int) -> int:
         drop_first(now, heap, queue.pool)
     now.events[0] += 1
     return RUNNING
+
+
+@inlined
+def record_event(queue: Queue) -> None:
+    """Append the message that is about to be handled to the trace, where there is one."""
+    if is_recorded(queue.trace) and queue.now.kind[0] != PUBLISHED:  # which is no message
+        append_event(queue)
+
+
+@compiled
+def append_event(queue: Queue) -> None:
+    """Append the message that is about to be handled to the trace."""
+    now, trace = queue.now, queue.trace
+    dst = now.dst[0]
+    what = (now.kind[0] << ACTOR_BITS) | dst
+    state = (trace.queued[dst] << SENT_BITS) | queue.seq[dst]
+    append_row(trace, now.time[0], now.key[0], what, now.a[0], now.b[0], now.c[0], now.d[0], state)
+
+
+@entry
+def find_departures(
+    network: Network, sender: np.ndarray, receiver: np.ndarray, rows: np.recarray, left: np.ndarray
+) -> None:
+    """Set `left` to when each message left its sender, ns; NONE of an actor's messages to itself."""
+    for i in range(rows.size):
+        left[i] = NONE
+        if sender[i] != receiver[i]:
+            delay = network.delay_ns
+            if network.varies == 1:
+                delay = network_delay(network, sender[i], receiver[i], rows.key[i])
+            left[i] = rows.time[i] - delay
+
+
+@inlined
+def note(w: HasQueue, t: int, actor: int, number: int, job: int, b: int, c: int, d: int) -> None:
+    """Append to the trace what happens within an actor; `number` is one of `actors.kernel.trace.NOTES`."""
+    trace = w.queue.trace
+    if is_recorded(trace):
+        state = (trace.queued[actor] << SENT_BITS) | w.queue.seq[actor]
+        append_row(trace, t, NONE, (number << ACTOR_BITS) | actor, job, b, c, d, state)

@@ -20,6 +20,8 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import LEVEL_SHIFT
 from actors.kernel.kinds import FAIL, PLACED, PROBE, TASK_END
+from actors.kernel.queue import note
+from actors.kernel.trace import REORDERED
 from actors.kernel.world import N_REORDERS, NONE, World
 from actors.nodes.contention_state import UNIT, Contention
 from actors.nodes.demand import expect_report, wait_has_changed
@@ -185,4 +187,5 @@ def pick_by_crv(w: World, c: Contention, node: int) -> tuple[int, int]:
         entry, before = rows.next[entry], entry
     if passes:
         w.counts[N_REORDERS] += 1
+        note(w, w.queue.now.time[0], node, REORDERED, rows.job[chosen], rows.task[chosen], NONE, NONE)
     return chosen, in_front

@@ -22,8 +22,9 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import is_eligible, placement_of
 from actors.kernel.faults import is_down
 from actors.kernel.kinds import PROBE, STEAL
-from actors.kernel.queue import send
+from actors.kernel.queue import note, send
 from actors.kernel.random import LOOT, VICTIMS, below, next_bits, random_bits
+from actors.kernel.trace import MOVED, count_queued
 from actors.kernel.world import LONG_RUNS, N_STEAL_ATTEMPTS, N_STEALS, N_STOLEN, NONE, World, free_entry
 from actors.nodes.waiting import append, copy_entry, length_of, shorten, unlink
 
@@ -119,6 +120,7 @@ def thief_may_run(w: World, entry: int, thief: int) -> bool:
 def give(w: World, t: int, victim: int, thief: int, entry: int, before: int, instant: bool) -> bool:
     """Move one probe of a run to the thief: by message, or at once. Return whether it was the last one."""
     rows = w.entries
+    count_queued(w.queue.trace, victim, -1)
     taken, is_last = entry, rows.more[entry] == NONE
     if is_last:
         unlink(w, victim, entry, before)
@@ -127,6 +129,8 @@ def give(w: World, t: int, victim: int, thief: int, entry: int, before: int, ins
         copy_entry(rows, taken, entry)
     if instant:
         rows.next[taken], rows.bypassed[taken], rows.task[taken], rows.more[taken] = NONE, 0, NONE, NONE
+        note(w, t, thief, MOVED, rows.job[taken], victim, NONE, NONE)
+        count_queued(w.queue.trace, thief, 1)
         append(w, thief, taken)
     else:
         send(w, t, victim, thief, PROBE, rows.job[taken], rows.left[taken], NONE, NONE)

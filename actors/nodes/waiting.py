@@ -3,6 +3,7 @@
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.trace import count_queued
 from actors.kernel.world import NONE, World, free_entry, new_entry
 
 
@@ -14,6 +15,7 @@ def enqueue(w: World, node: int, job: int, task: int, left: int, epoch: int, lev
     is_long = w.work.is_long[job]
     rows.more[entry], rows.task[entry] = NONE, task
     nodes.longs[node] += is_long
+    count_queued(w.queue.trace, node, 1)
     if joins_run(w, nodes.tail[node], job, task, left, epoch, level):
         lengthen(rows, nodes.tail[node], entry)
         return
@@ -83,6 +85,7 @@ def shorten(rows: np.recarray, entry: int) -> int:
 def remove(w: World, node: int, entry: int, before: int) -> None:
     """Take an entry out and free it; `before` is the one in front of it, or NONE. Of a run the others stay."""
     rows = w.entries
+    count_queued(w.queue.trace, node, -1)
     if rows.more[entry] == NONE:
         unlink(w, node, entry, before)
         free_entry(rows, entry)
@@ -98,6 +101,7 @@ def remove_run(w: World, node: int, entry: int, before: int) -> None:
     rows = w.entries
     while rows.more[entry] != NONE:
         free_entry(rows, shorten(rows, entry))
+        count_queued(w.queue.trace, node, -1)
     remove(w, node, entry, before)
 
 

@@ -15,7 +15,8 @@ from actors.kernel.counters import N_FINISHED, N_STARTED
 from actors.kernel.eligible import level_in, run_time, task_of
 from actors.kernel.faults import EPOCH_SHIFT, NO_EPOCH, low_bits
 from actors.kernel.kinds import DONE, NO_TASK, PLACED, PROBE, REQUEST, STARTED, TASK, TASK_END
-from actors.kernel.queue import send, wake
+from actors.kernel.queue import note, send, wake
+from actors.kernel.trace import BYPASSED, STARTS
 from actors.kernel.world import ASKED, LONG_RUNS, N_BYPASSES, NONE, World
 from actors.nodes.failing import apply_failure, link_running
 from actors.nodes.shortest import bypass, drop_probe, note_answer, passes_any, pick_first, pick_shortest
@@ -114,6 +115,7 @@ def leave_queue(w: World, node: int, entry: int, before: int) -> tuple[int, int]
     stays = w.rules.sticky == 1 and task == NONE and w.work.is_long[job] == 0
     if before != NONE and passes_any(w, node, entry):
         w.counts[N_BYPASSES] += 1
+        note(w, w.queue.now.time[0], node, BYPASSED, job, task, NONE, NONE)
         if not stays:  # a sticky probe is charged to the entries that it bypassed when its task arrives
             bypass(w, node, entry)
     if not stays:
@@ -134,6 +136,7 @@ def start_task(w: World, t: int, node: int, job: int, bound: int) -> None:
     w.counts[N_STARTED + w.work.report_class[job]] += 1
     if w.faults.active == 1:
         link_running(w, t, node, job, task)
+    note(w, t, node, STARTS, job, task, NONE, NONE)
     wake(w, t + run_time(w, node, bound), node, TASK_END, job, task, t)
 
 

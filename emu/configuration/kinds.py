@@ -108,6 +108,13 @@ def _read_steps(value: Any, what: str) -> tuple[str, ...]:
         raise InputError(f"{what}: {error.message}") from None
 
 
+def _read_events(value: Any, what: str) -> str:
+    """Read which events are recorded, as text in its shortest form."""
+    from emu.configuration.events import events_text, parse_events
+
+    return events_text(parse_events(value, what))
+
+
 KINDS = values.KINDS | {
     "names": Kind("", 'text, or a list: `"hawk"`, `["hawk", "eagle"]`', _read_names),
     "path": Kind("", 'text: `"homogeneous"`, `"mixed.toml"`', _read_name),
@@ -117,6 +124,7 @@ KINDS = values.KINDS | {
         "", 'steps, as text with `;` between them, or a list: `["deadlines most=4", "weights"]`', _read_steps
     ),
     "cutoff": Kind("s", 'duration, or a share of the jobs: `"90.58s"`, `"90%"`', _read_cutoff),
+    "events": Kind("", 'text: `"all"`, `"job=3,17"`, `"slowest=20; class=short"`', _read_events),
     "table": Kind("", "table", lambda value, what: value),
 }
 """The kinds of values of keys."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from emu.directories import run_directory as rd
 from emu.directories.names import CHECKPOINTS, CONFIG, SUMMARY, WORKLOAD
 from emu.families.family import Family
 from emu.families.registry import families, family_of_summary
+from emu.results.events import EVENTS, SCHEMA
 from emu.results.records import tidy, write_csv
 from emu.results.shapes import check_table, checked_summary
 from workloads.errors import InputError
@@ -55,6 +57,16 @@ class Result:
     notes: tuple[str, ...] = ()
     workload: Any = field(default=None, repr=False)
     path: Path | None = None
+    recorded: Callable[[], Iterator[pa.RecordBatch]] | None = field(default=None, repr=False)
+
+    @cached_property
+    def events(self) -> pa.Table | None:
+        """What happened, with ``output.events``: the content of ``events.parquet``. None where it was not recorded."""
+        if self.path is not None and (self.path / EVENTS).exists():
+            return disk.read_table(self.path / EVENTS)
+        if self.recorded is None:
+            return None
+        return pa.Table.from_batches(self.recorded(), SCHEMA)
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and any(name in family.tables for family in families()):
@@ -140,6 +152,9 @@ class Result:
         for name, table in self.tables.items():
             written.append(f"{name}.parquet")
             disk.write_table(out / written[-1], table)
+        if self.recorded is not None:
+            written.append(EVENTS)
+            disk.write_batches(out / EVENTS, SCHEMA, self.recorded())
         if self.workload is not None:
             self._write_workload(out)
         disk.write_text(out / CONFIG, self.config)
@@ -170,7 +185,7 @@ def read_result(folder: str | Path) -> Result:
     if (held := manifest.get("what", "runs" if "runs" in manifest else None)) is not None:
         reads = "emu.resume(folder) reads them" if held == "runs" else "each run lies in a folder of its own"
         raise InputError(f"holds {'several runs' if held == 'runs' else f'a {held}'}: {reads}", file=folder)
-    optional = {f"{name}.parquet" for family in families() for name in family.optional}
+    optional = {EVENTS, *(f"{name}.parquet" for family in families() for name in family.optional)}
     rd.check_results(folder, manifest, optional)
     summary = checked_summary(disk.read_json(folder / SUMMARY, f"has no {SUMMARY}"), folder / SUMMARY)
     family = family_of_summary(summary)

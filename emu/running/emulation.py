@@ -20,11 +20,13 @@ from emu.directories.names import CHECKPOINTS
 from emu.results.bottlenecks import bottlenecks_of
 from emu.results.result import Result
 from emu.running.clocks import costs_table, describe_clock, emulate_setting
+from emu.running.recording import add_events, recording_of
 from emu.terminal import note
 
 if TYPE_CHECKING:
     from actors.hosting.checkpoint import Checkpoints
     from actors.hosting.outcome import Observe, Outcome
+    from actors.hosting.recording import Recording
 
 LONG_COMPILE_S = 3.0
 Progress = Callable[[int, int, float], None]
@@ -42,15 +44,14 @@ def execute(
 
     Checkpoints are kept in `out`, the run's directory; the run goes on from those that are there already.
     """
-    with checkpoints_of(plan, index, out) as checkpoints:
-        outcome = emulate_setting(
-            plan.setting(index), observe(plan), plan.config, progress, tell, checkpoints
-        )
+    watched = observe(plan, index, out)
+    with checkpoints_of(plan, index, out, watched) as checkpoints:
+        outcome = emulate_setting(plan.setting(index), watched, plan.config, progress, tell, checkpoints)
     if tell is not None and outcome.compile_s > LONG_COMPILE_S:
         tell(f"compiling {plan.schedulers[index].name} took {outcome.compile_s:.0f} s")
     for text in notes_of(plan, outcome):
         note(text)
-    return result_of(plan, index, outcome)
+    return result_of(plan, index, outcome, watched.events)
 
 
 def notes_of(plan: Plan, outcome: Outcome) -> tuple[str, ...]:
@@ -67,7 +68,9 @@ def notes_of(plan: Plan, outcome: Outcome) -> tuple[str, ...]:
 
 
 @contextmanager
-def checkpoints_of(plan: Plan, index: int, out: Path | None) -> Iterator[Checkpoints | None]:
+def checkpoints_of(
+    plan: Plan, index: int, out: Path | None, watched: Observe
+) -> Iterator[Checkpoints | None]:
     """Yield the checkpoints of a run: in its directory, or in a temporary one for what may die under Ray."""
     in_process, period_s = plan.config["in_process"], plan.config["checkpoint.period"]
     if plan.config["clock"] == "live" or (in_process and out is None):
@@ -85,7 +88,7 @@ def checkpoints_of(plan: Plan, index: int, out: Path | None) -> Iterator[Checkpo
             {"emu": emu_version(), "configuration": plan.identity(index)},
             note,
             lambda snapshots: check_snapshots(
-                plan.setting(index), observe(plan), snapshots, partitions_of(plan.config)
+                plan.setting(index), watched, snapshots, partitions_of(plan.config)
             ),
         )
 
@@ -98,17 +101,18 @@ def keep_workload(plan: Plan, out: Path) -> None:
         save_workload(plan.kept_workload, out / KEPT_WORKLOAD, overwrite=True)
 
 
-def observe(plan: Plan) -> Observe:
-    """Return what a plan records."""
+def observe(plan: Plan, index: int, out: Path | None) -> Observe:
+    """Return what the run of a scheduler of a plan records."""
     from actors.hosting.outcome import MOST_ROWS, Observe
 
     tasks = plan.family.keeps_parts(plan.config)
     given = plan.config["timeline.period"] != "auto"
-    return Observe(plan.period_s, MOST_ROWS if given else AUTO_ROWS, tasks)
+    rows = MOST_ROWS if given else AUTO_ROWS
+    return Observe(plan.period_s, rows, tasks, recording_of(plan, index, out))
 
 
-def result_of(plan: Plan, index: int, outcome: Outcome) -> Result:
-    """Return the outcome of a run of a plan as tables and a summary."""
+def result_of(plan: Plan, index: int, outcome: Outcome, recording: Recording | None = None) -> Result:
+    """Return the outcome of a run of a plan as tables and a summary, with the events that were recorded."""
     family, config = plan.family, plan.config
     tables, figures = family.results(plan, outcome)
     tables["costs"] = costs_table(outcome.costs) if outcome.costs.size else None
@@ -130,7 +134,7 @@ def result_of(plan: Plan, index: int, outcome: Outcome) -> Result:
         "engine": _engine(plan, outcome, kept[family.heads]),
         "counters": dict(outcome.counters),
     }
-    return Result(
+    result = Result(
         tables=kept,
         summary=summary | bottlenecks_of(summary),
         counters=dict(outcome.counters),
@@ -139,6 +143,9 @@ def result_of(plan: Plan, index: int, outcome: Outcome) -> Result:
         notes=plan.notes + notes_of(plan, outcome),
         workload=plan.workload if plan.keeps_workload else None,
     )
+    if recording is not None:
+        add_events(plan, index, recording, outcome, result)
+    return result
 
 
 def _engine(plan: Plan, outcome: Outcome, heads: pa.Table) -> dict[str, Any]:

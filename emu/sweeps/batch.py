@@ -19,11 +19,13 @@ from emu.families.registry import find_family
 from emu.running.clocks import emulate_setting
 from emu.running.emulation import execute, keep_workload, observe, result_of
 from emu.running.many_runs import reason_to_compute, report_rerun
+from emu.running.recording import recording_of
 from emu.terminal import note
 from workloads.errors import UnavailableError
 
 if TYPE_CHECKING:
     from actors.hosting.outcome import Observe, Outcome
+    from actors.hosting.recording import Recording
     from actors.setting import Setting
 
 
@@ -176,7 +178,8 @@ def _run_on_ray(
                     flying[id(run)] = (run, plan)
                     # The workload travels apart, once for all runs; the worker puts it back (`_task`).
                     setting = replace(plan.setting(0), workload=None)
-                    arguments = (shared.take(run, plan), _wanted(plan), setting, observe(plan), _values(plan))
+                    watched = observe(plan, 0, run.folder)
+                    arguments = (shared.take(run, plan), _wanted(plan), setting, watched, _values(plan))
                     own = run.config["clock"] == "virtual"
                     pool.submit(
                         id(run), _task, *arguments, memory_bytes=run.memory_bytes, cpus=1 if own else 0
@@ -185,7 +188,7 @@ def _run_on_ray(
                 key, outcome, error = pool.ended()
                 run, plan = flying[key]
                 shared.release(run)
-                _finish(run, partial(_unpack, plan, outcome, error), ended)
+                _finish(run, partial(_unpack, plan, recording_of(plan, 0, run.folder), outcome, error), ended)
                 del flying[key]
         except BaseException as error:
             status = rd.INTERRUPTED if isinstance(error, KeyboardInterrupt) else rd.FAILED
@@ -281,10 +284,10 @@ def _here(plan: Plan) -> Plan:
     return replace(plan, config=plan.config.but(in_process=True))
 
 
-def _unpack(plan: Plan, outcome: Outcome, error: Exception | None) -> Any:
+def _unpack(plan: Plan, recording: Recording | None, outcome: Outcome, error: Exception | None) -> Any:
     if error is not None:
         raise error
-    return result_of(plan, 0, outcome)
+    return result_of(plan, 0, outcome, recording)
 
 
 def _claim(run: Run) -> Plan:

@@ -14,7 +14,8 @@ from actors.kernel.counters import N_ARRIVED
 from actors.kernel.eligible import is_relaxed, with_level
 from actors.kernel.faults import epoch_bits, keep_task, look_again, next_again
 from actors.kernel.kinds import ARRIVAL, NO_TASK, PLACED, TASK
-from actors.kernel.queue import send, wake
+from actors.kernel.queue import note, send, wake
+from actors.kernel.trace import RELAXED
 from actors.kernel.world import N_EMPTY, N_REFUSALS, N_RELAXED, N_SENT_AGAIN, NONE, World
 from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.probing import FIRST_ROUND, send_probe
@@ -28,6 +29,7 @@ def next_arrival(w: World, me: int, job: int) -> int:
     w.counts[N_ARRIVED + w.work.report_class[job]] += tasks
     if is_relaxed(w, job):
         w.counts[N_RELAXED] += 1
+        note(w, w.work.submit[job], me, RELAXED, job, NONE, NONE, NONE)
     following = w.work.next_job[job]
     if following != NONE:
         wake(w, w.work.submit[following], me, ARRIVAL, following, NONE, NONE)

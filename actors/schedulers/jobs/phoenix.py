@@ -57,7 +57,8 @@ from actors.kernel.eligible import (
 )
 from actors.kernel.faults import is_known_down
 from actors.kernel.kinds import ANNOUNCED, ARRIVAL, HEARTBEAT, LOAD_REPORT, MONITOR, NODE_DOWN, NODE_UP
-from actors.kernel.queue import GROW, RUNNING, records
+from actors.kernel.queue import GROW, RUNNING, note, records
+from actors.kernel.trace import RELAXED
 from actors.kernel.world import N_ADMISSIONS, N_PROBES, N_RELAXED, NONE, World
 from actors.nodes.contention import asks_at, contended_resources, on_announced, on_contended_node
 from actors.nodes.contention_state import UNIT, WEIGHTS, Contention, make_contention
@@ -128,6 +129,7 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
         count = negotiate(w, p, job, tasks, count, wait)
         if is_relaxed(w, job) and not was_relaxed:
             w.counts[N_RELAXED] += 1
+            note(w, t, me, RELAXED, job, NONE, NONE, NONE)
     w.counts[N_PROBES] += count
     w.counts[N_ADMISSIONS] += p.admission
     for i in range(count):

@@ -22,8 +22,8 @@ from tests.workloads.family_examples import coflows_of
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.jobs import JobWorkload, make_workload
 
-HEADS, TIMELINE, TASKS, SUMMARY = "heads", "timeline", "tasks", "summary"
-"""What may change: the table of jobs or coflows; the timeline; tasks or flows; the summary but for the engine."""
+HEADS, TIMELINE, TASKS, SUMMARY, EVENTS = "heads", "timeline", "tasks", "summary", "events"
+"""What may change: the table of jobs or coflows; the timeline; tasks or flows; the summary but for the engine; events."""
 
 
 ALONE: Mapping[str, str] = {}
@@ -138,6 +138,7 @@ CASES: dict[str, Case] = {
     ),
     "timeline.period": Case(("3 s", "7 s"), JOBS, TIMELINE),
     "output.tasks": Case(("true",), JOBS, TASKS),
+    "output.events": Case(("all", "job=3", "slowest=2", "class=long; random=1", "time=5s..9s"), JOBS, EVENTS),
 }
 """By key. One that is for both families has a case of jobs here and one of coflows in `OF_COFLOWS`."""
 
@@ -158,6 +159,7 @@ OF_COFLOWS: dict[str, Case] = {
     "cost.per_message": Case(("1 ms",), COFLOWS | FIXED),
     "timeline.period": Case(("10 ms", "30 ms"), COFLOWS, TIMELINE),
     "output.tasks": Case(("true",), COFLOWS, TASKS),
+    "output.events": Case(("all", "slowest=2"), COFLOWS, EVENTS),
 }
 """Keys that are for both families, of coflows."""
 

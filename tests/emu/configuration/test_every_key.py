@@ -34,7 +34,7 @@ from emu.configuration.plan import Plan
 from emu.configuration.replicas import Replica
 from emu.results.comparison import Comparison
 from emu.results.result import Result
-from emu.running.emulation import checkpoints_of, execute
+from emu.running.emulation import checkpoints_of, execute, observe
 from workloads.errors import InputError
 
 HERE = {"in_process": "true"}
@@ -65,6 +65,8 @@ def seen(result: Result, moves: str) -> Any:
     if moves == "summary":
         part = {"jobs", "coflows", "dags"}
         return {name: value for name, value in result.summary.items() if name in part}
+    if moves == "events":
+        return None if result.events is None else result.events.to_pydict()
     table = {"heads": result.heads, "timeline": result.timeline, "tasks": result.tasks or result.flows}[moves]
     return None if table is None else table.to_pydict()
 
@@ -138,7 +140,7 @@ def test_keys_that_say_where_a_run_is_hosted_change_nothing(
     for sets in ({}, {"checkpoint.period": "never"}, {"checkpoint.period": "7 s", "checkpoint.keep": "5"}):
         plan = planned({**base, **HERE, **sets})
         folder = tmp_path / f"{base['scheduler']}{len(kept)}"
-        with checkpoints_of(plan, 0, folder) as checkpoints:
+        with checkpoints_of(plan, 0, folder, observe(plan, 0, folder)) as checkpoints:
             assert checkpoints is not None
             kept[str(sets)] = (checkpoints.period_s, checkpoints.keep)
         assert seen(execute(plan, 0, out=folder), "heads") == seen(here, "heads")

@@ -1,0 +1,143 @@
+"""What partitions have recorded, in the order in which it happened, as arrays.
+
+Events are ordered by time and key, and a note follows the event during which it was written: the order does not depend
+on the number of partitions. An event of which each partition has a copy, such as an announcement, is given once.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actors.hosting.recording import SUFFIX, Recording
+from actors.kernel.eligible import LEVEL_SHIFT
+from actors.kernel.kinds import KINDS
+from actors.kernel.queue import NONE, RANK_SHIFT, SOURCE_SHIFT, find_departures
+from actors.kernel.trace import ACTOR_BITS, NOTES, SENT_BITS, TRACE
+from actors.setting import Setting
+from workloads.errors import InputError
+
+CHUNK = 1 << 19  # rows that are read of each file at once
+
+JOBS, PARTS, TASKS = ("job", "coflow"), ("flow", "task"), ("task", "task, or NONE for a probe")
+KIND_NAMES = {number: kind.name for number, kind in KINDS.items()} | {
+    n: name for n, (name, _) in NOTES.items()
+}
+
+
+class Events(NamedTuple):
+    """Events in order; times in ns, NONE for what an event has not."""
+
+    time: np.ndarray  # [n] when the message arrived
+    kind: np.ndarray  # [n] its number, or that of a note
+    sender: np.ndarray  # [n] actor; of a note and of an actor's message to itself the receiver
+    receiver: np.ndarray  # [n] actor
+    job: np.ndarray  # [n] the job or coflow that it names
+    task: np.ndarray  # [n] the task or flow that it names
+    left: np.ndarray  # [n] when the message left its sender
+    queued: np.ndarray  # [n] entries in the receiver's queue, before
+    number: np.ndarray  # [n] the place of the message among those of its sender
+    sent: np.ndarray  # [n] messages that the receiver had sent before
+    b: np.ndarray  # [n] the message's other numbers, see `actors.kernel.kinds`
+    c: np.ndarray
+    d: np.ndarray
+
+
+def check_recorded(recording: Recording, rows: int) -> None:
+    """Refuse files that have not the rows that partitions have written.
+
+    Raises:
+        InputError: they are not all here.
+    """
+    here = sum(path.stat().st_size for path in recording.folder.glob(f"*{SUFFIX}")) // TRACE.itemsize
+    if here != rows:
+        raise InputError(
+            f"has {here:,} of {rows:,} events: output.events needs a folder that all machines of a run see",
+            file=recording.folder,
+        )
+
+
+def read_events(recording: Recording, setting: Setting) -> Iterator[Events]:
+    """Yield what was recorded, in chunks."""
+    world, _ = setting.scheduler.build(setting)
+    files = sorted(recording.folder.glob(f"*{SUFFIX}"))
+    for rows in in_order([_rows_of(path) for path in files if path.stat().st_size]):
+        yield _decode(rows, world)
+
+
+def _rows_of(path: Path) -> np.ndarray:
+    return np.memmap(path, TRACE, "r", shape=(path.stat().st_size // TRACE.itemsize,))
+
+
+def in_order(files: list[np.ndarray]) -> Iterator[np.ndarray]:
+    """Yield the rows of several files in order, in chunks; each file is in order."""
+    at, size = [0] * len(files), CHUNK
+    while any(begin < file.size for begin, file in zip(at, files, strict=True)):
+        parts = [file[begin : begin + size] for begin, file in zip(at, files, strict=True)]
+        places = [_places(part) for part in parts]
+        ends = [part.size for part in parts]
+        if len(files) > 1:
+            # Up to where the shortest of those that go on reaches; the events of its last instant may go on.
+            open_at = [
+                time[-1]
+                for (time, _), part, begin, file in zip(places, parts, at, files, strict=True)
+                if begin + part.size < file.size
+            ]
+            if open_at:
+                ends = [int(np.searchsorted(time, min(open_at))) for time, _ in places]
+                if not any(ends):
+                    size *= 2
+                    continue
+        at = [begin + end for begin, end in zip(at, ends, strict=True)]
+        rows = np.concatenate([part[:end] for part, end in zip(parts, ends, strict=True)])
+        if len(files) > 1:
+            time = np.concatenate([time[:end] for (time, _), end in zip(places, ends, strict=True)])
+            key = np.concatenate([key[:end] for (_, key), end in zip(places, ends, strict=True)])
+            order = np.lexsort((np.arange(rows.size), key, time))
+            rows = rows[order]
+            again = (rows["key"][1:] == rows["key"][:-1]) & (rows["key"][1:] != NONE)
+            again &= rows["time"][1:] == rows["time"][:-1]
+            rows = rows[np.r_[True, ~again]]
+        yield rows
+
+
+def _places(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """[rows] time and key by which each row is ordered: of a note those of its event."""
+    own = rows["key"] != NONE
+    event = np.maximum.accumulate(np.where(own, np.arange(rows.size), 0))
+    return np.maximum.accumulate(rows["time"][event]), rows["key"][event]
+
+
+@cache
+def _names(column: str, meanings: tuple[str, ...]) -> np.ndarray:
+    """[kinds] whether a number of a message has one of these meanings; those of notes are a job and a task."""
+    names = np.zeros(max(NOTES) + 1, bool)
+    for number, kind in KINDS.items():
+        names[number] = kind.columns.get(column) in meanings
+    names[list(NOTES)] = meanings in (JOBS, TASKS)
+    return names
+
+
+def _decode(rows: np.ndarray, world: Any) -> Events:
+    kind, receiver = rows["what"] >> ACTOR_BITS, rows["what"] & ((1 << ACTOR_BITS) - 1)
+    is_note = rows["key"] == NONE
+    key = np.where(is_note, 0, rows["key"])
+    sender = np.where(is_note, receiver, (key >> SOURCE_SHIFT) & ((1 << (RANK_SHIFT - SOURCE_SHIFT)) - 1))
+    left = np.full(rows.size, NONE)
+    find_departures(world.network, sender, receiver, rows.view(np.recarray), left)
+    sent_mask = (1 << SENT_BITS) - 1
+    a, b = rows["a"], rows["b"]
+    has_levels = getattr(world, "eligible", None) is not None and world.eligible.active
+    tasks = np.where((b >= 0) & bool(has_levels), b & ((1 << LEVEL_SHIFT) - 1), b)
+    owner = np.repeat(np.arange(world.work.size), world.work.end_task - world.work.first_task)
+    part = _names("a", PARTS)[kind]
+    job = np.where(_names("a", JOBS)[kind], a, NONE)
+    job[part] = owner[a[part]]
+    task = np.where(_names("b", TASKS)[kind], tasks, NONE)
+    task[part] = a[part]
+    return Events(
+        rows["time"], kind, sender, receiver, job, task, left, rows["state"] >> SENT_BITS,
+        np.where(is_note, NONE, key & sent_mask), rows["state"] & sent_mask, b, rows["c"], rows["d"],
+    )  # fmt: skip

@@ -1,0 +1,127 @@
+"""The record of what happened: each event as a row, when it is handled, before its handler runs.
+
+A run that is not recorded has an empty log, and a loop then compares one number for each event. In a run that is
+recorded `take` (actors/kernel/cost.py) appends a row for each event, and handlers append *notes*: what happens within
+an actor, without a message, such as the start of a task. When the log is full the loop stops with GROW, and the
+partition writes the rows to a file (actors/hosting/recording.py): memory does not grow with the run.
+
+A row has the message with the number of messages that its receiver had sent before. So the event during which a message
+was sent is known: of its sender's events the last one with a smaller or equal number.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.kinds import KINDS
+
+ACTOR_BITS, SENT_BITS = 24, 35
+TRACE = np.dtype(
+    [
+        ("time", "i8"),  # ns
+        ("key", "i8"),  # of the message; NONE of a note
+        ("what", "i8"),  # kind, or number of a note, above `ACTOR_BITS` bits of the receiver
+        *((name, "i8") for name in ("a", "b", "c", "d")),
+        (
+            "state",
+            "i8",
+        ),  # entries in the receiver's queue, above `SENT_BITS` bits of the messages it had sent
+    ]
+)
+ROWS = 1 << 13  # half a megabyte: what is written at once stays in the cache until then
+
+# Notes: their numbers are no message's, as this rank is none.
+STARTS, BYPASSED, REORDERED, RELAXED, MOVED = (np.int64(0xF00 + i) for i in range(5))
+NOTES = {
+    int(STARTS): ("START", "a task starts on a node"),
+    int(BYPASSED): ("BYPASS", "an entry is served before its turn: its job has the least work left"),
+    int(REORDERED): ("REORDER", "an entry is served before its turn for its constraints' sake"),
+    int(RELAXED): ("RELAX", "a job drops a soft constraint"),
+    int(MOVED): ("MOVE", "an entry moves between queues at once, without a message"),
+}
+NO_JOB, IS_JOB, IS_PART = range(3)  # what the first number of a message is: a job, or a task or flow of one
+
+
+class Trace(NamedTuple):
+    """The log of a partition, and what is recorded."""
+
+    log: np.recarray  # [rows] TRACE; empty: nothing is recorded
+    size: np.ndarray  # [1] rows written
+    span: np.ndarray  # [2] recorded from, and before, ns
+    chosen: np.ndarray  # [jobs] 1: of these jobs alone; empty: all, and what is of no job
+    names: np.ndarray  # [kinds] of the first number of a message: NO_JOB, IS_JOB, IS_PART
+    job_of: np.ndarray  # [parts] the job of a task or flow
+    queued: np.ndarray  # [actors] entries in the queue of each; empty: nothing is recorded
+
+
+@inlined
+def is_recorded(trace: Trace) -> bool:
+    """Return whether anything is recorded."""
+    return trace.log.size > 0
+
+
+@compiled
+def append_row(
+    trace: Trace, time: int, key: int, what: int, a: int, b: int, c: int, d: int, state: int
+) -> None:
+    """Append a row, if it is of what is recorded."""
+    if time < trace.span[0] or time >= trace.span[1]:
+        return
+    if trace.chosen.size > 0:
+        job = a
+        names = trace.names[what >> ACTOR_BITS]
+        if names == IS_PART:
+            job = trace.job_of[a]
+        if names == NO_JOB or trace.chosen[job] == 0:
+            return
+    i, log = trace.size[0], trace.log
+    log.time[i], log.key[i], log.what[i], log.state[i] = time, key, what, state
+    log.a[i], log.b[i], log.c[i], log.d[i] = a, b, c, d
+    trace.size[0] = i + 1
+
+
+@inlined
+def count_queued(trace: Trace, actor: int, change: int) -> None:
+    """Count the entries that join or leave the queue of an actor."""
+    if is_recorded(trace):
+        trace.queued[actor] += change
+
+
+def no_trace() -> Trace:
+    """Return the trace of a run that is not recorded."""
+    empty = np.zeros(0, np.int64)
+    return Trace(np.zeros(0, TRACE).view(np.recarray), np.zeros(1, np.int64), np.zeros(2, np.int64), empty, empty,
+                 empty, empty)  # fmt: skip
+
+
+def make_trace(
+    actors: int, room: int, span_ns: tuple[int, int], chosen: np.ndarray | None, job_of: np.ndarray
+) -> Trace:
+    """Return an empty trace.
+
+    Parameters:
+        room: the most messages that the handling of one event may send.
+        span_ns: recorded from, and before.
+        chosen: [jobs] bool: which are recorded; None: all, and what is of no job.
+        job_of: [parts] the job of each part.
+    """
+    names = np.full(int(max(NOTES)) + 1, NO_JOB)
+    for number, kind in KINDS.items():
+        names[number] = {"job": IS_JOB, "coflow": IS_JOB, "flow": IS_PART, "task": IS_PART}.get(
+            kind.columns.get("a", ""), NO_JOB
+        )
+    for number in NOTES:
+        names[number] = IS_JOB
+    rows = ROWS
+    while rows < 4 * room:
+        rows *= 2
+    return Trace(
+        np.zeros(rows, TRACE).view(np.recarray),
+        np.zeros(1, np.int64),
+        np.array(span_ns, np.int64),
+        np.zeros(0, np.int64) if chosen is None else chosen.astype(np.int64),
+        names,
+        job_of,
+        np.zeros(actors, np.int64),
+    )

@@ -1,0 +1,86 @@
+"""``events.parquet``: what happened in a run, a row for each message that arrived and for what happens in an actor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from emu.columns import Column, null_unless, schema_of
+from workloads.arrow import from_numpy
+
+if TYPE_CHECKING:
+    from actors.hosting.recorded import Events
+    from actors.hosting.recording import Recording
+    from actors.setting import Setting
+
+EVENTS = "events.parquet"
+KIND = pa.dictionary(pa.int32(), pa.string())
+COLUMNS = (
+    Column("time_ns", pa.int64(), "ns", "When the message arrived at its receiver, or when it happened."),
+    Column("kind", KIND, "", "Kind of the message, or of what happened: `START`, `BYPASS`, … (docs/explain.md)."),
+    Column("sender", pa.int64(), "", "The actor that sent it: nodes from 0, then schedulers."),
+    Column("receiver", pa.int64(), "", "The actor that received it."),
+    Column("node", pa.int64(), "", "The node of the two; null between schedulers. Of two nodes the receiver.", True),
+    Column("job", pa.int64(), "", "The job, or coflow, that it names.", True),
+    Column("task", pa.int64(), "", "The task, or flow, that it names.", True),
+    Column("left_ns", pa.int64(), "ns", "When it left its sender; null for a message of an actor to itself.", True),
+    Column("queued", pa.int64(), "", "Entries that waited in the receiver's queue when it arrived."),
+    Column("number", pa.int64(), "", "Its place among the messages of its sender.", True),
+    Column("sent", pa.int64(), "", "Messages that the receiver had sent before. The first event whose receiver has "
+           "sent more than `number` before came after the one during which a message was sent."),
+    Column("b", pa.int64(), "", "The second number of the message, by its kind; times in ns."),
+    Column("c", pa.int64(), "", "The third."),
+    Column("d", pa.int64(), "", "The fourth."),
+)  # fmt: skip
+SCHEMA = schema_of(COLUMNS)
+
+
+def batches(
+    recording: Recording, setting: Setting, kept: npt.NDArray[np.int64] | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the events that partitions have recorded, in order.
+
+    Parameters
+    ----------
+    kept : ndarray of int64, optional
+        Of these jobs alone.
+    """
+    from actors.hosting.recorded import read_events
+
+    nodes = setting.cluster.num_nodes
+    wanted = None
+    if kept is not None:
+        wanted = np.zeros(setting.num_jobs, bool)
+        wanted[kept] = True
+    for events in read_events(recording, setting):
+        if wanted is not None:
+            mine = (events.job >= 0) & wanted[events.job]
+            events = type(events)(*(values[mine] for values in events))
+        yield _batch(events, nodes)
+
+
+def _batch(events: Events, nodes: int) -> pa.RecordBatch:
+    from actors.hosting.recorded import KIND_NAMES
+
+    numbers, names = list(KIND_NAMES), list(KIND_NAMES.values())
+    places = np.zeros(max(numbers) + 1, np.int32)
+    places[numbers] = np.arange(len(numbers))
+    kinds = pa.DictionaryArray.from_arrays(from_numpy(places[events.kind]), pa.array(names))
+    node = np.where(
+        events.receiver < nodes, events.receiver, np.where(events.sender < nodes, events.sender, -1)
+    )
+    own: dict[str, Any] = {
+        "time_ns": from_numpy(events.time),
+        "kind": kinds,
+        "node": null_unless(node >= 0, node),
+        "left_ns": null_unless(events.left >= 0, events.left),
+    }
+    for name in ("job", "task", "number"):
+        values = getattr(events, name)
+        own[name] = null_unless(values >= 0, values)
+    columns = [own[c.name] if c.name in own else from_numpy(getattr(events, c.name)) for c in COLUMNS]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

@@ -1,0 +1,69 @@
+"""Recording of events: which ones a plan asks for, where partitions write them, and what is kept of them."""
+
+from __future__ import annotations
+
+import shutil
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from emu.configuration.events import jobs_after, jobs_before, parse_events
+from emu.configuration.plan import Plan
+from emu.directories.names import CHECKPOINTS
+from emu.results.events import batches
+from emu.results.result import Result
+
+if TYPE_CHECKING:
+    from actors.hosting.outcome import Outcome
+    from actors.hosting.recording import Recording
+
+TRACES = "traces"
+"""Folder beside the checkpoints, where partitions write events until the run has ended."""
+NS = 1e9
+
+
+def recording_of(plan: Plan, index: int, out: Path | None) -> Recording | None:
+    """Return which events the run of a scheduler records, and where; None for none.
+
+    Raises
+    ------
+    InputError
+        A job is not there.
+    """
+    chosen = parse_events(plan.config["output.events"])
+    if chosen is None:
+        return None
+    from actors.hosting.cleanup import temporary_folder
+    from actors.hosting.recording import Recording
+    from actors.kernel.queue import NEVER
+
+    setting = plan.setting(index)
+    is_long = setting.scheduler.worlds.is_long(setting)
+    jobs = jobs_before(chosen, setting.num_jobs, is_long, plan.seed)
+    folder = temporary_folder("events") if out is None else out / CHECKPOINTS
+    first, last = (int(min(seconds * NS, float(NEVER))) for seconds in chosen.span_s)
+    return Recording(folder / TRACES, None if jobs is None else tuple(jobs.tolist()), (first, last))
+
+
+def add_events(plan: Plan, index: int, recording: Recording, outcome: Outcome, result: Result) -> None:
+    """Give a result the events that were recorded; in a temporary folder they are there as long as the result is.
+
+    Raises
+    ------
+    InputError
+        They are not all here: partitions ran on machines that do not see the folder.
+    """
+    from actors.hosting.recorded import check_recorded
+
+    chosen = parse_events(plan.config["output.events"])
+    assert chosen is not None
+    check_recorded(recording, outcome.recorded)
+    took_ns = np.where(outcome.finish_ns < 0, -1, outcome.finish_ns - plan.family.arrivals_ns(plan.workload))
+    recorded = None if recording.jobs is None else np.array(recording.jobs)
+    kept = jobs_after(chosen, recorded, took_ns)
+    setting = plan.setting(index)
+    result.recorded = lambda: batches(recording, setting, kept)
+    if recording.folder.parent.name != CHECKPOINTS:
+        weakref.finalize(result, shutil.rmtree, recording.folder.parent, ignore_errors=True)
