@@ -69,11 +69,11 @@ def append_row(
     if time < trace.span[0] or time >= trace.span[1]:
         return
     if trace.chosen.size > 0:
-        job = a
         names = trace.names[what >> ACTOR_BITS]
-        if names == IS_PART:
-            job = trace.job_of[a]
-        if names == NO_JOB or trace.chosen[job] == 0:
+        if names == NO_JOB or a < 0:
+            return
+        job = trace.job_of[a] if names == IS_PART else a
+        if trace.chosen[job] == 0:
             return
     i, log = trace.size[0], trace.log
     log.time[i], log.key[i], log.what[i], log.state[i] = time, key, what, state

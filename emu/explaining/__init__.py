@@ -1,0 +1,1 @@
+"""Why jobs took as long as they did: from the events of a run to the causes of each job's completion time."""

@@ -1,0 +1,93 @@
+"""The events of jobs as arrays, and where each message came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from emu.columns import text_codes
+from workloads.arrow import column
+
+IntArray = npt.NDArray[np.int64]
+NONE = -1
+FIELDS = ("time_ns", "sender", "receiver", "job", "task", "left_ns", "queued", "number", "sent", "b", "c", "d")
+
+
+class Record:
+    """Events in order, as arrays of int64; -1 for what an event has not.
+
+    Attributes
+    ----------
+    kind : ndarray of str, shape (n,)
+        The kind of each.
+    time_ns, sender, receiver, job, task, left_ns, queued, number, sent, b, c, d : ndarray of int64, shape (n,)
+        As the columns of ``events.parquet``.
+    """
+
+    time_ns: IntArray
+    sender: IntArray
+    receiver: IntArray
+    job: IntArray
+    task: IntArray
+    left_ns: IntArray
+    queued: IntArray
+    number: IntArray
+    sent: IntArray
+    b: IntArray
+    c: IntArray
+    d: IntArray
+
+    def __init__(self, codes: IntArray, names: list[str], fields: dict[str, IntArray]):
+        self._codes, self._names = codes, names
+        vars(self).update(fields)
+
+    @classmethod
+    def of(cls, events: pa.Table) -> Record:
+        """Return the record of a table with the columns of ``events.parquet``."""
+        codes, names = text_codes(events, "kind")
+        fields = {}
+        for name in FIELDS:
+            values = events[name].combine_chunks()
+            filled = values.fill_null(NONE) if values.null_count else values
+            fields[name] = column(pa.table({name: filled}), name).astype(np.int64)
+        return cls(codes, names, fields)
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    @cached_property
+    def kind(self) -> npt.NDArray[Any]:
+        """The kind of each event."""
+        return np.array(self._names or [""])[self._codes]
+
+    def rows(self, which: npt.NDArray[Any]) -> Record:
+        """Return some of the events."""
+        return Record(self._codes[which], self._names, {name: getattr(self, name)[which] for name in FIELDS})
+
+    def by_job(self) -> Iterator[tuple[int, Record]]:
+        """Yield each job that is named, and its events."""
+        order = np.argsort(self.job, kind="stable")
+        order = order[self.job[order] >= 0]
+        jobs, first = np.unique(self.job[order], return_index=True)
+        for job, mine in zip(jobs.tolist(), np.split(order, first[1:]), strict=True):
+            yield job, self.rows(mine)
+
+    @cached_property
+    def _by_receiver(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The events by receiver: their places, and for each actor where its events begin."""
+        own = np.flatnonzero(self.number != NONE)  # notes are no events
+        order = own[np.argsort(self.receiver[own], kind="stable")]
+        begins = np.searchsorted(self.receiver[order], np.arange(self.receiver.max(initial=0) + 2))
+        return order, begins, self.sent[order]
+
+    def handled_ns(self, sender: int, number: int) -> int:
+        """Return when the event arrived during which an actor sent a message; it needs the events of all jobs."""
+        order, begins, sent = self._by_receiver
+        begin, end = begins[sender], begins[sender + 1]
+        at = int(np.searchsorted(sent[begin:end], number, "right")) - 1
+        return int(self.time_ns[order[begin + at]]) if at >= 0 else NONE

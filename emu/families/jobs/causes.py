@@ -1,0 +1,242 @@
+"""Where the completion time of a job went: the chain of events that ends with the last of its tasks.
+
+The chain is followed backwards, from the end of the task that ended last to the arrival of the job. What led to an event
+is an earlier event of the same job: the message that brought the task or probe to its node, the request that was
+answered, the rejection after which it was sent again. Between two of them lies one *cause*, so that the causes add up
+to the completion time to the nanosecond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from emu.explaining.records import NONE, IntArray, Record
+
+CAUSES = ("work", "queueing", "network", "decision", "failure")
+"""``work``: tasks of the chain ran; ``queueing``: they waited in a node's queue, or at the scheduler for a node;
+``network``: messages were on their way; ``decision``: a scheduler was busy, or waited to probe again; ``failure``: what
+ran, or waited, was lost until a scheduler knew."""
+ENTERS = ("PROBE", "PLACED", "MOVE")
+BROUGHT = ("REJECTED", "LOST", "LENGTH", "REQUEST")
+
+
+class Step(NamedTuple):
+    """A part of a job's life.
+
+    Attributes
+    ----------
+    cause : str
+        One of `CAUSES`.
+    begin_ns, end_ns : int
+    actor : int
+        Where it was; of a message its receiver.
+    kind : str
+        The kind of the event at which it ended.
+    task : int
+        The task that ran or was placed; -1 for none.
+    """
+
+    cause: str
+    begin_ns: int
+    end_ns: int
+    actor: int
+    kind: str
+    task: int = NONE
+
+
+Handled = Callable[[int, int], int]
+"""(sender, number of the message) -> when the event arrived during which it was sent, ns."""
+
+
+Next = tuple[Any, ...] | None
+"""The function that follows the chain on, and its arguments; None at its beginning."""
+
+
+class _Chain:
+    """The chain of one job, followed backwards."""
+
+    def __init__(self, events: Record, num_nodes: int, submit_ns: int, handled: Handled | None):
+        self.e, self.num_nodes, self.submit_ns, self.handled = events, num_nodes, submit_ns, handled
+        self.steps: list[Step] = []
+        self.at_ns = submit_ns
+
+    def add(self, cause: str, begin_ns: int, actor: int, kind: str, task: int = NONE) -> None:
+        """Add the step before those that are there; it begins no earlier than the job arrived."""
+        begin_ns = max(min(begin_ns, self.at_ns), self.submit_ns)
+        self.steps.append(Step(cause, begin_ns, self.at_ns, actor, kind, task))
+        self.at_ns = begin_ns
+
+    def last(self, mask: IntArray, before: int) -> int:
+        """Return the last event of a mask that is not after row `before`; NONE if there is none."""
+        found = np.flatnonzero(mask[: before + 1])
+        return int(found[-1]) if found.size else NONE
+
+    def is_kind(self, *kinds: str) -> IntArray:
+        return np.isin(self.e.kind, kinds)
+
+
+def chain_of(events: Record, num_nodes: int, submit_ns: int, handled: Handled | None = None) -> list[Step]:
+    """Return the steps from a job's arrival to its end, in order of time.
+
+    Parameters
+    ----------
+    events : Record
+        Those of the job, from its arrival on.
+    num_nodes : int
+        Actors below it are nodes.
+    submit_ns : int
+        When the job arrived.
+    handled : callable, optional
+        Where messages cost schedulers something; without it messages leave when the event is handled that sends them.
+
+    Returns
+    -------
+    list of Step
+        Each begins where the one before it ends. Empty if no task of the job has ended.
+    """
+    e = events
+    done = np.flatnonzero(e.kind == "DONE")
+    if done.size == 0:
+        return []
+    end = int(done[np.argmax(e.d[done])])
+    c = _Chain(events, num_nodes, submit_ns, handled)
+    c.at_ns = int(e.d[end])
+    following: Next = (_run, int(e.b[end]), int(e.c[end]), end)
+    while following is not None:
+        step, *arguments = following
+        following = step(c, *arguments)
+    if c.at_ns > submit_ns:  # what led to it was not recorded
+        c.add("queueing", submit_ns, NONE, "")
+    return c.steps[::-1]
+
+
+def _run(c: _Chain, node: int, start_ns: int, row: int) -> Next:
+    """A task ran on a node until now, since `start_ns`."""
+    e = c.e
+    started = (e.kind == "START") & (e.receiver == node) & (e.time_ns == start_ns)
+    at = c.last(started, row)
+    if at == NONE:
+        return
+    task = int(e.task[at])
+    c.add("work", start_ns, node, "TASK_END", task)
+    brought = c.last(c.is_kind("TASK", "PLACED") & (e.receiver == node) & (e.task == task), at)
+    if brought != NONE:
+        c.add("queueing", int(e.time_ns[brought]), node, "START", task)
+        return (_sent, brought)
+    return None
+
+
+def _sent(c: _Chain, row: int) -> Next:
+    """A message arrived now."""
+    e = c.e
+    sender, left_ns = int(e.sender[row]), int(e.left_ns[row])
+    c.add("network", left_ns, int(e.receiver[row]), str(e.kind[row]), int(e.task[row]))
+    return (_left_node, row) if sender < c.num_nodes else (_left_scheduler, row)
+
+
+def _left_scheduler(c: _Chain, row: int) -> Next:
+    """A scheduler sent a message, which left it now."""
+    e, kind = c.e, str(c.e.kind[row])
+    scheduler = int(e.sender[row])
+    if c.handled is not None and (known := c.handled(scheduler, int(e.number[row]))) != NONE:
+        c.add("decision", known, scheduler, kind, int(e.task[row]))
+    mine = (e.receiver == scheduler) & (e.time_ns <= c.at_ns)
+    if kind == "TASK":
+        cause = c.last(mine & (e.kind == "REQUEST") & (e.b == e.receiver[row]), row)
+    else:
+        cause = _what_led_to(c, mine, row)
+    if cause == NONE:
+        return None
+    c.add("queueing", int(e.time_ns[cause]), scheduler, kind, int(e.task[row]))
+    if e.kind[cause] == "RETRY":
+        before = c.last(mine & c.is_kind("ARRIVAL", *BROUGHT), cause - 1)
+        if before == NONE:
+            return None
+        c.add("decision", int(e.time_ns[before]), scheduler, "RETRY")
+        cause = before
+    return None if e.kind[cause] == "ARRIVAL" else (_sent, cause)
+
+
+def _what_led_to(c: _Chain, mine: IntArray, row: int) -> int:
+    """Return the event because of which a scheduler sent a probe or a task out."""
+    e, task = c.e, int(c.e.task[row])
+    now = mine & (e.time_ns == c.at_ns)
+    if task != NONE:
+        back = ((e.kind == "REJECTED") & (e.b == task)) | ((e.kind == "LOST") & (e.task == task))
+        found = c.last(mine & back, row)
+        if found == NONE:
+            found = c.last(now & (e.kind == "LENGTH"), row)
+    else:
+        found = c.last(now & c.is_kind("RETRY", *BROUGHT), row)
+    return found if found != NONE else c.last(mine & (e.kind == "ARRIVAL"), row)
+
+
+def _left_node(c: _Chain, row: int) -> Next:
+    """A node sent a message about a probe or a task of its queue, which left it now."""
+    e, kind, node = c.e, str(c.e.kind[row]), int(c.e.sender[row])
+    here = (e.receiver == node) & (e.time_ns <= c.at_ns)
+    if kind == "LENGTH":
+        asked = c.last(here & (e.kind == "ASK_LENGTH") & (e.b == e.b[row]), row)
+        if asked != NONE:
+            c.add("queueing", int(e.time_ns[asked]), node, kind)
+        return None if asked == NONE else (_sent, asked)
+    if kind == "LOST" and e.d[row] != NONE:
+        started = c.last((e.kind == "START") & here & (e.time_ns == e.d[row]) & (e.task == e.task[row]), row)
+        c.add("failure", int(e.d[row]), node, kind, int(e.task[row]))
+        if started != NONE:
+            brought = c.last(c.is_kind("TASK", "PLACED") & here & (e.task == e.task[row]), started)
+            if brought != NONE:
+                c.add("queueing", int(e.time_ns[brought]), node, "START", int(e.task[row]))
+                return (_sent, brought)
+        return None
+    entered = _entered(c, row, node, here)
+    if entered == NONE:  # a sticky probe: it waits again when its task has ended
+        ended = np.flatnonzero((e.kind == "DONE") & (e.sender == node) & (e.d <= c.at_ns))
+        if ended.size == 0:
+            entered = c.last(here & c.is_kind("PROBE", "MOVE"), row)
+    if entered == NONE:
+        if ended.size == 0:
+            return None
+        at = int(ended[np.argmax(e.d[ended])])
+        c.add("queueing", int(e.d[at]), node, kind)
+        return (_run, node, int(e.c[at]), row)
+    c.add("failure" if kind == "LOST" else "queueing", int(e.time_ns[entered]), node, kind)
+    return (_moved if e.kind[entered] == "MOVE" else _sent, entered)
+
+
+def _moved(c: _Chain, row: int) -> Next:
+    """An entry moved here at once, from the queue of another node."""
+    e, victim = c.e, int(c.e.b[row])
+    here = (e.receiver == victim) & (e.time_ns <= c.at_ns)
+    entered = c.last(here & c.is_kind(*ENTERS), row - 1)
+    if entered == NONE:
+        return None
+    c.add("queueing", int(e.time_ns[entered]), victim, "MOVE")
+    return (_moved if e.kind[entered] == "MOVE" else _sent, entered)
+
+
+def _entered(c: _Chain, row: int, node: int, here: IntArray) -> int:
+    """Return the event with which the entry had come of which a node sends a message now; NONE of a sticky probe.
+
+    Probes of a job in one queue do not differ: the first that came is the first that goes.
+    """
+    e, kind = c.e, str(c.e.kind[row])
+    if kind in ("REJECTED", "LOST"):
+        task = int(e.b[row])
+        bound = c.last(here & (e.kind == "PLACED") & (e.task == task), row) if task != NONE else NONE
+        same = c.last(here & (e.kind == "PROBE") & (e.time_ns == c.at_ns), row)
+        if kind == "REJECTED" and same != NONE and (bound == NONE or same > bound):
+            return same
+        if bound != NONE:
+            return bound
+    entered = np.flatnonzero(here & c.is_kind("PROBE", "MOVE"))
+    refused = e.left_ns[(e.kind == "REJECTED") & (e.sender == node)]
+    entered = entered[~np.isin(e.time_ns[entered], refused)]
+    left = c.is_kind("REQUEST", "PROBE", "LOST") & (e.sender == node) & (e.left_ns >= 0)
+    left |= (e.kind == "MOVE") & (e.b == node)
+    when = np.where(e.kind == "MOVE", e.time_ns, e.left_ns)
+    earlier = int(np.count_nonzero(left & ((when < c.at_ns) | ((when == c.at_ns) & (e.number < e.number[row])))))
+    return int(entered[earlier]) if earlier < entered.size else NONE
