@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from actors.schedulers.variants import variant
+    from emu.explaining.explain import causes, explain
     from emu.results.comparison import Comparison
     from emu.results.result import Result, read_result
     from emu.running.comparing import compare
@@ -31,7 +32,9 @@ _HOMES = {
     "Result": "emu.results.result",
     "SizeResult": "emu.sweeps.sizing",
     "SweepResult": "emu.sweeps.sweep",
+    "causes": "emu.explaining.explain",
     "compare": "emu.running.comparing",
+    "explain": "emu.explaining.explain",
     "read_result": "emu.results.result",
     "resume": "emu.running.resuming",
     "run": "emu.running.run",
@@ -45,7 +48,9 @@ __all__ = [
     "Result",
     "SizeResult",
     "SweepResult",
+    "causes",
     "compare",
+    "explain",
     "read_result",
     "resume",
     "run",

@@ -54,10 +54,12 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("emu.columns",),
         ("emu.configuration",),
         ("emu.results",),
+        ("emu.explaining.explanation", "emu.explaining.records"),  # what explanations of all families have
         ("emu.report",),
         ("emu.families.jobs", "emu.families.coflows"),
         ("emu.families.dags",),  # a job of stages has the figures of a job
         ("emu.running",),
+        ("emu.explaining",),
         ("emu.sweeps",),
         ("emu", "emu.testing"),
         ("emu.cli",),

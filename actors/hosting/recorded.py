@@ -71,9 +71,9 @@ def _rows_of(path: Path) -> np.ndarray:
     return np.memmap(path, TRACE, "r", shape=(path.stat().st_size // TRACE.itemsize,))
 
 
-def in_order(files: list[np.ndarray]) -> Iterator[np.ndarray]:
+def in_order(files: list[np.ndarray], size: int = CHUNK) -> Iterator[np.ndarray]:
     """Yield the rows of several files in order, in chunks; each file is in order."""
-    at, size = [0] * len(files), CHUNK
+    at = [0] * len(files)
     while any(begin < file.size for begin, file in zip(at, files, strict=True)):
         parts = [file[begin : begin + size] for begin, file in zip(at, files, strict=True)]
         places = [_places(part) for part in parts]
@@ -137,6 +137,10 @@ def _decode(rows: np.ndarray, world: Any) -> Events:
     job[part] = owner[a[part]]
     task = np.where(_names("b", TASKS)[kind], tasks, NONE)
     task[part] = a[part]
+    if (rows_of_flows := getattr(world, "row_of_flow", None)) is not None:
+        flows = np.full(owner.size, NONE)  # of rows that only moves bring about there is none
+        flows[rows_of_flows] = np.arange(rows_of_flows.size)
+        task[part] = flows[a[part]]
     return Events(
         rows["time"], kind, sender, receiver, job, task, left, rows["state"] >> SENT_BITS,
         np.where(is_note, NONE, key & sent_mask), rows["state"] & sent_mask, b, rows["c"], rows["d"],

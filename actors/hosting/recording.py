@@ -88,7 +88,7 @@ class EventFile:
             self._file = self.path.open("ab", buffering=0)
             if self.path.stat().st_size < rows * TRACE.itemsize:
                 raise InputError(
-                    f"has fewer than the {rows:,} events of the checkpoint: start the run anew",
+                    f"has fewer than the {rows:,} events of the checkpoint: start the run again from the beginning",
                     file=self.path,
                 )
             self._file.truncate(rows * TRACE.itemsize)

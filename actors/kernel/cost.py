@@ -23,18 +23,7 @@ from actors.kernel.faults import HasFaults, is_over, take_over
 from actors.kernel.histogram import BUCKETS, note_time
 from actors.kernel.kinds import ANNOUNCED, ARRIVAL, FIRST_DECISION, PUBLISHED, is_background
 from actors.kernel.message_heap import push
-from actors.kernel.queue import (
-    GROW,
-    IDLE,
-    NEVER,
-    NONE,
-    RUNNING,
-    WHOLE,
-    Queue,
-    record_event,
-    records,
-    take_first,
-)
+from actors.kernel.queue import GROW, IDLE, NEVER, NONE, RUNNING, WHOLE, Queue, records, take_first
 from workloads.errors import InputError
 
 # The models. From MEASURED on, the clock is read around every handler.
@@ -129,7 +118,6 @@ def take(w: HasCost, until: int) -> int:
         return IDLE
     reason = take_first(w.queue, w.entries, until)
     if reason == RUNNING:
-        record_event(w.queue)
         if w.faults.active == 1:
             apply_failures(w)
         if w.cost.model != NO_COST:

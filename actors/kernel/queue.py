@@ -332,14 +332,9 @@ def take_first(queue: Queue, entries: np.recarray, until: int) -> int:
         copy_message(now, queue.pool, heap.slot[0])
         drop_first(now, heap, queue.pool)
     now.events[0] += 1
-    return RUNNING
-
-
-@inlined
-def record_event(queue: Queue) -> None:
-    """Append the message that is about to be handled to the trace, where there is one."""
-    if is_recorded(queue.trace) and queue.now.kind[0] != PUBLISHED:  # which is no message
+    if is_recorded(queue.trace) and now.kind[0] != PUBLISHED:  # which is no message
         append_event(queue)
+    return RUNNING
 
 
 @compiled

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from typing import Any, NoReturn
 
+from emu.cli.explain_parser import add_explaining
 from emu.cli.workload_parser import add_actions, add_transformations
 from emu.configuration.keys import BY_NAME, KEYS
 from emu.configuration.kinds import Key
@@ -187,6 +188,7 @@ def build_parser(transformations: bool = False) -> Parser:
     _add_cluster(command("cluster", "list and describe clusters"))
     schedulers = command("schedulers", "list schedulers, or describe one")
     schedulers.add_argument("name", metavar="NAME", nargs="?")
+    add_explaining(command)
     report = command("report", "write one self-contained HTML page about runs")
     report.add_argument("folders", metavar="RUN_DIR", nargs="+")
     report.add_argument("--out", metavar="FILE", help="by default report.html in the run directory")
@@ -216,6 +218,10 @@ def _run(argv: list[str]) -> int:
         from emu.cli.workload_commands import run_action
 
         return run_action(options)
+    if options.command in ("explain", "timeline"):
+        from emu.cli import explain_command
+
+        return explain_command.COMMANDS[options.command](options)
     name = options.command.replace("-", "_")
     action = getattr(options, "action", None)
     return getattr(commands, f"{name}_{action}" if action else name)(options)

@@ -11,6 +11,7 @@ SCHEMA_VERSION = 1
 SUMMARY = "summary.json"
 CONFIG = "config.toml"
 CHECKPOINTS = "checkpoints"
+EVENTS = "events.parquet"
 WORKLOAD = "workload"
 """Folder of a workload that came from neither a name nor a path."""
 COMPARISON = "comparison.csv"

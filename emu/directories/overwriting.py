@@ -15,6 +15,7 @@ from emu.directories.names import (
     CHECKPOINTS,
     COMPARISON,
     CONFIG,
+    EVENTS,
     REPORT,
     SUMMARY,
     WORKLOAD,
@@ -26,10 +27,12 @@ from emu.families.registry import families
 from workloads.errors import InputError
 from workloads.readers.parquet import ALL_FILES
 
-_FILES = frozenset((MANIFEST, CONFIG, SUMMARY, locks.LOCK, COMPARISON, "results.parquet", "results.csv"))
+_FILES = frozenset(
+    (MANIFEST, CONFIG, SUMMARY, locks.LOCK, COMPARISON, EVENTS, "results.parquet", "results.csv")
+)
 """Besides the tables of runs."""
 _PARTITION = re.compile(r"[A-Za-z0-9._()@-]+=.+")
-_CHECKPOINT = re.compile(r"\.?\d{6,}(/(\d+\.npz|meta\.json))?")
+_CHECKPOINT = re.compile(r"\.?\d{6,}(/(\d+\.npz|meta\.json))?|traces(/\d+\.trace)?")
 
 
 def clear(out: Path) -> None:

@@ -14,8 +14,22 @@ from emu.columns import text_codes
 from workloads.arrow import column
 
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 NONE = -1
-FIELDS = ("time_ns", "sender", "receiver", "job", "task", "left_ns", "queued", "number", "sent", "b", "c", "d")
+FIELDS = (
+    "time_ns",
+    "sender",
+    "receiver",
+    "job",
+    "task",
+    "left_ns",
+    "queued",
+    "number",
+    "sent",
+    "b",
+    "c",
+    "d",
+)
 
 
 class Record:
@@ -74,7 +88,9 @@ class Record:
         order = np.argsort(self.job, kind="stable")
         order = order[self.job[order] >= 0]
         jobs, first = np.unique(self.job[order], return_index=True)
-        for job, mine in zip(jobs.tolist(), np.split(order, first[1:]), strict=True):
+        ends = np.append(first, order.size)[1:]
+        for job, begin, end in zip(jobs.tolist(), first.tolist(), ends.tolist(), strict=True):
+            mine = order[begin:end]
             yield job, self.rows(mine)
 
     @cached_property

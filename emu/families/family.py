@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from workloads.errors import InputError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -35,6 +37,11 @@ Figures = Mapping[str, Any]
 
 def _nothing_to_check(*_: Any) -> None:
     """Refuse nothing."""
+
+
+def _no_explanation(result: Result, *_: Any) -> Any:
+    """Refuse to explain."""
+    raise InputError(f"what happens in a run of {result.family} is not explained yet", file=result.path)
 
 
 def _keeps_parts(config: Config) -> bool:
@@ -164,6 +171,13 @@ class Family:
         Raise AssertionError where a scheduler breaks what holds of every one of the family (`emu.testing`).
         ``run_twice`` goes from a name, a workload and arguments of `emu.run` to the result, and checks that it comes
         again.
+
+    explained_from_all : bool
+        Whether an explanation needs the events of all that is scheduled.
+    explain : (result, record, row, handled) -> Explanation
+        Why one of them, by its row in the table, took as long as it did (`emu.explaining`).
+    causes : (result, record, handled) -> pairs
+        The row of each, and nanoseconds of its completion time by cause.
     """
 
     # What its things are called.
@@ -225,6 +239,11 @@ class Family:
     check_targets: Callable[[Plan, Sequence[Target]], None] = _nothing_to_check
     nodes_for_load: Callable[[Config, Plan, float, Memo], int] = _nodes_for_load
     check_scheduler: Callable[[Scheduler, Callable[..., Result]], None] = _nothing_to_check
+
+    # Why what is scheduled took as long as it did.
+    explained_from_all: bool = False
+    explain: Callable[..., Any] = _no_explanation
+    causes: Callable[..., Any] = _no_explanation
 
     def __post_init__(self) -> None:
         """Name the table of what is scheduled as the family, where it has no other name."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from actors.hosting.recording import Recording
     from actors.setting import Setting
 
-EVENTS = "events.parquet"
 KIND = pa.dictionary(pa.int32(), pa.string())
 COLUMNS = (
     Column("time_ns", pa.int64(), "ns", "When the message arrived at its receiver, or when it happened."),

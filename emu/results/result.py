@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from emu import disk
 from emu.directories import run_directory as rd
-from emu.directories.names import CHECKPOINTS, CONFIG, SUMMARY, WORKLOAD
+from emu.directories.names import CHECKPOINTS, CONFIG, EVENTS, SUMMARY, WORKLOAD
 from emu.families.family import Family
 from emu.families.registry import families, family_of_summary
-from emu.results.events import EVENTS, SCHEMA
+from emu.results.events import SCHEMA
 from emu.results.records import tidy, write_csv
 from emu.results.shapes import check_table, checked_summary
 from workloads.errors import InputError

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from emu.families.coflows.columns import ABOUT, TABLES
 from emu.families.coflows.comparison import compare_coflows
+from emu.families.coflows.explain import causes_of_all, explain_coflow
 from emu.families.coflows.metrics import BINS, GROUPS, part_of
 from emu.families.coflows.plan import at_load, check_updates, load_coflows, switch_of
 from emu.families.coflows.plots import coflow_figures
@@ -96,4 +97,7 @@ FAMILY = Family(
     group_section=group_section,
     run_facts=run_facts,
     check_scheduler=check_coflows,
+    explained_from_all=True,
+    explain=explain_coflow,
+    causes=causes_of_all,
 )

@@ -1,7 +1,7 @@
 """Where the completion time of a job went: the chain of events that ends with the last of its tasks.
 
-The chain is followed backwards, from the end of the task that ended last to the arrival of the job. What led to an event
-is an earlier event of the same job: the message that brought the task or probe to its node, the request that was
+The chain is followed backwards, from the end of the task that ended last to the arrival of the job. What led to an
+event is an earlier event of the same job: the message that brought the task or probe to its node, the request that was
 answered, the rejection after which it was sent again. Between two of them lies one *cause*, so that the causes add up
 to the completion time to the nanosecond.
 """
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from emu.explaining.records import NONE, IntArray, Record
+from emu.explaining.records import NONE, BoolArray, Record
 
 CAUSES = ("work", "queueing", "network", "decision", "failure")
 """``work``: tasks of the chain ran; ``queueing``: they waited in a node's queue, or at the scheduler for a node;
@@ -69,12 +69,13 @@ class _Chain:
         self.steps.append(Step(cause, begin_ns, self.at_ns, actor, kind, task))
         self.at_ns = begin_ns
 
-    def last(self, mask: IntArray, before: int) -> int:
+    def last(self, mask: BoolArray, before: int) -> int:
         """Return the last event of a mask that is not after row `before`; NONE if there is none."""
         found = np.flatnonzero(mask[: before + 1])
         return int(found[-1]) if found.size else NONE
 
-    def is_kind(self, *kinds: str) -> IntArray:
+    def is_kind(self, *kinds: str) -> BoolArray:
+        """Return which events are of one of these kinds."""
         return np.isin(self.e.kind, kinds)
 
 
@@ -119,7 +120,7 @@ def _run(c: _Chain, node: int, start_ns: int, row: int) -> Next:
     started = (e.kind == "START") & (e.receiver == node) & (e.time_ns == start_ns)
     at = c.last(started, row)
     if at == NONE:
-        return
+        return None
     task = int(e.task[at])
     c.add("work", start_ns, node, "TASK_END", task)
     brought = c.last(c.is_kind("TASK", "PLACED") & (e.receiver == node) & (e.task == task), at)
@@ -160,7 +161,7 @@ def _left_scheduler(c: _Chain, row: int) -> Next:
     return None if e.kind[cause] == "ARRIVAL" else (_sent, cause)
 
 
-def _what_led_to(c: _Chain, mine: IntArray, row: int) -> int:
+def _what_led_to(c: _Chain, mine: BoolArray, row: int) -> int:
     """Return the event because of which a scheduler sent a probe or a task out."""
     e, task = c.e, int(c.e.task[row])
     now = mine & (e.time_ns == c.at_ns)
@@ -218,7 +219,7 @@ def _moved(c: _Chain, row: int) -> Next:
     return (_moved if e.kind[entered] == "MOVE" else _sent, entered)
 
 
-def _entered(c: _Chain, row: int, node: int, here: IntArray) -> int:
+def _entered(c: _Chain, row: int, node: int, here: BoolArray) -> int:
     """Return the event with which the entry had come of which a node sends a message now; NONE of a sticky probe.
 
     Probes of a job in one queue do not differ: the first that came is the first that goes.
@@ -238,5 +239,28 @@ def _entered(c: _Chain, row: int, node: int, here: IntArray) -> int:
     left = c.is_kind("REQUEST", "PROBE", "LOST") & (e.sender == node) & (e.left_ns >= 0)
     left |= (e.kind == "MOVE") & (e.b == node)
     when = np.where(e.kind == "MOVE", e.time_ns, e.left_ns)
-    earlier = int(np.count_nonzero(left & ((when < c.at_ns) | ((when == c.at_ns) & (e.number < e.number[row])))))
+    earlier = int(
+        np.count_nonzero(left & ((when < c.at_ns) | ((when == c.at_ns) & (e.number < e.number[row]))))
+    )
     return int(entered[earlier]) if earlier < entered.size else NONE
+
+
+def enqueued_ns(events: Record, num_nodes: int, start: int) -> int:
+    """Return when a task that starts at row `start`, or its probe, joined the queue of its node; -1: unknown.
+
+    Of a sticky probe whose earlier task ran there, it is when that task ended.
+    """
+    e, node = events, int(events.receiver[start])
+    c = _Chain(events, num_nodes, 0, None)
+    c.at_ns = int(e.time_ns[start])
+    brought = c.last(c.is_kind("TASK", "PLACED") & (e.receiver == node) & (e.task == e.task[start]), start)
+    if brought == NONE:
+        return NONE
+    if e.kind[brought] == "PLACED":
+        return int(e.time_ns[brought])
+    asked = c.last((e.kind == "REQUEST") & (e.b == node) & (e.time_ns <= e.left_ns[brought]), brought)
+    if asked == NONE:
+        return NONE
+    c.at_ns = int(e.left_ns[asked])
+    _left_node(c, asked)
+    return c.at_ns

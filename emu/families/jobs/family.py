@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from emu.families.family import Family, Figures
 from emu.families.jobs.columns import ABOUT, LIVE_TIMELINE, TABLES
 from emu.families.jobs.comparison import compare_jobs, render_constraints, render_rows
+from emu.families.jobs.explain import causes_of_all, explain_job
 from emu.families.jobs.loading import nodes_for_load
 from emu.families.jobs.metrics import CLASSES, SIDES, SPLIT, part_of
 from emu.families.jobs.plan import check_targets, load_jobs
@@ -93,4 +94,6 @@ FAMILY = Family(
     check_targets=check_targets,
     nodes_for_load=lambda config, plan, load, memo: nodes_for_load(config, plan.workload, load, memo),
     check_scheduler=check_jobs,
+    explain=explain_job,
+    causes=causes_of_all,
 )

@@ -23,7 +23,7 @@ from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.jobs import JobWorkload, make_workload
 
 HEADS, TIMELINE, TASKS, SUMMARY, EVENTS = "heads", "timeline", "tasks", "summary", "events"
-"""What may change: the table of jobs or coflows; the timeline; tasks or flows; the summary but for the engine; events."""
+"""What may change: jobs or coflows; the timeline; tasks or flows; the summary but for the engine; events."""
 
 
 ALONE: Mapping[str, str] = {}

@@ -1,0 +1,159 @@
+"""`emu.explain` and `emu.causes`: why jobs took as long as they did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from emu.columns import Column, make_table
+from emu.explaining.records import Record
+from emu.families.registry import family_of_summary
+from emu.results.result import Result, read_result
+from workloads.arrow import column
+from workloads.errors import InputError
+
+if TYPE_CHECKING:
+    from emu.explaining.explanation import Explanation
+
+
+def explain(run: Result | str | Path, job: int) -> Explanation:
+    """Explain why a job, or coflow, took as long as it did.
+
+    Parameters
+    ----------
+    run : Result or path
+        A run, or its directory. Where it has not recorded the events of the job (``output.events``), it is run again.
+    job : int
+        The ``job_id``, or ``coflow_id``.
+
+    Returns
+    -------
+    Explanation
+        Printed by `print(explanation.render())`; notebooks show it as HTML.
+
+    Raises
+    ------
+    InputError
+        There is no such job, or the run cannot be run again as it was: it is live, or its costs were measured.
+
+    Examples
+    --------
+    >>> import emu
+    >>> result = emu.run("sparrow", "yahoo", 100, workload_options={"jobs": 20}, in_process=True)
+    >>> sum(emu.explain(result, 3).causes.values()) == emu.explain(result, 3).time_ns
+    True
+    """
+    result = read_result(run) if isinstance(run, str | Path) else run
+    family = family_of_summary(result.summary)
+    row = _row_of(result, family.heads, f"{family.one}_id", job)
+    again = _with_events_of(result, row, parts=True)
+    record = Record.of(again.events)
+    return family.explain(again, record, row, record.handled_ns if _has_costs(result) else None)
+
+
+def causes(run: Result | str | Path) -> pa.Table:
+    """Return the causes of the completion time of every job, in nanoseconds, which add up to it exactly.
+
+    Parameters
+    ----------
+    run : Result or path
+        A run, or its directory. Where it has not recorded all events, it is run again.
+
+    Returns
+    -------
+    pyarrow.Table
+        A row for each job or coflow that ended: its id, and a column ``NAME_ns`` for each cause.
+
+    Raises
+    ------
+    InputError
+        The run cannot be run again as it was.
+    """
+    result = read_result(run) if isinstance(run, str | Path) else run
+    family = family_of_summary(result.summary)
+    again = _with_events_of(result, None, parts=False)
+    record = Record.of(again.events)
+    rows, found = [], []
+    for row, of_one in family.causes(again, record, record.handled_ns if _has_costs(result) else None):
+        rows.append(row)
+        found.append(of_one)
+    ids = column(result.heads, f"{family.one}_id")[np.array(rows, np.int64)]
+    names = list(found[0]) if found else []
+    columns = [Column(f"{family.one}_id", pa.int64(), "", "")]
+    columns += [Column(f"{name}_ns", pa.int64(), "ns", "") for name in names]
+    data = {f"{name}_ns": np.array([of_one[name] for of_one in found], np.int64) for name in names}
+    return make_table(tuple(columns), {f"{family.one}_id": ids, **data})
+
+
+def recorded(run: Result | str | Path) -> Result:
+    """Return a run with all its events and tasks; it is run again where it has not recorded them.
+
+    Raises
+    ------
+    InputError
+        The run cannot be run again as it was.
+    """
+    return _with_events_of(read_result(run) if isinstance(run, str | Path) else run, None, parts=True)
+
+
+def _row_of(result: Result, heads: str, name: str, job: int) -> int:
+    ids = column(result.tables[heads], name)
+    found = np.flatnonzero(ids == job)
+    if found.size == 0:
+        raise InputError(f"{heads} have no {name} {job}; it is one of {ids.min()} to {ids.max()}")
+    return int(found[0])
+
+
+def _has_costs(result: Result) -> bool:
+    return (
+        _config(result).get("cost", {}).get("model", "none") != "none"
+        or result.summary.get("clock") == "live"
+    )
+
+
+def _config(result: Result) -> dict[str, Any]:
+    """Return the resolved configuration of a run."""
+    return dict(result.manifest.get("config", {}))
+
+
+def _with_events_of(result: Result, row: int | None, parts: bool) -> Result:
+    """Return the run with the events of a job, or of all, and with all its tasks if `parts` are wanted."""
+    from emu.configuration.events import parse_events
+
+    chosen = parse_events(_config(result).get("output", {}).get("events", "none"))
+    whole = chosen is not None and chosen.is_all and chosen.span_s == (0.0, float("inf"))
+    has_parts = any(result.tables.get(name) is not None for name in ("tasks", "flows"))
+    if whole and (has_parts or not parts):
+        return result
+    if result.summary.get("clock") == "live" or _config(result).get("cost", {}).get("model") == "measured":
+        raise InputError(
+            "what happened was not recorded, and a live run, or one with measured costs, does not come again: "
+            "run it with output.events=all and output.tasks=true",
+            file=result.path,
+        )
+    from_all = row is None or _has_costs(result) or family_of_summary(result.summary).explained_from_all
+    return _again(result, "all" if from_all else f"job={row}", parts)
+
+
+def _again(result: Result, events: str, parts: bool) -> Result:
+    """Run again what a result is of, with its events."""
+    import tempfile
+
+    from emu.configuration.plan import configure, prepare
+    from emu.running.emulation import execute
+
+    settings = {"output_events": events, "output_tasks": parts, "in_process": True}
+    with tempfile.TemporaryDirectory(prefix="emu-explain-") as folder:
+        config = Path(folder) / "config.toml" if result.path is None else result.path / "config.toml"
+        if result.path is None:
+            config.write_text(result.config, encoding="utf-8")
+        again = execute(prepare(configure(settings, config)), 0)
+    before, after = (column(one.heads, family_of_summary(result.summary).time) for one in (result, again))
+    if not np.array_equal(before, after, equal_nan=True):
+        raise InputError(
+            "gives other completion times when it is run again with this version", file=result.path
+        )
+    return again

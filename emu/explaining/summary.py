@@ -1,0 +1,63 @@
+"""The causes of the completion times of all jobs, by class, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from emu.families.registry import family_of_summary
+from emu.results.result import Result
+from emu.results.tables import align, number, percent
+from workloads.arrow import column
+
+NS = 1e9
+
+
+def cause_means(result: Result, table: pa.Table) -> Iterator[tuple[str, int, dict[str, float]]]:
+    """Yield each group of jobs, their number, and the mean seconds of their completion time by cause.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        As `emu.causes` returns it.
+    """
+    family = family_of_summary(result.summary)
+    name = f"{family.one}_id"
+    ids = column(result.heads, name)
+    order = np.argsort(ids, kind="stable")
+    rows = order[np.searchsorted(ids[order], column(table, name))]
+    classes = result.heads["job_class"].to_pylist() if "job_class" in result.heads.column_names else None
+    groups = {"all": np.ones(len(rows), bool)}
+    if classes is not None:
+        of_row = np.array(classes)[rows]
+        groups |= {group: of_row == group for group in ("short", "long")}
+    causes = [c.removesuffix("_ns") for c in table.column_names if c.endswith("_ns")]
+    for group, mine in groups.items():
+        if mine.any():
+            yield (
+                group,
+                int(mine.sum()),
+                {c: float(np.mean(column(table, f"{c}_ns")[mine])) / NS for c in causes},
+            )
+
+
+def render_causes(tables: Sequence[tuple[Result, pa.Table]]) -> str:
+    """Return where the mean completion time of each class of jobs went, by run."""
+    lines = []
+    for result, table in tables:
+        lines += [
+            f"{result.summary['scheduler']} on {result.summary['workload']}, {result.summary['nodes']:,} nodes",
+            "",
+        ]
+        rows: list[list[str]] = []
+        for group, count, means in cause_means(result, table):
+            total = sum(means.values())
+            rows = rows or [["mean completion time by cause (s)", "jobs", "mean", *means]]
+            shares = (
+                f"{number(value)} ({percent(value / total) if total else '-'})" for value in means.values()
+            )
+            rows.append([f"  {group}", f"{count:,}", number(total), *shares])
+        lines += [*align(rows), ""]
+    return "\n".join(lines)

@@ -1,0 +1,193 @@
+"""A run as a timeline for Perfetto and Chrome's trace viewer: the Trace Event Format, as JSON.
+
+Nodes are tracks, a track for each slot that was used at once; tasks are slices; messages are arrows; queues, running
+tasks and utilisation are counters; each event is a mark on the track of its receiver. Times are in microseconds, as the
+format wants them.
+
+Reference: "Trace Event Format", Google, 2016.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from emu import disk
+from emu.columns import numbers
+from emu.explaining.records import NONE, Record
+from emu.families.registry import family_of_summary
+from emu.results.result import Result
+from workloads.arrow import column
+from workloads.errors import InputError
+
+MOST_BYTES = 100_000_000
+"""Trace viewers become slow above."""
+BYTES_EACH = 150
+"""Of an entry, about."""
+NODES, SCHEDULERS, RUN = 1, 2, 3
+"""Process numbers: groups of tracks."""
+COUNTERS = ("utilisation", "queued_short", "queued_long", "running_short", "running_long", "waiting_flows",
+            "running_flows", "waiting_tasks", "running_tasks")  # fmt: skip
+US = 1e6
+
+
+def write_timeline(
+    result: Result, path: Path, *, nodes: Sequence[int] | None = None, jobs: Sequence[int] | None = None
+) -> int:
+    """Write the timeline of a run, and return the number of its entries.
+
+    Parameters
+    ----------
+    result : Result
+        With its tasks or flows; with its events, messages and decisions are shown too.
+    path : Path
+        A file to write, such as ``trace.json``.
+    nodes, jobs : sequence of int, optional
+        Only these nodes (ports), and only tasks of these jobs (coflows), by their ids. By default all.
+
+    Raises
+    ------
+    InputError
+        The run has no tasks, nothing is left, or the file would be larger than a viewer can show.
+    """
+    parts = _Parts(result)
+    kept = parts.chosen(nodes, jobs)
+    record = None if result.events is None else Record.of(result.events)
+    rows = np.zeros(0, np.int64) if record is None else _messages(record, result, nodes, jobs)
+    if not kept.size:
+        raise InputError("no task that ran is among what was chosen", file=result.path)
+    size = BYTES_EACH * (2 * kept.size + 3 * rows.size)
+    if size > MOST_BYTES:
+        raise InputError(
+            f"the timeline would have some {size / 1e6:,.0f} MB; choose nodes or jobs (--nodes 0-20, --jobs 3,17) to "
+            f"stay below {MOST_BYTES // 1_000_000} MB",
+            file=result.path,
+        )
+    entries = [*_slices(parts, kept), *_counters(result)]
+    if record is not None:
+        entries += _decisions(record.rows(rows), result.summary["nodes"])
+    disk.write_text(
+        path, json.dumps({"displayTimeUnit": "ms", "traceEvents": entries}, separators=(",", ":"))
+    )
+    return len(entries)
+
+
+class _Parts:
+    """The tasks, or flows, that ran: where, and when in seconds."""
+
+    def __init__(self, result: Result):
+        family = family_of_summary(result.summary)
+        table = result.tables.get(family.part)
+        if table is None:
+            raise InputError(f"the run has no {family.part}; run it with output.tasks=true", file=result.path)
+        self.one, self.what = family.one, family.part.removesuffix("s")
+        self.job = column(table, f"{family.one}_id")
+        self.part = column(table, self.what)
+        self.start, self.finish = numbers(table, "start_s"), numbers(table, "finish_s")
+        self.node = numbers(table, "node" if "node" in table.column_names else "ingress")
+        self.unit = family.node
+
+    def chosen(self, nodes: Sequence[int] | None, jobs: Sequence[int] | None) -> npt.NDArray[np.int64]:
+        """Return the rows that ran, of chosen nodes and jobs, in order of their start."""
+        kept = np.isfinite(self.start) & np.isfinite(self.finish)
+        if nodes is not None:
+            kept &= np.isin(self.node, nodes)
+        if jobs is not None:
+            kept &= np.isin(self.job, jobs)
+        rows = np.flatnonzero(kept)
+        return rows[np.argsort(self.start[rows], kind="stable")]
+
+
+def _slices(parts: _Parts, kept: npt.NDArray[np.int64]) -> Iterator[dict[str, Any]]:
+    """Yield the names of tracks and a slice for each task; what overlaps on a node gets tracks of its own."""
+    yield {"ph": "M", "pid": NODES, "name": "process_name", "args": {"name": f"{parts.unit}s"}}
+    free: dict[int, list[int]] = {}
+    busy: dict[int, list[tuple[float, int]]] = {}
+    named: set[tuple[int, int]] = set()
+    for row in kept.tolist():
+        node, start, finish = int(parts.node[row]), float(parts.start[row]), float(parts.finish[row])
+        running, idle = busy.setdefault(node, []), free.setdefault(node, [])
+        while running and running[0][0] <= start:
+            heapq.heappush(idle, heapq.heappop(running)[1])
+        slot = heapq.heappop(idle) if idle else len(running)
+        heapq.heappush(running, (finish, slot))
+        track = node * 1000 + slot
+        if (node, slot) not in named:
+            named.add((node, slot))
+            name = f"{parts.unit} {node}" + (f", slot {slot}" if slot else "")
+            yield {"ph": "M", "pid": NODES, "tid": track, "name": "thread_name", "args": {"name": name}}
+            yield {
+                "ph": "M",
+                "pid": NODES,
+                "tid": track,
+                "name": "thread_sort_index",
+                "args": {"sort_index": track},
+            }
+        yield {
+            "ph": "X", "pid": NODES, "tid": track, "cat": parts.what, "ts": round(start * US, 3),
+            "dur": round((finish - start) * US, 3), "name": f"{parts.one} {parts.job[row]}",
+            "args": {parts.what: int(parts.part[row])},
+        }  # fmt: skip
+
+
+def _counters(result: Result) -> Iterator[dict[str, Any]]:
+    """Yield the columns of the table of the timeline as counters."""
+    table = result.timeline
+    yield {"ph": "M", "pid": RUN, "name": "process_name", "args": {"name": "the run"}}
+    times = (column(table, "time_s") * US).round(3).tolist()
+    for name in COUNTERS:
+        if name in table.column_names:
+            for time, value in zip(times, numbers(table, name).tolist(), strict=True):
+                yield {"ph": "C", "pid": RUN, "ts": time, "name": name, "args": {name: value}}
+
+
+def _messages(
+    record: Record, result: Result, nodes: Sequence[int] | None, jobs: Sequence[int] | None
+) -> npt.NDArray[np.int64]:
+    """Return the events of chosen nodes and jobs."""
+    kept = np.ones(len(record), bool)
+    if nodes is not None:
+        kept &= np.isin(record.receiver, nodes) | np.isin(record.sender, nodes)
+    if jobs is not None:
+        family = family_of_summary(result.summary)
+        rows = np.flatnonzero(np.isin(column(result.heads, f"{family.one}_id"), jobs))
+        kept &= np.isin(record.job, rows)
+    return np.flatnonzero(kept)
+
+
+def _decisions(record: Record, nodes: int) -> Iterator[dict[str, Any]]:
+    """Yield a mark for each event, and an arrow for each message between actors."""
+    yield {"ph": "M", "pid": SCHEDULERS, "name": "process_name", "args": {"name": "schedulers"}}
+    for actor in np.unique(record.receiver[record.receiver >= nodes]).tolist():
+        name = {"name": f"scheduler {actor - nodes}"}
+        yield {"ph": "M", "pid": SCHEDULERS, "tid": actor, "name": "thread_name", "args": name}
+    columns = (
+        record.time_ns,
+        record.kind,
+        record.sender,
+        record.receiver,
+        record.left_ns,
+        record.job,
+        record.queued,
+    )
+    for i, (time, kind, sender, receiver, left, job, queued) in enumerate(
+        zip(*(values.tolist() for values in columns), strict=True)
+    ):
+        at, track = _track(receiver, nodes)
+        args = {"queued": queued} | ({} if job == NONE else {"job": job})
+        yield {"ph": "i", "s": "t", "pid": at, "tid": track, "ts": time / 1e3, "name": kind, "args": args}
+        if left != NONE:
+            pid, tid = _track(sender, nodes)
+            arrow = {"cat": "message", "name": kind, "id": i}
+            yield {"ph": "s", "pid": pid, "tid": tid, "ts": left / 1e3, **arrow}
+            yield {"ph": "f", "bp": "e", "pid": at, "tid": track, "ts": time / 1e3, **arrow}
+
+
+def _track(actor: int, nodes: int) -> tuple[int, int]:
+    return (NODES, actor * 1000) if actor < nodes else (SCHEDULERS, actor)

@@ -1,0 +1,180 @@
+"""Where completion times went: sums, and examples that are computed by hand."""
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import emu
+from actors.schedulers.registry import find_scheduler, scheduler_names
+from emu.explaining.records import Record
+from emu.families.jobs.causes import CAUSES, chain_of
+from workloads.jobs import make_workload
+
+OF_JOBS = [name for name in scheduler_names() if find_scheduler(name).family == "jobs"]
+OF_COFLOWS = [name for name in scheduler_names() if find_scheduler(name).family == "coflows"]
+NODES, NS = 100, 10**9
+SETTINGS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "costs": {"cost_model": "fixed", "cost_per_message": "2 ms"},
+    "failures": {"dynamics_mtbf": "5 h", "dynamics_mttr": "100 s", "dynamics_detection": "3 s"},
+    "delays": {"network_spread": "1 ms", "network_cross_rack_delay": "3 ms"},
+}
+
+
+def recorded(name: str, **settings: Any) -> emu.Result:
+    generated = {"workload_options": {"jobs": 40}, "seed": 3}
+    result = emu.run(name, "yahoo", NODES, in_process=True, output_events="all", **{**generated, **settings})
+    assert isinstance(result, emu.Result)
+    return result
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("name", OF_JOBS)
+def test_causes_add_up_to_the_completion_time_of_every_job(name: str, setting: str) -> None:
+    if setting != "plain" and name.endswith("-c"):
+        return  # without constraints it does what the scheduler without -c does
+    result = recorded(name, **SETTINGS[setting])
+    record = Record.of(result.events)
+    handled = record.handled_ns if setting == "costs" else None
+    jobs = result.jobs.to_pydict()
+    seen = 0
+    for job, events in record.by_job():
+        submit_ns = round(jobs["submit_s"][job] * NS)
+        steps = chain_of(events, NODES, submit_ns, handled)
+        assert steps[0].begin_ns == submit_ns
+        assert all(a.end_ns == b.begin_ns for a, b in pairwise(steps))
+        assert steps[-1].end_ns == round(jobs["finish_s"][job] * NS)
+        assert {step.cause for step in steps} <= set(CAUSES)
+        assert all(step.actor >= 0 for step in steps), "what led to the end was not found"
+        assert steps[-1].cause == "work"
+        seen += 1
+    assert seen == len(jobs["job_id"])
+
+
+@pytest.mark.parametrize("name", OF_COFLOWS)
+def test_causes_add_up_to_the_completion_time_of_every_coflow(name: str) -> None:
+    small = {"coflows": 8, "ports": 6}
+    result = emu.run(name, "synthetic-coflows", workload_options=small, in_process=True, output_events="all")
+    table = emu.causes(result).to_pydict()
+    took = dict(
+        zip(result.coflows["coflow_id"].to_pylist(), result.coflows["cct_s"].to_pylist(), strict=True)
+    )
+    assert table["coflow_id"] == [coflow for coflow, cct in took.items() if cct is not None]
+    causes = [name for name in table if name.endswith("_ns")]
+    for i, coflow in enumerate(table["coflow_id"]):
+        assert all(table[cause][i] >= 0 for cause in causes)
+        assert sum(table[cause][i] for cause in causes) == round(took[coflow] * NS)
+
+
+def test_sparrow_on_one_node_by_hand() -> None:
+    """The first job's probe comes at 1 s, its task at 3 s, it ends at 13 s; the second's probe waits from 2 to 13 s.
+
+    Then a request and an answer take 1 s each, and its task ends at 20 s.
+    """
+    workload = make_workload("two", [0.0, 1.0], [1, 1], [10.0, 5.0])
+    result = emu.run(
+        "sparrow", workload, 1, parameters={"probe_ratio": 1}, network_delay="1 s", in_process=True,
+        output_events="all", output_tasks=True,
+    )  # fmt: skip
+    explained = emu.explain(result, 1)
+    assert explained.time_ns == 19 * NS
+    assert {name: ns / NS for name, ns in explained.causes.items() if ns} == {
+        "work": 5,
+        "network": 3,
+        "queueing": 11,
+    }
+    assert "Task 0 ended last: it ran 5 s on node 0, where it had waited 13 s." in explained.sentences
+    assert "While it waited, 1 task ran there: task 0 of short job 0 (10 s)." in explained.sentences
+    (task,) = explained.tables["task"]
+    assert (task["enqueued_s"], task["start_s"], task["finish_s"], task["ahead"]) == (2, 15, 20, 1)
+    kinds = ["ARRIVAL", "PROBE", "REQUEST", "TASK", "START", "TASK_END", "DONE"]
+    assert result.events.to_pandas().query("job == 1").kind.tolist() == kinds
+
+
+@pytest.mark.parametrize("name", ["sparrow", "hawk", "eagle", "phoenix"])
+def test_sentences_agree_with_a_count_of_the_events(name: str) -> None:
+    result = recorded(name, output_tasks=True, cluster_seed=1)
+    for job in (5, 11, 23):
+        explained = emu.explain(result, job)
+        frame = result.events.to_pandas()
+        mine = frame[frame.job == job]
+        kinds = Counter(mine.kind)
+        probes = mine[(mine.kind == "PROBE") & (mine.sender >= NODES)]
+        text = " ".join(explained.sentences)
+        if len(probes):
+            assert f"sent {len(probes):,} probe" in text
+            assert f"to {probes.receiver.nunique():,} node" in text
+        if kinds["REJECTED"]:
+            assert f"{kinds['REJECTED']:,} time" in text
+        if kinds["NO_TASK"]:
+            assert f"No task was left to start for {kinds['NO_TASK']:,} probe" in text
+        assert len(explained.tables["task"]) == kinds["START"] == result.jobs["num_tasks"][job].as_py()
+        ends = mine[mine.kind == "DONE"]
+        last = ends.loc[ends.d.idxmax()]
+        assert explained.causes["work"] >= last.d - last.c
+        assert f"on node {int(last.b)}" in text
+        for row in explained.tables["task"]:
+            others = result.tasks.to_pandas().query("node == @row['node']")
+            ahead = others[(others.start_s < row["start_s"]) & (others.finish_s > row["enqueued_s"])]
+            assert row["ahead"] == len(ahead)
+            assert row["enqueued_s"] in {t / NS for t in mine[mine.receiver == row["node"]].time_ns}
+
+
+@pytest.mark.parametrize("name", ["philae", "aalo"])
+def test_coflows_are_explained_by_their_flows(name: str) -> None:
+    small = {"coflows": 12, "ports": 6}
+    result = emu.run(name, "synthetic-coflows", workload_options=small, in_process=True, output_tasks=True)
+    flows = result.flows.to_pandas()
+    for coflow in result.coflows["coflow_id"].to_pylist():
+        explained = emu.explain(result, coflow)
+        mine = flows[flows.coflow_id == coflow]
+        by_port = max(mine.groupby(side).size_bytes.sum().max() for side in ("ingress", "egress"))
+        assert any(f"sends {by_port:,.0f} bytes" in text for text in explained.sentences)
+        assert any(
+            text.startswith(f"Flow {mine.loc[mine.finish_s.idxmax()].flow:.0f} ended")
+            for text in explained.sentences
+        )
+        assert explained.time_ns == round((mine.finish_s.max() - result.coflows["arrival_s"][coflow].as_py()) * NS)
+
+
+def test_a_run_without_events_is_run_again(tmp_path: Any) -> None:
+    plain = emu.run(
+        "hawk", "yahoo", NODES, workload_options={"jobs": 20}, in_process=True, out=tmp_path / "r"
+    )
+    whole = emu.run(
+        "hawk",
+        "yahoo",
+        NODES,
+        workload_options={"jobs": 20},
+        in_process=True,
+        output_events="all",
+        output_tasks=True,
+    )
+    assert plain.events is None
+    assert emu.explain(tmp_path / "r", 7).as_dict() == emu.explain(whole, 7).as_dict()
+    assert emu.causes(plain).equals(emu.causes(whole))
+    with pytest.raises(emu.InputError, match="jobs have no job_id 20; it is one of 0 to 19"):
+        emu.explain(plain, 20)
+
+
+def test_what_does_not_come_again_is_refused() -> None:
+    workload = make_workload("one", [0.0], [1], [1.0])
+    result = emu.run("sparrow", workload, 2, in_process=True, cost_model="measured")
+    with pytest.raises(emu.InputError, match="does not come again"):
+        emu.explain(result, 0)
+    kept = {"output_events": "all", "output_tasks": True}
+    again = emu.run("sparrow", workload, 2, in_process=True, cost_model="measured", **kept)
+    explained = emu.explain(again, 0)
+    assert sum(explained.causes.values()) == explained.time_ns
+    assert explained.causes["decision"] > 0
+
+
+def test_handled_is_when_the_sender_handled_the_event() -> None:
+    """Without costs a message leaves when the event is handled during which it was sent."""
+    record = Record.of(recorded("eagle").events)
+    between = np.flatnonzero((record.left_ns >= 0) & (record.number >= 0))
+    for at in between[::7].tolist():
+        assert record.handled_ns(int(record.sender[at]), int(record.number[at])) == record.left_ns[at]

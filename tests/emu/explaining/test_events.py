@@ -1,0 +1,220 @@
+"""The record of what happened: the same however a run is hosted, and what was asked for."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import emu
+from actors.hosting.partition import Partition
+from actors.hosting.recorded import in_order, read_events
+from actors.kernel.queue import NEVER, NONE
+from actors.kernel.trace import TRACE
+from emu.configuration.events import events_text, parse_events
+from emu.configuration.plan import configure, prepare
+from emu.running.emulation import observe
+
+SMALL: dict[str, Any] = {
+    "workload": "yahoo",
+    "nodes": 100,
+    "workload_options": {"jobs": 40},
+    "in_process": True,
+    "seed": 3,
+}
+
+
+def events_of(scheduler: str, **settings: Any) -> Any:
+    return emu.run(scheduler, **SMALL, **settings).events
+
+
+@pytest.mark.parametrize("scheduler", ["eagle", "hawk", "dist-lwl"])
+def test_the_number_of_partitions_changes_no_event(scheduler: str) -> None:
+    alone = events_of(scheduler, output_events="all")
+    for partitions in (2, 3):
+        assert events_of(scheduler, output_events="all", clock="windows", partitions=partitions).equals(alone)
+
+
+def test_events_agree_with_counters_and_tables() -> None:
+    result = emu.run("eagle", **SMALL, output_events="all", output_tasks=True)
+    frame = result.events.to_pandas()
+    kinds = frame.kind.value_counts()
+    notes = frame[frame.number.isna()]
+    assert len(frame) - len(notes) == result.summary["engine"]["events"]
+    assert kinds["PROBE"] + kinds["PLACED"] == sum(
+        result.counters[name] for name in ("probes", "probes_again", "placements")
+    )
+    assert kinds["REJECTED"] == result.counters["rejections"]
+    assert kinds["NO_TASK"] == result.counters["empty_answers"]
+    assert kinds["BYPASS"] == result.counters["bypasses"]
+    started = frame[frame.kind == "START"].sort_values("task")
+    tasks = result.tasks.to_pandas()
+    assert (started.node.to_numpy() == tasks.node.to_numpy()).all()
+    assert (started.time_ns.to_numpy() == np.round(tasks.start_s.to_numpy() * 1e9)).all()
+    assert (frame.left_ns.dropna() <= frame.time_ns[frame.left_ns.notna()]).all()
+
+
+def test_queues_are_counted() -> None:
+    """What enters the queue of a node less what leaves it, from the messages alone."""
+    frame = events_of("sparrow", output_events="all").to_pandas()
+    for node in range(0, 100, 9):
+        mine = frame[(frame.receiver == node) | ((frame.sender == node) & (frame.kind == "REQUEST"))]
+        enters = mine[mine.kind == "PROBE"].time_ns.to_numpy()
+        leaves = mine[mine.kind == "REQUEST"].left_ns.to_numpy()
+        there = mine[mine.receiver == node]
+        for time, kind, queued in zip(there.time_ns, there.kind, there.queued, strict=True):
+            if kind == "PROBE":  # at equal times it is open which came first
+                least = np.sum(enters < time) - np.sum(leaves <= time)
+                assert least <= queued <= np.sum(enters <= time) - np.sum(leaves < time)
+
+
+def test_chosen_events_are_those_of_all() -> None:
+    everything = events_of("hawk", output_events="all").to_pandas()
+    result = emu.run("hawk", **SMALL)
+    jct = result.jobs["jct_s"].to_numpy()
+    slowest = set(np.argsort(-jct, kind="stable")[:4].tolist())
+    is_long = np.array(result.jobs["job_class"].to_pylist()) == "long"
+    for text, jobs in (
+        ("job=3,17", {3, 17}),
+        ("slowest=4", slowest),
+        ("class=long", set(np.flatnonzero(is_long).tolist())),
+    ):
+        found = events_of("hawk", output_events=text).to_pandas()
+        assert as_rows(found) == as_rows(everything[everything.job.isin(jobs)])
+    drawn = events_of("hawk", output_events="random=5; class=short").to_pandas()
+    assert drawn.job.nunique() == 5
+    assert not is_long[drawn.job.unique().astype(int)].any()
+    span = events_of("hawk", output_events="time=100s..200s").to_pandas()
+    inside = everything[(everything.time_ns >= 100e9) & (everything.time_ns < 200e9)]
+    assert as_rows(span) == as_rows(inside)
+
+
+def as_rows(frame: Any) -> list[Any]:
+    return frame.fillna(-1).astype({"job": int, "task": int, "kind": str}).to_numpy().tolist()
+
+
+def test_a_partition_that_goes_on_from_a_snapshot_records_each_event_once(tmp_path: Path) -> None:
+    """What was written after the snapshot comes again, and is cut off first."""
+    plan = prepare(configure({**SMALL, "scheduler": "eagle", "output_events": "all"}))
+    setting, watched = plan.setting(0), replace(observe(plan, 0, tmp_path), timeline_period_s=None)
+    assert watched.events is not None
+
+    def started() -> Partition:
+        partition = Partition(setting, watched)
+        partition.start()
+        return partition
+
+    def read() -> list[np.ndarray]:
+        parts = list(read_events(watched.events, setting))
+        return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+
+    first = started()
+    while (kept := first.snapshot())["recorded"] < 4000:
+        first._step(int(NEVER), np.int64(1000))
+    while first.snapshot()["recorded"] < 7000:
+        first._step(int(NEVER), np.int64(1000))
+    assert (tmp_path / "checkpoints" / "traces" / "0.trace").stat().st_size >= 7000 * TRACE.itemsize
+    second = started()
+    second.restore(kept)
+    assert second.run(60.0).done
+    rows = second.share().recorded
+    again = read()
+    assert again[0].size == rows
+    whole = started()
+    assert whole.run(60.0).done
+    whole.share()
+    assert all(np.array_equal(a, b) for a, b in zip(again, read(), strict=True))
+
+
+def test_files_are_merged_in_order_in_parts() -> None:
+    """As if all were sorted at once, though they are read in parts; a note stays behind its event."""
+    rng = np.random.default_rng(1)
+    events = np.zeros(900, TRACE)
+    events["time"], events["key"] = np.sort(rng.integers(0, 60, 900)), rng.permutation(900)
+    events.sort(order=["time", "key"])
+    events["key"][rng.random(900) < 0.2] = NONE
+    events["key"][0] = 0
+    events["a"] = np.arange(900)
+    owner = np.zeros(900, int)
+    for i in range(900):
+        owner[i] = owner[i - 1] if events["key"][i] == NONE else rng.integers(0, 3)
+    files = [events[owner == k] for k in range(3)]
+    merged = np.concatenate(list(in_order(files, 16)))
+    assert np.array_equal(merged["a"], events["a"])
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("none", "none"), ("all", "all"), (" job = 17, 3,3 ", "job=3,17"), ("time=1min..", "time=60s.."),
+        ("slowest=20;class=long", "class=long; slowest=20"), ("time=..5s; random=2", "random=2; time=0s..5s"),
+    ],
+)  # fmt: skip
+def test_what_is_asked_for_in_its_shortest_form(text: str, same: str) -> None:
+    assert events_text(parse_events(text)) == same
+    assert parse_events(same) == parse_events(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("some", "'some' is not one of `none`"),
+        ("job=", "is not a whole number from 0 on"),
+        ("slowest=0", "'0' is not a whole number from 1 on"),
+        ("class=medium", "'class=medium' is not one of"),
+        ("time=9s..3s", "'9s..3s' is not a span of time"),
+        ("slowest=3; random=2", "several of job, slowest and random"),
+    ],
+)
+def test_wrong_text_is_refused(text: str, why: str) -> None:
+    with pytest.raises(emu.InputError, match=why.replace("`", ".")):
+        parse_events(text)
+
+
+def test_jobs_that_are_not_there_are_refused() -> None:
+    with pytest.raises(emu.InputError, match="job 40 is not there; the workload has jobs 0 to 39"):
+        events_of("hawk", output_events="job=40")
+
+
+def test_commands_explain_and_write_timelines(tmp_path: Path, emu: Callable[..., Any]) -> None:
+    sets = ("--workload", "yahoo", "--nodes", "100", "--set", "workload_options.jobs=20", "--in-process")
+    for name in ("sparrow", "hawk"):
+        emu("run", "--scheduler", name, *sets, "--out", tmp_path / name)
+    shown = emu("explain", tmp_path / "sparrow", "7").out
+    assert "where its time went" in shown
+    assert "ended last" in shown
+    beside = json.loads(
+        emu("explain", tmp_path / "sparrow", "7", "--beside", tmp_path / "hawk", "--json").out
+    )
+    assert [sum(one["causes_ns"].values()) for one in beside] == [
+        round(one["time_s"] * 1e9) for one in beside
+    ]
+    assert "all" in emu("explain", tmp_path / "sparrow").out
+    emu("timeline", tmp_path / "sparrow", "--jobs", "3-5", "--out", tmp_path / "trace.json")
+    entries = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    jobs = {entry["name"] for entry in entries if entry["ph"] == "X"}
+    assert jobs == {"job 3", "job 4", "job 5"}
+    check_format(entries)
+    assert "is neither a number nor a span" in emu("timeline", tmp_path / "sparrow", "--nodes", "3-x").err
+
+
+def check_format(entries: list[dict[str, Any]]) -> None:
+    """What the Trace Event Format asks of each entry; slices of a track do not overlap, arrows have both ends."""
+    ends: dict[tuple[int, int], float] = {}
+    arrows: dict[int, list[tuple[str, float]]] = {}
+    for entry in entries:
+        assert entry["ph"] in "XMCisf"
+        assert isinstance(entry["pid"], int)
+        if entry["ph"] == "X":
+            track = (entry["pid"], entry["tid"])
+            assert entry["ts"] >= ends.get(track, 0.0) - 1e-3
+            ends[track] = entry["ts"] + entry["dur"]
+        if entry["ph"] in "sf":
+            arrows.setdefault(entry["id"], []).append((entry["ph"], entry["ts"]))
+    assert arrows
+    assert all(
+        [end[0] for end in both] == ["s", "f"] and both[0][1] <= both[1][1] for both in arrows.values()
+    )
