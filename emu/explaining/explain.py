@@ -74,7 +74,7 @@ def causes(run: Result | str | Path) -> pa.Table:
     """
     result = read_result(run) if isinstance(run, str | Path) else run
     family = family_of_summary(result.summary)
-    again = _with_events_of(result, None, parts=False)
+    again = _with_events_of(result, None, parts=family.explained_from_all)
     record = Record.of(again.events)
     rows, found = [], []
     for row, of_one in family.causes(again, record, record.handled_ns if _has_costs(result) else None):

@@ -173,7 +173,7 @@ class Family:
         again.
 
     explained_from_all : bool
-        Whether an explanation needs the events of all that is scheduled.
+        Whether an explanation needs the events of all that is scheduled, and causes the table of parts.
     explain : (result, record, row, handled) -> Explanation
         Why one of them, by its row in the table, took as long as it did (`emu.explaining`).
     causes : (result, record, handled) -> pairs

@@ -6,6 +6,7 @@ from typing import Any
 
 from emu.families.dags.columns import ABOUT, LIVE_TIMELINE, TABLES
 from emu.families.dags.comparison import compare_dags
+from emu.families.dags.explain import causes_of_all, explain_dag
 from emu.families.dags.keys import KEYS
 from emu.families.dags.plan import arrivals_ns, at_load, capacity, load_dags, nodes_for_load
 from emu.families.dags.plots import dag_figures
@@ -88,4 +89,7 @@ FAMILY = Family(
     check_targets=check_targets,
     nodes_for_load=lambda config, plan, load, memo: nodes_for_load(config, plan.workload, load, memo),
     check_scheduler=check_dags,
+    explained_from_all=True,
+    explain=explain_dag,
+    causes=causes_of_all,
 )

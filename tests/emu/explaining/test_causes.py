@@ -14,6 +14,7 @@ from emu.families.jobs.causes import CAUSES, chain_of
 from workloads.jobs import make_workload
 
 OF_JOBS = [name for name in scheduler_names() if find_scheduler(name).family == "jobs"]
+OF_DAGS = [name for name in scheduler_names() if find_scheduler(name).family == "dags"]
 OF_COFLOWS = [name for name in scheduler_names() if find_scheduler(name).family == "coflows"]
 NODES, NS = 100, 10**9
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -67,6 +68,36 @@ def test_causes_add_up_to_the_completion_time_of_every_coflow(name: str) -> None
     for i, coflow in enumerate(table["coflow_id"]):
         assert all(table[cause][i] >= 0 for cause in causes)
         assert sum(table[cause][i] for cause in causes) == round(took[coflow] * NS)
+
+
+DAG_SETTINGS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "heartbeats": {"parameters": {"heartbeat_s": 0.5}, "cost_model": "fixed", "cost_per_message": "2 ms"},
+    "failures": {"dynamics_mtbf": "2 min", "dynamics_mttr": "10 s", "dynamics_detection": "1 s"},
+}
+
+
+@pytest.mark.parametrize("setting", DAG_SETTINGS)
+@pytest.mark.parametrize("name", OF_DAGS)
+def test_causes_add_up_to_the_completion_time_of_every_dag(name: str, setting: str) -> None:
+    """They do, and what tasks ran is what the tasks of a chain ran of which each begins after the one before it."""
+    kept = {"output_events": "all", "output_tasks": True, "workload_options": {"jobs": 5}}
+    result = emu.run(name, "query-dags", 10, in_process=True, seed=2, **kept, **DAG_SETTINGS[setting])
+    table = emu.causes(result).to_pydict()
+    assert table["job_id"] == result.jobs["job_id"].to_pylist()
+    causes = [name for name in table if name.endswith("_ns")]
+    jct_s, ideal_s = result.jobs["jct_s"].to_pylist(), result.jobs["ideal_s"].to_pylist()
+    for i, job in enumerate(table["job_id"]):
+        assert all(table[cause][i] >= 0 for cause in causes)
+        assert sum(table[cause][i] for cause in causes) == round(jct_s[i] * NS)
+        explained = emu.explain(result, job)
+        (chain,) = explained.tables.values()
+        assert all(after["runnable_s"] == before["finish_s"] for before, after in pairwise(chain))
+        ran = sum(row["finish_s"] - row["start_s"] for row in chain)
+        assert explained.causes["work"] == pytest.approx(ran * NS, abs=1e3)
+        assert ran <= ideal_s[i] + 1e-6  # no chain is longer than the critical path
+    if setting == "failures":
+        assert sum(table["failure_ns"]) >= 0
 
 
 def test_sparrow_on_one_node_by_hand() -> None:
@@ -137,7 +168,9 @@ def test_coflows_are_explained_by_their_flows(name: str) -> None:
             text.startswith(f"Flow {mine.loc[mine.finish_s.idxmax()].flow:.0f} ended")
             for text in explained.sentences
         )
-        assert explained.time_ns == round((mine.finish_s.max() - result.coflows["arrival_s"][coflow].as_py()) * NS)
+        assert explained.time_ns == round(
+            (mine.finish_s.max() - result.coflows["arrival_s"][coflow].as_py()) * NS
+        )
 
 
 def test_a_run_without_events_is_run_again(tmp_path: Any) -> None:
