@@ -262,7 +262,38 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
     return text
 
 
-PAGES = {"configuration.md": configuration_page, "results.md": results_page}
+def events_page() -> str:
+    """Return ``docs/reference/events.md``."""
+    from actors.kernel.kinds import KINDS as MESSAGES
+    from actors.kernel.trace import NOTES
+    from emu.results.events import COLUMNS
+
+    kinds = [
+        [
+            f"`{kind.name}`",
+            kind.family.replace(" ", ", ") or "all",
+            kind.about,
+            *(kind.columns.get(n, "") for n in "abcd"),
+        ]
+        for _, kind in sorted(MESSAGES.items())
+    ]
+    notes = [[f"`{name}`", about] for name, about in NOTES.values()]
+    return "\n".join(
+        [
+            f"# Events\n\n{_MADE}\n",
+            "`events.parquet` is written with [`output.events`](configuration.md); [explain.md](../explain.md) shows "
+            "its use. It has a row for each message when it arrives, and for what happens within an actor.\n",
+            _columns(COLUMNS),
+            "The kinds of messages, and the meaning of their numbers. Where the first number, `a`, names a job, a task or "
+            "a flow, `job` and `task` are made from it.\n",
+            _table(["kind", "family", "from whom, to whom", "a", "b", "c", "d"], kinds),
+            "What happens within an actor, without a message:\n",
+            _table(["kind", "meaning"], notes),
+        ]
+    )
+
+
+PAGES = {"configuration.md": configuration_page, "results.md": results_page, "events.md": events_page}
 
 
 def main(folder: str) -> None:
@@ -313,7 +344,11 @@ def _value(key: Key, default: Any) -> str:
 
 
 def _columns(columns: tuple[Column, ...]) -> str:
-    rows = [[f"`{c.name}`", str(c.type), c.unit, "yes" if c.nullable else "", c.meaning] for c in columns]
+    kinds = [getattr(c.type, "value_type", c.type) for c in columns]  # of a dictionary of texts
+    rows = [
+        [f"`{c.name}`", str(kind), c.unit, "yes" if c.nullable else "", c.meaning]
+        for c, kind in zip(columns, kinds, strict=True)
+    ]
     return _table(["column", "type", "unit", "may be null", "meaning"], rows)
 
 

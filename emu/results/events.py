@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 KIND = pa.dictionary(pa.int32(), pa.string())
 COLUMNS = (
     Column("time_ns", pa.int64(), "ns", "When the message arrived at its receiver, or when it happened."),
-    Column("kind", KIND, "", "Kind of the message, or of what happened: `START`, `BYPASS`, … (docs/explain.md)."),
+    Column("kind", KIND, "", "Kind of the message, or of what happened: `START`, `BYPASS`, …"),
     Column("sender", pa.int64(), "", "The actor that sent it: nodes from 0, then schedulers."),
     Column("receiver", pa.int64(), "", "The actor that received it."),
     Column("node", pa.int64(), "", "The node of the two; null between schedulers. Of two nodes the receiver.", True),
-    Column("job", pa.int64(), "", "The job, or coflow, that it names.", True),
-    Column("task", pa.int64(), "", "The task, or flow, that it names.", True),
+    Column("job", pa.int64(), "", "The job, or coflow, that it names: its row in their table, from 0.", True),
+    Column("task", pa.int64(), "", "The task, or flow, that it names, from 0 over all in workload order.", True),
     Column("left_ns", pa.int64(), "ns", "When it left its sender; null for a message of an actor to itself.", True),
     Column("queued", pa.int64(), "", "Entries that waited in the receiver's queue when it arrived."),
     Column("number", pa.int64(), "", "Its place among the messages of its sender.", True),
-    Column("sent", pa.int64(), "", "Messages that the receiver had sent before. The first event whose receiver has "
-           "sent more than `number` before came after the one during which a message was sent."),
+    Column("sent", pa.int64(), "", "Messages that the receiver had sent before. A message was sent during the last event "
+           "of its sender whose `sent` is at most its `number`."),
     Column("b", pa.int64(), "", "The second number of the message, by its kind; times in ns."),
     Column("c", pa.int64(), "", "The third."),
     Column("d", pa.int64(), "", "The fourth."),
