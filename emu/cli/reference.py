@@ -284,8 +284,8 @@ def events_page() -> str:
             "`events.parquet` is written with [`output.events`](configuration.md); [explain.md](../explain.md) shows "
             "its use. It has a row for each message when it arrives, and for what happens within an actor.\n",
             _columns(COLUMNS),
-            "The kinds of messages, and the meaning of their numbers. Where the first number, `a`, names a job, a task or "
-            "a flow, `job` and `task` are made from it.\n",
+            "The kinds of messages, and the meaning of their numbers. Where the first number, `a`, names a job, a task "
+            "or a flow, `job` and `task` are made from it.\n",
             _table(["kind", "family", "from whom, to whom", "a", "b", "c", "d"], kinds),
             "What happens within an actor, without a message:\n",
             _table(["kind", "meaning"], notes),

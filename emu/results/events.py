@@ -29,8 +29,8 @@ COLUMNS = (
     Column("left_ns", pa.int64(), "ns", "When it left its sender; null for a message of an actor to itself.", True),
     Column("queued", pa.int64(), "", "Entries that waited in the receiver's queue when it arrived."),
     Column("number", pa.int64(), "", "Its place among the messages of its sender.", True),
-    Column("sent", pa.int64(), "", "Messages that the receiver had sent before. A message was sent during the last event "
-           "of its sender whose `sent` is at most its `number`."),
+    Column("sent", pa.int64(), "", "Messages that the receiver had sent before. A message was sent during the last "
+           "event of its sender whose `sent` is at most its `number`."),
     Column("b", pa.int64(), "", "The second number of the message, by its kind; times in ns."),
     Column("c", pa.int64(), "", "The third."),
     Column("d", pa.int64(), "", "The fourth."),
