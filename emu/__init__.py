@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from emu.sweeps.sizing import SizeResult, size
     from emu.sweeps.sweep import SweepResult, sweep
     from workloads.errors import InputError
+    from workloads.readers.job_table import workload_from
 
 _HOMES = {
     "Comparison": "emu.results.comparison",
@@ -41,6 +42,7 @@ _HOMES = {
     "size": "emu.sweeps.sizing",
     "sweep": "emu.sweeps.sweep",
     "variant": "actors.schedulers.variants",
+    "workload_from": "workloads.readers.job_table",
 }
 __all__ = [
     "Comparison",
@@ -57,6 +59,7 @@ __all__ = [
     "size",
     "sweep",
     "variant",
+    "workload_from",
 ]
 
 

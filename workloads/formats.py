@@ -19,7 +19,11 @@ from workloads.readers import (
     dag_text_writer,
     google_2011,
     google_2019,
+    job_table,
+    kubernetes,
     parquet,
+    sacct,
+    swf,
     swim,
     tpch,
     tr,
@@ -121,6 +125,21 @@ FORMATS = {
     "dag-text": Format(
         "DAGs as text: stages with duration and demands, and edges, as of Graphene's and Carbyne's simulators", "dags",
         dag_text.read_dag_text, dag_text.recognises, write=dag_text_writer.write_dag_text,
+    ),
+    "swf": Format(
+        "The Standard Workload Format of the Parallel Workloads Archive: a line a job, plain, gzip or zip", "jobs",
+        swf.read_swf, swf.recognises,
+    ),
+    "sacct": Format(
+        "Slurm's accounting: what sacct --parsable2 prints", "jobs", sacct.read_sacct, sacct.recognises
+    ),
+    "kubernetes": Format(
+        "Kubernetes: what kubectl get pods, or jobs, -o json prints", "jobs", kubernetes.read_kubernetes,
+        kubernetes.recognises,
+    ),
+    "job-table": Format(
+        "A table of one's own, CSV or Parquet, whose columns options name: --from job-table", "jobs",
+        job_table.read_job_table, job_table.recognises,
     ),
 }  # fmt: skip
 """The formats by name."""

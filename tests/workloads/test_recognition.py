@@ -180,8 +180,6 @@ LOOK_ALIKES = {
     "the sample borg_traces_data of Google's cluster trace of 2019, joined with usage":
         ",time,instance_events_type,collection_id,priority,instance_index,collections_events_type,event,failed\n"
         "0,0,2,94591244395,200,144,1,FAIL,1\n",
-    "a log in the Standard Workload Format (SWF) of the Parallel Workloads Archive":
-        "; Version: 2.2\n; Computer: iPSC/860\n\n1 0 -1 1451 128 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1\n",
     "the table of Google's cluster trace of 2009":
         "Time ParentID TaskID JobType NrmlTaskCores NrmlTaskMem\n90000 757745334 1488529826 0 0.0 0.03113\n",
 }  # fmt: skip

@@ -144,8 +144,6 @@ KNOWN_TABLES = (
     KnownTable(_AZURE, "requests to language models", "", ("contexttokens", "generatedtokens")),
     KnownTable("the Helios trace", "cluster_log", "", ("job_id", "gpu_num", "node_num", "submit_time")),
     KnownTable("Google's cluster trace of 2009", "the table", "", ("parentid", "taskid", "jobtype")),
-    KnownTable("the Parallel Workloads Archive", "a log in the Standard Workload Format (SWF)", "", (),
-               (r"-?\d+(\.\d+)?",) * 18, form="words", begins=r"\s*;.*\n(.*\n)*?;\s*\w+:"),
 )  # fmt: skip
 
 

@@ -1,0 +1,107 @@
+"""Rows of logs that become jobs: rows of one job are its tasks, and a row may stand for several tasks alike."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable
+
+import numpy as np
+
+from workloads.constraints import parse_constraint_set, with_constraints
+from workloads.errors import InputError
+from workloads.jobs import JobWorkload, check_times, make_workload
+from workloads.limits import check_tasks
+from workloads.readers.report import Report
+
+
+class JobRows:
+    """Rows in the order in which they are read.
+
+    Parameters
+    ----------
+    path : object
+        The file, for errors.
+    """
+
+    def __init__(self, path: object):
+        self._path = path
+        self._job_of: dict[Hashable, int] = {}
+        self._job, self._tasks, self._line = array("q"), array("q"), array("q")
+        self._submit_s, self._duration_s, self._estimate_s = array("d"), array("d"), array("d")
+        self._tenant: list[str | None] = []
+        self._constraints: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._job)
+
+    def add(
+        self,
+        job: Hashable,
+        submit_s: float,
+        duration_s: float,
+        line: int,
+        *,
+        tasks: int = 1,
+        estimate_s: float | None = None,
+        tenant: str | None = None,
+        constraints: str = "",
+    ) -> None:
+        """Add a row: `tasks` tasks of one duration; of a job the first row gives tenant and constraints."""
+        at = self._job_of.setdefault(job, len(self._job_of))
+        if at == len(self._tenant):
+            self._tenant.append(tenant)
+            self._constraints.append(constraints)
+        self._job.append(at)
+        self._submit_s.append(submit_s)
+        self._duration_s.append(duration_s)
+        self._estimate_s.append(np.nan if estimate_s is None else estimate_s)
+        self._tasks.append(tasks)
+        self._line.append(line)
+
+    def workload(self, name: str, origin: str, report: Report) -> JobWorkload:
+        """Return the jobs; a job arrives with the first of its rows, and times count from the first arrival.
+
+        Raises
+        ------
+        InputError
+            There is no row, a time is no time, or there are more tasks than fit in memory.
+        """
+        if not len(self):
+            raise InputError("holds no job that ran", file=self._path)
+        job, tasks, line = (
+            np.frombuffer(column, np.int64) for column in (self._job, self._tasks, self._line)
+        )
+        check_tasks(float(tasks.sum()), file=self._path, line=int(line[np.argmax(tasks)]))
+        submit_s = np.frombuffer(self._submit_s)
+        submit_s = check_times(submit_s - submit_s.min(), "submit time", file=self._path, lines=line)
+        duration_s = check_times(np.frombuffer(self._duration_s), "duration", file=self._path, lines=line)
+        arrival_s = np.full(len(self._tenant), np.inf)
+        np.minimum.at(arrival_s, job, submit_s)
+        order = np.argsort(job, kind="stable")
+        counts = np.bincount(job, tasks).astype(np.int64)
+        estimate_s = np.frombuffer(self._estimate_s)
+        stated = np.isfinite(estimate_s)
+        mean_s = None
+        if stated.any():
+            known_s = np.where(stated, estimate_s, duration_s)
+            mean_s = np.bincount(job, known_s * tasks) / counts
+            report.read("estimates of durations", int(stated.sum()))
+        made = make_workload(
+            name,
+            arrival_s,
+            counts,
+            np.repeat(duration_s[order], tasks[order]),
+            mean_s,
+            tenant=self._tenant if any(self._tenant) else None,
+            metadata={"origin": origin, **report.as_metadata()},
+            notes=report.notes(),
+            origin=self._path,
+        )
+        if not any(self._constraints):
+            return made
+        texts = sorted({text for text in self._constraints if text})
+        sets = [parse_constraint_set(text, "constraints") for text in texts]
+        place = {text: i for i, text in enumerate(texts)}
+        by_arrival = np.argsort(arrival_s, kind="stable")  # as the jobs of a workload lie
+        chosen = np.array([place.get(text, -1) for text in self._constraints])[by_arrival]
+        return with_constraints(made, sets, chosen)
