@@ -34,11 +34,7 @@ class KnownTable:
     named : tuple of str
         Columns that are there where columns have names, as `workloads.readers.samples.plain_name` has them.
     fields : tuple of str
-        Regular expressions for the fields of a row, where columns have no names.
-    form : str
-        What a file with these fields is: ``csv`` or ``words``, with blanks between them.
-    begins : str
-        Regular expression for how the file may begin in place of that.
+        Regular expressions for the fields of a row of CSV, where columns have no names.
     """
 
     trace: str
@@ -46,8 +42,6 @@ class KnownTable:
     format: str = ""
     named: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
-    form: str = "csv"
-    begins: str = ""
 
     def __str__(self) -> str:
         return f"{self.table} of {self.trace}"
@@ -56,9 +50,7 @@ class KnownTable:
         """Return whether a file that begins like this may hold the table."""
         if self.named and {*self.named} <= {*sample.names}:
             return True
-        if self.begins and re.match(self.begins, sample.text):
-            return True
-        if not self.fields or sample.form != self.form:
+        if not self.fields or sample.form != "csv":
             return False
         fitting = [row for row in sample.rows if len(row) == len(self.fields) and self._fits_row(row)]
         return 2 * len(fitting) > len(sample.rows)
