@@ -146,6 +146,16 @@ NO_TASK = kind(
     0x103, "NO_TASK", JOBS, NODE, "scheduler to node, the answer to a request",
     a="job: jobs", c="generation of the job", d="generation of the node",
 )  # fmt: skip
+OWN_MESSAGE = kind(
+    0x10D,
+    "OWN_MESSAGE",
+    JOBS,
+    SCHEDULER,
+    "a user's scheduler to another",
+    a="a number",
+    b="a number",
+    c="a number",
+)
 DONE = kind(
     0x104, "DONE", JOBS, HOME, "node to scheduler, a task has ended",
     a="job: jobs", b="node: nodes", c="start: time", d="finish: time",
@@ -250,6 +260,9 @@ REGISTER = kind(
     SCHEDULER,
     "framework to coordinator: a coflow has arrived",
     a="coflow: coflows",
+)
+OWN_WAKE = kind(
+    0x401, "OWN_WAKE", JOBS, SCHEDULER, "a user's scheduler to itself, at a time it asked for", a="its number"
 )
 RETRY = kind(0x400, "RETRY", JOBS, SCHEDULER, "a scheduler to itself", a="job: jobs?", b="round")
 UPDATE = kind(

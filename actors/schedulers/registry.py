@@ -16,7 +16,7 @@ from workloads.errors import InputError
 from workloads.hints import did_you_mean
 
 ENTRY_POINTS = "emu.schedulers"
-_METHODS = {"place", "order", "rates", "launch"}  # of a user's own scheduler
+_METHODS = {"place", "on_arrival", "order", "rates", "launch"}  # of a user's own scheduler
 
 # By family and name: the module beside this one, and what it calls the scheduler. A policy is imported when it is
 # used: to import all of them takes a tenth of a small run.
@@ -181,7 +181,7 @@ def _load(reference: str) -> Scheduler:
 
 
 def _wrap(own: Any, name: str | None = None) -> Scheduler:
-    """A user's own class or object, by its method: `order` or `rates` of coflows, `launch` of DAGs; else of jobs."""
+    """A user's own class or object, by its method: of coflows, DAGs, or jobs."""
     if callable(getattr(own, "order", None)) or callable(getattr(own, "rates", None)):
         from actors.schedulers.coflows.own_coflows import wrap_own_coflows
 
@@ -190,6 +190,10 @@ def _wrap(own: Any, name: str | None = None) -> Scheduler:
         from actors.schedulers.dags.own_dags import wrap_own_dags
 
         return wrap_own_dags(own, name)
+    if callable(getattr(own, "on_arrival", None)):
+        from actors.schedulers.jobs.own_probing_host import wrap_own_probing
+
+        return wrap_own_probing(own, name)
     from actors.schedulers.jobs.own_central import wrap_own
 
     return wrap_own(own, name)
