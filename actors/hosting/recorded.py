@@ -16,12 +16,15 @@ from actors.kernel.eligible import LEVEL_SHIFT
 from actors.kernel.kinds import KINDS
 from actors.kernel.queue import NONE, RANK_SHIFT, SOURCE_SHIFT, find_departures
 from actors.kernel.trace import ACTOR_BITS, NOTES, SENT_BITS, TRACE
+from actors.machines.kinds import LAUNCH
 from actors.setting import Setting
 from workloads.errors import InputError
 
 CHUNK = 1 << 19  # rows that are read of each file at once
 
 JOBS, PARTS, TASKS = ("job", "coflow"), ("flow", "task"), ("task", "task, or NONE for a probe")
+# Kinds are known when the modules are imported that declare them.
+assert LAUNCH in KINDS
 KIND_NAMES = {number: kind.name for number, kind in KINDS.items()} | {
     n: name for n, (name, _) in NOTES.items()
 }

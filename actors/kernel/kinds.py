@@ -246,6 +246,9 @@ VERDICT = kind(
 # What comes after messages.
 HEARTBEAT = kind(0x200, "HEARTBEAT", JOBS, NODE, "a node to itself")
 MONITOR = kind(0x201, "MONITOR", JOBS, LAST, "the monitor to itself")
+OWN_WAKE = kind(
+    0x202, "OWN_WAKE", JOBS, SCHEDULER, "a user's scheduler to itself, at a time it asked for", a="its number"
+)
 FAIL = kind(0x2D0, "FAIL", OF_NODES, NODE, "a node to itself")
 DETECT = kind(0x2D1, "DETECT", OF_NODES, NODE, "a node to itself")
 REPAIR = kind(0x2D2, "REPAIR", OF_NODES, NODE, "a node to itself")
@@ -260,9 +263,6 @@ REGISTER = kind(
     SCHEDULER,
     "framework to coordinator: a coflow has arrived",
     a="coflow: coflows",
-)
-OWN_WAKE = kind(
-    0x401, "OWN_WAKE", JOBS, SCHEDULER, "a user's scheduler to itself, at a time it asked for", a="its number"
 )
 RETRY = kind(0x400, "RETRY", JOBS, SCHEDULER, "a scheduler to itself", a="job: jobs?", b="round")
 UPDATE = kind(

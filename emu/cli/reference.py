@@ -264,7 +264,7 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 def events_page() -> str:
     """Return ``docs/reference/events.md``."""
-    from actors.kernel.kinds import KINDS as MESSAGES
+    from actors.hosting.recorded import KINDS as MESSAGES
     from actors.kernel.trace import NOTES
     from emu.results.events import COLUMNS
 

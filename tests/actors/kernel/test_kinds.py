@@ -8,11 +8,12 @@ import pytest
 from actors.kernel import kinds
 from actors.kernel.kinds import FIRST_DECISION, KINDS, MOST_RANK, kind, kinds_of
 from actors.kernel.queue import RANK_SHIFT
+from actors.machines import kinds as kinds_of_dags
 from actors.schedulers.registry import built_in_schedulers
 
 OF_RANK = {
     0: {"TASK_END", "PUBLISHED", "ANNOUNCED", "FLOW_END", "LINE_END", "STAGE_TASK_END"},
-    2: {"HEARTBEAT", "MONITOR", "FAIL", "DETECT", "REPAIR", "CHANGE", "BEAT"},
+    2: {"HEARTBEAT", "MONITOR", "OWN_WAKE", "FAIL", "DETECT", "REPAIR", "CHANGE", "BEAT"},
     3: {"ARRIVAL", "REGISTER", "DAG_ARRIVAL"},
     4: {"RETRY", "UPDATE"},
     5: {"DECIDE", "TELL", "MATCH"},
@@ -20,6 +21,7 @@ OF_RANK = {
 
 
 def test_ranks_order_what_happens_at_one_instant() -> None:
+    assert kinds_of_dags.LAUNCH in KINDS  # they are declared in a module of their own
     for rank, names in OF_RANK.items():
         assert {known.name for known in KINDS.values() if known.rank == rank} == names
     assert {known.rank for known in KINDS.values()} == {0, 1, *OF_RANK}
