@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from emu.columns import Column, make_table
 from emu.explaining.records import Record
+from emu.explaining.summary import causes_table, has_costs, of_config
 from emu.families.registry import family_of_summary
 from emu.results.result import Result, read_result
 from workloads.arrow import column
@@ -51,7 +51,7 @@ def explain(run: Result | str | Path, job: int) -> Explanation:
     row = _row_of(result, family.heads, f"{family.one}_id", job)
     again = _with_events_of(result, row, parts=True)
     record = Record.of(again.events)
-    return family.explain(again, record, row, record.handled_ns if _has_costs(result) else None)
+    return family.explain(again, record, row, record.handled_ns if has_costs(result) else None)
 
 
 def causes(run: Result | str | Path) -> pa.Table:
@@ -75,17 +75,7 @@ def causes(run: Result | str | Path) -> pa.Table:
     result = read_result(run) if isinstance(run, str | Path) else run
     family = family_of_summary(result.summary)
     again = _with_events_of(result, None, parts=family.explained_from_all)
-    record = Record.of(again.events)
-    rows, found = [], []
-    for row, of_one in family.causes(again, record, record.handled_ns if _has_costs(result) else None):
-        rows.append(row)
-        found.append(of_one)
-    ids = column(result.heads, f"{family.one}_id")[np.array(rows, np.int64)]
-    names = list(found[0]) if found else []
-    columns = [Column(f"{family.one}_id", pa.int64(), "", "")]
-    columns += [Column(f"{name}_ns", pa.int64(), "ns", "") for name in names]
-    data = {f"{name}_ns": np.array([of_one[name] for of_one in found], np.int64) for name in names}
-    return make_table(tuple(columns), {f"{family.one}_id": ids, **data})
+    return causes_table(again, Record.of(again.events))
 
 
 def recorded(run: Result | str | Path) -> Result:
@@ -107,34 +97,22 @@ def _row_of(result: Result, heads: str, name: str, job: int) -> int:
     return int(found[0])
 
 
-def _has_costs(result: Result) -> bool:
-    return (
-        _config(result).get("cost", {}).get("model", "none") != "none"
-        or result.summary.get("clock") == "live"
-    )
-
-
-def _config(result: Result) -> dict[str, Any]:
-    """Return the resolved configuration of a run."""
-    return dict(result.manifest.get("config", {}))
-
-
 def _with_events_of(result: Result, row: int | None, parts: bool) -> Result:
     """Return the run with the events of a job, or of all, and with all its tasks if `parts` are wanted."""
     from emu.configuration.events import parse_events
 
-    chosen = parse_events(_config(result).get("output", {}).get("events", "none"))
+    chosen = parse_events(of_config(result, "output", "events", "none"))
     whole = chosen is not None and chosen.is_all and chosen.span_s == (0.0, float("inf"))
     has_parts = any(result.tables.get(name) is not None for name in ("tasks", "flows"))
     if whole and (has_parts or not parts):
         return result
-    if result.summary.get("clock") == "live" or _config(result).get("cost", {}).get("model") == "measured":
+    if result.summary.get("clock") == "live" or of_config(result, "cost", "model", "none") == "measured":
         raise InputError(
             "what happened was not recorded, and a live run, or one with measured costs, does not come again: "
             "run it with output.events=all and output.tasks=true",
             file=result.path,
         )
-    from_all = row is None or _has_costs(result) or family_of_summary(result.summary).explained_from_all
+    from_all = row is None or has_costs(result) or family_of_summary(result.summary).explained_from_all
     return _again(result, "all" if from_all else f"job={row}", parts)
 
 

@@ -3,16 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from emu.columns import Column, make_table
+from emu.explaining.records import Record
 from emu.families.registry import family_of_summary
 from emu.results.result import Result
 from emu.results.tables import align, number, percent
 from workloads.arrow import column
 
 NS = 1e9
+
+
+def of_config(result: Result, table: str, key: str, default: Any) -> Any:
+    """Return a value of the resolved configuration of a run."""
+    return result.manifest.get("config", {}).get(table, {}).get(key, default)
+
+
+def has_costs(result: Result) -> bool:
+    """Return whether messages cost the schedulers of a run something."""
+    return bool(of_config(result, "cost", "model", "none") != "none" or result.summary.get("clock") == "live")
+
+
+def causes_table(result: Result, record: Record) -> pa.Table:
+    """Return the table of `emu.causes` from the events of all jobs."""
+    family = family_of_summary(result.summary)
+    rows, found = [], []
+    for row, of_one in family.causes(result, record, record.handled_ns if has_costs(result) else None):
+        rows.append(row)
+        found.append(of_one)
+    one = f"{family.one}_id"
+    names = list(found[0]) if found else []
+    columns = [
+        Column(one, pa.int64(), "", ""),
+        *(Column(f"{name}_ns", pa.int64(), "ns", "") for name in names),
+    ]
+    data = {f"{name}_ns": np.array([of_one[name] for of_one in found], np.int64) for name in names}
+    return make_table(tuple(columns), {one: column(result.heads, one)[np.array(rows, np.int64)], **data})
 
 
 def cause_means(result: Result, table: pa.Table) -> Iterator[tuple[str, int, dict[str, float]]]:

@@ -10,6 +10,7 @@ from emu import disk
 from emu.configuration.seeds import alike_note, head_of, instances_of
 from emu.directories.names import CONFIG, REPORT_MARK, is_report
 from emu.families.registry import families, family_of_summary, find_family
+from emu.report.causes import causes_section, slowest_section
 from emu.report.page import figure_of, fill, section
 from emu.report.percentile_plots import Point, percentile_sheets
 from emu.report.plots import timeline_figure
@@ -105,7 +106,11 @@ def _group_section(group: Group) -> str:
         f"{label} {value_text(label, value)}" for label, value in group.at.items() if label not in IN_HEADINGS
     ]
     summaries = [{**_summary(runs), "scheduler": name} for name, runs in results.items()]
-    sections = [*family.group_section(results, warmup_s), *reasons_section(summaries)]
+    sections = [
+        *family.group_section(results, warmup_s),
+        *causes_section(results),
+        *reasons_section(summaries),
+    ]
     return fill(
         "group.html",
         heading=head_of(next(iter(of_runs.values())), axes),
@@ -141,6 +146,7 @@ def _run_section(run: Result, is_open: bool) -> str:
     if counted := counter_texts(run.counters):
         words = "What the scheduler's mechanisms did:"
         sections.append(section("", words, ["counter", "count"], counted.items()))
+    sections += slowest_section(run)
     figure = timeline_figure(run)
     return fill(
         "run.html",

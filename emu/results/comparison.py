@@ -98,6 +98,12 @@ class Comparison:
         found = render_reasons(summaries) if reasons else ""
         return tables + found + render_bottlenecks(summaries) + alike_note(of_runs) + self.failed_text()
 
+    def _repr_html_(self) -> str:
+        """Return the comparison as HTML, for notebooks: its tables."""
+        from html import escape
+
+        return f"<pre>{escape(self.to_text())}</pre>"
+
     def failed_text(self) -> str:
         """Return the runs that failed, a line each."""
         return "".join(f"failed: {path}: {error}\n" for path, error in self.failures.items())

@@ -16,6 +16,7 @@ from emu.directories.names import CHECKPOINTS, CONFIG, EVENTS, SUMMARY, WORKLOAD
 from emu.families.family import Family
 from emu.families.registry import families, family_of_summary
 from emu.results.events import SCHEMA
+from emu.results.measures import DEFAULT
 from emu.results.records import tidy, write_csv
 from emu.results.shapes import check_table, checked_summary
 from workloads.errors import InputError
@@ -87,6 +88,12 @@ class Result:
         """Forget the tables of parts, such as tasks, which are large and on the disk."""
         own = family_of_summary(self.summary).part
         self.tables = {name: table for name, table in self.tables.items() if name != own}
+
+    def _repr_html_(self) -> str:
+        """Return the summary as HTML, for notebooks: the text that ``emu run`` prints."""
+        from html import escape
+
+        return f"<pre>{escape(family_of_summary(self.summary).render_summary(self.summary, DEFAULT))}</pre>"
 
     def records(self) -> list[dict[str, Any]]:
         """Return all figures of the summary, a record each: group, metric, statistic, value."""

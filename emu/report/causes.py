@@ -1,0 +1,75 @@
+"""Report sections of runs that recorded their events: where completion times went, and the slowest jobs explained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from emu.columns import numbers
+from emu.configuration.events import parse_events
+from emu.explaining.records import Record
+from emu.explaining.summary import cause_means, causes_table, has_costs, of_config
+from emu.families.registry import family_of_summary
+from emu.report.page import section
+from emu.results.result import Result
+from emu.results.tables import number, percent
+
+SLOWEST = 5
+"""Jobs of a run that are explained."""
+EXPLAINED = (
+    "Mean completion time, and the part of it that each cause took, along the chain of events that ends with the last "
+    "task. emu explain shows the same for one job."
+)
+
+
+def causes_section(results: Mapping[str, Sequence[Result]]) -> list[str]:
+    """Return where the completion time of each group of jobs went, by scheduler; nothing without events."""
+    rows: list[list[str]] = []
+    head: list[str] = []
+    for name, runs in results.items():
+        run = runs[0]
+        if not recorded_all(run):
+            continue
+        table = causes_table(run, Record.of(run.events))
+        for group, count, means in cause_means(run, table):
+            total = sum(means.values())
+            head = head or ["scheduler", "of", "jobs", "mean (s)", *means]
+            shares = (
+                f"{number(value)} ({percent(value / total) if total else '-'})" for value in means.values()
+            )
+            rows.append([name, group, f"{count:,}", number(total), *shares])
+    several = any(len(runs) > 1 for runs in results.values())
+    words = f"{EXPLAINED} Of the first seed alone." if several else EXPLAINED
+    return [section("Where the time went", words, head, rows)] if rows else []
+
+
+def slowest_section(run: Result) -> list[str]:
+    """Return the explanation of the slowest jobs of a run; nothing without events, or without the table of tasks."""
+    family = family_of_summary(run.summary)
+    if not recorded_all(run) or run.tables.get(family.part) is None:
+        return []
+    record = Record.of(run.events)
+    took_s = numbers(run.heads, family.time)
+    order = np.argsort(-np.where(np.isfinite(took_s), took_s, -1.0), kind="stable")[:SLOWEST]
+    rows = []
+    for row in order.tolist():
+        explained = family.explain(run, record, row, record.handled_ns if has_costs(run) else None)
+        most = max(explained.causes, key=lambda cause: explained.causes[cause])
+        rows.append(
+            [
+                explained.title.partition(",")[0],
+                number(explained.time_ns / 1e9),
+                most,
+                " ".join(explained.sentences),
+            ]
+        )
+    return [section("The slowest", "", [family.one, "took (s)", "mostly", "why"], rows)]
+
+
+def recorded_all(run: Result) -> bool:
+    """Return whether a run has recorded the events of all jobs, from beginning to end."""
+    chosen = parse_events(of_config(run, "output", "events", "none"))
+    whole = chosen is not None and chosen.is_all and chosen.span_s == (0.0, float("inf"))
+    family = family_of_summary(run.summary)
+    return whole and (not family.explained_from_all or run.tables.get(family.part) is not None)
