@@ -19,26 +19,27 @@ SLOWEST = 5
 """Jobs of a run that are explained."""
 EXPLAINED = (
     "Mean completion time, and the part of it that each cause took, along the chain of events that ends with the last "
-    "task. emu explain shows the same for one job."
+    "task; causes that took nothing are left out. emu explain shows the same for one job."
 )
 
 
 def causes_section(results: Mapping[str, Sequence[Result]]) -> list[str]:
     """Return where the completion time of each group of jobs went, by scheduler; nothing without events."""
-    rows: list[list[str]] = []
-    head: list[str] = []
+    found: dict[str, list[tuple[str, int, dict[str, float]]]] = {}
     for name, runs in results.items():
-        run = runs[0]
-        if not recorded_all(run):
-            continue
-        table = causes_table(run, Record.of(run.events))
-        for group, count, means in cause_means(run, table):
+        if recorded_all(runs[0]):
+            table = causes_table(runs[0], Record.of(runs[0].events))
+            for group, count, means in cause_means(runs[0], table):
+                found.setdefault(group, []).append((name, count, means))
+    every = [means for of_group in found.values() for _, _, means in of_group]
+    causes = [cause for cause in (every[0] if every else {}) if any(means[cause] for means in every)]
+    rows = []
+    for group, of_group in found.items():  # schedulers stand below each other
+        for name, count, means in of_group:
             total = sum(means.values())
-            head = head or ["scheduler", "of", "jobs", "mean (s)", *means]
-            shares = (
-                f"{number(value)} ({percent(value / total) if total else '-'})" for value in means.values()
-            )
+            shares = (f"{number(means[c])} ({percent(means[c] / total) if total else '-'})" for c in causes)
             rows.append([name, group, f"{count:,}", number(total), *shares])
+    head = ["scheduler", "of", "jobs", "mean (s)", *causes]
     several = any(len(runs) > 1 for runs in results.values())
     words = f"{EXPLAINED} Of the first seed alone." if several else EXPLAINED
     return [section("Where the time went", words, head, rows)] if rows else []
