@@ -189,6 +189,8 @@ def build_parser(transformations: bool = False) -> Parser:
     schedulers = command("schedulers", "list schedulers, or describe one")
     schedulers.add_argument("name", metavar="NAME", nargs="?")
     add_explaining(command)
+    completion = command("completion", "print a script that completes commands and options in a shell")
+    completion.add_argument("shell", metavar="bash|zsh|fish")
     report = command("report", "write one self-contained HTML page about runs")
     report.add_argument("folders", metavar="RUN_DIR", nargs="+")
     report.add_argument("--out", metavar="FILE", help="by default report.html in the run directory")
@@ -218,6 +220,12 @@ def _run(argv: list[str]) -> int:
         from emu.cli.workload_commands import run_action
 
         return run_action(options)
+    if options.command == "completion":
+        from emu.cli.completion import script
+        from emu.terminal import put
+
+        put(script(options.shell, build_parser(transformations=True)))
+        return DONE
     if options.command in ("explain", "timeline"):
         from emu.cli import explain_command
 
