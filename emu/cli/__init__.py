@@ -191,6 +191,8 @@ def build_parser(transformations: bool = False) -> Parser:
     add_explaining(command)
     completion = command("completion", "print a script that completes commands and options in a shell")
     completion.add_argument("shell", metavar="bash|zsh|fish")
+    schema = command("schema", "print the JSON schema of a TOML file, for editors")
+    schema.add_argument("file", metavar="config|sweep")
     report = command("report", "write one self-contained HTML page about runs")
     report.add_argument("folders", metavar="RUN_DIR", nargs="+")
     report.add_argument("--out", metavar="FILE", help="by default report.html in the run directory")
@@ -220,12 +222,10 @@ def _run(argv: list[str]) -> int:
         from emu.cli.workload_commands import run_action
 
         return run_action(options)
-    if options.command == "completion":
-        from emu.cli.completion import script
-        from emu.terminal import put
+    if options.command in ("completion", "schema"):
+        from emu.cli.completion import print_for_shells_and_editors
 
-        put(script(options.shell, build_parser(transformations=True)))
-        return DONE
+        return print_for_shells_and_editors(options, build_parser(transformations=True))
     if options.command in ("explain", "timeline"):
         from emu.cli import explain_command
 

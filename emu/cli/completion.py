@@ -1,4 +1,4 @@
-"""``emu completion SHELL``: scripts that complete commands, options, and names of schedulers, workloads and keys.
+"""``emu completion`` and ``emu schema``: what shells and editors need to complete commands, options, names and keys.
 
 They are made from the parser and the registries, so that they cannot lack an option. What they complete is written into
 them: to complete a word does not start Python.
@@ -7,11 +7,14 @@ them: to complete a word does not start Python.
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from emu.configuration.json_schema import json_schema
 from emu.configuration.keys import BY_NAME
+from emu.terminal import put
 from workloads.errors import InputError
 
 SHELLS = ("bash", "zsh", "fish")
@@ -34,6 +37,15 @@ class Words(NamedTuple):
     path: tuple[str, ...]
     about: str
     options: dict[str, str]
+
+
+def print_for_shells_and_editors(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Print the script of ``emu completion``, or the schema of ``emu schema``."""
+    if options.command == "schema":
+        put(json.dumps(json_schema(options.file), indent=2))
+    else:
+        put(script(options.shell, parser))
+    return 0
 
 
 def script(shell: str, parser: argparse.ArgumentParser) -> str:

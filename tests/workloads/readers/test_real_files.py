@@ -6,6 +6,7 @@ import csv
 import gzip
 import os
 import re
+import zipfile
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from tests.workloads.google_cases import Event, expected_jobs, jobs_of
 from workloads.arrow import column
 from workloads.catalogue import load_workload
 from workloads.dags import DagWorkload, as_jobs
-from workloads.errors import InputError
 from workloads.formats import recognise
 from workloads.readers.report import Report
 from workloads.transform import sample
@@ -216,7 +216,21 @@ def test_the_excerpts_of_hawk_and_eagle_have_the_tasks_of_their_lines(name, jobs
     assert column(workload.tasks, "duration_s").tolist() == [float(d) for line in lines for d in line[3:]]
 
 
-def test_logs_in_the_standard_workload_format_are_named():
-    for name in ("LCG.swf.gz", "NASA-iPSC-1993-3.1-cln.swf.zip"):
-        with pytest.raises(InputError, match="this is a log in the Standard Workload Format"):
-            load_workload(REAL / "swf" / name)
+def test_logs_in_the_standard_workload_format_have_the_tasks_of_their_lines():
+    """Every job of both ran on processors that are known; fields 4 and 5 are its run time and its processors."""
+    folder = REAL / "swf"
+    with zipfile.ZipFile(folder / "NASA-iPSC-1993-3.1-cln.swf.zip") as archive:
+        nasa = archive.read(archive.namelist()[0])
+    for name, text, jobs in (
+        ("NASA-iPSC-1993-3.1-cln.swf.zip", nasa, 18_239),
+        ("LCG.swf.gz", gzip.decompress((folder / "LCG.swf.gz").read_bytes()), 188_041),
+    ):
+        lines = [
+            line.split() for line in text.decode().splitlines() if line.strip() and not line.startswith(";")
+        ]
+        workload = load_workload(folder / name)
+        assert workload.num_jobs == len(lines) == jobs
+        assert workload.num_tasks == sum(int(line[4]) for line in lines)
+        work_s = sum(float(line[3]) * int(line[4]) for line in lines)
+        assert column(workload.tasks, "duration_s").sum() == work_s
+        assert workload.notes == ()

@@ -1,0 +1,81 @@
+"""The JSON schemas of the TOML files that Emu reads, for editors: made from the registry of keys.
+
+An editor with such a schema completes keys, shows what they mean, and marks what is wrong while it is written. Values
+that are text with a grammar of their own, such as durations, are checked by Emu alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emu.configuration.keys import KEYS, TABLES
+from emu.configuration.kinds import KINDS, Key
+from workloads.errors import InputError
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+FILES = ("config", "sweep")
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "array", "items": _TEXT, "minItems": 1}
+_OF_KIND: dict[str, Any] = {
+    "text": _TEXT,
+    "path": _TEXT,
+    "workload": _TEXT,
+    "integer": {"type": ["integer", "string"]},
+    "number": {"type": ["number", "string"]},
+    "flag": {"type": ["boolean", "string"]},
+    "names": {"anyOf": [_TEXT, _TEXTS]},
+    "steps": {"anyOf": [_TEXT, _TEXTS]},
+    "events": {"type": ["boolean", "string"]},
+    "choice": _TEXT,
+    "table": {"type": "object"},
+}
+"""Of kinds that are not a number or a text, such as durations."""
+
+
+def json_schema(file: str) -> dict[str, Any]:
+    """Return the schema of a kind of file: ``config``, or ``sweep``.
+
+    Raises
+    ------
+    InputError
+        There is no such kind.
+    """
+    if file not in FILES:
+        raise InputError(f"there is no schema of {file!r}; want one of {', '.join(FILES)}")
+    properties = _properties(swept=False)
+    if file == "sweep":
+        about = "Keys with a list of values: a run for each combination."
+        properties["sweep"] = {"type": "object", "description": about, "properties": _properties(swept=True)}
+    return {
+        "$schema": DIALECT,
+        "title": f"Emu, {'a sweep' if file == 'sweep' else 'configuration'}",
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def _properties(swept: bool) -> dict[str, Any]:
+    """Return the keys as nested properties; those of a sweep may have several values each."""
+    found: dict[str, Any] = {}
+    for key in KEYS:
+        path = key.name.removesuffix(".*").split(".")
+        place = found
+        for table in path[:-1]:
+            inner = {"type": "object", "properties": {}, "additionalProperties": False}
+            place = place.setdefault(table, inner)["properties"]
+        place[path[-1]] = _of_key(key, swept)
+    return found
+
+
+def _of_key(key: Key, swept: bool) -> dict[str, Any]:
+    if key.name.removesuffix(".*") in TABLES:
+        return {"type": "object", "description": key.meaning}
+    schema: dict[str, Any] = dict(_OF_KIND.get(key.kind, {"type": ["number", "string"]}))
+    if key.choices:
+        schema["enum"] = list(key.choices)
+    if key.low is not None and "type" in schema:
+        schema["minimum"] = key.low
+    if swept:
+        schema = {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
+    return {**schema, "description": f"{key.meaning} ({KINDS[key.kind].wants.split(':')[0]})"}
