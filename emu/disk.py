@@ -109,6 +109,14 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
     _replace(path, write)
 
 
+def num_rows(path: Path) -> int:
+    """Return how many rows a Parquet file has, by its footer."""
+    from workloads.readers.parquet_tables import parquet_file
+
+    with parquet_file(path) as file:
+        return int(file.metadata.num_rows)
+
+
 def flush(path: Path) -> None:
     """Return when a file's content, or a folder's names, are on the disk itself."""
     try:

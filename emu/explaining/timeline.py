@@ -58,17 +58,13 @@ def write_timeline(
     """
     parts = _Parts(result)
     kept = parts.chosen(nodes, jobs)
-    record = None if result.events is None else Record.of(result.events)
-    rows = np.zeros(0, np.int64) if record is None else _messages(record, result, nodes, jobs)
     if not kept.size:
         raise InputError("no task that ran is among what was chosen", file=result.path)
-    size = BYTES_EACH * (2 * kept.size + 3 * rows.size)
-    if size > MOST_BYTES:
-        raise InputError(
-            f"the timeline would have some {size / 1e6:,.0f} MB; choose nodes or jobs (--nodes 0-20, --jobs 3,17) to "
-            f"stay below {MOST_BYTES // 1_000_000} MB",
-            file=result.path,
-        )
+    if nodes is None and jobs is None:
+        _check_size(kept.size, result.num_events, result.path)  # before all events are in memory
+    record = None if result.events is None else Record.of(result.events)
+    rows = np.zeros(0, np.int64) if record is None else _messages(record, result, nodes, jobs)
+    _check_size(kept.size, rows.size, result.path)
     entries = [*_slices(parts, kept), *_counters(result)]
     if record is not None:
         entries += _decisions(record.rows(rows), result.summary["nodes"])
@@ -76,6 +72,16 @@ def write_timeline(
         path, json.dumps({"displayTimeUnit": "ms", "traceEvents": entries}, separators=(",", ":"))
     )
     return len(entries)
+
+
+def _check_size(tasks: int, events: int, place: Path | None) -> None:
+    size = BYTES_EACH * (2 * tasks + 3 * events)
+    if size > MOST_BYTES:
+        raise InputError(
+            f"the timeline would have some {size / 1e6:,.0f} MB; choose nodes or jobs (--nodes 0-20, --jobs 3,17) to "
+            f"stay below {MOST_BYTES // 1_000_000} MB",
+            file=place,
+        )
 
 
 class _Parts:

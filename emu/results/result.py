@@ -69,6 +69,13 @@ class Result:
             return None
         return pa.Table.from_batches(self.recorded(), SCHEMA)
 
+    @property
+    def num_events(self) -> int:
+        """How many rows `events` has, without reading them."""
+        if "events" not in vars(self) and self.path is not None and (self.path / EVENTS).exists():
+            return disk.num_rows(self.path / EVENTS)
+        return 0 if self.events is None else self.events.num_rows
+
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and any(name in family.tables for family in families()):
             return self.tables.get(name)

@@ -179,7 +179,9 @@ def test_jobs_that_are_not_there_are_refused() -> None:
         events_of("hawk", output_events="job=40")
 
 
-def test_commands_explain_and_write_timelines(tmp_path: Path, emu: Callable[..., Any]) -> None:
+def test_commands_explain_and_write_timelines(
+    tmp_path: Path, emu: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     sets = ("--workload", "yahoo", "--nodes", "100", "--set", "workload_options.jobs=20", "--in-process")
     for name in ("sparrow", "hawk"):
         emu("run", "--scheduler", name, *sets, "--out", tmp_path / name)
@@ -198,6 +200,13 @@ def test_commands_explain_and_write_timelines(tmp_path: Path, emu: Callable[...,
     jobs = {entry["name"] for entry in entries if entry["ph"] == "X"}
     assert jobs == {"job 3", "job 4", "job 5"}
     check_format(entries)
+    whole = "--set", "output.events=all", "--set", "output.tasks=true", "--out", tmp_path / "whole"
+    emu("run", "--scheduler", "sparrow", *sets, *whole)
+    monkeypatch.setattr("emu.explaining.timeline.MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(
+        "emu.results.result.Result.events", property(lambda _: pytest.fail("events are not read"))
+    )
+    assert "choose nodes or jobs" in emu("timeline", tmp_path / "whole").err
     assert "is neither a number nor a span" in emu("timeline", tmp_path / "sparrow", "--nodes", "3-x").err
 
 
