@@ -85,7 +85,7 @@ def table_of(sweep: Path) -> tuple[list[list[str]], dict[str, dict[str, list[tup
 def lines_figure(lines: Mapping[str, list[tuple[float, float]]], x_label: str, y_label: str) -> Any:
     """Return (x, y) points of several schedulers as lines over two logarithmic axes."""
     with figure_style():
-        figure, axes = new_figure(6.4, 3.8)
+        figure, axes = new_figure()
         for index, (name, points) in enumerate(lines.items()):
             x, y = zip(*sorted(points), strict=True)
             axes.plot(x, y, marker="o", markersize=4, label=plain_label(name), **line_look(index))
@@ -93,7 +93,7 @@ def lines_figure(lines: Mapping[str, list[tuple[float, float]]], x_label: str, y
         axes.set_yscale("log")
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
-        add_legend(axes)
+        add_legend(figure, axes)
         return figure
 
 

@@ -26,7 +26,6 @@ def picture() -> str:
     jobs = comparison.rows()[0].count
     axes.set_title(f"{jobs:,.0f} short jobs of the workload {workload} on {nodes:,} nodes", loc="left")
     axes.set_xlim(10, 30_000)
-    axes.get_legend().set_loc("lower right")
     return to_svg(figure)
 
 

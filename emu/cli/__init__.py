@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from typing import Any, NoReturn
 
-from emu.cli.explain_parser import add_explaining
+from emu.cli.examples import EXAMPLES
+from emu.cli.results_parser import add_reading
 from emu.cli.workload_parser import add_actions, add_transformations
 from emu.configuration.keys import BY_NAME, KEYS
 from emu.configuration.kinds import Key
@@ -28,48 +29,6 @@ Emu emulates datacenter schedulers at cluster scale: which scheduler, at which s
 Without a command it compares sparrow, hawk, eagle and central-lwl on the bundled workload `yahoo` over
 15,000 nodes, prints a table and writes a report.
 """
-_EXAMPLES = {
-    "": """\
-  emu                                                   the comparison above
-  emu run --scheduler eagle --workload yahoo --nodes 15000
-  emu compare --schedulers sparrow,hawk,eagle --workload trace.tr --nodes 15000 --seeds 5
-  emu schedulers eagle                                  what eagle does, its parameters, its paper
-""",
-    "run": """\
-  emu run --scheduler eagle --workload yahoo --nodes 15000
-  emu run --scheduler sparrow --set probe_ratio=3 --workload trace.tr.gz --nodes 4000 --seeds 5
-  emu run --scheduler mine.py:LeastLoaded --workload yahoo --nodes 15000 --in-process
-  emu run --config experiment.toml --set network.delay='1 ms' --json
-""",
-    "compare": """\
-  emu compare --schedulers sparrow,hawk,eagle --workload yahoo --nodes 15000
-  emu compare --schedulers hawk,eagle --workload t.tr --nodes 15000 --set probe_ratio=3 --set eagle.slack=4
-  emu compare --schedulers philae,aalo --workload FB2010-1Hr-150-0.txt
-  emu compare --schedulers hawk,eagle --workload yahoo --nodes 15000 --columns mean,p99.9,wait.p99 --reasons
-""",
-    "sweep": """\
-  emu sweep grid.toml --dry-run
-  emu sweep grid.toml --parallel 8
-  emu sweep grid.toml --set workload_options.jobs=1000 --in-process --out runs/small
-""",
-    "size": """\
-  emu size --target 'short.p99 < 300s' --scheduler eagle --workload yahoo
-  emu size --target 'p50 <= 60s' --target 'long.p90 < 2h' --scheduler hawk --workload t.tr --seeds 3 --tolerance 2%
-""",
-    "validate": "  emu validate experiment.toml\n",
-    "workload": """\
-  emu workload list
-  emu workload info yahoo --nodes 10000 --nodes 15000
-  emu workload synth yahoo small --set jobs=1000 --seed 7
-  emu workload convert trace.tr.gz trace
-  emu workload convert google-2011 google --from google-2011 --set unfinished=ran
-  emu workload scale google google-80 --load 80% --nodes 15000
-  emu workload fetch coflow-benchmark
-""",
-    "cluster": "  emu cluster list\n  emu cluster info homogeneous --nodes 15000\n",
-    "schedulers": "  emu schedulers\n  emu schedulers eagle\n",
-    "report": "  emu report runs/eagle-yahoo-15000-1\n  emu report runs/one runs/two --out both.html\n",
-}
 
 
 class Parser(argparse.ArgumentParser):
@@ -188,14 +147,11 @@ def build_parser(transformations: bool = False) -> Parser:
     _add_cluster(command("cluster", "list and describe clusters"))
     schedulers = command("schedulers", "list schedulers, or describe one")
     schedulers.add_argument("name", metavar="NAME", nargs="?")
-    add_explaining(command)
+    add_reading(command)
     completion = command("completion", "print a script that completes commands and options in a shell")
     completion.add_argument("shell", metavar="bash|zsh|fish")
     schema = command("schema", "print the JSON schema of a TOML file, for editors")
     schema.add_argument("file", metavar="config|sweep")
-    report = command("report", "write one self-contained HTML page about runs")
-    report.add_argument("folders", metavar="RUN_DIR", nargs="+")
-    report.add_argument("--out", metavar="FILE", help="by default report.html in the run directory")
     return parser
 
 
@@ -230,6 +186,10 @@ def _run(argv: list[str]) -> int:
         from emu.cli import explain_command
 
         return explain_command.COMMANDS[options.command](options)
+    if options.command == "plot":
+        from emu.cli.plot_command import plot_runs
+
+        return plot_runs(options)
     name = options.command.replace("-", "_")
     action = getattr(options, "action", None)
     return getattr(commands, f"{name}_{action}" if action else name)(options)
@@ -339,7 +299,7 @@ def _help(key: Key) -> str:
 def _texts(about: str, name: str) -> dict[str, Any]:
     return {
         "description": about,
-        "epilog": f"examples:\n{_EXAMPLES[name]}" if name in _EXAMPLES else None,
+        "epilog": f"examples:\n{EXAMPLES[name]}" if name in EXAMPLES else None,
         "formatter_class": argparse.RawDescriptionHelpFormatter,
     }
 

@@ -6,13 +6,13 @@ import json
 from argparse import Namespace
 from pathlib import Path
 
+from emu.cli.option_values import read_numbers, read_whole
 from emu.explaining.explain import causes, explain, recorded
 from emu.explaining.explanation import render_beside
 from emu.explaining.summary import render_causes
 from emu.explaining.timeline import write_timeline
 from emu.results.result import read_result
 from emu.terminal import put
-from workloads.errors import InputError
 
 
 def explain_run(options: Namespace) -> int:
@@ -26,7 +26,7 @@ def explain_run(options: Namespace) -> int:
         else:
             put(render_causes(tables))
         return 0
-    job = _whole(options.job)
+    job = read_whole("JOB", options.job)
     explanations = [explain(run, job) for run in (first, second) if run is not None]
     if options.json:
         put(json.dumps([one.as_dict() for one in explanations], indent=2))
@@ -37,15 +37,9 @@ def explain_run(options: Namespace) -> int:
     return 0
 
 
-def _whole(text: str) -> int:
-    if not text.isdecimal():
-        raise InputError(f"JOB: {text!r} is not the number of a job")
-    return int(text)
-
-
 def write_run(options: Namespace) -> int:
     """Write the timeline of a run."""
-    nodes, jobs = (_numbers(f"--{name}", getattr(options, name)) for name in ("nodes", "jobs"))
+    nodes, jobs = (read_numbers(f"--{name}", getattr(options, name)) for name in ("nodes", "jobs"))
     name = Path(options.folder).resolve().name
     path = Path(f"{name}-trace.json" if options.out is None else options.out)
     entries = write_timeline(recorded(options.folder), path, nodes=nodes, jobs=jobs)
@@ -53,22 +47,4 @@ def write_run(options: Namespace) -> int:
     return 0
 
 
-def _numbers(what: str, text: str | None) -> list[int] | None:
-    """Return the numbers of a text such as ``0-20,31``."""
-    if text is None:
-        return None
-    found: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if (
-            not first.isdecimal()
-            or (dash and not last.isdecimal())
-            or (dash and int(last) - int(first) > MOST_NUMBERS)
-        ):
-            raise InputError(f"{what}: {part.strip()!r} is neither a number nor a span such as 0-20")
-        found += range(int(first), int(last if dash else first) + 1)
-    return found
-
-
-MOST_NUMBERS = 10_000_000
 COMMANDS = {"explain": explain_run, "timeline": write_run}

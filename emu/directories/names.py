@@ -20,7 +20,7 @@ REPORT = "report.html"
 """The page that a comparison writes into its directory, and `emu report` into one that it is given."""
 REPORT_MARK = "<!-- made by emu report -->"
 """The beginning of a page, after its document type."""
-FIGURES = ("cdf-", "percentiles", "shares", "targets")
+FIGURES = ("cdf-", "percentiles", "shares", "targets", "timeline")
 """Prefixes of the names of figures in run directories, besides those of a family."""
 
 

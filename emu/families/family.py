@@ -78,8 +78,8 @@ class Family:
         Where it is that of another family, a summary has a second part, under the family's own name.
     one, part, node : str
         What one of them is called, what it consists of, and what it is scheduled on: ``job``, ``tasks``, ``node``.
-    time, width : str
-        The columns of completion times and of the number of parts: ``jct_s``, ``num_tasks``.
+    arrival, time, width : str
+        The columns of arrivals, completion times and the number of parts: ``submit_s``, ``jct_s``, ``num_tasks``.
     tables : mapping
         The tables that its runs write: name without ``.parquet``, to its columns. The first has a row for each of what
         is scheduled, and ``timeline`` is another.
@@ -147,6 +147,9 @@ class Family:
     part_of : (figures, group) -> figures
         The figures of a group; an empty mapping if it has none.
 
+    values : (run, metric, group, warmup_s) -> ndarray of float64
+        One of `metrics` of each of a group of what is scheduled, without those that arrive before the warm-up's end;
+        finite.
     compare : (results, warmup_s) -> list of Row
         A row for each scheduler and group.
     render_rows : (rows, head, tolerance, columns) -> str
@@ -186,6 +189,7 @@ class Family:
     one: str
     part: str
     node: str = "node"
+    arrival: str
     time: str
     width: str
     tables: Mapping[str, tuple[Column, ...]]
@@ -225,6 +229,7 @@ class Family:
     part_of: Callable[[Figures, str], Figures] = _part_of_all
 
     # Comparison and tables.
+    values: Callable[[Result, str, str, float], Any]
     compare: Callable[[Runs, float], list[Row]]
     render_rows: Callable[[Sequence[Row], str, Tolerance, Sequence[Measure]], str]
     render_more: Callable[[Runs, float], str] = lambda results, warmup_s: ""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,20 +23,35 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, which colour-blind readers can distinguish too; line styles carry the same information.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 STYLES = ("-", "--", "-.", ":")
+SIZE = (6.4, 3.8)
+"""Inches of a figure of one panel."""
+FONT_SIZE = 9.0
+"""Points of all text of a figure: headings and labels differ by their place."""
 _CDF_POINTS = 512
 LEAST_SPAN = 0.1
 """Of a linear axis, as a share of the times on it."""
 LEAST_GAP = 0.12
 """Between two ticks with a text each, as a share of the axis."""
 CHARACTERS_PER_INCH = 11.0
-"""Of a legend."""
+"""Of a legend, at `FONT_SIZE`."""
 MOST_OF_LABEL = 24
 """Characters of a text at a tick."""
 LEFT_QUANTILE = 0.002  # a job of a millisecond must not take half of a logarithmic axis
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "emu",
     "svg.fonttype": "none",
-    "font.size": 10.0,
+    **dict.fromkeys(
+        (
+            "axes.titlesize",
+            "axes.labelsize",
+            "xtick.labelsize",
+            "ytick.labelsize",
+            "legend.fontsize",
+            "figure.titlesize",
+            "figure.labelsize",
+        ),
+        "medium",
+    ),
     "axes.grid": True,
     "grid.color": "#dddddd",
     "axes.spines.top": False,
@@ -53,23 +69,56 @@ class Shown(NamedTuple):
     caption: str
 
 
-def figure_style() -> AbstractContextManager[None]:
-    """Return a context in which figures are made and written."""
+class Look(NamedTuple):
+    """What a reader asks of a figure: points of its text, inches of its size; None is what the figure is drawn with."""
+
+    font_size: float = FONT_SIZE
+    width: float | None = None
+    height: float | None = None
+
+
+_LOOK: ContextVar[Look] = ContextVar("look", default=Look())  # noqa: B039 a tuple does not change
+
+
+@contextmanager
+def looking(look: Look) -> Iterator[None]:
+    """Draw the figures within as `look` says; those that are made elsewhere are as they were."""
+    before = _LOOK.set(look)
+    try:
+        yield
+    finally:
+        _LOOK.reset(before)
+
+
+@contextmanager
+def figure_style() -> Iterator[None]:
+    """Make, or write, figures within in Emu's style."""
     import matplotlib as mpl
 
     # From matplotlib's own defaults: a matplotlibrc on this machine must not change the figures.
-    look: dict[Any, Any] = {k: v for k, v in mpl.rcParamsDefault.items() if k != "backend"}
-    return mpl.rc_context(look | _STYLE)
+    plain: dict[Any, Any] = {k: v for k, v in mpl.rcParamsDefault.items() if k != "backend"}
+    with mpl.rc_context(plain | _STYLE | {"font.size": _LOOK.get().font_size}):
+        yield
 
 
-def new_figure(width: float, height: float, rows: int = 1, columns: int = 1) -> tuple[Figure, Any]:
-    """Return a figure of a size in inches and its axes, one or an array; rows share the x axis."""
+def new_figure(
+    width: float = SIZE[0], height: float = SIZE[1], rows: int = 1, columns: int = 1, *, share_x: bool = True
+) -> tuple[Figure, Any]:
+    """Return a figure and its axes, one or an array; rows share the x axis, unless `share_x` is false.
+
+    The size in inches is that of the look, where it has one; of a width alone the height follows.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    look = _LOOK.get()
+    size = (look.width or width, look.height or height * (look.width or width) / width)
+    figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)  # no window system is asked, whatever the user's backend is
-    return figure, figure.subplots(rows, columns, sharex=rows > 1)
+    axes = figure.subplots(rows, columns, sharex=share_x and rows > 1)
+    for place in np.ravel(axes):  # ticks are made when a figure is written, which may be without its look
+        place.tick_params(labelsize=look.font_size)
+    return figure, axes
 
 
 def line_look(index: int) -> dict[str, Any]:
@@ -81,23 +130,29 @@ def line_look(index: int) -> dict[str, Any]:
     }
 
 
-def add_legend(axes: Any) -> None:
-    """Put a legend where there is most room."""
-    legend = axes.legend(loc="best", handlelength=3.0)
-    for text in legend.get_texts():
-        text.set_parse_math(False)  # a name is a name, whatever signs are in it
-
-
-def add_legend_above(figure: Figure, axes: Any) -> None:
+def add_legend(figure: Figure, axes: Any) -> None:
     """Put the legend of one of a figure's axes above all of them, where it hides no line."""
+    _add_legend(figure, axes, {"loc": "outside upper center"}, float(figure.get_size_inches()[0]))
+
+
+def add_own_legend(axes: Any) -> None:
+    """Put the legend of one panel above it, where panels show different things."""
+    figure = axes.get_figure()
+    width = float(figure.get_size_inches()[0]) / axes.get_subplotspec().get_gridspec().ncols
+    _add_legend(
+        axes, axes, {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2}, width
+    )
+
+
+def _add_legend(parent: Any, axes: Any, place: dict[str, Any], width: float) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if not handles:
         return
-    characters = CHARACTERS_PER_INCH * float(figure.get_size_inches()[0])
+    characters = CHARACTERS_PER_INCH * width * FONT_SIZE / _LOOK.get().font_size
     columns = max(1, min(len(labels), int(characters / (8 + max(map(len, labels))))))
-    legend = figure.legend(handles, labels, loc="outside upper center", ncols=columns, handlelength=3.0)
+    legend = parent.legend(handles, labels, ncols=columns, handlelength=3.0, **place)
     for text in legend.get_texts():
-        text.set_parse_math(False)
+        text.set_parse_math(False)  # a name is a name, whatever signs are in it
 
 
 def fit_times(axes: Any, low: float, high: float) -> None:
@@ -118,19 +173,20 @@ def fit_times(axes: Any, low: float, high: float) -> None:
         half = max(0.55 * (high - low), LEAST_SPAN / 2 * abs(middle), 1e-9)
         axes.set_ylim(middle - half, middle + half)
         axes.yaxis.set_major_locator(MaxNLocator(5))
-        axes.yaxis.set_major_formatter(_plain_ticks())
+        axes.yaxis.set_major_formatter(plain_ticks())
 
 
 def mark_log(axis: Any, low: float, high: float) -> None:
     """Give a logarithmic axis that shows `low` to `high` ticks that are plain numbers, and enough of them."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,)))
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,), numticks=9))
     axis.set_minor_formatter(NullFormatter())
-    axis.set_major_formatter(_plain_ticks())
+    axis.set_major_formatter(plain_ticks())
 
 
-def _plain_ticks() -> Any:
+def plain_ticks() -> Any:
+    """Return the format of ticks that are plain numbers."""
     from matplotlib.ticker import FuncFormatter
 
     return FuncFormatter(lambda value, _: number(value))
@@ -160,7 +216,7 @@ def fit_places(axes: Any, values: Sequence[Any], numeric: bool) -> Callable[[Any
     if len(values) == 1 or gaps.min() >= LEAST_GAP * (on_scale.max() - on_scale.min()):
         axes.xaxis.set_major_locator(FixedLocator([float(v) for v in values]))
         axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(_plain_ticks())
+    axes.xaxis.set_major_formatter(plain_ticks())
     if low == high:  # one place stands in the middle
         axes.set_xlim(low - max(abs(low), 1.0) / 2, high + max(abs(high), 1.0) / 2)
     elif axes.get_xscale() == "log":

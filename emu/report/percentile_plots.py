@@ -13,8 +13,9 @@ from emu.families.family import Family
 from emu.families.registry import family_of_summary
 from emu.report.drawing import (
     COLOURS,
+    SIZE,
     Shown,
-    add_legend_above,
+    add_legend,
     figure_style,
     fit_places,
     fit_times,
@@ -22,7 +23,10 @@ from emu.report.drawing import (
     new_figure,
     plain_label,
 )
-from emu.results.axes import Axis, is_number, value_text
+from emu.report.plots import label_of
+from emu.results.axes import Axis, Group, is_number, value_text
+from emu.results.measures import Measure
+from emu.results.metrics import summary_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,6 +57,15 @@ class Point(NamedTuple):
     scheduler: str
     at: dict[str, Any]
     summary: Mapping[str, Any]
+
+
+def points_of(groups: Sequence[Group]) -> list[Point]:
+    """Return the points of groups of runs."""
+    return [
+        Point(runs[0].summary["scheduler"], group.at | group.own[name], summary_of(runs))
+        for group in groups
+        for name, runs in group.results.items()
+    ]
 
 
 def percentile_sheets(axes: Sequence[Axis], points: Sequence[Point]) -> Iterator[Shown]:
@@ -92,8 +105,38 @@ def percentile_sheets(axes: Sequence[Axis], points: Sequence[Point]) -> Iterator
                 yield Shown(safe_name(kind + stem), figure, f"{what} against {axis.label}{where}{clause}")
 
 
-def percentiles_figure(lines: Lines, axis: Axis, family: Family) -> Figure | None:
-    """Return statistics of completion times against an axis, by group of jobs or coflows, one line a scheduler.
+def against_figure(
+    axes: Sequence[Axis],
+    points: Sequence[Point],
+    measures: Sequence[Measure],
+    groups: Sequence[str] | None = None,
+    along: str = "",
+) -> Figure | None:
+    """Return statistics against one axis, `along` by its label; values of all others distinguish lines.
+
+    None where there is no such axis with several values, or no group has any.
+    """
+    axis = next((a for a in axes if a.label == along), None) if along else _choose(axes)
+    if axis is None or not points:
+        return None
+    lines: dict[str, dict[Any, Mapping[str, Any]]] = {}
+    order = list(dict.fromkeys(point.scheduler for point in points))
+    for point in sorted(points, key=lambda point: order.index(point.scheduler)):
+        others = [a.label for a in axes if len(a.values) > 1 and a is not axis and a.label in point.at]
+        line = " ".join([point.scheduler, *(f"{name}={value_text(name, point.at[name])}" for name in others)])
+        places = [point.at[axis.label]] if axis.label in point.at else axis.values
+        lines.setdefault(line, {}).update(dict.fromkeys(places, point.summary))
+    return percentiles_figure(lines, axis, family_of_summary(points[0].summary), measures, groups)
+
+
+def percentiles_figure(
+    lines: Lines,
+    axis: Axis,
+    family: Family,
+    measures: Sequence[Measure] | None = None,
+    groups: Sequence[str] | None = None,
+) -> Figure | None:
+    """Return statistics of one metric against an axis, by group of jobs or coflows, one line a scheduler.
 
     Parameters
     ----------
@@ -101,26 +144,35 @@ def percentiles_figure(lines: Lines, axis: Axis, family: Family) -> Figure | Non
         Label to {value on the axis: a summary}.
     axis : Axis
     family : Family
+    measures : sequence of Measure, optional
+        Of one metric, a column each; by default those of completion times that the family shows.
+    groups : sequence of str, optional
+        A row each; by default all that have any.
 
     None when no group has any.
     """
+    measures = measures or [Measure("", statistic) for statistic in family.shown]
     summaries = [summary[family.heads] for points in lines.values() for summary in points.values()]
-    groups = [g for g in family.group_titles if any(family.part_of(s, g).get("count") for s in summaries)]
+    groups = [
+        group
+        for group in groups or family.group_titles
+        if any(family.part_of(s, group).get("count") for s in summaries)
+    ]
     if not groups:
         return None
-    shown = family.shown
     with figure_style():
-        figure, axes = new_figure(9.0, 2.7 * len(groups) + 0.7, rows=len(groups), columns=len(shown))
-        grid = np.atleast_2d(axes)
+        width = 9.0 if len(measures) > 1 else SIZE[0]
+        height = 2.7 * len(groups) + 0.7 if len(groups) > 1 else 3.8
+        figure, axes = new_figure(width, height, rows=len(groups), columns=len(measures))
+        grid = np.reshape(axes, (len(groups), len(measures)))
         for row, group in zip(grid, groups, strict=True):
-            for place, statistic in zip(row, shown, strict=True):
-                figure_of = partial(_figure_of, family, group, statistic)
-                _draw(place, lines, axis, figure_of)
-                place.set_title(f"{statistic}, {family.group_titles[group]}", fontsize=10)
-            row[0].set_ylabel("completion time (s)")
+            for place, measure in zip(row, measures, strict=True):
+                _draw(place, lines, axis, partial(_figure_of, family, group, measure))
+                place.set_title(f"{measure.statistic}, {family.group_titles.get(group, group)}")
+            row[0].set_ylabel(label_of(measures[0].metric))
         for place in grid[-1]:
             place.set_xlabel(axis.label, parse_math=False)
-        add_legend_above(figure, grid[0][0])
+        add_legend(figure, grid[0][0])
         return figure
 
 
@@ -142,11 +194,11 @@ def shares_figure(lines: Lines, axis: Axis, family: Family) -> Figure | None:
     with figure_style():
         figure, axes = new_figure(max(6.4, 4.8 * len(drawn)), 4.2, columns=len(drawn))
         for place, (key, title) in zip(np.ravel(axes), drawn.items(), strict=True):
-            _draw(place, lines, axis, partial(_figure_of, family, "all", key), is_share=True)
-            place.set_title(title, fontsize=10)
+            _draw(place, lines, axis, partial(_figure_of, family, "all", Measure("", key)), is_share=True)
+            place.set_title(title)
             place.set_xlabel(axis.label, parse_math=False)
         np.ravel(axes)[0].set_ylabel(f"share of {family.name}")
-        add_legend_above(figure, np.ravel(axes)[0])
+        add_legend(figure, np.ravel(axes)[0])
         return figure
 
 
@@ -189,12 +241,13 @@ def _draw(
         fit_times(place, min(bounds), max(bounds))
 
 
-def _figure_of(family: Family, group: str, statistic: str, summary: Mapping[str, Any]) -> tuple[float, float]:
+def _figure_of(
+    family: Family, group: str, measure: Measure, summary: Mapping[str, Any]
+) -> tuple[float, float]:
     """Return a mean over the seeds and its half-width; NaN where there is none."""
-    value = family.part_of(summary[family.heads], group).get(statistic, np.nan)
     intervals = summary.get("confidence_95", {}).get(family.heads, {})
-    low, high = family.part_of(intervals, group).get(statistic, (np.nan, np.nan))
-    return value, (high - low) / 2
+    low, high = measure.interval(family.part_of(intervals, group))
+    return measure.of(family.part_of(summary[family.heads], group)), (high - low) / 2
 
 
 def _choose(axes: Sequence[Axis]) -> Axis | None:

@@ -1,36 +1,183 @@
-"""The figure that runs of all families have: their timeline."""
+"""Figures that runs of all families have: their timelines, bars of statistics, and all that a page shows of a group."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from emu.columns import numbers
-from emu.families.registry import find_family
-from emu.report.drawing import COLOURS, add_legend, figure_style, line_look, new_figure, time_scale
+from emu.families.family import Family
+from emu.families.registry import family_of_summary, find_family
+from emu.report.drawing import (
+    COLOURS,
+    SIZE,
+    Shown,
+    add_legend,
+    add_own_legend,
+    figure_style,
+    line_look,
+    mark_log,
+    new_figure,
+    plain_label,
+    plain_ticks,
+    time_scale,
+)
+from emu.results.measures import Measure
+from emu.results.metrics import summary_of
+from emu.results.paired import Runs
 from emu.results.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LITTLE = 0.15
+"""Of the greatest value of each line: where all stay below it up to the end, there is the tail, which is left out."""
+LEAST_TAIL = 0.2
+"""Of the time: a shorter tail is drawn."""
+SPREAD = 30.0
+"""Bars that differ by more than this factor stand on a logarithmic axis."""
+HATCHES = ("", "//", "..", "xx")
+"""Of bars, where colours come again."""
 
-def timeline_figure(result: Result) -> Figure | None:
-    """Return utilisation and, below it, what waits or runs over virtual time; None if there is nothing."""
-    data = {name: numbers(result.timeline, name) for name in result.timeline.column_names}
-    if len(data["time_s"]) == 0:
+
+def figures_of(results: Runs, warmup_s: float = 0.0) -> list[Shown]:
+    """Return the figures of runs that are compared: those of the family, and timelines of several schedulers."""
+    family = find_family(next(iter(results.values()))[0].family)
+    figures = family.group_figures(results, warmup_s)
+    if len(results) > 1 and (drawn := timeline_figure(results)) is not None:
+        seeds = ", of the first seed" if any(len(runs) > 1 for runs in results.values()) else ""
+        figures.append(Shown("timeline", drawn, f"{family.timeline_caption}, by scheduler{seeds}"))
+    return figures
+
+
+def timeline_figure(results: Runs) -> Figure | None:
+    """Return utilisation and, below it, what waits or runs over virtual time; None if there is nothing.
+
+    One scheduler has one panel below, several have a panel each for what one has a line for. Each is shown by its
+    first seed. A long tail, in which almost nothing runs, is left out; the label of the axis has its end.
+    """
+    first = {name: runs[0] for name, runs in results.items() if runs[0].timeline.num_rows}
+    if not first:
         return None
-    share, what, columns = find_family(result.family).timeline_labels
-    scale, unit = time_scale(float(data["time_s"][-1]))
-    time = data["time_s"] / scale
+    share, what, columns = find_family(next(iter(first.values())).family).timeline_labels
+    panels = [(share, {name: (run, "utilisation") for name, run in first.items()})]
+    if len(first) == 1:
+        panels.append(
+            (what, {label: (run, column) for run in first.values() for label, column in columns.items()})
+        )
+    else:
+        for label, column in columns.items():
+            panels.append((f"{what}:\n{label}", {name: (run, column) for name, run in first.items()}))
+    shown_s, last_s = _span(first.values())
+    scale, unit = time_scale(shown_s)
     with figure_style():
-        figure, (upper, lower) = new_figure(6.4, 4.4, rows=2)
-        upper.fill_between(time, data["utilisation"], color=COLOURS[0], alpha=0.25, linewidth=0)
-        upper.plot(time, data["utilisation"], color=COLOURS[0], linewidth=1.2)
-        upper.set_ylim(0.0, 1.05 * max(1.0, float(data["utilisation"].max())))
-        upper.set_ylabel(share)
-        for number, (label, column) in enumerate(columns.items()):
-            lower.plot(time, data[column], label=label, drawstyle="steps-post", **line_look(number))
-        lower.set_ylim(bottom=0.0)
-        lower.set_ylabel(what)
-        lower.set_xlabel(f"virtual time ({unit})")
-        add_legend(lower)
+        figure, places = new_figure(SIZE[0], 0.8 + 1.6 * len(panels), rows=len(panels))
+        for place, (label, lines) in zip(places, panels, strict=True):
+            highest = 0.0
+            for number, (name, (run, column)) in enumerate(lines.items()):
+                y = numbers(run.timeline, column)
+                highest = max(highest, float(y.max()))
+                steps = "default" if column == "utilisation" else "steps-post"
+                look = line_look(number) | {"linewidth": 1.2, "drawstyle": steps}
+                place.plot(numbers(run.timeline, "time_s") / scale, y, label=plain_label(name), **look)
+            place.set_ylim(0.0, 1.05 * (max(1.0, highest) if place is places[0] else highest or 1.0))
+            place.set_ylabel(label)
+            place.yaxis.set_major_formatter(plain_ticks())
+        places[-1].set_xlim(0.0, max(shown_s, 1e-9) / scale)
+        cut = f"; the last run ends at {last_s / scale:,.3g} {unit}" if shown_s < last_s else ""
+        places[-1].set_xlabel(f"virtual time ({unit}){cut}")
+        if len(first) == 1:
+            add_own_legend(places[1])
+        else:
+            add_legend(figure, places[0])
         return figure
+
+
+def _span(runs: Iterable[Result]) -> tuple[float, float]:
+    """Return up to when timelines are shown, and the end of the last, seconds."""
+    last_s = shown_s = 0.0
+    for run in runs:
+        time_s = numbers(run.timeline, "time_s")
+        last_s = max(last_s, float(time_s[-1]))
+        for column in ("utilisation", *find_family(run.family).timeline_labels[2].values()):
+            y = numbers(run.timeline, column)
+            if y.max() > 0:
+                shown_s = max(shown_s, float(time_s[np.flatnonzero(y >= LITTLE * y.max())[-1]]))
+    return (last_s if shown_s >= (1 - LEAST_TAIL) * last_s else shown_s), last_s
+
+
+def bars_figure(results: Runs, measures: Sequence[Measure], groups: Sequence[str]) -> Figure | None:
+    """Return statistics of each group under each scheduler, side by side; None where no group has any.
+
+    Lines on bars of several seeds are 95 % confidence intervals of the mean.
+
+    Parameters
+    ----------
+    results : mapping
+    measures : sequence of Measure
+        Of one metric.
+    groups : sequence of str
+        A panel each.
+    """
+    summaries = {name: summary_of(runs) for name, runs in results.items()}
+    family = family_of_summary(next(iter(summaries.values())))
+    shown = [
+        g for g in groups if any(family.part_of(s[family.heads], g).get("count") for s in summaries.values())
+    ]
+    if not shown:
+        return None
+    with figure_style():
+        figure, places = new_figure(max(SIZE[0], 3.2 * len(shown)), SIZE[1], columns=len(shown))
+        for place, group in zip(np.ravel(places), shown, strict=True):
+            _draw_bars(place, family, summaries, measures, group)
+            place.set_title(family.group_titles.get(group, group))
+        np.ravel(places)[0].set_ylabel(label_of(measures[0].metric))
+        add_legend(figure, np.ravel(places)[0])
+        return figure
+
+
+def _draw_bars(
+    place: Any, family: Family, summaries: Mapping[str, Any], measures: Sequence[Measure], group: str
+) -> None:
+    width = 0.8 / len(summaries)
+    bounds: list[float] = []
+    for index, (name, summary) in enumerate(summaries.items()):
+        part = family.part_of(summary[family.heads], group)
+        intervals = family.part_of(summary.get("confidence_95", {}).get(family.heads, {}), group)
+        y = np.array([measure.of(part) for measure in measures])
+        edges = np.array([measure.interval(intervals) for measure in measures])
+        x = np.arange(len(measures)) - 0.4 + (index + 0.5) * width
+        look = {
+            "color": COLOURS[index % len(COLOURS)],
+            "hatch": HATCHES[index // len(COLOURS) % len(HATCHES)],
+        }
+        place.bar(x, y, width, label=plain_label(name), edgecolor="white", linewidth=0.5, **look)
+        known = np.isfinite(edges).all(axis=1)
+        if known.any():
+            bars = np.abs(edges[known].T - y[known])
+            place.errorbar(x[known], y[known], bars, fmt="none", ecolor="black", elinewidth=0.8, capsize=2)
+        bounds += [float(v) for v in (*y, *edges.ravel()) if np.isfinite(v)]
+    place.set_xticks(np.arange(len(measures)), [measure.statistic for measure in measures])
+    place.grid(visible=False, axis="x")
+    positive = [v for v in bounds if v > 0]
+    if positive and max(positive) >= SPREAD * min(positive):
+        place.set_yscale("log")
+        place.set_ylim(min(positive) / 2, max(positive) * 1.3)
+        mark_log(place.yaxis, min(positive), max(positive))
+    else:
+        place.set_ylim(0.0, 1.05 * max(bounds, default=1.0) or 1.0)
+        place.yaxis.set_major_formatter(plain_ticks())
+
+
+def label_of(metric: str, of: str = "") -> str:
+    """Return the label of an axis of a metric, with its unit; `of` names what has it.
+
+    Examples
+    --------
+    >>> label_of("wait"), label_of("", "short jobs"), label_of("bounded_slowdown")
+    ('queueing delay (s)', 'completion time of short jobs (s)', 'bounded slowdown')
+    """
+    name = {"": "completion time", "wait": "queueing delay"}.get(metric, metric.replace("_", " "))
+    return f"{name}{f' of {of}' if of else ''}{' (s)' if Measure(metric, '').is_time else ''}"

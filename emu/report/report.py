@@ -12,11 +12,11 @@ from emu.directories.names import CONFIG, REPORT_MARK, is_report
 from emu.families.registry import families, family_of_summary, find_family
 from emu.report.causes import causes_section, slowest_section
 from emu.report.page import figure_of, fill, section
-from emu.report.percentile_plots import Point, percentile_sheets
-from emu.report.plots import timeline_figure
+from emu.report.percentile_plots import percentile_sheets, points_of
+from emu.report.plots import figures_of, timeline_figure
 from emu.report.report_sections import BEST_EXPLAINED, reasons_section, run_reasons
 from emu.results.axes import IN_HEADINGS, Group, axes_of, group_runs, value_text
-from emu.results.metrics import confidence_95, summarise_replicas
+from emu.results.metrics import confidence_95, summary_of
 from emu.results.result import Result
 from emu.results.tables import counter_text, counter_texts
 from emu.terminal import few_alike
@@ -71,11 +71,7 @@ def _with_sections(groups: Sequence[Group]) -> set[int]:
 def _axis_figures(groups: Sequence[Group]) -> list[str]:
     """Return percentiles against what differs between the groups; nothing where nothing does."""
     axes = axes_of(groups)
-    points = [
-        Point(runs[0].summary["scheduler"], group.at | group.own[name], _summary(runs))
-        for group in groups
-        for name, runs in group.results.items()
-    ]
+    points = points_of(groups)
     return [
         figure_of(sheet.drawn, sheet.caption)
         for family in families()
@@ -100,12 +96,12 @@ def _what(runs: Sequence[Result]) -> str:
 def _group_section(group: Group) -> str:
     results = group.results
     first = next(iter(results.values()))[0]
-    family, warmup_s, several = find_family(first.family), _warmup(first), len(results) > 1
+    family, warmup_s, several = find_family(first.family), first.warmup_s, len(results) > 1
     of_runs = {name: [r.summary for r in runs] for name, runs in results.items()}
     axes = [
         f"{label} {value_text(label, value)}" for label, value in group.at.items() if label not in IN_HEADINGS
     ]
-    summaries = [{**_summary(runs), "scheduler": name} for name, runs in results.items()]
+    summaries = [{**summary_of(runs), "scheduler": name} for name, runs in results.items()]
     sections = [
         *family.group_section(results, warmup_s),
         *causes_section(results),
@@ -118,12 +114,8 @@ def _group_section(group: Group) -> str:
         alike=alike_note(of_runs).strip(),
         best_explained=BEST_EXPLAINED[len(next(iter(of_runs.values()))) > 1] if several else "",
         sections=[*sections, *(_counter_section(results) if several else [])],
-        figures=[figure_of(f.drawn, f.caption) for f in family.group_figures(results, warmup_s)],
+        figures=[figure_of(f.drawn, f.caption) for f in figures_of(results, warmup_s)],
     )
-
-
-def _summary(runs: Sequence[Result]) -> dict[str, Any]:
-    return runs[0].summary if len(runs) == 1 else summarise_replicas([r.summary for r in runs])
 
 
 def _counter_section(group: Mapping[str, list[Result]]) -> list[str]:
@@ -147,7 +139,7 @@ def _run_section(run: Result, is_open: bool) -> str:
         words = "What the scheduler's mechanisms did:"
         sections.append(section("", words, ["counter", "count"], counted.items()))
     sections += slowest_section(run)
-    figure = timeline_figure(run)
+    figure = timeline_figure({s["scheduler"]: [run]})
     return fill(
         "run.html",
         head=f"{s['scheduler']} on {s['workload']}, {s['nodes']:,} {family.node}s, seed {s['seed']}",
@@ -158,9 +150,3 @@ def _run_section(run: Result, is_open: bool) -> str:
         config=run.config,
         versions=", ".join(f"{k} {v}" for k, v in run.manifest.get("versions", {}).items()),
     )
-
-
-def _warmup(run: Result) -> float:
-    from workloads.units import parse_duration
-
-    return parse_duration(run.manifest.get("config", {}).get("warmup", 0.0), "warmup")

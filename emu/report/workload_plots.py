@@ -9,7 +9,7 @@ import numpy as np
 from emu.report.drawing import (
     COLOURS,
     LEFT_QUANTILE,
-    add_legend,
+    add_own_legend,
     figure_style,
     line_look,
     new_figure,
@@ -40,9 +40,8 @@ def workload_figure(workload: Workload, description: dict[str, Any]) -> Figure:
         ports).
     """
     with figure_style():
-        figure, alone = new_figure(_WIDTH, _HEIGHT)
-        alone.remove()  # the panels below have axes of their own each
-        panels = figure.subplots(2, 3).ravel()
+        figure, grid = new_figure(_WIDTH, _HEIGHT, rows=2, columns=3, share_x=False)
+        panels = grid.ravel()
         figure.suptitle(_title(description)).set_parse_math(False)
         _draw_arrivals(panels[0], panels[1], description)
         _draw_load(panels[2], description)
@@ -107,4 +106,4 @@ def _draw_cdf(place: Any, of: Distribution) -> None:
     place.set_xlabel(of.label)
     place.set_ylabel(f"share of {of.of}")
     if len(of.values) > 1:
-        add_legend(place)
+        add_own_legend(place)

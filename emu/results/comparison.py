@@ -14,7 +14,7 @@ from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG
 from emu.families.registry import find_family
 from emu.results.measures import read_measures
-from emu.results.metrics import summarise_replicas
+from emu.results.metrics import summary_of
 from emu.results.paired import Row, tolerance_of
 from emu.results.reasons import render_bottlenecks, render_reasons
 from emu.results.records import compared, tidy, wide, write_csv
@@ -55,7 +55,7 @@ class Comparison:
         first = next(iter(self.results))
         found = []
         for name, runs in self.results.items():
-            summary = runs[0].summary if len(runs) == 1 else summarise_replicas([r.summary for r in runs])
+            summary = summary_of(runs)
             against = compared([row for row in self._rows if row.scheduler == name], first)
             found.append({**summary, **(against if len(self.results) > 1 else {}), **paths_of(runs)})
         return found

@@ -91,6 +91,13 @@ class Result:
         """``jobs``, ``coflows`` or ``dags``: the name of its family."""
         return family_of_summary(self.summary).name
 
+    @property
+    def warmup_s(self) -> float:
+        """How long after the first arrival those are left out that arrive: ``warmup`` of the configuration."""
+        from workloads.units import parse_duration
+
+        return parse_duration(self.manifest.get("config", {}).get("warmup", 0.0), "warmup")
+
     def drop_large(self) -> None:
         """Forget the tables of parts, such as tasks, which are large and on the disk."""
         own = family_of_summary(self.summary).part

@@ -13,7 +13,6 @@ from emu.configuration.replicas import Replica, folders_of, left_out_text
 from emu.directories import locks
 from emu.directories import run_directory as rd
 from emu.directories.names import COMPARISON, CONFIG, REPORT, SUMMARY
-from emu.families.registry import find_family
 from emu.results.comparison import Comparison
 from emu.results.result import Result, read_result
 from emu.running.emulation import execute, keep_workload
@@ -242,11 +241,12 @@ def save_comparison(comparison: Comparison, out: Path) -> None:
     if many:
         from emu.report.drawing import save_figure
         from emu.report.page import paragraph
+        from emu.report.plots import figures_of
         from emu.report.report import render_report, write_report
 
         failed = [paragraph(line, "note") for line in comparison.failed_text().splitlines()]
 
-        for figure in find_family(comparison.family).group_figures(comparison.results, comparison.warmup_s):
+        for figure in figures_of(comparison.results, comparison.warmup_s):
             written += save_figure(figure.drawn, out / figure.stem)
         write_report(
             out / REPORT, render_report([r for runs in comparison.runs for r in runs], sections=failed)

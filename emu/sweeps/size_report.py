@@ -13,7 +13,7 @@ from emu.directories import run_directory as rd
 from emu.directories.names import SUMMARY
 from emu.report.drawing import (
     COLOURS,
-    add_legend_above,
+    add_legend,
     figure_style,
     fit_places,
     fit_times,
@@ -81,7 +81,7 @@ def targets_figure(tried: Mapping[Target, Sequence[Tried]], answer: int | None) 
         for place, (target, points) in zip(np.atleast_1d(axes), tried.items(), strict=True):
             _draw(place, target, points, answer)
         np.atleast_1d(axes)[-1].set_xlabel("nodes")
-        add_legend_above(figure, np.atleast_1d(axes)[0])
+        add_legend(figure, np.atleast_1d(axes)[0])
         return figure
 
 
@@ -104,7 +104,7 @@ def _draw(place: Any, target: Target, points: Sequence[Tried], answer: int | Non
         edge for p in known for edge in (max(p.mean - p.half, p.mean / 3), min(p.mean + p.half, p.mean * 3))
     ]
     fit_times(place, min([target.bound, *reach]), max([target.bound, *reach]))
-    place.set_title(str(target), fontsize=10, parse_math=False)
+    place.set_title(str(target), parse_math=False)
     place.set_ylabel("seconds" if target.measure.is_time else target.measure.metric, parse_math=False)
 
 

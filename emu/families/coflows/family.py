@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from emu.families.coflows.columns import ABOUT, TABLES
 from emu.families.coflows.comparison import compare_coflows
 from emu.families.coflows.explain import causes_of_all, explain_coflow
-from emu.families.coflows.metrics import BINS, GROUPS, part_of
+from emu.families.coflows.metrics import BINS, GROUPS, coflow_values, part_of
 from emu.families.coflows.plan import at_load, check_updates, load_coflows, switch_of
 from emu.families.coflows.plots import coflow_figures
 from emu.families.coflows.reference import HEAD, SUMMARY
@@ -36,6 +36,7 @@ FAMILY = Family(
     one="coflow",
     part="flows",
     node="port",
+    arrival="arrival_s",
     time="cct_s",
     width="width",
     tables=TABLES,
@@ -89,6 +90,7 @@ FAMILY = Family(
     results=coflow_results,
     groups=groups,
     part_of=part_of,
+    values=coflow_values,
     compare=compare_coflows,
     render_rows=render_rows,
     render_more=render_more,

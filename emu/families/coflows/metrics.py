@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from emu.columns import numbers
 from emu.families.coflows.deadlines import describe_deadlines
-from emu.results.metrics import BoolArray, Float64Array, after_warmup, describe_metrics, percentiles, spread
+from emu.results.metrics import (
+    BoolArray,
+    Float64Array,
+    after_warmup,
+    describe_metrics,
+    finite,
+    percentiles,
+    spread,
+)
 from workloads.info.coflows import SMALL_BYTES, THIN_FLOWS
+
+if TYPE_CHECKING:
+    from emu.results.result import Result
 
 BINS = {
     "bin-1": f"width up to {THIN_FLOWS}, up to {SMALL_BYTES / 1e6:g} MB",
@@ -46,12 +57,9 @@ def describe_coflows(coflows: pa.Table, warmup_s: float = 0.0) -> dict[str, Any]
         ``unfinished``, where there are any; those of `describe_deadlines`; ``bins``, the same as of all by `BINS`;
         ``learning`` and ``estimates``, where the scheduler learned anything.
     """
-    arrival_s, finish_s, cct_s = (numbers(coflows, name) for name in ("arrival_s", "finish_s", "cct_s"))
-    values = {
-        "": cct_s,
-        "wait": numbers(coflows, "start_s") - arrival_s,
-        "slowdown": numbers(coflows, "slowdown"),
-    }
+    arrival_s, finish_s = (numbers(coflows, name) for name in ("arrival_s", "finish_s"))
+    values = values_of(coflows)
+    cct_s = values[""]
 
     def describe(mask: BoolArray) -> dict[str, Any]:
         return describe_metrics({metric: of_all[mask] for metric, of_all in values.items()})
@@ -67,6 +75,21 @@ def describe_coflows(coflows: pa.Table, warmup_s: float = 0.0) -> dict[str, Any]
     bins = {name: in_group(coflows, name) & counts for name in BINS}
     summary["bins"] = {name: describe(own) for name, own in bins.items() if own.any()}
     return summary | describe_learning(coflows, counts)
+
+
+def values_of(coflows: pa.Table) -> dict[str, Float64Array]:
+    """Return what is described of each coflow, by its name in a summary: of completion times that is empty."""
+    return {
+        "": numbers(coflows, "cct_s"),
+        "wait": numbers(coflows, "start_s") - numbers(coflows, "arrival_s"),
+        "slowdown": numbers(coflows, "slowdown"),
+    }
+
+
+def coflow_values(run: Result, metric: str, group: str, warmup_s: float) -> Float64Array:
+    """Return a metric of the coflows of a group that arrive after the warm-up, where it is a number."""
+    counts = after_warmup(numbers(run.coflows, "arrival_s"), warmup_s) & in_group(run.coflows, group)
+    return finite(values_of(run.coflows)[metric][counts])
 
 
 def describe_learning(coflows: pa.Table, counts: BoolArray) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from emu.columns import numbers
 from emu.directories.run_directory import safe_name
 from emu.families.coflows.comparison import Runs, coflow_speedups, counted, job_speedups, learning_shares
 from emu.families.coflows.deadlines import gains_of, slack_used
-from emu.families.coflows.metrics import BINS
+from emu.families.coflows.metrics import BINS, coflow_values
+from emu.report.distributions import distribution_figure
 from emu.report.drawing import (
     COLOURS,
-    LEFT_QUANTILE,
     Shown,
     add_legend,
     figure_style,
@@ -94,22 +94,10 @@ def coflow_speedups_of(group: str, warmup_s: float) -> Callable[[Result, Result]
 
 def cdf_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
     """Return the distribution of completion times under each scheduler, all seeds together, log x."""
-    samples = {name: _times(runs, warmup_s) for name, runs in results.items()}
-    if not any(len(s) for s in samples.values()):
-        return None
-    with figure_style():
-        figure, axes = new_figure(6.4, 3.8)
-        for number, (name, cct_s) in enumerate(samples.items()):
-            if len(cct_s):
-                axes.plot(*share_curve(cct_s), label=plain_label(name), **line_look(number))
-        axes.set_xscale("log")
-        axes.set_xlim(left=min(np.quantile(s, LEFT_QUANTILE) for s in samples.values() if len(s)))
-        mark_log(axes.xaxis, *axes.get_xlim())
-        axes.set_ylim(0.0, 1.0)
-        axes.set_xlabel("coflow completion time (s)")
-        axes.set_ylabel("share of coflows")
-        add_legend(axes)
-        return figure
+    samples = {
+        name: [coflow_values(run, "", "all", warmup_s) for run in runs] for name, runs in results.items()
+    }
+    return distribution_figure(samples, "coflow completion time (s)", "share of coflows")
 
 
 def speedup_figure(results: Runs, measure: Callable[[Result, Result], Float64Array]) -> Figure | None:
@@ -125,11 +113,11 @@ def speedup_figure(results: Runs, measure: Callable[[Result, Result], Float64Arr
     if not samples:
         return None
     with figure_style():
-        figure, axes = new_figure(6.4, 3.8)
+        figure, axes = new_figure()
         _draw_speedups(axes, samples, list(results))
         axes.set_xlabel(f"speed-up of {next(iter(results))}", parse_math=False)
         axes.set_ylabel("share")
-        add_legend(axes)
+        add_legend(figure, axes)
         return figure
 
 
@@ -141,15 +129,14 @@ def bins_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
     with figure_style():
         figure, places = new_figure(9.0, 6.0, rows=2, columns=2)
         for axes, (name, found) in zip(np.ravel(places), samples.items(), strict=True):
-            axes.set_title(f"{name}: {BINS[name]}", fontsize=10)
+            axes.set_title(f"{name}: {BINS[name]}")
             _draw_speedups(axes, found, list(results))
         for axes in places[-1]:
             axes.set_xlabel(f"speed-up of {next(iter(results))}", parse_math=False)
         for axes in places[:, 0]:
             axes.set_ylabel("share of coflows")
-        add_legend(
-            next(axes for axes, found in zip(np.ravel(places), samples.values(), strict=True) if found)
-        )
+        drawn = [axes for axes, found in zip(np.ravel(places), samples.values(), strict=True) if found]
+        add_legend(figure, max(drawn, key=lambda axes: len(axes.lines)))
         return figure
 
 
@@ -159,7 +146,7 @@ def learning_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
     if not samples:
         return None
     with figure_style():
-        figure, axes = new_figure(6.4, 3.8)
+        figure, axes = new_figure()
         for name, share in samples.items():
             axes.plot(
                 *share_curve(np.minimum(share, 1.0)),
@@ -170,7 +157,7 @@ def learning_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
         axes.set_ylim(0.0, 1.0)
         axes.set_xlabel("share of the completion time until learned")
         axes.set_ylabel("share of coflows")
-        add_legend(axes)
+        add_legend(figure, axes)
         return figure
 
 
@@ -200,12 +187,12 @@ def deadlines_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
                 x = np.concatenate([[0.0], steps, [1.0]])
                 y = np.concatenate([np.arange(len(steps) + 1), [len(steps)]]) / max(len(used), 1)
                 axes.step(x, y, where="post", label=plain_label(name), **line_look(number))
-            axes.set_title(titles[at], fontsize=10)
+            axes.set_title(titles[at])
             axes.set_xlim(0.0, 1.0)
             axes.set_ylim(0.0, 1.0)
             axes.set_xlabel("share of the time to the deadline")
         np.ravel(places)[0].set_ylabel("share of coflows with a deadline")
-        add_legend(np.ravel(places)[-1])
+        add_legend(figure, max(np.ravel(places), key=lambda axes: len(axes.lines)))
         return figure
 
 
@@ -216,14 +203,14 @@ def gains_figure(results: Runs) -> Figure | None:
     if not samples:
         return None
     with figure_style():
-        figure, axes = new_figure(6.4, 3.8)
+        figure, axes = new_figure()
         axes.axvline(0.0, color="#888888", linewidth=1.0)
         for name, gains in samples.items():
             axes.plot(*share_curve(gains), label=plain_label(name), **line_look(list(results).index(name)))
         axes.set_ylim(0.0, 1.0)
         axes.set_xlabel(f"gain over {next(iter(results))}", parse_math=False)
         axes.set_ylabel("share of runs")
-        add_legend(axes)
+        add_legend(figure, axes)
         return figure
 
 
@@ -250,6 +237,8 @@ def estimates_figure(result: Result, warmup_s: float = 0.0) -> Figure | None:
         )
         axes.set_xscale("log")
         axes.set_yscale("log")
+        for axis in (axes.xaxis, axes.yaxis):
+            mark_log(axis, least, most)
         axes.set_xlabel("size (MB)")
         axes.set_ylabel("estimated size (MB)")
         return figure
@@ -273,11 +262,3 @@ def _speedups(results: Runs, measure: Callable[[Result, Result], Float64Array]) 
         for name in others
     }
     return {name: ratio for name, ratio in found.items() if len(ratio)}
-
-
-def _times(runs: list[Result], warmup_s: float) -> Float64Array:
-    parts = []
-    for run in runs:
-        cct_s = numbers(run.coflows, "cct_s")
-        parts.append(cct_s[counted(run.coflows, "all", warmup_s) & (cct_s > 0)])
-    return np.concatenate(parts)

@@ -9,24 +9,25 @@ import numpy as np
 from emu.columns import numbers
 from emu.directories.run_directory import safe_name
 from emu.families.dags.comparison import improvement_factors
-from emu.families.dags.gantt import (
+from emu.families.jobs.plots import cdf_figure
+from emu.report.drawing import (
+    Shown,
+    add_legend,
+    add_own_legend,
+    figure_style,
+    line_look,
+    mark_log,
+    new_figure,
+    plain_label,
+    share_curve,
+)
+from emu.report.gantt import (
     MOST_BARS,
     has_tasks,
     job_figure,
     machines_figure,
     running_figure,
     shown_job,
-)
-from emu.families.jobs.plots import cdf_figure
-from emu.report.drawing import (
-    Shown,
-    add_legend,
-    add_legend_above,
-    figure_style,
-    line_look,
-    new_figure,
-    plain_label,
-    share_curve,
 )
 from emu.results.paired import Runs
 from emu.results.result import Result
@@ -106,7 +107,7 @@ def improvement_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
     if not any(own.size for own in samples.values()):
         return None
     with figure_style():
-        figure, axes = new_figure(6.4, 3.8)
+        figure, axes = new_figure()
         for number, (name, factors) in enumerate(samples.items(), start=1):
             if factors.size:
                 axes.plot(*share_curve(factors), label=plain_label(f"over {name}"), **line_look(number))
@@ -115,13 +116,11 @@ def improvement_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
         axes.set_ylim(0.0, 1.0)
         axes.set_xlabel(f"factor of improvement of {plain_label(first)}")
         axes.set_ylabel("share of jobs")
-        add_legend(axes)
+        add_legend(figure, axes)
         return figure
 
 
 def _factor_axis(axes: Any, factors: np.ndarray) -> None:
-    from emu.report.drawing import mark_log
-
     low, high = np.quantile(factors, [0.002, 0.998])
     low, high = min(low, 0.9), max(high, 1.1)
     axes.set_xscale("log")
@@ -145,7 +144,7 @@ def fairness_figure(results: Runs) -> Figure | None:
         axes.set_ylim(0.0, 1.0)
         axes.set_xlabel("virtual time (s)")
         axes.set_ylabel("Jain's index")
-        add_legend_above(figure, axes)
+        add_legend(figure, axes)
         return figure
 
 
@@ -170,8 +169,8 @@ def use_figure(run: Result) -> Figure | None:
         below.set_ylim(bottom=0.0)
         below.set_ylabel("tasks")
         below.set_xlabel("virtual time (s)")
-        add_legend(below)
-        add_legend_above(figure, above)
+        add_own_legend(below)
+        add_own_legend(above)
         return figure
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,14 @@ import numpy as np
 from emu.columns import numbers, text_codes
 from emu.families.jobs.metrics import SIDES, in_group
 from emu.report.drawing import (
-    COLOURS,
+    SIZE,
     add_legend,
     figure_style,
     line_look,
+    mark_log,
     new_figure,
     plain_label,
+    plain_ticks,
     share_curve,
     time_scale,
 )
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BINS = 60
+MOST_RESOURCES = 8
 _LOOK = {"constrained": "-", "unconstrained": "--"}
 
 
@@ -45,17 +49,18 @@ def wait_figure(results: Mapping[str, list[Result]], job_class: str, warmup_s: f
         return None
     least = min(waits.min() for waits in some)
     with figure_style():
-        figure, axes = new_figure(6.4, 3.8)
+        figure, axes = new_figure()
         for (name, side), waits in samples.items():
             if len(waits):
                 look = line_look(list(results).index(name)) | {"linestyle": _LOOK[side]}
                 x, share = share_curve(np.maximum(waits, least))  # no delay at all lies at the left edge
                 axes.plot(x, share, label=plain_label(f"{name}, {side}"), **look)
         axes.set_xscale("log")
+        mark_log(axes.xaxis, *axes.get_xlim())
         axes.set_ylim(0.0, 1.0)
         axes.set_xlabel(f"queueing delay of {job_class} jobs (s)")
         axes.set_ylabel("share of jobs")
-        add_legend(axes)
+        add_legend(figure, axes)
         return figure
 
 
@@ -85,17 +90,18 @@ def wait_over_time_figure(
             for number, (side, mean) in enumerate(sides.items()):
                 look = line_look(number) | {"linestyle": _LOOK[side]}
                 axes.plot(middle / scale, mean, marker=".", markersize=4, label=side, **look)
-            axes.set_title(plain_label(name), fontsize=10, parse_math=False)
+            axes.set_title(plain_label(name), parse_math=False)
             axes.set_yscale("symlog", linthresh=0.1)
             axes.set_ylim(0.0, 2 * highest)
             axes.set_ylabel("delay (s)")
+            axes.yaxis.set_major_formatter(plain_ticks())
         axes.set_xlabel(f"arrival of the job ({unit})")
-        add_legend(np.atleast_1d(places)[0])
+        add_legend(figure, np.atleast_1d(places)[0])
         return figure
 
 
 def crv_figure(result: Result) -> Figure | None:
-    """Return the Constraint Resource Vector over time: of the eight resources most in demand, those with any.
+    """Return the Constraint Resource Vector over time, a panel for each of the `MOST_RESOURCES` most in demand.
 
     None when the run kept no such table, or nothing was in demand.
     """
@@ -107,17 +113,25 @@ def crv_figure(result: Result) -> Figure | None:
     shown = sorted((name for name in resources if highest[name] > 0), key=lambda name: -highest[name])
     if not shown:
         return None
+    shown = shown[:MOST_RESOURCES]
     scale, unit = time_scale(float(time_s.max()))
+    columns = 1 if len(shown) == 1 else 2
+    rows = -(-len(shown) // columns)
     with figure_style():
-        figure, axes = new_figure(6.4, 3.8)
-        for number, name in enumerate(shown[: len(COLOURS)]):
+        figure, places = new_figure(SIZE[0], 0.7 + 1.25 * rows, rows=rows, columns=columns)
+        for place, name in itertools.zip_longest(np.ravel(places), shown):
+            if name is None:
+                place.set_axis_off()
+                continue
             own = code == resources.index(name)
-            look = line_look(number) | {"linewidth": 1.2}
-            axes.plot(time_s[own] / scale, crv[own], label=plain_label(name), drawstyle="steps-post", **look)
-        axes.set_ylim(bottom=0.0)
-        axes.set_xlabel(f"virtual time ({unit})")
-        axes.set_ylabel("demand / supply")
-        add_legend(axes)
+            look = line_look(0) | {"linewidth": 1.0}
+            place.plot(time_s[own] / scale, crv[own], drawstyle="steps-post", **look)
+            place.set_ylim(0.0, 1.05 * highest[name])  # each its own: the greatest would flatten the others
+            place.set_title(plain_label(name), parse_math=False)
+        for place in np.ravel(places)[len(shown) - columns : len(shown)]:
+            place.set_xlabel(f"virtual time ({unit})")
+            place.tick_params(labelbottom=True)
+        figure.supylabel("demand / supply")
         return figure
 
 

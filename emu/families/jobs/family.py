@@ -10,7 +10,7 @@ from emu.families.jobs.columns import ABOUT, LIVE_TIMELINE, TABLES
 from emu.families.jobs.comparison import compare_jobs, render_constraints, render_rows
 from emu.families.jobs.explain import causes_of_all, explain_job
 from emu.families.jobs.loading import nodes_for_load
-from emu.families.jobs.metrics import CLASSES, SIDES, SPLIT, part_of
+from emu.families.jobs.metrics import CLASSES, SIDES, SPLIT, job_values, part_of
 from emu.families.jobs.plan import check_targets, load_jobs
 from emu.families.jobs.plots import job_figures
 from emu.families.jobs.report import group_section, run_facts
@@ -58,6 +58,7 @@ FAMILY = Family(
     name="jobs",
     one="job",
     part="tasks",
+    arrival="submit_s",
     time="jct_s",
     width="num_tasks",
     tables=TABLES,
@@ -84,6 +85,7 @@ FAMILY = Family(
     results=job_results,
     groups=groups,
     part_of=part_of,
+    values=job_values,
     compare=compare_jobs,
     render_rows=render_rows,
     render_more=lambda results, warmup_s: render_constraints(results),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ import pyarrow as pa
 from emu.columns import equals_text, numbers, text_codes
 from emu.families.jobs.keys import THRESHOLD_S
 from emu.results.metrics import BoolArray, Float64Array, after_warmup, describe_metrics, finite
+
+if TYPE_CHECKING:
+    from emu.results.result import Result
 
 CLASSES = ("all", "short", "long")
 
@@ -77,7 +80,7 @@ def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0, threshold_s: float = TH
         there are any. Where jobs have constraints, also what `describe_constraints` returns.
     """
     submit_s, finish_s = numbers(jobs, "submit_s"), numbers(jobs, "finish_s")
-    values = _values_of(jobs, threshold_s)
+    values = values_of(jobs, threshold_s)
     counts = after_warmup(submit_s, warmup_s)
     is_long = class_is_long(jobs)
     masks = {"all": counts, "short": counts & ~is_long, "long": counts & is_long}
@@ -95,7 +98,7 @@ def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0, threshold_s: float = TH
     return summary | describe_constraints(jobs, counts, threshold_s)
 
 
-def _values_of(jobs: pa.Table, threshold_s: float) -> dict[str, Float64Array]:
+def values_of(jobs: pa.Table, threshold_s: float) -> dict[str, Float64Array]:
     """Return what is described of each job, by its name in a summary: of completion times that is empty."""
     jct_s = numbers(jobs, "jct_s")
     return {
@@ -132,7 +135,7 @@ def describe_constraints(
     kind_of_job, kinds = text_codes(jobs, "constraint")
     if not kinds:
         return {}
-    values = _values_of(jobs, threshold_s)
+    values = values_of(jobs, threshold_s)
     jct_s, ideal_s = values[""], numbers(jobs, "ideal_s")
     is_short = ~class_is_long(jobs)
     classes = {"all": counts, "short": counts & is_short, "long": counts & ~is_short}
@@ -188,6 +191,13 @@ def in_group(jobs: pa.Table, group: str) -> BoolArray:
         np.ones(jobs.num_rows, bool) if job_class == "all" else class_is_long(jobs) == (job_class == "long")
     )
     return found & (is_constrained(jobs) == (side == "constrained")) if side else found
+
+
+def job_values(run: Result, metric: str, group: str, warmup_s: float) -> Float64Array:
+    """Return a metric of the jobs of a group that arrive after the warm-up, where it is a number."""
+    threshold_s = run.summary["jobs"].get("slowdown_threshold_s", THRESHOLD_S)
+    counts = after_warmup(numbers(run.jobs, "submit_s"), warmup_s) & in_group(run.jobs, group)
+    return finite(values_of(run.jobs, threshold_s)[metric][counts])
 
 
 def part_of(summary: Mapping[str, Any], group: str) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ import emu.cli
 import emu.cli.commands
 import emu.terminal
 from emu.cli import build_parser, main
+from emu.cli.examples import EXAMPLES
 from workloads.jobs import JobWorkload
 
 ROOT = Path(__file__).parents[3]
@@ -122,7 +123,7 @@ def test_examples_in_help_parse() -> None:
     import shlex
 
     parser = build_parser(transformations=True)
-    for text in emu.cli._EXAMPLES.values():
+    for text in EXAMPLES.values():
         for line in text.splitlines():
             words = shlex.split(line.split("   ")[0] if "   " in line.strip() else line, comments=True)
             argv = words[1:]

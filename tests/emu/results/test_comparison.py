@@ -179,18 +179,18 @@ def test_a_cdf_goes_from_the_least_to_the_greatest_time(two: dict[str, list[Resu
     x, y = axes.lines[0].get_data()
     assert (x[0], x[-1], y[0], y[-1]) == (10.0, 40.0, 0.0, 1.0)
     assert (np.diff(x) >= 0).all()
-    assert [t.get_text() for t in axes.get_legend().get_texts()] == ["base", "other"]
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["base", "other"]
 
 
 def test_figures_of_nothing() -> None:
     run = result_of("s", [0.0, 0.0])
     assert cdf_figure({"s": [run]}, "short") is None
     run.timeline = run.timeline.slice(0, 0)
-    assert timeline_figure(run) is None
+    assert timeline_figure({"s": [run]}) is None
 
 
 def test_the_timeline_figure_shows_queues_by_class() -> None:
-    figure = timeline_figure(result_of("s", [1.0, 2.0]))
+    figure = timeline_figure({"s": [result_of("s", [1.0, 2.0])]})
     assert figure is not None
     upper, lower = figure.axes
     assert upper.get_ylabel() == "utilisation"

@@ -276,7 +276,7 @@ def test_the_crv_figure_shows_what_was_in_demand() -> None:
     figure = crv_figure(run_of("p", jobs, crv=crv_table(SERIES)))
     assert figure is not None
     (line,) = figure.axes[0].lines
-    assert line.get_label() == "cores"
+    assert [axes.get_title() for axes in figure.axes] == ["cores"]
     assert np.array_equal(line.get_data(), [[5.0, 10.0], [1.5, 0.75]])
     assert crv_figure(run_of("p", jobs)) is None
     assert crv_figure(run_of("p", jobs, crv=crv_table(SERIES._replace(crv=np.zeros((2, 2)))))) is None

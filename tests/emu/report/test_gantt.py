@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import emu
-from emu.families.dags.gantt import job_figure, lanes, machines_figure, running_figure, shown_job
+from emu.report.gantt import job_figure, lanes, machines_figure, running_figure, shown_job
 from emu.results.result import Result
 from tests.actors.dag_settings import mixed_dags
 from workloads.errors import InputError
@@ -32,7 +32,7 @@ def test_a_machine_has_a_bar_for_each_of_its_tasks(result: Result) -> None:
     bars = sorted((bar.get_x(), bar.get_width()) for bar in axes.patches)
     wanted = sorted(zip(own.start_s, own.finish_s - own.start_s, strict=True))
     assert np.array(bars) == pytest.approx(np.array(wanted))
-    with pytest.raises(InputError, match="nodes: 2 is no machine of the run; it has 0 to 1"):
+    with pytest.raises(InputError, match="nodes: 2 is no node of the run; it has 0 to 1"):
         machines_figure(result, [2])
 
 

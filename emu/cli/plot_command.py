@@ -1,0 +1,93 @@
+"""``emu plot``: figures of runs, for papers."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from emu import plots
+from emu.cli.option_values import read_names, read_numbers, read_whole
+from emu.cli.results_parser import KINDS, PLOT_OPTIONS, WIDTHS
+from emu.results.metrics import STATISTICS
+from emu.sweeps.reading import read_runs
+from emu.terminal import put
+from workloads.errors import InputError
+from workloads.values import read_value
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plot_runs(options: Namespace) -> int:
+    """Draw runs, write the figure and print where it is."""
+    kind = options.kind
+    taken = KINDS[kind].options if kind in KINDS else ("schedulers",)
+    for name in PLOT_OPTIONS:
+        if getattr(options, name) is not None and name not in taken:
+            raise InputError(f"--{name}: {kind} has none; it takes {', '.join(f'--{of}' for of in taken)}")
+    out = kind if options.out is None else options.out
+    given = read_runs(options.folders)
+    figure = _DRAWN[kind](given, options) if kind in _DRAWN else plots.named(given, kind, **_shared(options))
+    put("\n".join(str(path) for path in plots.save(figure, out)))
+    return 0
+
+
+def _look(options: Namespace) -> plots.Look:
+    """Return the look that the options ask for."""
+    width = WIDTHS.get(options.width, options.width)
+    given = {"font_size": options.font_size, "width": width, "height": options.height}
+    read = {
+        name: text
+        if isinstance(text, float)
+        else read_value("number", text, f"--{name.replace('_', '-')}", low=1)
+        for name, text in given.items()
+        if text is not None
+    }
+    return plots.Look(**read)
+
+
+def _shared(options: Namespace) -> dict[str, Any]:
+    return {"schedulers": read_names(options.schedulers), "look": _look(options)}
+
+
+def _metric(options: Namespace) -> str:
+    return "" if options.metric in (None, "completion") else str(options.metric)
+
+
+def _distribution(options: Namespace) -> dict[str, Any]:
+    return {
+        "metric": _metric(options),
+        "group": options.of or "all",
+        "band": options.band or "none",
+        **_shared(options),
+    }
+
+
+def _bars(given: list[Any], options: Namespace) -> Figure:
+    groups, statistics = read_names(options.of), read_names(options.statistics)
+    return plots.bars(given, _metric(options), groups, statistics or STATISTICS, **_shared(options))
+
+
+def _sweep(given: list[Any], options: Namespace) -> Figure:
+    groups, statistics = read_names(options.of), read_names(options.statistics)
+    along = options.along or ""
+    return plots.sweep(given, _metric(options), groups, statistics, along=along, **_shared(options))
+
+
+def _gantt(given: list[Any], options: Namespace) -> Figure:
+    if len(given) > 1:
+        raise InputError(f"--kind gantt is of one run, and here are {len(given)}")
+    nodes = read_numbers("--nodes", options.nodes)
+    job = None if options.job is None else read_whole("--job", options.job)
+    return plots.gantt(given[0], nodes=nodes, job=job, look=_look(options))
+
+
+_DRAWN: dict[str, Callable[[list[Any], Namespace], Figure]] = {
+    "cdf": lambda given, options: plots.cdf(given, **_distribution(options)),
+    "ccdf": lambda given, options: plots.ccdf(given, **_distribution(options)),
+    "bars": _bars,
+    "timeline": lambda given, options: plots.timeline(given, **_shared(options)),
+    "sweep": _sweep,
+    "gantt": _gantt,
+}

@@ -1,0 +1,234 @@
+"""Gantt charts of runs that have recorded their tasks, or flows: of machines, of one job, and its tasks over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from emu import disk
+from emu.columns import numbers
+from emu.families.registry import find_family
+from emu.report.drawing import COLOURS, SIZE, add_legend, figure_style, line_look, new_figure, plain_label
+from emu.results.metrics import Float64Array
+from emu.results.paired import Runs
+from emu.results.result import Result
+from workloads.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MACHINES, MOST_BARS = 6, 4000
+"""Machines of a chart by default, and the most tasks that one draws: the rest of the run is cut off."""
+MOST_ROWS = 100
+"""Tasks of a job without stages that its chart shows."""
+Int64Array = npt.NDArray[np.int64]
+
+
+class Parts(NamedTuple):
+    """The tasks, or flows, of a run that ended: arrays of one length.
+
+    Attributes
+    ----------
+    start, finish : ndarray of float64
+        Seconds.
+    node, head, row : ndarray of int64
+        The node, or ingress port; the id of the job, or coflow; the row in the chart of its job: its stage, of jobs
+        without stages its place.
+    """
+
+    start: Float64Array
+    finish: Float64Array
+    node: Int64Array
+    head: Int64Array
+    row: Int64Array
+
+
+def machines_figure(run: Result, nodes: Sequence[int] | None = None) -> Figure:
+    """Return the tasks of machines over time: a lane for each task that runs at once, a colour for each job.
+
+    Parameters
+    ----------
+    run : Result
+        With tasks, or flows (``output.tasks``); of coflows, what enters by a port.
+    nodes : sequence of int, optional
+        By default the `MACHINES` that ran most.
+
+    Raises
+    ------
+    InputError
+        The run has no tasks, or not these machines.
+    """
+    parts, what = parts_of(run), find_family(run.family).node
+    count = int(run.summary["nodes"])
+    if nodes is None:
+        busy = np.bincount(parts.node, parts.finish - parts.start, minlength=count)
+        nodes = np.sort(np.argsort(-busy, kind="stable")[:MACHINES]).tolist()
+    if wrong := [n for n in nodes if not 0 <= n < count]:
+        raise InputError(f"nodes: {wrong[0]} is no {what} of the run; it has 0 to {count - 1}")
+    chosen = np.flatnonzero(np.isin(parts.node, nodes))
+    chosen = chosen[np.argsort(parts.start[chosen], kind="stable")][:MOST_BARS]
+    with figure_style():
+        figure, axes = new_figure(SIZE[0], 0.8 + 0.7 * len(nodes))
+        bottom, ticks = 0.0, []
+        for machine in nodes:
+            own = chosen[parts.node[chosen] == machine]
+            lane = lanes(parts.start[own], parts.finish[own])
+            height = max(int(lane.max(initial=0)) + 1, 1)
+            places = bottom + lane / height
+            look = {"color": _colours(parts.head[own]), "linewidth": 0, "align": "edge"}
+            axes.barh(places, parts.finish[own] - parts.start[own], 1 / height, parts.start[own], **look)
+            ticks.append(bottom + 0.5)
+            bottom += 1.1
+        axes.set_yticks(ticks, [f"{what} {n}" for n in nodes])
+        axes.set_ylim(0.0, bottom)
+        axes.invert_yaxis()
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel("virtual time (s)")
+        return figure
+
+
+def job_figure(run: Result, job_id: int) -> Figure:
+    """Return the tasks of one job over time since its arrival.
+
+    Of a job with stages there is a row for each, darker where more tasks run; of another a row for each task, at most
+    `MOST_ROWS` from the one that ended last, which begins with a light bar while it waits.
+
+    Raises
+    ------
+    InputError
+        The run has no tasks, or not this job.
+    """
+    parts = _of_job(run, job_id)
+    by_stage = "stage" in _table_of(run).column_names
+    order = np.arange(parts.row.size) if by_stage else np.argsort(-parts.finish, kind="stable")[:MOST_ROWS]
+    count = int(parts.row.max()) + 1 if by_stage else order.size
+    with figure_style():
+        figure, axes = new_figure(SIZE[0], 1.0 + (0.22 if by_stage else 0.08) * count)
+        if by_stage:
+            _draw_stages(axes, parts)
+        else:
+            start, length = parts.start[order], (parts.finish - parts.start)[order]
+            axes.barh(np.arange(count), start, 0.8, color="#cccccc", linewidth=0, label="waits")
+            axes.barh(np.arange(count), length, 0.8, start, color=COLOURS[0], linewidth=0, label="runs")
+            axes.set_yticks([])
+            add_legend(figure, axes)
+        axes.set_xlim(0.0, float(parts.finish.max()) * 1.02)
+        axes.set_ylim(-0.6, count - 0.4)
+        axes.invert_yaxis()
+        family = find_family(run.family)
+        cut = f" ({count} of {parts.row.size:,}, the last to end)" if count < parts.row.size else ""
+        axes.set_ylabel("stage" if by_stage else f"{family.part}{cut}")
+        axes.set_xlabel(f"time since {family.one} {job_id} arrived (s)")
+        return figure
+
+
+def _draw_stages(axes: Any, parts: Parts) -> None:
+    """Draw a row of bars for each stage, of its first `MOST_BARS` tasks."""
+    for number in range(int(parts.row.max()) + 1):
+        own = np.flatnonzero(parts.row == number)
+        own = own[np.argsort(parts.start[own], kind="stable")][:MOST_BARS]
+        look = {"color": COLOURS[number % len(COLOURS)], "alpha": max(1.0 / max(own.size, 1), 0.05)}
+        length = parts.finish[own] - parts.start[own]
+        axes.barh(np.full(own.size, number), length, 0.8, parts.start[own], linewidth=0, **look)
+
+
+def running_figure(results: Runs, job_id: int) -> Figure:
+    """Return how many tasks of a job run over time since its arrival, under each scheduler (first seed).
+
+    Raises
+    ------
+    InputError
+        A run has no tasks, or not this job.
+    """
+    with figure_style():
+        figure, axes = new_figure(SIZE[0], 3.2)
+        for number, (name, runs) in enumerate(results.items()):
+            parts = _of_job(runs[0], job_id)
+            times = np.concatenate([parts.start, parts.finish])
+            order = np.argsort(times, kind="stable")
+            running = np.cumsum(np.repeat([1, -1], parts.start.size)[order])
+            axes.plot(
+                times[order], running, drawstyle="steps-post", label=plain_label(name), **line_look(number)
+            )
+        axes.set_ylim(bottom=0.0)
+        axes.set_xlim(left=0.0)
+        axes.set_xlabel(f"time since job {job_id} arrived (s)")
+        axes.set_ylabel("running tasks")
+        add_legend(figure, axes)
+        return figure
+
+
+def shown_job(results: Runs) -> int:
+    """Return the job that pictures show: of those of median length under the first scheduler that with most stages."""
+    jobs = next(iter(results.values()))[0].jobs
+    jct, stages = numbers(jobs, "jct_s"), numbers(jobs, "num_stages")
+    middle = np.abs(jct - np.nanmedian(jct)) <= np.nanquantile(np.abs(jct - np.nanmedian(jct)), 0.25)
+    return int(numbers(jobs, "job_id")[np.argmax(np.where(middle, stages, -1))])
+
+
+def lanes(start: npt.NDArray[Any], finish: npt.NDArray[Any]) -> Int64Array:
+    """Return a lane for each interval, in order of their starts, such that no two in a lane overlap."""
+    found = np.zeros(start.size, np.int64)
+    free: list[float] = []
+    for i, (begin, end) in enumerate(zip(start.tolist(), finish.tolist(), strict=True)):
+        lane = next((k for k, until in enumerate(free) if until <= begin), len(free))
+        if lane == len(free):
+            free.append(end)
+        free[lane] = end
+        found[i] = lane
+    return found
+
+
+def has_tasks(run: Result) -> bool:
+    """Return whether a run has recorded its tasks; in comparisons they are on the disk alone."""
+    name = find_family(run.family).part
+    return run.tables.get(name) is not None or (
+        run.path is not None and (run.path / f"{name}.parquet").exists()
+    )
+
+
+def parts_of(run: Result) -> Parts:
+    """Return the tasks, or flows, of a run that ended.
+
+    Raises
+    ------
+    InputError
+        It has none.
+    """
+    table, family = _table_of(run), find_family(run.family)
+    node = "node" if "node" in table.column_names else "ingress"
+    row = "stage" if "stage" in table.column_names else table.column_names[1]
+    columns = [numbers(table, name) for name in ("start_s", "finish_s", node, f"{family.one}_id", row)]
+    ended = np.isfinite(columns[1])
+    start, finish, *whole = (column[ended] for column in columns)
+    return Parts(start, finish, *(column.astype(np.int64) for column in whole))
+
+
+def _table_of(run: Result) -> pa.Table:
+    """Return the table of tasks, or flows."""
+    name = find_family(run.family).part
+    if not has_tasks(run):
+        raise InputError(f"the run has no {name}; run it with output.tasks", file=run.path)
+    table = run.tables.get(name)
+    return disk.read_table(run.path / f"{name}.parquet") if table is None and run.path else table
+
+
+def _of_job(run: Result, job_id: int) -> Parts:
+    """Return the tasks of a job, times since its arrival."""
+    parts, family = parts_of(run), find_family(run.family)
+    own = parts.head == job_id
+    if not own.any():
+        raise InputError(f"{family.one} {job_id} has no {family.part} in the run", file=run.path)
+    ids = numbers(run.heads, f"{family.one}_id")
+    arrival = float(numbers(run.heads, family.arrival)[ids == job_id][0])
+    parts = Parts(*(of_all[own] for of_all in parts))
+    return parts._replace(start=parts.start - arrival, finish=parts.finish - arrival)
+
+
+def _colours(heads: Int64Array) -> list[str]:
+    """Return the colour of each job."""
+    return [COLOURS[head % len(COLOURS)] for head in heads.tolist()]
