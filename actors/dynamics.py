@@ -23,6 +23,14 @@ from clusters.failures import CENTRAL, NODE, SCHEDULER
 from workloads.errors import InputError
 
 NS = 1_000_000_000
+COUNTED = {
+    "node_failures": "failures of nodes up to the end of the last task",
+    "node_downtime_ns": "time that nodes were down until then, summed over nodes",
+    "scheduler_failures": "failures of schedulers up to the end of the last task",
+    "outages_left_out": "listed outages of schedulers that this policy does not have",
+    "stragglers": "tasks that were slowed down",
+}
+"""What `count_dynamics` counts, with its meaning."""
 
 
 def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:

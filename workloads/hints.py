@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 _SHOWN = 12
@@ -78,3 +78,14 @@ def names_beside(path: Path) -> list[str]:
         return [p.name for p in path.parent.iterdir()]
     except (OSError, ValueError):  # ValueError: a NUL in the path
         return []
+
+
+def in_words(names: Sequence[str]) -> str:
+    """Return names as a text lists them.
+
+    Examples
+    --------
+    >>> in_words(["hawk"]), in_words(["sparrow", "hawk", "eagle"])
+    ('hawk', 'sparrow, hawk and eagle')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)

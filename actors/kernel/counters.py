@@ -17,11 +17,13 @@ class Counters:
 
     def __init__(self) -> None:
         self._names = list(_OF_TASKS)
+        self.about: dict[str, str] = {}
 
-    def add(self, name: str) -> int:
-        """Return the place of a new counter."""
+    def add(self, name: str, about: str) -> int:
+        """Return the place of a new counter; `about` is its meaning, for people who read results."""
         assert name not in self._names, name
         self._names.append(name)
+        self.about[name] = about
         return len(self._names) - 1
 
     @property

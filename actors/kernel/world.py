@@ -77,39 +77,39 @@ JOB = np.dtype(
 
 # What is counted over the run: tasks by report class (short, long), then what the mechanisms did.
 COUNTERS = Counters()
-N_PROBES = COUNTERS.add("probes")  # probes sent
-N_PLACEMENTS = COUNTERS.add("placements")  # tasks bound to a node by their scheduler
-N_EMPTY = COUNTERS.add("empty_answers")  # requests answered by "no task left"
-N_REJECTIONS = COUNTERS.add("rejections")  # probes rejected by a node with long work
-N_AGAIN = COUNTERS.add("probes_again")  # probes sent again after a rejection
-N_STEAL_ATTEMPTS = COUNTERS.add("steal_attempts")  # victims contacted
-N_STEALS = COUNTERS.add("steals")  # contacts that brought something
-N_STOLEN = COUNTERS.add("stolen_probes")  # probes moved by stealing
-N_BYPASSES = COUNTERS.add("bypasses")  # entries taken out of their turn
-N_REPORTS = COUNTERS.add("load_reports")  # heartbeats in which a node had something to report
-N_TASKS_LOST = COUNTERS.add("tasks_lost")  # running tasks that a node's failure ended
-N_LOST_NS = COUNTERS.add("lost_work_ns")  # time that they had run, less what follows
-N_LOST_WHOLES = COUNTERS.add("lost_work_wholes")  # so many times `WHOLE` ns besides
+N_PROBES = COUNTERS.add("probes", "probes that schedulers sent")
+N_PLACEMENTS = COUNTERS.add("placements", "tasks bound to a node by their scheduler")
+N_EMPTY = COUNTERS.add("empty_answers", "requests of nodes that were answered by: no task left")
+N_REJECTIONS = COUNTERS.add("rejections", "probes rejected by a node with long work")
+N_AGAIN = COUNTERS.add("probes_again", "probes sent again after a rejection")
+N_STEAL_ATTEMPTS = COUNTERS.add("steal_attempts", "nodes that were asked for work to steal")
+N_STEALS = COUNTERS.add("steals", "of these, those that brought something")
+N_STOLEN = COUNTERS.add("stolen_probes", "probes moved by stealing")
+N_BYPASSES = COUNTERS.add("bypasses", "entries that a node took out of their turn")
+N_REPORTS = COUNTERS.add("load_reports", "heartbeats in which a node had something to report")
+N_TASKS_LOST = COUNTERS.add("tasks_lost", "running tasks that a node's failure ended")
+N_LOST_NS = COUNTERS.add("lost_work_ns", "time that the tasks of `tasks_lost` had run")
+N_LOST_WHOLES = COUNTERS.add("lost_work_wholes", "a part of `lost_work_ns`, which results have with it")
 N_PLACEMENTS_LOST = COUNTERS.add(
-    "placements_lost"
-)  # tasks lost before they ran: queued, or sent to a node that is down
-N_PROBES_LOST = COUNTERS.add("probes_lost")  # probes likewise
-N_SENT_AGAIN = COUNTERS.add("sent_again")  # probes and tasks sent in place of what was lost
-N_RELAXED = COUNTERS.add("jobs_relaxed")  # jobs that run without one of their soft constraints
+    "placements_lost", "tasks lost before they ran: queued, or sent to a node that is down"
+)
+N_PROBES_LOST = COUNTERS.add("probes_lost", "probes that were lost likewise")
+N_SENT_AGAIN = COUNTERS.add("sent_again", "probes and tasks sent in place of what was lost")
+N_RELAXED = COUNTERS.add("jobs_relaxed", "jobs that run without one of their soft constraints")
 N_REFUSALS = COUNTERS.add(
-    "refusals"
-)  # requests of nodes that may run no more tasks of the job (placement constraint)
+    "refusals", "requests of nodes that may run no more tasks of the job (placement constraint)"
+)
 N_TURNED_AWAY = COUNTERS.add(
-    "turned_away"
-)  # tasks that came to a full queue, and went back to their scheduler
+    "turned_away", "tasks that came to a full queue, and went back to their scheduler"
+)
 N_GIVEN_BACK = COUNTERS.add(
-    "given_back"
-)  # tasks that waited too far behind, and went back to their scheduler
-N_BACKLOGGED = COUNTERS.add("backlogged")  # times a task had to wait at its scheduler for a node with room
-N_REORDERS = COUNTERS.add("reorders")  # entries taken out of their turn for their constraints' sake
+    "given_back", "tasks that waited too far behind, and went back to their scheduler"
+)
+N_BACKLOGGED = COUNTERS.add("backlogged", "times a task had to wait at its scheduler for a node with room")
+N_REORDERS = COUNTERS.add("reorders", "entries taken out of their turn for their constraints' sake")
 N_ADMISSIONS = COUNTERS.add(
-    "admissions"
-)  # jobs whose probes went to the nodes where they are expected to wait least
+    "admissions", "jobs whose probes went to the nodes where they are expected to wait least"
+)
 
 
 # What is known of a job from its description, read-only; times in ns.

@@ -29,17 +29,17 @@ UNIT = 1_000_000_000
 """Billionths of a core, of a node's memory, of a node's bandwidth."""
 
 COUNTERS = Counters()
-N_LAUNCHES = COUNTERS.add("launches")  # tasks sent to a machine
-N_MATCHES = COUNTERS.add("matches")  # times the resource manager matched tasks to what is free
-N_LEFTOVER = COUNTERS.add("leftover_launches")  # tasks launched by the leftover part, above a job's share
-N_BEATS = COUNTERS.add("heartbeats")  # of machines
-N_TASKS_LOST = COUNTERS.add("tasks_lost")  # running tasks that a machine's failure ended
-N_LOST_NS = COUNTERS.add("lost_work_ns")  # time that they had run, less what follows
-N_LOST_WHOLES = COUNTERS.add("lost_work_wholes")  # so many times `WHOLE` ns besides
+N_LAUNCHES = COUNTERS.add("launches", "tasks sent to a machine")
+N_MATCHES = COUNTERS.add("matches", "times the resource manager matched tasks to what is free")
+N_LEFTOVER = COUNTERS.add("leftover_launches", "tasks launched by the leftover part, above a job's share")
+N_BEATS = COUNTERS.add("heartbeats", "heartbeats of machines")
+N_TASKS_LOST = COUNTERS.add("tasks_lost", "running tasks that a machine's failure ended")
+N_LOST_NS = COUNTERS.add("lost_work_ns", "time that the tasks of `tasks_lost` had run")
+N_LOST_WHOLES = COUNTERS.add("lost_work_wholes", "a part of `lost_work_ns`, which results have with it")
 N_LAUNCHES_LOST = COUNTERS.add(
-    "placements_lost"
-)  # tasks lost before they ran: sent to a machine that is down
-N_SENT_AGAIN = COUNTERS.add("sent_again")  # launches in place of what was lost
+    "placements_lost", "tasks lost before they ran: sent to a machine that is down"
+)
+N_SENT_AGAIN = COUNTERS.add("sent_again", "launches in place of what was lost")
 
 
 class Progress(NamedTuple):

@@ -245,7 +245,19 @@ def results_page() -> str:
     for family in others:
         head, end = family.reference
         parts += [head, *_tables(family, first), end]
-    return "\n".join(parts)
+    return "\n".join([*parts, _counters()])
+
+
+def _counters() -> str:
+    """Return the section on counters."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for family in families():
+        for name, about in family.counters().items():
+            if name != "lost_work_wholes":  # which results have in lost_work_ns
+                found.setdefault((name, about), []).append(family.name)
+    rows = [[f"`{name}`", ", ".join(of), about] for (name, about), of in found.items()]
+    text = "`counters` of a summary: what a scheduler's mechanisms did; those that are zero are left out."
+    return f"## Counters\n\n{text}\n\n{_table(['counter', 'family', 'meaning'], rows)}"
 
 
 def _tables(family: Family, first: Family) -> Iterator[str]:

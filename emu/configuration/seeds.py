@@ -13,6 +13,7 @@ from typing import Any
 from emu.configuration.config import Config
 from emu.configuration.keys import WORKLOAD_OPTIONS
 from emu.families.registry import family_of_summary
+from workloads.hints import in_words
 from workloads.units import format_duration
 
 WORKLOAD, CONSTRAINTS, SCHEDULER = "workload", "constraints", "scheduler"
@@ -166,10 +167,10 @@ def varied_text(what: Sequence[str], block_s: float | None = None) -> str:
     if WORKLOAD in what and block_s is not None:
         rest = [name for name in what if name != WORKLOAD]
         return ", and ".join(
-            [f"trace resampled in blocks of {format_duration(block_s)}", *([_and(rest)] if rest else [])]
+            [f"trace resampled in blocks of {format_duration(block_s)}", *([in_words(rest)] if rest else [])]
         )
     alone = " alone" if len(what) == 1 else ""
-    return f"{_and(what)}{alone}" if what else "nothing varied"
+    return f"{in_words(what)}{alone}" if what else "nothing varied"
 
 
 def head_of(summaries: Sequence[Summary], own: Sequence[str] = ()) -> str:
@@ -222,8 +223,4 @@ def alike_note(by_scheduler: Mapping[str, Sequence[Summary]]) -> str:
 def alike_text(names: Sequence[str], unit: str) -> str:
     """Return notes on schedulers whose runs gave the same results with every seed, or instance."""
     why = "as nothing that was drawn made a difference; no interval" if unit == "seed" else "no interval"
-    return f"{_and(names)}: the same with every {unit}, {why}"
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+    return f"{in_words(names)}: the same with every {unit}, {why}"

@@ -163,6 +163,8 @@ class Family:
         The figures of runs that are compared.
     group_section : (results, warmup_s) -> list of str
         The tables of runs that are compared, as HTML.
+    answers : (results) -> list of str
+        Sentences for the beginning of a page of runs that are compared, besides those on completion times.
     run_facts : (run) -> mapping
         The facts of one run for its table, as name to text.
 
@@ -175,6 +177,8 @@ class Family:
         ``run_twice`` goes from a name, a workload and arguments of `emu.run` to the result, and checks that it comes
         again.
 
+    counters : () -> mapping
+        The meaning of each counter, by its name.
     explained_from_all : bool
         Whether an explanation needs the events of all that is scheduled, and causes the table of parts.
     explain : (result, record, row, handled) -> Explanation
@@ -238,6 +242,7 @@ class Family:
     # Figures and pages.
     group_figures: Callable[[Runs, float], list[Shown]] = lambda results, warmup_s: []
     group_section: Callable[[Runs, float], list[str]] = lambda results, warmup_s: []
+    answers: Callable[[Runs], list[str]] = lambda results: []
     run_facts: Callable[[Result], dict[str, str]] = lambda run: {}
 
     # `emu size`, and `emu.testing`.
@@ -246,6 +251,7 @@ class Family:
     check_scheduler: Callable[[Scheduler, Callable[..., Result]], None] = _nothing_to_check
 
     # Why what is scheduled took as long as it did.
+    counters: Callable[[], Mapping[str, str]] = dict
     explained_from_all: bool = False
     explain: Callable[..., Any] = _no_explanation
     causes: Callable[..., Any] = _no_explanation

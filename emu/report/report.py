@@ -10,18 +10,21 @@ from emu import disk
 from emu.configuration.seeds import alike_note, head_of, instances_of
 from emu.directories.names import CONFIG, REPORT_MARK, is_report
 from emu.families.registry import families, family_of_summary, find_family
+from emu.report.answer import ONE_SEED, answer_of, facts_of
 from emu.report.causes import causes_section, slowest_section
-from emu.report.page import figure_of, fill, section
+from emu.report.page import Cell, figure_of, fill, section
 from emu.report.percentile_plots import percentile_sheets, points_of
 from emu.report.plots import figures_of, timeline_figure
 from emu.report.report_sections import BEST_EXPLAINED, reasons_section, run_reasons
 from emu.results.axes import IN_HEADINGS, Group, axes_of, group_runs, value_text
 from emu.results.metrics import confidence_95, summary_of
 from emu.results.result import Result
-from emu.results.tables import counter_text, counter_texts
+from emu.results.tables import counter_name, counter_text, counter_texts
 from emu.terminal import few_alike
 from workloads.errors import InputError
 
+MANY_GROUPS = 4
+"""From so many on, the sections of a page, such as the points of a sweep, can be folded."""
 MOST_INSTANCES = 3
 """Of a batch, for each scheduler: those whose runs a page shows one by one."""
 
@@ -53,9 +56,14 @@ def render_report(runs: Sequence[Result], title: str = "Emu report", sections: S
         notes=notes,
         sections=sections,
         axis_figures=_axis_figures(groups),
-        groups=map(_group_section, groups),
+        groups=[_group_section(group, _folding(number, len(groups))) for number, group in enumerate(groups)],
         runs=[_run_section(run, is_open=len(runs) == 1) for run in runs if id(run) in shown],
     )
+
+
+def _folding(number: int, count: int) -> str | None:
+    """Return whether the section of a group is open; None where there are so few that none is folded."""
+    return None if count < MANY_GROUPS else "open" if number == 0 else "closed"
 
 
 def _with_sections(groups: Sequence[Group]) -> set[int]:
@@ -93,7 +101,8 @@ def _what(runs: Sequence[Result]) -> str:
     return f"{schedulers} on {workload}, {nodes}, {seeds}; clock {runs[0].summary['clock']}"
 
 
-def _group_section(group: Group) -> str:
+def _group_section(group: Group, folded: str | None) -> str:
+    """Return the section of runs that are compared; `folded` is ``open`` or ``closed`` where there are many."""
     results = group.results
     first = next(iter(results.values()))[0]
     family, warmup_s, several = find_family(first.family), first.warmup_s, len(results) > 1
@@ -107,15 +116,32 @@ def _group_section(group: Group) -> str:
         *causes_section(results),
         *reasons_section(summaries),
     ]
+    of_seeds = next(iter(of_runs.values()))
+    answer = (
+        [*family.answers(results), *answer_of(family.compare(results, warmup_s), family)] if several else []
+    )
+    shown = figures_of(results, warmup_s)
+    lead = _lead([figure.stem for figure in shown])
+    drawn = {figure.stem: figure_of(figure.drawn, figure.caption) for figure in shown}
     return fill(
         "group.html",
-        heading=head_of(next(iter(of_runs.values())), axes),
+        folded=folded,
+        heading=head_of(of_seeds, axes),
+        facts=facts_of(results, family),
+        answer=[*answer, ONE_SEED] if answer and len(of_seeds) == 1 else answer,
         summaries=summaries,
         alike=alike_note(of_runs).strip(),
-        best_explained=BEST_EXPLAINED[len(next(iter(of_runs.values()))) > 1] if several else "",
+        best_explained=BEST_EXPLAINED[len(of_seeds) > 1] if several else "",
         sections=[*sections, *(_counter_section(results) if several else [])],
-        figures=[figure_of(f.drawn, f.caption) for f in figures_of(results, warmup_s)],
+        first_figures=[drawn[stem] for stem in lead],
+        figures=[html for stem, html in drawn.items() if stem not in lead],
     )
+
+
+def _lead(stems: Sequence[str]) -> list[str]:
+    """Return the figures that explain the first table: the first distribution, and the timeline."""
+    distributions = [stem for stem in stems if stem.startswith("cdf-")]
+    return [*distributions[:1], *(stem for stem in stems if stem == "timeline")]
 
 
 def _counter_section(group: Mapping[str, list[Result]]) -> list[str]:
@@ -123,12 +149,18 @@ def _counter_section(group: Mapping[str, list[Result]]) -> list[str]:
     names = list(dict.fromkeys(name for runs in group.values() for r in runs for name in r.counters))
     if not names:
         return []
-    cells = []
+    meanings = find_family(next(iter(group.values()))[0].family).counters()
+    cells: list[list[str | Cell]] = []
     for name in names:
         found = [[r.counters[name] for r in runs if name in r.counters] for runs in group.values()]
         shown = [counter_text(name, *confidence_95(values)) if values else "" for values in found]
-        cells.append([name.removesuffix("_ns").replace("_", " "), *shown])
-    return [section("What the mechanisms did", "How often each fired in a run.", ["counter", *group], cells)]
+        cells.append([counter_name(name), *shown, Cell(_plain(meanings.get(name, "")), "text")])
+    words = "How often each fired in a run."
+    return [section("What the mechanisms did", words, ["counter", *group, "what it counts"], cells)]
+
+
+def _plain(markdown: str) -> str:
+    return markdown.replace("`", "")
 
 
 def _run_section(run: Result, is_open: bool) -> str:
@@ -136,8 +168,12 @@ def _run_section(run: Result, is_open: bool) -> str:
     family = find_family(run.family)
     sections = [section("", "", ["figure", "value"], family.run_facts(run).items()), *run_reasons(s)]
     if counted := counter_texts(run.counters):
-        words = "What the scheduler's mechanisms did:"
-        sections.append(section("", words, ["counter", "count"], counted.items()))
+        words, meanings = "What the scheduler's mechanisms did:", family.counters()
+        about = {counter_name(name): _plain(text) for name, text in meanings.items()}
+        rows: list[list[str | Cell]] = [
+            [name, value, Cell(about.get(name, ""), "text")] for name, value in counted.items()
+        ]
+        sections.append(section("", words, ["counter", "count", "what it counts"], rows))
     sections += slowest_section(run)
     figure = timeline_figure({s["scheduler"]: [run]})
     return fill(

@@ -125,11 +125,12 @@ def align(rows: Sequence[Sequence[str]], right_from: int = 1) -> list[str]:
 
 def counter_texts(counters: Mapping[str, float]) -> dict[str, str]:
     """Return the counters that are not zero as name to text; times are given in node-hours."""
-    return {
-        name.removesuffix("_ns").replace("_", " "): counter_text(name, value)
-        for name, value in counters.items()
-        if value
-    }
+    return {counter_name(name): counter_text(name, value) for name, value in counters.items() if value}
+
+
+def counter_name(name: str) -> str:
+    """Return what a counter is called in tables."""
+    return name.removesuffix("_ns").replace("_", " ")
 
 
 def counter_text(name: str, value: float, half: float = math.nan) -> str:

@@ -20,7 +20,7 @@ from actors.worlds import Sizes, Worlds
 TICKET = kind(0x380, "TICKET", "tickets", SCHEDULER, "the desk to itself", a="ticket: jobs")
 SERVED = kind(0x080, "SERVED", "tickets", SCHEDULER, "the desk to itself", a="ticket: jobs")
 COUNTERS = Counters()
-N_WAITED = COUNTERS.add("tickets_that_waited")
+N_WAITED = COUNTERS.add("tickets_that_waited", "tickets that found the desk busy")
 
 
 class Tickets(NamedTuple):

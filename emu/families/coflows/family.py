@@ -11,7 +11,7 @@ from emu.families.coflows.metrics import BINS, GROUPS, coflow_values, part_of
 from emu.families.coflows.plan import at_load, check_updates, load_coflows, switch_of
 from emu.families.coflows.plots import coflow_figures
 from emu.families.coflows.reference import HEAD, SUMMARY
-from emu.families.coflows.report import group_section, run_facts
+from emu.families.coflows.report import answers, group_section, run_facts
 from emu.families.coflows.results import coflow_results
 from emu.families.coflows.tables import render_more, render_rows, render_summary
 from emu.families.coflows.testing import check_coflows
@@ -29,6 +29,13 @@ def groups(figures: Figures) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield all coflows, and bins by width and size."""
     yield "all", ()
     yield from ((name, ("bins", name)) for name in figures.get("bins", {}))
+
+
+def counters() -> dict[str, str]:
+    """Return the meaning of each counter."""
+    from actors.fabric.counters import COUNTERS
+
+    return COUNTERS.about
 
 
 FAMILY = Family(
@@ -97,8 +104,10 @@ FAMILY = Family(
     render_summary=render_summary,
     group_figures=coflow_figures,
     group_section=group_section,
+    answers=answers,
     run_facts=run_facts,
     check_scheduler=check_coflows,
+    counters=counters,
     explained_from_all=True,
     explain=explain_coflow,
     causes=causes_of_all,

@@ -45,7 +45,7 @@ from emu.results.measures import DEFAULT
 from emu.results.metrics import STATISTICS
 from emu.results.paired import SHARES, Row, Runs, shares_caption, tolerance_of
 from emu.results.result import Result
-from emu.results.tables import number, ratio
+from emu.results.tables import number, percent, ratio
 from workloads.units import format_duration
 
 SHUFFLE_NOTE = (
@@ -78,6 +78,16 @@ def group_section(results: Runs, warmup_s: float) -> list[str]:
         *_coordinator_section(compare_coordinators(results)),
         *_jobs_section(compare_job_times(results, warmup_s), first),
     ]
+
+
+def answers(results: Runs) -> list[str]:
+    """Return which scheduler meets most deadlines, where coflows have any."""
+    rows = compare_deadlines(results)
+    if not rows:
+        return []
+    best = max(rows, key=lambda row: row.met[0])
+    others = ", ".join(f"{row.scheduler} {percent(*row.met)}" for row in rows if row is not best)
+    return [f"Deadlines: {best.scheduler} meets most of them, {percent(*best.met)} ({others})."]
 
 
 def run_facts(run: Result) -> dict[str, str]:

@@ -39,6 +39,14 @@ def take(given: Any) -> DagWorkload | None:
     return given if isinstance(given, DagWorkload) else None
 
 
+def counters() -> dict[str, str]:
+    """Return the meaning of each counter; what counts is imported with the compiler, which few commands need."""
+    from actors.dynamics import COUNTED
+    from actors.machines.dag_world import COUNTERS
+
+    return {**COUNTERS.about, **COUNTED}
+
+
 FAMILY = Family(
     name="dags",
     heads="jobs",
@@ -91,6 +99,7 @@ FAMILY = Family(
     check_targets=check_targets,
     nodes_for_load=lambda config, plan, load, memo: nodes_for_load(config, plan.workload, load, memo),
     check_scheduler=check_dags,
+    counters=counters,
     explained_from_all=True,
     explain=explain_dag,
     causes=causes_of_all,

@@ -54,6 +54,14 @@ def groups(figures: Figures) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield from ((f"{kind} {name}", ("by_constraint", kind, name)) for name in names)
 
 
+def counters() -> dict[str, str]:
+    """Return the meaning of each counter; what counts is imported with the compiler, which few commands need."""
+    from actors.dynamics import COUNTED
+    from actors.kernel.world import COUNTERS
+
+    return {**COUNTERS.about, **COUNTED}
+
+
 FAMILY = Family(
     name="jobs",
     one="job",
@@ -96,6 +104,7 @@ FAMILY = Family(
     check_targets=check_targets,
     nodes_for_load=lambda config, plan, load, memo: nodes_for_load(config, plan.workload, load, memo),
     check_scheduler=check_jobs,
+    counters=counters,
     explain=explain_job,
     causes=causes_of_all,
 )

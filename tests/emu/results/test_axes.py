@@ -34,7 +34,7 @@ LOAD = Axis("load", (0.5, 0.7, 0.9), False)
 
 def headings(page: str) -> list[str]:
     """What stands above the groups of a report."""
-    found = re.findall(r"<h2>(.*?)</h2>", page)
+    found = re.findall(r'<(?:h2|details class="group"(?: open)?><summary)>(.*?)</', page)
     return [head for head in found if head not in ("Runs", "All runs together")]
 
 

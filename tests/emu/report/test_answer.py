@@ -1,0 +1,98 @@
+"""The sentences at the beginning of a comparison's page, by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import emu
+from emu.families.registry import find_family
+from emu.report.answer import answer_of, facts_of
+from emu.report.report import render_report
+from emu.results.paired import Row
+from emu.results.tables import TIMES
+
+JOBS = find_family("jobs")
+NONE = (math.nan, math.nan)
+
+
+def row_of(
+    scheduler: str, mean: float, p99: float, best: tuple[str, ...], ratio: float, group: str = "short"
+) -> Row:
+    figures = {"mean": (mean, 1.0), "p99": (p99, math.nan)}
+    ratios = {"mean": (ratio, 0.02), "p99": (ratio, math.nan)}
+    return Row(scheduler, group, 10, figures, ratios, frozenset(best), {}, math.nan)
+
+
+def test_the_least_is_named_with_its_ratio_to_the_first() -> None:
+    rows = [row_of("sparrow", 100.0, 400.0, (), 1.0), row_of("hawk", 50.0, 300.0, ("mean", "p99"), 0.5)]
+    assert answer_of(rows, JOBS) == [
+        f"Short jobs: the mean completion time is least under hawk, 50.0±1.0 s, 0.500±0.020{TIMES} that under sparrow "
+        f"(100.0±1.0 s); the p99 is least under hawk, 300 s, 0.500{TIMES} that under sparrow (400 s)."
+    ]
+
+
+def test_the_first_is_compared_with_the_others() -> None:
+    rows = [row_of("hawk", 50.0, 300.0, ("mean", "p99"), 1.0), row_of("sparrow", 100.0, 400.0, (), 2.0)]
+    (text,) = answer_of(rows, JOBS)
+    assert text.endswith(f"the p99 is least under hawk, 300 s (2.00{TIMES} that under sparrow).")
+
+
+def test_schedulers_that_differ_by_chance_are_named_together_and_equal_ones_are_called_equal() -> None:
+    rows = [
+        row_of("sparrow", 100.0, 400.0, (), 1.0),
+        row_of("hawk", 51.0, 400.0, ("mean",), 0.51),
+        row_of("eagle", 50.0, 400.0, ("mean",), 0.5),
+    ]
+    (text,) = answer_of(rows, JOBS)
+    assert f"is least under hawk and eagle, 50.0±1.0 s, 0.500±0.020{TIMES} that under sparrow" in text
+    assert text.endswith("the p99 is 400 s under all, to within what is called equal.")
+
+
+def test_each_class_has_a_sentence_and_all_jobs_have_one_where_there_are_no_classes() -> None:
+    def both(group: str) -> list[Row]:
+        return [row_of("a", 2.0, 2.0, (), 1.0, group), row_of("b", 1.0, 1.0, ("mean",), 0.5, group)]
+
+    found = answer_of(
+        [row for group in ("short", "long", "all", "constrained short") for row in both(group)], JOBS
+    )
+    assert [text.partition(":")[0] for text in found] == ["Short jobs", "Long jobs"]
+    assert [text.partition(":")[0] for text in answer_of(both("all"), JOBS)] == ["All jobs"]
+    assert answer_of(both("all")[:1], JOBS) == []
+
+
+def test_facts_are_of_the_run() -> None:
+    given: dict[str, Any] = {
+        "workload": "yahoo",
+        "nodes": 60,
+        "workload_options": {"jobs": 30},
+        "in_process": True,
+    }
+    run = emu.run("hawk", **given, network_delay=0.002)
+    facts = facts_of({"hawk": [run]}, JOBS)
+    assert "30 jobs, " in facts
+    assert f"{run.summary['engine']['tasks']:,} tasks" in facts
+    assert "network delay 0.002 s" in facts
+    assert f"offered load {100 * run.summary['offered_load']:.1f}%" in facts
+    assert "warm-up" not in facts
+    assert "warm-up 5.0 s" in facts_of({"hawk": [emu.run("hawk", **given, warmup=5)]}, JOBS)
+    assert facts in render_report([run])
+
+
+def test_deadlines_are_answered_first() -> None:
+    runs = [emu.run(name, "deadline-coflows", in_process=True) for name in ("cs-mha", "dcoflow")]
+    rates = {run.summary["scheduler"]: run.summary["coflows"]["acceptance_rate"] for run in runs}
+    best = max(rates, key=lambda name: rates[name])
+    page = str(render_report(runs))
+    assert f"Deadlines: {best} meets most of them, {100 * rates[best]:.1f}%" in page
+
+
+def test_each_counter_has_a_meaning() -> None:
+    for family, scheduler in (("jobs", "hawk"), ("coflows", "philae"), ("dags", "tetris")):
+        counted = find_family(family).counters()
+        assert all(counted.values())
+        workload = {"jobs": "yahoo", "coflows": "synthetic-coflows", "dags": "facebook-mapreduce"}[family]
+        options = {"coflows": 10} if family == "coflows" else {"jobs": 10}
+        nodes = None if family == "coflows" else 30
+        run = emu.run(scheduler, workload, nodes, workload_options=options, in_process=True)
+        assert set(run.counters) <= set(counted)
