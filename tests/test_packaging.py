@@ -96,7 +96,8 @@ def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
         wanted = {f.relative_to(ROOT).as_posix() for f in files if f.suffix in SUFFIXES}
         assert f"{package}/py.typed" in wanted
         assert {name for name in names if name.startswith(f"{package}/")} == wanted
-    assert {"clusters/presets/homogeneous.toml", "emu/report/templates/page.html"} <= names
+    pages = {f"emu/report/templates/page.{form}" for form in ("html", "js")}
+    assert {"clusters/presets/homogeneous.toml", *pages} <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 

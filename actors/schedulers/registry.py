@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -177,7 +178,11 @@ def _load(reference: str) -> Scheduler:
         known = [n for n, v in vars(module).items() if isinstance(v, type) and _METHODS & set(dir(v))]
         raise InputError(f"scheduler {reference!r}: {place} has no {name!r}{did_you_mean(name, known)}")
     found = getattr(module, name)
-    return found if isinstance(found, Scheduler) else _wrap(found)
+    if not isinstance(found, Scheduler):
+        return _wrap(found)
+    # Another process finds it by its file, which it may look for from another folder.
+    there = f"{Path(place).resolve()}:{name}" if place.endswith(".py") else reference
+    return replace(found, remade=found.remade or (find_scheduler, (there,)))
 
 
 def _wrap(own: Any, name: str | None = None) -> Scheduler:

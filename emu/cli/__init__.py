@@ -148,6 +148,16 @@ def build_parser(transformations: bool = False) -> Parser:
     schedulers = command("schedulers", "list schedulers, or describe one")
     schedulers.add_argument("name", metavar="NAME", nargs="?")
     add_reading(command)
+    new = command("new", "write a scheduler of one's own to start from, and its test")
+    new.add_argument("what", metavar="scheduler")
+    new.add_argument("name", metavar="NAME", help="in small letters, as my-policy")
+    new.add_argument(
+        "--kind",
+        metavar="KIND",
+        default="compiled",
+        help="central, probing, coflows or dags: a class in plain Python; compiled: as the built-in ones (compiled)",
+    )
+    new.add_argument("--out", metavar="DIR", default=".", help="the folder of the two files (this one)")
     completion = command("completion", "print a script that completes commands and options in a shell")
     completion.add_argument("shell", metavar="bash|zsh|fish")
     schema = command("schema", "print the JSON schema of a TOML file, for editors")
@@ -186,6 +196,10 @@ def _run(argv: list[str]) -> int:
         from emu.cli import explain_command
 
         return explain_command.COMMANDS[options.command](options)
+    if options.command == "new":
+        from emu.cli.new_command import write_new
+
+        return write_new(options)
     if options.command == "plot":
         from emu.cli.plot_command import plot_runs
 

@@ -45,6 +45,10 @@ EXAMPLES = {
   emu plot runs/hawk-yahoo-15000-1 runs/eagle-yahoo-15000-1 --kind bars --metric wait --statistics p50,p99
   emu plot runs/sweep-grid --kind sweep --along load --statistics p99 --of short
 """,
+    "new": """\
+  emu new scheduler my-policy --kind probing
+  emu new scheduler my-policy && pytest test_my_policy.py
+""",
     "report": "  emu report runs/eagle-yahoo-15000-1\n  emu report runs/one runs/two --out both.html\n",
 }
 """By command; those of none stand under the empty name."""

@@ -1,0 +1,156 @@
+"""``emu new scheduler NAME``: a scheduler of one's own to start from, and its test."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from emu import disk
+from workloads.errors import InputError
+from workloads.hints import did_you_mean
+
+
+class Start(NamedTuple):
+    """What a kind of scheduler starts from.
+
+    Attributes
+    ----------
+    about : str
+    run : str
+        Arguments of ``emu run`` that try it.
+    by_hand : str
+        The body of the test by hand, which runs ``SCHEDULER``.
+    """
+
+    about: str
+    run: str
+    by_hand: str
+
+
+_OF_JOBS = """\
+    # One task of 5 s on idle nodes, a message takes 1 s: {hops}.
+    workload = pd.DataFrame({{"submit_s": [0.0], "durations_s": [[5.0]]}})
+    result = emu.run(SCHEDULER, workload, 2, network_delay="1 s", short_cutoff="10 s", in_process=True)
+    assert result.jobs["jct_s"].to_pylist() == [{jct}]
+"""
+_OF_COFLOWS = """\
+    # Two coflows at the same ports, 1 GB and 0.5 GB over 1 Gbps, 8 s and 4 s alone: 12 s for both in any order.
+    two = {"arrival_s": [0.0, 0.0], "width": [1, 1], "ingress": [0, 0], "egress": [1, 1]}
+    workload = make_coflow_workload("two", **two, size_bytes=[1e9, 0.5e9], num_ports=2)
+    result = emu.run(SCHEDULER, workload, in_process=True)
+    assert max(result.coflows["finish_s"].to_pylist()) == pytest.approx(12.0, abs=0.1)
+"""
+_OF_DAGS = """\
+    # One task of 5 s on an idle machine: it begins at once, and ends 5 s later.
+    workload = pd.DataFrame({"submit_s": [0.0], "durations_s": [[5.0]]})
+    result = emu.run(SCHEDULER, workload, 2, network_delay=0.0, in_process=True)
+    assert result.jobs["jct_s"].to_pylist() == pytest.approx([5.0], abs=0.1)
+"""
+KINDS = {
+    "central": Start(
+        "a class in Python that places the tasks of jobs",
+        "--workload yahoo --nodes 15000",
+        _OF_JOBS.format(hops="it begins at 1 and ends at 6", jct=6.0),
+    ),
+    "probing": Start(
+        "a class in Python whose probes wait at nodes",
+        "--workload yahoo --nodes 15000",
+        _OF_JOBS.format(hops="probe, request and task, it begins at 3 and ends at 8", jct=8.0),
+    ),
+    "coflows": Start("a class in Python that orders coflows", "--workload synthetic-coflows", _OF_COFLOWS),
+    "dags": Start(
+        "a class in Python that launches tasks of DAG jobs", "--workload query-dags --nodes 100", _OF_DAGS
+    ),
+    "compiled": Start(
+        "a policy of jobs as the built-in ones are, compiled: handlers and a loop",
+        "--workload yahoo --nodes 15000",
+        _OF_JOBS.format(hops="it begins at 1 and ends at 6", jct=6.0),
+    ),
+}
+_COMPILED = '''"""{title}: every task goes at once to a node drawn uniformly.
+
+A compiled policy: handlers get the world `w`, the state of this policy `p`, the time in nanoseconds, the actor that
+handles the message, and the message's numbers. CONTRIBUTING.md, "Hot code" and "A scheduler", has their rules.
+"""
+'''
+_TEST = '''"""What must hold of {name}: the invariants of every scheduler, and an example by hand."""
+
+from pathlib import Path
+
+{imports}
+import emu
+from emu.testing import check_scheduler
+{more}
+SCHEDULER = f"{{Path(__file__).with_name('{module}.py')}}:{object}"
+
+
+def test_the_invariants_of_every_scheduler_hold():
+    check_scheduler(SCHEDULER)
+
+
+def test_an_example_by_hand():
+{by_hand}'''
+
+
+def write_scheduler(name: str, kind: str, folder: str | Path = ".") -> list[Path]:
+    """Write ``NAME.py`` and ``test_NAME.py`` into a folder and return their paths.
+
+    Parameters
+    ----------
+    name : str
+        Of the scheduler, in small letters: ``my-policy`` is the class ``MyPolicy`` in ``my_policy.py``.
+    kind : str
+        One of `KINDS`.
+    folder : path
+
+    Raises
+    ------
+    InputError
+        The name or the kind is none, or a file is there already.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name):
+        raise InputError(
+            f"NAME: {name!r} is no name of a scheduler; want small letters, digits and -, as my-policy"
+        )
+    if kind not in KINDS:
+        raise InputError(f"--kind: unknown kind {kind!r}{did_you_mean(kind, KINDS)}")
+    module = name.replace("-", "_")
+    paths = [Path(folder, f"{module}.py"), Path(folder, f"test_{module}.py")]
+    for path in paths:
+        if path.exists():
+            raise InputError("is there already; give another name, or another folder with --out", file=path)
+    thing = object_of(name, kind)
+    start = KINDS[kind]
+    needs = {"import numpy": "np.", "import pandas as pd": "pd.", "import pytest": "pytest."}
+    text = _TEST.format(
+        name=name,
+        module=module,
+        object=thing,
+        by_hand=start.by_hand,
+        imports="".join(f"{line}\n" for line, use in needs.items() if use in start.by_hand),
+        more="from workloads.coflows import make_coflow_workload\n" if "make_coflow" in start.by_hand else "",
+    )
+    for path, content in zip(paths, (_source(name, kind, thing), text), strict=True):
+        disk.write_text(path, content)
+    return paths
+
+
+def object_of(name: str, kind: str) -> str:
+    """Return what the scheduler is called in its module: a class, or the object of a compiled one."""
+    module = name.replace("-", "_")
+    return module.upper() if kind == "compiled" else module.title().replace("_", "")
+
+
+def _source(name: str, kind: str, thing: str) -> str:
+    """Return the module of the scheduler."""
+    title = name.replace("-", " ").replace("_", " ")
+    if kind != "compiled":
+        text = inspect.getsource(import_module(f"emu.starting.{kind}"))
+        return text.replace("MyPolicy", thing).replace("My policy", title.capitalize())
+    text = inspect.getsource(import_module("actors.schedulers.jobs.random_placement"))
+    code = text[text.index('"""\n') + 4 :]  # which has a docstring of its own
+    code = code.replace("RANDOM = ", f"{thing} = ").replace('name="random"', f'name="{name}"')
+    return _COMPILED.format(title=title.capitalize()) + code
