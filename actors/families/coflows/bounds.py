@@ -284,5 +284,8 @@ COFLOWS: dict[str, Bound | str] = {
     "state.since": TIME,
     "state.changed": of("flows"),
     "state.must_ask": BIT,
+    "state.whole": SCRATCH,
+    "state.real": SCRATCH,
+    "state.place": SCRATCH,
 }  # fmt: skip
 """Schedulers of coflows."""

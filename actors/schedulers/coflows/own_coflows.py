@@ -16,8 +16,8 @@ The kernel stops at a decision, sends the agents what the class has changed, and
 coordinator has received and estimates; sizes only if its attribute `clairvoyant` is true.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,8 +48,7 @@ COUNTED_S = 0.008  # the interval by which decisions at events are counted
 _SLACK = 1e-9  # of a port's speed, for what adding up rates rounds
 
 
-@dataclass(frozen=True)
-class Coflows:
+class Coflows(NamedTuple):
     """The active coflows in order of arrival; read-only arrays [K]."""
 
     coflow: np.ndarray  # place in the workload
@@ -61,8 +60,7 @@ class Coflows:
     size_bytes: np.ndarray | None  # of the clairvoyant alone
 
 
-@dataclass(frozen=True)
-class Flows:
+class Flows(NamedTuple):
     """The unfinished flows of those coflows; read-only arrays [M]."""
 
     coflow: np.ndarray  # place in `Coflows`
@@ -97,6 +95,9 @@ def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
             ranking=make_ranking(fabric),
             matching=make_matching(fabric),
             groups=np.zeros(coflows, np.int64),
+            whole=np.zeros((3, coflows), np.int64),
+            real=np.zeros((3, coflows)),
+            place=np.zeros(coflows, np.int64),
             rate=np.zeros(flows),
             wanted=np.zeros(flows),
             since=np.zeros(flows, np.int64),
@@ -134,9 +135,11 @@ class Host(OwnHost):
     def compile(self, world: Any, state: State) -> None:
         """Compile the functions that the host calls."""
         number = np.int64(0)
-        apply = apply_order if state.rate.size == 0 else apply_rates
-        self._begin = direct(begin_decision, world, state)
-        self._apply = direct(apply, world, state, number, number)
+        self._begin = direct(begin_decision, world, state, number)
+        if state.rate.size == 0:
+            self._serve = direct(apply_order, world, state, number, np.zeros(0, np.int64), number)
+        else:
+            self._apply = direct(apply_rates, world, state, number, number)
 
     def share_done(self, world: Any, state: State) -> float:
         """Return the share of flows that have ended; of calls by interval, the share of the earliest possible run.
@@ -151,14 +154,14 @@ class Host(OwnHost):
     def __call__(self, world: Any, state: State) -> None:
         """Answer the decision that is due."""
         t = np.int64(world.queue.now[0].time)
-        count = self._begin(world, state)
-        active = state.agenda.active[:count].copy()
-        coflows = self._coflows(world, active, t)
+        count = self._begin(world, state, t)
+        coflows = self._coflows(world, state, count)
         if state.rate.size == 0:
             order = self.ask("order", coflows, int(t) / NS) if count else np.zeros(0, np.int64)
-            state.groups[:count] = active[self._checked_order(order, count)]
-            self._apply(world, state, t, np.int64(count))
+            if not self._serve(world, state, t, self._places(order, count), np.int64(count)):
+                raise self._no_order(order, count)
             return
+        active = coflows.coflow
         of_active = rows_of_groups(np.diff(world.fabric.coflows.first_flow), active)
         flow = of_active[world.fabric.flows.finish[of_active] == NEVER]
         if flow.size:
@@ -171,25 +174,14 @@ class Host(OwnHost):
     def _clairvoyant(self) -> bool:
         return bool(getattr(self.scheduler, "clairvoyant", False))
 
-    def _coflows(self, world: Any, active: np.ndarray, t: int) -> Coflows:
-        """Return the active coflows as the coordinator knows them."""
-        coflows = world.fabric.coflows
-        first = coflows.first_flow
-        sent = coflows.sent[active] + coflows.rate[active] * (
-            t - world.network.delay_ns - coflows.since[active]
-        )
+    def _coflows(self, world: Any, state: State, count: int) -> Coflows:
+        """Return the active coflows as the coordinator knows them: copies, which a class may keep."""
+        whole, real = _read_only(state.whole[:, :count]), _read_only(state.real[:, :count])
         sizes = None
         if self._clairvoyant:
-            sizes = _read_only(np.add.reduceat(world.fabric.flows.size, first[:-1])[active])
-        return Coflows(
-            coflow=_read_only(active),
-            arrival_s=_read_only(coflows.arrival[active] / NS),
-            weight=_read_only(coflows.weight[active]),
-            width=_read_only(first[active + 1] - first[active]),
-            flows_left=_read_only(coflows.left[active]),
-            bytes_sent=_read_only(np.maximum(sent, 0.0)),
-            size_bytes=sizes,
-        )
+            first, size = world.fabric.coflows.first_flow, world.fabric.flows.size
+            sizes = _read_only(np.add.reduceat(size, first[:-1])[whole[0]])
+        return Coflows(whole[0], real[0], real[1], whole[1], whole[2], real[2], sizes)
 
     def _flows(self, world: Any, state: State, active: np.ndarray, flow: np.ndarray, t: int) -> Flows:
         """Return their unfinished flows as the coordinator knows them."""
@@ -208,11 +200,11 @@ class Host(OwnHost):
             egress_bytes_per_s=_read_only(fabric.speed[side : side + ports] * NS),
         )
 
-    def _checked_order(self, order: Any, count: int) -> np.ndarray:
-        """Return the order as places of coflows.
+    def _places(self, order: Any, count: int) -> np.ndarray:
+        """Return the order as an array of whole numbers.
 
         Raises:
-            InputError: it is not a permutation of them.
+            InputError: it is none, or not of the active coflows.
         """
         found = np.asarray(order)
         if found.shape != (count,) or (count and found.dtype.kind not in "iu"):
@@ -220,12 +212,14 @@ class Host(OwnHost):
                 f"scheduler {self.name}: order() returned {found.dtype} of shape {found.shape} for {count} coflows;"
                 " it must return their places 0, 1, ..., the first to be served first"
             )
-        if not np.array_equal(np.sort(found), np.arange(count)):
-            raise InputError(
-                f"scheduler {self.name}: order() returned {found.tolist()[:8]}; each of 0 to {count - 1} must be there"
-                " once"
-            )
         return found.astype(np.int64)
+
+    def _no_order(self, order: Any, count: int) -> InputError:
+        """Return the error about places that are not there once each."""
+        shown = np.asarray(order).tolist()[:8]
+        return InputError(
+            f"scheduler {self.name}: order() returned {shown}; each of 0 to {count - 1} must be there once"
+        )
 
     def _checked_rates(self, rates: Any, fabric: Any, flow: np.ndarray) -> np.ndarray:
         """Return the rates in bytes per second.

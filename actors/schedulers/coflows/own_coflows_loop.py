@@ -30,7 +30,9 @@ from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.kinds import FLOW_DONE, REGISTER
-from actors.kernel.queue import PYTHON, RUNNING
+from actors.kernel.queue import NONE, PYTHON, RUNNING
+
+NS = 1_000_000_000
 
 
 class State(NamedTuple):
@@ -40,6 +42,9 @@ class State(NamedTuple):
     ranking: Ranking
     matching: Matching
     groups: np.ndarray  # [C] the order that is made
+    whole: np.ndarray  # [3, C] of the active coflows: which, width, flows that are left
+    real: np.ndarray  # [3, C] likewise: arrival (s), weight, bytes sent as estimated
+    place: np.ndarray  # [C] scratch: the last place in an order at which a coflow stands
     rate: np.ndarray  # [F] bytes per ns, as sent; empty where coflows are ordered
     wanted: np.ndarray  # [F] the same, to be sent
     since: np.ndarray  # [F] from when on
@@ -77,15 +82,33 @@ def refill(w: CoflowWorld, p: State, t: int) -> None:
 
 
 @entry
-def begin_decision(w: CoflowWorld, p: State) -> int:
-    """Begin a decision; return how many coflows are active."""
+def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
+    """Begin a decision: describe the active coflows in `p.whole` and `p.real`; return how many there are."""
     p.must_ask[0] = 0
-    return remove_ended(w, p.agenda)
+    count = remove_ended(w, p.agenda)
+    coflows = w.fabric.coflows
+    reported = t - w.network.delay_ns
+    for i in range(count):
+        k = p.agenda.active[i]
+        p.whole[0, i] = k
+        p.whole[1, i] = coflows.first_flow[k + 1] - coflows.first_flow[k]
+        p.whole[2, i] = coflows.left[k]
+        p.real[0, i] = coflows.arrival[k] / NS
+        p.real[1, i] = coflows.weight[k]
+        p.real[2, i] = max(coflows.sent[k] + coflows.rate[k] * (reported - coflows.since[k]), 0.0)
+    return count
 
 
 @entry
-def apply_order(w: CoflowWorld, p: State, t: int, count: int) -> None:
-    """Serve the first `count` of `p.groups` in their order."""
+def apply_order(w: CoflowWorld, p: State, t: int, order: np.ndarray, count: int) -> bool:
+    """Serve the active coflows in an order of their places, [count]; false, and nothing, if it is none."""
+    for i in range(count):
+        p.place[i] = NONE
+    for i in range(count):
+        if order[i] < 0 or order[i] >= count or p.place[order[i]] != NONE:
+            return False
+        p.place[order[i]] = i
+        p.groups[i] = p.agenda.active[order[i]]
     effective = t + w.network.delay_ns
     serve_in_order(w.fabric, p.ranking, p.matching, effective, p.groups, count)
     fill_ports(w.fabric, p.ranking, p.matching, effective)
@@ -93,6 +116,7 @@ def apply_order(w: CoflowWorld, p: State, t: int, count: int) -> None:
     send_greedy_rates(w, p.matching, t)
     if p.interval > 0 and count > 0:
         request_schedule(w, p, t + 1)
+    return True
 
 
 @entry
