@@ -30,6 +30,7 @@ FIRST = (
     "emu/running/test_resume.py",
     "test_coflow_rules.py",
     "emu/sweeps/test_sweep_ray.py",
+    "test_tutorials.py",
     "test_readme.py",
     "emu/running/test_ray.py",
     "test_packaging.py",

@@ -12,6 +12,7 @@ from emu.directories.names import CONFIG, REPORT_MARK, is_report
 from emu.families.registry import families, family_of_summary, find_family
 from emu.report.answer import ONE_SEED, answer_of, facts_of
 from emu.report.causes import causes_section, slowest_section
+from emu.report.drawing import Shown
 from emu.report.page import Cell, figure_of, fill, section
 from emu.report.percentile_plots import percentile_sheets, points_of
 from emu.report.plots import figures_of, timeline_figure
@@ -37,10 +38,16 @@ def write_report(path: Path, text: str) -> Path:
     return path
 
 
-def render_report(runs: Sequence[Result], title: str = "Emu report", sections: Sequence[str] = ()) -> str:
+def render_report(
+    runs: Sequence[Result],
+    title: str = "Emu report",
+    sections: Sequence[str] = (),
+    figures: Sequence[Shown] | None = None,
+) -> str:
     """Return the page of any runs: those of the same jobs, nodes and seeds are compared, each is shown.
 
-    `sections` come first, such as `sections_of` the directories.
+    `sections` come first, such as `sections_of` the directories. `figures` are those of runs that are all compared with
+    each other (`figures_of`), where they are drawn already: to draw takes most of the time of a page.
     """
     groups = group_runs(runs)
     shown = _with_sections(groups)
@@ -56,7 +63,10 @@ def render_report(runs: Sequence[Result], title: str = "Emu report", sections: S
         notes=notes,
         sections=sections,
         axis_figures=_axis_figures(groups),
-        groups=[_group_section(group, _folding(number, len(groups))) for number, group in enumerate(groups)],
+        groups=[
+            _group_section(group, _folding(number, len(groups)), figures if len(groups) == 1 else None)
+            for number, group in enumerate(groups)
+        ],
         runs=[_run_section(run, is_open=len(runs) == 1) for run in runs if id(run) in shown],
     )
 
@@ -101,7 +111,7 @@ def _what(runs: Sequence[Result]) -> str:
     return f"{schedulers} on {workload}, {nodes}, {seeds}; clock {runs[0].summary['clock']}"
 
 
-def _group_section(group: Group, folded: str | None) -> str:
+def _group_section(group: Group, folded: str | None, shown: Sequence[Shown] | None) -> str:
     """Return the section of runs that are compared; `folded` is ``open`` or ``closed`` where there are many."""
     results = group.results
     first = next(iter(results.values()))[0]
@@ -120,7 +130,7 @@ def _group_section(group: Group, folded: str | None) -> str:
     answer = (
         [*family.answers(results), *answer_of(family.compare(results, warmup_s), family)] if several else []
     )
-    shown = figures_of(results, warmup_s)
+    shown = figures_of(results, warmup_s) if shown is None else shown
     lead = _lead([figure.stem for figure in shown])
     drawn = {figure.stem: figure_of(figure.drawn, figure.caption) for figure in shown}
     return fill(

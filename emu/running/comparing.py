@@ -246,11 +246,11 @@ def save_comparison(comparison: Comparison, out: Path) -> None:
 
         failed = [paragraph(line, "note") for line in comparison.failed_text().splitlines()]
 
-        for figure in figures_of(comparison.results, comparison.warmup_s):
+        figures = figures_of(comparison.results, comparison.warmup_s)
+        for figure in figures:
             written += save_figure(figure.drawn, out / figure.stem)
-        write_report(
-            out / REPORT, render_report([r for runs in comparison.runs for r in runs], sections=failed)
-        )
+        runs_of_all = [r for runs in comparison.runs for r in runs]
+        write_report(out / REPORT, render_report(runs_of_all, sections=failed, figures=figures))
         written.append(REPORT)
     runs = [
         r.path.relative_to(out).as_posix() for runs in comparison.runs for r in runs if r.path is not None

@@ -1,0 +1,133 @@
+"""Commands in forks of one warm process: a process of its own spends seconds on imports and on loading kernels.
+
+    forks = Forks(folder)       # and a shell runs: python -S -E folder/ask.py run --scheduler hawk …
+
+`python -m tests.forking SOCKET` is the process that forks: it runs a small emulation first, so that modules and
+compiled kernels are there. Each request brings its arguments, folder, environment and standard streams; the answer is
+the exit code. Arguments that begin with ``-c`` are a program, as of ``python -c``.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+CLIENT = """\
+import array, json, os, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect({path!r})
+asked = json.dumps({{"argv": sys.argv[1:], "cwd": os.getcwd(), "env": dict(os.environ)}}).encode()
+s.sendmsg([len(asked).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))])
+s.sendall(asked)
+sys.exit(int(s.recv(16) or b"1"))
+"""
+
+
+class Forks:
+    """A warm process, and the command by which shells reach it."""
+
+    def __init__(self, folder: Path):
+        self.client = folder / "ask.py"
+        path = str(folder / "socket")
+        self.client.write_text(CLIENT.format(path=path))
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
+        self._server = subprocess.Popen(
+            [sys.executable, "-m", "tests.forking", path], env=environment, cwd=ROOT
+        )
+        while not os.path.exists(path):
+            assert self._server.poll() is None, "the process that forks has ended"
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        """End the process."""
+        self._server.terminate()
+        self._server.wait()
+
+
+def serve(path: str) -> None:
+    """Fork for each request until the process is ended."""
+    _warm_up()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path + ".new")
+    listener.listen()
+    os.rename(path + ".new", path)  # a client may come from here on
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        client, _ = listener.accept()
+        if os.fork() == 0:
+            listener.close()
+            _answer(client)
+        client.close()
+
+
+def _answer(client: socket.socket) -> None:
+    """Run what a client asks for in a child of this process, and send it the exit code."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    head, ancillary, _, _ = client.recvmsg(8, socket.CMSG_SPACE(3 * array.array("i").itemsize))
+    streams = array.array("i", ancillary[0][2])
+    asked = b""
+    while len(asked) < int.from_bytes(head, "big"):
+        asked += client.recv(1 << 16)
+    child = os.fork()
+    if child == 0:
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+        os._exit(_run(json.loads(asked)))
+    _, status = os.waitpid(child, 0)
+    client.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def _run(asked: dict[str, Any]) -> int:
+    """Return the exit code of the command, or program, of a request."""
+    import traceback
+
+    from emu.cli import main
+
+    os.chdir(asked["cwd"])
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    sys.stdin, sys.stdout, sys.stderr = (open(n, mode, encoding="utf-8") for n, mode in enumerate("rww"))  # noqa: SIM115
+    argv = asked["argv"]
+    sys.argv = argv[1:] if argv[0] == "-c" else ["emu", *argv]
+    code = 1
+    try:
+        if argv[0] == "-c":
+            sys.path.insert(0, "")
+            exec(compile(argv[1], "<block>", "exec"), {"__name__": "__main__"})
+            code = 0
+        else:
+            code = main(argv)
+    except SystemExit as end:
+        code = int(end.code or 0)
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
+
+
+def _warm_up() -> None:
+    """Import what commands use, and load the kernels of the schedulers that pages run most."""
+    import pandas as pd  # noqa: F401
+
+    import emu
+    import emu.explaining.explain
+    import emu.plots
+    from emu.cli import commands  # noqa: F401
+
+    small: dict[str, Any] = {"workload_options": {"jobs": 10}, "in_process": True}
+    emu.compare(["sparrow", "hawk", "eagle", "central-lwl"], "yahoo", 60, **small)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
