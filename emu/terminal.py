@@ -14,6 +14,7 @@ _ASCII = str.maketrans({"\N{MULTIPLICATION SIGN}": "x", "±": "~", "→": "->", 
 MOST_ALIKE = 3
 """Notes of several runs that differ in numbers alone: so many are shown."""
 _results: TextIO | None = None  # standard output, where it is for results alone
+_level = 0  # of what goes to standard error: -1 errors alone, 1 details too
 
 
 def put(text: str) -> None:
@@ -69,16 +70,39 @@ def few_alike(notes: Iterable[str]) -> list[str]:
     return shown
 
 
+@contextmanager
+def talking(*, quiet: bool = False, verbose: bool = False) -> Iterator[None]:
+    """Within, standard error has errors alone (`quiet`), or what `detail` prints too (`verbose`)."""
+    global _level
+    before, _level = _level, -1 if quiet else int(verbose)
+    try:
+        yield
+    finally:
+        _level = before
+
+
+def detail(text: str) -> None:
+    """Print a line that ``--verbose`` asks for."""
+    if _level > 0:
+        print(printable(f"emu: {text}"), file=sys.stderr, flush=True)
+
+
 def say(text: str, stream: TextIO | None = None) -> None:
-    """Print a line of progress, only to a terminal, except for lines that begin with ``note:``."""
+    """Print a line of progress, to a terminal or with ``--verbose``; one that begins with ``note:`` anyway."""
     stream = stream or sys.stderr
-    if text.startswith("note: ") or is_terminal(stream):
+    if shows_progress(stream) or (_level >= 0 and text.startswith("note: ")) or _level > 0:
         print(printable(f"emu: {text}", keep="\n"), file=stream, flush=True)
 
 
 def note(text: str) -> None:
     """Print a line for the user on standard error, also if that is not a terminal."""
-    print(printable(f"emu: note: {text}"), file=sys.stderr, flush=True)
+    if _level >= 0:
+        print(printable(f"emu: note: {text}"), file=sys.stderr, flush=True)
+
+
+def shows_progress(stream: TextIO) -> bool:
+    """Return whether progress is shown: to a person, without ``--quiet``."""
+    return _level >= 0 and is_terminal(stream)
 
 
 def is_terminal(stream: TextIO) -> bool:

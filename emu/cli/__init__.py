@@ -10,6 +10,7 @@ import tempfile
 import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
+from importlib import import_module
 from typing import Any, NoReturn
 
 from emu.cli.examples import EXAMPLES
@@ -90,7 +91,7 @@ def build_parser(transformations: bool = False) -> Parser:
         made: Parser = commands.add_parser(
             name, help=about, allow_abbrev=False, **_texts(f"{about.capitalize()}.", name)
         )
-        made.add_argument("--debug", action="store_true", help="show the traceback of an unexpected error")
+        _add_common(made)
         return made
 
     running = command("run", "emulate one scheduler")
@@ -147,6 +148,7 @@ def build_parser(transformations: bool = False) -> Parser:
     _add_cluster(command("cluster", "list and describe clusters"))
     schedulers = command("schedulers", "list schedulers, or describe one")
     schedulers.add_argument("name", metavar="NAME", nargs="?")
+    schedulers.add_argument("--json", action="store_true", help="print the same as JSON")
     add_reading(command)
     new = command("new", "write a scheduler of one's own to start from, and its test")
     new.add_argument("what", metavar="scheduler")
@@ -175,38 +177,60 @@ def _run(argv: list[str]) -> int:
         return int(end.code or 0)
     if unknown:
         raise InputError(_unknown(parser, argv, unknown[0]))
-    from emu.cli import commands
+    if options.version:
+        from emu.cli import commands
+
+        return commands.version()
+    if options.quiet and options.verbose:
+        raise InputError("--quiet and --verbose: give one of them")
+    from emu.terminal import talking
 
     sys.path.append(
         os.getcwd()
     )  # --scheduler package.module:Class means the one here, however emu was started
-    if options.version:
-        return commands.version()
+    with talking(quiet=options.quiet, verbose=options.verbose):
+        return _do(options, main_job)
+
+
+def _do(options: argparse.Namespace, main_job: bool) -> int:
+    """Do what the options ask for."""
+    from emu.cli import commands
+
     if main_job:
         return commands.main_job(options)
-    if options.command == "workload":
-        from emu.cli.workload_commands import run_action
-
-        return run_action(options)
     if options.command in ("completion", "schema"):
         from emu.cli.completion import print_for_shells_and_editors
 
         return print_for_shells_and_editors(options, build_parser(transformations=True))
-    if options.command in ("explain", "timeline"):
-        from emu.cli import explain_command
+    if options.command in _HOMES:
+        module, function = _HOMES[options.command]
+        return int(getattr(import_module(f"emu.cli.{module}"), function)(options))
+    return int(getattr(commands, options.command.replace("-", "_"))(options))
 
-        return explain_command.COMMANDS[options.command](options)
-    if options.command == "new":
-        from emu.cli.new_command import write_new
 
-        return write_new(options)
-    if options.command == "plot":
-        from emu.cli.plot_command import plot_runs
+_HOMES = {
+    "cluster": ("listing_commands", "cluster"),
+    "explain": ("explain_command", "explain_run"),
+    "new": ("new_command", "write_new"),
+    "plot": ("plot_command", "plot_runs"),
+    "schedulers": ("listing_commands", "schedulers"),
+    "timeline": ("explain_command", "write_run"),
+    "workload": ("workload_commands", "run_action"),
+}
+"""Commands that are not in `emu.cli.commands`, to module and function."""
 
-        return plot_runs(options)
-    name = options.command.replace("-", "_")
-    action = getattr(options, "action", None)
-    return getattr(commands, f"{name}_{action}" if action else name)(options)
+
+def _add_common(parser: argparse.ArgumentParser, *, shown: bool = True) -> None:
+    """Add the options of all commands; those of actions do not show them again."""
+    for option, about in (
+        ("--quiet", "print results and errors, no notes and no progress"),
+        (
+            "--verbose",
+            "print also what each run took to load, compile and compute, and where kernels are kept",
+        ),
+        ("--debug", "show the traceback of an unexpected error"),
+    ):
+        parser.add_argument(option, action="store_true", help=about if shown else argparse.SUPPRESS)
 
 
 def _add_emulation(parser: Parser, *, several: bool) -> None:
@@ -278,7 +302,7 @@ def _add_workload(parser: Parser, transformations: bool) -> None:
         made: Parser = actions.add_parser(
             name, help=about, description=f"{about.capitalize()}.", allow_abbrev=False
         )
-        made.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
+        _add_common(made, shown=False)
         return made
 
     add_actions(action)
@@ -292,14 +316,14 @@ def _add_cluster(parser: Parser) -> None:
         action = actions.add_parser(
             name, help=about, description=f"{about.capitalize()}.", allow_abbrev=False
         )
-        action.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
+        _add_common(action, shown=False)
+        action.add_argument("--json", action="store_true", help="print the same as JSON")
         if name == "info":
             action.add_argument("cluster", metavar="PRESET|PATH")
             action.add_argument("--nodes", metavar="N", help="number of nodes")
             action.add_argument(
                 "--set", metavar="KEY=VALUE", action="append", default=[], help="slots=N or cluster_seed=N"
             )
-            action.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
 def _help(key: Key) -> str:

@@ -13,8 +13,6 @@ from emu import disk
 from emu.configuration.config import Config, Given, Layer, Place, layer_from_options, layer_from_set, resolve
 from emu.configuration.config_file import layer_from_file
 from emu.configuration.keys import BY_NAME
-from emu.configuration.loading import load_cluster_of
-from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare
 from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG, SUMMARY
@@ -22,7 +20,6 @@ from emu.families.registry import family_of_summary
 from emu.results.measures import read_measures
 from emu.results.reasons import render_reasons
 from emu.results.records import placed
-from emu.results.tables import align
 from emu.running.emulation import execute
 from emu.running.progress import progress_bar, runs_bar
 from emu.terminal import note, put, say, warn
@@ -173,60 +170,6 @@ def report(options: Namespace) -> int:
     return 0
 
 
-def schedulers(options: Namespace) -> int:
-    """List the schedulers, or describe one."""
-    from actors.schedulers.registry import find_scheduler, scheduler_names
-
-    if options.name is None:
-        rows = [_described(name) for name in scheduler_names()]
-        put("\n".join(align([["scheduler", "family", "what it does"], *rows], 9)))
-        return 0
-    scheduler = find_scheduler(options.name)
-    lines = [f"{scheduler.name} ({scheduler.family}): {scheduler.title}", f"paper: {scheduler.paper}"]
-    if scheduler.hybrid:
-        lines.append("treats short and long jobs apart: needs a short cut-off")
-    lines += ["", scheduler.doc.strip()] if scheduler.doc and scheduler.doc.strip() else []
-    if scheduler.parameters:
-        rows = [["parameter", "default", "kind", "meaning"]]
-        for p in scheduler.parameters:
-            kind = " | ".join(p.choices) if p.choices else p.kind
-            rows.append([p.name, _shown(p.default), kind, p.about])
-        lines += ["", *align(rows, 9)]
-    put("\n".join(lines))
-    return 0
-
-
-def _described(name: str) -> list[str]:
-    """Return the row of a scheduler in the list; of one that cannot be loaded, the reason."""
-    from actors.schedulers.registry import find_scheduler
-
-    try:
-        found = find_scheduler(name)
-    except InputError as error:  # of another package
-        return [name, "-", f"cannot be loaded: {error.message}"]
-    return [name, found.family, found.title]
-
-
-def cluster_list(options: Namespace) -> int:
-    """List the presets."""
-    from clusters.cluster import presets
-
-    put("\n".join(align([[name, about] for name, about in presets().items()], 9)))
-    return 0
-
-
-def cluster_info(options: Namespace) -> int:
-    """Describe a cluster."""
-    from clusters.figures import cluster_figures, describe_cluster
-
-    given = {"cluster": options.cluster, "nodes": options.nodes}
-    config = resolve([layer_from_set(options.set), layer_from_options(given)])
-    cluster = load_cluster_of(config, config["nodes"], Memo())
-    warn(cluster.notes)
-    put(disk.to_json(cluster_figures(cluster)) if options.json else describe_cluster(cluster))
-    return 0
-
-
 def _hosting(options: Namespace, config: Config) -> Hosting:
     """Return where the runs of a sweep or a search are computed."""
     from emu.sweeps.batch import Hosting
@@ -372,10 +315,18 @@ def _resume(options: Namespace) -> int:
     return 0
 
 
+_OF_ALL = ("command", "version", "debug", "quiet", "verbose")
+"""Options that each command has."""
+
+
 def _only_with_resume(options: Namespace) -> None:
     """Refuse options that a run which has begun cannot take."""
     for name, value in vars(options).items():
-        if name in ("command", "resume", "debug", "version", *VIEW_OPTIONS, *RESUME_OPTIONS) or not value:
+        if (
+            name
+            in ("command", "resume", "debug", "quiet", "verbose", "version", *VIEW_OPTIONS, *RESUME_OPTIONS)
+            or not value
+        ):
             continue
         option = "--" + name.replace("_", "-")
         raise InputError(f"{option}: not with --resume, which continues with {CONFIG} of the directory")
@@ -393,7 +344,3 @@ def _announce_ray(plan: Plan) -> None:
 def _short(scheduler: str) -> str:
     """Return a scheduler's name for a directory: of ``path/to/file.py:Class`` the class."""
     return scheduler.rpartition(":")[2]
-
-
-def _shown(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -47,7 +47,7 @@ EXAMPLES = {
 """,
     "new": """\
   emu new scheduler my-policy --kind probing
-  emu new scheduler my-policy && pytest test_my_policy.py
+  emu new scheduler my-policy --out policies
 """,
     "report": "  emu report runs/eagle-yahoo-15000-1\n  emu report runs/one runs/two --out both.html\n",
 }

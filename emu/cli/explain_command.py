@@ -45,6 +45,3 @@ def write_run(options: Namespace) -> int:
     entries = write_timeline(recorded(options.folder), path, nodes=nodes, jobs=jobs)
     put(f"{entries:,} entries in {path}: open it at https://ui.perfetto.dev or chrome://tracing")
     return 0
-
-
-COMMANDS = {"explain": explain_run, "timeline": write_run}

@@ -40,6 +40,14 @@ def _list(options: Namespace) -> int:
     from workloads.limits import FREE_BYTES, FREE_TASKS
     from workloads.options import options_line
 
+    if options.json:
+        made = [{"generator": name, "about": about} for name, about in generators().items()]
+        read = [
+            {"format": name, "about": known.about, "family": known.family, "writes": known.write is not None}
+            for name, known in FORMATS.items()
+        ]
+        put(disk.to_json({"generators": made, "formats": read}))
+        return 0
     lines = ["generators"]
     for name, about in generators().items():
         what, _, given = about.partition(" (")

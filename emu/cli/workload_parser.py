@@ -11,7 +11,9 @@ Action = Callable[[str, str], argparse.ArgumentParser]
 
 def add_actions(action: Action) -> None:
     """Add the actions that the program knows without loading what does them; see `add_transformations`."""
-    action("list", "list generators and formats")
+    action("list", "list generators and formats").add_argument(
+        "--json", action="store_true", help="print the same as JSON"
+    )
     info = action("info", "describe a workload in numbers")
     info.add_argument("workload", metavar="NAME|PATH")
     info.add_argument(

@@ -21,7 +21,8 @@ from emu.results.bottlenecks import bottlenecks_of
 from emu.results.result import Result
 from emu.running.clocks import costs_table, describe_clock, emulate_setting
 from emu.running.recording import add_events, recording_of
-from emu.terminal import note
+from emu.terminal import detail, note
+from workloads.units import format_duration
 
 if TYPE_CHECKING:
     from actors.hosting.checkpoint import Checkpoints
@@ -51,7 +52,21 @@ def execute(
         tell(f"compiling {plan.schedulers[index].name} took {outcome.compile_s:.0f} s")
     for text in notes_of(plan, outcome):
         note(text)
-    return result_of(plan, index, outcome, watched.events)
+    result = result_of(plan, index, outcome, watched.events)
+    _tell_engine(result)
+    return result
+
+
+def _tell_engine(result: Result) -> None:
+    """Print what a run took, with ``--verbose``."""
+    from actors.kernel.compiled import CACHE_FOLDER
+
+    engine = result.summary["engine"]
+    spans = [f"{what} {format_duration(engine[f'{what}_s'])}" for what in ("load", "compile", "wall")]
+    detail(
+        f"{result.summary['scheduler']}, seed {result.summary['seed']}: {', '.join(spans)}; "
+        f"{engine['events']:,} events, {engine['peak_rss_mb']:,.0f} MB; kernels in {CACHE_FOLDER}"
+    )
 
 
 def notes_of(plan: Plan, outcome: Outcome) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from emu.terminal import is_terminal
+from emu.terminal import shows_progress
 from workloads.errors import printable
 from workloads.units import format_duration
 
@@ -19,7 +19,7 @@ def progress_bar(
 ) -> Iterator[Callable[[int, int, float], None] | None]:
     """Yield a callback for `progress` of `emu.run`, or None where no terminal would show it."""
     stream = stream or sys.stderr
-    if not is_terminal(stream):
+    if not shows_progress(stream):
         yield None
         return
     show = _RunBar(label, total, unit, stream)
@@ -69,7 +69,7 @@ def runs_bar(
 ) -> Iterator[Callable[[int, int, str], None] | None]:
     """Yield a callback for runs done, runs failed and the current run, or None where no terminal would show it."""
     stream = stream or sys.stderr
-    if not is_terminal(stream):
+    if not shows_progress(stream):
         yield None
         return
     from tqdm import tqdm
@@ -97,7 +97,7 @@ def runs_bar(
 def bytes_bar(stream: TextIO | None = None) -> Iterator[Callable[[str, int, int], None] | None]:
     """Yield a callback for a file, its bytes done and in all (0: not known), or None where no terminal shows it."""
     stream = stream or sys.stderr
-    if not is_terminal(stream):
+    if not shows_progress(stream):
         yield None
         return
     from tqdm import tqdm
