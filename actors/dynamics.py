@@ -15,6 +15,7 @@ from actors.kernel.faults import (
     Faults,
     HasFaults,
     count_outages,
+    note_outages,
 )
 from actors.kernel.queue import NEVER, NONE, records
 from actors.nodes.failing import expect_failure
@@ -162,6 +163,19 @@ def straggler_factors(dynamics: Dynamics, tasks: int, seed: int) -> np.ndarray |
 def outages_of(faults: Faults) -> Faults:
     """Return the outages alone, without the state of tasks and jobs."""
     return faults._replace(tasks=records(TASK_STATE, 0), jobs=records(JOB_STATE, 0))
+
+
+def nodes_up(setting: Setting, faults: Faults, times_ns: np.ndarray) -> np.ndarray:
+    """Return how many nodes are up at each of some times, in order; a node is down from its failure to its repair.
+
+    As outages do not depend on what runs, they are counted afterwards.
+    """
+    nodes = np.int64(setting.cluster.num_nodes)
+    change = np.zeros(times_ns.size + 1, np.int64)
+    if times_ns.size:
+        with np.errstate(over="ignore"):
+            note_outages(faults, setting.seed, nodes, times_ns.astype(np.int64), change)
+    return nodes - np.cumsum(change[:-1])
 
 
 def count_dynamics(setting: Setting, faults: Faults | None, last_ns: int) -> dict[str, int]:

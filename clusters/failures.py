@@ -5,11 +5,12 @@ A CSV file with a header, or a Parquet table with the same columns::
     target,fail_s,repair_s
     node 17,120,3720
     18,0.5,
+    rack 2,1000,1600
     scheduler 3,600,900
     central,1000,1060
 
-A target is a node (``node 17``, or the plain number), a probe scheduler, or the central scheduler. An empty `repair_s`
-(null in Parquet) means that it does not come back.
+A target is a node (``node 17``, or the plain number), all nodes of a rack, a probe scheduler, or the central
+scheduler. An empty `repair_s` (null in Parquet) means that it does not come back.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
@@ -34,7 +36,8 @@ NODE, SCHEDULER, CENTRAL = range(3)
 MOST_S = 1e9
 """The latest time, about 31 years."""
 
-_TARGET = re.compile(r"(node|scheduler)?\s*([0-9]{1,12})", re.ASCII)
+Int64Array = npt.NDArray[np.int64]
+_TARGET = re.compile(r"(node|rack|scheduler)?\s*([0-9]{1,12})", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +60,8 @@ class Outages:
     repair_s: np.ndarray
 
 
-def load_outages(path: str | Path, num_nodes: int) -> Outages:
-    """Return the outages of a CSV or Parquet file.
+def load_outages(path: str | Path, racks: Int64Array) -> Outages:
+    """Return the outages of a CSV or Parquet file; `racks`, shape (N,), has the rack of each node.
 
     Raises
     ------
@@ -66,7 +69,7 @@ def load_outages(path: str | Path, num_nodes: int) -> Outages:
         A row is wrong, or two outages of one target overlap: file, line and field are named.
     """
     path = Path(path)
-    rows = [_read_row(line, values, num_nodes, path) for line, values in _rows(path)]
+    rows = [row for line, values in _rows(path) for row in _read_row(line, values, racks, path)]
     if not rows:
         raise InputError("no outages; want rows of target,fail_s,repair_s", file=path)
     rows.sort()
@@ -127,10 +130,10 @@ def _check_header(path: Path, names: list[str]) -> None:
 
 
 def _read_row(
-    line: int, values: dict[str, Any], num_nodes: int, path: Path
-) -> tuple[int, int, float, float, int]:
-    """Return kind, number, times and line of one outage."""
-    kind, number = _target(values["target"], num_nodes, path, line)
+    line: int, values: dict[str, Any], racks: Int64Array, path: Path
+) -> list[tuple[int, int, float, float, int]]:
+    """Return kind, number, times and line of the outage of a row; of a rack those of its nodes."""
+    kind, numbers = _target(values["target"], racks, path, line)
     fail_s = _time(values["fail_s"], "fail_s", path, line)
     repair = values["repair_s"]
     never = repair is None or (isinstance(repair, str) and not repair.strip())
@@ -139,32 +142,41 @@ def _read_row(
         raise InputError(
             f"{repair_s:g} s is not after the failure at {fail_s:g} s", file=path, line=line, field="repair_s"
         )
-    return kind, number, fail_s, repair_s, line
+    return [(kind, number, fail_s, repair_s, line) for number in numbers]
 
 
-def _target(value: Any, num_nodes: int, path: Path, line: int) -> tuple[int, int]:
+def _target(value: Any, racks: Int64Array, path: Path, line: int) -> tuple[int, list[int]]:
     text = "" if value is None else str(value).strip().lower()
     if text == "central":
-        return CENTRAL, 0
+        return CENTRAL, [0]
     match = _TARGET.fullmatch(text)
     if match is None:
         raise InputError(
-            f"{value!r} is none of 'node 17', '17', 'scheduler 3', 'central'",
+            f"{value!r} is none of 'node 17', '17', 'rack 2', 'scheduler 3', 'central'",
             file=path,
             line=line,
             field="target",
         )
     number = int(match[2])
     if match[1] == "scheduler":
-        return SCHEDULER, number
-    if number >= num_nodes:
+        return SCHEDULER, [number]
+    if match[1] == "rack":
+        if not (found := np.flatnonzero(racks == number).tolist()):
+            raise InputError(
+                f"there is no rack {number}; the cluster has racks {racks.min()} to {racks.max()}",
+                file=path,
+                line=line,
+                field="target",
+            )
+        return NODE, found
+    if number >= racks.size:
         raise InputError(
-            f"there is no node {number}; the cluster has nodes 0 to {num_nodes - 1}",
+            f"there is no node {number}; the cluster has nodes 0 to {racks.size - 1}",
             file=path,
             line=line,
             field="target",
         )
-    return NODE, number
+    return NODE, [number]
 
 
 def _time(value: Any, field: str, path: Path, line: int) -> float:

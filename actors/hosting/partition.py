@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.dynamics import count_dynamics, outages_of
+from actors.dynamics import count_dynamics, nodes_up, outages_of
 from actors.hosting.checkpoint import Position
 from actors.hosting.grouping import Cast, Grouping
 from actors.hosting.outcome import NS, Observe, Outcome, Share, merge, peak_rss_mb
@@ -369,8 +369,12 @@ def merge_shares(setting: Setting, shares: list[Share]) -> Outcome:
         raise RuntimeError(f"{setting.scheduler.name}: {error}") from None
     if shares[0].faults is None and not setting.dynamics.straggler_share:
         return outcome
-    dynamics = count_dynamics(setting, shares[0].faults, int(outcome.finish_ns.max()))
-    return replace(outcome, counters=outcome.counters | dynamics)
+    faults, timeline = shares[0].faults, outcome.timeline
+    dynamics = count_dynamics(setting, faults, int(outcome.finish_ns.max()))
+    if faults is not None:
+        times_ns = np.round(timeline["time_s"] * NS).astype(np.int64)
+        timeline = timeline | {"up_nodes": nodes_up(setting, faults, times_ns)}
+    return replace(outcome, counters=outcome.counters | dynamics, timeline=timeline)
 
 
 def too_late(scheduler: str) -> InputError:

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from actors.kernel.compiled import compiled, inlined
+from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.kinds import LOST, NODE_UP
 from actors.kernel.queue import NONE, HasQueue, wake
 from actors.kernel.random import AGAIN, FAILURES, below, random_bits, unit
@@ -125,6 +125,35 @@ def count_outages(faults: Faults, seed: int, nodes: int, until: int, found: np.n
             start, end = find_outage(faults, seed, node, k, end)
             if end >= NEVER_AGAIN:
                 end = NEVER_AGAIN
+
+
+@entry
+def note_outages(faults: Faults, seed: int, nodes: int, times: np.ndarray, change: np.ndarray) -> None:
+    """Add 1 to `change` [R + 1] where a node has failed, and subtract 1 where it is back, by place in `times` [R]."""
+    last = times[times.size - 1]
+    for node in range(nodes):
+        k, up_since = np.int64(0), np.int64(faults.origin)
+        start, end = find_outage(faults, seed, node, k, up_since)
+        while start <= last and start < NEVER_AGAIN:
+            change[_place(times, start)] += 1
+            change[_place(times, end)] -= 1
+            k += 1
+            start, end = find_outage(faults, seed, node, k, end)
+            if end >= NEVER_AGAIN:
+                end = NEVER_AGAIN
+
+
+@compiled
+def _place(times: np.ndarray, time: int) -> int:
+    """Return the first place in `times`, which rise, that is not before a time."""
+    low, high = np.int64(0), np.int64(times.size)
+    while low < high:
+        middle = (low + high) // 2
+        if times[middle] < time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @inlined

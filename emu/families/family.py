@@ -83,8 +83,8 @@ class Family:
     tables : mapping
         The tables that its runs write: name without ``.parquet``, to its columns. The first has a row for each of what
         is scheduled, and ``timeline`` is another.
-    live_columns : tuple of Column
-        What the timeline of a run with the clock ``live`` has besides.
+    further_columns : tuple of Column
+        What a timeline has besides, of some runs: with failures, or with the clock ``live``.
     about_tables : mapping
         The meaning of a row of each table, for the reference page.
     reference : (str, str)
@@ -197,7 +197,7 @@ class Family:
     time: str
     width: str
     tables: Mapping[str, tuple[Column, ...]]
-    live_columns: tuple[Column, ...] = ()
+    further_columns: tuple[Column, ...] = ()
     about_tables: Mapping[str, str] = field(default_factory=dict)
     reference: tuple[str, str] = ("", "")
     timeline_labels: tuple[str, str, Mapping[str, str]]

@@ -70,6 +70,10 @@ def timeline_figure(results: Runs) -> Figure | None:
     else:
         for label, column in columns.items():
             panels.append((f"{what}:\n{label}", {name: (run, column) for name, run in first.items()}))
+    if failing := {
+        name: (run, "up_nodes") for name, run in first.items() if "up_nodes" in run.timeline.column_names
+    }:
+        panels.append(("nodes up", failing))
     shown_s, last_s = _span(first.values())
     scale, unit = time_scale(shown_s)
     with figure_style():

@@ -15,11 +15,12 @@ from workloads.errors import InputError
 
 HEADER = "target,fail_s,repair_s\n"
 GOOD = "node 17,120,3720\n3,0.5,\nscheduler 2, 600 ,900\n\nCentral,1000,1060\nnode 17,10,120\n"
+RACKS = np.arange(20) // 8
 ROWS = [(NODE, 3, 0.5, math.inf), (NODE, 17, 10, 120), (NODE, 17, 120, 3720), (SCHEDULER, 2, 600, 900)]
 
 
 def load(path: Path) -> list[tuple[int, int, float, float]]:
-    found = load_outages(path, 20)
+    found = load_outages(path, RACKS)
     columns = (found.kind, found.number, found.fail_s, found.repair_s)
     return list(zip(*(c.tolist() for c in columns), strict=True))
 
@@ -124,4 +125,22 @@ def test_outages_that_touch_do_not_overlap(tmp_path: Path) -> None:
     path = tmp_path / "failures.csv"
     path.write_text(HEADER + "3,1,2\n3,2,3\n")
     assert load(path) == [(NODE, 3, 1, 2), (NODE, 3, 2, 3)]
-    assert load_outages(str(path), 4).fail_s.dtype == np.float64
+    assert load_outages(str(path), np.zeros(4, np.int64)).fail_s.dtype == np.float64
+
+
+def test_a_rack_is_its_nodes(tmp_path: Path) -> None:
+    path = tmp_path / "racks.csv"
+    path.write_text(HEADER + "rack 2,100,200\nRack 1,5,\nnode 16,50,90\n")
+    assert load(path) == [
+        *((NODE, node, 5, math.inf) for node in range(8, 16)),
+        (NODE, 16, 50, 90),
+        *((NODE, node, 100, 200) for node in range(16, 20)),
+    ]
+    path.write_text(HEADER + "rack 3,1,2\n")
+    with pytest.raises(
+        InputError, match="line 2: field target: there is no rack 3; the cluster has racks 0 to 2"
+    ):
+        load(path)
+    path.write_text(HEADER + "rack 2,100,200\nnode 17,150,160\n")
+    with pytest.raises(InputError, match="begins at 150 s, before the outage in line 2 is over"):
+        load(path)

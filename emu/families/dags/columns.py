@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from emu.columns import COSTS, Column
+from emu.families.jobs.columns import FURTHER_TIMELINE as FURTHER_TIMELINE
 from emu.families.jobs.columns import JOBS as OF_JOBS
-from emu.families.jobs.columns import LIVE_TIMELINE as LIVE_TIMELINE
 from emu.families.jobs.columns import TASKS as OF_TASKS
 
 _IDEAL = Column(

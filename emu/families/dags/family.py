@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emu.families.dags.columns import ABOUT, LIVE_TIMELINE, TABLES
+from emu.families.dags.columns import ABOUT, FURTHER_TIMELINE, TABLES
 from emu.families.dags.comparison import compare_dags
 from emu.families.dags.explain import causes_of_all, explain_dag
 from emu.families.dags.keys import KEYS
@@ -56,7 +56,7 @@ FAMILY = Family(
     time="jct_s",
     width="num_tasks",
     tables=TABLES,
-    live_columns=LIVE_TIMELINE,
+    further_columns=FURTHER_TIMELINE,
     about_tables=ABOUT,
     reference=(HEAD, SUMMARY),
     timeline_labels=("utilisation", "tasks", {"run": "running_tasks", "wait": "runnable_tasks"}),

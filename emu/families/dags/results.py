@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from clusters.capacity import capacities, demands, work_s
 from emu.columns import make_table, null_unless, numbers
-from emu.families.dags.columns import FAIRNESS, JOBS, LIVE_TIMELINE, RESOURCES, TASKS, TIMELINE
+from emu.families.dags.columns import FAIRNESS, FURTHER_TIMELINE, JOBS, RESOURCES, TASKS, TIMELINE
 from emu.families.dags.use import count_between, mean_use, runnable_ns, wide_enough, windows
 from emu.families.jobs.metrics import describe_jobs
 from emu.families.jobs.results import jobs_columns, tasks_columns
@@ -107,8 +107,8 @@ def timeline_tables(
         edges_s, start_s, np.minimum(finish_s, max(last_s, float(start_s.max()))), share[stage[ran]]
     )
     names = list(workload.resources) or ["slots"]
-    live = {c.name: outcome.timeline[c.name] for c in LIVE_TIMELINE if c.name in outcome.timeline}
-    columns = TIMELINE + tuple(c for c in LIVE_TIMELINE if c.name in live)
+    live = {c.name: outcome.timeline[c.name] for c in FURTHER_TIMELINE if c.name in outcome.timeline}
+    columns = TIMELINE + tuple(c for c in FURTHER_TIMELINE if c.name in live)
     timeline = make_table(
         columns,
         {

@@ -43,17 +43,18 @@ TIMELINE = (
 )
 """``timeline.parquet``: one row per `timeline.period` of virtual time."""
 
-LIVE_TIMELINE = (
+FURTHER_TIMELINE = (
+    Column("up_nodes", pa.int64(), "nodes", "With failures: nodes that are up."),
     Column(
         "backlog",
         pa.int64(),
         "events",
-        "Events that were due and not handled when their partition looked for some: the most since the row before, "
-        "summed over partitions.",
+        "With the clock `live`: events that were due and not handled when their partition looked for some: the most "
+        "since the row before, summed over partitions.",
     ),
     Column("scheduler_backlog", pa.int64(), "events", "The same of partitions with schedulers."),
 )
-"""Further columns of ``timeline.parquet`` with the clock `live`."""
+"""Further columns of ``timeline.parquet``, of runs in which nodes fail or with the clock `live`."""
 
 TASKS = (
     Column("job_id", pa.int64(), "", "The task's job."),

@@ -42,7 +42,7 @@ def dynamics_of(config: Config, cluster: Cluster) -> Dynamics:
     outages = None
     if config["dynamics.failures"] is not None:
         with config.errors_name("dynamics.failures"):
-            outages = load_outages(config["dynamics.failures"], cluster.num_nodes)
+            outages = load_outages(config["dynamics.failures"], cluster.racks())
     distribution, slowdown = config["dynamics.straggler_distribution"], config["dynamics.straggler_slowdown"]
     if slowdown < 1:
         raise config.error(

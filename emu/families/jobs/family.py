@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from emu.families.family import Family, Figures
-from emu.families.jobs.columns import ABOUT, LIVE_TIMELINE, TABLES
+from emu.families.jobs.columns import ABOUT, FURTHER_TIMELINE, TABLES
 from emu.families.jobs.comparison import compare_jobs, render_constraints, render_rows
 from emu.families.jobs.explain import causes_of_all, explain_job
 from emu.families.jobs.loading import nodes_for_load
@@ -70,7 +70,7 @@ FAMILY = Family(
     time="jct_s",
     width="num_tasks",
     tables=TABLES,
-    live_columns=LIVE_TIMELINE,
+    further_columns=FURTHER_TIMELINE,
     about_tables=ABOUT,
     timeline_labels=("utilisation", "queued tasks", {"short": "queued_short", "long": "queued_long"}),
     timeline_caption="Utilisation of all slots, and tasks that wait, by class of their job",

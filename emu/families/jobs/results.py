@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from emu.columns import make_table, null_unless
-from emu.families.jobs.columns import CRV, LIVE_TIMELINE, TASKS, TIMELINE
+from emu.families.jobs.columns import CRV, FURTHER_TIMELINE, TASKS, TIMELINE
 from emu.families.jobs.columns import JOBS as JOB_COLUMNS
 from emu.families.jobs.metrics import describe_jobs
 from emu.results.metrics import describe_utilisation
@@ -63,7 +63,7 @@ def jobs_columns(
 
 def timeline_table(timeline: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     """Return the table of a timeline."""
-    columns = TIMELINE + tuple(c for c in LIVE_TIMELINE if c.name in timeline)
+    columns = TIMELINE + tuple(c for c in FURTHER_TIMELINE if c.name in timeline)
     return make_table(
         columns, {c.name: np.asarray(timeline[c.name], c.type.to_pandas_dtype()) for c in columns}
     )

@@ -17,7 +17,7 @@ import pytest
 from python_process import PATIENCE_S
 
 import emu as package
-from emu.families.jobs.columns import LIVE_TIMELINE, TIMELINE
+from emu.families.jobs.columns import FURTHER_TIMELINE, TIMELINE
 from emu.families.jobs.tables import render_summary
 from emu.results.metrics import summarise_replicas
 from emu.results.result import read_result
@@ -63,7 +63,7 @@ def test_a_run_directory(emu: Callable, folder: Path) -> None:
     notes = [f"emu: note: {note}" for note in live["notes"]]
     assert ended.err.splitlines()[-len(notes) or len(ended.err) :] == notes
     timeline = pq.read_table(folder / "r" / "timeline.parquet")
-    assert timeline.column_names == [c.name for c in (*TIMELINE, *LIVE_TIMELINE)]
+    assert timeline.column_names == [c.name for c in (*TIMELINE, *FURTHER_TIMELINE)]
     assert not (folder / "r" / "tasks.parquet").exists()
     text = render_summary(summary)
     assert "decision latency: p50 " in text
