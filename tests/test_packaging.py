@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("emu", "actors", "clusters", "workloads")
-SUFFIXES = (".py", ".toml", ".typed", ".html")
+SUFFIXES = (".py", ".toml", ".typed", ".html", ".js")
 RUN = ("run", "--scheduler", "random", "--workload", "poisson", "--nodes", "10", "--out", "out")
 RUN += ("--set", "workload_options.jobs=50", "--json")
 

@@ -173,7 +173,7 @@ def _insert(
 def _insert_parquet(con: duckdb.DuckDBPyConnection, table: Table, member: Member) -> int:
     import duckdb
 
-    with _seekable(member) as path:
+    with _seekable(con, member) as path:
         try:
             there = con.execute("SELECT column_name FROM (DESCRIBE FROM read_parquet($path))", {"path": path})
             names = {name for (name,) in there.fetchall()}
@@ -194,8 +194,13 @@ def _insert_parquet(con: duckdb.DuckDBPyConnection, table: Table, member: Member
     return int(done[0][0])
 
 
+def unpacked_folder(spill: str) -> str:
+    """Return where packed Parquet files are unpacked to: a folder beside that to which DuckDB spills."""
+    return os.path.join(os.path.dirname(os.path.realpath(spill)), "unpacked")
+
+
 @contextmanager
-def _seekable(member: Member) -> Iterator[str]:
+def _seekable(con: duckdb.DuckDBPyConnection, member: Member) -> Iterator[str]:
     """Give a Parquet file a path: its own, or of what is packed that of a temporary file; it has no name on disk."""
     with open(member.path, "rb") as file:
         plain = file.read(4) == b"PAR1"
@@ -204,12 +209,14 @@ def _seekable(member: Member) -> Iterator[str]:
         return
     if member.stream.peek(4)[:4] != b"PAR1":
         raise InputError("is not a Parquet file: it does not begin with PAR1", file=member.place)
-    with tempfile.TemporaryFile() as unpacked:
+    ((spill,),) = con.execute("SELECT current_setting('temp_directory')").fetchall()
+    folder = unpacked_folder(spill)
+    with tempfile.TemporaryFile(dir=folder) as unpacked:
         try:
             shutil.copyfileobj(member.stream, unpacked, 1 << 20)
             unpacked.flush()
         except OSError as error:
-            wrong = f"cannot be unpacked into {tempfile.gettempdir()}: {error.strerror or error}"
+            wrong = f"cannot be unpacked into {folder}: {error.strerror or error}"
             raise InputError(wrong, file=member.place) from None
         yield f"/dev/fd/{unpacked.fileno()}"
 

@@ -26,6 +26,7 @@ from workloads.jobs import SCHEMA_VERSION
 from workloads.limits import size_of
 from workloads.readers.parquet import ALL_FILES, JOBS_FILE
 from workloads.readers.report import Report
+from workloads.readers.scanning import unpacked_folder
 from workloads.readers.shards import form_of
 from workloads.readers.source import shown
 from workloads.units import parse_size
@@ -79,7 +80,9 @@ def database(memory: str, source: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             with duckdb.connect(f"{folder}/tables.duckdb", config=settings) as con:
                 con.execute("PRAGMA disable_checkpoint_on_shutdown")  # it is not opened again
                 con.execute("SET enable_progress_bar = false")  # it would print to standard output
-                con.execute("SET allowed_directories = ['/dev/fd/']")
+                # Of an unpacked file DuckDB looks at the name, /dev/fd/N, and from 2.0.1 on at where that leads.
+                os.mkdir(unpacked := unpacked_folder(f"{folder}/spill"))
+                con.execute("SET allowed_directories = $folders", {"folders": ["/dev/fd/", f"{unpacked}/"]})
                 con.execute("SET allowed_paths = $paths", {"paths": paths})
                 con.execute("SET enable_external_access = false")
                 con.execute("SET lock_configuration = true")
