@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from emu.cli.settings_module import SETTINGS, meaning_of, settings_module
 from emu.columns import Column
 from emu.configuration.config_file import as_toml
 from emu.configuration.family_keys import has_key
 from emu.configuration.keys import KEYS
 from emu.configuration.kinds import KINDS, Key
-from emu.configuration.needs import NEEDS, needs_text
 from emu.families.family import Family
 from emu.families.jobs.metrics import MOST_KINDS, OTHER_KINDS
 from emu.families.registry import families
@@ -224,7 +224,7 @@ In Python a `Comparison` has `records()`, `to_csv()` and `to_pandas()`, a `Resul
 def configuration_page() -> str:
     """Return ``docs/reference/configuration.md``."""
     head = ["key", "option", "value", "default", "for", "meaning"]
-    rows = [[f"`{k.name}`", _option(k), _kind(k), _default(k), _families(k), _meaning(k)] for k in KEYS]
+    rows = [[f"`{k.name}`", _option(k), _kind(k), _default(k), _families(k), meaning_of(k)] for k in KEYS]
     return f"{_MADE}\n\n{_CONFIGURATION}\n{_table(head, rows)}"
 
 
@@ -313,21 +313,17 @@ PAGES = {"configuration.md": configuration_page, "results.md": results_page, "ev
 
 
 def main(folder: str) -> None:
-    """Write all pages into a folder."""
+    """Write all pages into a folder, and the module of arguments."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     for name, page in PAGES.items():
         Path(folder, name).write_text(page(), encoding="utf-8")
+    SETTINGS.write_text(settings_module(), encoding="utf-8")
 
 
 def _families(key: Key) -> str:
     """Return the families that have a key, if not all have it."""
     having = [family.name for family in families() if has_key(family, key.name)]
     return "" if len(having) == len(families()) else ", ".join(having)
-
-
-def _meaning(key: Key) -> str:
-    needs = NEEDS.get(key.name)
-    return f"{key.meaning} Goes with {needs_text(needs)}." if needs else key.meaning
 
 
 def _option(key: Key) -> str:

@@ -61,19 +61,7 @@ def timeline_figure(results: Runs) -> Figure | None:
     first = {name: runs[0] for name, runs in results.items() if runs[0].timeline.num_rows}
     if not first:
         return None
-    share, what, columns = find_family(next(iter(first.values())).family).timeline_labels
-    panels = [(share, {name: (run, "utilisation") for name, run in first.items()})]
-    if len(first) == 1:
-        panels.append(
-            (what, {label: (run, column) for run in first.values() for label, column in columns.items()})
-        )
-    else:
-        for label, column in columns.items():
-            panels.append((f"{what}:\n{label}", {name: (run, column) for name, run in first.items()}))
-    if failing := {
-        name: (run, "up_nodes") for name, run in first.items() if "up_nodes" in run.timeline.column_names
-    }:
-        panels.append(("nodes up", failing))
+    panels = _panels(first)
     shown_s, last_s = _span(first.values())
     scale, unit = time_scale(shown_s)
     with figure_style():
@@ -97,6 +85,22 @@ def timeline_figure(results: Runs) -> Figure | None:
         else:
             add_legend(figure, places[0])
         return figure
+
+
+def _panels(runs: Mapping[str, Result]) -> list[tuple[str, dict[str, tuple[Result, str]]]]:
+    """Return the panels of a timeline: the label of each, and its lines by name: of which run, and of which column."""
+    share, what, columns = find_family(next(iter(runs.values())).family).timeline_labels
+    panels = [(share, {name: (run, "utilisation") for name, run in runs.items()})]
+    if len(runs) == 1:
+        (run,) = runs.values()
+        panels.append((what, {label: (run, column) for label, column in columns.items()}))
+    else:
+        for label, column in columns.items():
+            panels.append((f"{what}:\n{label}", {name: (run, column) for name, run in runs.items()}))
+    failing = {
+        name: (run, "up_nodes") for name, run in runs.items() if "up_nodes" in run.timeline.column_names
+    }
+    return [*panels, ("nodes up", failing)] if failing else panels
 
 
 def _span(runs: Iterable[Result]) -> tuple[float, float]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from emu import disk
 from emu.configuration.plan import Plan, configure, prepare
 from emu.configuration.replicas import Replica, folders_of, left_out_text
+from emu.configuration.settings import Settings
 from emu.directories import locks
 from emu.directories import run_directory as rd
 from emu.directories.names import COMPARISON, CONFIG, REPORT, SUMMARY
@@ -31,11 +32,12 @@ def compare(
     workload: Any,
     nodes: int | None = None,
     *,
+    seeds: int | None = None,
     parameters: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> Comparison:
     """Emulate several schedulers on the same workload, cluster and seeds.
 
@@ -46,7 +48,7 @@ def compare(
         as variants: ``emu.variant("eagle", slack=2)``, or objects of your own class with other parameters.
     parameters : mapping, optional
         ``{"probe_ratio": 3}`` for every scheduler that has it, ``{"eagle": {"slack": 4}}`` for one.
-    workload, nodes, config, out, overwrite, **settings
+    workload, nodes, seeds, config, out, overwrite, **settings
         As in `emu.run`; ``seeds=5`` runs five seeds each, and an archive of instances all of them.
 
     Returns
@@ -58,6 +60,7 @@ def compare(
         "scheduler": list(schedulers),
         "workload": workload,
         "nodes": nodes,
+        "seeds": seeds,
         "parameters": parameters,
     }
     return run_together(prepare(configure({**arguments, **settings}, config)), out, overwrite=overwrite)

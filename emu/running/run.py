@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 from emu.configuration.plan import configure, prepare
+from emu.configuration.settings import Settings
 from emu.directories import run_directory as rd
 from emu.results.comparison import Comparison
 from emu.results.result import Result
@@ -27,7 +28,7 @@ def run(
     out: str | Path | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> Result: ...
 
 
@@ -43,7 +44,7 @@ def run(
     out: str | Path | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> Comparison: ...
 
 
@@ -58,7 +59,7 @@ def run(
     out: str | Path | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> Result | Comparison:
     """Emulate one scheduler and return its result; with `seeds`, or of an archive of instances, all their results.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from emu import disk
 from emu.configuration.chosen import find_schedulers
@@ -16,6 +16,7 @@ from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare
 from emu.configuration.replicas import Replica, of_replica
 from emu.configuration.seeds import seeds_of, seeds_text, varied
+from emu.configuration.settings import Settings
 from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG, SUMMARY
 from emu.families.registry import families, family_of_summary, find_family
@@ -115,8 +116,9 @@ def size(
     parallel: int | None = None,
     retries: int = Hosting.retries,
     overwrite: bool = False,
+    seeds: int | None = None,
     parameters: Mapping[str, Any] | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> SizeResult:
     """Find the fewest nodes on which a scheduler meets targets.
 
@@ -127,8 +129,8 @@ def size(
         p90, p95, p99, p99.9, max), or such a one of ``wait``, ``slowdown`` or ``bounded_slowdown``, as in
         ``"short.wait.p99 < 5s"`` and ``"slowdown.p99 < 3"``; ``<`` or ``<=``; a duration, or of slowdowns a number.
         All must hold.
-    scheduler, workload, parameters, **settings
-        As in `emu.run`; of several seeds (``seeds=3``) the mean decides.
+    scheduler, workload, seeds, parameters, **settings
+        As in `emu.run`; of several seeds the mean decides.
     low, high : int, optional
         Bounds of the search; by default they are found by doubling and halving from where offered load is 1.
     tolerance : float
@@ -150,8 +152,8 @@ def size(
     RunFailed
         A run failed.
     """
-    given = {"scheduler": scheduler, "workload": workload, "parameters": parameters, **settings}
-    config = resolve([layer_from_arguments(given)])
+    asked = {"scheduler": scheduler, "workload": workload, "seeds": seeds, "parameters": parameters}
+    config = resolve([layer_from_arguments({**asked, **settings})])
     targets = read_targets([target] if isinstance(target, str) else target)
     hosting = Hosting(parallel, retries, config["in_process"], config["address"])
     return find_size(

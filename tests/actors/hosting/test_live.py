@@ -16,7 +16,7 @@ from actors.environment import Pace
 from actors.hosting import live
 from actors.hosting.grouping import Cast, group_actors
 from actors.hosting.live import emulate_live
-from actors.hosting.live_report import FURTHER_TIMELINE, describe_live
+from actors.hosting.live_report import LIVE_TIMELINE, describe_live
 from actors.hosting.outcome import NS, Outcome, Paced, Share
 from actors.hosting.partition import Partition
 from actors.kernel.histogram import BUCKETS, bucket_of, lower_edges, note_time, quantiles
@@ -65,7 +65,7 @@ def check(outcome: Outcome, workload: JobWorkload) -> dict[str, Any]:
     assert (outcome.finish_ns == np.maximum.reduceat(tasks["finish_ns"], arrays.first_task[:-1])).all()
     timeline = outcome.timeline
     assert {column.size for column in timeline.values()} == {timeline["time_s"].size}
-    assert set(FURTHER_TIMELINE) <= set(timeline)
+    assert set(LIVE_TIMELINE) <= set(timeline)
     assert (timeline["scheduler_backlog"] <= timeline["backlog"]).all()
     queued = timeline["queued_short"] + timeline["queued_long"]
     assert queued.min() >= 0

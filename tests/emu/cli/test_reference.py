@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
 
+import emu
 from emu.cli.reference import PAGES
+from emu.cli.settings_module import SETTINGS, settings_module
 from emu.configuration.config_file import layer_from_file
 from emu.configuration.keys import KEYS
+from emu.configuration.settings import Settings
 from emu.families.registry import families
 
 FOLDER = Path(__file__).parents[3] / "docs" / "reference"
@@ -17,6 +21,15 @@ FOLDER = Path(__file__).parents[3] / "docs" / "reference"
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_are_fresh(name: str) -> None:
     assert (FOLDER / name).read_text() == PAGES[name](), "run: python -m emu.cli.reference docs/reference"
+
+
+def test_the_arguments_of_functions_are_the_keys() -> None:
+    assert SETTINGS.read_text() == settings_module(), "run: python -m emu.cli.reference docs/reference"
+    named = {"scheduler", "workload", "nodes", "seeds", "parameters"}
+    keys = {key.name.removesuffix(".*").replace(".", "_") for key in KEYS}
+    assert set(Settings.__annotations__) == keys - named
+    for function in (emu.run, emu.compare, emu.size):
+        assert "Unpack[Settings]" in str(inspect.signature(function))
 
 
 def test_pages_name_every_key_and_column() -> None:

@@ -1,0 +1,65 @@
+"""Writes ``emu/configuration/settings.py``, the keys as typed arguments of `emu.run`, `emu.compare` and `emu.size`."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+from emu.configuration.keys import KEYS, PARAMETERS
+from emu.configuration.kinds import Key
+from emu.configuration.needs import NEEDS, needs_text
+
+SETTINGS = Path(__file__).parents[1] / "configuration" / "settings.py"
+_TYPES = {
+    "integer": "int | str",
+    "flag": "bool",
+    "path": "str | Path",
+    "text": "str",
+    "table": "Mapping[str, Any]",
+    "steps": "str | Sequence[str]",
+    "events": "bool | str",
+}
+"""Types of the values of a kind in Python; the others are numbers, or text with a unit."""
+_NAMED = ("scheduler", "workload", "nodes", "seeds", PARAMETERS)
+"""Keys that `emu.run` and the others have as parameters of their own."""
+
+
+def settings_module() -> str:
+    """Return the text of the module."""
+    lines = [
+        '"""The keys of configurations as arguments of `emu.run`, `emu.compare` and `emu.size`, for editors.',
+        "",
+        "Made by ``python -m emu.cli.reference docs/reference`` from the registry of keys.",
+        '"""',
+        "",
+        "from __future__ import annotations",
+        "",
+        "from collections.abc import Mapping, Sequence",
+        "from pathlib import Path",
+        "from typing import Any, Literal, TypedDict",
+        "",
+        "",
+        "class Settings(TypedDict, total=False):",
+        '    """Keys with ``_`` for the dot; what is left out, or None, is the default."""',
+        "",
+    ]
+    for key in KEYS:
+        name = key.name.removesuffix(".*").replace(".", "_")
+        if name not in _NAMED:
+            choices = ", ".join(f'"{choice}"' for choice in key.choices)
+            kind = f"Literal[{choices}]" if choices else _TYPES.get(key.kind, "float | str")
+            about = textwrap.wrap(meaning_of(key).replace("\\", ""), 110)
+            lines += [f"    {name}: {kind} | None", *_docstring(about)]
+    return "\n".join(lines) + "\n"
+
+
+def _docstring(lines: list[str]) -> list[str]:
+    if len(lines) == 1:
+        return [f'    """{lines[0]}"""']
+    return [f'    """{lines[0]}', *(f"    {line}" for line in lines[1:]), '    """']
+
+
+def meaning_of(key: Key) -> str:
+    """Return what a key means, and the keys that it goes with."""
+    needs = NEEDS.get(key.name)
+    return f"{key.meaning} Goes with {needs_text(needs)}." if needs else key.meaning
