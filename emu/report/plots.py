@@ -55,8 +55,9 @@ def figures_of(results: Runs, warmup_s: float = 0.0) -> list[Shown]:
 def timeline_figure(results: Runs) -> Figure | None:
     """Return utilisation and, below it, what waits or runs over virtual time; None if there is nothing.
 
-    One scheduler has one panel below, several have a panel each for what one has a line for. Each is shown by its
-    first seed. A long tail, in which almost nothing runs, is left out; the label of the axis has its end.
+    One scheduler has one panel below, several have a panel each for what one has a line for, where that is ever above
+    0. Each is shown by its first seed. A long tail, in which almost nothing runs, is left out; the label of the axis
+    has its end.
     """
     first = {name: runs[0] for name, runs in results.items() if runs[0].timeline.num_rows}
     if not first:
@@ -65,7 +66,8 @@ def timeline_figure(results: Runs) -> Figure | None:
     shown_s, last_s = _span(first.values())
     scale, unit = time_scale(shown_s)
     with figure_style():
-        figure, places = new_figure(SIZE[0], 0.8 + 1.6 * len(panels), rows=len(panels))
+        figure, axes = new_figure(SIZE[0], 0.8 + 1.6 * len(panels), rows=len(panels))
+        places = np.atleast_1d(axes)
         for place, (label, lines) in zip(places, panels, strict=True):
             highest = 0.0
             for number, (name, (run, column)) in enumerate(lines.items()):
@@ -96,7 +98,8 @@ def _panels(runs: Mapping[str, Result]) -> list[tuple[str, dict[str, tuple[Resul
         panels.append((what, {label: (run, column) for label, column in columns.items()}))
     else:
         for label, column in columns.items():
-            panels.append((f"{what}:\n{label}", {name: (run, column) for name, run in runs.items()}))
+            if any(numbers(run.timeline, column).any() for run in runs.values()):
+                panels.append((f"{what}:\n{label}", {name: (run, column) for name, run in runs.items()}))
     failing = {
         name: (run, "up_nodes") for name, run in runs.items() if "up_nodes" in run.timeline.column_names
     }

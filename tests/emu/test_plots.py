@@ -65,6 +65,12 @@ def test_a_timeline_has_the_rows_of_each_scheduler(both: Comparison) -> None:
             assert axes.lines[number].get_ydata().tolist() == table[column].to_pylist()
 
 
+def test_a_timeline_leaves_out_queues_in_which_nothing_waits() -> None:
+    three = emu.variant("sparrow", probe_ratio=3)
+    idle = emu.compare(["sparrow", three], **SMALL | {"nodes": 20_000})
+    assert [axes.get_ylabel() for axes in plots.timeline(idle).axes] == ["utilisation"]
+
+
 def test_a_sweep_has_a_line_for_each_scheduler_and_other_key() -> None:
     runs = [
         emu.run(name, "yahoo", nodes, workload_options={"jobs": 30}, in_process=True, network_delay=delay)
