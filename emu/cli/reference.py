@@ -267,8 +267,8 @@ def _tables(family: Family, first: Family) -> Iterator[str]:
             continue
         of_which = f" of {family.name}" * (family is not first and name in first.tables)
         yield f"## {name}.parquet{of_which}\n\n{family.about_tables[name]}\n\n{_columns(columns)}"
-        if name == "timeline" and family.further_columns:
-            yield f"Of some runs also:\n\n{_columns(family.further_columns)}"
+        if further := family.further_columns.get(name):
+            yield f"Of some runs also:\n\n{_columns(further)}"
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

@@ -40,6 +40,11 @@ class Chosen(NamedTuple):
         """Whether the jobs are all."""
         return not (self.jobs or self.job_class or self.slowest or self.random)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that happened to these jobs is recorded."""
+        return self.span_s == (0.0, float("inf"))
+
 
 def parse_events(value: Any, what: str = "output.events") -> Chosen | None:
     """Return which events a text asks for; None for none.
@@ -111,7 +116,7 @@ def events_text(chosen: Chosen | None) -> str:
         if value:
             parts.append(f"{name}={value}")
     first, last = chosen.span_s
-    if (first, last) != (0.0, float("inf")):
+    if not chosen.is_whole:
         parts.append(f"time={first:.12g}s..{'' if last == float('inf') else f'{last:.12g}s'}")
     return "; ".join(parts) or "all"
 

@@ -102,7 +102,7 @@ def _with_events_of(result: Result, row: int | None, parts: bool) -> Result:
     from emu.configuration.events import parse_events
 
     chosen = parse_events(of_config(result, "output", "events", "none"))
-    whole = chosen is not None and chosen.is_all and chosen.span_s == (0.0, float("inf"))
+    whole = chosen is not None and chosen.is_all and chosen.is_whole
     has_parts = any(result.tables.get(name) is not None for name in ("tasks", "flows"))
     if whole and (has_parts or not parts):
         return result

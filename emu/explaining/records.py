@@ -57,7 +57,7 @@ class Record:
     d: IntArray
 
     def __init__(self, codes: IntArray, names: list[str], fields: dict[str, IntArray]):
-        self._codes, self._names = codes, names
+        self._codes, self._names, self._fields = codes, names, tuple(fields)
         vars(self).update(fields)
 
     @classmethod
@@ -79,9 +79,15 @@ class Record:
         """The kind of each event."""
         return np.array(self._names or [""])[self._codes]
 
+    def is_kind(self, *kinds: str) -> BoolArray:
+        """Return which events are of one of these kinds."""
+        return np.isin(self._codes, [at for at, name in enumerate(self._names) if name in kinds])
+
     def rows(self, which: npt.NDArray[Any]) -> Record:
         """Return some of the events."""
-        return Record(self._codes[which], self._names, {name: getattr(self, name)[which] for name in FIELDS})
+        return Record(
+            self._codes[which], self._names, {name: getattr(self, name)[which] for name in self._fields}
+        )
 
     def by_job(self) -> Iterator[tuple[int, Record]]:
         """Yield each job that is named, and its events."""

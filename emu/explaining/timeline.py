@@ -9,7 +9,6 @@ Reference: "Trace Event Format", Google, 2016.
 
 from __future__ import annotations
 
-import heapq
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from emu import disk
 from emu.columns import numbers
 from emu.explaining.records import NONE, Record
 from emu.families.registry import family_of_summary
+from emu.results.lanes import lanes
 from emu.results.result import Result
 from workloads.arrow import column
 from workloads.errors import InputError
@@ -113,16 +113,10 @@ class _Parts:
 def _slices(parts: _Parts, kept: npt.NDArray[np.int64]) -> Iterator[dict[str, Any]]:
     """Yield the names of tracks and a slice for each task; what overlaps on a node gets tracks of its own."""
     yield {"ph": "M", "pid": NODES, "name": "process_name", "args": {"name": f"{parts.unit}s"}}
-    free: dict[int, list[int]] = {}
-    busy: dict[int, list[tuple[float, int]]] = {}
+    slots = lanes(parts.node[kept], parts.start[kept], parts.finish[kept])
     named: set[tuple[int, int]] = set()
-    for row in kept.tolist():
+    for row, slot in zip(kept.tolist(), slots.tolist(), strict=True):
         node, start, finish = int(parts.node[row]), float(parts.start[row]), float(parts.finish[row])
-        running, idle = busy.setdefault(node, []), free.setdefault(node, [])
-        while running and running[0][0] <= start:
-            heapq.heappush(idle, heapq.heappop(running)[1])
-        slot = heapq.heappop(idle) if idle else len(running)
-        heapq.heappush(running, (finish, slot))
         track = node * 1000 + slot
         if (node, slot) not in named:
             named.add((node, slot))

@@ -83,8 +83,8 @@ class Family:
     tables : mapping
         The tables that its runs write: name without ``.parquet``, to its columns. The first has a row for each of what
         is scheduled, and ``timeline`` is another.
-    further_columns : tuple of Column
-        What a timeline has besides, of some runs: with failures, or with the clock ``live``.
+    further_columns : mapping
+        What a table has besides, of some runs: a timeline with failures, or with the clock ``live``; tasks with events.
     about_tables : mapping
         The meaning of a row of each table, for the reference page.
     reference : (str, str)
@@ -142,6 +142,9 @@ class Family:
 
     results : (plan, outcome) -> (tables, figures)
         The tables of a run, and entries for its summary; ``figures[heads]`` is its own part.
+    add_waits : (plan, result, outcome, events, chosen) -> None
+        Add to the tables of a result what its events tell of its parts. ``chosen`` has the numbers of what is recorded
+        of what is scheduled; None: all.
     groups : (figures) -> pairs
         Each group that a summary describes, and the keys that lead there.
     part_of : (figures, group) -> figures
@@ -197,7 +200,7 @@ class Family:
     time: str
     width: str
     tables: Mapping[str, tuple[Column, ...]]
-    further_columns: tuple[Column, ...] = ()
+    further_columns: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
     about_tables: Mapping[str, str] = field(default_factory=dict)
     reference: tuple[str, str] = ("", "")
     timeline_labels: tuple[str, str, Mapping[str, str]]
@@ -229,6 +232,7 @@ class Family:
 
     # From an outcome to tables and a summary.
     results: Callable[[Plan, Outcome], tuple[dict[str, pa.Table | None], dict[str, Any]]]
+    add_waits: Callable[..., None] = _nothing_to_check
     groups: Callable[[Figures], Iterator[tuple[str, tuple[str, ...]]]] = _only_all
     part_of: Callable[[Figures, str], Figures] = _part_of_all
 

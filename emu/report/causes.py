@@ -71,6 +71,6 @@ def slowest_section(run: Result) -> list[str]:
 def recorded_all(run: Result) -> bool:
     """Return whether a run has recorded the events of all jobs, from beginning to end."""
     chosen = parse_events(of_config(run, "output", "events", "none"))
-    whole = chosen is not None and chosen.is_all and chosen.span_s == (0.0, float("inf"))
+    whole = chosen is not None and chosen.is_all and chosen.is_whole
     family = family_of_summary(run.summary)
     return whole and (not family.explained_from_all or run.tables.get(family.part) is not None)

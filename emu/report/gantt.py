@@ -13,6 +13,7 @@ from emu import disk
 from emu.columns import numbers
 from emu.families.registry import find_family
 from emu.report.drawing import COLOURS, SIZE, add_legend, figure_style, line_look, new_figure, plain_label
+from emu.results.lanes import lanes
 from emu.results.metrics import Float64Array
 from emu.results.paired import Runs
 from emu.results.result import Result
@@ -76,7 +77,7 @@ def machines_figure(run: Result, nodes: Sequence[int] | None = None) -> Figure:
         bottom, ticks = 0.0, []
         for machine in nodes:
             own = chosen[parts.node[chosen] == machine]
-            lane = lanes(parts.start[own], parts.finish[own])
+            lane = lanes(parts.node[own], parts.start[own], parts.finish[own])
             height = max(int(lane.max(initial=0)) + 1, 1)
             places = bottom + lane / height
             look = {"color": _colours(parts.head[own]), "linewidth": 0, "align": "edge"}
@@ -168,19 +169,6 @@ def shown_job(results: Runs) -> int:
     jct, stages = numbers(jobs, "jct_s"), numbers(jobs, "num_stages")
     middle = np.abs(jct - np.nanmedian(jct)) <= np.nanquantile(np.abs(jct - np.nanmedian(jct)), 0.25)
     return int(numbers(jobs, "job_id")[np.argmax(np.where(middle, stages, -1))])
-
-
-def lanes(start: npt.NDArray[Any], finish: npt.NDArray[Any]) -> Int64Array:
-    """Return a lane for each interval, in order of their starts, such that no two in a lane overlap."""
-    found = np.zeros(start.size, np.int64)
-    free: list[float] = []
-    for i, (begin, end) in enumerate(zip(start.tolist(), finish.tolist(), strict=True)):
-        lane = next((k for k, until in enumerate(free) if until <= begin), len(free))
-        if lane == len(free):
-            free.append(end)
-        free[lane] = end
-        found[i] = lane
-    return found
 
 
 def has_tasks(run: Result) -> bool:

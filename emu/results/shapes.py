@@ -106,8 +106,8 @@ def check_table(name: str, table: pa.Table, family: Family, file: Path) -> None:
     if name not in family.tables:
         raise InputError(f"is of no run of {family.name}", file=file)
     columns = family.tables[name]
-    if name == "timeline":
-        columns += tuple(column for column in family.further_columns if column.name in table.column_names)
+    further = family.further_columns.get(name, ())
+    columns += tuple(column for column in further if column.name in table.column_names)
     if name == family.heads and not table.num_rows:
         raise InputError(f"has no {name}", file=file)
     for column in columns:

@@ -65,5 +65,7 @@ def add_events(plan: Plan, index: int, recording: Recording, outcome: Outcome, r
     kept = jobs_after(chosen, recorded, took_ns)
     setting = plan.setting(index)
     result.recorded = lambda: batches(recording, setting, kept)
+    if chosen.is_whole:
+        plan.family.add_waits(plan, result, outcome, result.recorded(), kept)
     if recording.folder.parent.name != CHECKPOINTS:
         weakref.finalize(result, shutil.rmtree, recording.folder.parent, ignore_errors=True)

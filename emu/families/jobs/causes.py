@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from emu.explaining.records import NONE, BoolArray, Record
+from emu.explaining.records import NONE, BoolArray, IntArray, Record
 
 CAUSES = ("work", "queueing", "network", "decision", "failure")
 """``work``: tasks of the chain ran; ``queueing``: they waited in a node's queue, or at the scheduler for a node;
@@ -58,8 +58,11 @@ Next = tuple[Any, ...] | None
 class _Chain:
     """The chain of one job, followed backwards."""
 
-    def __init__(self, events: Record, num_nodes: int, submit_ns: int, handled: Handled | None):
+    def __init__(
+        self, events: Record, num_nodes: int, submit_ns: int, handled: Handled | None, is_sticky: bool
+    ):
         self.e, self.num_nodes, self.submit_ns, self.handled = events, num_nodes, submit_ns, handled
+        self.is_sticky = is_sticky
         self.steps: list[Step] = []
         self.at_ns = submit_ns
 
@@ -74,12 +77,10 @@ class _Chain:
         found = np.flatnonzero(mask[: before + 1])
         return int(found[-1]) if found.size else NONE
 
-    def is_kind(self, *kinds: str) -> BoolArray:
-        """Return which events are of one of these kinds."""
-        return np.isin(self.e.kind, kinds)
 
-
-def chain_of(events: Record, num_nodes: int, submit_ns: int, handled: Handled | None = None) -> list[Step]:
+def chain_of(
+    events: Record, num_nodes: int, submit_ns: int, handled: Handled | None = None, is_sticky: bool = False
+) -> list[Step]:
     """Return the steps from a job's arrival to its end, in order of time.
 
     Parameters
@@ -92,6 +93,8 @@ def chain_of(events: Record, num_nodes: int, submit_ns: int, handled: Handled | 
         When the job arrived.
     handled : callable, optional
         Where messages cost schedulers something; without it messages leave when the event is handled that sends them.
+    is_sticky : bool
+        Whether its probes are sticky (`emu.families.jobs.waits.sticky_jobs`).
 
     Returns
     -------
@@ -103,7 +106,7 @@ def chain_of(events: Record, num_nodes: int, submit_ns: int, handled: Handled | 
     if done.size == 0:
         return []
     end = int(done[np.argmax(e.d[done])])
-    c = _Chain(events, num_nodes, submit_ns, handled)
+    c = _Chain(events, num_nodes, submit_ns, handled, is_sticky)
     c.at_ns = int(e.d[end])
     following: Next = (_run, int(e.b[end]), int(e.c[end]), end)
     while following is not None:
@@ -123,7 +126,7 @@ def _run(c: _Chain, node: int, start_ns: int, row: int) -> Next:
         return None
     task = int(e.task[at])
     c.add("work", start_ns, node, "TASK_END", task)
-    brought = c.last(c.is_kind("TASK", "PLACED") & (e.receiver == node) & (e.task == task), at)
+    brought = c.last(c.e.is_kind("TASK", "PLACED") & (e.receiver == node) & (e.task == task), at)
     if brought != NONE:
         c.add("queueing", int(e.time_ns[brought]), node, "START", task)
         return (_sent, brought)
@@ -153,7 +156,7 @@ def _left_scheduler(c: _Chain, row: int) -> Next:
         return None
     c.add("queueing", int(e.time_ns[cause]), scheduler, kind, int(e.task[row]))
     if e.kind[cause] == "RETRY":
-        before = c.last(mine & c.is_kind("ARRIVAL", *BROUGHT), cause - 1)
+        before = c.last(mine & c.e.is_kind("ARRIVAL", *BROUGHT), cause - 1)
         if before == NONE:
             return None
         c.add("decision", int(e.time_ns[before]), scheduler, "RETRY")
@@ -171,7 +174,7 @@ def _what_led_to(c: _Chain, mine: BoolArray, row: int) -> int:
         if found == NONE:
             found = c.last(now & (e.kind == "LENGTH"), row)
     else:
-        found = c.last(now & c.is_kind("RETRY", *BROUGHT), row)
+        found = c.last(now & c.e.is_kind("RETRY", *BROUGHT), row)
     return found if found != NONE else c.last(mine & (e.kind == "ARRIVAL"), row)
 
 
@@ -188,31 +191,52 @@ def _left_node(c: _Chain, row: int) -> Next:
         started = c.last((e.kind == "START") & here & (e.time_ns == e.d[row]) & (e.task == e.task[row]), row)
         c.add("failure", int(e.d[row]), node, kind, int(e.task[row]))
         if started != NONE:
-            brought = c.last(c.is_kind("TASK", "PLACED") & here & (e.task == e.task[row]), started)
+            brought = c.last(c.e.is_kind("TASK", "PLACED") & here & (e.task == e.task[row]), started)
             if brought != NONE:
                 c.add("queueing", int(e.time_ns[brought]), node, "START", int(e.task[row]))
                 return (_sent, brought)
         return None
-    entered = _entered(c, row, node, here)
-    if entered == NONE:  # a sticky probe: it waits again when its task has ended
-        ended = np.flatnonzero((e.kind == "DONE") & (e.sender == node) & (e.d <= c.at_ns))
-        if ended.size == 0:
-            entered = c.last(here & c.is_kind("PROBE", "MOVE"), row)
+    if c.is_sticky and kind == "REQUEST":
+        entered = _entered_sticky(c, node, here)
+        ended = np.flatnonzero(e.is_kind("DONE") & (e.sender == node) & (e.d <= c.at_ns))
+        last = int(ended[np.argmax(e.d[ended])]) if ended.size else NONE
+        if last != NONE and (
+            entered == NONE or e.d[last] >= e.time_ns[entered]
+        ):  # it has waited since its task ended
+            c.add("queueing", int(e.d[last]), node, kind)
+            return (_run, node, int(e.c[last]), row)
+    else:
+        entered = _entered(c, row, node, here)
     if entered == NONE:
-        if ended.size == 0:
-            return None
-        at = int(ended[np.argmax(e.d[ended])])
-        c.add("queueing", int(e.d[at]), node, kind)
-        return (_run, node, int(e.c[at]), row)
+        return None
     c.add("failure" if kind == "LOST" else "queueing", int(e.time_ns[entered]), node, kind)
     return (_moved if e.kind[entered] == "MOVE" else _sent, entered)
+
+
+def _entered_sticky(c: _Chain, node: int, here: BoolArray) -> int:
+    """Return the event with which the probe had come that serves its job until no task is left; NONE: none is here."""
+    e = c.e
+    dropped = e.time_ns[here & e.is_kind("NO_TASK")].max(initial=NONE)
+    lost = e.left_ns[e.is_kind("LOST") & (e.b == NONE) & (e.sender == node) & (e.left_ns <= c.at_ns)].max(
+        initial=NONE
+    )
+    entered = _probes_entered(e, node, here)
+    gone = int(np.count_nonzero(e.time_ns[entered] <= max(dropped, lost)))
+    return int(entered[min(gone, entered.size - 1)]) if entered.size else NONE
+
+
+def _probes_entered(e: Record, node: int, here: BoolArray) -> IntArray:
+    """Return the events with which probes joined the queue of a node."""
+    entered = np.flatnonzero(here & e.is_kind("PROBE", "MOVE"))
+    refused = e.left_ns[e.is_kind("REJECTED") & (e.sender == node)]
+    return entered[~np.isin(e.time_ns[entered], refused)]
 
 
 def _moved(c: _Chain, row: int) -> Next:
     """An entry moved here at once, from the queue of another node."""
     e, victim = c.e, int(c.e.b[row])
     here = (e.receiver == victim) & (e.time_ns <= c.at_ns)
-    entered = c.last(here & c.is_kind(*ENTERS), row - 1)
+    entered = c.last(here & c.e.is_kind(*ENTERS), row - 1)
     if entered == NONE:
         return None
     c.add("queueing", int(e.time_ns[entered]), victim, "MOVE")
@@ -220,7 +244,7 @@ def _moved(c: _Chain, row: int) -> Next:
 
 
 def _entered(c: _Chain, row: int, node: int, here: BoolArray) -> int:
-    """Return the event with which the entry had come of which a node sends a message now; NONE of a sticky probe.
+    """Return the event with which the entry had come of which a node sends a message now; NONE: not found.
 
     Probes of a job in one queue do not differ: the first that came is the first that goes.
     """
@@ -233,34 +257,12 @@ def _entered(c: _Chain, row: int, node: int, here: BoolArray) -> int:
             return same
         if bound != NONE:
             return bound
-    entered = np.flatnonzero(here & c.is_kind("PROBE", "MOVE"))
-    refused = e.left_ns[(e.kind == "REJECTED") & (e.sender == node)]
-    entered = entered[~np.isin(e.time_ns[entered], refused)]
-    left = c.is_kind("REQUEST", "PROBE", "LOST") & (e.sender == node) & (e.left_ns >= 0)
+    entered = _probes_entered(e, node, here)
+    left = e.is_kind("REQUEST", "PROBE") | (e.is_kind("LOST") & (e.b == NONE))
+    left &= (e.sender == node) & (e.left_ns >= 0)
     left |= (e.kind == "MOVE") & (e.b == node)
     when = np.where(e.kind == "MOVE", e.time_ns, e.left_ns)
     earlier = int(
         np.count_nonzero(left & ((when < c.at_ns) | ((when == c.at_ns) & (e.number < e.number[row]))))
     )
-    return int(entered[earlier]) if earlier < entered.size else NONE
-
-
-def enqueued_ns(events: Record, num_nodes: int, start: int) -> int:
-    """Return when a task that starts at row `start`, or its probe, joined the queue of its node; -1: unknown.
-
-    Of a sticky probe whose earlier task ran there, it is when that task ended.
-    """
-    e, node = events, int(events.receiver[start])
-    c = _Chain(events, num_nodes, 0, None)
-    c.at_ns = int(e.time_ns[start])
-    brought = c.last(c.is_kind("TASK", "PLACED") & (e.receiver == node) & (e.task == e.task[start]), start)
-    if brought == NONE:
-        return NONE
-    if e.kind[brought] == "PLACED":
-        return int(e.time_ns[brought])
-    asked = c.last((e.kind == "REQUEST") & (e.b == node) & (e.time_ns <= e.left_ns[brought]), brought)
-    if asked == NONE:
-        return NONE
-    c.at_ns = int(e.left_ns[asked])
-    _left_node(c, asked)
-    return c.at_ns
+    return int(entered[min(earlier, entered.size - 1)]) if entered.size else NONE

@@ -66,6 +66,43 @@ TASKS = (
 )
 """``tasks.parquet``, on request: one row per task, in workload order."""
 
+FURTHER_TASKS = (
+    Column(
+        "slot",
+        pa.int64(),
+        "",
+        "Slot of the node, from 0: the slots of a node are alike, and a task is shown in the first that is free. Null "
+        "if the task did not finish.",
+        True,
+    ),
+    Column(
+        "enqueued_s",
+        pa.float64(),
+        "s",
+        "When the task, or the probe that fetched it, joined the queue of its node; of a sticky probe when the task "
+        "before it ended. Null if the task did not start.",
+        True,
+    ),
+    Column(
+        "ahead",
+        pa.int64(),
+        "tasks",
+        "Tasks that ran on the node from then until the start of the task; 0 if it did not wait.",
+        True,
+    ),
+    Column(
+        "ahead_s", pa.float64(), "s", "How long these ran in that time, summed over the node's slots.", True
+    ),
+    Column(
+        "probes_sent",
+        pa.int64(),
+        "",
+        "Probes that schedulers had sent for its job until the task started.",
+        True,
+    ),
+)
+"""Further columns of ``tasks.parquet``, with `output.events`; null for tasks of jobs that are not recorded."""
+
 CRV = (
     Column("time_s", pa.float64(), "s", "When the scheduler's monitor made the row, in virtual time."),
     Column("resource", pa.string(), "", "The attribute of nodes that constraints are on."),
@@ -88,6 +125,7 @@ CRV = (
 )
 """``crv.parquet``, of schedulers that keep such a table: one row per time and resource."""
 
+FURTHER = {"timeline": FURTHER_TIMELINE, "tasks": FURTHER_TASKS}
 TABLES = {"jobs": JOBS, "timeline": TIMELINE, "crv": CRV, "tasks": TASKS, "costs": COSTS}
 ABOUT = {
     "jobs": "One row per job of the workload, in workload order.",

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from emu.columns import numbers
 from emu.explaining.explanation import NS, Explanation, counted
 from emu.explaining.records import NONE, Record
-from emu.families.jobs.causes import CAUSES, Handled, Step, chain_of, enqueued_ns
+from emu.families.jobs.causes import CAUSES, Handled, Step, chain_of
+from emu.families.jobs.waits import Ran, ahead_of, starts_of, sticky_jobs
 from emu.results.result import Result
 from emu.results.tables import number
 from workloads.arrow import column
@@ -35,9 +37,9 @@ def causes_of_all(
     result: Result, record: Record, handled: Handled | None
 ) -> Iterator[tuple[int, dict[str, int]]]:
     """Yield each job that ended, by its row in the table of jobs, and nanoseconds of its completion time by cause."""
-    submit_ns, nodes = submits_ns(result), result.summary["nodes"]
+    submit_ns, nodes, is_sticky = submits_ns(result), result.summary["nodes"], sticky_jobs(result)
     for job, events in record.by_job():
-        if steps := chain_of(events, nodes, submit_ns[job], handled):
+        if steps := chain_of(events, nodes, submit_ns[job], handled, bool(is_sticky[job])):
             yield job, causes_of(steps)
 
 
@@ -55,8 +57,8 @@ def explain_job(result: Result, record: Record, job: int, handled: Handled | Non
     nodes = result.summary["nodes"]
     submit_ns = round(row["submit_s"] * NS)
     events = record.rows(np.flatnonzero(record.job == job))
-    steps = chain_of(events, nodes, submit_ns, handled)
-    tasks = [_task_row(result, events, nodes, at) for at in np.flatnonzero(events.kind == "START").tolist()]
+    steps = chain_of(events, nodes, submit_ns, handled, bool(sticky_jobs(result)[job]))
+    tasks = _task_rows(result, events, nodes)
     jct_s = row["jct_s"]
     ended = f"ended after {number(jct_s)} s" if jct_s is not None else "did not end"
     sentences = [
@@ -172,28 +174,46 @@ def _class_of(result: Result, job_id: int) -> str:
     return str(result.jobs["job_class"][at].as_py())
 
 
-def _task_row(result: Result, events: Record, nodes: int, at: int) -> dict[str, Any]:
-    """Return the row of a task that started: where, when it was enqueued, what ran ahead of it."""
-    node, start_ns = int(events.receiver[at]), int(events.time_ns[at])
-    first_task = int(np.sum(column(result.jobs, "num_tasks")[: int(events.job[at])]))
-    ended = np.flatnonzero((events.kind == "DONE") & (events.b == node) & (events.c == start_ns))
-    entered_ns = enqueued_ns(events, nodes, int(at))
-    row: dict[str, Any] = {
-        "task": int(events.task[at]) - first_task,
-        "node": node,
-        "enqueued_s": None if entered_ns == NONE else entered_ns / NS,
-        "start_s": start_ns / NS,
-        "finish_s": int(events.d[ended[0]]) / NS if ended.size else None,
-        "waited_s": None if entered_ns == NONE else (start_ns - entered_ns) / NS,
-    }
-    if result.tasks is not None and entered_ns != NONE:
-        _, start, finish = _of_node(result, node)
-        mine = (start < row["start_s"]) & (finish > row["enqueued_s"])
-        work = np.minimum(finish[mine], row["start_s"]) - np.maximum(start[mine], row["enqueued_s"])
-        row |= {"ahead": int(mine.sum()), "ahead_s": float(work.sum())}
-    else:
-        row |= {"ahead": None, "ahead_s": None}
-    return row
+def _task_rows(result: Result, events: Record, nodes: int) -> list[dict[str, Any]]:
+    """Return a row for each task that started: where, when it was enqueued, what ran ahead of it."""
+    first_task = int(np.sum(column(result.jobs, "num_tasks")[: int(events.job[0])]))
+    starts = starts_of(events, nodes, sticky_jobs(result))
+    known = starts.enqueued_ns != NONE
+    count, work_ns = np.zeros((2, known.size), np.int64)
+    if result.tasks is not None:
+        count[known], work_ns[known] = ahead_of(
+            _ran(result), starts.node[known], starts.enqueued_ns[known], starts.start_ns[known]
+        )
+    known_ahead = known & (result.tasks is not None)
+    done = events.is_kind("DONE")
+    rows = []
+    for i, (node, start_ns) in enumerate(zip(starts.node.tolist(), starts.start_ns.tolist(), strict=True)):
+        ended = np.flatnonzero(done & (events.b == node) & (events.c == start_ns))
+        enqueued_ns = int(starts.enqueued_ns[i])
+        rows.append(
+            {
+                "task": int(starts.task[i]) - first_task,
+                "node": node,
+                "enqueued_s": enqueued_ns / NS if known[i] else None,
+                "start_s": start_ns / NS,
+                "finish_s": int(events.d[ended[0]]) / NS if ended.size else None,
+                "waited_s": (start_ns - enqueued_ns) / NS if known[i] else None,
+                "ahead": int(count[i]) if known_ahead[i] else None,
+                "ahead_s": work_ns[i] / NS if known_ahead[i] else None,
+            }
+        )
+    return rows
+
+
+def _ran(result: Result) -> Ran:
+    """Return all tasks that ran to their end."""
+    node, start_s, finish_s = (numbers(result.tasks, name) for name in ("node", "start_s", "finish_s"))
+    ran = np.isfinite(finish_s)
+    return Ran(
+        node[ran].astype(np.int64),
+        np.round(start_s[ran] * NS).astype(np.int64),
+        np.round(finish_s[ran] * NS).astype(np.int64),
+    )
 
 
 def _step_row(step: Step, nodes: int) -> dict[str, Any]:

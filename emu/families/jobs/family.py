@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from emu.families.family import Family, Figures
-from emu.families.jobs.columns import ABOUT, FURTHER_TIMELINE, TABLES
+from emu.families.jobs.columns import ABOUT, FURTHER, TABLES
 from emu.families.jobs.comparison import compare_jobs, render_constraints, render_rows
 from emu.families.jobs.explain import causes_of_all, explain_job
 from emu.families.jobs.loading import nodes_for_load
@@ -17,6 +17,7 @@ from emu.families.jobs.report import group_section, run_facts
 from emu.families.jobs.results import job_results
 from emu.families.jobs.tables import render_summary
 from emu.families.jobs.testing import check_jobs
+from emu.families.jobs.waits import add_waits
 from workloads.dags import DagWorkload, as_jobs
 from workloads.frames import is_frame, workload_of_frame
 from workloads.jobs import JobWorkload
@@ -70,7 +71,7 @@ FAMILY = Family(
     time="jct_s",
     width="num_tasks",
     tables=TABLES,
-    further_columns=FURTHER_TIMELINE,
+    further_columns=FURTHER,
     about_tables=ABOUT,
     timeline_labels=("utilisation", "queued tasks", {"short": "queued_short", "long": "queued_long"}),
     timeline_caption="Utilisation of all slots, and tasks that wait, by class of their job",
@@ -91,6 +92,7 @@ FAMILY = Family(
     at_load=lambda workload, slots, load: at_load(workload, int(slots), load),
     keeps_parts=keeps_tasks,
     results=job_results,
+    add_waits=add_waits,
     groups=groups,
     part_of=part_of,
     values=job_values,

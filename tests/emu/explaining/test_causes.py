@@ -11,6 +11,7 @@ import emu
 from actors.schedulers.registry import find_scheduler, scheduler_names
 from emu.explaining.records import Record
 from emu.families.jobs.causes import CAUSES, chain_of
+from emu.families.jobs.waits import sticky_jobs
 from workloads.jobs import make_workload
 
 OF_JOBS = [name for name in scheduler_names() if find_scheduler(name).family == "jobs"]
@@ -41,10 +42,10 @@ def test_causes_add_up_to_the_completion_time_of_every_job(name: str, setting: s
     record = Record.of(result.events)
     handled = record.handled_ns if setting == "costs" else None
     jobs = result.jobs.to_pydict()
-    seen = 0
+    seen, is_sticky = 0, sticky_jobs(result)
     for job, events in record.by_job():
         submit_ns = round(jobs["submit_s"][job] * NS)
-        steps = chain_of(events, NODES, submit_ns, handled)
+        steps = chain_of(events, NODES, submit_ns, handled, bool(is_sticky[job]))
         assert steps[0].begin_ns == submit_ns
         assert all(a.end_ns == b.begin_ns for a, b in pairwise(steps))
         assert steps[-1].end_ns == round(jobs["finish_s"][job] * NS)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import emu
-from emu.report.gantt import job_figure, lanes, machines_figure, running_figure, shown_job
+from emu.report.gantt import job_figure, machines_figure, running_figure, shown_job
 from emu.results.result import Result
 from tests.actors.dag_settings import mixed_dags
 from workloads.errors import InputError
@@ -17,11 +17,6 @@ from workloads.errors import InputError
 @pytest.fixture(scope="module")
 def result() -> Result:
     return emu.run("drf", mixed_dags(), 2, in_process=True, output_tasks=True)
-
-
-def test_lanes_by_hand() -> None:
-    start, finish = np.array([0.0, 1.0, 2.0, 3.0]), np.array([2.0, 5.0, 3.0, 4.0])
-    assert lanes(start, finish).tolist() == [0, 1, 0, 0]
 
 
 @pytest.mark.drawn
