@@ -51,6 +51,18 @@ class Answer(Future[bytes]):
         super().__init__()
         self.number = number
 
+    def result(self, timeout: float | None = None) -> bytes:
+        """Return the answer, as `Future` does; Ctrl-C raises KeyboardInterrupt at any time.
+
+        Where it comes while `threading` takes or releases the lock of a condition, that releases it once too often.
+        """
+        try:
+            return super().result(timeout)
+        except RuntimeError as error:
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise error.__context__ from None
+            raise
+
 
 class Child:
     """A process that drives Ray, connected to one cluster.
