@@ -60,6 +60,17 @@ class Worlds(ABC):
         """The sizes that the family's own bounds and messages use."""
         return {}
 
+    def owners(self, world: Any) -> dict[str, np.ndarray]:
+        """Return the job, or coflow, of each of what messages have numbers of, by the name that bounds use.
+
+        ``jobs`` and ``tasks`` are there at least.
+        """
+        work = world.work
+        return {
+            "jobs": np.arange(work.size),
+            "tasks": np.repeat(np.arange(work.size), work.end_task - work.first_task),
+        }
+
     @abstractmethod
     def check(self, world: Any, state: Any, saved: Mapping[str, np.ndarray], sizes: Sizes) -> None:
         """Check what the numbers of a snapshot say of each other.

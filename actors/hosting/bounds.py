@@ -65,7 +65,7 @@ QUEUE: dict[str, Bound | str] = {
     "queue.trace.size": (0, 1),  # a snapshot is taken when the log has been written
     "queue.trace.span": FIXED,
     "queue.trace.chosen": FIXED,
-    "queue.trace.names": FIXED,
+    "queue.trace.owners": FIXED,
     "queue.trace.job_of": FIXED,
     "queue.trace.queued": COUNT,
     "queue.seq": (0, float((1 << SOURCE_SHIFT) - 1)),

@@ -15,14 +15,14 @@ from actors.hosting.recording import SUFFIX, Recording
 from actors.kernel.eligible import LEVEL_SHIFT
 from actors.kernel.kinds import KINDS
 from actors.kernel.queue import NONE, RANK_SHIFT, SOURCE_SHIFT, find_departures
-from actors.kernel.trace import ACTOR_BITS, NOTES, SENT_BITS, TRACE
+from actors.kernel.trace import ACTOR_BITS, NO_JOB, NOTES, SENT_BITS, TRACE, owners_by_kind
 from actors.machines.kinds import LAUNCH
 from actors.setting import Setting
 from workloads.errors import InputError
 
 CHUNK = 1 << 19  # rows that are read of each file at once
 
-JOBS, PARTS, TASKS = ("job", "coflow"), ("flow", "task"), ("task", "task, or NONE for a probe")
+PARTS, TASKS = ("flow", "task"), ("task", "task, or NONE for a probe")
 # Kinds are known when the modules are imported that declare them.
 assert LAUNCH in KINDS
 KIND_NAMES = {number: kind.name for number, kind in KINDS.items()} | {
@@ -65,9 +65,10 @@ def check_recorded(recording: Recording, rows: int) -> None:
 def read_events(recording: Recording, setting: Setting) -> Iterator[Events]:
     """Yield what was recorded, in chunks."""
     world, _ = setting.scheduler.build(setting)
+    owners = owners_by_kind(setting.scheduler.worlds.owners(world))
     files = sorted(recording.folder.glob(f"*{SUFFIX}"))
     for rows in in_order([_rows_of(path) for path in files if path.stat().st_size]):
-        yield _decode(rows, world)
+        yield _decode(rows, world, *owners)
 
 
 def _rows_of(path: Path) -> np.ndarray:
@@ -119,11 +120,11 @@ def _names(column: str, meanings: tuple[str, ...]) -> np.ndarray:
     names = np.zeros(max(NOTES) + 1, bool)
     for number, kind in KINDS.items():
         names[number] = kind.columns.get(column) in meanings
-    names[list(NOTES)] = meanings in (JOBS, TASKS)
+    names[list(NOTES)] = meanings == TASKS
     return names
 
 
-def _decode(rows: np.ndarray, world: Any) -> Events:
+def _decode(rows: np.ndarray, world: Any, begins: np.ndarray, job_of: np.ndarray) -> Events:
     kind, receiver = rows["what"] >> ACTOR_BITS, rows["what"] & ((1 << ACTOR_BITS) - 1)
     is_note = rows["key"] == NONE
     key = np.where(is_note, 0, rows["key"])
@@ -134,14 +135,15 @@ def _decode(rows: np.ndarray, world: Any) -> Events:
     a, b = rows["a"], rows["b"]
     has_levels = getattr(world, "eligible", None) is not None and world.eligible.active
     tasks = np.where((b >= 0) & bool(has_levels), b & ((1 << LEVEL_SHIFT) - 1), b)
-    owner = np.repeat(np.arange(world.work.size), world.work.end_task - world.work.first_task)
     part = _names("a", PARTS)[kind]
-    job = np.where(_names("a", JOBS)[kind], a, NONE)
-    job[part] = owner[a[part]]
+    job, named = np.full(rows.size, NONE), (begins[kind] != NO_JOB) & (a >= 0)
+    job[named] = job_of[begins[kind[named]] + a[named]]
     task = np.where(_names("b", TASKS)[kind], tasks, NONE)
     task[part] = a[part]
     if (rows_of_flows := getattr(world, "row_of_flow", None)) is not None:
-        flows = np.full(owner.size, NONE)  # of rows that only moves bring about there is none
+        flows = np.full(
+            world.fabric.flows.coflow.size, NONE
+        )  # of rows that only moves bring about there is none
         flows[rows_of_flows] = np.arange(rows_of_flows.size)
         task[part] = flows[a[part]]
     return Events(

@@ -39,9 +39,8 @@ def with_trace(world: Any, recording: Recording, setting: Setting) -> Any:
     if recording.jobs is not None:
         chosen = np.zeros(setting.num_jobs, bool)
         chosen[list(recording.jobs)] = True
-    work = world.work
-    parts = np.repeat(np.arange(work.size), work.end_task - work.first_task)
-    trace = make_trace(world.queue.seq.size, world.queue.room, recording.span_ns, chosen, parts)
+    owners = setting.scheduler.worlds.owners(world)
+    trace = make_trace(world.queue.seq.size, world.queue.room, recording.span_ns, chosen, owners)
     return world._replace(queue=world.queue._replace(trace=trace))
 
 

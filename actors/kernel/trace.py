@@ -9,6 +9,7 @@ A row has the message with the number of messages that its receiver had sent bef
 was sent is known: of its sender's events the last one with a smaller or equal number.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ NOTES = {
     int(RELAXED): ("RELAX", "a job drops a soft constraint"),
     int(MOVED): ("MOVE", "an entry moves between queues at once, without a message"),
 }
-NO_JOB, IS_JOB, IS_PART = range(3)  # what the first number of a message is: a job, or a task or flow of one
+NO_JOB = -1
 
 
 class Trace(NamedTuple):
@@ -50,8 +51,9 @@ class Trace(NamedTuple):
     size: np.ndarray  # [1] rows written
     span: np.ndarray  # [2] recorded from, and before, ns
     chosen: np.ndarray  # [jobs] 1: of these jobs alone; empty: all, and what is of no job
-    names: np.ndarray  # [kinds] of the first number of a message: NO_JOB, IS_JOB, IS_PART
-    job_of: np.ndarray  # [parts] the job of a task or flow
+    # [kinds] where in `job_of` the jobs begin of what the first number of a message is an index of; NO_JOB: of no job
+    owners: np.ndarray
+    job_of: np.ndarray  # the job of each job, task, flow, line …: all of these one after the other
     queued: np.ndarray  # [actors] entries in the queue of each; empty: nothing is recorded
 
 
@@ -69,11 +71,8 @@ def append_row(
     if time < trace.span[0] or time >= trace.span[1]:
         return
     if trace.chosen.size > 0:
-        names = trace.names[what >> ACTOR_BITS]
-        if names == NO_JOB or a < 0:
-            return
-        job = trace.job_of[a] if names == IS_PART else a
-        if trace.chosen[job] == 0:
+        begin = trace.owners[what >> ACTOR_BITS]
+        if begin == NO_JOB or a < 0 or trace.chosen[trace.job_of[begin + a]] == 0:
             return
     i, log = trace.size[0], trace.log
     log.time[i], log.key[i], log.what[i], log.state[i] = time, key, what, state
@@ -95,8 +94,23 @@ def no_trace() -> Trace:
                  empty, empty)  # fmt: skip
 
 
+def owners_by_kind(owners: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return `owners` and `job_of` of a trace, from the job of each of what messages have numbers of, by its name."""
+    offsets = np.cumsum([0, *(jobs.size for jobs in owners.values())])
+    begin_of = dict(zip(owners, offsets.tolist(), strict=False))
+    begins = np.full(int(max(NOTES)) + 1, NO_JOB)
+    for number, kind in KINDS.items():
+        begins[number] = begin_of.get(kind.ranges.get("a", "").removesuffix("?"), NO_JOB)
+    begins[list(NOTES)] = begin_of["jobs"]
+    return begins, np.concatenate(list(owners.values()))
+
+
 def make_trace(
-    actors: int, room: int, span_ns: tuple[int, int], chosen: np.ndarray | None, job_of: np.ndarray
+    actors: int,
+    room: int,
+    span_ns: tuple[int, int],
+    chosen: np.ndarray | None,
+    owners: Mapping[str, np.ndarray],
 ) -> Trace:
     """Return an empty trace.
 
@@ -104,15 +118,9 @@ def make_trace(
         room: the most messages that the handling of one event may send.
         span_ns: recorded from, and before.
         chosen: [jobs] bool: which are recorded; None: all, and what is of no job.
-        job_of: [parts] the job of each part.
+        owners: as of `actors.worlds.Worlds.owners`.
     """
-    names = np.full(int(max(NOTES)) + 1, NO_JOB)
-    for number, kind in KINDS.items():
-        names[number] = {"job": IS_JOB, "coflow": IS_JOB, "flow": IS_PART, "task": IS_PART}.get(
-            kind.columns.get("a", ""), NO_JOB
-        )
-    for number in NOTES:
-        names[number] = IS_JOB
+    begins, job_of = owners_by_kind(owners)
     rows = ROWS
     while rows < 4 * room:
         rows *= 2
@@ -121,7 +129,7 @@ def make_trace(
         np.zeros(1, np.int64),
         np.array(span_ns, np.int64),
         np.zeros(0, np.int64) if chosen is None else chosen.astype(np.int64),
-        names,
+        begins,
         job_of,
         np.zeros(actors, np.int64),
     )

@@ -121,13 +121,17 @@ def _again(result: Result, events: str, parts: bool) -> Result:
     import tempfile
 
     from emu.configuration.plan import configure, prepare
+    from emu.directories.names import WORKLOAD
     from emu.running.emulation import execute
+    from workloads.catalogue import save_workload
 
     settings = {"output_events": events, "output_tasks": parts, "in_process": True}
     with tempfile.TemporaryDirectory(prefix="emu-explain-") as folder:
         config = Path(folder) / "config.toml" if result.path is None else result.path / "config.toml"
         if result.path is None:
             config.write_text(result.config, encoding="utf-8")
+            if result.workload is not None:
+                save_workload(result.workload, config.parent / WORKLOAD)
         again = execute(prepare(configure(settings, config)), 0)
     before, after = (column(one.heads, family_of_summary(result.summary).time) for one in (result, again))
     if not np.array_equal(before, after, equal_nan=True):

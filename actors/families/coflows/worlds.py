@@ -35,6 +35,18 @@ class _CoflowWorlds(Worlds):
     def sizes(self, world: Any, state: Any, saved: Any) -> Sizes:
         return coflow_sizes(world, state)
 
+    def owners(self, world: Any) -> dict[str, np.ndarray]:
+        """Coflows, and theirs: flows, lines, and updates with what these stop."""
+        of_jobs = super().owners(world)
+        return {
+            "jobs": of_jobs["jobs"],
+            "coflows": of_jobs["jobs"],
+            "flows": of_jobs["tasks"],
+            "lines": world.fabric.lines.group % world.work.size,  # with those of groups of pilots
+            "updates": np.asarray(world.updates.row.coflow),
+            "stops": np.asarray(world.updates.stop.coflow),
+        }
+
     def check(self, world: Any, state: Any, saved: Any, sizes: Sizes) -> None:
         check_lines(world, saved)
 

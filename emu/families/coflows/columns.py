@@ -104,6 +104,14 @@ FLOWS = (
 )
 """``flows.parquet``, on request: one row per flow, in workload order."""
 
+FURTHER_FLOWS = (
+    Column("ingress_bytes_per_s", pa.float64(), "B/s", "Speed of the port it enters the switch by."),
+    Column("egress_bytes_per_s", pa.float64(), "B/s", "Speed of the port it leaves by."),
+)
+"""Further columns of ``flows.parquet``, where the workload states port speeds; else all have `fabric.port_speed`."""
+
+FURTHER = {"flows": FURTHER_FLOWS}
+
 TABLES = {"coflows": COFLOWS, "timeline": TIMELINE, "flows": FLOWS, "costs": COSTS}
 ABOUT = {
     "coflows": "One row per coflow of the workload, in workload order.",

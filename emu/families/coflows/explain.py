@@ -16,6 +16,7 @@ import numpy as np
 
 from emu.explaining.explanation import NS, Explanation, counted
 from emu.explaining.records import BoolArray, IntArray, Record
+from emu.explaining.summary import of_config
 from emu.results.result import Result
 from emu.results.tables import number, percent
 from workloads.arrow import column
@@ -88,7 +89,7 @@ def explain_coflow(result: Result, record: Record, row: int, handled: Any = None
     causes = dict(causes_of_all(result, record)).get(row, dict.fromkeys(MEANINGS, 0))
     flows = _Flows(result)
     mine = flows.coflow == values["coflow_id"]
-    side, port, bytes_there = flows.bottleneck(mine)
+    side, port, bytes_there, speed = flows.bottleneck(mine)
     took = values["cct_s"]
     sentences = [
         f"It has {counted(values['width'], 'flow')} of {number(values['size_bytes'])} bytes in all, from "
@@ -96,7 +97,8 @@ def explain_coflow(result: Result, record: Record, row: int, handled: Any = None
         f"It arrived at {number(values['arrival_s'])} s and "
         + (f"ended after {number(took)} s." if took is not None else "did not end."),
         f"Its bottleneck is {side} port {port}, where it sends {number(bytes_there)} bytes "
-        f"({percent(bytes_there / values['size_bytes'] if values['size_bytes'] else 0.0)} of its own).",
+        f"({percent(bytes_there / values['size_bytes'] if values['size_bytes'] else 0.0)} of its own)"
+        + ("." if speed is None else f", at {number(speed)} bytes/s."),
         *_learning(values, flows, mine),
         *_messages(record, row),
     ]
@@ -139,7 +141,7 @@ def _messages(record: Record, row: int) -> Iterator[str]:
     kinds = Counter(record.kind[record.job == row].tolist())
     rates = sum(kinds[kind] for kind in RATES)
     if rates:
-        yield f"The coordinator sent {counted(rates, 'rate')} of single flows of it to its agents."
+        yield f"The coordinator sent {counted(rates, 'message')} with rates of it to its agents."
     if kinds["VERDICT"]:
         yield f"The coordinator decided {counted(kinds['VERDICT'], 'time')} about its admission."
 
@@ -152,18 +154,32 @@ class _Flows:
         self.coflow, self.flow = column(table, "coflow_id"), column(table, "flow")
         self.ports = {"ingress": column(table, "ingress"), "egress": column(table, "egress")}
         self.size = column(table, "size_bytes")
+        speeds = {side: f"{side}_bytes_per_s" for side in self.ports}
+        has_speeds = all(name in table.column_names for name in speeds.values())
+        self.speeds = {side: column(table, name) for side, name in speeds.items()} if has_speeds else {}
+        self.local_is_free = of_config(result, "fabric", "local", "") == "free"
         self.start, self.finish = (
             table[name].fill_null(np.inf).to_numpy() for name in ("start_s", "finish_s")
         )
 
-    def bottleneck(self, mine: BoolArray) -> tuple[str, int, float]:
-        """Return the side, the port and the bytes of the port where a coflow sends most."""
+    def bottleneck(self, mine: BoolArray) -> tuple[str, int, float, float | None]:
+        """Return the side and the port that take a coflow longest, its bytes there, and the speed if ports differ."""
+        crossing = mine & (self.ports["ingress"] != self.ports["egress"]) if self.local_is_free else mine
+        if not crossing.any():
+            crossing = mine
         found = []
         for side, ports in self.ports.items():
-            there = np.bincount(ports[mine], self.size[mine])
+            speed = self.speeds[side][crossing] if self.speeds else 1.0
+            there = np.bincount(ports[crossing], self.size[crossing] / speed)
             found.append((float(there.max()), side, int(there.argmax())))
-        most, side, port = max(found, key=lambda one: one[0])
-        return side, port, most
+        _, side, port = max(found, key=lambda one: one[0])
+        own = crossing & (self.ports[side] == port)
+        return (
+            side,
+            port,
+            float(self.size[own].sum()),
+            float(self.speeds[side][own][0]) if self.speeds else None,
+        )
 
     def last(self, mine: BoolArray) -> dict[str, Any] | None:
         """Return the flow that ended last."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from emu.families.coflows.columns import ABOUT, TABLES
+from emu.families.coflows.columns import ABOUT, FURTHER, TABLES
 from emu.families.coflows.comparison import compare_coflows
 from emu.families.coflows.explain import causes_of_all, explain_coflow
 from emu.families.coflows.metrics import BINS, GROUPS, coflow_values, part_of
@@ -47,6 +47,7 @@ FAMILY = Family(
     time="cct_s",
     width="width",
     tables=TABLES,
+    further_columns=FURTHER,
     about_tables=ABOUT,
     reference=(HEAD, SUMMARY),
     timeline_labels=(

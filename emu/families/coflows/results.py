@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from emu.columns import from_flags, make_table, null_unless
-from emu.families.coflows.columns import COFLOWS, FLOWS, TIMELINE
+from emu.families.coflows.columns import COFLOWS, FLOWS, FURTHER_FLOWS, TIMELINE
 from emu.families.coflows.metrics import describe_coflows
 from emu.families.coflows.plan import ports_of, switch_of
 from emu.results.metrics import percentiles
@@ -52,7 +52,7 @@ def coflow_tables(
     return {
         "coflows": coflows_table(workload, outcome, switch),
         "timeline": timeline_table(outcome.timeline),
-        "flows": flows_table(workload, outcome.tasks) if flows and outcome.tasks else None,
+        "flows": flows_table(workload, outcome.tasks, switch) if flows and outcome.tasks else None,
     }
 
 
@@ -91,18 +91,29 @@ def timeline_table(timeline: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     )
 
 
-def flows_table(workload: CoflowWorkload, flows: Mapping[str, npt.NDArray[np.int64]]) -> pa.Table:
+def flows_table(
+    workload: CoflowWorkload, flows: Mapping[str, npt.NDArray[np.int64]], switch: Switch
+) -> pa.Table:
     """Return the table of flows."""
-    first = workload.arrays().first_flow
+    arrays = workload.arrays()
+    first = arrays.first_flow
     started, finished = flows["start_ns"] >= 0, flows["finish_ns"] >= 0
     same = ("coflow_id", "ingress", "egress", "size_bytes")
+    stated = {name: getattr(arrays, name) for name in ("ingress_bytes_per_s", "egress_bytes_per_s")}
+    has_speeds = any(np.isfinite(speed).any() for speed in stated.values())
     return make_table(
-        FLOWS,
+        FLOWS + FURTHER_FLOWS * has_speeds,
         {
             **{name: column(workload.flows, name) for name in same},
             "flow": np.arange(workload.num_flows) - np.repeat(first[:-1], np.diff(first)),
             "start_s": null_unless(started, flows["start_ns"] / 1e9),
             "finish_s": null_unless(finished, flows["finish_ns"] / 1e9),
+            **{
+                name: np.where(np.isnan(speed), switch.port_bytes_per_s, speed)[
+                    getattr(arrays, name.split("_")[0])
+                ]
+                for name, speed in stated.items()
+            },
         },
     )
 

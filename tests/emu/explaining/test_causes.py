@@ -12,6 +12,7 @@ from actors.schedulers.registry import find_scheduler, scheduler_names
 from emu.explaining.records import Record
 from emu.families.jobs.causes import CAUSES, chain_of
 from emu.families.jobs.waits import sticky_jobs
+from workloads.coflows import make_coflow_workload
 from workloads.jobs import make_workload
 
 OF_JOBS = [name for name in scheduler_names() if find_scheduler(name).family == "jobs"]
@@ -172,6 +173,30 @@ def test_coflows_are_explained_by_their_flows(name: str) -> None:
         assert explained.time_ns == round(
             (mine.finish_s.max() - result.coflows["arrival_s"][coflow].as_py()) * NS
         )
+
+
+def test_the_bottleneck_is_the_port_that_takes_longest() -> None:
+    """Ingress port 0 sends 4 MB at 1 MB/s; egress port 2 gets 6 MB at 3 MB/s, in half the time."""
+    workload = make_coflow_workload(
+        "two", [0.0], [2], [0, 1], [2, 2], [4e6, 2e6], 3,
+        ingress_bytes_per_s=np.full(3, 1e6), egress_bytes_per_s=np.full(3, 3e6),
+    )  # fmt: skip
+    result = emu.run("fifo", workload, in_process=True, output_tasks=True)
+    explained = emu.explain(result, 0)
+    text = "Its bottleneck is ingress port 0, where it sends 4,000,000 bytes (66.7% of its own), at 1,000,000 bytes/s."
+    assert text in explained.sentences
+    assert explained.causes["transmission"] == 4 * NS
+    same = make_coflow_workload("two", [0.0], [2], [0, 1], [2, 2], [4e6, 2e6], 3)
+    plain = emu.explain(emu.run("fifo", same, in_process=True, output_tasks=True), 0)
+    text = "Its bottleneck is egress port 2, where it sends 6,000,000 bytes (100.0% of its own)."
+    assert text in plain.sentences
+
+
+def test_flows_within_a_port_are_no_bottleneck_where_they_are_free() -> None:
+    workload = make_coflow_workload("one", [0.0], [2], [0, 1], [0, 2], [9e6, 2e6], 3)
+    local = {"fabric_local": "free", "in_process": True, "output_tasks": True}
+    sentences = emu.explain(emu.run("fifo", workload, **local), 0).sentences
+    assert any("bottleneck is ingress port 1, where it sends 2,000,000 bytes" in text for text in sentences)
 
 
 def test_a_run_without_events_is_run_again(tmp_path: Any) -> None:

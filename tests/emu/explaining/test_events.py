@@ -92,6 +92,36 @@ def test_chosen_events_are_those_of_all() -> None:
     assert as_rows(span) == as_rows(inside)
 
 
+COFLOWS: dict[str, Any] = {
+    "workload": "synthetic-coflows",
+    "workload_options": {"coflows": 12, "ports": 6},
+    "in_process": True,
+}
+OF_A_COFLOW = {"FLOW_END", "LINE_END", "SET_RATE", "SHRINK", "FLOW_DONE", "PACE", "LINE_DONE", "SET_LINE", "VERDICT",
+               "REGISTER"}  # fmt: skip
+
+
+@pytest.mark.parametrize("scheduler", ["fair", "sebf", "philae", "aalo", "saath", "sincronia", "cs-mha"])
+def test_messages_of_coflows_name_a_coflow_that_is_at_their_agent(scheduler: str) -> None:
+    """Those of lines too: agents are ports at which the coflow has flows."""
+    result = emu.run(scheduler, **COFLOWS, output_events="all", output_tasks=True)
+    frame, flows = result.events.to_pandas(), result.flows.to_pandas()
+    own = frame[frame.kind.isin(OF_A_COFLOW)]
+    assert own.job.notna().all()
+    assert frame[~frame.kind.isin(OF_A_COFLOW)].job.isna().all()
+    at_port = {(row.coflow_id, port) for row in flows.itertuples() for port in (row.ingress, row.egress)}
+    agents = own[own.node.notna()]
+    assert {(job, node) for job, node in zip(agents.job, agents.node, strict=True)} <= at_port
+    assert set(own.job) == set(range(12))
+
+
+@pytest.mark.parametrize("scheduler", ["fair", "philae"])
+def test_chosen_events_of_coflows_are_those_of_all(scheduler: str) -> None:
+    everything = emu.run(scheduler, **COFLOWS, output_events="all").events.to_pandas()
+    found = emu.run(scheduler, **COFLOWS, output_events="job=3,7").events.to_pandas()
+    assert as_rows(found) == as_rows(everything[everything.job.isin({3, 7})])
+
+
 def as_rows(frame: Any) -> list[Any]:
     return frame.fillna(-1).astype({"job": int, "task": int, "kind": str}).to_numpy().tolist()
 

@@ -108,7 +108,7 @@ def test_a_run_in_which_no_coflow_finishes() -> None:
 def test_flows_and_timeline() -> None:
     outcome = outcome_of(four_coflows(), CCT)
     assert outcome.tasks is not None
-    flows = flows_table(four_coflows(), outcome.tasks).to_pydict()
+    flows = flows_table(four_coflows(), outcome.tasks, SWITCH).to_pydict()
     assert flows["coflow_id"][:4] == [0, 0, 0, 1]
     assert flows["flow"][:4] == [0, 1, 2, 0]
     assert flows["finish_s"][2:4] == [5.0, 12.5]
