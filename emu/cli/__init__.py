@@ -163,7 +163,7 @@ def build_parser(transformations: bool = False) -> Parser:
     completion = command("completion", "print a script that completes commands and options in a shell")
     completion.add_argument("shell", metavar="bash|zsh|fish")
     schema = command("schema", "print the JSON schema of a TOML file, for editors")
-    schema.add_argument("file", metavar="config|sweep")
+    schema.add_argument("file", metavar="config|sweep|cluster")
     return parser
 
 

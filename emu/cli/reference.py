@@ -58,8 +58,9 @@ they are an error. So are keys, parameters and options of generators that would 
 with is not there; in a sweep, if they change nothing at any of its points. Relative paths in a file are looked for
 beside the file first, then from the current folder.
 
-`emu schema config` and `emu schema sweep` print JSON schemas of these files: an editor with one completes keys and
-marks mistakes. With Taplo or Even Better TOML, write `emu schema config > emu.schema.json` and begin the file with
+`emu schema config` and `emu schema sweep` print JSON schemas of these files, and `emu schema cluster` one of the files
+of [machine types](../clusters.md#machine-types): an editor with one completes keys and marks mistakes. With Taplo or
+Even Better TOML, write `emu schema config > emu.schema.json` and begin the file with
 `#:schema ./emu.schema.json`.
 """
 

@@ -1,4 +1,4 @@
-"""The JSON schemas of the TOML files that Emu reads, for editors: made from the registry of keys.
+"""The JSON schemas of the TOML files that Emu reads, for editors: from the registry of keys and nodes' attributes.
 
 An editor with such a schema completes keys, shows what they mean, and marks what is wrong while it is written. Values
 that are text with a grammar of their own, such as durations, are checked by Emu alone.
@@ -13,7 +13,7 @@ from emu.configuration.kinds import KINDS, Key
 from workloads.errors import InputError
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-FILES = ("config", "sweep")
+FILES = ("config", "sweep", "cluster")
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT, "minItems": 1}
 _OF_KIND: dict[str, Any] = {
@@ -33,7 +33,7 @@ _OF_KIND: dict[str, Any] = {
 
 
 def json_schema(file: str) -> dict[str, Any]:
-    """Return the schema of a kind of file: ``config``, or ``sweep``.
+    """Return the schema of a kind of file: ``config``, ``sweep``, or ``cluster``, a description of machine types.
 
     Raises
     ------
@@ -42,6 +42,10 @@ def json_schema(file: str) -> dict[str, Any]:
     """
     if file not in FILES:
         raise InputError(f"there is no schema of {file!r}; want one of {', '.join(FILES)}")
+    if file == "cluster":
+        from clusters.json_schema import cluster_json_schema
+
+        return {"$schema": DIALECT, "title": "Emu, a cluster", **cluster_json_schema()}
     properties = _properties(swept=False)
     if file == "sweep":
         about = "Keys with a list of values: a run for each combination."
