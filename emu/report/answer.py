@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from emu.configuration.config import flatten
@@ -13,6 +14,8 @@ from emu.results.tables import number, percent, ratio, with_error
 from workloads.hints import in_words
 
 ONE_SEED = "One seed does not show random variation; --seeds 5 gives intervals."
+MOST_PLACES = 2
+"""Points of a sweep at which a scheduler is best are named up to so many."""
 _KEYS = {
     "short_cutoff": "short cut-off",
     "cluster": "cluster",
@@ -31,17 +34,97 @@ def answer_of(rows: Sequence[Row], family: Family) -> list[str]:
     """
     if len({row.scheduler for row in rows}) < 2:
         return []
+    sentences = []
+    for group in _shown_groups(rows):
+        of_group = [row for row in rows if row.group == group]
+        clauses = [_clause(of_group, m) for m in _measures(family) if m.name in of_group[0].figures]
+        sentences.append(f"{_title(group, family)}: {'; '.join(clauses)}.")
+    return sentences
+
+
+def answer_over(points: Mapping[str, Sequence[Row]], family: Family) -> list[str]:
+    """Return a sentence for each group of jobs, or coflows: at which points of a sweep which scheduler is best.
+
+    Parameters
+    ----------
+    points : mapping
+        The label of each point, such as ``load 0.9``, to the rows of its comparison. Points at which not all of the
+        schedulers are compared are left out.
+    """
+    schedulers = list(dict.fromkeys(row.scheduler for rows in points.values() for row in rows))
+    whole = {at: rows for at, rows in points.items() if {row.scheduler for row in rows} == set(schedulers)}
+    if len(schedulers) < 2 or len(whole) < 2:
+        return []
+    sentences = []
+    for group in _shown_groups(next(iter(whole.values()))):
+        of_group = {
+            at: own for at, rows in whole.items() if (own := [row for row in rows if row.group == group])
+        }
+        clauses = [
+            _clause_over(of_group, m)
+            for m in _measures(family)
+            if all(m.name in rows[0].figures for rows in of_group.values())
+        ]
+        sentences.append(f"{_title(group, family)}: {'; '.join(clauses)}.")
+    return sentences
+
+
+def _shown_groups(rows: Sequence[Row]) -> list[str]:
     groups = list(dict.fromkeys(row.group for row in rows))
     plain = [g for g in groups if " " not in g and not g.startswith("bin-")]
-    shown = [g for g in plain if g != "all"] or plain  # all are those of the classes, where there are classes
-    measures = [Measure("", "mean"), Measure("", family.shown[-1])]
-    sentences = []
-    for group in shown:
-        of_group = [row for row in rows if row.group == group]
-        clauses = [_clause(of_group, measure) for measure in measures if measure.name in of_group[0].figures]
-        title = family.group_titles.get(group, f"{group} {family.heads}")
-        sentences.append(f"{title[0].upper()}{title[1:]}: {'; '.join(clauses)}.")
-    return sentences
+    return [g for g in plain if g != "all"] or plain  # all are those of the classes, where there are classes
+
+
+def _title(group: str, family: Family) -> str:
+    title = family.group_titles.get(group, f"{group} {family.heads}")
+    return f"{title[0].upper()}{title[1:]}"
+
+
+def _measures(family: Family) -> list[Measure]:
+    return [Measure("", "mean"), Measure("", family.shown[-1])]
+
+
+def _label(name: str) -> str:
+    return "the mean completion time" if name == "mean" else f"the {name}"
+
+
+def _clause_over(points: Mapping[str, Sequence[Row]], measure: Measure) -> str:
+    """Return at which points each scheduler has the least of a measure, alone or with others."""
+    name = measure.name
+    won: dict[str, list[str]] = {}
+    for at, rows in points.items():
+        best = [row.scheduler for row in rows if name in row.best]
+        won.setdefault(in_words(best) if best else "", []).append(at)
+    parts = []
+    for schedulers, places in sorted(won.items(), key=lambda one: -len(one[1])):
+        where = (
+            f"all {len(points)} points"
+            if len(places) == len(points)
+            else f"{len(places)} of {len(points)} points"
+        )
+        if len(places) <= MOST_PLACES and len(places) < len(points):
+            where = in_words(places)
+        ratios = _ratios(points, schedulers, places, name)
+        parts.append(
+            f"under {schedulers} at {where}{ratios}" if schedulers else f"called equal under all at {where}"
+        )
+    least = "least " if any(won) else ""
+    return f"{_label(name)} is {least}{', '.join(parts)}"
+
+
+def _ratios(points: Mapping[str, Sequence[Row]], scheduler: str, places: Sequence[str], name: str) -> str:
+    """Return the range of a scheduler's ratios to the first one; nothing of several schedulers, or the first."""
+    first = next(iter(points.values()))[0].scheduler
+    found = [
+        row.ratios[name][0]
+        for at in places
+        for row in points[at]
+        if row.scheduler == scheduler != first and math.isfinite(row.ratios[name][0])
+    ]
+    if not found:
+        return ""
+    low, high = ratio(min(found)), ratio(max(found))
+    return f" ({low if low == high else f'{low} to {high}'} that under {first})"
 
 
 def _clause(rows: Sequence[Row], measure: Measure) -> str:
@@ -50,7 +133,7 @@ def _clause(rows: Sequence[Row], measure: Measure) -> str:
     known = [row for row in rows if row.figures[name][0] == row.figures[name][0]]
     if not known:
         return f"{name} is not known"
-    label = "the mean completion time" if name == "mean" else f"the {name}"
+    label = _label(name)
     best = [row for row in known if name in row.best]
     least = min(known, key=lambda row: row.figures[name][0])
     if not best:

@@ -10,7 +10,7 @@ from emu import disk
 from emu.configuration.seeds import alike_note, head_of, instances_of
 from emu.directories.names import CONFIG, REPORT_MARK, is_report
 from emu.families.registry import families, family_of_summary, find_family
-from emu.report.answer import ONE_SEED, answer_of, facts_of
+from emu.report.answer import ONE_SEED, answer_of, answer_over, facts_of
 from emu.report.causes import causes_section, slowest_section
 from emu.report.drawing import Shown
 from emu.report.page import Cell, figure_of, fill, section
@@ -19,6 +19,7 @@ from emu.report.plots import figures_of, timeline_figure
 from emu.report.report_sections import BEST_EXPLAINED, reasons_section, run_reasons
 from emu.results.axes import IN_HEADINGS, Group, axes_of, group_runs, value_text
 from emu.results.metrics import confidence_95, summary_of
+from emu.results.paired import Row
 from emu.results.result import Result
 from emu.results.tables import counter_name, counter_text, counter_texts
 from emu.terminal import few_alike
@@ -50,6 +51,7 @@ def render_report(
     each other (`figures_of`), where they are drawn already: to draw takes most of the time of a page.
     """
     groups = group_runs(runs)
+    rows = [_rows_of(group) for group in groups]
     shown = _with_sections(groups)
     notes = few_alike(n for r in runs for n in r.notes)
     if len(shown) < len(runs):
@@ -62,13 +64,35 @@ def render_report(
         what=_what(runs),
         notes=notes,
         sections=sections,
+        answer=_answer_over(groups, rows),
         axis_figures=_axis_figures(groups),
         groups=[
-            _group_section(group, _folding(number, len(groups)), figures if len(groups) == 1 else None)
-            for number, group in enumerate(groups)
+            _group_section(group, own, _folding(number, len(groups)), figures if len(groups) == 1 else None)
+            for number, (group, own) in enumerate(zip(groups, rows, strict=True))
         ],
         runs=[_run_section(run, is_open=len(runs) == 1) for run in runs if id(run) in shown],
     )
+
+
+def _rows_of(group: Group) -> list[Row]:
+    """Return the comparison of a group; nothing of a single scheduler."""
+    first = next(iter(group.results.values()))[0]
+    return find_family(first.family).compare(group.results, first.warmup_s) if len(group.results) > 1 else []
+
+
+def _answer_over(groups: Sequence[Group], rows: Sequence[list[Row]]) -> list[str]:
+    """Return which scheduler is best at which points, for each family and workload; nothing of a single comparison."""
+    points: dict[tuple[str, str], dict[str, list[Row]]] = {}
+    for group, own in zip(groups, rows, strict=True):
+        first = next(iter(group.results.values()))[0]
+        at = " ".join(f"{label} {value_text(label, value)}" for label, value in group.at.items())
+        points.setdefault((first.family, first.summary["workload"]), {})[at] = own
+    several = len(points) > 1
+    return [
+        f"{workload}. {text}" if several else text
+        for (family, workload), of_one in points.items()
+        for text in answer_over(of_one, find_family(family))
+    ]
 
 
 def _folding(number: int, count: int) -> str | None:
@@ -111,7 +135,9 @@ def _what(runs: Sequence[Result]) -> str:
     return f"{schedulers} on {workload}, {nodes}, {seeds}; clock {runs[0].summary['clock']}"
 
 
-def _group_section(group: Group, folded: str | None, shown: Sequence[Shown] | None) -> str:
+def _group_section(
+    group: Group, rows: Sequence[Row], folded: str | None, shown: Sequence[Shown] | None
+) -> str:
     """Return the section of runs that are compared; `folded` is ``open`` or ``closed`` where there are many."""
     results = group.results
     first = next(iter(results.values()))[0]
@@ -127,9 +153,7 @@ def _group_section(group: Group, folded: str | None, shown: Sequence[Shown] | No
         *reasons_section(summaries),
     ]
     of_seeds = next(iter(of_runs.values()))
-    answer = (
-        [*family.answers(results), *answer_of(family.compare(results, warmup_s), family)] if several else []
-    )
+    answer = [*family.answers(results), *answer_of(rows, family)] if several else []
     shown = figures_of(results, warmup_s) if shown is None else shown
     lead = _lead([figure.stem for figure in shown])
     drawn = {figure.stem: figure_of(figure.drawn, figure.caption) for figure in shown}

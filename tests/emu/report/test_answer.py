@@ -7,7 +7,7 @@ from typing import Any
 
 import emu
 from emu.families.registry import find_family
-from emu.report.answer import answer_of, facts_of
+from emu.report.answer import answer_of, answer_over, facts_of
 from emu.report.report import render_report
 from emu.results.paired import Row
 from emu.results.tables import TIMES
@@ -96,3 +96,30 @@ def test_each_counter_has_a_meaning() -> None:
         nodes = None if family == "coflows" else 30
         run = emu.run(scheduler, workload, nodes, workload_options=options, in_process=True)
         assert set(run.counters) <= set(counted)
+
+
+def test_over_a_sweep_the_points_are_named_at_which_each_is_best() -> None:
+    def at(ratio: float, best: tuple[str, ...]) -> list[Row]:
+        return [
+            row_of("sparrow", 100.0, 400.0, ("mean",) if "sparrow" in best else (), 1.0),
+            row_of("hawk", 100.0 * ratio, 400.0, ("mean",) if "hawk" in best else (), ratio),
+        ]
+
+    points = {
+        "load 0.3": at(1.1, ("sparrow",)),
+        "load 0.6": at(0.8, ("hawk",)),
+        "load 0.8": at(0.5, ("hawk",)),
+        "load 0.9": at(0.4, ("hawk",)),
+    }
+    (text,) = answer_over(points, JOBS)
+    assert text == (
+        f"Short jobs: the mean completion time is least under hawk at 3 of 4 points (0.400{TIMES} to 0.800{TIMES} that "
+        "under sparrow), under sparrow at load 0.3; the p99 is called equal under all at all 4 points."
+    )
+    del points["load 0.3"]
+    assert "is least under hawk at all 3 points (0.400" in answer_over(points, JOBS)[0]
+    points["load 0.3"] = at(1.0, ("sparrow", "hawk"))
+    assert "under sparrow and hawk at load 0.3" in answer_over(points, JOBS)[0]
+    points["load 0.2"] = []  # it has no comparison
+    assert "hawk at 3 of 4 points" in answer_over(points, JOBS)[0]
+    assert answer_over({"load 0.3": points["load 0.3"]}, JOBS) == []

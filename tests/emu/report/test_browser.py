@@ -5,11 +5,7 @@ Where there is no Chromium, nothing is tested: pages are the same without script
 
 from __future__ import annotations
 
-import json
-import re
-import shutil
-import subprocess
-from html import unescape
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +14,15 @@ import pytest
 import emu
 from emu.report.report import render_report
 from emu.sweeps.reading import read_runs, sections_of
+from tests.browser import CHROMIUM, NO_BROWSER, Browser
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-QUIET = tuple(
-    f"--{flag}"
-    for flag in (
-        "headless",
-        "no-sandbox",
-        "disable-gpu",
-        "disable-quic",
-        "no-first-run",
-        "disable-background-networking",
-        "disable-component-update",
-        "disable-sync",
-        "hide-scrollbars",
-    )
-)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=NO_BROWSER)
 
 BEFORE = """<script>
 window.failed = [];
 window.addEventListener("error", (event) => window.failed.push(String(event.message)));
 </script>"""
-AFTER = """<script>
+AFTER = """(() => {
 const found = { failed, width: document.documentElement.scrollWidth, window: innerWidth, wide: [] };
 for (const element of document.querySelectorAll("body *")) {
   const inside = element.closest("table, pre, svg, .tip");
@@ -81,26 +63,23 @@ if (table) {
   head.click();
   found.down = column();
 }
-const pre = document.createElement("pre");
-pre.id = "found";
-pre.textContent = JSON.stringify(found);
-document.body.append(pre);
-</script>"""
+return found;
+})()"""
 
 
-def browse(page: str, folder: Path, width: int) -> dict[str, Any]:
-    """Return what the script at the end of a page found, in a window of a width."""
-    assert CHROMIUM is not None
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    one = Browser(tmp_path_factory.mktemp("browser"))
+    yield one
+    one.close()
+
+
+def browse(browser: Browser, page: str, folder: Path, width: int) -> dict[str, Any]:
+    """Return what `AFTER` finds on a page, in a window of a width."""
     file = folder / f"page-{width}.html"
-    text = str(page).replace("<head>", f"<head>{BEFORE}", 1)
-    file.write_text(text.replace("</body>", f"{AFTER}</body>", 1), encoding="utf-8")
-    command = [CHROMIUM, *QUIET, f"--user-data-dir={folder / 'browser'}", f"--window-size={width},900"]
-    done = subprocess.run(
-        [*command, "--dump-dom", file.as_uri()], capture_output=True, text=True, timeout=120
-    )
-    match = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.DOTALL)
-    assert match, done.stderr[-2000:]
-    return dict(json.loads(unescape(match[1])))
+    file.write_text(str(page).replace("<head>", f"<head>{BEFORE}", 1), encoding="utf-8")
+    browser.open(file.as_uri(), width)
+    return dict(browser.evaluate(AFTER))
 
 
 SMALL: dict[str, Any] = {"workload_options": {"jobs": 30}, "in_process": True}
@@ -161,11 +140,11 @@ def size(out: Path) -> None:
     [comparison, grid, coflows, deadlines, phoenix, failures, dags, size],
     ids=lambda f: f.__name__,
 )
-def test_a_page_fits_its_window_and_works(make: Any, tmp_path: Path) -> None:
+def test_a_page_fits_its_window_and_works(make: Any, browser: Browser, tmp_path: Path) -> None:
     make(tmp_path / "runs")
     page = render_report(read_runs([tmp_path / "runs"]), sections=sections_of([tmp_path / "runs"]))
     for width in (1400, 500):
-        found = browse(page, tmp_path, width)
+        found = browse(browser, page, tmp_path, width)
         assert found["failed"] == []
         assert found["wide"] == []
         assert found["width"] <= found["window"]
@@ -184,7 +163,7 @@ def test_a_page_fits_its_window_and_works(make: Any, tmp_path: Path) -> None:
             assert found["tipZoomed"] == found["tip"]
 
 
-def test_names_that_users_give_are_text(tmp_path: Path) -> None:
+def test_names_that_users_give_are_text(browser: Browser, tmp_path: Path) -> None:
     name = "</script><script>failed.push('run')</script>"
     page = render_report([emu.run("sparrow", "yahoo", 60, **SMALL)], title=name)
-    assert browse(page, tmp_path, 1400)["failed"] == []
+    assert browse(browser, page, tmp_path, 1400)["failed"] == []
