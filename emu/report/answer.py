@@ -96,7 +96,7 @@ def _clause_over(points: Mapping[str, Sequence[Row]], measure: Measure) -> str:
         best = [row.scheduler for row in rows if name in row.best]
         won.setdefault(in_words(best) if best else "", []).append(at)
     parts = []
-    for schedulers, places in sorted(won.items(), key=lambda one: -len(one[1])):
+    for schedulers, places in sorted(won.items(), key=lambda one: (not one[0], -len(one[1]))):
         where = (
             f"all {len(points)} points"
             if len(places) == len(points)

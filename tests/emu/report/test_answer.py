@@ -118,6 +118,16 @@ def test_over_a_sweep_the_points_are_named_at_which_each_is_best() -> None:
     )
     del points["load 0.3"]
     assert "is least under hawk at all 3 points (0.400" in answer_over(points, JOBS)[0]
+    points |= {
+        "load 0.7": at(1.0, ()),
+        "load 0.5": at(1.0, ()),
+        "load 0.4": at(1.0, ()),
+        "load 0.2": at(1.0, ()),
+    }
+    assert "under hawk at 3 of 7 points" in (text := answer_over(points, JOBS)[0])
+    assert "under sparrow), called equal under all at 4 of 7 points;" in text
+    for place in ("load 0.2", "load 0.4", "load 0.5", "load 0.7"):
+        del points[place]
     points["load 0.3"] = at(1.0, ("sparrow", "hawk"))
     assert "under sparrow and hawk at load 0.3" in answer_over(points, JOBS)[0]
     points["load 0.2"] = []  # it has no comparison
