@@ -8,8 +8,9 @@ import logging
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,9 @@ _SYSTEM = {
     "worker_register_timeout_seconds": 30,
 }
 _HELPERS = ("start_api_server", "start_monitor", "start_log_monitor")
+_AGENTS = ("dashboard_agent", "runtime_env_agent")
+_COMMAND = "_build_python_executable_command_memory_profileable"
+IDLE_AGENT = Path(__file__).with_name("idle_agent.py")
 _QUIET: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
 
 _started = _starting = False
@@ -117,24 +121,38 @@ def connect(
 
 @contextmanager
 def _without_helpers() -> Iterator[None]:
-    """Let Ray start without processes that nothing here uses: they take a third of what a small run on Ray takes.
+    """Let Ray start without processes that nothing here uses: they take half of what a small run on Ray takes.
 
     `ray.init` has no options for them: the dashboard, of which a part runs even if there is to be none, the monitor of
-    the autoscaler, and that of logs.
+    the autoscaler, and that of logs, which are left out; and two agents (`idle_agent`), for which others stand in.
     """
     try:
+        from ray._private import services
         from ray._private.node import Node
     except ImportError:  # no public part of Ray: in another version it may be elsewhere
         yield
         return
-    kept = {name: getattr(Node, name) for name in _HELPERS if hasattr(Node, name)}
+    changed: list[tuple[Any, str, Any]]
+    changed = [(Node, name, lambda *_, **__: None) for name in _HELPERS if hasattr(Node, name)]
+    if hasattr(services, _COMMAND):
+        changed.append((services, _COMMAND, partial(_command_of, getattr(services, _COMMAND))))
+    kept = [(where, name, getattr(where, name)) for where, name, _ in changed]
     try:
-        for name in kept:
-            setattr(Node, name, lambda *_, **__: None)
+        for where, name, function in changed:
+            setattr(where, name, function)
         yield
     finally:
-        for name, function in kept.items():
-            setattr(Node, name, function)
+        for where, name, function in kept:
+            setattr(where, name, function)
+
+
+def _command_of(
+    original: Callable[..., list[str]], component: str, *arguments: Any, **named: Any
+) -> list[str]:
+    """Return the command of a process of Ray, before its own program and arguments."""
+    if component in _AGENTS:
+        return [sys.executable, "-S", "-E", str(IDLE_AGENT)]
+    return original(component, *arguments, **named)
 
 
 def _start(folder: str | None) -> None:

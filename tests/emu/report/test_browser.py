@@ -135,11 +135,10 @@ def size(out: Path) -> None:
     emu.size("short.p50 < 200s", "hawk", "yahoo", **SMALL, low=20, high=200, out=out)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [comparison, grid, coflows, deadlines, phoenix, failures, dags, size],
-    ids=lambda f: f.__name__,
-)
+PAGES = (comparison, grid, coflows, deadlines, phoenix, failures, dags, size)
+
+
+@pytest.mark.parametrize("make", PAGES, ids=lambda f: f.__name__)
 def test_a_page_fits_its_window_and_works(make: Any, browser: Browser, tmp_path: Path) -> None:
     make(tmp_path / "runs")
     page = render_report(read_runs([tmp_path / "runs"]), sections=sections_of([tmp_path / "runs"]))
