@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import signal
@@ -53,6 +54,9 @@ if sys.dont_write_bytecode and "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="emu-bytecode-")
     atexit.register(shutil.rmtree, os.environ["PYTHONPYCACHEPREFIX"], ignore_errors=True)
+
+# numba makes millions of objects while it compiles, which Python would look through again and again.
+gc.set_threshold(200_000, 20, 100)
 
 # No test judges by the clock: the first example of a property may compile a kernel. People's runs look for new
 # examples, and keep those that fail in .hypothesis; CI tries the same ones each time, so that it fails by a change and

@@ -10,7 +10,7 @@ from emu.configuration.config import flatten
 from emu.families.family import Family
 from emu.results.measures import Measure
 from emu.results.paired import Row, Runs
-from emu.results.tables import number, percent, ratio, with_error
+from emu.results.tables import number, ratio, with_error
 from workloads.hints import in_words
 
 ONE_SEED = "One seed does not show random variation; --seeds 5 gives intervals."
@@ -154,7 +154,7 @@ def facts_of(results: Runs, family: Family) -> str:
     facts = []
     loads = [run.summary["offered_load"] for run in runs if run.summary.get("offered_load") is not None]
     if loads:
-        low, high = percent(min(loads)), percent(max(loads))
+        low, high = number(min(loads)), number(max(loads))
         facts.append(f"offered load {low if low == high else f'{low} to {high}'}")
     facts.append(f"{first.heads.num_rows:,} {family.heads}")
     parts = first.summary.get("engine", {}).get("tasks")

@@ -73,7 +73,7 @@ def test_facts_are_of_the_run() -> None:
     assert "30 jobs, " in facts
     assert f"{run.summary['engine']['tasks']:,} tasks" in facts
     assert "network delay 0.002 s" in facts
-    assert f"offered load {100 * run.summary['offered_load']:.1f}%" in facts
+    assert f"offered load {run.summary['offered_load']:.1f}, 30 jobs" in facts
     assert "warm-up" not in facts
     assert "warm-up 5.0 s" in facts_of({"hawk": [emu.run("hawk", **given, warmup=5)]}, JOBS)
     assert facts in render_report([run])
