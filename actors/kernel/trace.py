@@ -33,13 +33,29 @@ TRACE = np.dtype(
 ROWS = 1 << 13  # half a megabyte: what is written at once stays in the cache until then
 
 # Notes: their numbers are no message's, as this rank is none.
-STARTS, BYPASSED, REORDERED, RELAXED, MOVED = (np.int64(0xF00 + i) for i in range(5))
+STARTS, BYPASSED, REORDERED, RELAXED, MOVED, CHOSEN = (np.int64(0xF00 + i) for i in range(6))
 NOTES = {
     int(STARTS): ("START", "a task starts on a node"),
-    int(BYPASSED): ("BYPASS", "an entry is served before its turn: its job has the least work left"),
-    int(REORDERED): ("REORDER", "an entry is served before its turn for its constraints' sake"),
+    int(BYPASSED): (
+        "BYPASS",
+        "an entry is served before its turn: its job has the least work left, `c`, and that of the first one `d`; in "
+        "ns, or tasks where the rule is by tasks",
+    ),
+    int(REORDERED): (
+        "REORDER",
+        "an entry is served before its turn for its constraints' sake: `c` is its entry of the Constraint Resource "
+        "Vector times 2^32, `d` the work that its job has left, where that counts",
+    ),
     int(RELAXED): ("RELAX", "a job drops a soft constraint"),
-    int(MOVED): ("MOVE", "an entry moves between queues at once, without a message"),
+    int(MOVED): (
+        "MOVE",
+        "an entry moves between queues at once, without a message; `b` is the node that it leaves",
+    ),
+    int(CHOSEN): (
+        "CHOICE",
+        "a scheduler chooses a node for a task because it waits least: `c` is the node, `d` the wait that the "
+        "scheduler expects there, ns",
+    ),
 }
 NO_JOB = -1
 

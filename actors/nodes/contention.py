@@ -27,7 +27,7 @@ from actors.nodes.contention_state import UNIT, Contention
 from actors.nodes.demand import expect_report, wait_has_changed
 from actors.nodes.failing import is_void
 from actors.nodes.queueing import note_idle, note_service, reset_service
-from actors.nodes.shortest import pick_first, remaining_work, waits
+from actors.nodes.shortest import pick_first, remaining_work, waits, whole
 from actors.nodes.worker import give_slot, next_entry, take_in
 
 
@@ -187,5 +187,5 @@ def pick_by_crv(w: World, c: Contention, node: int) -> tuple[int, int]:
         entry, before = rows.next[entry], entry
     if passes:
         w.counts[N_REORDERS] += 1
-        note(w, w.queue.now.time[0], node, REORDERED, rows.job[chosen], rows.task[chosen], NONE, NONE)
+        note(w, w.queue.now.time[0], node, REORDERED, rows.job[chosen], rows.task[chosen], most, whole(least))
     return chosen, in_front

@@ -11,8 +11,12 @@ the entries in front of it: the form that the authors' simulator uses under leas
 
 import math
 
+import numpy as np
+
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import is_spread
+from actors.kernel.queue import note
+from actors.kernel.trace import BYPASSED
 from actors.kernel.world import ASKED, ASKED_SHIFT, NONE, World
 from actors.nodes.waiting import length_of, remove, remove_run
 
@@ -41,6 +45,12 @@ def remaining_work(w: World, entry: int) -> float:
     if w.rules.by_tasks == 1:
         return float(left)
     return float(left) * float(w.work.estimate[job])
+
+
+@inlined
+def whole(work: float) -> int:
+    """Return work as a whole number, for the trace."""
+    return np.int64(min(work, 2.0**62))
 
 
 @compiled
@@ -80,6 +90,14 @@ def pick_first(w: World, node: int) -> tuple[int, int]:
     while entry != NONE and not waits(w, entry):
         entry, before = rows.next[entry], entry
     return entry, before if entry != NONE else NONE
+
+
+@compiled
+def note_bypass(w: World, node: int, entry: int) -> None:
+    """Note in the trace that an entry is served before its turn, with its key and that of the first that waits."""
+    rows, (first, _) = w.entries, pick_first(w, node)
+    own, its = whole(remaining_work(w, entry)), whole(remaining_work(w, first))
+    note(w, w.queue.now.time[0], node, BYPASSED, rows.job[entry], rows.task[entry], own, its)
 
 
 @inlined

@@ -16,10 +16,18 @@ from actors.kernel.eligible import level_in, run_time, task_of
 from actors.kernel.faults import EPOCH_SHIFT, NO_EPOCH, low_bits
 from actors.kernel.kinds import DONE, NO_TASK, PLACED, PROBE, REQUEST, STARTED, TASK, TASK_END
 from actors.kernel.queue import note, send, wake
-from actors.kernel.trace import BYPASSED, STARTS
+from actors.kernel.trace import STARTS, is_recorded
 from actors.kernel.world import ASKED, LONG_RUNS, N_BYPASSES, NONE, World
 from actors.nodes.failing import apply_failure, link_running
-from actors.nodes.shortest import bypass, drop_probe, note_answer, passes_any, pick_first, pick_shortest
+from actors.nodes.shortest import (
+    bypass,
+    drop_probe,
+    note_answer,
+    note_bypass,
+    passes_any,
+    pick_first,
+    pick_shortest,
+)
 from actors.nodes.waiting import enqueue, part, remove
 
 
@@ -115,7 +123,8 @@ def leave_queue(w: World, node: int, entry: int, before: int) -> tuple[int, int]
     stays = w.rules.sticky == 1 and task == NONE and w.work.is_long[job] == 0
     if before != NONE and passes_any(w, node, entry):
         w.counts[N_BYPASSES] += 1
-        note(w, w.queue.now.time[0], node, BYPASSED, job, task, NONE, NONE)
+        if is_recorded(w.queue.trace):
+            note_bypass(w, node, entry)
         if not stays:  # a sticky probe is charged to the entries that it bypassed when its task arrives
             bypass(w, node, entry)
     if not stays:

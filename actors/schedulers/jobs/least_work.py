@@ -27,8 +27,9 @@ from actors.kernel.eligible import (
 )
 from actors.kernel.faults import epoch_bits, is_known_down, look_again, receive_node_state
 from actors.kernel.kinds import NODE_UP, PLACED, PROBE
-from actors.kernel.queue import records, send
+from actors.kernel.queue import note, records, send
 from actors.kernel.random import JITTER, below, random_bits
+from actors.kernel.trace import CHOSEN
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, NEVER, NONE, World
 from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.late_binding import note_lost, tasks_left
@@ -205,14 +206,20 @@ def choose_least(w: World, placer: Placer, t: int, job: int, begin: int, k: int)
         sink_better(choice, i, k)
 
 
+@inlined
+def note_choice(w: World, placer: Placer, t: int, job: int, task: int, node: int, wait: int) -> None:
+    """Note in the trace which node was chosen for a task, and the wait that is expected there."""
+    note(w, t, w.work.home[job], CHOSEN, job, NONE if placer.late else task, node, max(wait, 0))
+
+
 @compiled
-def assign(
-    ledger: Ledger, choice: np.recarray, k: int, assigned: np.ndarray, count: int, estimate: int
-) -> None:
-    """Give `count` tasks, one by one, to the node that waits least; node by task into `assigned`."""
+def assign(w: World, placer: Placer, t: int, job: int, k: int, count: int) -> None:
+    """Give `count` tasks of a job, one by one, to the node of `k` that waits least, into `placer.assigned`."""
+    ledger, choice, estimate = placer.ledger, placer.choice, w.work.estimate[job]
     for i in range(count):
         node = choice.node[0]
-        assigned[i] = node
+        placer.assigned[i] = node
+        note_choice(w, placer, t, job, w.work.first_task[job] + i, node, choice.wait[0])
         choice.wait[0] = max(choice.wait[0], 0) + per_slot(ledger, node, estimate)
         second = 1
         if k > 2 and choice.wait[2] < choice.wait[1]:
@@ -232,7 +239,7 @@ def place_tasks(w: World, placer: Placer, t: int, job: int) -> int:
         begin = first_place(w, placer, job)
         k = min(count, eligible_count(w, job) - begin)
         choose_least(w, placer, t, job, begin, k)
-        assign(placer.ledger, placer.choice, k, placer.assigned, count, w.work.estimate[job])
+        assign(w, placer, t, job, k, count)
     return count
 
 
@@ -243,6 +250,7 @@ def spread_tasks(w: World, placer: Placer, t: int, job: int, count: int) -> None
     for i in range(count):
         node = place_one(w, placer, t, job)
         placer.assigned[i] = node
+        note_choice(w, placer, t, job, w.work.first_task[job] + i, node, waiting(placer.ledger, node, t))
         hold(w, job, node)
 
 
@@ -338,6 +346,7 @@ def place_again(w: World, placer: Placer, t: int, me: int, job: int, task: int, 
     if is_known_down(w, node):
         look_again(w, t, me, job, task)
         return NONE
+    note_choice(w, placer, t, job, task, node, waiting(placer.ledger, node, t))
     hold(w, job, node)
     w.counts[N_SENT_AGAIN] += 1
     return node

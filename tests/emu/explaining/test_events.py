@@ -17,6 +17,7 @@ from actors.kernel.trace import TRACE
 from emu.configuration.events import events_text, parse_events
 from emu.configuration.plan import configure, prepare
 from emu.running.emulation import observe
+from workloads.jobs import make_workload
 
 SMALL: dict[str, Any] = {
     "workload": "yahoo",
@@ -257,3 +258,38 @@ def check_format(entries: list[dict[str, Any]]) -> None:
     assert all(
         [end[0] for end in both] == ["s", "f"] and both[0][1] <= both[1][1] for both in arrows.values()
     )
+
+
+def test_what_decisions_saw_is_recorded_by_hand() -> None:
+    """Two nodes have 9 s of work each; the second job, at 4 s, expects 5 s there, and 7 s for its last task.
+
+    Of two nodes that wait as long that is chosen which was chosen last.
+    """
+    workload = make_workload("two", [0.0, 4.0], [2, 3], [9.0, 9.0, 2.0, 2.0, 2.0])
+    given = {"network_delay": 0.0, "short_cutoff": 100, "in_process": True, "output_events": "all"}
+    result = emu.run("central-lwl", workload, 2, **given)
+    frame = result.events.to_pandas()
+    choices = frame[frame.kind == "CHOICE"]
+    rows = [(row.job, row.task, row.c, row.d / 1e9) for row in choices.itertuples()]
+    assert rows == [(0, 0, 0, 0.0), (0, 1, 1, 0.0), (1, 2, 0, 5.0), (1, 3, 1, 5.0), (1, 4, 1, 7.0)]
+    assert set(choices.receiver) == {2}
+
+
+@pytest.mark.parametrize("scheduler", ["hawk", "eagle", "central-lwl", "dist-lwl"])
+def test_each_placement_has_a_choice_of_its_node(scheduler: str) -> None:
+    """Of those that place tasks by the least wait: as many choices as placements, on the same nodes."""
+    frame = events_of(scheduler, output_events="all").to_pandas()
+    choices, placed = frame[frame.kind == "CHOICE"], frame[frame.kind == "PLACED"]
+    assert len(choices) > 10
+    assert sorted(zip(choices.task, choices.c, strict=True)) == sorted(
+        zip(placed.task, placed.receiver, strict=True)
+    )
+    assert (choices.d >= 0).all()
+
+
+def test_what_is_served_before_its_turn_has_the_smaller_key() -> None:
+    frame = events_of("eagle", output_events="all").to_pandas()
+    bypasses = frame[frame.kind == "BYPASS"]
+    assert len(bypasses) > 10
+    assert (bypasses.c < bypasses.d).all()
+    assert (bypasses.c > 0).all()
