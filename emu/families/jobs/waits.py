@@ -58,7 +58,10 @@ class Ran(NamedTuple):
 
 def sticky_jobs(result: Result) -> BoolArray:
     """Return of which jobs the probes are sticky: one stays in its queue until its job has no task left."""
-    parameters = of_config(result, "parameters", result.summary["policy"], {})
+    own = of_config(result, "parameters", result.summary["policy"], {})
+    parameters = of_config(
+        result, "parameters", result.summary["scheduler"], own
+    )  # of a variant: under its name
     return equals_text(result.jobs, "job_class", "short") & bool(parameters.get("sticky", False))
 
 

@@ -81,12 +81,12 @@ def replayed(events: pd.DataFrame, is_sticky: bool) -> dict[tuple[int, int, int]
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("name", OF_JOBS)
+@pytest.mark.parametrize("name", [*OF_JOBS, "eagle@sticky=no"])
 def test_waits_are_those_of_queues_that_are_kept_event_by_event(name: str, setting: str) -> None:
     result = recorded(name, **SETTINGS[setting])
     tasks = result.tasks.to_pandas()
-    parameters = result.manifest["config"].get("parameters", {}).get(result.summary["policy"], {})
-    found = replayed(result.events.to_pandas().fillna(-1), parameters.get("sticky", False))
+    is_sticky = name in ("eagle", "ideal-eagle") or name.startswith("phoenix")
+    found = replayed(result.events.to_pandas().fillna(-1), is_sticky)
     first = np.concatenate([[0], np.cumsum(result.jobs["num_tasks"].to_numpy())])
     for row in tasks.itertuples():
         expected = found[first[row.job_id] + row.task, row.node, round(row.start_s * NS)]
