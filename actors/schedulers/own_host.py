@@ -3,7 +3,6 @@
 import copy
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 from actors.schedulers.own_parameters import make_own
@@ -18,7 +17,10 @@ class OwnHost(ABC):
         """Make an object of the class, or copy the object, and call its `start(nodes or ports, seed)` if it has one."""
         self.name = setting.scheduler.name
         if isinstance(own, type):
-            self.scheduler = self._call("__init__", lambda: make_own(own, setting.parameters))
+            try:
+                self.scheduler = make_own(own, setting.parameters)
+            except Exception as error:
+                raise self._raised("__init__", error) from error
         else:
             self.scheduler = copy.deepcopy(own)
         if hasattr(self.scheduler, "start"):
@@ -26,18 +28,16 @@ class OwnHost(ABC):
 
     def ask(self, method: str, *arguments: Any, about: str = "") -> Any:
         """Call a method of the user's scheduler, and return its result; `about` says in an error what it was for."""
-        return self._call(method, lambda: getattr(self.scheduler, method)(*arguments), about)
+        try:  # thousands of times a second, so without another call in between
+            return getattr(self.scheduler, method)(*arguments)
+        except Exception as error:
+            raise self._raised(method, error, about) from error
 
-    def _call(self, method: str, call: Callable[[], Any], about: str = "") -> Any:
-        try:
-            return call()
-        except Exception as error:  # whatever a user's code raises is theirs to see, with its place
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            raise InputError(
-                f"scheduler {self.name}: {method}() raised {type(error).__name__}: {error}{about}",
-                file=where.filename,
-                line=where.lineno,
-            ) from error
+    def _raised(self, method: str, error: Exception, about: str = "") -> InputError:
+        """Return what a user's code has raised, with its place."""
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        text = f"scheduler {self.name}: {method}() raised {type(error).__name__}: {error}{about}"
+        return InputError(text, file=where.filename, line=where.lineno)
 
     @abstractmethod
     def share_done(self, world: Any, state: Any) -> float:

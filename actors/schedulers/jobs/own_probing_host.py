@@ -166,7 +166,7 @@ class Host(OwnHost):
         """Call the handler of the message at which the loop has stopped."""
         if world is not self._world:
             # To look up a column takes longer than to read it.
-            self._world, self._now = world, world.queue.now
+            self._world, self._now = world, world.queue.now.view(np.ndarray)
             self._idle, self._longs = np.asarray(world.nodes.idle), np.asarray(world.nodes.longs)
         time, key, kind, actor, a, b, c, d, *_ = self._now[0].item()
         self._at = (world, state, np.int64(time), np.int64(actor))
@@ -203,7 +203,7 @@ class Host(OwnHost):
             self._reject(world, state, t, me, np.int64(job), np.int64((times & LOW) + 1))
 
     def _handled(self, name: str, why: str) -> None:
-        if not callable(getattr(self.scheduler, name, None)):
+        if getattr(self.scheduler, name, None) is None:
             raise InputError(f"scheduler {self.name}: {why}, and it has no method {name}")
 
     def _made(self, actor: int) -> Any:
