@@ -116,9 +116,8 @@ class Browser:
 
 def _pipe() -> tuple[int, int]:
     """Return the ends of a pipe, which programs that are started do not inherit, with numbers above `WRITES`."""
-    ends = os.pipe()
-    try:
-        return tuple(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends)  # type: ignore[return-value]
-    finally:
-        for end in ends:
-            os.close(end)
+    reads, writes = os.pipe()
+    moved = fcntl.fcntl(reads, fcntl.F_DUPFD_CLOEXEC, 10), fcntl.fcntl(writes, fcntl.F_DUPFD_CLOEXEC, 10)
+    os.close(reads)
+    os.close(writes)
+    return moved

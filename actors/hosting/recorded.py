@@ -141,9 +141,8 @@ def _decode(rows: np.ndarray, world: Any, begins: np.ndarray, job_of: np.ndarray
     task = np.where(_names("b", TASKS)[kind], tasks, NONE)
     task[part] = a[part]
     if (rows_of_flows := getattr(world, "row_of_flow", None)) is not None:
-        flows = np.full(
-            world.fabric.flows.coflow.size, NONE
-        )  # of rows that only moves bring about there is none
+        # Of rows that only moves bring about there is no flow of the workload.
+        flows = np.full(world.fabric.flows.coflow.size, NONE)
         flows[rows_of_flows] = np.arange(rows_of_flows.size)
         task[part] = flows[a[part]]
     return Events(

@@ -19,7 +19,7 @@ class OwnHost(ABC):
         if isinstance(own, type):
             try:
                 self.scheduler = make_own(own, setting.parameters)
-            except Exception as error:
+            except Exception as error:  # whatever a user's code raises is theirs to see, with its place
                 raise self._raised("__init__", error) from error
         else:
             self.scheduler = copy.deepcopy(own)
@@ -30,7 +30,7 @@ class OwnHost(ABC):
         """Call a method of the user's scheduler, and return its result; `about` says in an error what it was for."""
         try:  # thousands of times a second, so without another call in between
             return getattr(self.scheduler, method)(*arguments)
-        except Exception as error:
+        except Exception as error:  # as above
             raise self._raised(method, error, about) from error
 
     def _raised(self, method: str, error: Exception, about: str = "") -> InputError:

@@ -232,7 +232,7 @@ class Family:
 
     # From an outcome to tables and a summary.
     results: Callable[[Plan, Outcome], tuple[dict[str, pa.Table | None], dict[str, Any]]]
-    add_waits: Callable[..., None] = _nothing_to_check
+    add_waits: Callable[..., None] = lambda *_: None
     groups: Callable[[Figures], Iterator[tuple[str, tuple[str, ...]]]] = _only_all
     part_of: Callable[[Figures, str], Figures] = _part_of_all
 

@@ -203,7 +203,7 @@ class Host(OwnHost):
             self._reject(world, state, t, me, np.int64(job), np.int64((times & LOW) + 1))
 
     def _handled(self, name: str, why: str) -> None:
-        if getattr(self.scheduler, name, None) is None:
+        if not callable(getattr(self.scheduler, name, None)):
             raise InputError(f"scheduler {self.name}: {why}, and it has no method {name}")
 
     def _made(self, actor: int) -> Any:

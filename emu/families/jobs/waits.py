@@ -34,14 +34,13 @@ class Starts(NamedTuple):
 
     Attributes
     ----------
-    row, task, node, start_ns : ndarray of int64, shape (n,)
-        The event, the task from 0 over all in workload order, its node.
+    task, node, start_ns : ndarray of int64, shape (n,)
+        The task from 0 over all in workload order, and its node.
     enqueued_ns : ndarray of int64, shape (n,)
         When the task, or its probe, joined the queue of the node; of a sticky probe, when the task before it ended;
         -1: unknown.
     """
 
-    row: IntArray
     task: IntArray
     node: IntArray
     start_ns: IntArray
@@ -58,10 +57,9 @@ class Ran(NamedTuple):
 
 def sticky_jobs(result: Result) -> BoolArray:
     """Return of which jobs the probes are sticky: one stays in its queue until its job has no task left."""
-    own = of_config(result, "parameters", result.summary["policy"], {})
-    parameters = of_config(
-        result, "parameters", result.summary["scheduler"], own
-    )  # of a variant: under its name
+    of_policy = of_config(result, "parameters", result.summary["policy"], {})
+    # Those of a variant stand under its own name.
+    parameters = of_config(result, "parameters", result.summary["scheduler"], of_policy)
     return equals_text(result.jobs, "job_class", "short") & bool(parameters.get("sticky", False))
 
 
@@ -97,7 +95,7 @@ def starts_of(events: Record, num_nodes: int, is_sticky: BoolArray) -> Starts:
     )
     joined = _joined_ns(e, requests, num_nodes, is_sticky)
     enqueued[late] = np.where(asked == NONE, NONE, joined[asked])
-    return Starts(starts, e.task[starts], e.receiver[starts], e.time_ns[starts], enqueued)
+    return Starts(e.task[starts], e.receiver[starts], e.time_ns[starts], enqueued)
 
 
 def _joined_ns(e: Record, requests: IntArray, num_nodes: int, is_sticky: BoolArray) -> IntArray:
@@ -107,10 +105,10 @@ def _joined_ns(e: Record, requests: IntArray, num_nodes: int, is_sticky: BoolArr
     queue = e.job[enters] * num_nodes + e.receiver[enters]
     mine, left = e.job[requests] * num_nodes + e.sender[requests], e.left_ns[requests]
     sticky = is_sticky[e.job[requests]]
-    gone = np.empty(requests.size, np.int64)  # how many probes of the job had left the queue
-    gone[sticky] = _dropped(e, queue, enters, mine[sticky], left[sticky], num_nodes)
-    gone[~sticky] = _departed(e, requests, num_nodes)[~sticky]
     index = _index(queue, e.time_ns[enters])
+    gone = np.empty(requests.size, np.int64)  # how many probes of the job had left the queue
+    gone[sticky] = _dropped(e, index, mine[sticky], left[sticky], num_nodes)
+    gone[~sticky] = _departed(e, requests, num_nodes)[~sticky]
     begin, end = _until(index, mine, left)
     joined = np.full(requests.size, NONE)
     known = end > begin
@@ -136,9 +134,7 @@ def _departed(e: Record, requests: IntArray, num_nodes: int) -> IntArray:
     return nth[requests]
 
 
-def _dropped(
-    e: Record, queue: IntArray, enters: IntArray, mine: IntArray, left_ns: IntArray, num_nodes: int
-) -> IntArray:
+def _dropped(e: Record, entered: _Index, mine: IntArray, left_ns: IntArray, num_nodes: int) -> IntArray:
     """Return how many sticky probes had left a queue at a time: all that had come when their job had no task left."""
     answers, losses = e.is_kind("NO_TASK"), e.is_kind("LOST") & (e.b == NONE)
     drops = np.flatnonzero(answers | losses)
@@ -146,7 +142,7 @@ def _dropped(
     where = e.job[drops] * num_nodes + np.where(answers, e.receiver, e.sender)[drops]
     last = _latest(where, at_ns, mine, left_ns)
     until_ns = np.where(last == NONE, -1, at_ns[last]) if drops.size else np.full(mine.size, -1)
-    return _count_until(_index(queue, e.time_ns[enters]), mine, until_ns)
+    return _count_until(entered, mine, until_ns)
 
 
 def _refused(e: Record, enters: IntArray, num_nodes: int) -> BoolArray:
@@ -183,11 +179,9 @@ def ahead_of(
     """
     begun, ended = _index(ran.node, ran.start_ns), _index(ran.node, ran.finish_ns)
     count = _count_until(begun, node, start_ns - 1) - _count_until(ended, node, enqueued_ns)
-    # What a node had done by a time: the time since each task began there, less the time since each ended.
-    work_ns = _since(begun, ran.start_ns, node, start_ns) - _since(ended, ran.finish_ns, node, start_ns)
-    work_ns -= _since(begun, ran.start_ns, node, enqueued_ns) - _since(
-        ended, ran.finish_ns, node, enqueued_ns
-    )
+    # What a node did in a span: the time that passed for each task that had begun, less for each that had ended.
+    work_ns = _passed(begun, ran.start_ns, node, enqueued_ns, start_ns)
+    work_ns -= _passed(ended, ran.finish_ns, node, enqueued_ns, start_ns)
     waited = start_ns > enqueued_ns
     return np.where(waited, count, 0), np.where(waited, work_ns, 0)
 
@@ -213,9 +207,8 @@ def add_waits(
     enqueued_ns, probes, count, work_ns, slot = np.full((5, node.size), NONE)
     for events_of_jobs in records_by_block(events, arrays.first_task[:-1] // TASKS_A_BLOCK, KINDS, FIELDS):
         starts = starts_of(events_of_jobs, num_nodes, is_sticky)
-        kept = (node[starts.task] == starts.node) & (
-            start_ns[starts.task] == starts.start_ns
-        )  # not what was lost
+        # Not those that were lost with their node: the table has the last start of each task.
+        kept = (node[starts.task] == starts.node) & (start_ns[starts.task] == starts.start_ns)
         tasks = starts.task[kept]
         enqueued_ns[tasks] = starts.enqueued_ns[kept]
         sent = events_of_jobs.is_kind("PROBE") & (events_of_jobs.sender >= num_nodes)
@@ -275,11 +268,16 @@ def _count_until(index: _Index, group: IntArray, key: IntArray) -> IntArray:
     return end - begin
 
 
-def _since(index: _Index, time_ns: IntArray, group: IntArray, until_ns: IntArray) -> IntArray:
-    """Return the sum of the times that have passed since those of a group, modulo 2**64 as are its terms."""
-    begin, end = _until(index, group, until_ns)
+def _passed(
+    index: _Index, time_ns: IntArray, group: IntArray, from_ns: IntArray, until_ns: IntArray
+) -> IntArray:
+    """Return the time that passed in a span since those of a group, summed over them; modulo 2**64 as are its terms."""
     sums = np.concatenate([[0], np.cumsum(time_ns[index.order])])
-    return (end - begin) * until_ns - (sums[end] - sums[begin])
+    passed = np.zeros(group.size, np.int64)
+    for sign, at_ns in ((1, until_ns), (-1, from_ns)):
+        begin, end = _until(index, group, at_ns)
+        passed += sign * ((end - begin) * at_ns - (sums[end] - sums[begin]))
+    return passed
 
 
 def _place_in_group(group: IntArray, *keys: IntArray) -> IntArray:
