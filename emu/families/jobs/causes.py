@@ -200,9 +200,8 @@ def _left_node(c: _Chain, row: int) -> Next:
         entered = _entered_sticky(c, node, here)
         ended = np.flatnonzero(e.is_kind("DONE") & (e.sender == node) & (e.d <= c.at_ns))
         last = int(ended[np.argmax(e.d[ended])]) if ended.size else NONE
-        if last != NONE and (
-            entered == NONE or e.d[last] >= e.time_ns[entered]
-        ):  # it has waited since its task ended
+        # It has waited since its task ended, unless it came later.
+        if last != NONE and (entered == NONE or e.d[last] >= e.time_ns[entered]):
             c.add("queueing", int(e.d[last]), node, kind)
             return (_run, node, int(e.c[last]), row)
     else:

@@ -58,7 +58,7 @@ def explain_job(result: Result, record: Record, job: int, handled: Handled | Non
     submit_ns = round(row["submit_s"] * NS)
     events = record.rows(np.flatnonzero(record.job == job))
     steps = chain_of(events, nodes, submit_ns, handled, bool(sticky_jobs(result)[job]))
-    tasks = _task_rows(result, events, nodes)
+    tasks = _task_rows(result, job, events, nodes)
     jct_s = row["jct_s"]
     ended = f"ended after {number(jct_s)} s" if jct_s is not None else "did not end"
     sentences = [
@@ -174,9 +174,9 @@ def _class_of(result: Result, job_id: int) -> str:
     return str(result.jobs["job_class"][at].as_py())
 
 
-def _task_rows(result: Result, events: Record, nodes: int) -> list[dict[str, Any]]:
+def _task_rows(result: Result, job: int, events: Record, nodes: int) -> list[dict[str, Any]]:
     """Return a row for each task that started: where, when it was enqueued, what ran ahead of it."""
-    first_task = int(np.sum(column(result.jobs, "num_tasks")[: int(events.job[0])]))
+    first_task = int(np.sum(column(result.jobs, "num_tasks")[:job]))
     starts = starts_of(events, nodes, sticky_jobs(result))
     known = starts.enqueued_ns != NONE
     count, work_ns = np.zeros((2, known.size), np.int64)
