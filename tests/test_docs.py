@@ -16,7 +16,7 @@ import pytest
 
 from actors.scheduler import Scheduler
 from actors.schedulers.registry import built_in_schedulers
-from emu.cli import build_parser
+from emu.cli.parser import build_parser
 
 ROOT = Path(__file__).parents[1]
 SCHEDULERS = ROOT / "docs" / "schedulers.md"

@@ -251,11 +251,9 @@ def make_coflow_workload(
         raise InputError("the workload has no coflows", file=coflows_file)
     sizes = _amounts(size_bytes, None, "size_bytes", "flows", flows_file)
     ports = [
-        whole_numbers(values, side, 0, num_ports - 1, file=flows_file)
+        _ports(values, side, num_ports, len(sizes), flows_file)
         for values, side in ((ingress, "ingress"), (egress, "egress"))
     ]
-    for values, side in zip(ports, ("ingress", "egress"), strict=True):
-        same_length(values, len(sizes), side, "flows", file=flows_file)
     widths = whole_numbers(width, "width", 1, 2**40, file=coflows_file)
     same_length(widths, count, "width", "coflows", file=coflows_file)
     check_sum(widths, len(sizes), "width", "flows", file=coflows_file)
@@ -268,11 +266,7 @@ def make_coflow_workload(
             (egress_bytes_per_s, PORTS_SCHEMA.names[2]),
         )
     ]
-    ids = None if coflow_id is None else np.array(coflow_id, np.int64)
-    if ids is not None:
-        same_length(ids, count, "coflow_id", "coflows", file=coflows_file)
-        distinct_ids(ids, "coflow_id", file=coflows_file)
-
+    ids = _ids(coflow_id, count, coflows_file)
     if np.any(arrival[1:] < arrival[:-1]):
         order = np.argsort(arrival, kind="stable")
         moved = int(np.count_nonzero(order != np.arange(count)))
@@ -348,6 +342,21 @@ def _amounts(
         good |= np.isnan(amounts)
     refuse_first(~good, amounts, f"is not a number above 0 and up to {MAX_BYTES:.0e}", name, file=file)
     return amounts
+
+
+def _ports(values: npt.ArrayLike, side: str, num_ports: int, count: int, file: object) -> np.ndarray:
+    ports = whole_numbers(values, side, 0, num_ports - 1, file=file)
+    same_length(ports, count, side, "flows", file=file)
+    return ports
+
+
+def _ids(coflow_id: npt.ArrayLike | None, count: int, file: object) -> np.ndarray | None:
+    if coflow_id is None:
+        return None
+    ids = np.array(coflow_id, np.int64)
+    same_length(ids, count, "coflow_id", "coflows", file=file)
+    distinct_ids(ids, "coflow_id", file=file)
+    return ids
 
 
 def _deadlines(deadline_s: npt.ArrayLike | None, arrival: Float64Array, file: object) -> Float64Array:

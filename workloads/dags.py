@@ -330,20 +330,39 @@ def make_dag_workload(
         needs, names = {name: of[by_job] for name, of in needs.items()}, names.take(from_numpy(by_job))
         between[0] = np.argsort(order)[between[0]]
     sorted_edges = np.lexsort(between[::-1])
-    between, one_to_one = between[:, sorted_edges], one_to_one[sorted_edges]
+    return _with_tables(
+        jobs, (stages, stage, tasks, means), names, needs, between[:, sorted_edges], one_to_one[sorted_edges]
+    )
+
+
+def _with_tables(
+    jobs: JobWorkload,
+    stages: tuple[np.ndarray, ...],
+    names: pa.Array,
+    needs: Mapping[str, np.ndarray],
+    edges: np.ndarray,
+    one_to_one: np.ndarray,
+) -> DagWorkload:
+    """Return the workload of checked jobs and arrays in their order.
+
+    Args:
+        stages: the number of stages of each job; number in its job, tasks and mean task duration of each stage.
+        edges: [3, E] place of the job, parent and child.
+    """
+    of_job, stage, tasks, means = stages
     ids = column(jobs.jobs, "job_id")
-    numbers = [from_numpy(np.repeat(ids, stages)), from_numpy(stage)]
+    numbers = [from_numpy(np.repeat(ids, of_job)), from_numpy(stage)]
     columns = [*numbers, names, from_numpy(tasks), from_numpy(means), *map(from_optional, needs.values())]
     kinds = {"kind": kind_column(one_to_one)} if one_to_one.any() else {}
     return DagWorkload(
-        name=name,
+        name=jobs.name,
         jobs=jobs.jobs,
         tasks=pa.Table.from_arrays(
             [*jobs.tasks.columns, from_numpy(np.repeat(stage, tasks))], schema=DAG_TASKS_SCHEMA
         ),
         stages=pa.Table.from_arrays(columns, schema=stages_schema(needs)),
         edges=pa.Table.from_arrays(
-            [from_numpy(ids[between[0]]), *map(from_numpy, between[1:]), *kinds.values()],
+            [from_numpy(ids[edges[0]]), *map(from_numpy, edges[1:]), *kinds.values()],
             schema=edges_schema(kinds),
         ),
         short_cutoff_s=jobs.short_cutoff_s,

@@ -139,8 +139,9 @@ def build_dag_world(
     work.submit[:], work.home[:] = arrays.submit_ns, nodes + np.arange(jobs) % managers
     work.first_task[:], work.end_task[:] = arrays.first_task[:-1], arrays.first_task[1:]
     work.flags.writeable = False
-    tasks, one = np.diff(arrays.stage_first_task), managers == 1
+    one = managers == 1
     faults = make_faults(setting, schedulers=0 if one else managers, central=one)
+    stages = _make_stages(setting, demand)
     world = DagWorld(
         queue=make_queue(table.seq, room=nodes + 64),
         network=network_of(setting),
@@ -152,26 +153,8 @@ def build_dag_world(
         cost=cost_of(setting, schedulers, int(work.submit[-1])),
         faults=faults,
         jobs=Progress(np.full(jobs, NEVER), np.full(jobs, NONE), np.diff(arrays.first_task)),
-        stages=Stages(
-            job=read_only(np.repeat(np.arange(jobs), np.diff(arrays.first_stage))),
-            demand=read_only(demand),
-            duration=read_only(estimated_ns(arrays.stage_mean_ns, setting.estimates, setting.seed)),
-            first_child=arrays.first_child,
-            child=arrays.child,
-            one_to_one=read_only(arrays.edge_one_to_one.astype(np.int64)),
-            first_task=arrays.stage_first_task,
-            waiting=np.bincount(arrays.child[arrays.edge_one_to_one == 0], minlength=tasks.size),
-            unfinished=tasks,
-            ready=np.zeros(tasks.size, np.int64),
-            head=np.full(tasks.size, NONE),
-            tail=np.full(tasks.size, NONE),
-        ),
-        tasks=Tasks(
-            read_only(durations_ns(setting)),
-            np.repeat(np.bincount(arrays.child[arrays.edge_one_to_one == 1], minlength=tasks.size), tasks),
-            np.full(arrays.duration_ns.size, NONE),
-            read_only(np.repeat(np.arange(tasks.size), tasks if faults.active else 0)),
-        ),
+        stages=stages,
+        tasks=_make_tasks(setting, stages.unfinished, bool(faults.active)),
         machines=Machines(
             read_only(capacity), capacity.copy(), read_only(np.add.reduceat(capacity, first_node[:-1]))
         ),
@@ -190,6 +173,38 @@ def build_dag_world(
         with np.errstate(over="ignore"):
             expect_failures(world)
     return world
+
+
+def _make_stages(setting: Setting, demand: np.ndarray) -> Stages:
+    """Return all stages, of which no task has run."""
+    arrays = setting.workload.arrays()
+    tasks = np.diff(arrays.stage_first_task)
+    return Stages(
+        job=read_only(np.repeat(np.arange(arrays.submit_ns.size), np.diff(arrays.first_stage))),
+        demand=read_only(demand),
+        duration=read_only(estimated_ns(arrays.stage_mean_ns, setting.estimates, setting.seed)),
+        first_child=arrays.first_child,
+        child=arrays.child,
+        one_to_one=read_only(arrays.edge_one_to_one.astype(np.int64)),
+        first_task=arrays.stage_first_task,
+        waiting=np.bincount(arrays.child[arrays.edge_one_to_one == 0], minlength=tasks.size),
+        unfinished=tasks,
+        ready=np.zeros(tasks.size, np.int64),
+        head=np.full(tasks.size, NONE),
+        tail=np.full(tasks.size, NONE),
+    )
+
+
+def _make_tasks(setting: Setting, of_stage: np.ndarray, can_fail: bool) -> Tasks:
+    """Return all tasks; `of_stage`: how many each stage has."""
+    arrays = setting.workload.arrays()
+    waiting = np.bincount(arrays.child[arrays.edge_one_to_one == 1], minlength=of_stage.size)
+    return Tasks(
+        read_only(durations_ns(setting)),
+        np.repeat(waiting, of_stage),
+        np.full(arrays.duration_ns.size, NONE),
+        read_only(np.repeat(np.arange(of_stage.size), of_stage if can_fail else 0)),
+    )
 
 
 def _check_managers(

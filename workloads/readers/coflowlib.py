@@ -239,12 +239,7 @@ def _parse(
     capacity = _read_ports(lines)
     machines = len(capacity) // 2
     froms, tos = (np.frombuffer(ports, np.int64) for ports in (ingress, egress))
-    for side, ports, first in (("ingress", froms, 1), ("egress", tos, machines + 1)):
-        off = (ports < first) | (ports >= first + machines)
-        if off.any():
-            at = int(np.argmax(off))
-            wrong = f"port {ports[at]} is not an {side} port, {first}..{first + machines - 1}"
-            raise InputError(wrong, file=file, line=line_of[at], field=side)
+    _check_sides(froms, tos, machines, line_of, file)
     report.read("coflows", num_coflows)
     report.read("flows", len(volume))
     return make_coflow_workload(
@@ -269,6 +264,18 @@ def _parse(
         notes=report.notes(),
         origin=file,
     )
+
+
+def _check_sides(
+    froms: np.ndarray, tos: np.ndarray, machines: int, line_of: array[int], file: object
+) -> None:
+    """Refuse a flow from or to a port of the wrong side, with its line."""
+    for side, ports, first in (("ingress", froms, 1), ("egress", tos, machines + 1)):
+        off = (ports < first) | (ports >= first + machines)
+        if off.any():
+            at = int(np.argmax(off))
+            wrong = f"port {ports[at]} is not an {side} port, {first}..{first + machines - 1}"
+            raise InputError(wrong, file=file, line=line_of[at], field=side)
 
 
 def _read_ports(lines: _Lines) -> list[float]:

@@ -1,7 +1,7 @@
 """The world and the resource manager of DAG jobs at time 0, from the three parts that a policy names."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,72 +88,132 @@ def build(
     demand, capacity = needs_and_capacity(setting)
     managers = int(p.get("managers", 1))
     world = build_dag_world(setting, demand, capacity, p["heartbeat_s"], managers)
-    stages, jobs, nodes = demand.shape[0], arrays.submit_ns.size, capacity.shape[0]
-    manager = world.work.home - nodes
     length = longest_paths(setting)
     in_order = p.get("packing") == "dagps"  # inside jobs, too
     intra = "dagps" if in_order else intra or p.get("intra_job", "breadth-first")
     key = stage_order(setting, intra, length)
-    first = arrays.first_stage[:-1]
-    tasks, of_job = np.diff(arrays.stage_first_task), np.maximum(world.machines.total, 1)[manager]
-    total = of_job[world.stages.job]
-    of_mean = (
-        np.add.reduceat(demand * tasks[:, None], first) / np.add.reduceat(tasks, first)[:, None] / of_job
+    if in_order:
+        priority = priorities
+    of_stages = np.ones(demand.shape[0]) if priority is None else priority(setting, key)
+    manager = world.work.home - capacity.shape[0]
+    total = np.maximum(world.machines.total, 1)[manager]  # [J, R] of the machines of a job's manager
+    part = demand / total[world.stages.job]
+    pack = make_packing(p, arrays, of_stages, part.max(axis=1), world, by_alignment)
+    size = -key if in_order else part.sum(axis=1)
+    shares = make_shares(inter, world, manager, length, part, None if queues is None else queues(setting))
+    leftover = LEFTOVERS[p.get("leftover", "in-order")]
+    matcher = make_matcher(world, manager, read_only(key), read_only(size), shares, pack, leftover, packing)
+    plans = make_plans(arrays, matcher, demand, in_order, p.get("completion") == "kept")
+    each = np.zeros(managers, np.int64)
+    return world, Manager(
+        matcher,
+        read_only(demand_profile(world, total)),
+        plans,
+        float(p.get("altruism", 0.0)),
+        np.zeros(arrays.submit_ns.size, np.int64),
+        each.copy(),
+        each,
+        np.zeros(managers, np.bool_),
+        np.zeros(1, np.int64),
     )
-    largest = of_mean.max(axis=1, keepdims=True)
-    work = world.stages.duration * (demand / total).mean(axis=1)
-    left = np.add.reduceat(work * tasks, first)
-    ranks = {"shortest": np.maximum.reduceat(length, first), "least-left": left.copy()}
-    queue, guarantee = (np.arange(jobs), np.ones(jobs)) if queues is None else queues(setting)
-    share = np.zeros((guarantee.size, demand.shape[1]), np.int64)
+
+
+class Shares(NamedTuple):
+    """Whose share of the machines is whose; Q queues, each job its own one where a policy has none."""
+
+    inter: int
+    queue: np.ndarray  # [J] the queue of a job
+    guarantee: np.ndarray  # [Q] part of the machines
+    share: np.ndarray  # [Q, R] the same in amounts, 0 where there are no queues
+    rank: np.ndarray  # [Q] or [J] what `inter` orders by
+    work: np.ndarray  # [S] of a task: estimated duration times mean part of the resources
+    left: np.ndarray  # [J] work of all tasks
+
+
+def make_shares(
+    inter: str,
+    world: DagWorld,
+    manager: np.ndarray,
+    length: np.ndarray,
+    part: np.ndarray,
+    queues: tuple[np.ndarray, np.ndarray] | None,
+) -> Shares:
+    """Return the order of jobs and queues at time 0.
+
+    Args:
+        manager: [J] of jobs.
+        length: [S] as from `longest_paths`.
+        part: [S, R] of the resources, that a task needs.
+        queues: queue of each job and guarantee of each queue, as from `queues` of `build`.
+    """
+    first, jobs = world.first_stage[:-1], manager.size
+    work = world.stages.duration * part.mean(axis=1)
+    left = np.add.reduceat(work * world.stages.unfinished, first)
+    queue, guarantee = (np.arange(jobs), np.ones(jobs)) if queues is None else queues
+    share = np.zeros((guarantee.size, part.shape[1]), np.int64)
     if queues is not None:  # a queue has a part of the machines of each manager
+        managers = world.first_node.size - 1
         of_queue, queue = np.unique(queue * managers + manager, return_inverse=True)
         guarantee = guarantee[of_queue // managers]
         share = (guarantee[:, None] * world.machines.total[of_queue % managers]).astype(np.int64)
-    if in_order:
-        priority = priorities
-    of_stages = np.ones(stages) if priority is None else priority(setting, key)
-    pack = make_packing(p, arrays, of_stages, (demand / total).max(axis=1), world, by_alignment)
-    matcher = Matcher(
-        run=make_runnable(read_only(key), world.me, *beginnings(manager, arrays.first_stage, managers)),
+    ranks = {"shortest": np.maximum.reduceat(length, first), "least-left": left.copy()}
+    rank = ranks.get(inter, np.zeros(guarantee.size))
+    return Shares(INTER[inter], queue, guarantee, share, rank, work, left)
+
+
+def make_matcher(
+    world: DagWorld,
+    manager: np.ndarray,
+    key: np.ndarray,
+    size: np.ndarray,
+    shares: Shares,
+    pack: Packing,
+    leftover: int,
+    packing: bool,
+) -> Matcher:
+    """Return the state of matching at time 0: nothing can run, and no machine has reported.
+
+    Args:
+        manager: [J] of jobs.
+        key: [S] as from `stage_order`.
+        size: [S] what tasks of a job that fit are compared by, largest first.
+    """
+    (jobs,), (nodes, resources), stages = manager.shape, world.machines.capacity.shape, key.size
+    managers = world.first_node.size - 1
+    return Matcher(
+        run=make_runnable(key, world.me, *beginnings(manager, world.first_stage, managers)),
         active=np.zeros(jobs, np.int64),
         num_active=np.zeros(managers, np.int64),
-        queue=read_only(queue),
-        guarantee=read_only(guarantee),
-        rank=ranks.get(inter, np.zeros(guarantee.size)),
-        used=np.zeros((guarantee.size, demand.shape[1]), np.int64),
-        share=share,
-        left=left,
+        queue=read_only(shares.queue),
+        guarantee=read_only(shares.guarantee),
+        rank=shares.rank,
+        used=np.zeros((shares.guarantee.size, resources), np.int64),
+        share=shares.share,
+        left=shares.left,
         total_left=np.zeros(managers),
-        work=read_only(work),
-        size=read_only(-key if in_order else (demand / total).sum(axis=1)),
+        work=read_only(shares.work),
+        size=size,
         cursor=np.zeros(stages, np.int64),
-        ceiling=ceilings(capacity, world.manager),
+        ceiling=ceilings(world.machines.capacity, world.manager),
         dirty=np.zeros(nodes, np.int64),
         is_dirty=np.zeros(nodes, np.bool_),
         dirty_count=np.zeros(managers, np.int64),
         must=np.zeros(stages, np.int64),
         altruistic=np.zeros(jobs, np.bool_),
         pack=pack,
-        inter=INTER[inter],
-        leftover=LEFTOVERS[p.get("leftover", "in-order")],
+        inter=shares.inter,
+        leftover=leftover,
         packing=packing,
     )
-    profile = np.divide(of_mean, largest, out=np.zeros_like(of_mean), where=largest > 0)
-    plans = make_plans(arrays, matcher, demand, in_order, p.get("completion") == "kept")
-    altruism = float(p.get("altruism", 0.0))
-    each = np.zeros(managers, np.int64)
-    return world, Manager(
-        matcher,
-        read_only(profile),
-        plans,
-        altruism,
-        np.zeros(jobs, np.int64),
-        each.copy(),
-        each,
-        np.zeros(managers, np.bool_),
-        np.zeros(1, np.int64),
-    )
+
+
+def demand_profile(world: DagWorld, total: np.ndarray) -> np.ndarray:
+    """Return [J, R] the mean demand of a job's tasks as parts of `total`, over that of its dominant resource."""
+    first, tasks = world.first_stage[:-1], world.stages.unfinished
+    mean = np.add.reduceat(world.stages.demand * tasks[:, None], first)
+    mean = mean / np.add.reduceat(tasks, first)[:, None] / total
+    largest = mean.max(axis=1, keepdims=True)
+    return np.divide(mean, largest, out=np.zeros_like(mean), where=largest > 0)
 
 
 def beginnings(manager: np.ndarray, first_stage: np.ndarray, managers: int) -> tuple[np.ndarray, np.ndarray]:

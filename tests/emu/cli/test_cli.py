@@ -17,8 +17,9 @@ import pytest
 import emu.cli
 import emu.cli.commands
 import emu.terminal
-from emu.cli import build_parser, main
+from emu.cli import main
 from emu.cli.examples import EXAMPLES
+from emu.cli.parser import build_parser
 from workloads.jobs import JobWorkload
 
 ROOT = Path(__file__).parents[3]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from actors.schedulers.registry import scheduler_names
-from emu.cli import build_parser
 from emu.cli.completion import _words, script, values_of
+from emu.cli.parser import build_parser
 from emu.configuration.keys import BY_NAME
 
 PARSER = build_parser(transformations=True)

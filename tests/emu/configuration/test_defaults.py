@@ -11,7 +11,7 @@ import pytest
 from actors.hosting.live import emulate_live
 from actors.hosting.ray_windows import WindowSession, emulate_windows
 from clusters.cluster import load_cluster
-from emu.cli import build_parser
+from emu.cli.parser import build_parser
 from emu.configuration.keys import BY_NAME
 from emu.families.jobs.metrics import bounded_slowdown, describe_jobs
 from emu.results.paired import Tolerance

@@ -1,0 +1,263 @@
+"""The commands of the program and their options."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any, NoReturn
+
+from emu.cli.examples import EXAMPLES
+from emu.cli.results_parser import add_reading
+from emu.cli.workload_parser import add_actions, add_transformations
+from emu.configuration.keys import BY_NAME, KEYS
+from emu.configuration.kinds import Key
+from workloads.errors import InputError
+from workloads.hints import did_you_mean
+
+_ABOUT = """\
+Emu emulates datacenter schedulers at cluster scale: which scheduler, at which size, for which workload?
+
+Without a command it compares sparrow, hawk, eagle and central-lwl on the bundled workload `yahoo` over
+15,000 nodes, prints a table and writes a report.
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are `InputError`s."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise argparse's error, with the nearest command where one is unknown."""
+        message = re.sub(r"^argument (\S+): ", lambda m: f"{m[1].split('/')[0]}: ", message)
+        if match := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            known = [name.strip(" '") for name in match[2].split(",")]
+            message = f"unknown command {match[1]!r}{did_you_mean(match[1], known)}"
+        elif message.endswith("required: ACTION"):
+            message = f"{self.prog} does nothing alone; `{self.prog} --help` lists its commands"
+        raise InputError(message)
+
+
+def build_parser(transformations: bool = False) -> Parser:
+    """Return the parser of all commands; transformations take time to load, and are in it where wanted."""
+    parser = Parser(prog="emu", allow_abbrev=False, **_texts(_ABOUT, ""))
+    parser.add_argument("--version", action="store_true", help="print the version and end")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+
+    def command(name: str, about: str) -> Parser:
+        made: Parser = commands.add_parser(
+            name, help=about, allow_abbrev=False, **_texts(f"{about.capitalize()}.", name)
+        )
+        _add_common(made)
+        return made
+
+    running = command("run", "emulate one scheduler")
+    _add_emulation(running, several=False)
+    _add_view(running)
+    comparing = command("compare", "emulate several schedulers on the same workload and compare them")
+    _add_emulation(comparing, several=True)
+    _add_view(comparing)
+    _add_sweep(
+        command("sweep", "run a grid of emulations in parallel; started again it does what is missing")
+    )
+    _add_size(command("size", "find the fewest nodes that meet a target"))
+    validate = command("validate", "check a configuration file and print it fully resolved")
+    validate.add_argument("file", metavar="FILE.toml")
+    _add_no_code(validate)
+    _add_set(validate)
+    workload = command("workload", "list, describe, convert, make, transform and fetch workloads")
+    _add_workload(workload, transformations)
+    _add_cluster(command("cluster", "list and describe clusters"))
+    schedulers = command("schedulers", "list schedulers, or describe one")
+    schedulers.add_argument("name", metavar="NAME", nargs="?")
+    schedulers.add_argument("--json", action="store_true", help="print the same as JSON")
+    add_reading(command)
+    _add_new(command("new", "write a scheduler of one's own to start from, and its test"))
+    completion = command("completion", "print a script that completes commands and options in a shell")
+    completion.add_argument("shell", metavar="bash|zsh|fish")
+    schema = command("schema", "print the JSON schema of a TOML file, for editors")
+    schema.add_argument("file", metavar="config|sweep|cluster")
+    return parser
+
+
+def _add_sweep(sweep: Parser) -> None:
+    sweep.add_argument("file", metavar="FILE.toml")
+    sweep.add_argument("--out", metavar="DIR", help="the sweep's directory (runs/sweep-FILE)")
+    sweep.add_argument("--dry-run", action="store_true", help="check every run and list them; run nothing")
+    for name in ("in_process", "address"):
+        key = BY_NAME[name]
+        kind = (
+            {"action": "store_const", "const": True} if key.kind == "flag" else {"metavar": _METAVARS[name]}
+        )
+        sweep.add_argument(f"--{name.replace('_', '-')}", help=_help(key), **kind)
+    _add_overwrite(sweep)
+    _add_set(sweep)
+    _add_view(sweep)
+    sweep.add_argument("--json", action="store_true", help="print the summary alone, as JSON")
+    _add_parallel(sweep)
+    _add_no_code(sweep)
+
+
+def _add_size(size: Parser) -> None:
+    size.add_argument(
+        "--target",
+        metavar="TEXT",
+        action="append",
+        default=[],
+        help="[class.]statistic < bound, such as 'short.p99 < 60s' or 'all.slowdown.p99 < 3'; all that are given "
+        "must hold",
+    )
+    size.add_argument("--low", metavar="N", help="the fewest nodes to try")
+    size.add_argument("--high", metavar="N", help="the most nodes to try")
+    size.add_argument(
+        "--tolerance",
+        metavar="SHARE",
+        help="how close the answer is to a number that fails (1%%); 0: neighbours",
+    )
+    _add_emulation(size, several=False)
+    _add_parallel(size)
+
+
+def _add_new(new: Parser) -> None:
+    new.add_argument("what", metavar="scheduler")
+    new.add_argument("name", metavar="NAME", help="in small letters, as my-policy")
+    new.add_argument(
+        "--kind",
+        metavar="KIND",
+        default="compiled",
+        help="central, probing, coflows or dags: a class in plain Python; compiled: as the built-in ones (compiled)",
+    )
+    new.add_argument("--out", metavar="DIR", default=".", help="the folder of the two files (this one)")
+
+
+def _add_common(parser: argparse.ArgumentParser, *, shown: bool = True) -> None:
+    """Add the options of all commands; those of actions do not show them again."""
+    for option, about in (
+        ("--quiet", "print results and errors, no notes and no progress"),
+        (
+            "--verbose",
+            "print also what each run took to load, compile and compute, and where kernels are kept",
+        ),
+        ("--debug", "show the traceback of an unexpected error"),
+    ):
+        parser.add_argument(option, action="store_true", help=about if shown else argparse.SUPPRESS)
+
+
+def _add_emulation(parser: Parser, *, several: bool) -> None:
+    """Add the options of ``run`` and ``compare``; those that are keys come from the registry."""
+    add = parser.add_argument
+    for key in KEYS:
+        if key.option is None:
+            continue
+        if key.name == "scheduler" and several:
+            add("--schedulers", metavar="A,B,…", help="the first is the one that others are compared with")
+        elif key.kind == "flag":
+            add(key.option, action="store_const", const=True, help=_help(key))
+        elif key.name == "scheduler":
+            add(key.option, metavar="NAME", help="a name, package.module:Class or file.py:Class (required)")
+        else:
+            metavar = "|".join(key.choices) or _METAVARS.get(key.name) or _METAVARS.get(key.kind, "N")
+            add(key.option, metavar=metavar, help=_help(key))
+    _add_set(parser)
+    parser.add_argument("--config", metavar="FILE.toml", help="configuration file; options and --set beat it")
+    parser.add_argument("--out", metavar="DIR", help="run directory; by default a new one below runs/")
+    _add_overwrite(parser)
+    parser.add_argument(
+        "--resume", metavar="DIR", help="go on with a run that ended early; show a finished one"
+    )
+    parser.add_argument("--json", action="store_true", help="print the summary alone, as JSON")
+
+
+_METAVARS = {
+    "workload": "NAME|PATH",
+    "cluster": "PRESET|PATH",
+    "seed": "S",
+    "address": "RAY",
+    "duration": "TIME",
+    "cutoff": "TIME|SHARE",
+    "share": "SHARE",
+}
+
+
+def _add_set(parser: Parser) -> None:
+    text = "set a configuration key or a scheduler's parameter; can be given several times"
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help=text)
+
+
+def _add_overwrite(parser: Parser) -> None:
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace what an earlier command left in DIR"
+    )
+
+
+def _add_parallel(parser: Parser) -> None:
+    parser.add_argument("--parallel", metavar="N", help="runs at once (Ray's CPUs)")
+    parser.add_argument("--retries", metavar="N", help="tries more when a worker process dies (2)")
+
+
+def _add_no_code(parser: Parser) -> None:
+    parser.add_argument(
+        "--no-code",
+        action="store_true",
+        help="refuse a file that names a scheduler by FILE.py:CLASS or MODULE:CLASS, which is code and is run",
+    )
+
+
+def _add_view(parser: Parser) -> None:
+    """Add the options that choose the columns of tables."""
+    parser.add_argument(
+        "--columns",
+        metavar="A,B,…",
+        help="figures to show: mean, p50, p90, p95, p99, p99.9, max of completion times, and wait.p99, "
+        "slowdown.mean, bounded_slowdown.p99 and so on (mean,p50,p90,p99)",
+    )
+    parser.add_argument(
+        "--reasons",
+        action="store_true",
+        help="show also decision latency, waits, and how busy schedulers and nodes were",
+    )
+
+
+def _add_workload(parser: Parser, transformations: bool) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
+
+    def action(name: str, about: str) -> Parser:
+        made: Parser = actions.add_parser(
+            name, help=about, description=f"{about.capitalize()}.", allow_abbrev=False
+        )
+        _add_common(made, shown=False)
+        return made
+
+    add_actions(action)
+    if transformations:
+        add_transformations(action)
+
+
+def _add_cluster(parser: Parser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
+    for name, about in (("list", "list the presets"), ("info", "describe a cluster")):
+        action = actions.add_parser(
+            name, help=about, description=f"{about.capitalize()}.", allow_abbrev=False
+        )
+        _add_common(action, shown=False)
+        action.add_argument("--json", action="store_true", help="print the same as JSON")
+        if name == "info":
+            action.add_argument("cluster", metavar="PRESET|PATH")
+            action.add_argument("--nodes", metavar="N", help="number of nodes")
+            action.add_argument(
+                "--set", metavar="KEY=VALUE", action="append", default=[], help="slots=N or cluster_seed=N"
+            )
+
+
+def _help(key: Key) -> str:
+    default = "" if key.default is None or key.kind == "flag" else f" ({key.default})"
+    default = f" ({key.otherwise})" if key.otherwise else default
+    return f"{key.meaning[0].lower()}{key.meaning[1:].rstrip('.')}{default}".replace("`", "").replace(
+        "%", "%%"
+    )
+
+
+def _texts(about: str, name: str) -> dict[str, Any]:
+    return {
+        "description": about,
+        "epilog": f"examples:\n{EXAMPLES[name]}" if name in EXAMPLES else None,
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+    }
