@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: list[str]) -> int:
     main_job = not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help", "--version"))
     argv = ["compare", *argv] if main_job else argv
-    parser = build_parser(transformations=argv[0] == "workload")
+    parser = build_parser(argv[0])
     try:
         options, unknown = parser.parse_known_args(argv)
     except SystemExit as end:  # --help
@@ -89,7 +89,7 @@ def _do(options: argparse.Namespace, main_job: bool) -> int:
     if options.command in ("completion", "schema"):
         from emu.cli.completion import print_for_shells_and_editors
 
-        return print_for_shells_and_editors(options, build_parser(transformations=True))
+        return print_for_shells_and_editors(options, build_parser())
     if options.command in _HOMES:
         module, function = _HOMES[options.command]
         return int(getattr(import_module(f"emu.cli.{module}"), function)(options))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from emu.cli.examples import EXAMPLES
-from emu.cli.results_parser import add_reading
+from emu.cli.results_parser import add_explain, add_plot, add_report, add_timeline
 from emu.cli.workload_parser import add_actions, add_transformations
 from emu.configuration.keys import BY_NAME, KEYS
 from emu.configuration.kinds import Key
@@ -36,46 +37,29 @@ class Parser(argparse.ArgumentParser):
         raise InputError(message)
 
 
-def build_parser(transformations: bool = False) -> Parser:
-    """Return the parser of all commands; transformations take time to load, and are in it where wanted."""
+def build_parser(command: str | None = None) -> Parser:
+    """Return the parser of all commands, or one in which `command` alone has its options, which take time to make."""
     parser = Parser(prog="emu", allow_abbrev=False, **_texts(_ABOUT, ""))
     parser.add_argument("--version", action="store_true", help="print the version and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-
-    def command(name: str, about: str) -> Parser:
+    for name, (about, add_options) in _COMMANDS.items():
         made: Parser = commands.add_parser(
             name, help=about, allow_abbrev=False, **_texts(f"{about.capitalize()}.", name)
         )
-        _add_common(made)
-        return made
-
-    running = command("run", "emulate one scheduler")
-    _add_emulation(running, several=False)
-    _add_view(running)
-    comparing = command("compare", "emulate several schedulers on the same workload and compare them")
-    _add_emulation(comparing, several=True)
-    _add_view(comparing)
-    _add_sweep(
-        command("sweep", "run a grid of emulations in parallel; started again it does what is missing")
-    )
-    _add_size(command("size", "find the fewest nodes that meet a target"))
-    validate = command("validate", "check a configuration file and print it fully resolved")
-    validate.add_argument("file", metavar="FILE.toml")
-    _add_no_code(validate)
-    _add_set(validate)
-    workload = command("workload", "list, describe, convert, make, transform and fetch workloads")
-    _add_workload(workload, transformations)
-    _add_cluster(command("cluster", "list and describe clusters"))
-    schedulers = command("schedulers", "list schedulers, or describe one")
-    schedulers.add_argument("name", metavar="NAME", nargs="?")
-    schedulers.add_argument("--json", action="store_true", help="print the same as JSON")
-    add_reading(command)
-    _add_new(command("new", "write a scheduler of one's own to start from, and its test"))
-    completion = command("completion", "print a script that completes commands and options in a shell")
-    completion.add_argument("shell", metavar="bash|zsh|fish")
-    schema = command("schema", "print the JSON schema of a TOML file, for editors")
-    schema.add_argument("file", metavar="config|sweep|cluster")
+        if command in (None, name):
+            _add_common(made)
+            add_options(made)
     return parser
+
+
+def _add_run(run: Parser) -> None:
+    _add_emulation(run, several=False)
+    _add_view(run)
+
+
+def _add_compare(compare: Parser) -> None:
+    _add_emulation(compare, several=True)
+    _add_view(compare)
 
 
 def _add_sweep(sweep: Parser) -> None:
@@ -114,6 +98,17 @@ def _add_size(size: Parser) -> None:
     )
     _add_emulation(size, several=False)
     _add_parallel(size)
+
+
+def _add_validate(validate: Parser) -> None:
+    validate.add_argument("file", metavar="FILE.toml")
+    _add_no_code(validate)
+    _add_set(validate)
+
+
+def _add_schedulers(schedulers: Parser) -> None:
+    schedulers.add_argument("name", metavar="NAME", nargs="?")
+    schedulers.add_argument("--json", action="store_true", help="print the same as JSON")
 
 
 def _add_new(new: Parser) -> None:
@@ -216,7 +211,7 @@ def _add_view(parser: Parser) -> None:
     )
 
 
-def _add_workload(parser: Parser, transformations: bool) -> None:
+def _add_workload(parser: Parser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
 
     def action(name: str, about: str) -> Parser:
@@ -227,8 +222,7 @@ def _add_workload(parser: Parser, transformations: bool) -> None:
         return made
 
     add_actions(action)
-    if transformations:
-        add_transformations(action)
+    add_transformations(action)
 
 
 def _add_cluster(parser: Parser) -> None:
@@ -261,3 +255,31 @@ def _texts(about: str, name: str) -> dict[str, Any]:
         "epilog": f"examples:\n{EXAMPLES[name]}" if name in EXAMPLES else None,
         "formatter_class": argparse.RawDescriptionHelpFormatter,
     }
+
+
+def _add_completion(completion: Parser) -> None:
+    completion.add_argument("shell", metavar="bash|zsh|fish")
+
+
+def _add_schema(schema: Parser) -> None:
+    schema.add_argument("file", metavar="config|sweep|cluster")
+
+
+_COMMANDS: dict[str, tuple[str, Callable[[Parser], None]]] = {
+    "run": ("emulate one scheduler", _add_run),
+    "compare": ("emulate several schedulers on the same workload and compare them", _add_compare),
+    "sweep": ("run a grid of emulations in parallel; started again it does what is missing", _add_sweep),
+    "size": ("find the fewest nodes that meet a target", _add_size),
+    "validate": ("check a configuration file and print it fully resolved", _add_validate),
+    "workload": ("list, describe, convert, make, transform and fetch workloads", _add_workload),
+    "cluster": ("list and describe clusters", _add_cluster),
+    "schedulers": ("list schedulers, or describe one", _add_schedulers),
+    "explain": ("explain why a job of a run, or all of them, took as long as they did", add_explain),
+    "timeline": ("write a run as a timeline for Perfetto or Chrome's trace viewer", add_timeline),
+    "plot": ("draw runs: a figure for a paper", add_plot),
+    "report": ("write one self-contained HTML page about runs", add_report),
+    "new": ("write a scheduler of one's own to start from, and its test", _add_new),
+    "completion": ("print a script that completes commands and options in a shell", _add_completion),
+    "schema": ("print the JSON schema of a TOML file, for editors", _add_schema),
+}
+"""Of each command what it does, and the function that adds its options."""

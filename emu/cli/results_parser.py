@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Callable
 from typing import NamedTuple
 
 WIDTHS = {"column": 3.33, "page": 7.0}
@@ -30,9 +29,8 @@ KINDS = {
 PLOT_OPTIONS = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.options))
 
 
-def add_reading(command: Callable[[str, str], ArgumentParser]) -> None:
-    """Add the commands; `command` makes a parser from a name and what it is about."""
-    explain = command("explain", "explain why a job of a run, or all of them, took as long as they did")
+def add_explain(explain: ArgumentParser) -> None:
+    """Add the options of ``emu explain``."""
     explain.add_argument("folder", metavar="RUN_DIR")
     explain.add_argument(
         "job", metavar="JOB", nargs="?", help="its job_id, or coflow_id; without it all are summed up"
@@ -41,20 +39,26 @@ def add_reading(command: Callable[[str, str], ArgumentParser]) -> None:
         "--beside", metavar="RUN_DIR", help="another run of the same workload, to compare with"
     )
     explain.add_argument("--json", action="store_true", help="print the explanation as JSON")
-    timeline = command("timeline", "write a run as a timeline for Perfetto or Chrome's trace viewer")
+
+
+def add_timeline(timeline: ArgumentParser) -> None:
+    """Add the options of ``emu timeline``."""
     timeline.add_argument("folder", metavar="RUN_DIR")
     timeline.add_argument(
         "--out", metavar="FILE", help="by default NAME-trace.json, NAME that of the run directory"
     )
     timeline.add_argument("--nodes", metavar="A-B,C", help="only these nodes, or ports")
     timeline.add_argument("--jobs", metavar="A-B,C", help="only these jobs, or coflows")
-    _add_plot(command("plot", "draw runs: a figure for a paper"))
-    report = command("report", "write one self-contained HTML page about runs")
+
+
+def add_report(report: ArgumentParser) -> None:
+    """Add the options of ``emu report``."""
     report.add_argument("folders", metavar="RUN_DIR", nargs="+")
     report.add_argument("--out", metavar="FILE", help="by default report.html in the run directory")
 
 
-def _add_plot(plot: ArgumentParser) -> None:
+def add_plot(plot: ArgumentParser) -> None:
+    """Add the options of ``emu plot``."""
     add = plot.add_argument
     kinds = "; ".join(f"{name}: {kind.about}" for name, kind in KINDS.items())
     add("folders", metavar="RUN_DIR", nargs="+")

@@ -123,7 +123,7 @@ def test_help_has_examples(emu: Cli, argv: list[str]) -> None:
 def test_examples_in_help_parse() -> None:
     import shlex
 
-    parser = build_parser(transformations=True)
+    parser = build_parser()
     for text in EXAMPLES.values():
         for line in text.splitlines():
             words = shlex.split(line.split("   ")[0] if "   " in line.strip() else line, comments=True)

@@ -13,7 +13,7 @@ from emu.cli.completion import _words, script, values_of
 from emu.cli.parser import build_parser
 from emu.configuration.keys import BY_NAME
 
-PARSER = build_parser(transformations=True)
+PARSER = build_parser()
 WORDS = list(_words(PARSER, (), ""))
 
 
