@@ -270,11 +270,10 @@ def time_scale(seconds: float) -> tuple[float, str]:
 
 
 def save_figure(figure: Figure, stem: Path) -> list[str]:
-    """Write ``stem.svg`` and ``stem.png`` and return the two names; the figure keeps the layout that it gets."""
+    """Write ``stem.svg`` and ``stem.png`` and return the two names."""
     assert stem.name.startswith(figure_names()), stem
     svg, png = stem.with_name(stem.name + ".svg"), stem.with_name(stem.name + ".png")
     write_text(svg, to_svg(figure))
-    figure.set_layout_engine("none")  # to lay it out again takes half of the time to draw it
     write_bytes(png, to_png(figure))
     return [svg.name, png.name]
 
@@ -313,6 +312,7 @@ def to_svg(figure: Figure) -> str:
     """Return a figure as an SVG element, without a date."""
     out = io.StringIO()
     with figure_style():
+        _lay_out(figure)
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     text = out.getvalue()
     return printable(text[text.index("<svg") :], keep="\n\t")
@@ -322,6 +322,7 @@ def to_pdf(figure: Figure) -> bytes:
     """Return a figure as PDF, without a date."""
     out = io.BytesIO()
     with figure_style():
+        _lay_out(figure)
         figure.savefig(out, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
     return out.getvalue()
 
@@ -330,5 +331,26 @@ def to_png(figure: Figure) -> bytes:
     """Return a figure as PNG."""
     out = io.BytesIO()
     with figure_style():
+        _lay_out(figure)
         figure.savefig(out, format="png", dpi=150, metadata={"Software": None})
     return out.getvalue()
+
+
+def _lay_out(figure: Figure) -> None:
+    """Lay out a figure for good: all its formats have the same layout.
+
+    matplotlib lays a figure out at each `savefig`, and draws it whole for that, a second time.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    engine = figure.get_layout_engine()
+    if engine is None:
+        return
+    dpi = figure.dpi
+    FigureCanvasSVG(figure)  # text is measured without the hints of pixels
+    figure.dpi = 72
+    engine.execute(figure)
+    figure.dpi = dpi
+    figure.set_layout_engine(None)
+    FigureCanvasAgg(figure)
