@@ -48,7 +48,15 @@ def list_coflowlib(path: str | Path) -> list[str]:
     InputError
         It cannot be read, or holds no ``.txt`` file.
     """
-    names = sorted(name for name, _ in open_members(path))
+    names: list[str] = []
+
+    def note(name: str) -> bool:
+        names.append(name)
+        return False
+
+    for _ in open_members(path, wanted=note):
+        pass
+    names.sort()
     instances = [name for name in names if _is_instance(name)]
     if not instances and len(names) != 1:  # one file may be called otherwise
         raise InputError("holds no .txt file, as instances of CoflowLib are", file=path)
@@ -78,10 +86,9 @@ def read_coflowlib(
         Names the file, the line and the field that is wrong; or lists the instances that there are.
     """
     chosen = _choose(list_coflowlib(path), instance, path)
-    for name, stream in open_members(path, progress=progress):
-        if name == chosen:
-            file = path if Path(path).name.removesuffix(".gz") == name else f"{path}/{_printable(name)}"
-            return _parse(stream, file, path, _stem(name), Report() if report is None else report)
+    for name, stream in open_members(path, progress=progress, wanted=lambda name: name == chosen):
+        file = path if Path(path).name.removesuffix(".gz") == name else f"{path}/{_printable(name)}"
+        return _parse(stream, file, path, _stem(name), Report() if report is None else report)
     raise InputError(f"{_printable(chosen)} is no longer there", file=path)
 
 

@@ -16,7 +16,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
@@ -114,9 +114,14 @@ def lines_of(stream: io.BufferedReader, place: object) -> Iterator[tuple[int, by
 
 
 def open_members(
-    path: str | Path, report: Report | None = None, progress: Progress | None = None
+    path: str | Path,
+    report: Report | None = None,
+    progress: Progress | None = None,
+    wanted: Callable[[str], bool] = lambda name: True,
 ) -> Iterator[tuple[str, io.BufferedReader]]:
     """Yield (name, stream) of the files in a folder or archive (zip, tar, tar.gz), or of one file itself.
+
+    `wanted` is asked by name which of them; the others are not opened.
 
     A member that is gzip is unpacked; archives inside archives are not. A stream can be read until the next
     is asked for; what is not read of it is skipped. Hidden files are passed over. Names are
@@ -130,19 +135,19 @@ def open_members(
     """
     path = Path(path)
     if os.path.isdir(path):  # unlike Path.is_dir no error for a name that is too long
-        for name in _files_below(path):
+        for name in filter(wanted, _files_below(path)):
             with open_text(path / name, report, progress) as stream:
                 yield name, stream
         return
     with _open(path, progress) as file:
         if file.head.startswith(_ZIP):
-            yield from _zip_members(file)
+            yield from _zip_members(file, wanted)
             return
         with file.stream() as stream:
             if _is_tar(path, stream):
-                yield from _tar_members(file, stream)
-            else:
-                yield path.name.removesuffix(".gz"), stream
+                yield from _tar_members(file, stream, wanted)
+            elif wanted(name := path.name.removesuffix(".gz")):
+                yield name, stream
 
 
 def shown(text: bytes | str) -> str:
@@ -262,7 +267,7 @@ def _files_below(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in below)
 
 
-def _zip_members(file: _File) -> Iterator[tuple[str, io.BufferedReader]]:
+def _zip_members(file: _File, wanted: Callable[[str], bool]) -> Iterator[tuple[str, io.BufferedReader]]:
     try:
         archive = zipfile.ZipFile(file.raw)
     except _UNREADABLE as error:
@@ -276,6 +281,8 @@ def _zip_members(file: _File) -> Iterator[tuple[str, io.BufferedReader]]:
                 _refuse_special(file, name, kind == stat.S_IFLNK)
             if member.flag_bits & 1:
                 raise InputError(f"member {shown(name)} is encrypted", file=file.path)
+            if not wanted(name):
+                continue
             try:
                 inner = cast(io.BufferedIOBase, archive.open(member))
             except _UNREADABLE as error:
@@ -283,7 +290,9 @@ def _zip_members(file: _File) -> Iterator[tuple[str, io.BufferedReader]]:
             yield from _member(file, name, inner, unpacks=True)
 
 
-def _tar_members(file: _File, stream: io.BufferedReader) -> Iterator[tuple[str, io.BufferedReader]]:
+def _tar_members(
+    file: _File, stream: io.BufferedReader, wanted: Callable[[str], bool]
+) -> Iterator[tuple[str, io.BufferedReader]]:
     try:
         # As a stream: nothing is sought, and what comes twice is given twice.
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as archive:
@@ -292,6 +301,8 @@ def _tar_members(file: _File, stream: io.BufferedReader) -> Iterator[tuple[str, 
                     continue
                 if not header.isreg() or header.issparse():
                     _refuse_special(file, header.name, header.issym() or header.islnk())
+                if not wanted(header.name):
+                    continue
                 inner = cast(io.BufferedIOBase, archive.extractfile(header))  # not None: a regular file
                 yield from _member(file, header.name, inner, unpacks=False)
     except tarfile.TarError as error:
