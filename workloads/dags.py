@@ -345,9 +345,7 @@ def _with_tables(
 ) -> DagWorkload:
     """Return the workload of checked jobs and arrays in their order.
 
-    Args:
-        stages: the number of stages of each job; number in its job, tasks and mean task duration of each stage.
-        edges: [3, E] place of the job, parent and child.
+    `stages`: the stages of each job; number in its job, tasks and mean task duration of each stage. `edges`: [3, E].
     """
     of_job, stage, tasks, means = stages
     ids = column(jobs.jobs, "job_id")
