@@ -22,11 +22,28 @@ from numba.core.caching import CompileResultCacheImpl
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.targetconfig import TargetConfig
 
 # The functions of numba's own that kernels call are numbered in each process, and kept with their callers: those of two
 # processes must not have the same number.
 FunctionIdentity._unique_ids = itertools.count(int.from_bytes(os.urandom(6), "little"))
+
+
+_Flags: Any = TargetConfig
+_equal_in_all = _Flags.__eq__
+
+
+def _equal(flags: Any, other: Any) -> Any:
+    """Compare by what is set; numba lists all of both flags at every look-up of a function that it knows."""
+    if isinstance(other, TargetConfig) and flags._values == other._values:
+        return True
+    return _equal_in_all(flags, other)
+
+
+_Flags.__eq__ = _equal
 _result: Any = _compiler_module.CompileResult  # whose hints lack its arguments
+NOT_NEEDED = {"nopython_rewrites", "inline_overloads", "with_lifting"}
+"""Passes for expressions of whole arrays, functions of numba's that are inlined as Python, and object mode."""
 Source = tuple[str, str, tuple[Any, ...]]  # of a function: module, qualified name, types of the arguments
 
 
@@ -183,6 +200,7 @@ def _compiler(kind: type[InnerLibrary] | type[EntryLibrary]) -> type[CompilerBas
         def define_pipelines(self) -> list[Any]:
             passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
             passes.add_pass_after(MakeLibrary, passes.passes[0][0])
+            passes.passes = [each for each in passes.passes if each[0]._name not in NOT_NEEDED]
             passes.finalize()
             return [passes]
 

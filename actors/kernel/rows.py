@@ -102,40 +102,46 @@ def is_tree(value: Any) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
+# NumPy's own: a table of records would look at its fields first.
+_dtype, _ndim, _shape = np.ndarray.dtype.__get__, np.ndarray.ndim.__get__, np.ndarray.shape.__get__
+_strides, _ctypes = np.ndarray.strides.__get__, np.ndarray.ctypes.__get__
+
+
 def _lay_out(tree: Any, words: list[int]) -> TupleType:
     """Append the words of a tuple; returns its type."""
-    fields: list[tuple[str, _types.Type, int]] = []
+    kinds: list[_types.Type] = []
+    starts: list[int] = []
     begin = len(words)
     for name, value in zip(tree._fields, tree, strict=True):
-        at = len(words) - begin
-        kind: Any
-        if is_tree(value):
-            kind = _lay_out(value, words)
-        elif isinstance(value, np.ndarray):
-            kind = _type_of_array(name, value)
-            words += [value.ctypes.data, *value.shape]
+        starts.append(len(words) - begin)
+        if isinstance(value, np.ndarray):
+            kinds.append(_type_of_array(name, value))
+            words.append(_ctypes(value).data)
+            words.extend(_shape(value))
+        elif is_tree(value):
+            kinds.append(_lay_out(value, words))
         elif isinstance(value, float):
-            kind = types.float64
+            kinds.append(types.float64)
             words.append(int(np.float64(value).view(WORD)))
         else:
-            kind = types.int64
+            kinds.append(types.int64)
             words.append(int(value))
-        fields.append((name, kind, at))
-    return _tuple_type(type(tree).__name__, tuple(fields))
+    return _tuple_type(tree.__class__, tuple(kinds), tuple(starts))
 
 
 def _type_of_array(name: str, array: np.ndarray) -> ArrayType:
-    dtype = array.dtype
-    if array.ndim == 1:  # a column of a table, or a whole array; of one element no stride is to be seen
-        stride = array.strides[0] if array.size > 1 else array.itemsize
+    dtype, ndim = _dtype(array), _ndim(array)
+    if ndim == 1:  # a column of a table, or a whole array; of one element no stride is to be seen
+        stride = _strides(array)[0] if len(array) > 1 else dtype.itemsize
         return _array_type(dtype, dtype.isalignedstruct, 1, stride)
     if not array.flags.c_contiguous:
-        raise TypeError(f"{name}: an array of {array.ndim} axes that is not contiguous")
-    return _array_type(dtype, dtype.isalignedstruct, array.ndim, array.itemsize)
+        raise TypeError(f"{name}: an array of {ndim} axes that is not contiguous")
+    return _array_type(dtype, dtype.isalignedstruct, ndim, dtype.itemsize)
 
 
-# A type is made once: numba takes 0.1 ms to describe a record, and a world has dozens of them.
-_tuple_type = cache(TupleType)
+@cache  # numba takes 0.1 ms to describe a record, and a world has dozens of them
+def _tuple_type(kind: Any, fields: tuple[_types.Type, ...], starts: tuple[int, ...]) -> TupleType:
+    return TupleType(kind.__name__, tuple(zip(kind._fields, fields, starts, strict=True)))
 
 
 @cache
@@ -191,8 +197,14 @@ def _type_of_index(array: ArrayType, index: _types.Type) -> Any:
     return None
 
 
+# numba tries what is for one target before its own templates, of which there are dozens.
+_FIRST = {"target": "cpu"}
+
+
 @templates.infer_global(operator.getitem)
 class _ReadElement(templates.AbstractTemplate):
+    metadata = _FIRST
+
     def generic(self, args: Any, kws: Any) -> Any:
         if isinstance(args[0], ArrayType) and (index := _type_of_index(args[0], args[1])):
             return templates.signature(args[0].item, args[0], index)
@@ -201,6 +213,8 @@ class _ReadElement(templates.AbstractTemplate):
 
 @templates.infer_global(operator.setitem)
 class _WriteElement(templates.AbstractTemplate):
+    metadata = _FIRST
+
     def generic(self, args: Any, kws: Any) -> Any:
         if isinstance(args[0], ArrayType) and (index := _type_of_index(args[0], args[1])):
             return templates.signature(types.none, args[0], index, args[0].item)
