@@ -10,6 +10,8 @@ import emu
 from emu.cli import main
 from emu.cli.results_parser import KINDS
 
+pytestmark = pytest.mark.drawn
+
 CHANGES = {
     "schedulers": "hawk",
     "metric": "wait",

@@ -80,6 +80,7 @@ def test_what_exists_is_not_written_over(folder: Path, emu: Cli) -> None:
     assert load_workload("two").num_jobs == 5
 
 
+@pytest.mark.drawn
 def test_info_tells_and_draws(folder: Path, emu: Cli) -> None:
     ended = emu("workload", "info", "two", "--nodes", "2", "--plot", "drawn", "--json")
     described = json.loads(ended.out)
@@ -92,6 +93,7 @@ def test_info_tells_and_draws(folder: Path, emu: Cli) -> None:
     assert emu("workload", "info", "shuffles.txt", "--from", "swim").code == 2
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(("name", "begins"), [("p.pdf", b"%PDF-"), ("p.SVG", b"<svg"), ("p.png", b"\x89PNG")])
 def test_a_figure_has_the_form_of_its_ending(folder: Path, emu: Cli, name: str, begins: bytes) -> None:
     assert emu("workload", "info", "two", "--plot", name).code == 0

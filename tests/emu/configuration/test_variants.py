@@ -76,6 +76,7 @@ def again(plan: Plan, index: int | None, folder: Path) -> Plan:
 # Variants
 
 
+@pytest.mark.drawn
 def test_variants_stand_in_one_comparison_under_names_of_their_own(emu: Cli, trace: Path) -> None:
     ended = emu(*COMPARE, BOTH, "--out", "c")
     assert ended.code == 0

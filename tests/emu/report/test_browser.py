@@ -16,7 +16,7 @@ from emu.report.report import render_report
 from emu.sweeps.reading import read_runs, sections_of
 from tests.browser import CHROMIUM, NO_BROWSER, Browser
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=NO_BROWSER)
+pytestmark = [pytest.mark.drawn, pytest.mark.skipif(CHROMIUM is None, reason=NO_BROWSER)]
 
 BEFORE = """<script>
 window.failed = [];

@@ -17,7 +17,6 @@ SMALL: dict[str, Any] = {
 }
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_a_report_shows_where_the_time_went(tmp_path: Path) -> None:
     kept = {"output_events": "all", "output_tasks": True}
     runs = {name: emu.run(name, **SMALL, **kept, out=tmp_path / name) for name in ("sparrow", "hawk")}

@@ -11,6 +11,8 @@ from workloads.info import describe
 from workloads.jobs import make_workload
 from workloads.transform.primitives import Workload
 
+pytestmark = pytest.mark.drawn
+
 JOBS = make_workload("a $ b_", [0.0, 4.0, 9.0], [1, 2, 1], [0.0, 3.0, 4.0, 11.0], short_cutoff_s=5.0)
 DAGS = dags_of([(n * 60.0, [[1.0], [2.0, 60.0]], [(0, 1)], None) for n in range(30)])
 COFLOWS = coflows_of([(n * 1.0, None, {(0, 1): 1e6, (1, 2): 10.0**n}) for n in range(1, 9)], ports=3)

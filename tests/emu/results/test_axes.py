@@ -26,8 +26,6 @@ from emu.sweeps.sweep import sweep
 from tests.emu.conftest import small_workload
 from tests.emu.results.test_comparison import result_of
 
-pytestmark = pytest.mark.usefixtures("undrawn")
-
 Cli = Callable[..., Any]
 LOAD = Axis("load", (0.5, 0.7, 0.9), False)
 

@@ -161,6 +161,7 @@ def test_frames_of_a_comparison(two: dict[str, list[Result]]) -> None:
     assert frame.loc[("base", "long"), "mean_s"] == 150.0
 
 
+@pytest.mark.drawn
 def test_figures_are_the_same_bytes_each_time(two: dict[str, list[Result]], tmp_path: Path) -> None:
     first, second = (cdf_figure(two, "short") for _ in range(2))
     assert first is not None

@@ -22,8 +22,6 @@ from emu.results.result import Result
 from emu.sweeps.sweep import sweep
 from workloads.jobs import JobWorkload, make_workload
 
-pytestmark = pytest.mark.usefixtures("undrawn")
-
 Cli = Callable[..., Any]
 # A job costs a central scheduler 1.1 s, and one arrives every second: it falls behind by 0.1 s each time.
 JOBS, TASKS, NODES = 200, 5, 200  # nodes enough for slots whose ends are reported 20 s late

@@ -21,8 +21,6 @@ from emu.results.result import read_result
 from emu.sweeps.sweep import sweep
 from workloads.jobs import JobWorkload
 
-pytestmark = pytest.mark.usefixtures("undrawn")
-
 T_ONE_DEGREE = 12.7062
 
 

@@ -21,8 +21,6 @@ from tests.emu.conftest import small_workload
 from workloads.catalogue import save_workload
 from workloads.errors import InputError
 
-pytestmark = pytest.mark.usefixtures("undrawn")
-
 Cli = Callable[..., Any]
 
 

@@ -24,7 +24,6 @@ from emu.running import comparing
 from workloads.errors import InputError
 
 Cli = Callable[..., Any]
-pytestmark = pytest.mark.usefixtures("undrawn")
 COFLOWLIB = Path(__file__).parents[4] / "shared" / "traces" / "coflowlib"
 TWO = ("compare", "--schedulers", "edf,cs-mha", *RUN)
 TABLES = ("coflows.parquet", "timeline.parquet")

@@ -21,8 +21,6 @@ from emu import disk
 from emu.directories import run_directory as rd
 from workloads.errors import InputError
 
-pytestmark = pytest.mark.usefixtures("undrawn")
-
 Cli = Callable[..., Any]
 
 

@@ -29,8 +29,6 @@ from workloads import catalogue
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 
-pytestmark = pytest.mark.usefixtures("undrawn")
-
 Cli = Callable[..., Any]
 COMPARE = (
     *(

@@ -316,6 +316,7 @@ def test_a_directory_that_a_process_writes_is_left_alone(emu: Cli, trace: Path) 
     )
 
 
+@pytest.mark.drawn
 def test_its_report_shows_what_was_tried_and_the_bounds(emu: Cli, trace: Path) -> None:
     targets = ("--target", "p90 < 60s", "--target", "short.slowdown.p99 <= 40")
     assert emu(*SIZE, "small", *targets, "--seeds", "2", "--out", "s").code == 0

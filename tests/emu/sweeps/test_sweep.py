@@ -24,8 +24,6 @@ from emu.sweeps import batch
 from emu.sweeps.grid import read_grid
 from emu.sweeps.sweep import SweepResult, prepare_sweep, sweep
 
-pytestmark = pytest.mark.usefixtures("undrawn")
-
 Cli = Callable[..., Any]
 
 

@@ -33,8 +33,6 @@ from emu.results.comparison import Comparison
 from emu.results.result import Result
 from emu.sweeps.reading import read_runs
 
-pytestmark = pytest.mark.usefixtures("undrawn")
-
 KNOWN = [math.nan, 3e6, math.nan, 900e6]
 
 

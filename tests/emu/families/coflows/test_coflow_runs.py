@@ -17,8 +17,6 @@ from emu.directories import run_directory as rd
 from emu.results.result import read_result
 from workloads.catalogue import load_workload
 
-pytestmark = pytest.mark.usefixtures("undrawn")
-
 Cli = Callable[..., Any]
 # ports and coflows; id, arrival (ms), mappers, their ports, reducers, port:MB of each
 TRACE = """\

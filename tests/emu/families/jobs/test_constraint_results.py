@@ -36,8 +36,6 @@ from workloads.catalogue import save_workload
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.jobs import JobWorkload
 
-pytestmark = pytest.mark.usefixtures("undrawn")
-
 Kinds = Sequence[str | None]
 SERIES = Pressure(
     time_ns=np.array([5, 10]) * 10**9,
@@ -282,6 +280,7 @@ def test_the_crv_figure_shows_what_was_in_demand() -> None:
     assert crv_figure(run_of("p", jobs, crv=crv_table(SERIES._replace(crv=np.zeros((2, 2)))))) is None
 
 
+@pytest.mark.drawn
 def test_delays_of_nothing_lie_at_the_left_edge() -> None:
     jobs = jobs_of([0, 0, 2, 8, 4], ["isa", "isa", "isa", "isa", None])
     figure = wait_figure({"s": [run_of("s", jobs)]}, "short")
