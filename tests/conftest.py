@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.forking import Forks
+
 TESTS = Path(__file__).parent
 # Tests of Ray and of killed processes wait for much of their time, in which another process computes.
 CPUS, PROCESSES = 2, 3
@@ -122,3 +124,11 @@ def ray_session() -> Iterator[None]:
     the_child()
     yield
     close()
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    """A warm process that forks: for commands in processes of their own, hosted without Ray."""
+    made = Forks(tmp_path_factory.mktemp("forks"))
+    yield made
+    made.close()

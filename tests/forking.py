@@ -1,10 +1,10 @@
 """Commands in forks of one warm process: a process of its own spends seconds on imports and on loading kernels.
 
-    forks = Forks(folder)       # and a shell runs: python -S -E folder/ask.py run --scheduler hawk …
+    forks.run("run", "--scheduler", "hawk", cwd=folder)    # or a shell runs: python -S -E ask.py run --scheduler hawk …
 
 `python -m tests.forking SOCKET` is the process that forks: it runs a small emulation first, so that modules and
 compiled kernels are there. Each request brings its arguments, folder, environment and standard streams; the answer is
-the exit code. Arguments that begin with ``-c`` are a program, as of ``python -c``.
+the exit code. Arguments that begin with ``-c`` or ``-`` are a program, as those of ``python``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ class Forks:
 
     def __init__(self, folder: Path):
         self.client = folder / "ask.py"
-        path = str(folder / "socket")
+        self._path = path = str(folder / "socket")
         self.client.write_text(CLIENT.format(path=path))
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
         self._server = subprocess.Popen(
@@ -46,6 +47,29 @@ class Forks:
         while not os.path.exists(path):
             assert self._server.poll() is None, "the process that forks has ended"
             time.sleep(0.05)
+
+    def run(self, *argv: object, cwd: Path, patience_s: float = 900.0) -> subprocess.CompletedProcess[str]:
+        """Run a command in a fork, as `subprocess.run` would run it in a process of its own."""
+        asked = json.dumps(
+            {"argv": [str(a) for a in argv], "cwd": str(cwd), "env": dict(os.environ)}
+        ).encode()
+        with (
+            tempfile.TemporaryFile("w+", encoding="utf-8") as out,
+            tempfile.TemporaryFile("w+", encoding="utf-8") as err,
+            open(os.devnull) as nothing,
+            socket.socket(socket.AF_UNIX) as server,
+        ):
+            server.settimeout(patience_s)
+            server.connect(self._path)
+            streams = array.array("i", [stream.fileno() for stream in (nothing, out, err)])
+            server.sendmsg([len(asked).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
+            server.sendall(asked)
+            code = int(server.recv(16))
+            printed = []
+            for stream in (out, err):
+                stream.seek(0)
+                printed.append(stream.read())
+        return subprocess.CompletedProcess([*map(str, argv)], code, *printed)
 
     def close(self) -> None:
         """End the process."""
@@ -98,12 +122,13 @@ def _run(asked: dict[str, Any]) -> int:
     os.environ.update(asked["env"])
     sys.stdin, sys.stdout, sys.stderr = (open(n, mode, encoding="utf-8") for n, mode in enumerate("rww"))  # noqa: SIM115
     argv = asked["argv"]
-    sys.argv = argv[1:] if argv[0] == "-c" else ["emu", *argv]
+    sys.argv = {"-c": argv[:1] + argv[2:], "-": argv}.get(argv[0], ["emu", *argv])
     code = 1
     try:
-        if argv[0] == "-c":
+        if argv[0] in ("-c", "-"):
             sys.path.insert(0, "")
-            exec(compile(argv[1], "<block>", "exec"), {"__name__": "__main__"})
+            text = argv[1] if argv[0] == "-c" else sys.stdin.read()
+            exec(compile(text, "<block>", "exec"), {"__name__": "__main__"})
             code = 0
         else:
             code = main(argv)

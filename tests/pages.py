@@ -65,8 +65,10 @@ def make_commands(folder: Path, ask: Path | None) -> None:
     (folder / "emu").write_text(
         f'#!/bin/sh\ncase "$1" in run|compare|"") exec {start} "$@" --in-process;; esac\nexec {start} "$@"\n'
     )
+    program = f'"{sys.executable}"' if ask is None else start
     (folder / "python").write_text(
-        f'#!/bin/sh\nif [ "$1" = run.py ]; then shift; exec emu "$@"; fi\nexec "{sys.executable}" "$@"\n'
+        f'#!/bin/sh\ncase "$1" in run.py) shift; exec emu "$@";; -|-c) exec {program} "$@";; esac\n'
+        f'exec "{sys.executable}" "$@"\n'
     )
     for file in folder.iterdir():
         file.chmod(0o755)
@@ -76,7 +78,7 @@ def run_block(block: Block, folder: Path) -> str:
     """Run a block in a folder; returns what it printed."""
     argv = ["bash", "-euo", "pipefail", "-c", block.code]
     if block.kind == "python":
-        argv = [sys.executable, "-c", block.code]
+        argv = [str(folder.parent / "bin" / "python"), "-c", block.code]
     environment = {
         **os.environ,
         "PATH": f"{folder.parent / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}",

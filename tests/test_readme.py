@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numba
@@ -22,12 +21,9 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def folder(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Path:
     """The one folder in which the blocks run, one after another, in forks of one process."""
-    place = tmp_path_factory.mktemp("readme")
-    forks = Forks(place)
-    yield make_folder(place, forks.client)
-    forks.close()
+    return make_folder(tmp_path_factory.mktemp("readme"), forks.client)
 
 
 @pytest.mark.parametrize("block", blocks(README), ids=lambda b: b.name)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numba
 import pytest
 
+from tests.forking import Forks
 from tests.pages import PICTURE, ROOT, Block, blocks, check_block, make_folder
 
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
@@ -19,10 +20,10 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Path]:
-    """The folder of each page, in which its blocks run one after another."""
+def folders(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> dict[Path, Path]:
+    """The folder of each page, in which its blocks run one after another, in forks of one process."""
     place = tmp_path_factory.mktemp("tutorials")
-    return {page: make_folder(place / page.stem) for page in PAGES}
+    return {page: make_folder(place / page.stem, forks.client) for page in PAGES}
 
 
 @pytest.mark.parametrize("block", [block for page in PAGES for block in blocks(page)], ids=lambda b: b.name)

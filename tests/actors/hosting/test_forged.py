@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +27,7 @@ from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.schedulers.registry import built_in_schedulers
 from tests.actors.hosting.forged import OBSERVED, end_of_run, forged, setting_of, snapshot_of
+from tests.forking import Forks
 
 
 @pytest.mark.parametrize("scheduler", built_in_schedulers(), ids=lambda s: s.name)
@@ -207,14 +207,21 @@ def test_lines_of_ports_are_those_of_the_workload(scheduler: str) -> None:
 FEW = 4 if config.DISABLE_JIT else 12
 
 
+PROGRAM = f"""
+import sys, warnings
+warnings.simplefilter("ignore")
+sys.path[:0] = {sys.path}
+from tests.actors.hosting.forged import main
+main()
+"""
+
+
 @pytest.mark.parametrize(
     "scheduler", ["sparrow", "hawk", "eagle", "yacc-d", "fifo", "aalo", "fair", "tetris-fair", "carbyne"]
 )
-def test_a_run_from_a_forged_one_is_refused_or_ends(scheduler: str) -> None:
+def test_a_run_from_a_forged_one_is_refused_or_ends(scheduler: str, forks: Forks) -> None:
     """In a process of its own, compiled: it would die of an index that is out of range."""
-    script = Path(__file__).with_name("forged.py")
-    argv = [sys.executable, "-W", "ignore", str(script), scheduler, "7", str(FEW)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False)
+    done = forks.run("-c", PROGRAM, scheduler, "7", FEW, cwd=Path(__file__).parent)
     lines = done.stdout.splitlines()
     assert done.returncode == 0, (lines[-1:], done.stderr[-500:])
     assert len(lines) == FEW

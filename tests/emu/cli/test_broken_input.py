@@ -1,11 +1,8 @@
 """Malformed workloads at the command line: exit code 2 and one helpful line, never a traceback."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from python_process import PATIENCE_S
 
 from emu.cli import main
 from tests.workloads.mutations import Mutant, mutants
@@ -41,11 +38,6 @@ def test_every_malformed_workload_ends_the_run_with_one_line(tmp_path, capsys, m
 
 
 @pytest.mark.parametrize("mutant", IN_A_PROCESS, ids=lambda mutant: mutant.label.replace(" ", "-"))
-def test_ten_in_a_process_of_their_own(tmp_path, mutant):
-    done = subprocess.run(
-        [sys.executable, "-m", "emu", *command(mutant.write(tmp_path / "w"))],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+def test_ten_in_a_process_of_their_own(tmp_path, mutant, forks):
+    done = forks.run(*command(mutant.write(tmp_path / "w")), cwd=tmp_path)
     check(done.returncode, done.stdout, done.stderr, mutant)

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from python_process import PATIENCE_S
 
+from tests.forking import Forks
+
 ROOT = Path(__file__).parents[3]
 OWN = f"{ROOT / 'examples' / 'least_loaded.py'}:LeastLoaded"
 pytestmark = pytest.mark.ray
@@ -29,7 +31,7 @@ def start(*argv: object, cwd: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_ray_gives_the_bytes_of_this_process(trace: Path) -> None:
+def test_ray_gives_the_bytes_of_this_process(trace: Path, forks: Forks) -> None:
     argv = (
         "compare",
         "--schedulers",
@@ -41,10 +43,14 @@ def test_ray_gives_the_bytes_of_this_process(trace: Path) -> None:
         "--json",
         "--out",
     )
-    for where in ("ray", "here"):
-        process = start(*argv, where, *(["--in-process"] if where == "here" else []), cwd=trace.parent)
-        out, err = process.communicate()
-        assert (process.returncode, err) == (0, "")
+    process = start(*argv, "ray", cwd=trace.parent)
+    here = forks.run(*argv, "here", "--in-process", cwd=trace.parent)
+    printed, errors = process.communicate()
+    for code, out, err in (
+        (process.returncode, printed, errors),
+        (here.returncode, here.stdout, here.stderr),
+    ):
+        assert (code, err) == (0, "")
         assert [s["scheduler"] for s in json.loads(out)] == ["sparrow", "LeastLoaded"]
     for name in ("sparrow", "LeastLoaded"):
         ours, theirs = (trace.parent / w / f"scheduler={name}" / "seed=1" for w in ("here", "ray"))
