@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import importlib.metadata
+import json
 import os
 import re
 import shutil
@@ -13,12 +14,13 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import numba
 import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("emu", "actors", "clusters", "workloads")
 SUFFIXES = (".py", ".toml", ".typed", ".html", ".js")
-RUN = ("run", "--scheduler", "random", "--workload", "poisson", "--nodes", "10", "--out", "out")
+RUN = ("run", "--scheduler", "random", "--workload", "poisson", "--nodes", "10")
 RUN += ("--set", "workload_options.jobs=50", "--json")
 
 
@@ -64,27 +66,55 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def call(installed: Path, folder: Path, *argv: str) -> str:
-    """Call the console script as it is installed, in `folder`; returns what it printed."""
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder for compiled code."""
+    return tmp_path_factory.mktemp("cache")
+
+
+# The console script as it is installed; then, on the last line of standard error, of a run: whether its loop was in the
+# disk cache, functions compiled, functions loaded, and the folders of these.
+SCRIPT = """
+import json, sys
+import {module} as script
+assert script.__file__.startswith({installed!r}), script.__file__
+if sys.argv[1] != "run":
+    sys.exit(script.{function}())
+from actors.kernel.compiled import is_warm
+from actors.schedulers.jobs.random_placement import advance
+warm = is_warm(advance)
+code = script.{function}()
+from numba.core.dispatcher import Dispatcher
+loaded = [module for name, module in sys.modules.items() if name.startswith("actors.")]
+found = {{id(v): v for module in loaded for v in vars(module).values() if isinstance(v, Dispatcher)}}
+stats = [d.stats for d in found.values()]
+misses, hits = (sum(sum(getattr(s, name).values()) for s in stats) for name in ("cache_misses", "cache_hits"))
+folders = {{s.cache_path for s in stats if s.cache_hits or s.cache_misses}}
+print(json.dumps([warm, misses, hits, *folders]), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def call(installed: Path, folder: Path, *argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Call the console script as it is installed, in `folder`."""
     (info,) = installed.glob("*.dist-info")
     scripts = configparser.ConfigParser()
     scripts.read(info / "entry_points.txt")
     module, _, function = scripts["console_scripts"]["emu"].partition(":")
-    script = f"""
-import sys
-import {module} as script
-assert script.__file__.startswith({str(installed)!r}), script.__file__
-sys.exit(script.{function}())
-"""
     done = subprocess.run(
-        [sys.executable, "-c", script, *argv],
+        [
+            sys.executable,
+            "-c",
+            SCRIPT.format(module=module, function=function, installed=str(installed)),
+            *argv,
+        ],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(installed)},
+        env={**os.environ, "PYTHONPATH": str(installed), **environment},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done
 
 
 def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
@@ -102,19 +132,37 @@ def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
 
 
 def test_help_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
-    assert "usage: emu" in call(installed, tmp_path, "--help")
+    assert "usage: emu" in call(installed, tmp_path, "--help").stdout
     assert list(tmp_path.iterdir()) == []
 
 
 def test_version_and_presets(installed: Path, tmp_path: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert call(installed, tmp_path, "--version") == f"emu {project['version']}\n"
-    assert call(installed, tmp_path, "cluster", "list").startswith("homogeneous")
+    assert call(installed, tmp_path, "--version").stdout == f"emu {project['version']}\n"
+    assert call(installed, tmp_path, "cluster", "list").stdout.startswith("homogeneous")
 
 
-@pytest.mark.parametrize(
-    "where", [["--in-process"], pytest.param([], marks=pytest.mark.ray)], ids=["in-process", "ray"]
-)
-def test_a_run_in_an_empty_folder(installed: Path, tmp_path: Path, where: list[str]) -> None:
-    assert '"tasks": 50' in call(installed, tmp_path, *RUN, *where)
-    assert {f.name for f in (tmp_path / "out").iterdir()} >= {"config.toml", "manifest.json", "jobs.parquet"}
+FILES = {"config.toml", "manifest.json", "jobs.parquet"}
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_a_run_in_an_empty_folder_and_a_second_process_that_compiles_nothing(
+    installed: Path, cache: Path, tmp_path: Path
+) -> None:
+    used = []
+    for out in ("one", "two"):
+        done = call(installed, tmp_path, *RUN, "--in-process", "--out", out, EMU_CACHE_DIR=str(cache))
+        assert json.loads(done.stdout)["engine"]["tasks"] == 50
+        assert {file.name for file in (tmp_path / out).iterdir()} >= FILES
+        used.append(json.loads(done.stderr.splitlines()[-1]))
+    (warm, misses, _, *folders), (warm_again, misses_again, hits_again, *folders_again) = used
+    assert (warm, misses > 20) == (False, True)
+    assert (warm_again, misses_again, hits_again > 0) == (True, 0, True)
+    assert all(folder.startswith(str(cache)) for folder in folders + folders_again)
+
+
+@pytest.mark.ray
+def test_a_run_on_ray_in_an_empty_folder(installed: Path, cache: Path, tmp_path: Path) -> None:
+    done = call(installed, tmp_path, *RUN, "--out", "out", EMU_CACHE_DIR=str(cache))
+    assert json.loads(done.stdout)["engine"]["tasks"] == 50
+    assert {file.name for file in (tmp_path / "out").iterdir()} >= FILES

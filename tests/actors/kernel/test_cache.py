@@ -1,63 +1,21 @@
-"""The disk cache of compiled code: a second process compiles nothing, and a changed source is noticed."""
+"""The disk cache of compiled code: a changed source is noticed.
+
+That a second process compiles nothing is in tests/test_packaging.py.
+"""
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from python_process import ROOT, run_python
+from python_process import ROOT
 
 from actors.kernel import compiled
 from actors.kernel.compiled import config
-
-RUN = """
-import json, sys
-from numba.core.dispatcher import Dispatcher
-from actors.hosting.partition import Partition
-from emulations import ALL_TASKS, mixed_workload, setting_of
-
-partition = Partition(setting_of("random", mixed_workload(20, 1), 4), ALL_TASKS)
-warm = partition.is_warm()
-partition.start()
-while not partition.run(1.0).done:
-    pass
-loops = {
-    id(v): v
-    for name, module in sys.modules.items() if name.startswith("actors.")
-    for v in vars(module).values() if isinstance(v, Dispatcher)
-}
-stats = [d.stats for d in loops.values()]
-print(json.dumps({
-    "warm": warm,
-    "misses": sum(sum(s.cache_misses.values()) for s in stats),
-    "hits": sum(sum(s.cache_hits.values()) for s in stats),
-    "loops": len(loops),
-    "folder": stats[0].cache_path,
-}))
-"""
-
-
-@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
-def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
-    # In a copy, so that no other process changes the sources between the two.
-    root, cache = tmp_path / "emu", tmp_path / "cache"
-    for folder in ("actors", "clusters", "workloads"):
-        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (root / "tests").mkdir()
-    shutil.copy(ROOT / "tests" / "emulations.py", root / "tests")
-    first, second = (json.loads(run_python(RUN, root, EMU_CACHE_DIR=str(cache))) for _ in range(2))
-    assert not first["warm"]
-    assert first["misses"] > 0
-    assert first["loops"] > 20
-    assert first["folder"].startswith(str(cache))
-    assert second["warm"]
-    assert second["misses"] == 0
-    assert second["hits"] > 0
 
 
 @pytest.fixture

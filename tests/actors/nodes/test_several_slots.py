@@ -30,7 +30,6 @@ from actors.hosting.partition import Observe, Partition
 from actors.hosting.virtual import emulate
 from actors.kernel.kinds import TASK_END
 from actors.kernel.world import ASKED, LONG_RUNS, NEVER, NONE
-from actors.nodes.waiting import length_of
 from actors.setting import Setting
 from clusters.cluster import build_cluster
 from workloads.jobs import JobWorkload, make_workload
@@ -198,21 +197,26 @@ def nodes_are_in_order(partition: Partition) -> None:
     ends = [m for m in waiting[waiting.kind == TASK_END].tolist() if is_awaited(faults, *m[3:7])]
     running = Counter(dst for _, _, _, dst, *_ in ends)
     long_running = Counter(dst for _, _, _, dst, job, *_ in ends if is_long[job])
-    for node in range(world.nodes.size):
+    # As whole rows of numbers: fields of single records would take most of the time.
+    fields, names = world.nodes.dtype.names or (), world.entries.dtype.names or ()
+    entries = world.entries.view(np.ndarray)
+    for node, values in enumerate(world.nodes.tolist()):
         if faults.active and faults.actors.down[node]:
             continue
-        state, queued, wait = world.nodes[node], 0, 0
-        entry = int(state.head)
+        state, queued, wait = dict(zip(fields, values, strict=True)), 0, 0
+        entry = state["head"]
         while entry != NONE:
-            row = world.entries[entry]
-            queued += int(world.work.is_long[row.job]) * length_of(world.entries, entry)
-            asked, left = divmod(int(row.left), int(ASKED))
-            wait += asked == 0 or (left > asked and row.level == NONE)
-            entry = int(row.next)
-        assert state.idle == 0 or wait == 0
-        assert state.longs // LONG_RUNS == long_running[node]
-        held = slots[node] - state.idle - running[node]  # slots that wait for a task
-        assert 0 <= state.longs % LONG_RUNS - queued - long_running[node] <= held
+            row = dict(zip(names, entries[entry].item(), strict=True))
+            length = 1 if row["more"] == NONE else 1 + int(entries["left"][row["more"]])
+            queued += int(world.work.is_long[row["job"]]) * length
+            asked, left = divmod(row["left"], int(ASKED))
+            wait += asked == 0 or (left > asked and row["level"] == NONE)
+            entry = row["next"]
+        idle, longs = state["idle"], state["longs"]
+        assert idle == 0 or wait == 0
+        assert longs // LONG_RUNS == long_running[node]
+        held = slots[node] - idle - running[node]  # slots that wait for a task
+        assert 0 <= longs % LONG_RUNS - queued - long_running[node] <= held
 
 
 def is_awaited(faults: Any, node: int, job: int, task: int, start: int) -> bool:
