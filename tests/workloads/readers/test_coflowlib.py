@@ -133,6 +133,22 @@ def test_a_thousand_instances_stay_in_order(tmp_path):
     assert last.fingerprint() == each[-1].fingerprint()
 
 
+def test_an_instance_is_read_though_another_is_damaged(tmp_path):
+    each = [deadline_coflows(coflows=3, ports=2, seed=seed) for seed in (1, 2)]
+    path = tmp_path / "two.zip"
+    write_instances(each, path)
+    with zipfile.ZipFile(path) as archive:
+        first = archive.infolist()[0]
+    content = bytearray(path.read_bytes())
+    begin = first.header_offset + 30 + len(first.filename)  # behind the header of the member
+    content[begin : begin + first.compress_size] = b"\xff" * first.compress_size
+    path.write_bytes(content)
+    assert len(list_coflowlib(path)) == 2
+    assert read_coflowlib(path, instance=2).fingerprint() == each[1].fingerprint()
+    with pytest.raises(InputError, match="two_in001"):
+        read_coflowlib(path, instance=1)
+
+
 def test_what_holds_one_workload_has_no_instances(tmp_path):
     (tmp_path / "one.txt").write_text(SMALL)
     write_instances([read_coflowlib(tmp_path / "one.txt")], tmp_path / "one.zip")
