@@ -16,7 +16,7 @@ COMMAND = ["run", "--nodes", "30", "--seed", "3", "--scheduler"]
 @pytest.fixture(scope="module")
 def workload(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("workload") / "small"
-    save_workload(load_workload("yahoo", options={"jobs": 10, "nodes": 30}), path)
+    save_workload(load_workload("yahoo", options={"jobs": 25, "nodes": 30}), path)
     return path
 
 
