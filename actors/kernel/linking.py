@@ -44,6 +44,9 @@ _Flags.__eq__ = _equal
 _result: Any = _compiler_module.CompileResult  # whose hints lack its arguments
 NOT_NEEDED = {"nopython_rewrites", "inline_overloads", "with_lifting"}
 """Passes for expressions of whole arrays, functions of numba's that are inlined as Python, and object mode."""
+# In so many blocks before a load LLVM looks for what it reads, not in 200: that was two fifths of the time to optimise
+# a loop, which has hundreds of blocks. This holds for all that the process compiles.
+llvm.set_option("emu", "-memdep-block-number-limit=50")
 Source = tuple[str, str, tuple[Any, ...]]  # of a function: module, qualified name, types of the arguments
 
 
