@@ -36,8 +36,6 @@ from clusters.schema import (
 from workloads.arrow import column, from_numpy, from_strings, to_numpy
 from workloads.errors import InputError
 from workloads.hints import did_you_mean, names_beside
-from workloads.readers.machines import is_trace_table, read_machines
-from workloads.readers.tables import CLUSTER_FILE
 
 __all__ = [
     "CLUSTER_SCHEMA",
@@ -187,6 +185,10 @@ def load_cluster(
         path = _preset_paths()[text]
     elif not _exists(path):
         _not_found(text, path)
+    # Readers of traces: what drives Ray, and its workers, need none.
+    from workloads.readers.machines import is_trace_table, read_machines
+    from workloads.readers.tables import CLUSTER_FILE
+
     if (path / CLUSTER_FILE).is_file():
         path = path / CLUSTER_FILE
     if path.suffix == ".parquet" and path.is_file() and not is_trace_table(path):
