@@ -8,9 +8,9 @@ keyed by a hash of all compiled sources and of the versions that matter.
 """
 
 import fcntl
+import glob
 import hashlib
 import importlib
-import importlib.metadata
 import os
 import pickle
 import platform
@@ -22,7 +22,9 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+import llvmlite
 import numba
+import numpy as np
 from numba.core import config as _config
 from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
@@ -58,10 +60,10 @@ def _source_hash() -> str:
     """Return a hash of every source file of this package, of numba's and NumPy's versions, and of Python's."""
     digest = hashlib.sha256()
     root = Path(__file__).resolve().parents[1]
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
-    for package in ("numba", "llvmlite", "numpy"):
-        digest.update(importlib.metadata.version(package).encode())
+    for path in sorted(glob.glob("**/*.py", root_dir=root, recursive=True)):
+        digest.update(path.encode() + b"\0" + (root / path).read_bytes())
+    for package in (numba, llvmlite, np):
+        digest.update(package.__version__.encode())
     # A run with bounds checks must not load what was compiled without them.
     digest.update(f"{platform.python_version()} {platform.machine()} {config.BOUNDSCHECK}".encode())
     return digest.hexdigest()[:16]
@@ -227,4 +229,5 @@ def is_warm(loop: Callable) -> bool:
     if config.DISABLE_JIT:
         return True
     module = loop.__module__.rpartition(".")[2]
-    return any(CACHE_FOLDER.rglob(f"{module}.{loop.__name__}-*.nbc"))
+    found = glob.iglob(f"*/{module}.{loop.__name__}-*.nbc", root_dir=CACHE_FOLDER)
+    return any(True for _ in found)
