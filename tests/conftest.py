@@ -116,6 +116,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (order.get(item.path, len(order)), item.path))
 
 
+def pytest_collection_finish() -> None:
+    """What is there now, modules and tests, stays: no collection need look through it."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def ray_session() -> Iterator[None]:
     """Ray on this machine, in one child for all tests that want it."""

@@ -142,16 +142,21 @@ def _run(asked: dict[str, Any]) -> int:
 
 
 def _warm_up() -> None:
-    """Import what commands use, and load the kernels of the schedulers that pages run most."""
+    """Import what commands use, load the kernels of the schedulers that pages run most, and draw a figure."""
     import pandas as pd  # noqa: F401
 
     import emu
     import emu.explaining.explain
     import emu.plots
     from emu.cli import commands  # noqa: F401
+    from emu.report import report  # noqa: F401
+    from emu.report.drawing import new_figure, to_png, to_svg
 
     small: dict[str, Any] = {"workload_options": {"jobs": 10}, "in_process": True}
     emu.compare(["sparrow", "hawk", "eagle", "central-lwl"], "yahoo", 60, **small)
+    figure, _ = new_figure()
+    to_svg(figure)
+    to_png(figure)
 
 
 if __name__ == "__main__":
