@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from actors.hosting.cleanup import end_session, has_dead_child, remove_orphans, temporary_folder
 from actors.hosting.guard import WATCH_S, Guard
@@ -317,25 +317,3 @@ def dumps(value: Any) -> bytes:
     """Pickle a value; with cloudpickle where it is loaded, as for classes that are pickled by value."""
     pickler = sys.modules.get("ray.cloudpickle", pickle)
     return bytes(pickler.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
-
-
-class Packed(NamedTuple):
-    """A pickled value and its arrays, which are not copied: Ray itself would import pandas to pickle Arrow tables."""
-
-    text: bytes
-    arrays: list[pickle.PickleBuffer]
-
-    def unpack(self) -> Any:
-        """Return the value."""
-        return pickle.loads(self.text, buffers=self.arrays)
-
-
-def packed(value: Any, own: Any) -> Packed:
-    """Pickle a value; `own`: a user's class or object in it, or None."""
-    pickler: Any = pickle
-    if own is not None:
-        from ray import cloudpickle as pickler
-
-        pickle_by_value(own)
-    arrays: list[pickle.PickleBuffer] = []
-    return Packed(pickler.dumps(value, protocol=5, buffer_callback=arrays.append), arrays)

@@ -9,7 +9,6 @@ import time
 from typing import Any
 
 from actors.environment import Pace
-from actors.hosting.child import Packed
 from actors.hosting.grouping import Grouping
 from actors.hosting.outcome import Observe
 from actors.hosting.paced import PacedPartition
@@ -28,9 +27,9 @@ class LiveHost:
         sys.setswitchinterval(SWITCH_S)
         self._pace = pace
 
-    def open(self, setting: Packed, observe: Observe) -> bool:
+    def open(self, setting: Setting, observe: Observe) -> bool:
         """Build the partition; return whether its loop can be loaded from this machine's disk cache."""
-        self._partition = PacedPartition(setting.unpack(), observe, self._pace, time.process_time_ns)
+        self._partition = PacedPartition(setting, observe, self._pace, time.process_time_ns)
         return self._partition.is_warm()
 
     def call(self, method: str, *arguments: Any) -> Any:

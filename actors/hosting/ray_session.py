@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from actors.hosting.child import ROOT, SERVERS, Packed, address_of, packed, with_path
+from actors.hosting.child import ROOT, SERVERS, address_of, pickle_by_value, with_path
 from actors.hosting.handshake import asks_for_token
 from actors.hosting.interrupts import Lost
 from actors.hosting.memory import free_bytes_here
@@ -58,9 +58,9 @@ class Host:
         self._partition: Partition | None = None
         self._entered = self._left = 0  # windows
 
-    def open(self, setting: Packed, observe: Observe) -> bool:
+    def open(self, setting: Setting, observe: Observe) -> bool:
         """Build a partition; return whether its loop can be loaded from this machine's disk cache."""
-        self._partition = Partition(setting.unpack(), observe)
+        self._partition = Partition(setting, observe)
         return self._partition.is_warm()
 
     def call(self, method: str, *arguments: Any) -> Any:
@@ -334,8 +334,10 @@ def opened(actors: list[Any], setting: Setting, observe: Observe) -> list[bool]:
     import ray
     from ray.exceptions import GetTimeoutError
 
+    if setting.scheduler.own is not None:
+        pickle_by_value(setting.scheduler.own)
     setting.workload.arrays()  # made here, not once more by each partition
-    shared = ray.put(packed(setting, setting.scheduler.own))
+    shared = ray.put(setting)
     try:
         return get([actor.open.remote(shared, observe) for actor in actors], ACTOR_START_S)
     except GetTimeoutError:
