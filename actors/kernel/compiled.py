@@ -229,5 +229,5 @@ def is_warm(loop: Callable) -> bool:
     if config.DISABLE_JIT:
         return True
     module = loop.__module__.rpartition(".")[2]
-    found = glob.iglob(f"*/{module}.{loop.__name__}-*.nbc", root_dir=CACHE_FOLDER)
-    return any(True for _ in found)
+    files = f"*/{module}.{loop.__name__}-*.nbc"  # numba's folders are called as those of the sources
+    return bool(glob.glob(files, root_dir=CACHE_FOLDER, include_hidden=True))
