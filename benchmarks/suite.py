@@ -3,8 +3,8 @@
     python -m benchmarks.suite                                                    all tests of this checkout
     python -m benchmarks.suite --beside ../before --python ../before/venv/bin/python [--repeats 2]
 
-Beside another checkout, only functions that both have run, whatever their files and parameters; what was added since
-is left out, so that the ratio is that of the code and not of the tests. `--all` runs all tests of each in their place.
+Beside another checkout, only tests that both have run, by function and parameters, whatever their files: what was added
+since is left out, so that the ratio is that of the code and not of the tests. `--all` runs all tests of each instead.
 `--python` is an interpreter in which the other checkout is installed: its tests run the command `emu`. Traces and
 reference results are looked for at EMU_SHARED. Nothing else should run meanwhile.
 """
@@ -28,11 +28,11 @@ NAMES = "names.txt"
 PLUGIN = """
 from pathlib import Path
 
-NAMES = frozenset((Path(__file__).parent / "names.txt").read_text().split())
+NAMES = frozenset((Path(__file__).parent / "names.txt").read_text().splitlines())
 
 
 def pytest_collection_modifyitems(config, items):
-    items[:] = [item for item in items if getattr(item, "originalname", None) in NAMES]
+    items[:] = [item for item in items if item.name in NAMES]
 """
 
 
@@ -42,13 +42,14 @@ def environment(root: Path, *folders: Path | str) -> dict[str, str]:
     return {**os.environ, "CI": "true", "PYTHONPATH": path}
 
 
-def functions(root: Path, python: str) -> frozenset[str]:
-    """Return the names of all test functions of a checkout."""
+def cases(root: Path, python: str) -> frozenset[str]:
+    """Return the names of all tests of a checkout, with their parameters and without their files."""
     ended = subprocess.run(
         [python, "-m", "pytest", "--collect-only", "-q", "-n0"],
         cwd=root, env=environment(root), check=True, capture_output=True, text=True,
     )  # fmt: skip
-    return frozenset(re.findall(r"^tests/\S+\.py::(?:\w+::)?(\w+)", ended.stdout, re.MULTILINE))
+    lines = (line for line in ended.stdout.splitlines() if line.startswith("tests/"))
+    return frozenset(re.sub(r"^\S+?\.py::(?:[A-Z]\w*::)?", "", line) for line in lines)
 
 
 def run_tests(root: Path, python: str, names: frozenset[str] | None) -> str:
@@ -89,8 +90,8 @@ def main() -> int:
         checkouts.insert(0, (options.beside.resolve(), options.python))
     names = None
     if options.beside and not options.all:
-        names = frozenset.intersection(*(functions(*each) for each in checkouts))
-        print(f"{len(names)} test functions are in both")
+        names = frozenset.intersection(*(cases(*each) for each in checkouts))
+        print(f"{len(names)} names of tests are in both")
     print(" tests  failed  skipped    wall s     CPU s (of Ray's own servers, not all)", flush=True)
     for _ in range(options.repeats):
         for root, python in checkouts:
