@@ -81,7 +81,12 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--beside", type=Path, help="another checkout")
-    parser.add_argument("--python", default=sys.executable, help="the interpreter of the other checkout")
+    parser.add_argument(
+        "--python",
+        type=os.path.abspath,  # tests run in the folder of their checkout; where links lead is another environment
+        default=sys.executable,
+        help="path of the interpreter of the other checkout",
+    )
     parser.add_argument("--all", action="store_true", help="all tests of both")
     parser.add_argument("--repeats", type=int, default=1)
     options = parser.parse_args()
