@@ -23,8 +23,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[1]
-NAMES = "names.txt"
-# Beside the names in a folder of its own: another checkout has no such module.
+# In a folder of its own, beside the names: another checkout has no such module.
 PLUGIN = """
 from pathlib import Path
 
@@ -58,7 +57,7 @@ def run_tests(root: Path, python: str, names: frozenset[str] | None) -> str:
         there = Path(folder)
         only = []
         if names is not None:
-            (there / NAMES).write_text("\n".join(sorted(names)))
+            (there / "names.txt").write_text("\n".join(sorted(names)))
             (there / "emu_only_named.py").write_text(PLUGIN)
             only = ["-p", "emu_only_named"]
         report = there / "report.xml"
