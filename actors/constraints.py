@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from actors.kernel.eligible import ELIGIBLE_JOB, IN_RACK, OVER_NODES, OVER_RACKS, Eligible
-from actors.kernel.queue import NONE, records
+from actors.kernel.queue import NONE
+from actors.kernel.records import records
 from actors.setting import Setting
 from clusters.cluster import Cluster
 from clusters.failures import NODE

@@ -17,7 +17,8 @@ from actors.kernel.faults import (
     count_outages,
     note_outages,
 )
-from actors.kernel.queue import NEVER, NONE, records
+from actors.kernel.queue import NEVER, NONE
+from actors.kernel.records import Records, records
 from actors.nodes.failing import expect_failure
 from actors.setting import Dynamics, Setting
 from clusters.failures import CENTRAL, NODE, SCHEDULER
@@ -82,7 +83,7 @@ def expect_failures(w: HasFaults) -> None:
         expect_failure(w, node, NO_EPOCH, w.faults.origin)
 
 
-def _schedule(setting: Setting, schedulers: int, central: bool) -> tuple[np.ndarray, np.recarray]:
+def _schedule(setting: Setting, schedulers: int, central: bool) -> tuple[np.ndarray, Records]:
     """Return [F] actors, ascending, and [F] OUTAGE; outages of actors that the policy does not have are left out."""
     dynamics, nodes = setting.dynamics, setting.cluster.num_nodes
     outages = dynamics.outages
@@ -114,7 +115,7 @@ def _schedule(setting: Setting, schedulers: int, central: bool) -> tuple[np.ndar
     return actor[order], schedule
 
 
-def _some_nodes_come_back(setting: Setting, outages: np.ndarray, schedule: np.recarray) -> None:
+def _some_nodes_come_back(setting: Setting, outages: np.ndarray, schedule: Records) -> None:
     """Refuse a schedule that leaves jobs without a node for good."""
     gone = np.unique(outages[schedule.end >= NEVER_AGAIN])
     first = setting.cluster.partition(setting.long_partition)

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +54,13 @@ def jobs(*rows: tuple[float, Sequence[float]]) -> JobWorkload:
 
 def cluster_of(nodes: int | Sequence[int], racks: Sequence[int] | None = None) -> Cluster:
     """A cluster of so many nodes with one slot, or of nodes with these slots."""
-    return build_cluster("test", [1] * nodes if isinstance(nodes, int) else list(nodes), rack=racks)
+    slots = (1,) * nodes if isinstance(nodes, int) else tuple(nodes)
+    return _cluster(slots, None if racks is None else tuple(racks))
+
+
+@cache
+def _cluster(slots: tuple[int, ...], racks: tuple[int, ...] | None) -> Cluster:
+    return build_cluster("test", slots, rack=racks)
 
 
 def setting_of(

@@ -19,7 +19,8 @@ from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
 from actors.kernel.faults import Faults
 from actors.kernel.kinds import REGISTER
-from actors.kernel.queue import MOST_ACTORS, NONE, Network, Queue, make_queue, records, wake
+from actors.kernel.queue import MOST_ACTORS, NONE, Network, Queue, make_queue, wake
+from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
 from actors.scheduler import takes_updates
 from actors.setting import Costs, Setting
@@ -61,11 +62,11 @@ class CoflowWorld(NamedTuple):
 
     queue: Queue
     network: Network
-    work: np.recarray  # [C] JOB_INFO
-    nodes: np.recarray  # [P] ACTOR, of which agents use `seq` alone
-    entries: np.recarray  # an empty pool: ports have no queues of tasks
+    work: Records  # [C] JOB_INFO
+    nodes: Records  # [P] ACTOR, of which agents use `seq` alone
+    entries: Records  # an empty pool: ports have no queues of tasks
     counts: np.ndarray  # [len(COUNTERS)]
-    task_records: np.recarray  # [F] TASK_RECORD, empty where flows are not recorded
+    task_records: Records  # [F] TASK_RECORD, empty where flows are not recorded
     cost: Cost
     faults: Faults
     fabric: Fabric  # the coordinator's
@@ -82,12 +83,12 @@ class CoflowWorld(NamedTuple):
         coflows = self.fabric.coflows
         return Ends(coflows.start, coflows.finish, coflows.left)
 
-    def records_by_task(self) -> np.recarray:
+    def records_by_task(self) -> Records:
         """Return [flows of the workload] the records of flows in the order of the workload."""
         found = self.task_records
         if self.updates.moved.size > 0:
             found = follow_moves(found, self.updates.moved)
-        return found[self.row_of_flow].view(np.recarray)
+        return found[self.row_of_flow]
 
 
 def build_world(
@@ -120,7 +121,7 @@ def build_world(
         queue=make_queue(table.seq, room=(most_sends or 2 * int(fabric.side)) + 8),
         network=_network(setting),
         work=_describe(work, ports),
-        nodes=table[:ports].view(np.recarray),
+        nodes=first(table, ports),
         entries=make_entries(2),
         counts=np.zeros(len(COUNTERS), np.int64),
         task_records=records(TASK_RECORD, 0),
@@ -153,13 +154,12 @@ def expect_coflow(w: CoflowWorld, me: int, coflow: int) -> None:
     wake(w, w.work.submit[coflow] + w.network.delay_ns, me, REGISTER, coflow, NONE, NONE)
 
 
-def _describe(work: CoflowArrays, ports: int) -> np.recarray:
+def _describe(work: CoflowArrays, ports: int) -> Records:
     """Return [C] JOB_INFO: coflows as jobs of the coordinator, with flows for tasks."""
     found = records(JOB_INFO, work.arrival_ns.size)
     found.submit[:], found.home[:] = work.arrival_ns, ports
     found.first_task[:], found.end_task[:] = work.first_flow[:-1], work.first_flow[1:]
-    found.flags.writeable = False
-    return found
+    return frozen(found)
 
 
 def _network(setting: Setting) -> Network:

@@ -19,6 +19,7 @@ from actors.fabric.updates import expect_update
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.queue import NONE
+from actors.kernel.records import Records
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import DEREGISTER, RECEIVER
 
@@ -80,7 +81,7 @@ def stop_updated_flow(
 
 
 @inlined
-def lost_before(generations: np.recarray, flow: int, size: float, time: int) -> float:
+def lost_before(generations: Records, flow: int, size: float, time: int) -> float:
     """Return the bytes of a flow with more to send that were lost at `time`, but for those that its agent counts.
 
     Those are what it has sent in a generation that has not ended, as far as it knew then.

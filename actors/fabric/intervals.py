@@ -11,7 +11,7 @@ import numpy as np
 from actors.fabric.counters import N_HEARD, N_INTERVALS, N_MISSED, N_SCHEDULES, N_WITHOUT
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import NO_COST, Cost, charge_server
-from actors.kernel.queue import records
+from actors.kernel.records import Records, records
 
 INTERVAL = np.dtype(
     [
@@ -28,7 +28,7 @@ class Intervals(NamedTuple):
 
     origin: int  # when the first one began, ns
     length: int  # ns
-    now: np.recarray  # [1] INTERVAL, the one that is under way
+    now: Records  # [1] INTERVAL, the one that is under way
     heard: np.ndarray  # [P] the last interval in which a message of an agent was received
     last_sent: np.ndarray  # [P] the last decision or refill that sent an agent anything
 

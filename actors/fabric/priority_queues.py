@@ -16,7 +16,8 @@ import numpy as np
 
 from actors.kernel.arrays import total
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import NONE, records
+from actors.kernel.queue import NONE
+from actors.kernel.records import Records, records
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter
 
@@ -41,7 +42,7 @@ class Queues(NamedTuple):
     queue: np.ndarray  # [C] ASIDE, GONE, or the queue
     entered: np.ndarray  # [C] counts entries to queues
     size: np.ndarray  # [K] coflows in a queue
-    clock: np.recarray  # [1] CLOCK
+    clock: Records  # [1] CLOCK
     limit: np.ndarray  # [K] bytes, the last infinite
     slot: int  # ns, 0: strict priority
     least: int  # ns

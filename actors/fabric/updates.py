@@ -23,7 +23,8 @@ from actors.fabric.floats import bits_of
 from actors.kernel.compiled import inlined
 from actors.kernel.cost import HasCost, known_cost
 from actors.kernel.kinds import CHANGE, UPDATE
-from actors.kernel.queue import NONE, records, wake
+from actors.kernel.queue import NONE, wake
+from actors.kernel.records import Records, as_records, frozen, records
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import CoflowUpdates
 from workloads.coflows import CoflowArrays
@@ -49,10 +50,10 @@ GENERATION = np.dtype(
 class Updates(NamedTuple):
     """The tables of U updates; all are empty if there are none."""
 
-    row: np.recarray  # [U] ROW by time, of which `agent` is not used
-    stop: np.recarray  # ROW by agent and time
-    pair: np.recarray  # PAIR
-    flow: np.recarray  # [F] GENERATION
+    row: Records  # [U] ROW by time, of which `agent` is not used
+    stop: Records  # ROW by agent and time
+    pair: Records  # PAIR
+    flow: Records  # [F] GENERATION
     moved: np.ndarray  # [M, 2] flows of the workload that are moved, and each flow that one was moved onto
 
 
@@ -120,21 +121,20 @@ def _tables(given: CoflowUpdates, flow: np.ndarray, onto: np.ndarray, work: Cofl
     generations.known_from[:] = NEVER
     update, agent = np.repeat(np.arange(row.size), row.end - row.first), work.ingress[flow]
     begin = np.flatnonzero((np.diff(update, prepend=-1) != 0) | (np.diff(agent, prepend=-1) != 0))
-    stop = row[update[begin]].view(np.recarray)
+    stop = as_records(row[update[begin]])
     stop.agent[:], stop.first[:], stop.end[:] = agent[begin], begin, np.append(begin[1:], flow.size)
-    stop = stop[np.argsort(stop.agent, kind="stable")].view(np.recarray)
+    stop = as_records(stop[np.argsort(stop.agent, kind="stable")])
     return _read_only(row, stop, pair, generations)
 
 
-def _read_only(row: np.recarray, stop: np.recarray, pair: np.recarray, generations: np.recarray) -> Updates:
+def _read_only(row: Records, stop: Records, pair: Records, generations: Records) -> Updates:
     """Return the tables; all but the last are only read."""
     moved = _moves(pair)
-    for table in (row, stop, pair, moved):
-        table.flags.writeable = False
-    return Updates(row, stop, pair, generations, moved)
+    moved.flags.writeable = False
+    return Updates(frozen(row), frozen(stop), frozen(pair), generations, moved)
 
 
-def _moves(pair: np.recarray) -> np.ndarray:
+def _moves(pair: Records) -> np.ndarray:
     """Return [M, 2] flows, and each flow that their bytes have been moved onto."""
     members: dict[int, list[int]] = {}
     moved = []
@@ -146,7 +146,7 @@ def _moves(pair: np.recarray) -> np.ndarray:
     return np.array(moved, np.int64).reshape(-1, 2)
 
 
-def follow_moves(found: np.recarray, moved: np.ndarray) -> np.recarray:
+def follow_moves(found: Records, moved: np.ndarray) -> Records:
     """Return records of flows in which each that was moved has that of its last end, wherever that was."""
     followed = found.copy()
     for first, onto in moved.tolist():

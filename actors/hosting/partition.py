@@ -18,7 +18,8 @@ from actors.hosting.timeline import Samples
 from actors.kernel.compiled import config, direct, is_warm
 from actors.kernel.cost import MEASURED, grow_cost, settle
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
-from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, Queue, grow_queue, records
+from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, Queue, grow_queue
+from actors.kernel.records import records
 from actors.kernel.window import LEFT, NEXT, deliver, inbound, make_frame, pack, restrict
 from actors.kernel.world import NEVER, NONE, TASK_RECORD, grow_entries
 from actors.schedulers.own_host import OwnHost

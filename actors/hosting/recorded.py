@@ -15,6 +15,7 @@ from actors.hosting.recording import SUFFIX, Recording
 from actors.kernel.eligible import LEVEL_SHIFT
 from actors.kernel.kinds import KINDS
 from actors.kernel.queue import NONE, RANK_SHIFT, SOURCE_SHIFT, find_departures
+from actors.kernel.records import as_records
 from actors.kernel.trace import ACTOR_BITS, NO_JOB, NOTES, SENT_BITS, TRACE, owners_by_kind
 from actors.machines.kinds import LAUNCH
 from actors.setting import Setting
@@ -130,7 +131,7 @@ def _decode(rows: np.ndarray, world: Any, begins: np.ndarray, job_of: np.ndarray
     key = np.where(is_note, 0, rows["key"])
     sender = np.where(is_note, receiver, (key >> SOURCE_SHIFT) & ((1 << (RANK_SHIFT - SOURCE_SHIFT)) - 1))
     left = np.full(rows.size, NONE)
-    find_departures(world.network, sender, receiver, rows.view(np.recarray), left)
+    find_departures(world.network, sender, receiver, as_records(rows), left)
     sent_mask = (1 << SENT_BITS) - 1
     a, b = rows["a"], rows["b"]
     has_levels = getattr(world, "eligible", None) is not None and world.eligible.active

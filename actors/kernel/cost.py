@@ -23,7 +23,8 @@ from actors.kernel.faults import HasFaults, is_over, take_over
 from actors.kernel.histogram import BUCKETS, note_time
 from actors.kernel.kinds import ANNOUNCED, ARRIVAL, FIRST_DECISION, PUBLISHED, is_background
 from actors.kernel.message_heap import push
-from actors.kernel.queue import GROW, IDLE, NEVER, NONE, RUNNING, WHOLE, Queue, records, take_first
+from actors.kernel.queue import GROW, IDLE, NEVER, NONE, RUNNING, WHOLE, Queue, take_first
+from actors.kernel.records import Records, as_records, records
 from workloads.errors import InputError
 
 # The models. From MEASURED on, the clock is read around every handler.
@@ -76,16 +77,16 @@ class Cost(NamedTuple):
     per_job: int
     per_task: int
     overhead: int  # of reading the clock, ns
-    servers: np.recarray  # SERVER, by actor id less the number of nodes; empty without costs
-    log: np.recarray  # COST: recorded, in order; or to be given again, sorted by scheduler
-    handler: np.recarray  # [1] HANDLER
+    servers: Records  # SERVER, by actor id less the number of nodes; empty without costs
+    log: Records  # COST: recorded, in order; or to be given again, sorted by scheduler
+    handler: Records  # [1] HANDLER
     origin: int  # live: the wall time of virtual time 0, ns
     dilation: float  # live: wall time over virtual time
     lateness: (
         np.ndarray
     )  # [2, BUCKETS] events of nodes (live) and of schedulers, by how late they are handled
     last_arrival: int  # of a job, or coflow, ns
-    waiting: np.recarray  # WAITING
+    waiting: Records  # WAITING
 
 
 class HasCost(HasFaults, Protocol):
@@ -96,11 +97,11 @@ class HasCost(HasFaults, Protocol):
         """The cost model."""
 
     @property
-    def entries(self) -> np.recarray:
+    def entries(self) -> Records:
         """The pool of entries of the nodes' queues."""
 
     @property
-    def work(self) -> np.recarray:
+    def work(self) -> Records:
         """[J] what is known of each job."""
 
 
@@ -321,7 +322,7 @@ def make_cost(
         assert recorded is not None
         _check_recorded(recorded, schedulers)
         order = np.argsort(recorded["scheduler"], kind="stable")
-        log = recorded[order].view(np.recarray)
+        log = as_records(recorded[order])
         places = np.searchsorted(log.scheduler, np.arange(schedulers + 1))
         servers.next_cost[:], servers.end_cost[:] = places[:-1], places[1:]
     handler = records(HANDLER, 1)
@@ -379,7 +380,7 @@ def grow_cost(cost: Cost) -> Cost:
     return cost
 
 
-def _doubled(rows: np.recarray) -> np.recarray:
+def _doubled(rows: Records) -> Records:
     wider = records(rows.dtype, 2 * rows.size)
     wider[: rows.size] = rows
     return wider

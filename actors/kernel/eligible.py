@@ -15,6 +15,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
+from actors.kernel.records import Records
 from clusters.matching import SAME_RACK, SPREAD_NODES, SPREAD_RACKS
 
 LEVEL_SHIFT = 32  # in the column of a task: one more than the level, 0 for a job without constraints
@@ -55,7 +56,7 @@ class Eligible(NamedTuple):
         np.ndarray
     )  # [S] bit r: it constrains attribute r of clusters.schema.ATTRIBUTES; placement and own: the next two
     rack_end: np.ndarray  # [racks] one behind the last node of each, where some job must run in one rack
-    jobs: np.recarray  # [J] ELIGIBLE_JOB
+    jobs: Records  # [J] ELIGIBLE_JOB
     held: np.ndarray  # [T] a job's part holds its `held` nodes; where some job's tasks must be spread
 
 
@@ -67,7 +68,7 @@ class HasEligible(Protocol):
         """The nodes that jobs may use."""
 
     @property
-    def nodes(self) -> np.recarray:
+    def nodes(self) -> Records:
         """[N] a row for each node."""
 
     @property

@@ -19,6 +19,7 @@ from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.kinds import LOST, NODE_UP
 from actors.kernel.queue import NONE, HasQueue, wake
 from actors.kernel.random import AGAIN, FAILURES, below, random_bits, unit
+from actors.kernel.records import Records
 
 TRIES = 64  # random draws before the nodes that are up are counted instead
 LOOK_AGAIN = np.int64(1_000_000_000)  # ns until a scheduler retries when no node that it may use is up
@@ -67,10 +68,10 @@ class Faults(NamedTuple):
     outage: float  # mean time from failure to repair
     origin: int  # from when on
     detection: int  # ns from a failure until it is reported, unless the node is back before
-    actors: np.recarray  # [actors] FAULT
-    tasks: np.recarray  # [T] TASK_STATE
-    jobs: np.recarray  # [J] JOB_STATE
-    schedule: np.recarray  # OUTAGE, by actor and time
+    actors: Records  # [actors] FAULT
+    tasks: Records  # [T] TASK_STATE
+    jobs: Records  # [J] JOB_STATE
+    schedule: Records  # OUTAGE, by actor and time
 
 
 class HasFaults(HasQueue, Protocol):
@@ -81,7 +82,7 @@ class HasFaults(HasQueue, Protocol):
         """The failures of the run, possible and past."""
 
     @property
-    def nodes(self) -> np.recarray:
+    def nodes(self) -> Records:
         """[N] a row for each node."""
 
     @property

@@ -5,14 +5,13 @@ Nodes of the heap hold time and slot alone, so that a sift moves 16 bytes and no
 
 from typing import Any
 
-import numpy as np
-
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.records import Records
 
 
 @inlined
 def write_message(
-    rows: np.recarray, i: int, time: int, key: int, kind: int, dst: int, a: int, b: int, c: int, d: int
+    rows: Records, i: int, time: int, key: int, kind: int, dst: int, a: int, b: int, c: int, d: int
 ) -> None:
     """Write a message into row `i`."""
     rows.time[i], rows.key[i], rows.kind[i], rows.dst[i] = time, key, kind, dst
@@ -20,7 +19,7 @@ def write_message(
 
 
 @inlined
-def copy_message(to: Any, source: np.recarray, i: int) -> None:
+def copy_message(to: Any, source: Records, i: int) -> None:
     """Copy row `i` of `source` into the single row `to`."""
     to.time[0], to.key[0], to.kind[0], to.dst[0] = (
         source.time[i],
@@ -33,9 +32,9 @@ def copy_message(to: Any, source: np.recarray, i: int) -> None:
 
 @compiled
 def push(
-    now: np.recarray,
-    heap: np.recarray,
-    pool: np.recarray,
+    now: Records,
+    heap: Records,
+    pool: Records,
     time: int,
     key: int,
     kind: int,
@@ -60,7 +59,7 @@ def push(
 
 
 @inlined
-def drop_first(now: np.recarray, heap: np.recarray, pool: np.recarray) -> None:
+def drop_first(now: Records, heap: Records, pool: Records) -> None:
     """Remove the first message of the heap, and free its slot."""
     n = now.heap_size[0] - 1
     now.heap_size[0] = n

@@ -21,6 +21,7 @@ from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.kinds import ANNOUNCED, PUBLISHED, rank_of
 from actors.kernel.message_heap import copy_message, drop_first, push, write_message
 from actors.kernel.random import DELAYS, random_bits, unit
+from actors.kernel.records import Records, records
 from actors.kernel.trace import ACTOR_BITS, SENT_BITS, Trace, append_row, is_recorded, no_trace
 
 MESSAGE = np.dtype([(name, "i8") for name in ("time", "key", "kind", "dst", "a", "b", "c", "d")])
@@ -29,7 +30,6 @@ MOST_ACTORS = 1 << 24
 NEVER = np.int64(1) << 62  # a time, ns: nothing happens from here on, 146 years
 WHOLE = np.int64(1) << 60  # ns: what many actors add up to is kept as so many of these, and the rest
 
-CACHE_LINE = 64  # bytes
 NONE = np.int64(-1)  # no actor, job, task, entry or version
 
 # Stop reasons of a loop.
@@ -59,12 +59,12 @@ HEAP = np.dtype([("time", "i8"), ("slot", "i8")])
 class Queue(NamedTuple):
     """The event queue of one partition."""
 
-    now: np.recarray  # [1] CURSOR
-    lane: np.recarray  # [power of two] ring of messages in order of time
+    now: Records  # [1] CURSOR
+    lane: Records  # [power of two] ring of messages in order of time
     order: np.ndarray  # [the same] the message to take as the i-th of the lane
-    heap: np.recarray  # HEAP
-    pool: np.recarray  # messages that wait in the heap, by slot
-    outbox: np.recarray  # messages for other partitions, in the order in which they were sent
+    heap: Records  # HEAP
+    pool: Records  # messages that wait in the heap, by slot
+    outbox: Records  # messages for other partitions, in the order in which they were sent
     seq: np.ndarray  # [actors] the next sequence number of each actor; a column of the actors' table
     room: int  # the most messages that the handling of one event may send
     trace: Trace  # the record of what happens
@@ -95,16 +95,6 @@ class HasQueue(Protocol):
     @property
     def cost(self) -> Any:
         """The cost model, an `actors.kernel.cost.Cost`."""
-
-
-def records(dtype: np.dtype, size: int) -> np.recarray:
-    """Return a zeroed array of records, with fields as attributes in compiled code and in plain Python.
-
-    It begins at a cache line: a record of 64 bytes, as most are here, is in one line and not in two.
-    """
-    whole = np.zeros(size * dtype.itemsize + CACHE_LINE, np.uint8)
-    begin = -whole.ctypes.data % CACHE_LINE
-    return whole[begin : begin + size * dtype.itemsize].view(dtype).view(np.recarray)
 
 
 def make_queue(seq: np.ndarray, room: int, capacity: int = 1 << 12) -> Queue:
@@ -251,8 +241,8 @@ def announce(w: HasQueue, t: int, src: int, a: int, b: int) -> None:
 
 @compiled
 def post(
-    now: np.recarray,
-    outbox: np.recarray,
+    now: Records,
+    outbox: Records,
     time: int,
     key: int,
     kind: int,
@@ -269,7 +259,7 @@ def post(
 
 
 @compiled
-def order_instant(now: np.recarray, lane: np.recarray, order: np.ndarray) -> None:
+def order_instant(now: Records, lane: Records, order: np.ndarray) -> None:
     """Sort the messages of the lane's next instant by their keys (Shell's sort)."""
     mask = lane.size - 1
     head, tail = now.lane_head[0], now.lane_tail[0]
@@ -294,7 +284,7 @@ def order_instant(now: np.recarray, lane: np.recarray, order: np.ndarray) -> Non
 
 
 @inlined
-def take_first(queue: Queue, entries: np.recarray, until: int) -> int:
+def take_first(queue: Queue, entries: Records, until: int) -> int:
     """Take the first message before `until` into `queue.now`; return RUNNING, or the stop reason.
 
     Room is checked before the event is taken: an array that is too small would be written past its end.
@@ -349,7 +339,7 @@ def append_event(queue: Queue) -> None:
 
 @entry
 def find_departures(
-    network: Network, sender: np.ndarray, receiver: np.ndarray, rows: np.recarray, left: np.ndarray
+    network: Network, sender: np.ndarray, receiver: np.ndarray, rows: Records, left: np.ndarray
 ) -> None:
     """Set `left` to when each message left its sender, ns; NONE of an actor's messages to itself."""
     for i in range(rows.size):

@@ -25,6 +25,8 @@ from numba.core.imputils import lower_builtin, lower_getattr_generic
 from numba.core.typing import templates
 from numba.extending import NativeValue, models, register_model, typeof_impl, unbox
 
+from actors.kernel.records import address_of
+
 types: Any = _types  # whose hints are incomplete
 _Attributes: Any = templates.AttributeTemplate
 WORD = np.dtype(np.int64)
@@ -81,9 +83,9 @@ class Table:
     def __init__(self, tree: tuple[Any, ...]):
         self.tree = tree  # whose arrays must stay where they are
         words: list[int] = []
-        self.type = _lay_out(tree, words)
+        self.type = _kinds[_lay_out(tree, words)]
         self._words = np.array(words, WORD)
-        self.address = self._words.ctypes.data
+        self.address = address_of(self._words)
 
 
 _tables: WeakValueDictionary[int, Table] = WeakValueDictionary()
@@ -102,52 +104,60 @@ def is_tree(value: Any) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
-# NumPy's own: a table of records would look at its fields first.
-_dtype, _ndim, _shape = np.ndarray.dtype.__get__, np.ndarray.ndim.__get__, np.ndarray.shape.__get__
-_strides, _ctypes = np.ndarray.strides.__get__, np.ndarray.ctypes.__get__
+_dtype, _shape, _strides = np.ndarray.dtype.__get__, np.ndarray.shape.__get__, np.ndarray.strides.__get__
+# Types by number: numba compares types by their names, which are long.
+_kinds: list[Any] = [types.int64, types.float64]
+_INT64, _FLOAT64 = 0, 1
 
 
-def _lay_out(tree: Any, words: list[int]) -> TupleType:
-    """Append the words of a tuple; returns its type."""
-    kinds: list[_types.Type] = []
+def _lay_out(tree: Any, words: list[int]) -> int:
+    """Append the words of a tuple; returns the number of its type."""
+    kinds: list[int] = []
     starts: list[int] = []
     begin = len(words)
-    for name, value in zip(tree._fields, tree, strict=True):
+    for value in tree:
         starts.append(len(words) - begin)
         if isinstance(value, np.ndarray):
-            kinds.append(_type_of_array(name, value))
-            words.append(_ctypes(value).data)
-            words.extend(_shape(value))
+            kinds.append(_kind_of_array(tree, value))
+            words.append(address_of(value))
+            words += _shape(value)
         elif is_tree(value):
             kinds.append(_lay_out(value, words))
         elif isinstance(value, float):
-            kinds.append(types.float64)
+            kinds.append(_FLOAT64)
             words.append(int(np.float64(value).view(WORD)))
         else:
-            kinds.append(types.int64)
+            kinds.append(_INT64)
             words.append(int(value))
-    return _tuple_type(tree.__class__, tuple(kinds), tuple(starts))
+    return _kind_of_tuple(tree.__class__, tuple(kinds), tuple(starts))
 
 
-def _type_of_array(name: str, array: np.ndarray) -> ArrayType:
-    dtype, ndim = _dtype(array), _ndim(array)
-    if ndim == 1:  # a column of a table, or a whole array; of one element no stride is to be seen
-        stride = _strides(array)[0] if len(array) > 1 else dtype.itemsize
-        return _array_type(dtype, dtype.isalignedstruct, 1, stride)
+def _kind_of_array(tree: Any, array: np.ndarray) -> int:
+    dtype, shape = _dtype(array), _shape(array)
+    if len(shape) == 1:  # a column of a table, or a whole array; of one element no stride is to be seen
+        stride = _strides(array)[0] if shape[0] > 1 else dtype.itemsize
+        return _kind_of_arrays(dtype, dtype.isalignedstruct, 1, stride)
     if not array.flags.c_contiguous:
-        raise TypeError(f"{name}: an array of {ndim} axes that is not contiguous")
-    return _array_type(dtype, dtype.isalignedstruct, ndim, dtype.itemsize)
+        name = next(name for name, value in zip(tree._fields, tree, strict=True) if value is array)
+        raise TypeError(f"{name}: an array of {len(shape)} axes that is not contiguous")
+    return _kind_of_arrays(dtype, dtype.isalignedstruct, len(shape), dtype.itemsize)
 
 
 @cache  # numba takes 0.1 ms to describe a record, and a world has dozens of them
-def _tuple_type(kind: Any, fields: tuple[_types.Type, ...], starts: tuple[int, ...]) -> TupleType:
-    return TupleType(kind.__name__, tuple(zip(kind._fields, fields, starts, strict=True)))
+def _kind_of_tuple(kind: Any, fields: tuple[int, ...], starts: tuple[int, ...]) -> int:
+    described = zip(kind._fields, (_kinds[field] for field in fields), starts, strict=True)
+    return _numbered(TupleType(kind.__name__, tuple(described)))
 
 
 @cache
-def _array_type(dtype: np.dtype, _aligned: bool, ndim: int, stride: int) -> ArrayType:
-    """Return the type of an array; records that only differ in whether they are aligned are equal to NumPy."""
-    return ArrayType(numba.from_dtype(dtype), ndim, stride)
+def _kind_of_arrays(dtype: np.dtype, _aligned: bool, ndim: int, stride: int) -> int:
+    """Return the number of a type; records that only differ in whether they are aligned are equal to NumPy."""
+    return _numbered(ArrayType(numba.from_dtype(dtype), ndim, stride))
+
+
+def _numbered(kind: _types.Type) -> int:
+    _kinds.append(kind)
+    return len(_kinds) - 1
 
 
 @typeof_impl.register(Table)

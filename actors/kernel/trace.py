@@ -16,6 +16,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.kinds import KINDS
+from actors.kernel.records import Records, records
 
 ACTOR_BITS, SENT_BITS = 24, 35
 TRACE = np.dtype(
@@ -63,7 +64,7 @@ NO_JOB = -1
 class Trace(NamedTuple):
     """The log of a partition, and what is recorded."""
 
-    log: np.recarray  # [rows] TRACE; empty: nothing is recorded
+    log: Records  # [rows] TRACE; empty: nothing is recorded
     size: np.ndarray  # [1] rows written
     span: np.ndarray  # [2] recorded from, and before, ns
     chosen: np.ndarray  # [jobs] 1: of these jobs alone; empty: all, and what is of no job
@@ -106,7 +107,7 @@ def count_queued(trace: Trace, actor: int, change: int) -> None:
 def no_trace() -> Trace:
     """Return the trace of a run that is not recorded."""
     empty = np.zeros(0, np.int64)
-    return Trace(np.zeros(0, TRACE).view(np.recarray), np.zeros(1, np.int64), np.zeros(2, np.int64), empty, empty,
+    return Trace(records(TRACE, 0), np.zeros(1, np.int64), np.zeros(2, np.int64), empty, empty,
                  empty, empty)  # fmt: skip
 
 
@@ -141,7 +142,7 @@ def make_trace(
     while rows < 4 * room:
         rows *= 2
     return Trace(
-        np.zeros(rows, TRACE).view(np.recarray),
+        records(TRACE, rows),
         np.zeros(1, np.int64),
         np.array(span_ns, np.int64),
         np.zeros(0, np.int64) if chosen is None else chosen.astype(np.int64),

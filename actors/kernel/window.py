@@ -13,7 +13,8 @@ from actors.kernel.counters import N_FINISHED
 from actors.kernel.faults import Faults
 from actors.kernel.kinds import ANNOUNCED, PUBLISHED, is_background
 from actors.kernel.message_heap import copy_message, push, write_message
-from actors.kernel.queue import GROW, MESSAGE, RUNNING, HasQueue, Queue, insert, records
+from actors.kernel.queue import GROW, MESSAGE, RUNNING, HasQueue, Queue, insert
+from actors.kernel.records import Records, records
 from actors.kernel.world import NEVER
 
 # Fields of the header. The partition's next event, or that of a message it has sent; NEVER if there is none.
@@ -120,7 +121,7 @@ def goes_to(kind: int, dst: int, k: int, first: np.ndarray, me: int, schedulers:
 
 
 @inlined
-def copy_row(rows: np.recarray, to: int, i: int) -> None:
+def copy_row(rows: Records, to: int, i: int) -> None:
     """Copy row `i` to row `to`."""
     write_message(
         rows,
@@ -226,7 +227,7 @@ def insert_row(
 
 
 @compiled
-def keep_local(queue: Queue, kept: np.recarray) -> None:
+def keep_local(queue: Queue, kept: Records) -> None:
     """Drop messages of a new queue for actors of other partitions; `kept` is scratch space as long as the heap."""
     now, count = queue.now, 0
     for i in range(now.heap_size[0]):

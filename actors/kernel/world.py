@@ -14,7 +14,8 @@ from actors.kernel.counters import Counters
 from actors.kernel.eligible import Eligible
 from actors.kernel.faults import Faults
 from actors.kernel.queue import NEVER as NEVER
-from actors.kernel.queue import NONE, Network, Queue, records
+from actors.kernel.queue import NONE, Network, Queue
+from actors.kernel.records import Records, records
 
 # One row per actor, 64 bytes: a node uses all of it, a scheduler only `seq`.
 ACTOR = np.dtype(
@@ -147,33 +148,33 @@ class World(NamedTuple):
 
     queue: Queue
     network: Network
-    work: np.recarray  # [J] JOB_INFO
+    work: Records  # [J] JOB_INFO
     duration: np.ndarray  # [T] of each task, ns, read-only
-    nodes: np.recarray  # [N] ACTOR, the nodes' rows of the actors' table
-    entries: np.recarray  # ENTRY, the pool of all nodes' queues; row 0 holds the list of free ones
+    nodes: Records  # [N] ACTOR, the nodes' rows of the actors' table
+    entries: Records  # ENTRY, the pool of all nodes' queues; row 0 holds the list of free ones
     rules: Rules
-    jobs: np.recarray  # [J] JOB
+    jobs: Records  # [J] JOB
     counts: np.ndarray  # [len(COUNTERS)] what is observed; no handler reads it
-    task_records: np.recarray  # [T] TASK_RECORD, empty where tasks are not recorded
+    task_records: Records  # [T] TASK_RECORD, empty where tasks are not recorded
     cost: Cost
     faults: Faults
     eligible: Eligible
     speed: np.ndarray  # [N] float64, how many times faster than a standard node; empty: all are alike
     seed: int
 
-    def records_by_task(self) -> np.recarray:
+    def records_by_task(self) -> Records:
         """Return [T] the records of tasks in the order of the workload."""
         return self.task_records
 
 
-def make_entries(capacity: int = 1 << 12) -> np.recarray:
+def make_entries(capacity: int = 1 << 12) -> Records:
     """Return an empty pool of queue entries."""
     entries = records(ENTRY, capacity)
     entries.next[0], entries.job[0] = NONE, 1
     return entries
 
 
-def grow_entries(entries: np.recarray) -> np.recarray:
+def grow_entries(entries: Records) -> Records:
     """Return the same pool, with twice the space if it is full."""
     if entries.next[0] != NONE or entries.job[0] < entries.size:
         return entries
@@ -183,7 +184,7 @@ def grow_entries(entries: np.recarray) -> np.recarray:
 
 
 @inlined
-def new_entry(entries: np.recarray) -> int:
+def new_entry(entries: Records) -> int:
     """Take an entry from the pool, the most recently freed first: it is still in the cache."""
     entry = entries.next[0]
     if entry != NONE:
@@ -195,7 +196,7 @@ def new_entry(entries: np.recarray) -> int:
 
 
 @inlined
-def free_entry(entries: np.recarray, entry: int) -> None:
+def free_entry(entries: Records, entry: int) -> None:
     """Return an entry to the pool."""
     entries.next[entry] = entries.next[0]
     entries.next[0] = entry

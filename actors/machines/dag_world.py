@@ -18,7 +18,8 @@ from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import Cost
 from actors.kernel.counters import Counters
 from actors.kernel.faults import Faults
-from actors.kernel.queue import NONE, Network, Queue, grow_queue, make_queue, records, wake
+from actors.kernel.queue import NONE, Network, Queue, grow_queue, make_queue, wake
+from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
 from actors.machines.kinds import BEAT, DAG_ARRIVAL
 from actors.setting import Setting
@@ -89,11 +90,11 @@ class DagWorld(NamedTuple):
 
     queue: Queue
     network: Network
-    work: np.recarray  # [J] JOB_INFO
-    nodes: np.recarray  # [N] ACTOR, of which node managers use `seq` alone
-    entries: np.recarray  # an empty pool: machines have no queues of tasks
+    work: Records  # [J] JOB_INFO
+    nodes: Records  # [N] ACTOR, of which node managers use `seq` alone
+    entries: Records  # an empty pool: machines have no queues of tasks
     counts: np.ndarray  # [len(COUNTERS)]
-    task_records: np.recarray  # [T] TASK_RECORD, empty where tasks are not recorded
+    task_records: Records  # [T] TASK_RECORD, empty where tasks are not recorded
     cost: Cost
     faults: Faults
     jobs: Progress
@@ -107,7 +108,7 @@ class DagWorld(NamedTuple):
     heartbeat: int  # ns between two heartbeats of a machine; 0: machines tell each end at once
     seed: int
 
-    def records_by_task(self) -> np.recarray:
+    def records_by_task(self) -> Records:
         """Return the records of tasks in the order of the workload."""
         return self.task_records
 
@@ -138,7 +139,7 @@ def build_dag_world(
     work = records(JOB_INFO, jobs)
     work.submit[:], work.home[:] = arrays.submit_ns, nodes + np.arange(jobs) % managers
     work.first_task[:], work.end_task[:] = arrays.first_task[:-1], arrays.first_task[1:]
-    work.flags.writeable = False
+    work = frozen(work)
     one = managers == 1
     faults = make_faults(setting, schedulers=0 if one else managers, central=one)
     stages = _make_stages(setting, demand)
@@ -146,7 +147,7 @@ def build_dag_world(
         queue=make_queue(table.seq, room=nodes + 64),
         network=network_of(setting),
         work=work,
-        nodes=table[:nodes].view(np.recarray),
+        nodes=first(table, nodes),
         entries=make_entries(2),
         counts=np.zeros(len(COUNTERS), np.int64),
         task_records=records(TASK_RECORD, 0),

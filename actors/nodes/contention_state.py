@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.kernel.queue import records
+from actors.kernel.records import Records, records
 from actors.nodes.queueing import SERVED
 
 UNIT = np.int64(1) << 32  # of a CRV
@@ -47,15 +47,15 @@ class Contention(NamedTuple):
     open: np.ndarray  # [1] 1: the CRV counts, 0: the cluster's load is too low for that
     asks: np.ndarray  # [V] bits: the resources that a job asks for at this level
     scarcity: np.ndarray  # [V, R] in SHARE: N over the number of nodes that have what is asked for
-    nodes: np.recarray  # [N] NODE
+    nodes: Records  # [N] NODE
     busy: np.ndarray  # [N] busy slots as last reported, where that is wanted
     reported: np.ndarray  # [N, R] what was last reported of a resource, as `pack_resource` makes it
     counts: np.ndarray  # [R] scratch, 0 between reports
     total: np.ndarray  # [R] scratch, likewise
     slots: np.ndarray  # [N]
     ring: np.ndarray  # [N] nodes that are to report at the next heartbeat
-    round: np.recarray  # [1] ROUND
-    loads: np.recarray  # [N] LOAD, those that one event brings
+    round: Records  # [1] ROUND
+    loads: Records  # [N] LOAD, those that one event brings
     more: (
         np.ndarray
     )  # [2, R] likewise: entries that ask for a resource, and their scarcity, more than was reported before

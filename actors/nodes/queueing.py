@@ -18,6 +18,7 @@ held for a scheduler's answer counts as neither.
 import numpy as np
 
 from actors.kernel.compiled import inlined
+from actors.kernel.records import Records
 
 # Of one node, times in ns of one server.
 SERVED = np.dtype(
@@ -33,7 +34,7 @@ SERVED = np.dtype(
 
 
 @inlined
-def note_idle(rows: np.recarray, node: int, t: int, share: float) -> None:
+def note_idle(rows: Records, node: int, t: int, share: float) -> None:
     """Note that this share of the node's slots was idle up to `t`."""
     if share > 0.0:
         rows.unused[node] += share * (t - rows.since[node])
@@ -41,7 +42,7 @@ def note_idle(rows: np.recarray, node: int, t: int, share: float) -> None:
 
 
 @inlined
-def note_service(rows: np.recarray, node: int, service: float, window: int) -> None:
+def note_service(rows: Records, node: int, service: float, window: int) -> None:
     """Note the end of a task that took a server `service` ns."""
     seen = rows.seen[node] + 1
     share = 1.0 / min(seen, window)
@@ -52,14 +53,14 @@ def note_service(rows: np.recarray, node: int, service: float, window: int) -> N
 
 
 @inlined
-def reset_service(rows: np.recarray, node: int, t: int) -> None:
+def reset_service(rows: Records, node: int, t: int) -> None:
     """Discard what the node has measured before `t`."""
     rows.seen[node], rows.since[node], rows.unused[node] = 0, t, 0.0
     rows.idle[node], rows.service[node], rows.square[node] = 0.0, 0.0, 0.0
 
 
 @inlined
-def expected_wait(rows: np.recarray, node: int, idle_slots: int, window: int, rho_cap: float) -> float:
+def expected_wait(rows: Records, node: int, idle_slots: int, window: int, rho_cap: float) -> float:
     """Return E[W] of a task that arrives now, ns; 0 while a slot is idle, and before the first task has ended."""
     if idle_slots > 0 or rows.service[node] <= 0.0:
         return 0.0

@@ -1,8 +1,7 @@
 """A node's queue: a linked list of entries in the partition's pool, alike ones as one run (see `ENTRY`)."""
 
-import numpy as np
-
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.records import Records
 from actors.kernel.trace import count_queued
 from actors.kernel.world import NONE, World, free_entry, new_entry
 
@@ -52,7 +51,7 @@ def append(w: World, node: int, entry: int) -> None:
 
 
 @inlined
-def lengthen(rows: np.recarray, head: int, entry: int) -> None:
+def lengthen(rows: Records, head: int, entry: int) -> None:
     """Put an entry at the end of the run of `head`."""
     first = rows.more[head]
     if first == NONE:
@@ -65,13 +64,13 @@ def lengthen(rows: np.recarray, head: int, entry: int) -> None:
 
 
 @inlined
-def length_of(rows: np.recarray, entry: int) -> int:
+def length_of(rows: Records, entry: int) -> int:
     """How many entries the run of `entry` has."""
     return 1 if rows.more[entry] == NONE else 1 + rows.left[rows.more[entry]]
 
 
 @inlined
-def shorten(rows: np.recarray, entry: int) -> int:
+def shorten(rows: Records, entry: int) -> int:
     """Take the second entry out of the run of `entry`, and return it."""
     taken = rows.more[entry]
     after = rows.more[taken]
@@ -106,7 +105,7 @@ def remove_run(w: World, node: int, entry: int, before: int) -> None:
 
 
 @inlined
-def copy_entry(rows: np.recarray, to: int, source: int) -> None:
+def copy_entry(rows: Records, to: int, source: int) -> None:
     """Give an entry what those of the run of `source` have in common."""
     rows.job[to], rows.left[to], rows.bypassed[to] = (
         rows.job[source],

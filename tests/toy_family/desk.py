@@ -12,7 +12,8 @@ from actors.kernel.cost import NO_COST, Cost, make_cost, take
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED, Counters
 from actors.kernel.faults import Faults
 from actors.kernel.kinds import SCHEDULER, kind
-from actors.kernel.queue import NONE, RUNNING, Network, Queue, make_queue, records, wake
+from actors.kernel.queue import NONE, RUNNING, Network, Queue, make_queue, wake
+from actors.kernel.records import Records, first, records
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
 from actors.scheduler import Scheduler
 from actors.worlds import Sizes, Worlds
@@ -36,18 +37,18 @@ class DeskWorld(NamedTuple):
 
     queue: Queue
     network: Network
-    work: np.recarray  # [T] JOB_INFO
-    nodes: np.recarray  # [1] ACTOR, idle
-    entries: np.recarray
+    work: Records  # [T] JOB_INFO
+    nodes: Records  # [1] ACTOR, idle
+    entries: Records
     counts: np.ndarray
-    task_records: np.recarray
+    task_records: Records
     cost: Cost
     faults: Faults
     jobs: Tickets
     length: np.ndarray  # [T] ns
     seed: int
 
-    def records_by_task(self) -> np.recarray:
+    def records_by_task(self) -> Records:
         """The records of tickets in the order of the workload."""
         return self.task_records
 
@@ -118,7 +119,7 @@ def build(setting: Any) -> tuple[DeskWorld, State]:
         queue=make_queue(table.seq, room=8),
         network=Network(0, 0, 0.0, np.zeros(0, np.int64), setting.seed, 0),
         work=work,
-        nodes=table[:1].view(np.recarray),
+        nodes=first(table, 1),
         entries=make_entries(2),
         counts=np.zeros(len(COUNTERS), np.int64),
         task_records=records(TASK_RECORD, 0),

@@ -9,7 +9,8 @@ from actors.constraints import make_eligible
 from actors.dynamics import durations_ns, expect_failures, make_faults
 from actors.kernel.compiled import entry
 from actors.kernel.kinds import ARRIVAL
-from actors.kernel.queue import MOST_ACTORS, grow_queue, make_queue, records, wake
+from actors.kernel.queue import MOST_ACTORS, grow_queue, make_queue, wake
+from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import (
     ACTOR,
     COUNTERS,
@@ -69,7 +70,7 @@ def build_world(
         network=network_of(setting),
         work=work,
         duration=read_only(durations_ns(setting)),
-        nodes=table[:nodes].view(np.recarray),
+        nodes=first(table, nodes),
         entries=make_entries(),
         rules=rules,
         jobs=jobs,
@@ -106,7 +107,7 @@ def long_jobs(setting: Setting) -> np.ndarray:
     return estimated_ns(mean_ns, setting.estimates, setting.seed) > setting.short_cutoff_s * NS
 
 
-def _describe(setting: Setting, schedulers: int, central_jobs: np.ndarray | None) -> np.recarray:
+def _describe(setting: Setting, schedulers: int, central_jobs: np.ndarray | None) -> Records:
     """Return [J] JOB_INFO: the descriptions of the jobs, and the scheduler of each."""
     arrays = setting.workload.arrays()
     nodes, count = setting.cluster.num_nodes, arrays.submit_ns.size
@@ -123,4 +124,4 @@ def _describe(setting: Setting, schedulers: int, central_jobs: np.ndarray | None
     same = work.home[by_home[1:]] == work.home[by_home[:-1]]
     work.next_job[:] = NONE
     work.next_job[by_home[:-1][same]] = by_home[1:][same]
-    return read_only(work)
+    return frozen(work)

@@ -18,7 +18,8 @@ from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.faults import is_known_down, receive_node_state
 from actors.kernel.kinds import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, PLACED, RETRY
-from actors.kernel.queue import RUNNING, records, send, wake
+from actors.kernel.queue import RUNNING, send, wake
+from actors.kernel.records import Records, records
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, World
 from actors.nodes.worker import node_event
 from actors.scheduler import ALL_ALIKE, Scheduler
@@ -42,7 +43,7 @@ class State(NamedTuple):
     """The scheduler's queue and its idle slots."""
 
     idle: np.ndarray  # [slots] ring of nodes with an idle slot, idle longest first
-    fifo: np.recarray  # [1] FIFO
+    fifo: Records  # [1] FIFO
     free: np.ndarray  # [N] a node's slots in the ring
 
 

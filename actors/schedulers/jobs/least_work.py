@@ -27,8 +27,9 @@ from actors.kernel.eligible import (
 )
 from actors.kernel.faults import epoch_bits, is_known_down, look_again, receive_node_state
 from actors.kernel.kinds import NODE_UP, PLACED, PROBE
-from actors.kernel.queue import note, records, send
+from actors.kernel.queue import note, send
 from actors.kernel.random import JITTER, below, random_bits
+from actors.kernel.records import Records, records
 from actors.kernel.trace import CHOSEN
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, NEVER, NONE, World
 from actors.schedulers.jobs.job_info import tasks_of
@@ -58,7 +59,7 @@ class Placer(NamedTuple):
     """A placing scheduler's bookkeeping and scratch space."""
 
     ledger: Ledger
-    choice: np.recarray  # [at most N] CHOICE, scratch: a heap of the nodes considered
+    choice: Records  # [at most N] CHOICE, scratch: a heap of the nodes considered
     assigned: np.ndarray  # [most tasks of a job] scratch: node by task
     first: int  # the first node that may be used
     late: bool  # a placement is a probe and takes the job's next task; else tasks are bound
@@ -97,7 +98,7 @@ def waiting(ledger: Ledger, node: int, t: int) -> int:
 
 
 @inlined
-def precedes(choice: np.recarray, i: int, j: int) -> bool:
+def precedes(choice: Records, i: int, j: int) -> bool:
     """Whether choice `i` is better than choice `j`: waits less, or as long with a lower id."""
     return choice.wait[i] < choice.wait[j] or (
         choice.wait[i] == choice.wait[j] and choice.node[i] < choice.node[j]
@@ -105,14 +106,14 @@ def precedes(choice: np.recarray, i: int, j: int) -> bool:
 
 
 @inlined
-def swap(choice: np.recarray, i: int, j: int) -> None:
+def swap(choice: Records, i: int, j: int) -> None:
     """Exchange two choices."""
     choice.wait[i], choice.wait[j] = choice.wait[j], choice.wait[i]
     choice.node[i], choice.node[j] = choice.node[j], choice.node[i]
 
 
 @inlined
-def sink_worse(choice: np.recarray, i: int, size: int) -> None:
+def sink_worse(choice: Records, i: int, size: int) -> None:
     """Restore a heap with the worst on top, from `i` down."""
     while 2 * i + 1 < size:
         child = 2 * i + 1
@@ -125,7 +126,7 @@ def sink_worse(choice: np.recarray, i: int, size: int) -> None:
 
 
 @inlined
-def sink_better(choice: np.recarray, i: int, size: int) -> None:
+def sink_better(choice: Records, i: int, size: int) -> None:
     """Restore a heap with the best on top, from `i` down."""
     while 2 * i + 1 < size:
         child = 2 * i + 1
@@ -138,7 +139,7 @@ def sink_better(choice: np.recarray, i: int, size: int) -> None:
 
 
 @inlined
-def keep_least(choice: np.recarray, size: int, k: int, wait: int, node: int) -> int:
+def keep_least(choice: Records, size: int, k: int, wait: int, node: int) -> int:
     """Offer a node to the `k` that wait least, a heap of `size` nodes so far; return its size then."""
     if size < k:
         choice.wait[size], choice.node[size] = wait, node
@@ -170,7 +171,7 @@ def jitter_of(w: World, placer: Placer, job: int, node: int) -> int:
 
 
 @inlined
-def choose_idle(w: World, ledger: Ledger, choice: np.recarray, job: int, begin: int, k: int) -> bool:
+def choose_idle(w: World, ledger: Ledger, choice: Records, job: int, begin: int, k: int) -> bool:
     """Put the job's first `k` nodes without work into `choice[:k]`, in order of id; False if there are fewer."""
     low, first = listing_of(w, job)
     found = 0

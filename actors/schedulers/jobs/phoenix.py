@@ -57,7 +57,8 @@ from actors.kernel.eligible import (
 )
 from actors.kernel.faults import is_known_down
 from actors.kernel.kinds import ANNOUNCED, ARRIVAL, HEARTBEAT, LOAD_REPORT, MONITOR, NODE_DOWN, NODE_UP
-from actors.kernel.queue import GROW, RUNNING, note, records
+from actors.kernel.queue import GROW, RUNNING, note
+from actors.kernel.records import Records, records
 from actors.kernel.trace import RELAXED
 from actors.kernel.world import N_ADMISSIONS, N_PROBES, N_RELAXED, NONE, World
 from actors.nodes.contention import asks_at, contended_resources, on_announced, on_contended_node
@@ -109,8 +110,8 @@ class State(NamedTuple):
     eagle: eagle.State  # its scratch space for drawn nodes is wide enough for all candidates
     contention: Contention
     monitor: Monitor
-    choice: np.recarray  # [most probes of a job] CHOICE, scratch: the nodes that are probed
-    trial: np.recarray  # the same at a level that is tried
+    choice: Records  # [most probes of a job] CHOICE, scratch: the nodes that are probed
+    trial: Records  # the same at a level that is tried
     candidates: int  # nodes drawn for each probe of a job that asks for a contended resource
     admission: bool  # probes go to the candidates that wait least
     negotiate: bool  # soft constraints may be dropped
@@ -145,7 +146,7 @@ def is_contended(w: World, p: State, job: int) -> bool:
 
 
 @compiled
-def choose_nodes(w: World, p: State, job: int, tasks: int, choice: np.recarray) -> tuple[int, float]:
+def choose_nodes(w: World, p: State, job: int, tasks: int, choice: Records) -> tuple[int, float]:
     """Draw candidates, and put those where tasks should wait least into `choice`; returns their number and mean wait.
 
     The draws are the same for every level of the job: it is probed for at one of them only. Among equals those drawn

@@ -21,7 +21,8 @@ from actors.families.jobs.series import Pressure
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import is_known_down
 from actors.kernel.kinds import MONITOR
-from actors.kernel.queue import announce, records, wake
+from actors.kernel.queue import announce, wake
+from actors.kernel.records import Records, records
 from actors.kernel.window import holds
 from actors.kernel.world import NONE, World
 from actors.nodes.contention_state import SHARE, UNIT, Contention, nothing_reported
@@ -60,7 +61,7 @@ class Monitor(NamedTuple):
     demand: np.ndarray  # [R] entries on all nodes
     pressure: np.ndarray  # [R] their scarcity
     announced: np.ndarray  # [R] the CRV that was announced last, in UNIT; 0 up to the threshold
-    total: np.recarray  # [1] TOTALS
+    total: Records  # [1] TOTALS
     log: np.ndarray  # rows of 1 + 2 R: when, the demand, the CRV in UNIT
     static: bool  # the CRV is not announced, since all go by one that never changes
     threshold: int  # in UNIT

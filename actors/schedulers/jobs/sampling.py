@@ -20,8 +20,9 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_count, eligible_node, with_level
 from actors.kernel.faults import is_down, look_again
 from actors.kernel.kinds import ASK_LENGTH, LENGTH, PLACED
-from actors.kernel.queue import records, send, wake
+from actors.kernel.queue import send, wake
 from actors.kernel.random import PROBES, below, random_bits
+from actors.kernel.records import Records, records
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, NONE, World
 from actors.nodes.waiting import length_of
 from actors.schedulers.jobs.job_info import tasks_of
@@ -37,8 +38,8 @@ class Sampling(NamedTuple):
 
     per_task: bool  # each task has its own nodes; else the job's tasks share all
     first_answer: np.ndarray  # [J + 1] where a job's answers begin
-    answers: np.recarray  # ANSWER, in the order in which the nodes were asked
-    choice: np.recarray  # [most tasks of a job] CHOICE, scratch
+    answers: Records  # ANSWER, in the order in which the nodes were asked
+    choice: Records  # [most tasks of a job] CHOICE, scratch
 
 
 def make_sampling(probes: np.ndarray, most_tasks: int, per_task: bool) -> Sampling:

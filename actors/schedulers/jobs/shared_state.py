@@ -12,8 +12,9 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_count, is_constrained, list_of, listed, listing_of
 from actors.kernel.kinds import PUBLISHED
-from actors.kernel.queue import publish, records
+from actors.kernel.queue import publish
 from actors.kernel.random import RETRIES, below, random_bits
+from actors.kernel.records import Records, records
 from actors.kernel.world import NONE, World
 from actors.schedulers.jobs.spreading import may_run, must_spread
 
@@ -38,7 +39,7 @@ class SharedState(NamedTuple):
     latest: np.ndarray  # [N] a node's latest change: most questions are answered without a look at the log
     previous: np.ndarray  # [log] by place: the same node's change before
     length: np.ndarray  # [1] the current version
-    counted: np.recarray  # [L + 1] COUNTED, by list of nodes; the last row is for jobs without constraints
+    counted: Records  # [L + 1] COUNTED, by list of nodes; the last row is for jobs without constraints
 
 
 def make_shared_state(nodes: int, long_tasks: int, lists: int) -> SharedState:

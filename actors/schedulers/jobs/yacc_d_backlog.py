@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import inlined
-from actors.kernel.queue import records
+from actors.kernel.records import Records, records
 from actors.kernel.world import N_BACKLOGGED, NONE, World
 
 OF_SCHEDULER = np.dtype(
@@ -28,9 +28,9 @@ OF_TASK = np.dtype(
 class Backlog(NamedTuple):
     """Tasks that wait for room."""
 
-    schedulers: np.recarray  # [schedulers] OF_SCHEDULER
-    jobs: np.recarray  # [J] OF_JOB
-    tasks: np.recarray  # [T] OF_TASK
+    schedulers: Records  # [schedulers] OF_SCHEDULER
+    jobs: Records  # [J] OF_JOB
+    tasks: Records  # [T] OF_TASK
 
 
 def make_backlog(schedulers: int, jobs: int, tasks: int) -> Backlog:

@@ -14,7 +14,7 @@ from actors.kernel.eligible import (
     is_constrained,
     placement_of,
 )
-from actors.kernel.queue import records
+from actors.kernel.records import Records, records
 from actors.kernel.world import NONE, World
 from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.least_work import CHOICE, sink_better, swap
@@ -27,7 +27,7 @@ class Candidates(NamedTuple):
     """How many nodes are drawn for a job, and scratch space for them."""
 
     drawing: Probing
-    heap: np.recarray  # [most nodes drawn for a job] CHOICE
+    heap: Records  # [most nodes drawn for a job] CHOICE
 
 
 def make_candidates(choices: int, nodes: int, most_tasks: int) -> Candidates:

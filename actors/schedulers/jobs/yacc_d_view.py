@@ -11,8 +11,9 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_before, eligible_count, eligible_node, is_eligible
-from actors.kernel.queue import WHOLE, records
+from actors.kernel.queue import WHOLE
 from actors.kernel.random import PLACEMENT, below, random_bits
+from actors.kernel.records import Records, records
 from actors.kernel.world import NONE, World
 from actors.schedulers.jobs.spreading import may_run
 
@@ -36,11 +37,11 @@ TOTALS = np.dtype([("open", "i8"), ("rest", "i8"), ("rest_wholes", "i8")])
 class View(NamedTuple):
     """Nodes as the schedulers see them."""
 
-    nodes: np.recarray  # [N] REPORTED
+    nodes: Records  # [N] REPORTED
     newest: np.ndarray  # [N] number of the newest report
     open: np.ndarray  # [N] the nodes with room: the first `totals.open`
-    totals: np.recarray  # [1] TOTALS
-    sent: np.recarray  # [schedulers · N] SENT
+    totals: Records  # [1] TOTALS
+    sent: Records  # [schedulers · N] SENT
     slots: np.ndarray  # [N]
     all_slots: int
     empty_room: np.ndarray  # [N] room of a node without work

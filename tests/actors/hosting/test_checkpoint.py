@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from checkpointing import digest_with_restores, started
 from emulations import OBSERVED, VARIANTS, cases, digest, mixed_workload, named, run_setting, setting_of
-from python_process import KEEP_FIELDS, run_python
+from python_process import run_python
 
 from actors.hosting import windows
 from actors.hosting.partition import Partition, merge_shares
@@ -44,7 +44,7 @@ from emulations import cases
 from checkpointing import digest_with_restores
 print(json.dumps({name: digest_with_restores(setting, 1)[0] for name, setting in cases(8) if "varies" in name}))
 """
-    plain = json.loads(run_python(KEEP_FIELDS + code, NUMBA_DISABLE_JIT="1"))
+    plain = json.loads(run_python(code, NUMBA_DISABLE_JIT="1"))
     assert plain == {n: digest(run_setting(s, OBSERVED)) for n, s in cases(8) if "varies" in n}
 
 

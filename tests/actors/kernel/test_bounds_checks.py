@@ -10,14 +10,15 @@ from functools import cache
 
 import pytest
 from emulations import DIGESTS, MODERATE, TWINS, differing, digests
-from python_process import KEEP_FIELDS, run_python
+from python_process import run_python
 
 from actors.kernel.compiled import config
 
 # Nothing may be compiled in that process, and an index past the end must be an error: otherwise the run shows nothing.
 CHECKED = """
 from actors.kernel.cost import take
-from actors.kernel.queue import CURSOR, MESSAGE, copy_message, records
+from actors.kernel.queue import CURSOR, MESSAGE, copy_message
+from actors.kernel.records import records
 assert type(take).__name__ == "function"
 try:
     copy_message(records(CURSOR, 1), records(MESSAGE, 3), 3)
@@ -37,9 +38,7 @@ build.make_entries = lambda: make_entries(1)
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="compares with compiled code")
 def test_as_plain_python_with_bounds_checks_while_arrays_grow() -> None:
-    plain = json.loads(
-        run_python(KEEP_FIELDS + CHECKED + GROW + DIGESTS.format(MODERATE), NUMBA_DISABLE_JIT="1")
-    )
+    plain = json.loads(run_python(CHECKED + GROW + DIGESTS.format(MODERATE), NUMBA_DISABLE_JIT="1"))
     assert not differing(compiled(), plain)
 
 

@@ -16,6 +16,7 @@ from actors.kernel import queue as kinds
 from actors.kernel.compiled import config, entry
 from actors.kernel.kinds import ARRIVAL, DONE, HEARTBEAT, PROBE, RETRY, TASK_END
 from actors.kernel.queue import CURSOR, GROW, HORIZON, IDLE, RUNNING, Network, grow_queue, make_queue
+from actors.kernel.records import records
 from actors.kernel.world import ACTOR, NEVER, World, grow_entries, make_entries
 
 
@@ -48,7 +49,7 @@ def make_world(network: tuple[int, int, float], room: int = 4, capacity: int = 2
     """A world of the type that the kernel's own have, with a queue that is as small as it may be."""
     setting = setting_of("random", mixed_workload(1, 0), 4)
     world, _ = setting.scheduler.build(setting)
-    table = np.zeros(ACTORS, ACTOR).view(np.recarray)
+    table = records(ACTOR, ACTORS)
     delay, cross, spread = network
     rack = np.array([0, 0, 1, 1])
     rack.flags.writeable = False

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from python_process import run_python
 
 from actors.kernel.compiled import compiled, config, direct, entry
+from actors.kernel.records import as_records
 from actors.kernel.rows import Table
 
 ROW = np.dtype([("at", np.int64), ("share", np.float64), ("is_long", np.bool_), ("small", np.int8)])
@@ -83,7 +84,7 @@ def _write_all(tree, value):
 
 def _tree(counts: list[int], side: int, rows: list[tuple[int, float, bool, int]]) -> Tree:
     grid = np.arange(side * (side + 1), dtype=np.int64).reshape(side, side + 1)
-    of_rows = np.array(rows, ROW).view(np.recarray)
+    of_rows = as_records(np.array(rows, ROW))
     column = np.array([(1, 2.5, True, 3)] * 3, ROW)["share"]
     flags = np.zeros(len(counts), np.bool_)
     inner = Inner(of_rows, column, 0.75)

@@ -14,7 +14,7 @@ from emulations import KINDS, NS, OBSERVED, log_of, outages, run_partition, sett
 from phoenix_examples import BY_CRV, asking, contended, nodes_of
 
 from actors.hosting.partition import Partition
-from actors.kernel.queue import records
+from actors.kernel.records import Records, records
 from actors.kernel.world import NEVER
 from actors.nodes.queueing import SERVED, expected_wait, note_idle, note_service
 from actors.setting import Dynamics, Network, Setting
@@ -22,7 +22,7 @@ from actors.setting import Dynamics, Network, Setting
 NODE, BUSY = np.int64(0), np.int64(0)
 
 
-def served(start: Any, end: Any, slots: int = 1, window: int = 10**9) -> np.recarray:
+def served(start: Any, end: Any, slots: int = 1, window: int = 10**9) -> Records:
     """What a node has noted of tasks that ran from these times to those, ns."""
     rows, idle = records(SERVED, 1), slots
     events = [(int(t), 0, i) for i, t in enumerate(end)] + [(int(t), 1, i) for i, t in enumerate(start)]
@@ -36,7 +36,7 @@ def served(start: Any, end: Any, slots: int = 1, window: int = 10**9) -> np.reca
     return rows
 
 
-def wait_when_busy(rows: np.recarray, rho_cap: float = 0.99, window: int = 10**9) -> float:
+def wait_when_busy(rows: Records, rho_cap: float = 0.99, window: int = 10**9) -> float:
     return expected_wait(rows, NODE, BUSY, np.int64(window), rho_cap)
 
 

@@ -15,7 +15,7 @@ import emu
 from actors.hosting.outcome import Outcome
 from actors.kernel.cost import COST, SERVER
 from actors.kernel.histogram import BUCKETS
-from actors.kernel.queue import records
+from actors.kernel.records import records
 from emu.directories import run_directory as rd
 from emu.families.jobs.columns import JOBS, TABLES
 from emu.families.jobs.results import jobs_table, tasks_table

@@ -26,7 +26,7 @@ from coflow_emulations import (
 from emulations import OBSERVED, differing, digest, run_setting
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from python_process import KEEP_FIELDS, run_python
+from python_process import run_python
 
 from actors.fabric.counters import N_DECISIONS
 from actors.hosting.outcome import Outcome
@@ -280,5 +280,5 @@ def test_the_same_as_plain_python(expected: dict[str, str]) -> None:
     code = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
     code += "from actors.kernel.cost import take; assert type(take).__name__ == 'function'\n"
     code += "import json, coflow_emulations; print(json.dumps(coflow_emulations.digests()))"
-    plain: dict[str, Any] = json.loads(run_python(KEEP_FIELDS + code, NUMBA_DISABLE_JIT="1"))
+    plain: dict[str, Any] = json.loads(run_python(code, NUMBA_DISABLE_JIT="1"))
     assert not differing(expected, plain)
