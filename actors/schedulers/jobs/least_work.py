@@ -200,6 +200,8 @@ def choose_least(w: World, placer: Placer, t: int, job: int, begin: int, k: int)
         node = listed(w, low, first, place)
         wait = waiting(ledger, node, t)
         if size == k and wait >= choice.wait[0]:
+            if choice.wait[0] == IDLE:  # none waits less than the worst of those that are chosen
+                break
             continue
         wait += jitter_of(w, placer, job, node)
         size = keep_least(choice, size, k, wait, node)
