@@ -21,6 +21,8 @@ class Records(np.ndarray):
     """
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # numba and NumPy ask for some that are not there, at every call
+            raise AttributeError(name)
         plain = self.view(np.ndarray)
         try:
             field = plain[name]
