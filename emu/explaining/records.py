@@ -83,7 +83,9 @@ class Record:
         """Return which events are of one of these kinds."""
         found = np.zeros(len(self), bool)
         for at, name in enumerate(self._names):
-            if name in kinds:  # few are; to ask NumPy which codes are among them takes ten times as long for a job
+            if (
+                name in kinds
+            ):  # few are; to ask NumPy which codes are among them takes ten times as long for a job
                 found |= self._codes == at
         return found
 
