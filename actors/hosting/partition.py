@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from actors.hosting.timeline import Samples
 from actors.kernel.compiled import config, direct, is_warm
 from actors.kernel.cost import MEASURED, grow_cost, settle
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
-from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, Queue, grow_queue
+from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue
 from actors.kernel.records import records
 from actors.kernel.window import LEFT, NEXT, deliver, inbound, make_frame, pack, restrict
 from actors.kernel.world import NEVER, NONE, TASK_RECORD, grow_entries
@@ -53,23 +53,6 @@ class Progress:
     asked: Asked | None = None  # where a user's own scheduler decides
 
 
-class Head(NamedTuple):
-    """The columns of a queue that tell when its next event is due; to look them up takes longer than to read them."""
-
-    queue: Queue
-    heap_size: np.ndarray  # [1]
-    heap_time: np.ndarray
-    lane_head: np.ndarray  # [1]
-    lane_tail: np.ndarray  # [1]
-    lane_time: np.ndarray
-
-
-def head_of(queue: Queue) -> Head:
-    """Return the columns, which are those of this queue until it grows."""
-    now = queue.now
-    return Head(queue, now.heap_size, queue.heap.time, now.lane_head, now.lane_tail, queue.lane.time)
-
-
 def wrapping_round() -> AbstractContextManager[Any]:
     """Return a context without warnings of the wrap-around that random numbers rely on; compiled code has none."""
     return np.errstate(over="ignore") if config.DISABLE_JIT else nullcontext()
@@ -102,7 +85,6 @@ class Partition:
         self.world, self.state = build_partition(setting, observe)
         self._loop = setting.scheduler.advance
         self._answer = setting.scheduler.host(setting) if setting.scheduler.host else None
-        self._head = head_of(self.world.queue)
         self.wall_s = 0.0
         self.compile_s = 0.0
         self._events = None if observe.events is None else EventFile(observe.events.folder, 0)
@@ -302,13 +284,12 @@ class Partition:
 
     def _next_event(self) -> int:
         """When the next event here is due, NEVER if there is none."""
-        head = self._head
-        if head.queue is not self.world.queue:
-            self._head = head = head_of(self.world.queue)
-        due = head.heap_time[0] if head.heap_size[0] > 0 else NEVER
-        first = head.lane_head[0]
-        if head.lane_tail[0] > first:
-            due = min(due, head.lane_time[first & (head.lane_time.size - 1)])
+        queue = self.world.queue
+        now, lane = queue.now, queue.lane
+        due = queue.heap.time[0] if now.heap_size[0] > 0 else NEVER
+        first = now.lane_head[0]
+        if now.lane_tail[0] > first:
+            due = min(due, lane.time[first & (lane.size - 1)])
         return int(due)
 
     def share(self) -> Share:

@@ -104,7 +104,6 @@ def is_tree(value: Any) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
-_dtype, _shape, _strides = np.ndarray.dtype.__get__, np.ndarray.shape.__get__, np.ndarray.strides.__get__
 # Types by number: numba compares types by their names, which are long.
 _kinds: list[Any] = [types.int64, types.float64]
 _INT64, _FLOAT64 = 0, 1
@@ -120,7 +119,7 @@ def _lay_out(tree: Any, words: list[int]) -> int:
         if isinstance(value, np.ndarray):
             kinds.append(_kind_of_array(tree, value))
             words.append(address_of(value))
-            words += _shape(value)
+            words += value.shape
         elif is_tree(value):
             kinds.append(_lay_out(value, words))
         elif isinstance(value, float):
@@ -133,9 +132,9 @@ def _lay_out(tree: Any, words: list[int]) -> int:
 
 
 def _kind_of_array(tree: Any, array: np.ndarray) -> int:
-    dtype, shape = _dtype(array), _shape(array)
+    dtype, shape = array.dtype, array.shape
     if len(shape) == 1:  # a column of a table, or a whole array; of one element no stride is to be seen
-        stride = _strides(array)[0] if shape[0] > 1 else dtype.itemsize
+        stride = array.strides[0] if shape[0] > 1 else dtype.itemsize
         return _kind_of_arrays(dtype, dtype.isalignedstruct, 1, stride)
     if not array.flags.c_contiguous:
         name = next(name for name, value in zip(tree._fields, tree, strict=True) if value is array)

@@ -135,7 +135,6 @@ class Host(OwnHost):
     def __init__(self, own: Any, setting: Setting):
         self._own, self._setting = own, setting
         self.schedulers: dict[int, Any] = {}  # by actor; that of the nodes by NONE
-        self._world: Any = None
         super().__init__(own, setting)
         self.schedulers[int(NONE)] = self.scheduler
 
@@ -164,11 +163,7 @@ class Host(OwnHost):
 
     def __call__(self, world: Any, state: State) -> None:
         """Call the handler of the message at which the loop has stopped."""
-        if world is not self._world:
-            # To look up a column takes longer than to read it.
-            self._world, self._now = world, world.queue.now.view(np.ndarray)
-            self._idle, self._longs = np.asarray(world.nodes.idle), np.asarray(world.nodes.longs)
-        time, key, kind, actor, a, b, c, d, *_ = self._now[0].item()
+        time, key, kind, actor, a, b, c, d, *_ = world.queue.now[0].item()
         self._at = (world, state, np.int64(time), np.int64(actor))
         self._sends = 0
         cluster = self._cluster
@@ -196,7 +191,7 @@ class Host(OwnHost):
         """Ask whether a node accepts a probe."""
         world, state, t, me = self._at
         self.scheduler = self.schedulers[int(NONE)]
-        view = NodeView(node, self._idle[node].item(), self._longs[node].item() > 0)
+        view = NodeView(node, world.nodes.idle[node].item(), world.nodes.longs[node].item() > 0)
         if self.ask("on_probe", self._job(job), view, self._cluster):
             self._accept(world, state, t, me)
         else:
@@ -278,7 +273,7 @@ class Host(OwnHost):
             type(nodes) is list
             and len(nodes) == 1
             and type(nodes[0]) is int
-            and 0 <= nodes[0] < self._idle.size
+            and 0 <= nodes[0] < world.nodes.size
         ):
             state.probing.nodes[0] = nodes[0]
             return self._counted(what, 1, state)
