@@ -11,10 +11,9 @@ Times are in ms. Here are FIFO, NCF, SEBF and DARK; `benchmarks.coflowsim_flows`
 import heapq
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
-from benchmarks.peer_arrays import NONE, by_key, inner, set_all, take
+from benchmarks.peer_arrays import NONE, by_key, inner, outer, set_all, take
 from benchmarks.peer_trace import BYTES_PER_MS, EPOCH_MS, STEP_MS, Trace, begin_ms
 from emu.results.metrics import Float64Array
 from workloads.jobs import Int64Array
@@ -55,7 +54,9 @@ def cct_s(trace: Trace, algorithm: int, rules: Rules) -> Float64Array:
     """Completion times from when coflows begin, in the trace's order."""
     begin = begin_ms(trace, rules.epoch)
     due = np.trunc(begin + trace.bottleneck / (BYTES_PER_MS * 1024.0) * (1 + trace.draw) * 1000)
-    return (simulate(trace, beginning(trace), begin, due, algorithm, rules) - begin) / 1000
+    state = beginning(trace)
+    simulate(trace, state, begin, due, algorithm, rules)
+    return (state.ended - begin) / 1000
 
 
 class State(NamedTuple):
@@ -77,6 +78,8 @@ class State(NamedTuple):
     used: Float64Array
     count: Float64Array
     key: Float64Array  # [C] to sort coflows by
+    ended: Float64Array  # [C] ms
+    sending: Int64Array  # [P] flows to one receiver, while they are sent step by step
 
 
 def beginning(trace: Trace) -> State:
@@ -95,19 +98,19 @@ def beginning(trace: Trace) -> State:
         np.zeros(coflows, np.int64),
         np.zeros(coflows),
         *(np.zeros(ports) for _ in range(3)),
-        np.zeros(coflows),
+        *(np.zeros(coflows) for _ in range(2)),
+        np.zeros(ports[1], np.int64),
     )
 
 
-@numba.njit(cache=True)
+@outer
 def simulate(trace, s, begin, due, algorithm, rules):
-    """Return when coflows end, ms."""
-    coflows, ended = begin.size, np.zeros(begin.size)
+    """Find when coflows end, ms."""
     order, heap = [NONE for _ in range(0)], [(0.0, NONE) for _ in range(0)]
     t, come, done = 0.0, 0, 0
-    while done < coflows:
+    while done < begin.size:
         decide = rules.rates != REFILL
-        while come < coflows and begin[come] <= t:
+        while come < begin.size and begin[come] <= t:
             order.append(np.int64(come))
             come += 1
             decide = True
@@ -119,17 +122,16 @@ def simulate(trace, s, begin, due, algorithm, rules):
             settle(trace, s, t, order, rules.rounding)
             for coflow in order:
                 if s.unfinished[coflow] == 0:
-                    ended[coflow] = t
+                    s.ended[coflow] = t
                     done += 1
             order = [c for c in order if s.unfinished[c] > 0]
             order = in_order(trace, s, order, algorithm, rules)
             give_rates(trace, s, order, due, algorithm, rules)
             heap = foresee(trace, s, t, order, rules)
         now = t
-        t = next_change(s, order, heap, begin[come] if come < coflows else np.inf)
+        t = next_change(s, order, heap, begin[come] if come < begin.size else np.inf)
         if algorithm == DARK and not rules.sinks_late:
             t = min(t, next_limit(trace, s, now, order, rules.step))
-    return ended
 
 
 @inner
@@ -157,20 +159,18 @@ def settle(trace, s, t, order, rounding):
 @inner
 def step_by_step(s, t, first, end, owed):
     """Send what the flows of one receiver do until t, and return what it is owed then, as it counts."""
-    which, left, move = np.empty(end - first, np.int64), np.empty(end - first), np.empty(end - first)
     count = steps = 0
     for f in range(first, end):
         if s.rate[f] > 0.0 and s.left[f] > 0.0:
-            which[count], left[count], move[count] = f, s.left[f], s.rate[f] * STEP_MS
+            s.sending[count] = f
             steps = round((t - s.since[f]) / STEP_MS)
             count += 1
     for _ in range(steps):
         for i in range(count):
-            sent = min(move[i], left[i])
+            f = s.sending[i]
+            sent = min(s.rate[f] * STEP_MS, s.left[f])
             owed -= sent
-            left[i] = left[i] - sent if left[i] - sent > _DONE < owed else 0.0
-    for i in range(count):
-        s.left[which[i]] = left[i]
+            s.left[f] = s.left[f] - sent if s.left[f] - sent > _DONE < owed else 0.0
     return owed
 
 

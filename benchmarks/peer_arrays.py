@@ -1,16 +1,29 @@
 """Compiled functions that the simulators of peers' rules share: plain loops in the place of NumPy's functions.
 
 Each of NumPy's ways to make, add, compare or sort arrays takes numba up to a second to compile: the simulators get
-their arrays from Python, and change them in loops.
+their arrays from Python, in named tuples that are passed as tables, and change them in loops.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 import numba
 import numpy as np
 
+from actors.kernel.linking import EntryCompiler, InnerCompiler
+from actors.kernel.rows import is_tree, table_of
+
 NONE = np.int64(-1)
 
-# Of what only compiled code calls: a wrapper for Python would take as long to compile as the function.
-inner = numba.njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+# As `actors.kernel.compiled`, for functions that make lists. What only compiled code calls has no cache of its own.
+_outer: Any = numba.njit(cache=True, pipeline_class=EntryCompiler)
+inner: Any = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=InnerCompiler)
+
+
+def outer(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that Python calls with named tuples of arrays."""
+    made = _outer(function)
+    return lambda *arguments: made(*(table_of(each) if is_tree(each) else each for each in arguments))
 
 
 @inner

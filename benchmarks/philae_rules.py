@@ -7,10 +7,9 @@ something may change to the next. Queue 0 has thin coflows, 1 those with pilots,
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
-from benchmarks.peer_arrays import NONE, by_key, inner, set_all
+from benchmarks.peer_arrays import NONE, by_key, inner, outer, set_all
 from benchmarks.peer_trace import EPOCH_MS, Trace, begin_ms
 from emu.results.metrics import Float64Array
 from workloads.jobs import Int64Array
@@ -62,6 +61,7 @@ class State(NamedTuple):
     free: np.ndarray  # [2, P] ports, while flows are chosen
     key: Int64Array  # [C] by which coflows are sorted
     place: Int64Array  # [P] 0, 1, 2, …
+    busy_here: Int64Array  # [P] pilots of the ports of one side, while they are sorted
     rate: Int64Array  # [C] bytes a step
     ended: Int64Array  # [C] step
 
@@ -100,12 +100,13 @@ def beginning(trace: Trace, wanted: Int64Array) -> State:
         np.ones((2, ports), np.bool_),
         np.zeros(coflows, np.int64),
         np.arange(ports),
+        np.zeros(ports, np.int64),
         np.zeros(coflows, np.int64),
         np.zeros(coflows, np.int64),
     )
 
 
-@numba.njit(cache=True)
+@outer
 def simulate(trace, s, begin, wanted, policy, rules):
     """Find when coflows end, in steps."""
     coflows = begin.size
@@ -180,7 +181,8 @@ def arrive(trace, s, c, wanted, policy, rules):
     if policy != AALO:
         count = width if thin else wanted
         choose(trace, s, c, count, rules)
-        for f in s.chosen[c, :count]:
+        for n in range(count):
+            f = s.chosen[c, n]
             s.pilot[f] = True
             s.pilots[c] += 1
             if not thin:
@@ -194,7 +196,7 @@ def choose(trace, s, c, count, rules):
     sources = [np.int64(j) for j in range(s.at.shape[2]) if s.at[c, 0, j] > 0]
     sinks = [np.int64(j) for j in range(s.at.shape[2]) if s.at[c, 1, j] > 0]
     for n in range(count):
-        sources, sinks = by_busy(s, sources, s.busy[0], rules), by_busy(s, sinks, s.busy[1], rules)
+        sources, sinks = by_busy(s, 0, sources, rules), by_busy(s, 1, sinks, rules)
         f, span = NONE, max(len(sources), len(sinks))
         for n_th in range(2 * span * span):
             i, k = n_th % span, n_th // span
@@ -218,14 +220,16 @@ def choose(trace, s, c, count, rules):
 
 
 @inner
-def by_busy(s, ports, busy, rules):
+def by_busy(s, side, ports, rules):
     """Return ports by how many pilots they have; equal ones in the opposite order, as `<=` makes of a stable sort."""
+    for port in ports:
+        s.busy_here[port] = s.busy[side, port]
     if rules.reversed_ties:
         turned = [NONE for _ in range(0)]
         for i in range(len(ports) - 1, -1, -1):
             turned.append(ports[i])
-        return by_key(busy, turned)
-    return by_key(busy, by_key(s.place, ports))
+        return by_key(s.busy_here, turned)
+    return by_key(s.busy_here, by_key(s.place, ports))
 
 
 @inner
@@ -247,8 +251,8 @@ def end_flow(trace, s, c, f, leak):
 def coflows_in(s, first, last):
     """Return how many coflows are in some queues."""
     count = 0
-    for queue in s.queue:
-        count += first <= queue <= last
+    for c in range(s.queue.size):
+        count += first <= s.queue[c] <= last
     return count
 
 
@@ -352,7 +356,8 @@ def serve(trace, s, order, slot):
     set_all(free, True)
     for c in order:
         if s.queue[c] < _MAIN:
-            for f in s.chosen[c]:
+            for n in range(s.chosen.shape[1]):
+                f = s.chosen[c, n]
                 if f != NONE and s.left[f] > 0 and free[0, trace.source[f]] and free[1, trace.sink[f]]:
                     free[0, trace.source[f]] = free[1, trace.sink[f]] = False
                     served.append(f)
