@@ -33,7 +33,7 @@ from clusters.schema import (
     is_own,
     with_defaults,
 )
-from workloads.arrow import column, from_numpy, from_strings, to_numpy
+from workloads.arrow import WithTables, column, from_numpy, from_strings, to_numpy
 from workloads.errors import InputError
 from workloads.hints import did_you_mean, names_beside
 
@@ -49,7 +49,7 @@ Int64Array = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Cluster:
+class Cluster(WithTables):
     """Nodes with their hardware, as `CLUSTER_SCHEMA` and the user's own; make one with `load_cluster`."""
 
     name: str

@@ -7,7 +7,7 @@ run that takes a second. Buffers do not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -88,3 +88,32 @@ def label_bytes(labels: pa.ChunkedArray) -> bytes:
     """Return bytes that identify columns of strings by content, whatever their chunks and slices."""
     coded = labels.combine_chunks().dictionary_encode()  # in the order of first appearance: one coding
     return repr(coded.dictionary.to_pylist()).encode() + to_numpy(coded.indices.fill_null(-1)).tobytes()
+
+
+class WithTables:
+    """An object that is pickled with the rows of its Arrow tables, one stream of bytes for each.
+
+    Arrow itself pickles the whole buffers of a sliced table, and Ray imports pandas to cut those of strings.
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: _Rows.of(v) if isinstance(v, pa.Table) else v for name, v in vars(self).items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(
+            {name: value.table() if isinstance(value, _Rows) else value for name, value in state.items()}
+        )
+
+
+class _Rows(NamedTuple):
+    stream: pa.Buffer
+
+    @classmethod
+    def of(cls, table: pa.Table) -> _Rows:
+        out = pa.BufferOutputStream()
+        with pa.ipc.new_stream(out, table.schema) as writer:
+            writer.write_table(table)
+        return cls(out.getvalue())
+
+    def table(self) -> pa.Table:
+        return pa.ipc.open_stream(self.stream).read_all()

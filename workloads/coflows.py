@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workloads.arrow import column, described_field, from_numpy, from_optional, optional_column
+from workloads.arrow import WithTables, column, described_field, from_numpy, from_optional, optional_column
 from workloads.errors import InputError
 from workloads.groups import (
     check_sum,
@@ -109,7 +109,7 @@ class CoflowArrays(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class CoflowWorkload:
+class CoflowWorkload(WithTables):
     """Coflows with their arrival times and flows; make one with `make_coflow_workload` or a reader.
 
     Attributes

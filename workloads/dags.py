@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from workloads.arrow import (
+    WithTables,
     column,
     from_numpy,
     from_optional,
@@ -113,7 +114,7 @@ class DagArrays(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class DagWorkload:
+class DagWorkload(WithTables):
     """Jobs of stages with precedence; make one with `make_dag_workload` or a reader.
 
     Attributes

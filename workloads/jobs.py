@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workloads.arrow import column, described_field, from_numpy, to_numpy
+from workloads.arrow import WithTables, column, described_field, from_numpy, to_numpy
 from workloads.constraints import constraint_bytes, no_job_constraints, no_sets
 from workloads.errors import InputError
 from workloads.groups import first_rows, nanoseconds, rows_of_groups, same_length
@@ -82,7 +82,7 @@ class JobArrays(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class JobWorkload:
+class JobWorkload(WithTables):
     """Jobs with their arrival times and task durations; make one with `make_workload` or a reader.
 
     Attributes
