@@ -6,14 +6,17 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from emu.directories.names import figure_names
 from emu.disk import write_bytes, write_text
+from emu.report.hover import name_lines
 from emu.results.tables import number
 from workloads.errors import InputError, printable
 
@@ -95,10 +98,20 @@ def figure_style() -> Iterator[None]:
     """Make, or write, figures within in Emu's style."""
     import matplotlib as mpl
 
+    with mpl.rc_context():
+        dict.update(mpl.rcParams, _settings(_LOOK.get().font_size))
+        yield
+
+
+@cache
+def _settings(font_size: float) -> dict[Any, Any]:
+    """Return matplotlib's settings, checked once: that takes as long as to make an axis."""
+    import matplotlib as mpl
+
     # From matplotlib's own defaults: a matplotlibrc on this machine must not change the figures.
     plain: dict[Any, Any] = {k: v for k, v in mpl.rcParamsDefault.items() if k != "backend"}
-    with mpl.rc_context(plain | _STYLE | {"font.size": _LOOK.get().font_size}):
-        yield
+    with mpl.rc_context(plain | _STYLE | {"font.size": font_size}):
+        return {k: v for k, v in mpl.rcParams.items() if k != "backend"}
 
 
 def new_figure(
@@ -308,14 +321,20 @@ def write_figure(figure: Figure, path: Path) -> None:
     )
 
 
+_svg_of: WeakKeyDictionary[Figure, str] = WeakKeyDictionary()
+
+
 def to_svg(figure: Figure) -> str:
-    """Return a figure as an SVG element, without a date."""
-    out = io.StringIO()
-    with figure_style():
-        _lay_out(figure)
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    text = out.getvalue()
-    return printable(text[text.index("<svg") :], keep="\n\t")
+    """Return a figure as an SVG element, without a date; a file and a page have the same one."""
+    if figure not in _svg_of:
+        out = io.StringIO()
+        name_lines(figure)
+        with figure_style():
+            _lay_out(figure)
+            figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+        text = out.getvalue()
+        _svg_of[figure] = printable(text[text.index("<svg") :], keep="\n\t")
+    return _svg_of[figure]
 
 
 def to_pdf(figure: Figure) -> bytes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from emu.report.drawing import to_svg
-from emu.report.hover import describe_axes, name_lines
+from emu.report.hover import describe_axes
 from workloads.errors import printable
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ def section(title: str, words: str, head: Sequence[str], rows: Iterable[Sequence
 
 def figure_of(figure: Any, caption: str) -> Markup:
     """Return a figure with its caption, and what the page's script needs to show its values."""
-    name_lines(figure)
     svg = to_svg(figure)  # which lays it out
     found = describe_axes(figure)
     return fill("figure.html", svg=svg, caption=caption, axes=json.dumps(found) if found else "")

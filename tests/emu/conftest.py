@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,11 +11,10 @@ import pytest
 from run_commands import RUN
 
 from emu.cli import main
+from tests.composing import compose_only
 from workloads.jobs import JobWorkload, make_workload
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from emu.sweeps.sweep import SweepResult
 
 CUTOFF_S = 10.0
@@ -81,31 +79,12 @@ def emu(
     return call
 
 
-def composed(figure: Figure) -> str:
-    """A digest of the lines and texts of a figure: two that differ in them differ in what is not drawn, too."""
-    digest = hashlib.sha256(repr([axes.get_legend_handles_labels()[1] for axes in figure.axes]).encode())
-    for axes in figure.axes:
-        digest.update(repr((axes.get_title(), axes.get_xlabel(), axes.get_ylabel())).encode())
-        for line in axes.lines:
-            digest.update(np.asarray(line.get_xydata(), float).tobytes())
-    return digest.hexdigest()
-
-
 @pytest.fixture(autouse=True)
 def undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are composed and not drawn, which takes most of a run's time; tests marked `drawn` look at them."""
+    """Figures are composed and not drawn; tests marked `drawn` look at them."""
     if request.node.get_closest_marker("drawn") is not None:
         return
-    import matplotlib.figure
-
-    from emu.report import drawing
-
-    def savefig(figure: Figure, out: Any, format: str, **options: Any) -> None:
-        svg = f"<svg>{composed(figure)}</svg>"
-        out.write(svg if format == "svg" else svg.encode())
-
-    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", savefig)
-    monkeypatch.setattr(drawing, "_lay_out", lambda figure: None)
+    compose_only(monkeypatch.setattr)
 
 
 @pytest.fixture
