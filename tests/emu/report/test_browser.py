@@ -155,6 +155,7 @@ def test_a_page_fits_its_window_and_works(make: Any, browser: Browser, tmp_path:
         assert found["width"] <= found["window"]
         assert found["up"] == found["down"][::-1] or len(set(found["up"])) < len(found["up"])
         if make is comparison:
+            assert (tmp_path / "runs" / "timeline.svg").read_text(encoding="utf-8") in page
             assert found["zoomed"]
             assert found["back"]
             assert [row.partition(":")[0] for row in found["tip"]] == [
