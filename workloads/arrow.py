@@ -91,29 +91,39 @@ def label_bytes(labels: pa.ChunkedArray) -> bytes:
 
 
 class WithTables:
-    """An object that is pickled with the rows of its Arrow tables, one stream of bytes for each.
+    """An object that is pickled with the rows of its Arrow tables: a column of numbers as an array, others as a stream.
 
     Arrow itself pickles the whole buffers of a sliced table, and Ray imports pandas to cut those of strings.
     """
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: _Rows.of(v) if isinstance(v, pa.Table) else v for name, v in vars(self).items()}
+        return {name: _rows_of(v) if isinstance(v, pa.Table) else v for name, v in vars(self).items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(
-            {name: value.table() if isinstance(value, _Rows) else value for name, value in state.items()}
+            {name: v.table() if isinstance(v, _Numbers | _Stream) else v for name, v in state.items()}
         )
 
 
-class _Rows(NamedTuple):
-    stream: pa.Buffer
-
-    @classmethod
-    def of(cls, table: pa.Table) -> _Rows:
-        out = pa.BufferOutputStream()
-        with pa.ipc.new_stream(out, table.schema) as writer:
-            writer.write_table(table)
-        return cls(out.getvalue())
+class _Numbers(NamedTuple):
+    schema: pa.Schema
+    columns: list[npt.NDArray[Any]]  # which pickle need not copy
 
     def table(self) -> pa.Table:
-        return pa.ipc.open_stream(self.stream).read_all()
+        return pa.Table.from_arrays([from_numpy(values) for values in self.columns], schema=self.schema)
+
+
+class _Stream(NamedTuple):
+    buffer: pa.Buffer
+
+    def table(self) -> pa.Table:
+        return pa.ipc.open_stream(self.buffer).read_all()
+
+
+def _rows_of(table: pa.Table) -> _Numbers | _Stream:
+    if all(values.type in _DTYPES and not values.null_count for values in table.columns):
+        return _Numbers(table.schema, [column(table, name) for name in table.column_names])
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+    return _Stream(out.getvalue())
