@@ -10,12 +10,13 @@ from typing import Any
 import numba
 import numpy as np
 
+from actors.kernel.compiled import as_compiled
 from actors.kernel.linking import EntryCompiler, InnerCompiler
-from actors.kernel.rows import is_tree, table_of
 
 NONE = np.int64(-1)
 
-# As `actors.kernel.compiled`, for functions that make lists. What only compiled code calls has no cache of its own.
+# As `actors.kernel.compiled`, which names the folder of compiled code, for functions that make lists. What only
+# compiled code calls has no cache of its own.
 _outer: Any = numba.njit(cache=True, pipeline_class=EntryCompiler)
 inner: Any = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=InnerCompiler)
 
@@ -23,7 +24,9 @@ inner: Any = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline
 def outer(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function that Python calls with named tuples of arrays."""
     made = _outer(function)
-    return lambda *arguments: made(*(table_of(each) if is_tree(each) else each for each in arguments))
+    if made is function:  # NUMBA_DISABLE_JIT
+        return function
+    return lambda *arguments: made(*map(as_compiled, arguments))
 
 
 @inner

@@ -98,7 +98,7 @@ class _CalledByPython(CPUDispatcher):
     """A compiled function that takes named tuples as tables."""
 
     def __call__(self, *arguments: Any) -> Any:
-        return super().__call__(*map(_as_compiled, arguments))
+        return super().__call__(*map(as_compiled, arguments))
 
 
 class _CalledByCompiled(CPUDispatcher):
@@ -119,7 +119,7 @@ class _CalledByCompiled(CPUDispatcher):
         return entry(copy)
 
 
-def _as_compiled(value: Any) -> Any:
+def as_compiled(value: Any) -> Any:
     """Return a value as compiled code takes it."""
     return table_of(value) if is_tree(value) else value
 
@@ -192,7 +192,7 @@ def direct(function: F, *arguments: Any) -> Callable[..., Any]:
     """
     if not isinstance(function, CPUDispatcher):
         return function
-    kept = [_as_compiled(argument) for argument in arguments]
+    kept = [as_compiled(argument) for argument in arguments]
     made: Any = function.compile(tuple(numba.typeof(argument) for argument in kept))
     trees = [i for i, argument in enumerate(kept) if isinstance(argument, Table)]
 

@@ -13,15 +13,19 @@ from workloads.catalogue import load_workload
 from workloads.transform import constrain, time_slice
 
 WITH_TABLES = {
-    "cluster": load_cluster("phoenix", 30),
-    "jobs": load_workload("poisson", options={"jobs": 2_000}),
-    "constrained": constrain(load_workload("poisson", options={"jobs": 50}), jobs="all"),
-    "dags": dags_of([(0.0, [[1.0, 2.0], [3.0]], [(0, 1)], "a"), (1.5, [[4.0]], [], None)]),
-    "coflows": coflows_of([(0.0, 2.0, a_flow()), (1.0, None, {(1, 0): 2e6, (0, 0): 1.0})], 2),
+    "cluster": lambda: load_cluster("phoenix", 30),
+    "jobs": lambda: load_workload("poisson", options={"jobs": 2_000}),
+    "constrained": lambda: constrain(load_workload("poisson", options={"jobs": 50}), jobs="all"),
+    "dags": lambda: dags_of([(0.0, [[1.0, 2.0], [3.0]], [(0, 1)], "a"), (1.5, [[4.0]], [], None)]),
+    "coflows": lambda: coflows_of([(0.0, 2.0, a_flow()), (1.0, None, {(1, 0): 2e6, (0, 0): 1.0})], 2),
 }
 
 
-@pytest.mark.parametrize("value", WITH_TABLES.values(), ids=WITH_TABLES.keys())
+@pytest.fixture(params=WITH_TABLES.values(), ids=WITH_TABLES.keys())
+def value(request):
+    return request.param()
+
+
 def test_what_is_pickled_comes_back(value):
     copy = pickle.loads(pickle.dumps(value))
     for each in fields(value):
@@ -32,7 +36,6 @@ def test_what_is_pickled_comes_back(value):
             assert after == before
 
 
-@pytest.mark.parametrize("value", WITH_TABLES.values(), ids=WITH_TABLES.keys())
 def test_no_arrow_table_is_pickled(value):
     """Ray would import pandas for it."""
 
@@ -45,7 +48,7 @@ def test_no_arrow_table_is_pickled(value):
 
 
 def test_of_a_slice_its_rows_are_pickled():
-    whole = WITH_TABLES["jobs"]
+    whole = WITH_TABLES["jobs"]()
     few = time_slice(whole, 0.0, float(whole.arrays().submit_ns[10]) / 1e9)
     assert 0 < few.num_jobs < 20
     assert len(pickle.dumps(few)) < len(pickle.dumps(whole)) / 20
