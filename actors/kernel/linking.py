@@ -22,38 +22,37 @@ from numba.core.caching import CompileResultCacheImpl
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.targetconfig import TargetConfig
+
+import actors.kernel.compile_time  # noqa: F401  # before anything is compiled
 
 # The functions of numba's own that kernels call are numbered in each process, and kept with their callers: those of two
 # processes must not have the same number.
 FunctionIdentity._unique_ids = itertools.count(int.from_bytes(os.urandom(6), "little"))
 
 
-_Flags: Any = TargetConfig
-_equal_in_all = _Flags.__eq__
-
-
-def _equal(flags: Any, other: Any) -> Any:
-    """Compare by what is set; numba lists all of both flags at every look-up of a function that it knows."""
-    if isinstance(other, TargetConfig) and flags._values == other._values:
-        return True
-    return _equal_in_all(flags, other)
-
-
-_Flags.__eq__ = _equal
 _result: Any = _compiler_module.CompileResult  # whose hints lack its arguments
-NOT_NEEDED = {"nopython_rewrites", "inline_overloads", "with_lifting"}
-"""Passes for expressions of whole arrays, functions of numba's that are inlined as Python, and object mode."""
+NOT_NEEDED = {"nopython_rewrites", "inline_overloads", "inline_closure_likes", "with_lifting"}
+"""Passes for expressions of whole arrays, functions that are inlined as Python, closures, and object mode."""
 # In so many blocks before a load LLVM looks for what it reads, not in 200: that was two fifths of the time to optimise
 # a loop, which has hundreds of blocks. This holds for all that the process compiles.
 llvm.set_option("emu", "-memdep-block-number-limit=50")
 Source = tuple[str, str, tuple[Any, ...]]  # of a function: module, qualified name, types of the arguments
 
 
-class InnerLibrary(JITCodeLibrary):
-    """The LLVM code of a function that only compiled code calls. It has no machine code of its own."""
-
+class _Library(JITCodeLibrary):
     source: Source | None = None  # None: a function of numba's own
+
+    def _optimize_functions(self, module: Any) -> None:
+        """Optimise each function of a module by itself, with passes that are set up once and not for each of them."""
+        module.data_layout = self._codegen._data_layout
+        passes, builder = self._codegen._function_pass_manager()
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+
+
+class InnerLibrary(_Library):
+    """The LLVM code of a function that only compiled code calls. It has no machine code of its own."""
 
     @property
     def codegen(self) -> Any:
@@ -130,10 +129,8 @@ def _library_of(module: str, name: str, arguments: tuple[Any, ...]) -> Any:
     return function.overloads[arguments].library
 
 
-class EntryLibrary(JITCodeLibrary):
+class EntryLibrary(_Library):
     """The code of a function that Python calls, and of all that it calls."""
-
-    source: Source | None = None
 
     def finalize(self) -> None:
         """Link each library once, even if several call it.
