@@ -13,6 +13,7 @@ import importlib
 import itertools
 import os
 from collections.abc import Iterable
+from types import CodeType
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -31,8 +32,9 @@ FunctionIdentity._unique_ids = itertools.count(int.from_bytes(os.urandom(6), "li
 
 
 _result: Any = _compiler_module.CompileResult  # whose hints lack its arguments
-NOT_NEEDED = {"nopython_rewrites", "inline_overloads", "inline_closure_likes", "with_lifting"}
-"""Passes for expressions of whole arrays, functions that are inlined as Python, closures, and object mode."""
+NOT_NEEDED = {"nopython_rewrites", "inline_overloads", "with_lifting"}
+"""Passes for expressions of whole arrays, functions of numba's that are inlined as Python, and object mode."""
+CLOSURES = "inline_closure_likes"
 # In so many blocks before a load LLVM looks for what it reads, not in 200: that was two fifths of the time to optimise
 # a loop, which has hundreds of blocks. This holds for all that the process compiles.
 llvm.set_option("emu", "-memdep-block-number-limit=50")
@@ -200,7 +202,9 @@ def _compiler(kind: type[InnerLibrary] | type[EntryLibrary]) -> type[CompilerBas
         def define_pipelines(self) -> list[Any]:
             passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
             passes.add_pass_after(MakeLibrary, passes.passes[0][0])
-            passes.passes = [each for each in passes.passes if each[0]._name not in NOT_NEEDED]
+            nested = any(isinstance(each, CodeType) for each in self.state.func_id.code.co_consts)
+            left_out = NOT_NEEDED if nested else NOT_NEEDED | {CLOSURES}
+            passes.passes = [each for each in passes.passes if each[0]._name not in left_out]
             passes.finalize()
             return [passes]
 

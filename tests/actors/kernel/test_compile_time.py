@@ -81,7 +81,7 @@ print(hashlib.sha256("".join(texts).encode()).hexdigest())
 """
 OF_NUMBA = {
     "before": "sys.modules['actors.kernel.compile_time'] = types.ModuleType('compile_time')",
-    "after": "del linking._Library._optimize_functions; linking.NOT_NEEDED.clear()",
+    "after": "del linking._Library._optimize_functions; linking.NOT_NEEDED.clear(); linking.CLOSURES = None",
 }
 
 
