@@ -1,11 +1,12 @@
 """What it costs to compile a policy: seconds of CPU with a cold cache, beside another checkout in turn.
 
-    python -m benchmarks.compiling                                        each policy alone, and behind sparrow or sebf
+    python -m benchmarks.compiling                        each policy alone, and behind sparrow, sebf or drf
     python -m benchmarks.compiling --beside ../before --schedulers sparrow,philae --repeats 3
 
-A policy is compiled by the first run of a process, of a workload of a hundred jobs or coflows; what a second process
-takes for the same run, with all compiled, is taken off. *Alone*: the cache is empty. *Shared*: it holds another policy
-of the family, sparrow or sebf. Targets: sparrow alone 10 s, any policy with what is shared 8 s (medians, 2 idle cores).
+A policy is compiled by the first run of a process, of a workload of a hundred jobs or coflows, or of 20 DAG jobs; what
+a second process takes for the same run, with all compiled, is taken off. *Alone*: the cache is empty. *Shared*: it
+holds another policy of the family: sparrow, sebf or drf. Targets: sparrow alone 10 s, any policy with what is shared
+8 s (medians, 2 idle cores).
 """  # fmt: skip
 
 from __future__ import annotations
@@ -22,14 +23,16 @@ from pathlib import Path
 from actors.schedulers.registry import built_in_schedulers
 
 HERE = Path(__file__).resolve().parents[1]
-SHARED = {"jobs": "sparrow", "coflows": "sebf"}
+SHARED = {"jobs": "sparrow", "coflows": "sebf", "dags": "drf"}
 RUN = """
 import sys
 import emu
-options = {"jobs": 100} if sys.argv[2] == "jobs" else {"coflows": 100, "ports": 20}
-name = "poisson" if sys.argv[2] == "jobs" else "synthetic-coflows"
-nodes = 20 if sys.argv[2] == "jobs" else None
 from actors.schedulers.registry import find_scheduler
+name, nodes, options = {
+    "jobs": ("poisson", 20, {"jobs": 100}),
+    "coflows": ("synthetic-coflows", None, {"coflows": 100, "ports": 20}),
+    "dags": ("facebook-mapreduce", 10, {"jobs": 20, "tasks": 400}),
+}[sys.argv[2]]
 more = {"short_cutoff": "90%"} if find_scheduler(sys.argv[1]).hybrid else {}
 emu.run(sys.argv[1], name, nodes, in_process=True, workload_options=options, **more)
 """
