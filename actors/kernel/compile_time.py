@@ -1,7 +1,7 @@
 """Methods of numba's compiler in forms that take less time, with the same results: the compiled code has equal bytes.
 
 A loop is some hundred functions, for each of which numba works out the same things again. Without these forms, to
-compile takes a quarter more CPU time (`python -m benchmarks.compiling`; docs/results.md, Compilation). They hold for
+compile takes a fifth more CPU time (`python -m benchmarks.compiling`; docs/results.md, Compilation). They hold for
 all that this process compiles. `actors/kernel/linking.py` imports this module before anything is compiled.
 
 numba does not document these methods: pyproject.toml bounds its version by those that the tests have run with.
@@ -92,7 +92,7 @@ REPLACED: tuple[tuple[Any, str, Any], ...] = (
 for _owner, _name, _form in REPLACED:
     setattr(_owner, _name, _form)
 
-# numba measures how long LLVM works: it makes two events at each of the 50,000 calls of a loop's compilation, and tells
+# numba measures how long LLVM works: it makes two events at each of the tens of thousands of calls, and tells
 # every function that is being compiled, and so waits for others, of both.
 _lock: Any = llvm.ffi.lib._lock
 _lock._cblist[:] = [each for each in _lock._cblist if each[0].__module__ != "numba.core.base"]
