@@ -138,6 +138,8 @@ def _names(given: list[str | None], job_id: int, path: str | Path) -> tuple[str,
     if dag != " ".join(dag.split()) or not dag.isprintable() or dag.startswith("emu "):
         dag = ""
     own = [name.removeprefix(f"{dag}/") for name in names] if dag else names
+    if not all(map(_WORD.fullmatch, own)):  # as of the stage "a/"
+        dag, own = "", names
     wrong = next((name for name in own if not _WORD.fullmatch(name)), None)
     if wrong is not None:
         _refuse(path, "name", f"{wrong!r}, a stage of job {job_id}, is no word")

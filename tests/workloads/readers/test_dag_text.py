@@ -224,6 +224,13 @@ def test_what_is_written_reads_back_the_same(tmp_path_factory, dag):
     assert path.read_bytes() == first
 
 
+@pytest.mark.parametrize("names", [("a/", "a/b"), ("a/#", "a/b")])
+def test_stages_whose_names_are_no_words_without_that_of_their_dag(tmp_path, names):
+    dag = some(stage_name=list(names))
+    write_dag_text(dag, tmp_path / "w.txt")
+    assert read_dag_text(tmp_path / "w.txt").fingerprint() == dag.fingerprint()
+
+
 def some(**changes: Any) -> Any:
     """Two stages of a DAG that the format can hold, but for what is changed."""
     arguments = {"duration_s": [1.0, 1.0, 2.0], "demands": {"memory": [0.5, 0.5]}}
