@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import gc
 import os
-import resource
 import shutil
 import signal
 import sys
@@ -64,7 +63,7 @@ if sys.dont_write_bytecode and "PYTEST_XDIST_WORKER" not in os.environ:
 # where it is, until a process has held so much memory that new garbage is collected.
 gc.set_threshold(200_000, 20, 100)
 gc.disable()
-COLLECTED_FROM_BYTES = 1536 << 20
+COLLECTED_FROM_MB = 1536.0
 
 # No test judges by the clock: the first example of a property may compile a kernel. People's runs look for new
 # examples, and keep those that fail in .hypothesis; CI tries the same ones each time, so that it fails by a change and
@@ -129,14 +128,11 @@ def pytest_collection_finish() -> None:
 
 def pytest_runtest_teardown() -> None:
     """A process of much memory collects garbage from here on: what it made, and not what lies there already."""
-    if not gc.isenabled() and peak_rss_bytes() > COLLECTED_FROM_BYTES:
+    from actors.hosting.outcome import peak_rss_mb
+
+    if not gc.isenabled() and peak_rss_mb() > COLLECTED_FROM_MB:
         gc.freeze()
         gc.enable()
-
-
-def peak_rss_bytes() -> int:
-    """The most memory that this process has held."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 @pytest.fixture(scope="session")

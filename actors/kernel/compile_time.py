@@ -7,6 +7,7 @@ all that this process compiles. `actors/kernel/linking.py` imports this module b
 numba does not document these methods: pyproject.toml bounds its version by those that the tests have run with.
 """
 
+from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -20,7 +21,6 @@ _type_call = types.Function.get_call_type
 _WITHOUT_VARIABLES = frozenset((str, int, bool, type(None), ir.Loc))
 
 _of_operators: dict[Any, Any] = {}
-_defaults: dict[type, dict[str, Any]] = {}
 
 
 def type_call(function: Any, context: Any, arguments: tuple[Any, ...], keywords: Any) -> Any:
@@ -50,10 +50,13 @@ def list_variables(instruction: Any, value: Any) -> list[Any]:
 
 def values_of_options(options: Any) -> dict[str, Any]:
     """Return the values of compiler options, in the order of their declaration; numba asks each by a property."""
-    kind = type(options)
-    if kind not in _defaults:
-        _defaults[kind] = {name: option.default for name, option in kind.options.items()}
-    return {**_defaults[kind], **options._values}
+    kind: Any = type(options)
+    return {**_defaults(kind), **options._values}
+
+
+@cache
+def _defaults(kind: Any) -> dict[str, Any]:
+    return {name: option.default for name, option in kind.options.items()}
 
 
 def process(processor: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:

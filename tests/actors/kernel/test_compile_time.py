@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numba
@@ -101,13 +102,13 @@ def test_each_form_stands_in_the_place_of_numba_s() -> None:
 def test_generators_and_object_mode_are_compiled_as_before() -> None:
     """They need the live variables that others do not, and a process may have compiled functions that are not ours."""
 
-    def squares(count):  # type: ignore[no-untyped-def]
+    def squares(count: int) -> Iterator[int]:
         total = 0
         for i in range(count):
             total += i * i
             yield total
 
-    def labels(values):  # type: ignore[no-untyped-def]
+    def labels(values: np.ndarray) -> dict[str, list[int]]:
         found = {}
         for i, value in enumerate(values):
             if value > 1:
