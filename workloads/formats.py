@@ -229,7 +229,9 @@ def _what(path: Path) -> str:
         case "json":
             return f"is of no known format: JSON with {', '.join(found.names[:8]) or 'no objects'}"
         case "parquet":
-            return f"is of no known format: Parquet with the columns {', '.join(found.names[:8])}"
+            columns = f"with the columns {', '.join(found.names[:8])}"
+            unread = "without columns that can be read: it may be cut short"
+            return f"is of no known format: Parquet {columns if found.names else unread}"
     fields = len(found.rows[0])
     between = f"{fields} fields with {'commas' if found.form == 'csv' else 'blanks'} between them, "
     begins = shown(found.text.lstrip().partition("\n")[0])
