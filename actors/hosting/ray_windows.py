@@ -30,7 +30,7 @@ from actors.hosting.windows import (
     check_partitions,
     divide,
     expected_windows,
-    rhythm_of,
+    window_ns,
 )
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -69,7 +69,7 @@ def emulate_windows(
         Lost: what Ray runs of this emulation has died too often.
         InputError: messages take no time, there are more partitions than actors, or memory is short.
     """
-    rhythm_of(setting, quantum_s)  # errors are raised before anything is started
+    window_ns(setting, quantum_s)  # errors are raised before anything is started
     check_partitions(setting, partitions)
     name = setting.scheduler.name
 
@@ -108,7 +108,7 @@ class WindowSession:
         from ray.exceptions import RayTaskError
 
         self._ray, self._task_error = ray, RayTaskError
-        self._setting, self._rhythm, self._transport = setting, rhythm_of(setting, quantum_s), transport
+        self._setting, self._window, self._transport = setting, window_ns(setting, quantum_s), transport
         refuse_too_large(setting, partitions, free_bytes())
         self._actors = new_hosts(partitions)
         self._graph: Any = None
@@ -128,7 +128,7 @@ class WindowSession:
         self._grouping: Grouping = divide(self._setting, get(first.call.remote("cast")), len(self._actors))
         frames = get([actor.call.remote("join", self._grouping, k) for k, actor in enumerate(self._actors)])
         self._memory_mb = get([actor.memory_mb.remote() for actor in self._actors])
-        self.windows = Windows(self._by_calls, frames, self._rhythm)
+        self.windows = Windows(self._by_calls, frames, self._window)
 
     def compile_graph(self) -> None:
         """Let barriers pass through a compiled graph, if one can be compiled.
@@ -174,7 +174,7 @@ class WindowSession:
             self.windows.barrier(empty)
             ends.append(time.perf_counter())
         barrier_s = float(np.median(np.diff(ends)))  # the first ones take longer
-        windows = expected_windows(self._setting, self._rhythm)
+        windows = expected_windows(self._setting, self._window)
         means = "a compiled graph" if self._graph is not None else f"calls{self._no_graph}"
         parts = [
             f"  actor {k}: {self._grouping.describe(k)} ({used:.0f} MiB)"
@@ -186,9 +186,14 @@ class WindowSession:
                 f" {sum(self._memory_mb) / 1024:.1f} GiB now",
                 *parts,
                 f"  about {windows:,} barriers of {1000 * barrier_s:.2f} ms over {means}:"
-                f" about {format_duration(windows * barrier_s)}",
+                f" about {format_duration(windows * barrier_s)}{self._beside_exact(windows)}",
             ]
         )
+
+    def _beside_exact(self, windows: int) -> str:
+        """Return what a quantum saves, for it is not worth its errors where events are rarer than it."""
+        exact = expected_windows(self._setting, window_ns(self._setting, None))
+        return "" if windows == exact else f"; exact, without --quantum, about {exact:,} barriers"
 
     def check(self) -> None:
         """Raise an error when an actor is gone, or a barrier has stalled; other threads may use this object."""

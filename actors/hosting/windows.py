@@ -5,15 +5,16 @@ event of all plus the lookahead, the least time a message from one partition to 
 their messages. What crosses a barrier arrives after it, and the order of events does not mention partitions, so that
 results are bit-identical for any number of them.
 
-A quantum longer than the lookahead makes barriers fewer: they lie at its multiples, and what should have arrived
-before a barrier arrives at it. The result counts what was late, and by how much.
+A quantum takes the place of the lookahead, and is longer: barriers are fewer, and what should have arrived before a
+barrier arrives at it. The result counts what was late, and by how much. A window begins at the earliest next event
+and not at a multiple of the quantum: fewest intervals of one length cover given events in this way.
 """
 
 import struct
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,20 +35,6 @@ BEGINNING = -1  # a barrier before all events
 _HEADER = struct.Struct(f"={HEADER}q")
 
 
-@dataclass(frozen=True)
-class Rhythm:
-    """The time that partitions may run between two barriers: lookahead and quantum, ns."""
-
-    lookahead: int
-    quantum: int = 0  # 0: exact
-
-    def next_barrier(self, earliest: int) -> int:
-        """Return the next barrier when the earliest next event is at `earliest`."""
-        if self.quantum:
-            return (earliest // self.quantum + 1) * self.quantum
-        return earliest + self.lookahead
-
-
 def lookahead_ns(setting: Setting) -> int:
     """Return the least time that a message between two partitions takes, ns.
 
@@ -66,20 +53,22 @@ def lookahead_ns(setting: Setting) -> int:
     return lookahead
 
 
-def rhythm_of(setting: Setting, quantum_s: float | None) -> Rhythm:
-    """Return the rhythm of a setting.
+def window_ns(setting: Setting, quantum_s: float | None) -> int:
+    """Return the time from the earliest next event to the barrier, ns: the quantum, or else the lookahead.
 
     Raises:
         InputError: messages take no time, or the quantum is shorter than the lookahead.
     """
     lookahead = lookahead_ns(setting)
-    quantum = 0 if quantum_s is None else round(quantum_s * NS)
-    if quantum_s is not None and quantum < lookahead:
+    if quantum_s is None:
+        return lookahead
+    quantum = round(quantum_s * NS)
+    if quantum < lookahead:
         raise InputError(
             f"--quantum: {quantum_s:g} s is less than the lookahead, {lookahead / NS:g} s; without it the run is"
             " exact and has no more barriers"
         )
-    return Rhythm(lookahead, quantum)
+    return quantum
 
 
 def check_partitions(setting: Setting, partitions: int) -> None:
@@ -106,13 +95,14 @@ class Windows:
     Args:
         barrier: takes the message to all partitions, returns the frames that they answer with.
         frames: the partitions' first ones.
+        window: time from the earliest next event to the barrier, ns.
 
     Attributes:
         at: their progress.
     """
 
-    def __init__(self, barrier: Barrier, frames: Sequence[bytes], rhythm: Rhythm):
-        self.barrier, self.frames, self._rhythm = barrier, frames, rhythm
+    def __init__(self, barrier: Barrier, frames: Sequence[bytes], window: int):
+        self.barrier, self.frames, self._window = barrier, frames, window
         self.at = Position(0.0, 0, BEGINNING)
 
     def go_back(self, frames: Sequence[bytes], at: Position) -> None:
@@ -122,7 +112,7 @@ class Windows:
     def run(self, most_s: float) -> Progress:
         """Continue for about `most_s` seconds, or until nothing is left to do."""
         count, until, frames = self.at.windows, self.at.until_ns, self.frames
-        rhythm, barrier, unpack = self._rhythm, self.barrier, _HEADER.unpack_from
+        window, barrier, unpack = self._window, self.barrier, _HEADER.unpack_from
         begun = time.perf_counter()
         end = begun + most_s
 
@@ -145,7 +135,7 @@ class Windows:
                 self.frames, self.at = frames, Position(max(until, 0) / NS, events, until, count, wall_s)
                 return Progress(finished, self.at, done)
             if left == 0:
-                until = rhythm.next_barrier(earliest)
+                until = earliest + window
                 if until >= NEVER:
                     raise too_late("the scheduler")
             frames = barrier(barrier_message(until, frames))
@@ -157,8 +147,8 @@ def barrier_message(until: int, frames: Sequence[bytes]) -> bytes:
     return b"".join((until.to_bytes(8, sys.byteorder, signed=True), *frames))
 
 
-def expected_windows(setting: Setting, rhythm: Rhythm) -> int:
-    """Estimate how many barriers a run takes.
+def expected_windows(setting: Setting, window: int) -> int:
+    """Estimate how many barriers a run takes whose windows are `window` ns long.
 
     Instants at which something happens, and is answered one delay later, come at random while jobs arrive: four for
     each job (or coflow), three for each task (or flow). One that falls into the window of another costs nothing.
@@ -166,13 +156,13 @@ def expected_windows(setting: Setting, rhythm: Rhythm) -> int:
     instants = 4 * setting.num_jobs + 3 * setting.num_tasks
     arrivals, least = setting.scheduler.worlds.span_ns(setting.workload)
     span = max(int(arrivals[-1] - arrivals[0]), least, 1)
-    return round(instants / (1 + instants * max(rhythm.lookahead, rhythm.quantum) / span))
+    return round(instants / (1 + instants * window / span))
 
 
 class WindowsHere:
     """All partitions in this process, one after the other between barriers: for tests and debuggers."""
 
-    def __init__(self, setting: Setting, observe: Observe, partitions: int, rhythm: Rhythm):
+    def __init__(self, setting: Setting, observe: Observe, partitions: int, window: int):
         self._setting = setting
         self._hosts = [Partition(setting, observe) for _ in range(partitions)]
         grouping = divide(setting, self._hosts[0].cast(), partitions)
@@ -180,7 +170,7 @@ class WindowsHere:
             host.start()
         frames = [host.join(grouping, k) for k, host in enumerate(self._hosts)]
         self._windows = Windows(
-            lambda message: [host.window(message) for host in self._hosts], frames, rhythm
+            lambda message: [host.window(message) for host in self._hosts], frames, window
         )
         self.run = self._windows.run
 
@@ -208,10 +198,10 @@ def emulate_here(
     checkpoints: Checkpoints | None = None,
 ) -> Outcome:
     """Run all partitions in this process."""
-    rhythm = rhythm_of(setting, quantum_s)
+    window = window_ns(setting, quantum_s)
 
     def attempt(start: Checkpoint | None) -> Outcome:
-        here = WindowsHere(setting, observe, partitions, rhythm)
+        here = WindowsHere(setting, observe, partitions, window)
         if start is not None:
             here.restore(start)
         return run_in_slices(here, here.snapshots, setting.scheduler.name, checkpoints, progress, None)

@@ -99,7 +99,7 @@ def test_a_snapshot_of_another_setting_is_refused() -> None:
 @pytest.mark.parametrize("partitions", [2, 3])
 def test_several_partitions_go_on_from_a_barrier(scheduler: str, partitions: int) -> None:
     setting = setting_of(named(scheduler), mixed_workload(30, 4), 6, network=0.01)
-    rhythm = windows.rhythm_of(setting, None)
+    window = windows.window_ns(setting, None)
 
     def joined() -> tuple[list[Partition], list[bytes]]:
         hosts = [started(setting) for _ in range(partitions)]
@@ -121,7 +121,7 @@ def test_several_partitions_go_on_from_a_barrier(scheduler: str, partitions: int
 
     while True:
         try:
-            windows.Windows(barrier, frames, rhythm).run(math.inf)
+            windows.Windows(barrier, frames, window).run(math.inf)
             break
         except Stop:
             saved = [host.snapshot() for host in hosts]

@@ -74,7 +74,7 @@ def test_so_is_that_of_several_partitions() -> None:
                 )
         return found
 
-    windows.Windows(barrier, frames, windows.rhythm_of(setting, None)).run(math.inf)
+    windows.Windows(barrier, frames, windows.window_ns(setting, None)).run(math.inf)
     assert with_messages > 10
 
 

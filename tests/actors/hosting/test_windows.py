@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from actors.hosting import partition
 from actors.hosting.grouping import Cast, group_actors
 from actors.hosting.memory import needed_bytes, refuse_too_large
-from actors.hosting.windows import Rhythm, emulate_here, expected_windows, lookahead_ns, rhythm_of
+from actors.hosting.windows import emulate_here, expected_windows, lookahead_ns, window_ns
 from actors.scheduler import needs_global_view
 from actors.schedulers.registry import find_scheduler, scheduler_names
 from actors.setting import Costs, Network, Setting
@@ -99,6 +99,16 @@ def test_a_quantum_delays_what_should_have_crossed_earlier() -> None:
     assert coarse.finish_ns.mean() > exact.finish_ns.mean()
 
 
+@pytest.mark.parametrize("scheduler", ["sparrow", "hawk", "dist-lwl"])
+def test_a_quantum_adds_no_barriers_where_events_are_rare(scheduler: str) -> None:
+    setting = setting_of(scheduler, mixed_workload(60, seed=4), 40, seed=2)  # a job a second, or so
+    counts = [
+        emulate_here(setting, OBSERVED, 3, quantum_s=q).windows for q in (None, 0.001, 0.005, 0.02, 1.0)
+    ]
+    assert counts == sorted(counts, reverse=True), counts
+    assert counts[-1] < counts[0]
+
+
 def test_a_quantum_as_long_as_the_delay_delays_something_only_up_to_it() -> None:
     setting = small("sparrow", Network(0.5))
     outcome = emulate_here(setting, OBSERVED, 2, quantum_s=0.5)
@@ -107,12 +117,12 @@ def test_a_quantum_as_long_as_the_delay_delays_something_only_up_to_it() -> None
 
 def test_a_quantum_below_the_lookahead_is_refused() -> None:
     with pytest.raises(InputError, match=r"^--quantum: 0.0001 s is less than the lookahead, 0.0005 s"):
-        rhythm_of(small("sparrow", NETWORKS["constant"]), 0.0001)
+        window_ns(small("sparrow", NETWORKS["constant"]), 0.0001)
 
 
 def test_without_network_delay_there_are_no_windows() -> None:
     with pytest.raises(InputError, match=r"^network.delay: messages take no time"):
-        rhythm_of(small("sparrow", Network(0.0)), None)
+        window_ns(small("sparrow", Network(0.0)), None)
 
 
 def test_racks_stay_whole_where_that_makes_windows_longer() -> None:
@@ -159,18 +169,10 @@ def test_every_actor_is_in_one_partition(
     assert all(grouping.describe(k) != "nothing" for k in range(partitions))
 
 
-@pytest.mark.parametrize(
-    ("rhythm", "earliest", "barrier"),
-    [(Rhythm(5), 100, 105), (Rhythm(5, 50), 100, 150), (Rhythm(5, 50), 149, 150)],
-)
-def test_barriers(rhythm: Rhythm, earliest: int, barrier: int) -> None:
-    assert rhythm.next_barrier(earliest) == barrier
-
-
 def test_the_number_of_windows_is_foreseen() -> None:
     setting = setting_of("sparrow", mixed_workload(200, seed=5), 100, seed=3)
     windows = emulate_here(setting, OBSERVED, 2).windows
-    assert 0.4 < expected_windows(setting, rhythm_of(setting, None)) / windows < 2.5
+    assert 0.4 < expected_windows(setting, window_ns(setting, None)) / windows < 2.5
 
 
 def test_a_plan_that_does_not_fit_is_refused_with_the_number_that_would() -> None:
