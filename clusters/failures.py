@@ -6,23 +6,26 @@ A CSV file with a header, or a Parquet table with the same columns::
     node 17,120,3720
     18,0.5,
     rack 2,1000,1600
+    type fast,1000,1600
+    10%,2000,
+    5% of racks,2000,2600
     scheduler 3,600,900
     central,1000,1060
 
-A target is a node (``node 17``, or the plain number), all nodes of a rack, a probe scheduler, or the central
-scheduler. An empty `repair_s` (null in Parquet) means that it does not come back.
+A target is a node (``node 17``, or the plain number), all nodes of a rack or of a machine type, a share of the nodes,
+of the racks (whole ones), or of the nodes of a rack or type, a probe scheduler, or the central scheduler. The
+nodes of a share are drawn from the seed. An empty `repair_s` (null in Parquet) means that it does not come back.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +39,15 @@ NODE, SCHEDULER, CENTRAL = range(3)
 MOST_S = 1e9
 """The latest time, about 31 years."""
 
+if TYPE_CHECKING:
+    from clusters.cluster import Cluster
+
 Int64Array = npt.NDArray[np.int64]
-_TARGET = re.compile(r"(node|rack|scheduler)?\s*([0-9]{1,12})", re.ASCII)
+_TARGET = re.compile(r"(node|rack|scheduler)?\s*([0-9]{1,12})", re.ASCII | re.IGNORECASE)
+_SHARE = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%(?:\s+of\s+(.*))?", re.ASCII | re.IGNORECASE)
+_TYPE = re.compile(r"type\s+(.*)", re.IGNORECASE)
+_FORMS = "'node 17', '17', 'rack 2', 'type fast', '10%', '5% of racks', '10% of type fast', 'scheduler 3', 'central'"
+_STREAM = 0xFA17
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,30 +70,51 @@ class Outages:
     repair_s: np.ndarray
 
 
-def load_outages(path: str | Path, racks: Int64Array) -> Outages:
-    """Return the outages of a CSV or Parquet file; `racks`, shape (N,), has the rack of each node.
+class _Outage(NamedTuple):
+    """An outage of one target, by a row of the file."""
+
+    kind: int
+    number: int
+    fail_s: float
+    repair_s: float
+    line: int
+    drawn: bool
+
+
+def load_outages(path: str | Path, cluster: Cluster, seed: int) -> Outages:
+    """Return the outages of a CSV or Parquet file for a cluster; the nodes of shares are drawn from `seed`.
+
+    A share is rounded to whole nodes or racks, and is at least one. Each row draws anew. Where a drawn outage overlaps
+    another of the same node, the node is down from the earlier failure to the later repair.
 
     Raises
     ------
     InputError
-        A row is wrong, or two outages of one target overlap: file, line and field are named.
+        A row is wrong, or two outages of one target that are both listed overlap: file, line and field are named.
     """
     path = Path(path)
-    rows = [row for line, values in _rows(path) for row in _read_row(line, values, racks, path)]
+    reader = _Reader(path, cluster, seed)
+    rows = sorted(outage for index, row in enumerate(_rows(path)) for outage in reader.outages(index, *row))
     if not rows:
         raise InputError("no outages; want rows of target,fail_s,repair_s", file=path)
-    rows.sort()
-    for before, row in itertools.pairwise(rows):
-        if before[:2] == row[:2] and row[2] < before[3]:
-            lines = sorted((before[4], row[4]))
+    apart = rows[:1]
+    for row in rows[1:]:
+        before = apart[-1]
+        if before[:2] != row[:2] or row.fail_s >= before.repair_s:
+            apart.append(row)
+        elif before.drawn or row.drawn:
+            repair_s = max(before.repair_s, row.repair_s)
+            apart[-1] = before._replace(repair_s=repair_s, drawn=True)
+        else:
+            lines = sorted((before.line, row.line))
             raise InputError(
-                f"begins at {row[2]:g} s, before the outage in line {before[4]} is over; one target's outages must not"
-                " overlap",
+                f"begins at {row.fail_s:g} s, before the outage in line {before.line} is over; one target's outages"
+                " must not overlap",
                 file=path,
                 line=max(lines),
                 field="fail_s",
             )
-    kind, number, fail_s, repair_s, _ = zip(*rows, strict=True)
+    kind, number, fail_s, repair_s, _, _ = zip(*apart, strict=True)
     return Outages(
         np.array(kind, np.int64),
         np.array(number, np.int64),
@@ -129,54 +160,79 @@ def _check_header(path: Path, names: list[str]) -> None:
             )
 
 
-def _read_row(
-    line: int, values: dict[str, Any], racks: Int64Array, path: Path
-) -> list[tuple[int, int, float, float, int]]:
-    """Return kind, number, times and line of the outage of a row; of a rack those of its nodes."""
-    kind, numbers = _target(values["target"], racks, path, line)
-    fail_s = _time(values["fail_s"], "fail_s", path, line)
-    repair = values["repair_s"]
-    never = repair is None or (isinstance(repair, str) and not repair.strip())
-    repair_s = math.inf if never else _time(repair, "repair_s", path, line)
-    if repair_s <= fail_s:
-        raise InputError(
-            f"{repair_s:g} s is not after the failure at {fail_s:g} s", file=path, line=line, field="repair_s"
-        )
-    return [(kind, number, fail_s, repair_s, line) for number in numbers]
+class _Reader:
+    """Rows of a file, as outages of a cluster."""
 
+    def __init__(self, path: Path, cluster: Cluster, seed: int):
+        self._path, self._cluster, self._seed = path, cluster, seed
 
-def _target(value: Any, racks: Int64Array, path: Path, line: int) -> tuple[int, list[int]]:
-    text = "" if value is None else str(value).strip().lower()
-    if text == "central":
-        return CENTRAL, [0]
-    match = _TARGET.fullmatch(text)
-    if match is None:
-        raise InputError(
-            f"{value!r} is none of 'node 17', '17', 'rack 2', 'scheduler 3', 'central'",
-            file=path,
-            line=line,
-            field="target",
-        )
-    number = int(match[2])
-    if match[1] == "scheduler":
-        return SCHEDULER, [number]
-    if match[1] == "rack":
-        if not (found := np.flatnonzero(racks == number).tolist()):
-            raise InputError(
-                f"there is no rack {number}; the cluster has racks {racks.min()} to {racks.max()}",
-                file=path,
-                line=line,
-                field="target",
+    def outages(self, index: int, line: int, values: dict[str, Any]) -> list[_Outage]:
+        """Return the outages of a row, one for each node or scheduler."""
+        kind, numbers, drawn = self._target(index, line, values["target"])
+        fail_s = _time(values["fail_s"], "fail_s", self._path, line)
+        repair = values["repair_s"]
+        never = repair is None or (isinstance(repair, str) and not repair.strip())
+        repair_s = math.inf if never else _time(repair, "repair_s", self._path, line)
+        if repair_s <= fail_s:
+            message = f"{repair_s:g} s is not after the failure at {fail_s:g} s"
+            raise InputError(message, file=self._path, line=line, field="repair_s")
+        return [_Outage(kind, number, fail_s, repair_s, line, drawn) for number in numbers]
+
+    def _target(self, index: int, line: int, value: Any) -> tuple[int, list[int], bool]:
+        """Return the kind of a target, its numbers, and whether they are drawn."""
+        text = "" if value is None else str(value).strip()
+        if text.lower() == "central":
+            return CENTRAL, [0], False
+        if share := _SHARE.fullmatch(text):
+            random = np.random.Generator(
+                np.random.Philox(np.random.SeedSequence([self._seed, _STREAM, index]))
             )
-        return NODE, found
-    if number >= racks.size:
-        raise InputError(
-            f"there is no node {number}; the cluster has nodes 0 to {racks.size - 1}",
-            file=path,
-            line=line,
-            field="target",
-        )
-    return NODE, [number]
+            return NODE, self._share(line, random, float(share[1]) / 100, share[2] or "nodes"), True
+        match = _TARGET.fullmatch(text)
+        if match and (match[1] or "").lower() == "scheduler":
+            return SCHEDULER, [int(match[2])], False
+        return NODE, self._nodes(line, text).tolist(), False
+
+    def _share(self, line: int, random: np.random.Generator, share: float, group: str) -> list[int]:
+        """Return the nodes of a share of a group."""
+        if not 0 < share <= 1:
+            raise self._error(line, f"{100 * share:g}% is not a share above 0% and up to 100%")
+        racks = self._cluster.racks()
+        whole = group.lower() == "racks"
+        among = np.unique(racks) if whole else self._nodes(line, group)
+        count = max(math.floor(share * among.size + 0.5), 1)
+        found = random.permutation(among)[:count]
+        return (np.flatnonzero(np.isin(racks, found)) if whole else np.sort(found)).tolist()
+
+    def _nodes(self, line: int, text: str) -> Int64Array:
+        """Return the nodes of a node's number, a rack, a machine type, or all."""
+        cluster = self._cluster
+        if text.lower() == "nodes":
+            return np.arange(cluster.num_nodes)
+        if of_type := _TYPE.fullmatch(text):
+            names = cluster.attribute_names("type")
+            if of_type[1] not in names:
+                raise self._error(line, f"no node is of type {of_type[1]!r}{did_you_mean(of_type[1], names)}")
+            return np.flatnonzero(cluster.attribute("type") == names.index(of_type[1]))
+        match = _TARGET.fullmatch(text)
+        if match is None or (match[1] or "").lower() == "scheduler":
+            raise self._error(line, f"{text!r} is none of {_FORMS}")
+        number = int(match[2])
+        if (match[1] or "").lower() == "rack":
+            racks = cluster.racks()
+            if not (found := np.flatnonzero(racks == number)).size:
+                between = f"the cluster has racks {racks.min()} to {racks.max()}"
+                raise self._error(line, f"there is no rack {number}; {between}")
+            return found
+        if number >= cluster.num_nodes:
+            between = f"the cluster has nodes 0 to {cluster.num_nodes - 1}"
+            raise self._error(
+                line, f"there is no node {number}; {between} (a share, as 10%, fits every cluster)"
+            )
+        return np.array([number])
+
+    def _error(self, line: int, message: str) -> InputError:
+        return InputError(message, file=self._path, line=line, field="target")
 
 
 def _time(value: Any, field: str, path: Path, line: int) -> float:

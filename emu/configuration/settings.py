@@ -156,7 +156,9 @@ class Settings(TypedDict, total=False):
     cost_per_task: float | str | None
     """Fixed cost of each of its tasks, on top. Goes with `cost.model=fixed`."""
     dynamics_failures: str | Path | None
-    """A schedule of failures of nodes, racks and schedulers: CSV or Parquet with target, fail_s, repair_s."""
+    """A schedule of failures of nodes, racks, machine types, shares of these, and schedulers: CSV or Parquet with
+    target, fail_s, repair_s.
+    """
     dynamics_mtbf: float | str | None
     """Mean time between a node's repair and its next failure, exponential; nodes in the schedule fail by it."""
     dynamics_mttr: float | str | None

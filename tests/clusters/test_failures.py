@@ -10,17 +10,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from clusters.cluster import build_cluster
 from clusters.failures import CENTRAL, NODE, SCHEDULER, load_outages
 from workloads.errors import InputError
 
 HEADER = "target,fail_s,repair_s\n"
 GOOD = "node 17,120,3720\n3,0.5,\nscheduler 2, 600 ,900\n\nCentral,1000,1060\nnode 17,10,120\n"
-RACKS = np.arange(20) // 8
+CLUSTER = build_cluster("c", [1] * 20, rack=np.arange(20) // 8, machine_type=["fast"] * 5 + ["plain"] * 15)
 ROWS = [(NODE, 3, 0.5, math.inf), (NODE, 17, 10, 120), (NODE, 17, 120, 3720), (SCHEDULER, 2, 600, 900)]
 
 
 def load(path: Path) -> list[tuple[int, int, float, float]]:
-    found = load_outages(path, RACKS)
+    found = load_outages(path, CLUSTER, 1)
     columns = (found.kind, found.number, found.fail_s, found.repair_s)
     return list(zip(*(c.tolist() for c in columns), strict=True))
 
@@ -125,7 +126,7 @@ def test_outages_that_touch_do_not_overlap(tmp_path: Path) -> None:
     path = tmp_path / "failures.csv"
     path.write_text(HEADER + "3,1,2\n3,2,3\n")
     assert load(path) == [(NODE, 3, 1, 2), (NODE, 3, 2, 3)]
-    assert load_outages(str(path), np.zeros(4, np.int64)).fail_s.dtype == np.float64
+    assert load_outages(str(path), CLUSTER, 1).fail_s.dtype == np.float64
 
 
 def test_a_rack_is_its_nodes(tmp_path: Path) -> None:
@@ -144,3 +145,70 @@ def test_a_rack_is_its_nodes(tmp_path: Path) -> None:
     path.write_text(HEADER + "rack 2,100,200\nnode 17,150,160\n")
     with pytest.raises(InputError, match="begins at 150 s, before the outage in line 2 is over"):
         load(path)
+
+
+def nodes_of(path: Path, target: str, seed: int = 1) -> list[int]:
+    path.write_text(f"{HEADER}{target},5,9\n")
+    found = load_outages(path, CLUSTER, seed)
+    assert set(found.kind.tolist()) == {NODE}
+    return found.number.tolist()
+
+
+@pytest.mark.parametrize(
+    ("target", "count", "among"),
+    [
+        ("10%", 2, range(20)),
+        ("12.5 % of nodes", 3, range(20)),  # 2.5 is rounded up
+        ("1%", 1, range(20)),  # at least one
+        ("100% of NODES", 20, range(20)),
+        ("50% of rack 1", 4, range(8, 16)),
+        ("40% of type fast", 2, range(5)),
+        ("20% of type plain", 3, range(5, 20)),
+    ],
+)
+def test_a_share_is_drawn_from_the_seed(target: str, count: int, among: range, tmp_path: Path) -> None:
+    path = tmp_path / "f.csv"
+    drawn = [nodes_of(path, target, seed) for seed in range(8)]
+    assert all(len(set(nodes)) == count and set(nodes) <= set(among) for nodes in drawn)
+    assert drawn[3] == nodes_of(path, target, 3)
+    if count < len(among):
+        assert len({tuple(nodes) for nodes in drawn}) > 2
+
+
+def test_a_share_of_racks_takes_whole_racks(tmp_path: Path) -> None:
+    racks = [set(range(8)), set(range(8, 16)), set(range(16, 20))]
+    drawn = [set(nodes_of(tmp_path / "f.csv", "34% of racks", seed)) for seed in range(9)]
+    assert all(nodes in racks for nodes in drawn)
+    assert len({min(nodes) for nodes in drawn}) == 3
+
+
+def test_a_machine_type_is_its_nodes(tmp_path: Path) -> None:
+    assert nodes_of(tmp_path / "f.csv", "Type fast") == [0, 1, 2, 3, 4]
+
+
+def test_each_row_draws_anew_and_overlaps_are_one_outage(tmp_path: Path) -> None:
+    path = tmp_path / "f.csv"
+    path.write_text(f"{HEADER}50%,10,20\n50%,15,30\n3,18,\n")
+    rows = load(path)
+    of_node = {n: [row[2:] for row in rows if row[1] == n] for n in range(20)}
+    assert (18, math.inf) in of_node[3] or any(start <= 15 and math.isinf(end) for start, end in of_node[3])
+    others = {tuple(outages) for node, outages in of_node.items() if node != 3}
+    assert others == {(), ((10, 20),), ((15, 30),), ((10, 30),)}
+
+
+@pytest.mark.parametrize(
+    ("target", "what"),
+    [
+        ("0%", "0% is not a share"),
+        ("150%", "150% is not a share"),
+        ("10% of rack 7", "there is no rack 7"),
+        ("10% of type fats", "no node is of type 'fats'; did you mean 'fast'"),
+        ("10% of scheduler 1", "'scheduler 1' is none of"),
+        ("10% of everything", "'everything' is none of"),
+        ("type", "'type' is none of"),
+    ],
+)
+def test_a_wrong_share_is_named(target: str, what: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        nodes_of(tmp_path / "f.csv", target)
+    assert f"line 2: field target: {what}" in str(error.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from emu.configuration.seeds import scheduler_seed
 from workloads.arrow import column
 from workloads.units import format_duration
 
@@ -42,7 +43,7 @@ def dynamics_of(config: Config, cluster: Cluster) -> Dynamics:
     outages = None
     if config["dynamics.failures"] is not None:
         with config.errors_name("dynamics.failures"):
-            outages = load_outages(config["dynamics.failures"], cluster.racks())
+            outages = load_outages(config["dynamics.failures"], cluster, scheduler_seed(config))
     distribution, slowdown = config["dynamics.straggler_distribution"], config["dynamics.straggler_slowdown"]
     if slowdown < 1:
         raise config.error(

@@ -149,7 +149,8 @@ KEYS = (
         "dynamics.failures",
         "path",
         None,
-        "A schedule of failures of nodes, racks and schedulers: CSV or Parquet with target, fail_s, repair_s.",
+        "A schedule of failures of nodes, racks, machine types, shares of these, and schedulers: CSV or Parquet with "
+        "target, fail_s, repair_s.",
         otherwise="nothing fails, but for `dynamics.mtbf`",
     ),
     Key(
