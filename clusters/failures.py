@@ -103,8 +103,8 @@ def load_outages(path: str | Path, cluster: Cluster, seed: int) -> Outages:
         if before[:2] != row[:2] or row.fail_s >= before.repair_s:
             apart.append(row)
         elif before.drawn or row.drawn:
-            repair_s = max(before.repair_s, row.repair_s)
-            apart[-1] = before._replace(repair_s=repair_s, drawn=True)
+            until_s = max(before.repair_s, row.repair_s)
+            apart[-1] = before._replace(repair_s=until_s, drawn=True)
         else:
             lines = sorted((before.line, row.line))
             raise InputError(
