@@ -22,7 +22,7 @@ from actors.kernel.cost import LIVE, make_cost
 from actors.kernel.counters import N_FINISHED
 from actors.kernel.histogram import BUCKETS, note_time
 from actors.kernel.queue import GROW
-from actors.kernel.window import FIELDS, HEADER, LEFT, make_frame, next_time
+from actors.kernel.window import FIELDS, HEADER, LEFT, make_frame
 from actors.kernel.world import NEVER
 from actors.setting import Setting
 
@@ -102,7 +102,6 @@ class PacedPartition(Partition):
                     self._send(k, 0, self._nothing)
             time.sleep(ROUND_S)
             self._insert([self._nothing])
-            next_time(self.world.queue)
 
     def receive(self, batch: bytes) -> None:
         """Receive a batch from another partition."""
@@ -198,7 +197,7 @@ class PacedPartition(Partition):
         left = self._posted + self._tick_ns - time.monotonic_ns()
         if left > 0:
             time.sleep(left / NS)
-        wait_s = (int(next_time(self.world.queue)) - self._now()) * self._pace.dilation / NS
+        wait_s = (self._next_event() - self._now()) * self._pace.dilation / NS
         if wait_s > 0:
             self._wake_up.wait(min(wait_s, IDLE_S))
         self._wake_up.clear()
