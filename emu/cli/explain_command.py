@@ -11,14 +11,22 @@ from emu.explaining.explain import causes, explain, recorded
 from emu.explaining.explanation import render_beside
 from emu.explaining.summary import render_causes
 from emu.explaining.timeline import write_timeline
-from emu.results.result import read_result
+from emu.results.axes import workload_hash
+from emu.results.result import Result, read_result
 from emu.terminal import put
+from workloads.errors import InputError
 
 
 def explain_run(options: Namespace) -> int:
     """Explain one job, beside the same of another run, or all jobs."""
     first = read_result(options.folder)
     second = None if options.beside is None else read_result(options.beside)
+    if second is not None and workload_hash(first) != workload_hash(second):
+        raise InputError(
+            f"is a run of another workload than {first.path}: {_input_of(second)}, not {_input_of(first)}; --beside "
+            "takes a run of the same workload, with the same seed where it is generated",
+            file=second.path,
+        )
     if options.job is None:
         tables = [(run, causes(run)) for run in (first, second) if run is not None]
         if options.json:
@@ -31,10 +39,15 @@ def explain_run(options: Namespace) -> int:
     if options.json:
         put(json.dumps([one.as_dict() for one in explanations], indent=2))
     elif len(explanations) == 1:
-        put(explanations[0].render())
+        put(explanations[0].render(details=options.details))
     else:
-        put(render_beside(*explanations))
+        put(render_beside(*explanations, details=options.details))
     return 0
+
+
+def _input_of(run: Result) -> str:
+    """Return the name of the workload of a run, and the beginning of its hash."""
+    return f"{run.summary['workload']} (sha256 {workload_hash(run)[:12]})"
 
 
 def write_run(options: Namespace) -> int:

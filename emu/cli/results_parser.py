@@ -38,7 +38,12 @@ def add_explain(explain: ArgumentParser) -> None:
     explain.add_argument(
         "--beside", metavar="RUN_DIR", help="another run of the same workload, to compare with"
     )
-    explain.add_argument("--json", action="store_true", help="print the explanation as JSON")
+    explain.add_argument(
+        "--details", action="store_true", help="print the whole chain, and each task or flow, too"
+    )
+    explain.add_argument(
+        "--json", action="store_true", help="print the explanation, with its details, as JSON"
+    )
 
 
 def add_timeline(timeline: ArgumentParser) -> None:

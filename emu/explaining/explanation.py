@@ -1,15 +1,75 @@
-"""An explanation of one job: sentences, the causes of its completion time, tables; as text and as HTML."""
+"""An explanation of one job: its story, the causes of its completion time, details; as text, HTML and plain values."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from textwrap import wrap
+from typing import Any, NamedTuple
 
 from emu.results.tables import align, number, percent
 
 NS = 1e9
+WIDTH = 110
+"""Sentences are broken into lines of so many characters."""
+LONGEST_LINKS = 5
+"""Of a long chain so many links are shown; those between two of them are added up."""
+SHORT_CHAIN = 10
+"""A chain of no more links is shown whole."""
+MOST_HOLDERS = 6
+"""Of those who held what a job waited for so many are shown, and the rest is added up."""
+
+Row = Mapping[str, Any]
+
+
+class Link(NamedTuple):
+    """A part of the way from the arrival to the end; each begins where the one before it ends.
+
+    Attributes
+    ----------
+    begin_ns, end_ns : int
+        Since the arrival.
+    cause : str
+        One of the family's causes.
+    what : str
+        What happened, such as ``its probe waited in the queue of node 59``.
+    """
+
+    begin_ns: int
+    end_ns: int
+    cause: str
+    what: str
+
+    @property
+    def s(self) -> float:
+        """How long it took."""
+        return (self.end_ns - self.begin_ns) / NS
+
+    def row(self) -> dict[str, Any]:
+        """Return it as a row, in seconds since the arrival."""
+        times = {"from_s": self.begin_ns / NS, "to_s": self.end_ns / NS, "s": self.s}
+        return {**times, "cause": self.cause, "what": self.what}
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The longest wait of a story, and why it was so long.
+
+    Attributes
+    ----------
+    link : Link
+    holders : sequence of mapping
+        Who held during that time what it waited for, the one that held it longest first: a mapping for each, from
+        column to value. Column ``s`` has how long, within the wait.
+    reasons : sequence of str
+        Sentences: what the scheduler believed when it chose, what else it could have chosen.
+    """
+
+    link: Link
+    holders: Sequence[Row] = ()
+    reasons: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -27,9 +87,16 @@ class Explanation:
     meanings : mapping of str to str
         What each cause means.
     sentences : sequence of str
-        Its life.
+        Its life until it ended.
     tables : mapping of str to sequence of mapping
-        Further tables by title: a mapping for each row, from column to value. Times are in seconds.
+        Details by title, shown on request: a mapping for each row, from column to value. Times are in seconds since the
+        arrival.
+    chain : sequence of Link
+        From the arrival to the end; the links add up to the completion time.
+    longest : Wait or None
+        None where it did not wait.
+    arrival_ns : int
+        When it arrived, in the time of the run.
     """
 
     title: str
@@ -37,7 +104,10 @@ class Explanation:
     causes: Mapping[str, int]
     meanings: Mapping[str, str]
     sentences: Sequence[str]
-    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    chain: Sequence[Link] = ()
+    longest: Wait | None = None
+    arrival_ns: int = 0
 
     def cause_rows(self) -> list[dict[str, Any]]:
         """Return the causes as rows: cause, seconds, share of the completion time, meaning."""
@@ -46,49 +116,96 @@ class Explanation:
             for name, ns in self.causes.items()
         ]
 
-    def render(self) -> str:
-        """Return the explanation as text for a terminal."""
-        lines = [self.title, ""]
-        lines += [f"  {sentence}" for sentence in self.sentences]
-        rows = [["where its time went", "s", "share"]]
-        meanings = [""]
-        for row in self.cause_rows():
-            rows.append([f"  {row['cause']}", number(row["s"]), percent(row["share"])])
-            meanings.append(row["is"])
-        lines += ["", *(f"{line}  {is_}".rstrip() for line, is_ in zip(align(rows), meanings, strict=True))]
-        for title, table in self.tables.items():
-            if table:
-                rows = [[title, *list(table[0])[1:]]]
-                rows += [
-                    [f"  {_text(first)}", *map(_text, rest)]
-                    for first, *rest in (row.values() for row in table)
-                ]
-                lines += ["", *align(rows)]
+    def story(self) -> list[str]:
+        """Return the sentences, and those about the longest wait."""
+        if self.longest is None:
+            return list(self.sentences)
+        return [*self.sentences, self._wait_head() + ".", *self.longest.reasons]
+
+    def _wait_head(self) -> str:
+        assert self.longest is not None
+        link = self.longest.link
+        share = percent((link.end_ns - link.begin_ns) / max(self.time_ns, 1))
+        begin = (
+            f"from {number(link.begin_ns / NS)} s after its arrival" if link.begin_ns else "from its arrival"
+        )
+        return f"The longest wait: {number(link.s)} s ({share}) {begin}: {link.what}"
+
+    def render(self, *, details: bool = False) -> str:
+        """Return the explanation as text for a terminal; about a screen of it, and all there is with `details`."""
+        rows = [["where its time went", "s", "share", ""]]
+        rows += [
+            [f"  {row['cause']}", number(row["s"]), percent(row["share"]), row["is"]]
+            for row in self.cause_rows()
+            if row["s"] or details
+        ]
+        lines = [self.title, "", *_broken(self.sentences), "", *align(rows, right_until=3)]
+        lines += self._chain_lines(details) + self._wait_lines(MOST_HOLDERS if not details else None)
+        if details:
+            for title, table in self.tables.items():
+                lines += _table_lines(title, table)
         return "\n".join(lines) + "\n"
+
+    def _chain_lines(self, details: bool) -> list[str]:
+        links = [link for link in self.chain if link.end_ns > link.begin_ns]
+        if not links:
+            return []
+        rows = [["from its arrival to its end (s)", "for (s)", "cause", ""]]
+        for link in links if details else _shortened(links):
+            mark = "  <- the longest wait" if self.longest is not None and link == self.longest.link else ""
+            begin = f"  {number(link.begin_ns / NS)}"
+            rows.append([begin, number(link.s), link.cause, link.what + mark])
+        return ["", *align(rows, right_until=2)]
+
+    def _wait_lines(self, most: int | None) -> list[str]:
+        if self.longest is None:
+            return []
+        end = ", while there" if self.longest.holders else "."
+        lines = ["", *_broken([self._wait_head() + end])]
+        lines += _table_lines("", _first(self.longest.holders, most))[1:]
+        return lines + _broken(self.longest.reasons)
+
+    def brief(self) -> str:
+        """Return the sentences and the longest wait as text."""
+        return (
+            "\n".join([self.title, "", *_broken(self.sentences), *self._wait_lines(MOST_HOLDERS // 2)]) + "\n"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the explanation as plain values, for JSON."""
+        wait = self.longest
         return {
             "title": self.title,
+            "arrival_s": self.arrival_ns / NS,
             "time_s": self.time_ns / NS if self.time_ns >= 0 else None,
             "causes_ns": dict(self.causes),
             "sentences": list(self.sentences),
-            "tables": {title: [dict(row) for row in table] for title, table in self.tables.items()},
+            "chain": [link.row() for link in self.chain],
+            "longest_wait": None
+            if wait is None
+            else {**wait.link.row(), "holders": _plain(wait.holders), "reasons": list(wait.reasons)},
+            "tables": {title: _plain(table) for title, table in self.tables.items()},
         }
 
     def _repr_html_(self) -> str:
-        """Return the explanation as HTML, for notebooks."""
-        parts = [
-            f"<h4>{escape(self.title)}</h4>",
-            *(f"<p>{escape(sentence)}</p>" for sentence in self.sentences),
-        ]
+        """Return the explanation as HTML, for notebooks: what `render` shows."""
+        parts = [f"<h4>{escape(self.title)}</h4>", *(f"<p>{escape(text)}</p>" for text in self.sentences)]
         causes = [
             {"cause": row["cause"], "s": number(row["s"]), "share": percent(row["share"]), "": row["is"]}
             for row in self.cause_rows()
         ]
-        for title, table in {"Where its time went": causes, **self.tables}.items():
+        links = _shortened([link for link in self.chain if link.end_ns > link.begin_ns])
+        chain = [
+            {"from (s)": row.begin_ns / NS, "for (s)": row.s, "cause": row.cause, "": row.what}
+            for row in links
+        ]
+        for title, table in {"Where its time went": causes, "From its arrival to its end": chain}.items():
             if table:
-                parts.append(f"<p><b>{escape(title)}</b></p>{_html(table)}")
+                parts.append(f"<p><b>{title}</b></p>{_html(table)}")
+        if self.longest is not None:
+            parts.append(f"<p><b>{escape(self._wait_head())}</b></p>")
+            parts.append(_html(_first(self.longest.holders, MOST_HOLDERS)) if self.longest.holders else "")
+            parts += [f"<p>{escape(text)}</p>" for text in self.longest.reasons]
         return "\n".join(parts)
 
 
@@ -97,25 +214,97 @@ def counted(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
+def longest_wait(chain: Sequence[Link], work: Sequence[str] = ("work", "transmission")) -> Link | None:
+    """Return the longest link of a chain that is no work; None if there is none that takes time."""
+    waits = [link for link in chain if link.cause not in work and link.end_ns > link.begin_ns]
+    return max(waits, key=lambda link: link.end_ns - link.begin_ns, default=None)
+
+
+def _shortened(links: Sequence[Link]) -> list[Link]:
+    """Return the longest links of a chain, and one for all that lie between two of them."""
+    if len(links) <= SHORT_CHAIN:
+        return list(links)
+    kept = sorted(
+        sorted(range(len(links)), key=lambda i: links[i].begin_ns - links[i].end_ns)[:LONGEST_LINKS]
+    )
+    shown: list[Link] = []
+    after = 0
+    for i in [*kept, len(links)]:
+        between = links[after:i]
+        shown += [_sum_of(between)] if len(between) > 1 else between
+        shown += links[i : i + 1]
+        after = i + 1
+    return shown
+
+
+def _sum_of(links: Sequence[Link]) -> Link:
+    sums: dict[str, float] = {}
+    for link in links:
+        sums[link.cause] = sums.get(link.cause, 0.0) + link.s
+    parts = ", ".join(f"{cause} {number(s)} s" for cause, s in sorted(sums.items(), key=lambda one: -one[1]))
+    return Link(links[0].begin_ns, links[-1].end_ns, "", f"{counted(len(links), 'step')}: {parts}")
+
+
+def _first(table: Sequence[Row], most: int | None) -> list[Row]:
+    """Return the first rows of a table, and one for the rest, in which seconds are added up."""
+    if most is None or len(table) <= most + 1:
+        return list(table)
+    rest, names = table[most:], list(table[0])
+    sums = {"s": math.fsum(row["s"] for row in rest)} if "s" in names else {}
+    return [*table[:most], {name: sums.get(name, "") for name in names} | {names[0]: f"{len(rest):,} more"}]
+
+
+def _broken(sentences: Sequence[str]) -> list[str]:
+    return [
+        line
+        for text in sentences
+        for line in wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    ]
+
+
+def _table_lines(title: str, table: Sequence[Row]) -> list[str]:
+    if not table:
+        return []
+    head = [title or f"    {next(iter(table[0]))}", *list(table[0])[1:]]
+    begin = "  " if title else "    "
+    rows = [[begin + _text(first), *map(_text, rest)] for first, *rest in (row.values() for row in table)]
+    return ["", *align([head, *rows])]
+
+
+def _plain(table: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return rows of plain values: numbers as numbers, None for what is not finite."""
+    return [{name: _value(cell) for name, cell in row.items()} for row in table]
+
+
+def _value(cell: Any) -> Any:
+    plain = cell.item() if hasattr(cell, "item") else cell
+    return None if isinstance(plain, float) and not math.isfinite(plain) else plain
+
+
 def _text(value: Any) -> str:
     if value is None:
         return "-"
     return number(value) if isinstance(value, float) else str(value)
 
 
-def _html(table: Sequence[Mapping[str, Any]]) -> str:
+def _html(table: Sequence[Row]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in table[0])
     rows = ("".join(f"<td>{escape(_text(value))}</td>" for value in row.values()) for row in table)
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
 
-def render_beside(first: Explanation, second: Explanation) -> str:
+def render_beside(first: Explanation, second: Explanation, *, details: bool = False) -> str:
     """Return two explanations of the same job side by side: the causes in one table, then each life."""
-    rows = [["where its time went", "s", "s", "difference (s)"]]
+    rows = [["where its time went", "1 (s)", "2 (s)", "difference (s)"]]
     for name in dict.fromkeys((*first.causes, *second.causes)):
         left, right = first.causes.get(name, 0) / NS, second.causes.get(name, 0) / NS
-        rows.append([f"  {name}", number(left), number(right), number(right - left)])
-    total = (first.time_ns / NS, second.time_ns / NS)
-    rows.append(["  completion time", number(total[0]), number(total[1]), number(total[1] - total[0])])
-    head = [f"1: {first.title}", f"2: {second.title}", ""]
-    return "\n".join([*head, *align(rows), "", "1: " + first.render(), "2: " + second.render()])
+        if left or right or details:
+            rows.append([f"  {name}", number(left), number(right), number(right - left)])
+    both = (first, second)
+    if all(one.time_ns >= 0 for one in both):
+        left, right = (one.time_ns / NS for one in both)
+        rows.append(["  completion time", number(left), number(right), number(right - left)])
+    lives = (
+        f"{i}: {one.render(details=True) if details else one.brief()}" for i, one in enumerate(both, start=1)
+    )
+    return "\n".join([*align(rows), "", *lives])

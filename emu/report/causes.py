@@ -62,7 +62,7 @@ def slowest_section(run: Result) -> list[str]:
                 explained.title.partition(",")[0],
                 number(explained.time_ns / 1e9),
                 most,
-                " ".join(explained.sentences),
+                " ".join(explained.story()),
             ]
         )
     return [section("The slowest", "", [family.one, "took (s)", "mostly", "why"], rows)]

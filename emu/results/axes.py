@@ -90,7 +90,7 @@ def group_runs(runs: Sequence[Result]) -> list[Group]:
         )
         for run, config in zip(runs, configs, strict=True)
     ]
-    inputs = [_input(run) for run in runs]
+    inputs = [workload_hash(run) for run in runs]
     replicas = [replica_of(run.summary) for run in runs]
     # The same scheduler with the same seed on several workloads: they differ by something that is not a key.
     same = list(zip(keys, names, replicas, strict=True))
@@ -184,7 +184,7 @@ def _paired(group: Group) -> Iterator[Group]:
     parts: dict[Any, Group] = {}
     for name, own in group.results.items():
         own.sort(key=lambda run: replica_of(run.summary))
-        pairs = tuple((replica_of(run.summary), _input(run)) for run in own)
+        pairs = tuple((replica_of(run.summary), workload_hash(run)) for run in own)
         twice = len(dict(pairs)) < len(pairs)
         for place, runs in [((name, i), [run]) for i, run in enumerate(own)] if twice else [(pairs, own)]:
             part = parts.setdefault(place, Group(group.at))
@@ -192,7 +192,7 @@ def _paired(group: Group) -> Iterator[Group]:
     yield from parts.values()
 
 
-def _input(run: Result) -> str:
+def workload_hash(run: Result) -> str:
     """Return the hash of the workload that a run was of."""
     return " ".join(i["sha256"] for i in run.manifest.get("inputs", ()) if i.get("what") == "workload")
 

@@ -109,14 +109,14 @@ def _rounded(value: float, place: int) -> str:
     return text if text.strip("-0.,") else text.lstrip("-")
 
 
-def align(rows: Sequence[Sequence[str]], right_from: int = 1) -> list[str]:
-    """Return rows of cells as lines; columns from `right_from` on are flush right."""
+def align(rows: Sequence[Sequence[str]], right_from: int = 1, right_until: int | None = None) -> list[str]:
+    """Return rows of cells as lines; columns from `right_from` on, and before `right_until`, are flush right."""
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(max(map(len, rows)))]
     lines = []
     for row in rows:
         cells = [
-            c.ljust(w) if i < right_from else c.rjust(w)
+            c.rjust(w) if right_from <= i and (right_until is None or i < right_until) else c.ljust(w)
             for i, (c, w) in enumerate(zip(row, widths, strict=False))
         ]
         lines.append("  ".join(cells).rstrip())
