@@ -28,6 +28,8 @@ FREE_BYTES = 16 << 20
 RATIO = 100
 ROW_BYTES = 32
 """Of a row of Parquet, where compression leaves nearly nothing of what repeats."""
+MOST_TASKS = 1 << 48
+"""More than any memory holds, so `max_tasks` is at most this: sums of fewer are exact as int64 and as float64."""
 LINE_BYTES = 32 << 20
 """No line may be longer, for it is held in memory; `max_bytes` takes the place of this, too."""
 
@@ -51,6 +53,8 @@ class Limits:
         for name, value in vars(self).items():
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise InputError(f"{value!r} is not a whole number above 0", field=name)
+        if self.max_tasks is not None and self.max_tasks > MOST_TASKS:
+            raise InputError(f"no machine holds {self.max_tasks:,} tasks", field="max_tasks")
 
 
 LIMIT_NAMES = tuple(field.name for field in fields(Limits))
@@ -94,10 +98,14 @@ def check_tasks(
         There are more; names the limit and the option that lifts it.
     """
     most, why = most_tasks(file)
-    if not count <= most:
+    if count <= most:
+        return
+    if count <= MOST_TASKS:
         option = f"--set workload_options.max_tasks={_round_up(count)} allows them"
         wrong = f"makes {count:,.0f} {what}, more than {most:,}{why}; {option}"
-        raise InputError(wrong, file=file, line=line, field=field)
+    else:  # of any number of digits, or no number
+        wrong = f"makes more than {MOST_TASKS:,} {what}, which no machine holds"
+    raise InputError(wrong, file=file, line=line, field=field)
 
 
 def most_tasks(source: Any = None) -> tuple[int, str]:

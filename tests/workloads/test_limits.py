@@ -1,6 +1,7 @@
 """Small sources that state large workloads: refused before the memory is taken, and let in by an option."""
 
 import gzip
+import json
 import tracemalloc
 import zipfile
 
@@ -59,6 +60,34 @@ def test_a_shuffle_of_many_by_many(tmp_path):
     line = f"1 0 4500 {' '.join(map(str, racks))} 4500 {' '.join(f'{r}:1' for r in racks)}"
     (tmp_path / "one.txt").write_text(f"4500 1\n{line}\n")
     assert "line 2: field reducers: makes 20,250,000 flows" in refused(tmp_path / "one.txt")
+
+
+HUGE = 1 << 62
+FINISHED = {"startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:10:00Z", "succeeded": HUGE}
+CREATED = {"creationTimestamp": "2026-01-01T00:00:00Z"}
+STATED = {
+    "job-table": "arrival,duration,tasks\n" + f"1,5,{HUGE}\n" * 4,
+    "kubernetes": json.dumps(
+        {
+            "items": [
+                {"kind": "Job", "metadata": CREATED, "spec": {"parallelism": HUGE}, "status": FINISHED},
+            ]
+            * 4
+        }
+    ),
+    "swf": f"1 0 0 9 {10**15 - 1} -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 -1\n" * 18_448,
+    "sacct": "JobID|Submit|Elapsed|AllocCPUS\n"
+    + "".join(f"{i}|2026-01-01T00:00:00|00:05|{10**15 - 1}\n" for i in range(18_448)),
+}
+
+
+@pytest.mark.parametrize("format", STATED)
+@pytest.mark.parametrize("max_tasks", [None, limits.MOST_TASKS])
+def test_counts_whose_sum_does_not_fit_an_integer(tmp_path, format, max_tasks):
+    (tmp_path / "log").write_text(STATED[format])
+    options = {"tasks": "tasks"} if format == "job-table" else {}
+    with pytest.raises(InputError, match="makes more than 281,474,976,710,656 tasks"):
+        load_workload(tmp_path / "log", format=format, options={**options, "max_tasks": max_tasks})
 
 
 def test_rows_of_parquet(tmp_path, monkeypatch):
@@ -175,7 +204,9 @@ def test_a_large_source_may_make_as_many_tasks_as_it_has_bytes(tmp_path):
         check_tasks(30_000_000, file=tmp_path / "small")
 
 
-@pytest.mark.parametrize("given", [{"max_tasks": "many"}, {"max_tasks": 0}, {"max_bytes": "1 parsec"}])
+@pytest.mark.parametrize(
+    "given", [{"max_tasks": "many"}, {"max_tasks": 0}, {"max_tasks": 10**18}, {"max_bytes": "1 parsec"}]
+)
 def test_limits_that_are_none(given):
     with pytest.raises(InputError, match=next(iter(given))):
         take_limits(given)

@@ -10,7 +10,7 @@ import numpy as np
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, check_times, make_workload
-from workloads.limits import check_tasks
+from workloads.limits import MOST_TASKS, check_tasks
 from workloads.readers.report import Report
 
 
@@ -26,6 +26,7 @@ class JobRows:
     def __init__(self, path: object):
         self._path = path
         self._job_of: dict[Hashable, int] = {}
+        self._total_tasks = 0
         self._job, self._tasks, self._line = array("q"), array("q"), array("q")
         self._submit_s, self._duration_s, self._estimate_s = array("d"), array("d"), array("d")
         self._tenant: list[str | None] = []
@@ -46,7 +47,16 @@ class JobRows:
         tenant: str | None = None,
         constraints: str = "",
     ) -> None:
-        """Add a row: `tasks` tasks of one duration; of a job the first row gives tenant and constraints."""
+        """Add a row: `tasks` tasks of one duration; of a job the first row gives tenant and constraints.
+
+        Raises
+        ------
+        InputError
+            Rows so far have more tasks than any machine holds.
+        """
+        self._total_tasks += tasks
+        if self._total_tasks > MOST_TASKS:  # before an array of int64 overflows, or the sum of one
+            check_tasks(self._total_tasks, file=self._path, line=line)
         at = self._job_of.setdefault(job, len(self._job_of))
         if at == len(self._tenant):
             self._tenant.append(tenant)
@@ -71,7 +81,7 @@ class JobRows:
         job, tasks, line = (
             np.frombuffer(column, np.int64) for column in (self._job, self._tasks, self._line)
         )
-        check_tasks(float(tasks.sum()), file=self._path, line=int(line[np.argmax(tasks)]))
+        check_tasks(self._total_tasks, file=self._path, line=int(line[np.argmax(tasks)]))
         submit_s = np.frombuffer(self._submit_s)
         submit_s = check_times(submit_s - submit_s.min(), "submit time", file=self._path, lines=line)
         duration_s = check_times(np.frombuffer(self._duration_s), "duration", file=self._path, lines=line)
