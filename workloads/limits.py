@@ -108,6 +108,20 @@ def check_tasks(
     raise InputError(wrong, file=file, line=line, field=field)
 
 
+def add_tasks(total: int, more: int, *, file: Any = None, line: int | None = None) -> int:
+    """Return a total of tasks with more added: exact, whatever a file states, and small enough for an int64.
+
+    Raises
+    ------
+    InputError
+        No machine holds so many.
+    """
+    total += more
+    if total > MOST_TASKS:
+        check_tasks(total, file=file, line=line)
+    return total
+
+
 def most_tasks(source: Any = None) -> tuple[int, str]:
     """Return how many tasks or flows a source may make, and in words why so many."""
     if (limit := _now.get().max_tasks) is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, check_times, make_workload
-from workloads.limits import MOST_TASKS, check_tasks
+from workloads.limits import add_tasks, check_tasks
 from workloads.readers.report import Report
 
 
@@ -54,9 +54,7 @@ class JobRows:
         InputError
             Rows so far have more tasks than any machine holds.
         """
-        self._total_tasks += tasks
-        if self._total_tasks > MOST_TASKS:  # before an array of int64 overflows, or the sum of one
-            check_tasks(self._total_tasks, file=self._path, line=line)
+        self._total_tasks = add_tasks(self._total_tasks, tasks, file=self._path, line=line)
         at = self._job_of.setdefault(job, len(self._job_of))
         if at == len(self._tenant):
             self._tenant.append(tenant)
@@ -77,7 +75,8 @@ class JobRows:
             There is no row, a time is no time, or there are more tasks than fit in memory.
         """
         if not len(self):
-            raise InputError("holds no job that ran", file=self._path)
+            left_out = "; ".join(report.left_out())
+            raise InputError(f"holds no job that ran{left_out and ': '}{left_out}", file=self._path)
         job, tasks, line = (
             np.frombuffer(column, np.int64) for column in (self._job, self._tasks, self._line)
         )

@@ -55,6 +55,10 @@ class Report:
             for what, count in counts.items()
         ]
 
+    def left_out(self) -> list[str]:
+        """Return one line for each thing that was dropped."""
+        return [f"dropped {count:,}: {what}" for what, count in self._counts["dropped"].items()]
+
     def notes(self) -> tuple[str, ...]:
         """Return the lines as a workload's notes: none where nothing was repaired or dropped."""
         return tuple(self.lines()) if self._counts["repaired"] or self._counts["dropped"] else ()

@@ -1,59 +1,86 @@
 """What Slurm's ``sacct --parsable2`` prints: a line a job or step, fields separated by ``|``, names in the first line.
 
 ``sacct --allusers --parsable2 --starttime 2026-01-01 --format
-JobID,Submit,Start,End,Elapsed,AllocCPUS,Timelimit,State,User`` writes what is used; only JobID, Submit and Elapsed (or
-ElapsedRaw, or Start and End) must be there. Steps (``12.batch``, ``12.extern``, ``12.0``) are parts of their job and
-are left out, as are jobs that wait or run still, or never ran. Elements of a job array (``12_3``) are the tasks of one
-job, as are components of a heterogeneous job (``12+1``). Times are the cluster's local time.
+JobID,Cluster,Submit,Start,End,Elapsed,AllocCPUS,Timelimit,State,User`` writes what is used; only JobID, Submit and
+Elapsed (or ElapsedRaw, or Start and End) must be there. Steps (``12.batch``, ``12.extern``, ``12.0``) are parts of
+their job and are left out, as are jobs that wait or run still, or never ran. Which lines are one job is told in
+`workloads.readers.slurm_runs`. Times are the cluster's local time.
 
 References
 ----------
-.. [1] sacct(1), Slurm Workload Manager, sections "Job Accounting Fields" and "Job State Codes".
+.. [1] sacct(1), Slurm Workload Manager, sections "Job Accounting Fields" and "Job State Codes"; --duplicates.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.jobs import JobWorkload
-from workloads.readers.job_rows import JobRows
 from workloads.readers.report import Progress, Report
-from workloads.readers.source import open_text, read_lines, shown
+from workloads.readers.slurm_fields import (
+    WITHOUT_VALUE,
+    elapsed_s,
+    is_job,
+    job_id,
+    limit_s,
+    processors,
+    time_of,
+)
+from workloads.readers.slurm_runs import Run, Runs
+from workloads.readers.source import open_text, read_lines
 
-NOT_ENDED = ("PENDING", "RUNNING", "REQUEUED", "RESIZING", "SUSPENDED", "REQUEUE_HOLD", "CONFIGURING")
-NO_TIME = ("", "Unknown", "None", "N/A")
-_JOB = re.compile(r"(\d+)(?:_(\d+|\[.*\])|\+(\d+))?(\..+)?")
-_SPAN = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.(\d+))?")
-_EPOCH = datetime(1970, 1, 1)
+NOT_ENDED = (
+    "PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "SIGNALING", "STAGE_OUT", "STOPPED",
+    "RESV_DEL_HOLD", "SPECIAL_EXIT",
+)  # fmt: skip
+_FIELDS = (
+    "JobID", "JobIDRaw", "Cluster", "Submit", "Start", "End", "Elapsed", "ElapsedRaw", "AllocCPUS", "NCPUS",
+    "AllocTRES", "ReqCPUS", "ReqTRES", "Timelimit", "TimelimitRaw", "State", "User",
+)  # fmt: skip
+_CALLED = {name.lower(): name for name in _FIELDS}
+_ANY_TEXT = re.compile(
+    r"JobName|\w*Comment|SubmitLine|WorkDir|Extra|Constraints|Reason|\w*NodeList|FailedNode|Container|Licenses|Std\w+"
+    r"|\w*TRES\w*"
+)
+"""Fields whose text may hold the separator, which sacct prints as it is."""
+_SEPARATORS = ("|", "\t", ";", ",", "^", "%", "@", "~", "::")
+_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|Unknown", re.ASCII)
 
 
 def read_sacct(
     path: str | Path,
     *,
     arrays: Literal["tasks", "jobs"] = "tasks",
+    runs: Literal["each", "last"] = "each",
     tasks: Literal["cpus", "one"] = "cpus",
     estimates: Literal["elapsed", "timelimit"] = "elapsed",
+    fields: str = "",
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> JobWorkload:
-    """Read what ``sacct --parsable2`` (or ``--parsable``) printed.
+    """Read what ``sacct --parsable2`` (or ``--parsable``) printed, with whatever ``--delimiter``.
 
     Parameters
     ----------
     path : str or Path
-        A file, plain or gzip.
+        A file, plain or gzip; several outputs may follow each other in it.
     arrays : "tasks" or "jobs"
         Whether the elements of a job array are the tasks of one job, or jobs of their own.
+    runs : "each" or "last"
+        Of a job that ran again (requeued, preempted, or after a failure of its node), which ``sacct --duplicates``
+        prints: each run is a job, or the last one counts.
     tasks : "cpus" or "one"
-        A job has a task for each of its AllocCPUS, or one.
+        A job has a task for each of its processors (AllocCPUS, NCPUS or AllocTRES, else ReqCPUS or ReqTRES), or one.
     estimates : "elapsed" or "timelimit"
         What schedulers know of a task's duration: how long it took, or its Timelimit, where there is one.
+    fields : str
+        The fields as they were given to ``--format``, for what was printed with ``--noheader``.
 
     Raises
     ------
@@ -61,67 +88,158 @@ def read_sacct(
         Names the file, the line and the field that is wrong.
     """
     report = Report() if report is None else report
-    rows = JobRows(path)
-    for number, row in _rows(path, progress):
-        found = _JOB.fullmatch(row["JobID"])
-        if found is None:
-            raise InputError(
-                f"{shown(row['JobID'])} is not a job of Slurm", file=path, line=number, field="JobID"
-            )
-        if found[4]:
+    found = Runs(path)
+    for number, row in _rows(path, fields, report, progress):
+        job = job_id(row["JobID"], path, number)
+        state = row.get("State", "").split(" ")[0].rstrip("+")
+        if job.is_step:
             report.dropped("steps of jobs, which are parts of them", 1)
-            continue
-        state = row.get("State", "COMPLETED").split(" ")[0]
-        if state in NOT_ENDED:
+        elif state in NOT_ENDED or (not state and "End" in row and row["End"] in WITHOUT_VALUE):
             report.dropped("jobs that had not ended", 1)
-            continue
-        elapsed_s = _elapsed_s(row, path, number)
-        cpus = _whole(row.get("AllocCPUS") or row.get("NCPUS") or "1", path, number)
-        if elapsed_s <= 0 or cpus == 0:
-            report.dropped("jobs that never ran", 1)
-            continue
-        own = arrays == "jobs" and found[2] is not None
-        limit = row.get("Timelimit", "")
-        known = estimates == "timelimit" and _SPAN.fullmatch(limit) is not None
-        rows.add(
-            row["JobID"] if own else found[1],
-            _time_s(row["Submit"], "Submit", path, number),
-            elapsed_s,
-            number,
-            tasks=cpus if tasks == "cpus" else 1,
-            estimate_s=_span_s(limit, "Timelimit", path, number) if known else None,
-            tenant=row.get("User") or None,
-        )
-    report.read("lines of jobs that ran", len(rows))
+        elif (run := _run(row, path, number, report, by_limit=estimates == "timelimit")) is not None:
+            report.repaired(
+                "rows of arrays whose list of elements is cut off: those listed taken", job.is_cut
+            )
+            count = run.tasks if tasks == "cpus" else 1
+            if arrays == "jobs" and "_" in row["JobID"]:
+                found.add(run._replace(job=run.part, tasks=count, jobs=job.elements))
+            else:
+                found.add(run._replace(job=job.job, tasks=count * job.elements))
+    report.read("lines of jobs that ran", len(found))
     name = Path(path).name.removesuffix(".gz").rpartition(".")[0] or Path(path).name
-    return rows.workload(name, f"sacct, {Path(path).name}", report)
+    return found.jobs(runs, report).workload(name, f"sacct, {Path(path).name}", report)
 
 
-def _rows(path: str | Path, progress: Progress | None) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the number of each line, and its fields by name."""
-    names: list[str] = []
+def _run(row: dict[str, str], path: object, line: int, report: Report, *, by_limit: bool) -> Run | None:
+    """Return the run that a line is about; None where it says too little, or that it never ran."""
+    took_s = elapsed_s(row, path, line)
+    if took_s is None:
+        name = "ElapsedRaw" if row.get("ElapsedRaw") else "Elapsed"
+        report.dropped(f"jobs whose {name} is {_word(row[name])}", 1)
+        return None
+    count, is_requested = processors(row, path, line)
+    if took_s <= 0 or count == 0:
+        report.dropped("jobs that never ran", 1)
+        return None
+    submit_s = time_of(row["Submit"], "Submit", path, line)
+    if submit_s is None:
+        report.dropped(f"jobs whose Submit is {_word(row['Submit'])}", 1)
+        return None
+    report.repaired("processors not known (print AllocCPUS): a task each", count is None)
+    report.repaired("allocated processors unknown: requested ones taken", is_requested)
+    start_s, end_s = (time_of(row.get(name, ""), name, path, line) for name in ("Start", "End"))
+    if end_s is None and start_s is not None:
+        end_s = start_s + took_s
+    estimate_s = limit_s(row, path, line) if by_limit else None
+    report.repaired("time limits not known: elapsed times taken", by_limit and estimate_s is None)
+    return Run(
+        cluster=row.get("Cluster", ""),
+        job="",
+        part=row["JobID"],
+        submit_s=submit_s,
+        start_s=_or_nan(start_s),
+        end_s=_or_nan(end_s),
+        elapsed_s=took_s,
+        estimate_s=_or_nan(estimate_s),
+        tasks=1 if count is None else count,
+        jobs=1,
+        state=row.get("State", "").split(" ")[0],
+        tenant=row.get("User") or None,
+        line=line,
+    )
+
+
+def _or_nan(time_s: float | None) -> float:
+    return math.nan if time_s is None else time_s
+
+
+def _word(text: str) -> str:
+    """Return what stands in a field in place of a value."""
+    return (text if text in WITHOUT_VALUE else "no value") or "empty"
+
+
+def _rows(
+    path: str | Path, given: str, report: Report, progress: Progress | None
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the number of each line about a job or step, and its fields by name."""
+    names = [_called(name) for name in given.split(",")] if given else []
+    separator = ""
     for number, line in read_lines(path, None, progress):
-        text = line.decode("utf-8", "replace").rstrip("\r\n")
+        text = line.decode("utf-8", "replace").rstrip("\r\n").removeprefix("\ufeff")
         if not text.strip():
             continue
-        fields = text.split("|")
-        if not names:
-            names = fields
-            _check_names([name for name in names if name], path, number)
+        if not separator:
+            separator = _separator(text, len(names))
+        fields = text.split(separator)
+        if not names or ("Submit" in fields and not {"JobID", "JobIDRaw"}.isdisjoint(fields)):
+            if not names and _is_data(fields):
+                raise InputError(_NO_NAMES, file=path, line=number)
+            separator = _separator(text)
+            names = [_called(name) for name in text.split(separator)]
+            _check_names([name for name in names if name], text, path, number)
             continue
-        if len(fields) != len(names):
-            wrong = f"the line has {len(fields)} fields, and the first line names {len(names)}"
-            raise InputError(
-                wrong, file=path, line=number, field=names[min(len(fields), len(names)) - 1] or "JobID"
+        if len(fields) > len(names):
+            fields = _around_text(fields, names, separator)
+            report.repaired(
+                "lines with the separator within a text: read around it", len(fields) == len(names)
             )
-        yield number, dict(zip(names, fields, strict=True))
-    if not names:
+        if len(fields) != len(names):
+            report.dropped("lines with another number of fields than the first line", 1)
+            continue
+        row = dict(zip(names, fields, strict=True))
+        row.setdefault("JobID", row.get("JobIDRaw", ""))
+        yield number, row
+    if not names or not separator:
         raise InputError("is empty; want what sacct --parsable2 prints", file=path)
 
 
-def _check_names(names: list[str], path: object, line: int) -> None:
+_NO_NAMES = (
+    "the first line has no names of fields; print it again without --noheader, or give what --format was: "
+    "--set workload_options.fields=JobID,Submit,…"
+)
+_FOR_PEOPLE = "this is sacct's table for people, which cuts values off; print it with --parsable2"
+
+
+def _called(name: str) -> str:
+    """Return a field's name as sacct prints it, from one as --format takes it."""
+    plain = name.strip().partition("%")[0]
+    return _CALLED.get(plain.lower(), plain)
+
+
+def _separator(text: str, count: int = 0) -> str:
+    """Return what separates the fields of a line: of names what is between them, or what makes so many fields."""
+    between = re.match(r"(?:JobID|JobIDRaw|[A-Z]\w*?)(?:%\d+)?([^\w%]+)[A-Z]", text)
+    if not count and between:
+        return between[1]
+    return next((mark for mark in _SEPARATORS if mark in text and text.count(mark) + 1 >= count), "|")
+
+
+def _is_data(fields: Sequence[str]) -> bool:
+    """Return whether fields are of a job and not names."""
+    return any(map(is_job, fields)) and any(map(_DATE.fullmatch, fields))
+
+
+def _around_text(fields: list[str], names: list[str], separator: str) -> list[str]:
+    """Return as many fields as names of a line with more of them, where a text holds the separator; or `fields`.
+
+    Between the first and the last field that may hold any text, one cannot tell which is which.
+    """
+    texts = [at for at, name in enumerate(names) if _ANY_TEXT.fullmatch(name)]
+    if not texts:
+        return fields
+    first, behind = texts[0], len(names) - texts[-1] - 1
+    if any(name in _CALLED.values() for name in names[first : len(names) - behind] if "TRES" not in name):
+        return fields
+    end = len(fields) - behind
+    unknown = [separator.join(fields[first:end])] if len(texts) == 1 else [""] * (len(names) - behind - first)
+    return [*fields[:first], *unknown, *fields[end:]]
+
+
+def _check_names(names: list[str], text: str, path: object, line: int) -> None:
+    if "  " in text and "JobID" in text.split():
+        raise InputError(_FOR_PEOPLE, file=path, line=line)
     for name in ("JobID", "Submit"):
-        if name not in names:
+        if name not in names and not (name == "JobID" and "JobIDRaw" in names):
             wrong = f"is no field of the first line{did_you_mean(name, names)}; print it with sacct --format"
             raise InputError(wrong, file=path, line=line, field=name)
     if not {"Elapsed", "ElapsedRaw"} & {*names} and not {"Start", "End"} <= {*names}:
@@ -131,47 +249,18 @@ def _check_names(names: list[str], path: object, line: int) -> None:
         raise InputError(wrong, file=path, line=line, field="Elapsed")
 
 
-def _elapsed_s(row: dict[str, str], path: object, line: int) -> float:
-    """Return how long a job ran, 0 if it never started."""
-    if row.get("ElapsedRaw"):
-        return float(_whole(row["ElapsedRaw"], path, line, "ElapsedRaw"))
-    if row.get("Elapsed"):
-        return _span_s(row["Elapsed"], "Elapsed", path, line)
-    if row.get("Start", "") in NO_TIME or row.get("End", "") in NO_TIME:
-        return 0.0
-    return _time_s(row["End"], "End", path, line) - _time_s(row["Start"], "Start", path, line)
-
-
-def _span_s(text: str, field: str, path: object, line: int) -> float:
-    """Return seconds of a text such as ``1-02:03:04`` or ``02:03.456``."""
-    found = _SPAN.fullmatch(text)
-    if found is None:
-        raise InputError(f"{shown(text)} is not a time such as 1-02:03:04", file=path, line=line, field=field)
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds + float(f"0.{found[5] or 0}")
-
-
-def _time_s(text: str, field: str, path: object, line: int) -> float:
-    try:
-        return (datetime.fromisoformat(text).replace(tzinfo=None) - _EPOCH).total_seconds()
-    except ValueError:
-        wrong = f"{shown(text)} is not a time such as 2026-01-31T12:30:00"
-        raise InputError(wrong, file=path, line=line, field=field) from None
-
-
-def _whole(text: str, path: object, line: int, field: str = "AllocCPUS") -> int:
-    if not text.isdecimal() or len(text) > 15:
-        raise InputError(f"{shown(text)} is not a whole number", file=path, line=line, field=field)
-    return int(text)
-
-
 def recognises(path: Path) -> bool:
-    """Return whether a file's first line names fields of sacct."""
+    """Return whether a file's first line names fields of sacct, or looks like what it prints without them."""
     if path.is_dir():
         return False
     try:
         with open_text(path) as stream:
-            names = stream.readline(8192).strip().split(b"|")
+            text = stream.readline(8192).decode("utf-8", "replace").strip("\ufeff\r\n ")
     except InputError:
         return False
-    return {b"JobID", b"Submit"} <= set(names)
+    if _is_data(text.split("|")):
+        return True
+    names = {*text.split(_separator(text)), *text.split()}
+    return not {"JobID", "JobIDRaw"}.isdisjoint(names) and (
+        "Submit" in names or "|" in text or "State" in names
+    )

@@ -151,11 +151,8 @@ def test_sacct_by_hand(tmp_path: Path) -> None:
         ),
         ("|01:00:00|4|02:00:00", "|an hour|4|02:00:00", "line 2, Elapsed.*'an hour' is not a time"),
         ("|4|02:00:00", "|four|02:00:00", "line 2, AllocCPUS.*'four' is not a whole number"),
-        (
-            "|COMPLETED\n100.batch",
-            "\n100.batch",
-            "line 2.*the line has 9 fields, and the first line names 10",
-        ),
+        ("\n101_1|", "\n101_[]|", "line 5, JobID.*'101_[]' is not a job of Slurm"),
+        ("|01:00:00|4|02:00:00", f"|{'1' * 400}:00|4|02:00:00", "line 2, Elapsed.*is not a time"),
     ],
 )
 def test_wrong_lines_of_sacct(tmp_path: Path, old: str, new: str, why: str) -> None:

@@ -1,0 +1,193 @@
+"""What Slurm's accounting prints: which lines are one job, what lines without a value are, and forms of the output."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from workloads.catalogue import load_workload
+from workloads.errors import InputError
+from workloads.formats import recognise
+from workloads.jobs import JobWorkload
+
+HEAD = "JobID|User|Submit|Start|End|Elapsed|AllocCPUS|State"
+ROW = "5|ada|2026-01-01T00:00:00|2026-01-01T00:00:10|2026-01-01T00:01:50|00:01:40|4|COMPLETED"
+RAN_AGAIN = """\
+5|ada|2026-01-01T00:00:00|2026-01-01T00:00:10|2026-01-01T00:01:50|00:01:40|4|NODE_FAIL
+5|ada|2026-01-01T00:01:50|2026-01-01T00:02:00|2026-01-01T00:05:20|00:03:20|4|COMPLETED
+6|ada|2026-01-01T00:00:30|2026-01-01T00:01:00|2026-01-01T00:01:50|00:00:50|2|PREEMPTED
+6|ada|2026-01-01T00:00:30|2026-01-01T00:04:00|2026-01-01T00:05:00|00:01:00|2|COMPLETED
+8_1|bob|2026-01-01T00:01:00|2026-01-01T00:02:00|2026-01-01T00:05:20|00:03:20|1|REQUEUED
+8_2|bob|2026-01-01T00:01:00|2026-01-01T00:02:00|2026-01-01T00:05:20|00:03:20|1|COMPLETED
+8_1|bob|2026-01-01T00:05:20|2026-01-01T00:06:00|2026-01-01T00:06:07|00:00:07|1|COMPLETED"""
+
+
+def read(folder: Path, text: str, **options: str) -> JobWorkload:
+    path = folder / "jobs.txt"
+    path.write_text(text, encoding="utf-8")
+    return load_workload(str(path), format=recognise(path), options=options)
+
+
+def jobs_of(workload: JobWorkload) -> list[tuple[float, list[float]]]:
+    arrays = workload.arrays()
+    seconds = (arrays.duration_ns / 1e9).tolist()
+    tasks = [seconds[a:b] for a, b in pairwise(arrays.first_task)]
+    return list(zip((arrays.submit_ns / 1e9).tolist(), tasks, strict=True))
+
+
+def test_a_job_is_its_cluster_id_and_submission(tmp_path: Path) -> None:
+    """Ids begin again after years, and every cluster has its own."""
+    rows = [
+        "alpha|7|2023-05-01T00:00:00|01:00|1",
+        "beta|7|2023-05-01T00:00:00|02:00|2",
+        "alpha|7|2026-05-01T00:00:00|03:00|1",
+        "alpha|8_1|2023-05-01T00:00:05|00:10|1",
+        "beta|8_2|2023-05-01T00:00:05|00:20|1",
+        "alpha|8_2|2023-05-01T00:00:05|00:30|1",
+    ]
+    found = read(tmp_path, "\n".join(["Cluster|JobID|Submit|Elapsed|AllocCPUS", *rows]))
+    years = (365 * 3 + 1) * 86400.0
+    assert jobs_of(found) == [
+        (0.0, [60.0]), (0.0, [120.0, 120.0]), (5.0, [10.0, 30.0]), (5.0, [20.0]), (years, [180.0]),
+    ]  # fmt: skip
+    assert "repaired" not in " ".join(found.notes)
+
+
+def test_each_run_of_a_job_is_a_job(tmp_path: Path) -> None:
+    """One with the submission of the run before arrives when that one ended."""
+    found = read(tmp_path, f"{HEAD}\n{RAN_AGAIN}")
+    assert jobs_of(found) == [
+        (0.0, [100.0] * 4), (30.0, [50.0] * 2), (60.0, [200.0, 200.0]), (110.0, [200.0] * 4), (110.0, [60.0] * 2),
+        (320.0, [7.0]),
+    ]  # fmt: skip
+    assert "repaired 3: runs of jobs that had run before" in " ".join(found.notes)
+
+
+def test_or_the_last_run_counts(tmp_path: Path) -> None:
+    found = read(tmp_path, f"{HEAD}\n{RAN_AGAIN}", runs="last")
+    assert jobs_of(found) == [(0.0, [200.0] * 4), (30.0, [60.0] * 2), (60.0, [200.0, 7.0])]
+    assert "dropped 3: runs that another run of the job followed" in " ".join(found.notes)
+    apart = read(tmp_path, f"{HEAD}\n{RAN_AGAIN}", runs="last", arrays="jobs")
+    assert jobs_of(apart)[2:] == [(60.0, [200.0]), (60.0, [7.0])]
+
+
+def test_a_job_that_failed_long_before_is_no_earlier_run(tmp_path: Path) -> None:
+    other = ROW.replace("2026-01-01", "2029-01-01")
+    found = read(tmp_path, f"{HEAD}\n{ROW.replace('COMPLETED', 'NODE_FAIL')}\n{other}", runs="last")
+    assert found.num_jobs == 2
+
+
+def test_parts_of_a_job_that_was_resized_follow_each_other(tmp_path: Path) -> None:
+    second = ROW.replace("00:00:10|2026-01-01T00:01:50|00:01:40|4", "00:01:50|2026-01-01T00:02:00|00:00:10|2")
+    text = f"{HEAD}\n{ROW.replace('COMPLETED', 'RESIZING')}\n{second}"
+    for runs in ("each", "last"):
+        assert jobs_of(read(tmp_path, text, runs=runs)) == [(0.0, [100.0] * 4), (110.0, [10.0, 10.0])]
+
+
+def test_what_two_dumps_repeat_counts_once(tmp_path: Path) -> None:
+    """The second has other fields, and its lines of the first one's jobs know their end."""
+    going = "9|bob|2026-01-01T00:00:20|2026-01-01T00:00:30|Unknown|00:00:05|1|RUNNING"
+    ended = "2026-01-01T00:00:30|2026-01-01T00:01:30|60|9|2026-01-01T00:00:20|1|COMPLETED"
+    other = "Start|End|ElapsedRaw|JobID|Submit|AllocCPUS|State"
+    found = read(
+        tmp_path, "\n".join([HEAD, ROW, going, HEAD, ROW, RAN_AGAIN, RAN_AGAIN, other, ended, ended])
+    )
+    once = read(tmp_path, "\n".join([HEAD, ROW, RAN_AGAIN, other, ended]))
+    assert jobs_of(found) == jobs_of(once)
+    assert "dropped 10: lines about a run that another line is about" in " ".join(found.notes)
+
+
+def test_runs_alike_without_their_start_are_told_by_their_state(tmp_path: Path) -> None:
+    rows = [f"5|2026-01-01T00:00:00|00:10|2|{state}" for state in ("NODE_FAIL", "COMPLETED", "COMPLETED")]
+    found = read(tmp_path, "\n".join(["JobID|Submit|Elapsed|AllocCPUS|State", *rows]))
+    assert jobs_of(found) == [(0.0, [10.0] * 2)] * 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("00:01:40", "INVALID", "jobs whose Elapsed is INVALID"),
+        ("00:01:40", "49710-06:28:14", "jobs whose Elapsed is no value"),
+        ("00:00:00|", "00:00:00|?|", "lines with another number of fields than the first line"),
+        ("2026-01-01T00:00:00", "Unknown", "jobs whose Submit is Unknown"),
+        ("2026-01-01T00:00:00", "1970-01-01T01:00:00", "jobs whose Submit is no value"),
+        ("COMPLETED", "RUNNING", "jobs that had not ended"),
+        ("00:01:40|4|COMPLETED", "00:00:00|0|CANCELLED by 7", "jobs that never ran"),
+    ],
+)
+def test_a_line_without_a_value_is_left_out_and_counted(
+    tmp_path: Path, old: str, new: str, reason: str
+) -> None:
+    found = read(tmp_path, f"{HEAD}\n{ROW.replace(old, new, 1)}\n{ROW.replace('5|', '6|', 1)}")
+    assert jobs_of(found) == [(0.0, [100.0] * 4)]
+    assert f"dropped 1: {reason}" in " ".join(found.notes)
+    with pytest.raises(InputError, match=f"holds no job that ran: dropped 1: {reason}"):
+        read(tmp_path, f"{HEAD}\n{ROW.replace(old, new, 1)}")
+
+
+@pytest.mark.parametrize(
+    ("fields", "values", "tasks", "note"),
+    [
+        ("NCPUS|AllocTRES", "3|cpu=9", 3, ""),
+        ("AllocCPUS|AllocTRES", "0|billing=7,cpu=5,mem=4G", 5, ""),
+        ("ReqCPUS|ReqTRES", "64|billing=64,cpu=64", 64, "allocated processors unknown: requested ones taken"),
+        ("AllocCPUS|ReqTRES", "|cpu=16,gres/gpu=1", 16, "allocated processors unknown: requested ones taken"),
+        ("NNodes|ReqMem", "7|4G", 1, "processors not known (print AllocCPUS): a task each"),
+    ],
+)
+def test_processors_are_what_is_known_of_them(
+    tmp_path: Path, fields: str, values: str, tasks: int, note: str
+) -> None:
+    found = read(tmp_path, f"JobID|Submit|ElapsedRaw|{fields}\n5|1767225600|100|{values}")
+    assert jobs_of(found) == [(0.0, [100.0] * tasks)]
+    assert note in " ".join(found.notes)
+
+
+@pytest.mark.parametrize(
+    ("listed", "elements"), [("1-3", 3), ("1-3%2", 3), ("1,5-7", 4), ("0-9:3,20,...", 5), ("4", 1)]
+)
+def test_a_row_of_several_elements_stands_for_each(tmp_path: Path, listed: str, elements: int) -> None:
+    text = f"{HEAD}\n{ROW.replace('5|', f'5_[{listed}]|', 1)}"
+    found = read(tmp_path, text)
+    assert jobs_of(found) == [(0.0, [100.0] * 4 * elements)]
+    assert ("list of elements is cut off" in " ".join(found.notes)) == listed.endswith("...")
+    assert jobs_of(read(tmp_path, text, arrays="jobs")) == [(0.0, [100.0] * 4)] * elements
+
+
+def test_more_elements_than_fit_are_refused_before_they_are_made(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="makes 100,000,000 jobs, more than 5,000,000"):
+        read(tmp_path, f"{HEAD}\n{ROW.replace('5|', '5_[0-99999999]|', 1)}", arrays="jobs")
+
+
+@pytest.mark.parametrize("separator", [",", "\t", ";", "::", "^"])
+def test_other_separators(tmp_path: Path, separator: str) -> None:
+    text = f"\ufeff{HEAD}\r\n{ROW}\r\n".replace("|", separator)
+    assert jobs_of(read(tmp_path, text)) == [(0.0, [100.0] * 4)]
+
+
+def test_a_separator_within_a_name(tmp_path: Path) -> None:
+    rows = ["5|make | tee log|4|2026-01-01T00:00:00|00:10", "6|plain|2|2026-01-01T00:00:01|00:20"]
+    found = read(tmp_path, "\n".join(["JobID|JobName|AllocCPUS|Submit|Elapsed", *rows]))
+    assert jobs_of(found) == [(0.0, [10.0] * 4), (1.0, [20.0] * 2)]
+    assert "repaired 1: lines with the separator within a text" in " ".join(found.notes)
+
+
+def test_without_a_header(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"line 1: the first line has no names of fields.*--noheader.*fields="
+    ):
+        read(tmp_path, ROW)
+    assert jobs_of(read(tmp_path, ROW, fields=HEAD.replace("|", ",").lower())) == [(0.0, [100.0] * 4)]
+
+
+def test_the_table_for_people_is_named(tmp_path: Path) -> None:
+    text = "JobID                     Submit    Elapsed\n------------ ------------------- ----------\n5 x y\n"
+    with pytest.raises(InputError, match=r"table for people.*--parsable2"):
+        read(tmp_path, text)
+
+
+def test_limits_in_minutes_and_of_the_partition(tmp_path: Path) -> None:
+    text = "JobID|Submit|ElapsedRaw|TimelimitRaw\n5|1767225600|100|60\n6|1767225600|100|Partition_Limit\n"
+    found = read(tmp_path, text, estimates="timelimit")
+    assert found.jobs["mean_task_s"].to_pylist() == [3600.0, 100.0]
+    assert "repaired 1: time limits not known: elapsed times taken" in " ".join(found.notes)

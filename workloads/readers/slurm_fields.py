@@ -1,0 +1,149 @@
+"""Fields as Slurm's accounting prints them: ids of jobs, times, spans of time, counts of processors.
+
+Slurm prints a word where it has no value. What has none is None here; what Slurm does not print is an `InputError`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from workloads.errors import InputError
+from workloads.readers.source import shown
+
+WITHOUT_VALUE = frozenset(
+    ("", "Unknown", "None", "N/A", "(null)", "INVALID", "UNLIMITED", "INFINITE", "NOT_SET", "Partition_Limit")
+)
+"""What is printed in place of a time, a span or a count that is not known, or is none."""
+_NO_VALUE_S = 2**32 - 2
+"""Slurm's NO_VAL; INFINITE is one more."""
+_JOB = re.compile(r"(\d{1,19})(?:_(?:\d{1,19}|\[(.*)\])|\+\d{1,19})?(\..+)?", re.ASCII)
+_RANGE = re.compile(r"(\d{1,15})(?:-(\d{1,15})(?::(\d{1,15}))?)?", re.ASCII)
+_SPAN = re.compile(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,2})(\.\d{1,9})?", re.ASCII)
+_TRES_CPU = re.compile(r"(?:^|,)cpu=(\d{1,15})(?:,|$)", re.ASCII)
+_EPOCH = datetime(1970, 1, 1)
+_DAY_S = 86_400.0
+
+
+class JobId(NamedTuple):
+    """The id of a line of accounting.
+
+    Attributes
+    ----------
+    job : str
+        The number that all elements of an array, or all components of a heterogeneous job, share.
+    elements : int
+        How many elements of an array the line is about.
+    is_cut : bool
+        Whether the list of these elements is cut off.
+    is_step : bool
+        Whether the line is about a step, which is a part of its job.
+    """
+
+    job: str
+    elements: int
+    is_cut: bool
+    is_step: bool
+
+
+def is_job(text: str) -> bool:
+    """Return whether a text looks like the id of a job, an element, a component or a step."""
+    return _JOB.fullmatch(text) is not None
+
+
+def job_id(text: str, path: object, line: int) -> JobId:
+    """Return what an id says: ``12``, ``12_3``, ``12_[1-3,7%2]``, ``12+1``, each perhaps with ``.batch``."""
+    found = _JOB.fullmatch(text)
+    elements, is_cut = 1, False
+    if found is not None and found[2] is not None:
+        listed = found[2].partition("%")[0]  # behind it is how many may run at once
+        is_cut = listed.endswith("...")
+        ranges = [_RANGE.fullmatch(part) for part in listed.removesuffix("...").strip(",").split(",")]
+        elements = sum(_length(*map(int, one.groups("0"))) if one else 0 for one in ranges)
+        found = found if all(ranges) and elements > 0 else None
+    if found is None:
+        raise InputError(f"{shown(text)} is not a job of Slurm", file=path, line=line, field="JobID")
+    return JobId(found[1], elements, is_cut, found[3] is not None)
+
+
+def _length(first: int, last: int, step: int) -> int:
+    return max(last - first, 0) // max(step, 1) + 1
+
+
+def seconds_of(text: str, field: str, path: object, line: int) -> float | None:
+    """Return the seconds of a span such as ``1-02:03:04`` or ``02:03.456``; None where it has no value."""
+    if text in WITHOUT_VALUE:
+        return None
+    found = _SPAN.fullmatch(text)
+    if found is None:
+        raise InputError(f"{shown(text)} is not a time such as 1-02:03:04", file=path, line=line, field=field)
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
+    return _known_s(((days * 24 + hours) * 60 + minutes) * 60 + seconds + float(f"0{found[5] or ''}"))
+
+
+def time_of(text: str, field: str, path: object, line: int) -> float | None:
+    """Return a time in seconds, from ``2026-01-31T12:30:00`` or seconds since 1970; None where it has no value."""
+    if text in WITHOUT_VALUE:
+        return None
+    if text.isascii() and text.isdecimal() and len(text) <= 12:
+        seconds = float(text)
+    else:
+        try:
+            time = datetime.fromisoformat(text)
+            seconds = (time - _EPOCH).total_seconds() if time.tzinfo is None else time.timestamp()
+        except (ValueError, OverflowError):
+            wrong = f"{shown(text)} is not a time such as 2026-01-31T12:30:00"
+            raise InputError(wrong, file=path, line=line, field=field) from None
+    return seconds if seconds > _DAY_S else None  # a 0 is no time, in any time zone
+
+
+def whole(text: str, field: str, path: object, line: int) -> int | None:
+    """Return a whole number; None where it has no value."""
+    if text in WITHOUT_VALUE:
+        return None
+    if not (text.isascii() and text.isdecimal()) or len(text) > 15:
+        raise InputError(f"{shown(text)} is not a whole number", file=path, line=line, field=field)
+    return int(text)
+
+
+def elapsed_s(row: Mapping[str, str], path: object, line: int) -> float | None:
+    """Return how long a job ran, 0 if it never started, None where that is not known."""
+    if row.get("ElapsedRaw"):
+        seconds = whole(row["ElapsedRaw"], "ElapsedRaw", path, line)
+        return None if seconds is None else _known_s(seconds)
+    if row.get("Elapsed"):
+        return seconds_of(row["Elapsed"], "Elapsed", path, line)
+    start_s, end_s = (time_of(row.get(name, ""), name, path, line) for name in ("Start", "End"))
+    return 0.0 if start_s is None or end_s is None else max(end_s - start_s, 0.0)
+
+
+def limit_s(row: Mapping[str, str], path: object, line: int) -> float | None:
+    """Return the time limit of a job, None where it has none or none of its own."""
+    if row.get("Timelimit"):
+        return seconds_of(row["Timelimit"], "Timelimit", path, line)
+    minutes = whole(row.get("TimelimitRaw", ""), "TimelimitRaw", path, line)
+    return None if minutes is None else _known_s(60 * minutes)
+
+
+def processors(row: Mapping[str, str], path: object, line: int) -> tuple[int | None, bool]:
+    """Return the processors of a job, allocated or else requested, and whether they were only requested.
+
+    0 is a job that got none, None one of which no field tells.
+    """
+    least: int | None = None
+    for counts, resources in ((("AllocCPUS", "NCPUS"), "AllocTRES"), (("ReqCPUS",), "ReqTRES")):
+        found = [whole(row.get(name, ""), name, path, line) for name in counts]
+        if tres := _TRES_CPU.search(row.get(resources, "")):
+            found.append(int(tres[1]))
+        for count in found:
+            if count:
+                return count, resources == "ReqTRES"
+            least = least if count is None else count
+    return least, False
+
+
+def _known_s(seconds: float) -> float | None:
+    return None if seconds >= _NO_VALUE_S or math.isnan(seconds) else float(seconds)
