@@ -1,8 +1,9 @@
 """The Standard Workload Format of the Parallel Workloads Archive (``.swf``, plain, gzip or in a zip archive).
 
 A line is a job, with 18 numbers separated by blanks; -1 is unknown; lines that begin with ``;`` are comments. Used are
-job number, submit time, run time, processors (allocated, else requested), requested time, status and user. A parallel
-job of P processors becomes a job of P tasks of its run time: nodes here start tasks one by one, and not all at once.
+job number, submit time, run time, processors (allocated, else requested), requested time, status, user and, with
+``family=dags``, the preceding job. A parallel job of P processors becomes a job of P tasks of its run time: nodes here
+start tasks one by one, and not all at once. Files of other programs have more fields behind these, and a line of names.
 
 References
 ----------
@@ -12,10 +13,15 @@ References
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
+from workloads.chains import as_chains
+from workloads.dags import DagWorkload
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 from workloads.readers.job_rows import JobRows
@@ -35,17 +41,21 @@ PARTIAL = (2, 3, 4)
 def read_swf(
     path: str | Path,
     *,
+    family: Literal["jobs", "dags"] = "jobs",
     estimates: Literal["run-time", "requested-time"] = "run-time",
     processors_per_task: int = 1,
     report: Report | None = None,
     progress: Progress | None = None,
-) -> JobWorkload:
+) -> JobWorkload | DagWorkload:
     """Read a file of the Standard Workload Format.
 
     Parameters
     ----------
     path : str or Path
         A file, plain or gzip, or a zip archive with one.
+    family : "jobs" or "dags"
+        Independent jobs; or jobs that wait for one another as the stages of one job. A stage may start when the
+        preceding job has ended; the think time after it is left out.
     estimates : "run-time" or "requested-time"
         What schedulers know of a task's duration: how long it ran, or what the user asked for, where that is known.
     processors_per_task : int
@@ -59,8 +69,9 @@ def read_swf(
     if processors_per_task < 1:
         raise InputError(f"{processors_per_task!r} is not a positive number", field="processors_per_task")
     report = Report() if report is None else report
-    rows = JobRows(path)
-    for number, fields in _rows(path, progress):
+    rows, place_of = JobRows(path), dict[float, int]()
+    submit_s, preceding = array("d"), array("q")
+    for number, fields in _rows(path, report, progress):
         values = dict(zip(FIELDS, fields, strict=True))
         if values["status"] in PARTIAL:
             report.dropped("lines about parts of jobs that were checkpointed", 1)
@@ -79,6 +90,11 @@ def read_swf(
         report.repaired("allocated processors unknown: requested ones taken", 0 if is_known else 1)
         asked = values["requested_time"]
         user = values["user_id"]
+        submit_s.append(values["submit_time"])
+        preceding.append(place_of.get(values["preceding_job"], -1))
+        place_of[values["job_number"]] = len(rows)
+        if preceding[-1] >= 0 and family == "dags":
+            report.repaired("think times after a preceding job: left out", values["think_time"] > 0)
         rows.add(
             number,
             values["submit_time"],
@@ -89,30 +105,53 @@ def read_swf(
             tenant=None if user < 0 else f"user-{user:.0f}",
         )
     report.read("jobs", len(rows))
+    if family == "jobs":
+        report.repaired(_INDEPENDENT, len(preceding) - preceding.count(-1))
     name = Path(path).name
     for ending in (".gz", ".zip", ".swf"):
         name = name.removesuffix(ending)
-    return rows.workload(name, f"Standard Workload Format, {Path(path).name}", report)
+    made = rows.workload(name, f"Standard Workload Format, {Path(path).name}", report)
+    if family == "jobs":
+        return made
+    order = np.argsort(np.frombuffer(submit_s), kind="stable")  # as the jobs of a workload lie
+    place = np.append(np.argsort(order), -1)  # of none, -1, it is -1
+    return as_chains(made, place[np.frombuffer(preceding, np.int64)[order]])
 
 
-def _rows(path: str | Path, progress: Progress | None) -> Iterator[tuple[int, list[float]]]:
-    """Yield the number and the values of each line that is no comment."""
+_INDEPENDENT = "jobs that wait for a preceding job: taken as independent (family=dags: as stages of one job)"
+
+
+def _rows(path: str | Path, report: Report, progress: Progress | None) -> Iterator[tuple[int, list[float]]]:
+    """Yield the number and the values of each line that is neither a comment nor names of fields."""
     read = 0
+    names: list[bytes] = []
     for name, stream in open_members(path, None, progress):
         if read and not name.endswith(".swf"):
             continue
         for number, line in lines_of(stream, path):
-            text = line.partition(b";")[0].split()
-            if not text:
+            text = line.removeprefix(b"\xef\xbb\xbf").partition(b";")[0].split()
+            if not text or text[0].startswith(b"#"):
                 continue
-            if len(text) != len(FIELDS):
+            if not names and _is_header(text):
+                names = text
+            if text == names:
+                report.repaired("lines with names of fields: passed over", 1)
+                continue
+            names = names or [b""]  # they are at the beginning
+            if len(text) < len(FIELDS):
                 wrong = f"the line has {len(text)} fields; want the 18 of the Standard Workload Format"
-                raise InputError(wrong, file=path, line=number, field=FIELDS[min(len(text), len(FIELDS) - 1)])
+                raise InputError(wrong, file=path, line=number, field=FIELDS[len(text)])
+            report.repaired("lines with more than 18 fields: the first 18 taken", len(text) > len(FIELDS))
             yield (
                 number,
-                [_number(field, name, path, number) for field, name in zip(text, FIELDS, strict=True)],
+                [_number(field, name, path, number) for field, name in zip(text, FIELDS, strict=False)],
             )
         read += 1
+
+
+def _is_header(text: list[bytes]) -> bool:
+    """Return whether the fields of a line are names."""
+    return len(text) >= len(FIELDS) and not any(map(_is_number, text))
 
 
 def _number(text: bytes, name: str, path: object, line: int) -> float:
@@ -126,7 +165,10 @@ def _number(text: bytes, name: str, path: object, line: int) -> float:
 
 
 def recognises(path: Path) -> bool:
-    """Return whether a file is called like one of this format, or its first line with numbers has 18 of them."""
+    """Return whether a file is called like one of this format, or its first line with numbers has 18 of them.
+
+    More than 18 may be of another format, unless one of them is unknown, -1.
+    """
     if path.is_dir():
         return False
     if path.name.lower().endswith((".swf", ".swf.gz", ".swf.zip")):
@@ -135,14 +177,16 @@ def recognises(path: Path) -> bool:
         with open_text(path) as stream:
             for _ in range(200):
                 line = stream.readline(4096)
-                if not line or (line.strip() and not line.lstrip().startswith(b";")):
+                fields = line.split()
+                if not line or (fields and not (fields[0].startswith((b";", b"#")) or _is_header(fields))):
                     break
             else:
                 return False
     except InputError:
         return False
-    fields = line.split()
-    return len(fields) == len(FIELDS) and all(_is_number(field) for field in fields)
+    known = fields[: len(FIELDS)]
+    is_whole = len(fields) == len(FIELDS) or b"-1" in known
+    return len(known) == len(FIELDS) and is_whole and all(map(_is_number, known))
 
 
 def _is_number(text: bytes) -> bool:
