@@ -1,8 +1,9 @@
 """Pods or jobs of Kubernetes, as ``kubectl get pods -A -o json`` or ``kubectl get jobs -A -o json`` print them.
 
-Pods that a Job owns are the tasks of one job; another pod is a job of its own. A pod arrives when it was created, and
-takes the time from the start of its first container to the end of its last. Of Jobs themselves the list has only start
-and completion: they become tasks of equal length, as many as succeeded, in as many waves as `parallelism` makes.
+Pods that a Job owns are the tasks of one job; another pod is a job of its own. A pod arrives when it was created. It
+takes the time from the first start to the last end of its containers, init containers and earlier attempts among them,
+for it keeps its place meanwhile. Of Jobs themselves the list has only start and completion: they become tasks of equal
+length, as many as succeeded, in as many waves as `parallelism` makes; a Job whose pods are in the list is those.
 
 References
 ----------
@@ -11,31 +12,50 @@ References
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterator, Mapping
-from datetime import datetime
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Literal, NamedTuple
 
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 from workloads.readers.job_rows import JobRows
+from workloads.readers.kubernetes_objects import ENDED, Found, count, objects, part, parts, seconds, text
 from workloads.readers.report import Progress, Report
-from workloads.readers.source import open_text, shown
+from workloads.readers.source import open_text
 
-MOST_BYTES = 4 << 30
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+class _Pod(NamedTuple):
+    """A pod that ended; `place` is its number in the file, `task` which of the tasks of its Job it ran, if stated."""
+
+    job: object
+    task: str | None
+    created_s: float
+    begin_s: float
+    end_s: float
+    failed: bool
+    tenant: str | None
+    place: int
 
 
 def read_kubernetes(
-    path: str | Path, *, report: Report | None = None, progress: Progress | None = None
+    path: str | Path,
+    *,
+    runs: Literal["each", "last"] = "each",
+    report: Report | None = None,
+    progress: Progress | None = None,
 ) -> JobWorkload:
-    """Read a list of pods or jobs.
+    """Read pods or jobs: a list, one object, or several of either behind each other.
 
     Parameters
     ----------
     path : str or Path
         JSON, plain or gzip.
+    runs : "each" or "last"
+        Of pods that failed and that their Job replaced: each is a job, which arrives when the pod was created, or the
+        last counts.
 
     Raises
     ------
@@ -43,104 +63,151 @@ def read_kubernetes(
         Names the file and the item that is wrong.
     """
     report = Report() if report is None else report
-    rows = JobRows(path)
-    for number, item in enumerate(_items(path, progress)):
-        place = f"items[{number}]"
-        kind, meta = item.get("kind", "Pod"), _part(item, "metadata", path, place)
+    pods, jobs = list[_Pod](), list[Found]()
+    for item in objects(path, report, progress):
         try:
-            if kind == "Pod":
-                _add_pod(rows, report, item, meta, number)
-            elif kind == "Job":
-                _add_job(rows, report, item, meta, number)
+            if item.kind == "Pod":
+                pod = _pod(item, report)
+                pods += [] if pod is None else [pod]
             else:
-                report.dropped(f"items of kind {shown(str(kind))}", 1)
-        except (TypeError, ValueError, AttributeError, KeyError) as error:
-            raise InputError(f"is not as Kubernetes writes it: {error}", file=path, field=place) from None
+                jobs.append(item)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise _wrong(error, path, item) from None
+    rows = JobRows(path)
+    for job, pod in _runs(pods, runs, report):
+        rows.add(job, pod.created_s, pod.end_s - pod.begin_s, pod.place, tenant=pod.tenant)
+    with_pods = {pod.job for pod in pods}
+    for item in jobs:
+        try:
+            if item.key in with_pods:
+                report.dropped("jobs whose pods are in the list", 1)
+            else:
+                _add_job(rows, report, item)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise _wrong(error, path, item) from None
     report.read("pods, or jobs, that ended", len(rows))
     name = Path(path).name.removesuffix(".gz").removesuffix(".json")
     return rows.workload(name, f"Kubernetes, {Path(path).name}", report)
 
 
-def _items(path: str | Path, progress: Progress | None) -> Iterator[dict[str, Any]]:
-    with open_text(path, None, progress) as stream:
-        text = stream.read(MOST_BYTES)
-    try:
-        found = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"is not JSON: {error.msg}", file=path, line=error.lineno) from None
-    except (UnicodeDecodeError, RecursionError):
-        raise InputError("is not JSON", file=path) from None
-    if not isinstance(found, dict) or not isinstance(items := found.get("items", [found]), list):
-        raise InputError("is no list of Kubernetes; want what kubectl get pods -o json prints", file=path)
-    for number, item in enumerate(items):
-        if not isinstance(item, dict):
-            raise InputError("is no object", file=path, field=f"items[{number}]")
-        yield item
+def _wrong(error: Exception, path: object, item: Found) -> InputError:
+    return InputError(f"is not as Kubernetes writes it: {error}", file=path, field=item.name)
 
 
-def _part(item: Mapping[str, Any], name: str, path: object, place: str) -> dict[str, Any]:
-    found = item.get(name)
-    if not isinstance(found, dict):
-        raise InputError(f"has no {name}", file=path, field=place)
-    return found
-
-
-def _add_pod(rows: JobRows, report: Report, item: Any, meta: Any, number: int) -> None:
-    status = item.get("status") or {}
-    ended = [
-        state["terminated"]
-        for one in status.get("containerStatuses") or []
-        if isinstance(state := one.get("state") or {}, dict) and state.get("terminated")
-    ]
-    running = len(ended) < len(status.get("containerStatuses") or [])
-    if status.get("phase") in ("Pending", "Running") or running or not ended:
+def _pod(found: Found, report: Report) -> _Pod | None:
+    """Return a pod, None where it has not ended or the object does not say when it ran."""
+    meta, spec, status = (part(found.item, name) for name in ("metadata", "spec", "status"))
+    main = list(parts(status, "containerStatuses"))
+    containers = [*parts(status, "initContainerStatuses"), *main]
+    over = bool(main) and all(part(part(one, "state"), "terminated") for one in main)
+    if not (status.get("phase") in ENDED or (over and status.get("phase") is None)):
         report.dropped("pods that had not ended, or never started", 1)
-        return
-    begin = min(_time_s(one["startedAt"]) for one in ended if one.get("startedAt"))
-    end = max(_time_s(one["finishedAt"]) for one in ended if one.get("finishedAt"))
-    if (item.get("spec") or {}).get("nodeSelector"):
-        report.repaired("node selectors: not used, as nodes here have no labels", 1)
-    owner = next((o for o in meta.get("ownerReferences") or [] if o.get("kind") == "Job"), None)
-    rows.add(
-        meta.get("uid", number) if owner is None else owner["uid"],
-        _time_s(meta["creationTimestamp"]),
-        max(end - begin, 0.0),
-        number,
-        tenant=meta.get("namespace"),
+        return None
+    attempts = [
+        part(part(one, state), "terminated") for one in containers for state in ("state", "lastState")
+    ]
+    start_s = seconds(status.get("startTime"))
+    begin_s = min(_known(one.get("startedAt") for one in attempts), default=None)
+    end_s = max(_known(one.get("finishedAt") for one in attempts), default=None)
+    unseen = any(
+        count(one, "restartCount") > bool(part(part(one, "lastState"), "terminated")) for one in containers
+    )
+    if start_s is not None and end_s is not None and (begin_s is None or (unseen and start_s < begin_s)):
+        why = "pods whose containers' first start is not in the list: the pod's start taken"
+        report.repaired(why, 1)
+        begin_s = start_s
+    if begin_s is None or end_s is None:
+        report.dropped("pods without the time of their start or end, such as evicted ones", 1)
+        return None
+    if end_s < begin_s:
+        report.repaired("end before start: taken as 0 s long", 1)
+        end_s = begin_s
+    report.repaired("node selectors: not used, as nodes here have no labels", bool(spec.get("nodeSelector")))
+    owner = next((one for one in parts(meta, "ownerReferences") if one.get("kind") == "Job"), None)
+    tenant = text(meta, "namespace")
+    created_s = seconds(meta.get("creationTimestamp"))
+    return _Pod(
+        job=found.key if owner is None else text(owner, "uid") or ("Job", tenant, text(owner, "name")),
+        task=text(part(meta, "annotations"), INDEX),
+        created_s=created_s if created_s is not None else min(begin_s, start_s or begin_s),
+        begin_s=begin_s,
+        end_s=end_s,
+        failed=status.get("phase") == "Failed",
+        tenant=tenant,
+        place=found.place,
     )
 
 
-def _add_job(rows: JobRows, report: Report, item: Any, meta: Any, number: int) -> None:
-    status, spec = item.get("status") or {}, item.get("spec") or {}
-    tasks = int(status.get("succeeded") or 0)
-    if not status.get("completionTime") or not status.get("startTime") or tasks <= 0:
+def _known(times: Iterable[object]) -> list[float]:
+    return [time for time in map(seconds, times) if time is not None]
+
+
+def _runs(
+    pods: list[_Pod], which: Literal["each", "last"], report: Report
+) -> Iterator[tuple[tuple[object, int], _Pod]]:
+    """Yield pods and the job that each belongs to, in the order of the file.
+
+    A pod that failed is replaced by the first pod of its Job, and of its index, that was created when it had ended.
+    """
+    turn, first_s, replaced = dict[int, int](), dict[int, float](), set[int]()
+    groups: dict[object, list[int]] = {}
+    for at, pod in enumerate(pods):
+        groups.setdefault((pod.job, pod.task), []).append(at)
+    for group in groups.values():
+        later = iter(sorted(group, key=lambda at: pods[at].created_s))
+        for failed in sorted((at for at in group if pods[at].failed), key=lambda at: pods[at].end_s):
+            after = next(
+                (at for at in later if at != failed and pods[at].created_s >= pods[failed].end_s), None
+            )
+            if after is None:
+                break
+            replaced.add(failed)
+            turn[after] = turn.get(failed, 0) + 1
+            first_s[after] = first_s.get(failed, pods[failed].created_s)
+    if which == "each":
+        report.repaired("pods that replaced a failed one: each a job (runs=last: the last)", len(replaced))
+        yield from (((pod.job, turn.get(at, 0)), pod) for at, pod in enumerate(pods))
+        return
+    report.dropped("pods that failed and were replaced", len(replaced))
+    for at, pod in enumerate(pods):
+        if at not in replaced:
+            yield (pod.job, 0), pod._replace(created_s=first_s.get(at, pod.created_s))
+
+
+def _add_job(rows: JobRows, report: Report, found: Found) -> None:
+    meta, spec, status = (part(found.item, name) for name in ("metadata", "spec", "status"))
+    tasks = count(status, "succeeded")
+    begin_s, end_s = seconds(status.get("startTime")), seconds(status.get("completionTime"))
+    if begin_s is None or end_s is None or tasks <= 0:
         report.dropped("jobs that had not completed", 1)
         return
-    waves = math.ceil(tasks / max(int(spec.get("parallelism") or 1), 1))
-    took_s = _time_s(status["completionTime"]) - _time_s(status["startTime"])
+    waves = -(-tasks // max(count(spec, "parallelism"), 1))
     if waves > 1:
         report.repaired("jobs of several waves of pods: the time of a wave taken for a pod's", 1)
+    created_s = seconds(meta.get("creationTimestamp"))
     rows.add(
-        meta.get("uid", number),
-        _time_s(meta["creationTimestamp"]),
-        max(took_s, 0.0) / waves,
-        number,
+        found.key,
+        begin_s if created_s is None else created_s,
+        max(end_s - begin_s, 0.0) / waves,
+        found.place,
         tasks=tasks,
-        tenant=meta.get("namespace"),
+        tenant=text(meta, "namespace"),
     )
 
 
-def _time_s(text: str) -> float:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+_TABLE = re.compile(rb"(?:NAMESPACE +)?NAME +(?:READY +STATUS|STATUS +COMPLETIONS|COMPLETIONS) ")
 
 
 def recognises(path: Path) -> bool:
-    """Return whether a file is JSON with the fields of a list of Kubernetes."""
+    """Return whether a file begins like objects of Kubernetes, in JSON or in a form that is told as another."""
     if path.is_dir():
         return False
     try:
         with open_text(path) as stream:
-            begin = stream.read(4096)
+            begin = stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
     except InputError:
         return False
-    return begin.lstrip().startswith(b"{") and b'"apiVersion"' in begin and b'"items"' in begin
+    if begin.startswith((b"{", b"[")):
+        named = b'"apiVersion"' in begin or b'"creationTimestamp"' in begin
+        return named and (b'"items"' in begin or b'"metadata"' in begin)
+    return begin.startswith((b"apiVersion:", b"---\napiVersion:")) or _TABLE.match(begin) is not None

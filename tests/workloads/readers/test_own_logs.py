@@ -212,7 +212,8 @@ def test_jobs_of_kubernetes_by_hand(tmp_path: Path) -> None:
         "status": {"startTime": f"{day}0:01Z", "completionTime": f"{day}1:31Z", "succeeded": 5},
     }
     path = written(
-        tmp_path / "jobs.json", json.dumps({"apiVersion": "v1", "items": [done, {**done, "status": {}}]})
+        tmp_path / "jobs.json",
+        json.dumps({"apiVersion": "v1", "items": [done, {**done, "metadata": {}, "status": {}}]}),
     )
     read = load_workload(str(path))
     assert durations(read) == [[30.0] * 5]

@@ -1,0 +1,179 @@
+"""Objects of Kubernetes in JSON: lists, single ones, and several behind each other, as ``kubectl --watch`` prints."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workloads.errors import InputError
+from workloads.readers.report import Progress, Report
+from workloads.readers.source import open_text, shown
+
+MOST_BYTES = 4 << 30
+KINDS = ("Pod", "Job")
+ENDED = ("Succeeded", "Failed")
+"""Phases of pods."""
+_FIRST_YEAR_S = 366 * 86_400.0
+"""Times before are Go's and Unix's zero: not known."""
+_BLANK = re.compile(r"\s*")
+
+
+class Found(NamedTuple):
+    """An object.
+
+    Attributes
+    ----------
+    kind : str
+        One of `KINDS`.
+    key : object
+        What identifies it: its uid, else its name, else its place.
+    place : int
+        Its number in the file.
+    name : str
+        What errors call it.
+    item : dict
+    """
+
+    kind: str
+    key: object
+    place: int
+    name: str
+    item: dict[str, Any]
+
+
+def objects(path: str | Path, report: Report, progress: Progress | None) -> list[Found]:
+    """Return the pods and jobs of a file; of one that is there several times the last, or the last that has ended.
+
+    Raises
+    ------
+    InputError
+        The file is not JSON, or no objects of Kubernetes.
+    """
+    found: dict[object, Found] = {}
+    total = 0
+    for name, kind, item in _items(path, progress):
+        if not isinstance(item, dict):
+            raise InputError("is no object", file=path, field=name)
+        kind = str(item.get("kind") or kind or ("Job" if "template" in (item.get("spec") or ()) else "Pod"))
+        if kind not in KINDS:
+            report.dropped(f"items of kind {shown(kind)}", 1)
+            continue
+        if not isinstance(meta := item.get("metadata"), dict):
+            raise InputError("has no metadata", file=path, field=name)
+        try:
+            named = (kind, text(meta, "namespace"), text(meta, "name"))
+            key: object = text(meta, "uid") or (named if named[2] else total)
+        except TypeError as error:
+            raise InputError(f"is not as Kubernetes writes it: {error}", file=path, field=name) from None
+        total += 1
+        if key in found and _has_ended(found[key].item) and not _has_ended(item):
+            continue
+        found.pop(key, None)  # they are in the order of those that count
+        found[key] = Found(kind, key, total - 1, name, item)
+    report.dropped("objects that are there more than once: the last that ended counts", total - len(found))
+    return list(found.values())
+
+
+def _has_ended(item: dict[str, Any]) -> bool:
+    status = item.get("status")
+    return isinstance(status, dict) and (status.get("phase") in ENDED or bool(status.get("completionTime")))
+
+
+def _items(path: str | Path, progress: Progress | None) -> Iterator[tuple[str, str, Any]]:
+    """Yield what errors call an item, its kind where a list says it, and the item."""
+    for number, document in enumerate(_documents(path, progress)):
+        within = f"object {number + 1}: " if number else ""
+        if isinstance(document, dict) and isinstance(document.get("object"), dict) and "type" in document:
+            document = document["object"]  # an event of a watch
+        if isinstance(document, list):
+            yield from ((f"{within}[{at}]", "", item) for at, item in enumerate(document))
+        elif not isinstance(document, dict):
+            raise InputError("is no list of Kubernetes; want what kubectl get pods -o json prints", file=path)
+        elif "items" in document:
+            items = document["items"] if document["items"] is not None else []  # Go's empty list
+            if not isinstance(items, list):
+                raise InputError("is no list", file=path, field=f"{within}items")
+            kind = str(document.get("kind") or "").removesuffix("List")
+            yield from ((f"{within}items[{at}]", kind, item) for at, item in enumerate(items))
+        else:
+            yield f"{within}the object", "", document
+
+
+def _documents(path: str | Path, progress: Progress | None) -> Iterator[Any]:
+    with open_text(path, None, progress) as stream:
+        data = stream.read(MOST_BYTES)
+    try:
+        content = data.decode("utf-8-sig")
+        begin = _BLANK.match(content).end()  # type: ignore[union-attr]  # it always matches
+        if begin == len(content):
+            raise InputError("is empty; want what kubectl get pods -o json prints", file=path)
+        if content[begin] not in "{[":
+            raise InputError("is not JSON; print it with kubectl get … -o json", file=path, line=1)
+        while begin < len(content):
+            document, end = json.JSONDecoder().raw_decode(content, begin)
+            yield document
+            begin = _BLANK.match(content, end).end()  # type: ignore[union-attr]
+    except json.JSONDecodeError as error:
+        raise InputError(f"is not JSON: {error.msg}", file=path, line=error.lineno) from None
+    except UnicodeDecodeError:
+        raise InputError("is not JSON: it is not UTF-8", file=path) from None
+    except ValueError:
+        raise InputError("is not JSON of Kubernetes: a number has thousands of digits", file=path) from None
+    except RecursionError:
+        raise InputError("is not JSON of Kubernetes: its values are nested too deep", file=path) from None
+
+
+def part(item: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return an object within another, empty where it is not there.
+
+    Raises
+    ------
+    TypeError
+        It is no object.
+    """
+    found = item.get(name)
+    if found is not None and not isinstance(found, dict):
+        raise TypeError(f"{name} is no object")
+    return found or {}
+
+
+def parts(item: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a list within an object, none where it is not there."""
+    found = item.get(name) or []
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise TypeError(f"{name} is no list of objects")
+    yield from found
+
+
+def text(item: Mapping[str, Any], name: str) -> str | None:
+    """Return a text, None where it is not there."""
+    found = item.get(name)
+    if found is not None and not isinstance(found, str):
+        raise TypeError(f"{name} is no text but {shown(str(found)[:100])}")
+    return found or None
+
+
+def count(item: Mapping[str, Any], name: str) -> int:
+    """Return a count, 0 where it is not there."""
+    found = item.get(name)
+    if found is None:
+        return 0
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < 2**63:
+        raise TypeError(f"{name} is no count but {shown(str(found)[:100])}")
+    return found
+
+
+def seconds(time: object) -> float | None:
+    """Return a time such as ``2026-03-01T00:00:05Z`` in seconds; None where it is null, or the zero of a clock."""
+    if time is None or time == "":
+        return None
+    try:
+        found = datetime.fromisoformat(time)  # type: ignore[arg-type]  # it raises
+        since = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{shown(str(time)[:100])} is no time such as 2026-03-01T00:00:05Z") from None
+    return since if since > _FIRST_YEAR_S else None
