@@ -85,7 +85,7 @@ def write_table(path: Path, table: pa.Table) -> None:
 
 
 def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write a Parquet file of record batches as they come, each a row group.
+    """Write a Parquet file of record batches as they come; its bytes do not depend on where a batch ends.
 
     Whole numbers are written as differences: that is smaller and faster than a dictionary of millions of values.
     """
@@ -103,10 +103,26 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
             "column_encoding": whole,
         }
         with pq.ParquetWriter(file, schema, **options) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
+            for group in _groups(batches, 1 << 19):
+                writer.write_table(group)
 
     _replace(path, write)
+
+
+def _groups(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """Yield the rows of batches in tables of `rows` rows each, the last one of what is left."""
+    import pyarrow as pa
+
+    held: list[pa.RecordBatch] = []
+    missing = rows
+    for batch in batches:
+        while batch.num_rows >= missing:
+            yield pa.Table.from_batches([*held, batch.slice(0, missing)]).combine_chunks()
+            held, batch, missing = [], batch.slice(missing), rows
+        held.append(batch)
+        missing -= batch.num_rows
+    if missing < rows:
+        yield pa.Table.from_batches(held).combine_chunks()
 
 
 def num_rows(path: Path) -> int:

@@ -68,6 +68,7 @@ QUEUE: dict[str, Bound | str] = {
     "queue.trace.owners": FIXED,
     "queue.trace.job_of": FIXED,
     "queue.trace.queued": COUNT,
+    "queue.trace.event": SCRATCH,  # a snapshot is taken when no handler runs
     "queue.seq": (0, float((1 << SOURCE_SHIFT) - 1)),
     "counts": SIGNED,
     "task_records.node": of_or_none("nodes"),

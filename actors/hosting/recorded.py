@@ -1,7 +1,8 @@
 """What partitions have recorded, in the order in which it happened, as arrays.
 
-Events are ordered by time and key, and a note follows the event during which it was written: the order does not depend
-on the number of partitions. An event of which each partition has a copy, such as an announcement, is given once.
+Events are ordered by the time at which they were due and by key, and a note follows the event during which it was
+written: the order does not depend on the number of partitions, nor on what else is recorded. An event of which each
+partition has a copy, such as an announcement, is given once.
 """
 
 from collections.abc import Iterator
@@ -81,38 +82,36 @@ def in_order(files: list[np.ndarray], size: int = CHUNK) -> Iterator[np.ndarray]
     at = [0] * len(files)
     while any(begin < file.size for begin, file in zip(at, files, strict=True)):
         parts = [file[begin : begin + size] for begin, file in zip(at, files, strict=True)]
-        places = [_places(part) for part in parts]
+        dues = [np.maximum.accumulate(part["due"]) for part in parts]
         ends = [part.size for part in parts]
         if len(files) > 1:
             # Up to where the shortest of those that go on reaches; the events of its last instant may go on.
             open_at = [
-                time[-1]
-                for (time, _), part, begin, file in zip(places, parts, at, files, strict=True)
+                due[-1]
+                for due, part, begin, file in zip(dues, parts, at, files, strict=True)
                 if begin + part.size < file.size
             ]
             if open_at:
-                ends = [int(np.searchsorted(time, min(open_at))) for time, _ in places]
+                ends = [int(np.searchsorted(due, min(open_at))) for due in dues]
                 if not any(ends):
                     size *= 2
                     continue
         at = [begin + end for begin, end in zip(at, ends, strict=True)]
         rows = np.concatenate([part[:end] for part, end in zip(parts, ends, strict=True)])
         if len(files) > 1:
-            time = np.concatenate([time[:end] for (time, _), end in zip(places, ends, strict=True)])
-            key = np.concatenate([key[:end] for (_, key), end in zip(places, ends, strict=True)])
-            order = np.lexsort((np.arange(rows.size), key, time))
-            rows = rows[order]
-            again = (rows["key"][1:] == rows["key"][:-1]) & (rows["key"][1:] != NONE)
-            again &= rows["time"][1:] == rows["time"][:-1]
-            rows = rows[np.r_[True, ~again]]
+            due = np.concatenate([due[:end] for due, end in zip(dues, ends, strict=True)])
+            rows = rows[np.lexsort((rows["key"], due))]  # which keeps the order of rows of one event
+            # Copies have the same numbers; between them are the notes of each.
+            events = np.flatnonzero(~is_note(rows))
+            key, time = rows["key"][events], rows["time"][events]
+            again = (key[1:] == key[:-1]) & (time[1:] == time[:-1])
+            rows = np.delete(rows, events[1:][again])
         yield rows
 
 
-def _places(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """[rows] time and key by which each row is ordered: of a note those of its event."""
-    own = rows["key"] != NONE
-    event = np.maximum.accumulate(np.where(own, np.arange(rows.size), 0))
-    return np.maximum.accumulate(rows["time"][event]), rows["key"][event]
+def is_note(rows: np.ndarray) -> np.ndarray:
+    """[rows] whether each is a note, and no message."""
+    return rows["what"] >> ACTOR_BITS >= min(NOTES)
 
 
 @cache
@@ -127,9 +126,8 @@ def _names(column: str, meanings: tuple[str, ...]) -> np.ndarray:
 
 def _decode(rows: np.ndarray, world: Any, begins: np.ndarray, job_of: np.ndarray) -> Events:
     kind, receiver = rows["what"] >> ACTOR_BITS, rows["what"] & ((1 << ACTOR_BITS) - 1)
-    is_note = rows["key"] == NONE
-    key = np.where(is_note, 0, rows["key"])
-    sender = np.where(is_note, receiver, (key >> SOURCE_SHIFT) & ((1 << (RANK_SHIFT - SOURCE_SHIFT)) - 1))
+    note, key = is_note(rows), rows["key"]
+    sender = np.where(note, receiver, (key >> SOURCE_SHIFT) & ((1 << (RANK_SHIFT - SOURCE_SHIFT)) - 1))
     left = np.full(rows.size, NONE)
     find_departures(world.network, sender, receiver, as_records(rows), left)
     sent_mask = (1 << SENT_BITS) - 1
@@ -148,5 +146,5 @@ def _decode(rows: np.ndarray, world: Any, begins: np.ndarray, job_of: np.ndarray
         task[part] = flows[a[part]]
     return Events(
         rows["time"], kind, sender, receiver, job, task, left, rows["state"] >> SENT_BITS,
-        np.where(is_note, NONE, key & sent_mask), rows["state"] & sent_mask, b, rows["c"], rows["d"],
+        np.where(note, NONE, key & sent_mask), rows["state"] & sent_mask, b, rows["c"], rows["d"],
     )  # fmt: skip

@@ -322,7 +322,7 @@ def take_first(queue: Queue, entries: Records, until: int) -> int:
         copy_message(now, queue.pool, heap.slot[0])
         drop_first(now, heap, queue.pool)
     now.events[0] += 1
-    if is_recorded(queue.trace) and now.kind[0] != PUBLISHED:  # which is no message
+    if is_recorded(queue.trace):
         append_event(queue)
     return RUNNING
 
@@ -331,10 +331,13 @@ def take_first(queue: Queue, entries: Records, until: int) -> int:
 def append_event(queue: Queue) -> None:
     """Append the message that is about to be handled to the trace."""
     now, trace = queue.now, queue.trace
+    trace.event[0], trace.event[1] = now.time[0], now.key[0]
+    if now.kind[0] == PUBLISHED:  # which is no message
+        return
     dst = now.dst[0]
     what = (now.kind[0] << ACTOR_BITS) | dst
     state = (trace.queued[dst] << SENT_BITS) | queue.seq[dst]
-    append_row(trace, now.time[0], now.key[0], what, now.a[0], now.b[0], now.c[0], now.d[0], state)
+    append_row(trace, now.time[0], what, now.a[0], now.b[0], now.c[0], now.d[0], state)
 
 
 @entry
@@ -357,4 +360,4 @@ def note(w: HasQueue, t: int, actor: int, number: int, job: int, b: int, c: int,
     trace = w.queue.trace
     if is_recorded(trace):
         state = (trace.queued[actor] << SENT_BITS) | w.queue.seq[actor]
-        append_row(trace, t, NONE, (number << ACTOR_BITS) | actor, job, b, c, d, state)
+        append_row(trace, t, (number << ACTOR_BITS) | actor, job, b, c, d, state)

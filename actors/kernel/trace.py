@@ -6,7 +6,8 @@ an actor, without a message, such as the start of a task. When the log is full t
 partition writes the rows to a file (actors/hosting/recording.py): memory does not grow with the run.
 
 A row has the message with the number of messages that its receiver had sent before. So the event during which a message
-was sent is known: of its sender's events the last one with a smaller or equal number.
+was sent is known: of its sender's events the last one with a smaller or equal number. A note has the time and the key
+of its event, which need not be recorded itself: by these rows of several partitions are put in order.
 """
 
 from collections.abc import Mapping
@@ -22,7 +23,8 @@ ACTOR_BITS, SENT_BITS = 24, 35
 TRACE = np.dtype(
     [
         ("time", "i8"),  # ns
-        ("key", "i8"),  # of the message; NONE of a note
+        ("due", "i8"),  # when the event was due, ns; of a note, its event
+        ("key", "i8"),  # of the message; of a note, that of its event
         ("what", "i8"),  # kind, or number of a note, above `ACTOR_BITS` bits of the receiver
         *((name, "i8") for name in ("a", "b", "c", "d")),
         (
@@ -72,6 +74,7 @@ class Trace(NamedTuple):
     owners: np.ndarray
     job_of: np.ndarray  # the job of each job, task, flow, line …: all of these one after the other
     queued: np.ndarray  # [actors] entries in the queue of each; empty: nothing is recorded
+    event: np.ndarray  # [2] when the event that is handled was due, ns, and its key
 
 
 @inlined
@@ -81,10 +84,8 @@ def is_recorded(trace: Trace) -> bool:
 
 
 @compiled
-def append_row(
-    trace: Trace, time: int, key: int, what: int, a: int, b: int, c: int, d: int, state: int
-) -> None:
-    """Append a row, if it is of what is recorded."""
+def append_row(trace: Trace, time: int, what: int, a: int, b: int, c: int, d: int, state: int) -> None:
+    """Append a row of the event that is handled, if it is of what is recorded."""
     if time < trace.span[0] or time >= trace.span[1]:
         return
     if trace.chosen.size > 0:
@@ -92,7 +93,8 @@ def append_row(
         if begin == NO_JOB or a < 0 or trace.chosen[trace.job_of[begin + a]] == 0:
             return
     i, log = trace.size[0], trace.log
-    log.time[i], log.key[i], log.what[i], log.state[i] = time, key, what, state
+    log.time[i], log.what[i], log.state[i] = time, what, state
+    log.due[i], log.key[i] = trace.event[0], trace.event[1]
     log.a[i], log.b[i], log.c[i], log.d[i] = a, b, c, d
     trace.size[0] = i + 1
 
@@ -107,8 +109,8 @@ def count_queued(trace: Trace, actor: int, change: int) -> None:
 def no_trace() -> Trace:
     """Return the trace of a run that is not recorded."""
     empty = np.zeros(0, np.int64)
-    return Trace(records(TRACE, 0), np.zeros(1, np.int64), np.zeros(2, np.int64), empty, empty,
-                 empty, empty)  # fmt: skip
+    two = np.zeros(2, np.int64)
+    return Trace(records(TRACE, 0), np.zeros(1, np.int64), two, empty, empty, empty, empty, two.copy())
 
 
 def owners_by_kind(owners: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -149,4 +151,5 @@ def make_trace(
         begins,
         job_of,
         np.zeros(actors, np.int64),
+        np.zeros(2, np.int64),
     )

@@ -11,9 +11,10 @@ import pytest
 
 import emu
 from actors.hosting.partition import Partition
-from actors.hosting.recorded import in_order, read_events
-from actors.kernel.queue import NEVER, NONE
-from actors.kernel.trace import TRACE
+from actors.hosting.recorded import in_order, is_note, read_events
+from actors.kernel.kinds import ARRIVAL
+from actors.kernel.queue import NEVER
+from actors.kernel.trace import ACTOR_BITS, STARTS, TRACE
 from emu.configuration.events import events_text, parse_events
 from emu.configuration.plan import configure, prepare
 from emu.running.emulation import observe
@@ -37,6 +38,29 @@ def test_the_number_of_partitions_changes_no_event(scheduler: str) -> None:
     alone = events_of(scheduler, output_events="all")
     for partitions in (2, 3):
         assert events_of(scheduler, output_events="all", clock="windows", partitions=partitions).equals(alone)
+
+
+FAILURES = {"dynamics_mtbf": "20000s", "dynamics_mttr": "100s"}
+COSTS = {"cost_model": "fixed", "cost_per_message": "1ms", "cost_per_task": "5ms"}
+
+
+@pytest.mark.parametrize("asked", ["job=3,7", "class=short; time=50s.."])
+@pytest.mark.parametrize(
+    ("scheduler", "settings"),
+    [("random", {}), ("dist-lwl", {}), ("hawk", {}), ("phoenix", {}), ("yacc-d", COSTS), ("eagle", FAILURES)],
+)
+def test_partitions_write_the_same_file_of_chosen_events(
+    scheduler: str, settings: dict[str, Any], asked: str, tmp_path: Path
+) -> None:
+    """Also where a note is recorded and its event, of no job or of another one, is not."""
+    given = SMALL | settings | {"output_events": asked}
+    files = []
+    for partitions in (1, 2, 3):
+        clock = {"clock": "windows", "partitions": partitions} if partitions > 1 else {}
+        out = tmp_path / str(partitions)
+        assert emu.run(scheduler, **given, **clock, out=out).events.num_rows > 50
+        files.append((out / "events.parquet").read_bytes())
+    assert files[0] == files[1] == files[2]
 
 
 def test_events_agree_with_counters_and_tables() -> None:
@@ -161,20 +185,27 @@ def test_a_partition_that_goes_on_from_a_snapshot_records_each_event_once(tmp_pa
 
 
 def test_files_are_merged_in_order_in_parts() -> None:
-    """As if all were sorted at once, though they are read in parts; a note stays behind its event."""
+    """As if all were sorted at once, though they are read in parts; a note stays behind its event.
+
+    Some notes are there without their event. Of an event that all partitions have there is one copy, and all notes.
+    """
     rng = np.random.default_rng(1)
-    events = np.zeros(900, TRACE)
-    events["time"], events["key"] = np.sort(rng.integers(0, 60, 900)), rng.permutation(900)
-    events.sort(order=["time", "key"])
-    events["key"][rng.random(900) < 0.2] = NONE
-    events["key"][0] = 0
-    events["a"] = np.arange(900)
-    owner = np.zeros(900, int)
-    for i in range(900):
-        owner[i] = owner[i - 1] if events["key"][i] == NONE else rng.integers(0, 3)
-    files = [events[owner == k] for k in range(3)]
+    rows = np.zeros(900, TRACE)
+    rows["due"], rows["key"] = np.sort(rng.integers(0, 60, 900)), rng.permutation(900)
+    rows.sort(order=["due", "key"])
+    rows["time"], rows["what"] = rows["due"], ARRIVAL << ACTOR_BITS
+    owner = rng.integers(0, 3, 900)
+    for i in np.flatnonzero(rng.random(900) < 0.2):  # as later as its handler began later
+        rows[i] = rows[i - 1] if rng.random() < 0.7 else rows[i]
+        rows["time"][i], rows["what"][i] = rows["due"][i] + 100, STARTS << ACTOR_BITS
+        owner[i] = owner[i - 1]
+    rows["a"] = np.arange(900)
+    everyone = np.zeros(900, bool)
+    everyone[:-1] = ~is_note(rows[:-1]) & is_note(rows[1:]) & (rows["key"][:-1] == rows["key"][1:])
+    owner[everyone] = owner[np.flatnonzero(everyone) + 1]
+    files = [rows[(owner == k) | everyone] for k in range(3)]
     merged = np.concatenate(list(in_order(files, 16)))
-    assert np.array_equal(merged["a"], events["a"])
+    assert np.array_equal(merged["a"], rows["a"])
 
 
 @pytest.mark.parametrize(
