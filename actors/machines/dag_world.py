@@ -232,12 +232,16 @@ def _check_managers(
 
 @entry
 def expect_first(w: DagWorld) -> None:
-    """The first job of each manager arrives at its time; machines begin their heartbeats, spread over a period."""
+    """The first job of each manager arrives at its time; machines begin their heartbeats, spread over a period.
+
+    Those of a manager that gets no job send none: no last job would end them.
+    """
     for job in range(min(w.first_node.size - 1, w.work.size)):
         expect_job(w, job)
     if w.heartbeat > 0:
         for node in range(w.nodes.size):
-            wake(w, w.work.submit[0] + (node * w.heartbeat) // w.nodes.size, node, BEAT, NONE, NONE, NONE)
+            if w.manager[node] < w.work.size:
+                wake(w, w.work.submit[0] + (node * w.heartbeat) // w.nodes.size, node, BEAT, NONE, NONE, NONE)
 
 
 @inlined

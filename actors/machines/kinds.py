@@ -49,4 +49,11 @@ DAG_ARRIVAL = kind(
     "a client to the resource manager: a job has arrived",
     a="job: jobs",
 )
-MATCH = kind(0x5A0, "MATCH", DAGS, SCHEDULER, "the resource manager to itself: match tasks to what is free")
+MATCH = kind(
+    0x5A0,
+    "MATCH",
+    DAGS,
+    SCHEDULER,
+    "the resource manager to itself: match tasks to what is free, or go on with one machine's heartbeat",
+    c="node: nodes?",
+)

@@ -197,7 +197,7 @@ def on_match(w: DagWorld, p: Manager, t: int, me: int) -> None:
 
 @inlined
 def on_free(w: DagWorld, p: Manager, t: int, me: int, node: int) -> None:
-    """Step 3 at a heartbeat."""
+    """Step 3 at a heartbeat; it goes on with another event where the machine takes more tasks than one may launch."""
     m = p.matcher
     w.counts[N_MATCHES] += 1
     p.launched[0] = 0
@@ -211,6 +211,8 @@ def on_free(w: DagWorld, p: Manager, t: int, me: int, node: int) -> None:
     if p.matcher.pack.fairness > 0.0:
         bound_rank(p)
     fill(w, p, t, node)
+    if not has_room(w, p):
+        wake(w, t, me, MATCH, NONE, NONE, node)
 
 
 @inlined
@@ -237,9 +239,9 @@ def advance(w: DagWorld, p: Manager, until: int, most: int) -> int:
             node_event(w, me)
         elif kind == TASK_DONE:
             on_done(w, p, t, me, a, b, message.c[0], message.d[0])
-        elif kind == MATCH:
+        elif kind == MATCH and message.c[0] == NONE:
             on_match(w, p, t, me)
-        elif kind == FREE:
+        elif kind == MATCH or kind == FREE:
             on_free(w, p, t, me, message.c[0])
         elif kind == DAG_ARRIVAL:
             on_arrival(w, p, t, me, a)

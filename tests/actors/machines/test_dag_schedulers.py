@@ -15,6 +15,7 @@ from actors.schedulers.dags.shortest import SJF
 from actors.schedulers.dags.tetris import TETRIS
 from clusters.cluster import build_cluster
 from tests.actors.dag_emulations import ALL, checked, figure_2, queries, run, twelve_machines
+from workloads.dags import make_dag_workload
 
 
 @pytest.mark.parametrize(
@@ -79,3 +80,16 @@ def test_no_job_ends_before_its_longest_path_and_no_machine_works_more_than_it_c
     for scheduler in ALL:
         outcome = run(scheduler, workload, twelve_machines())
         assert outcome.finish_ns.max() >= work.max()
+
+
+@pytest.mark.parametrize("scheduler", ALL, ids=lambda scheduler: scheduler.name)
+def test_a_heartbeat_fills_its_machine(scheduler: Scheduler) -> None:
+    """However many tasks that are: more than one event may launch."""
+    tasks, cores = 430, [150, 280]
+    job = make_dag_workload("wide", [0.0], [1], [tasks], [10.0] * tasks, [], cpu_cores=[1.0])
+    cluster = build_cluster("two machines", cores, cpu_cores=[float(c) for c in cores])
+    outcome = run(scheduler, job, cluster, heartbeat_s=3.0)
+    assert outcome.tasks is not None
+    starts_s = (outcome.tasks["start_ns"] / 1e9).round(6)
+    for machine, begins_s in ((0, 3.0), (1, 1.5)):  # heartbeats are spread; the first comes before the job
+        assert (starts_s[outcome.tasks["node"] == machine] == begins_s).sum() == cores[machine]

@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 
 from actors.hosting.outcome import Observe, Outcome
+from actors.hosting.partition import Partition
 from actors.hosting.virtual import emulate
 from actors.hosting.windows import emulate_here
+from actors.kernel.queue import IDLE, NEVER
 from actors.setting import Costs, Dynamics, Network, Setting
 from clusters.cluster import Cluster
 from clusters.failures import NODE, SCHEDULER, Outages
@@ -99,3 +101,17 @@ def test_what_managers_cannot_do_is_refused() -> None:
     large = dataclasses.replace(large, workload=dataclasses.replace(WORKLOAD, stages=stages))
     with pytest.raises(InputError, match=r"stage \d+, fit on no machine of manager 3, 3 to 3; want fewer"):
         run(large)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_machines_of_a_manager_without_jobs_send_no_heartbeats(jobs: int) -> None:
+    """Of three managers one, or two, never see a last job end: the run ends all the same."""
+    few = take(WORKLOAD, np.arange(jobs))
+    setting = setting_of("drf", few, machines(), managers=3, heartbeat_s=1.0)
+    partition = Partition(setting, Observe(tasks=True))
+    partition.start()
+    assert setting.scheduler.advance(partition.world, partition.state, NEVER, np.int64(20_000)) == IDLE
+    outcome = partition.outcome()
+    machines_with_jobs = sum((3, 3, 4)[:jobs])
+    last_s = (outcome.finish_ns.max() - WORKLOAD.arrays().submit_ns[0]) / 1e9
+    assert 0 < outcome.counters["heartbeats"] <= machines_with_jobs * (last_s + 2)
