@@ -11,6 +11,8 @@ from workloads.dags import DagWorkload
 from workloads.errors import InputError
 
 Float64Array = npt.NDArray[np.float64]
+MOST_OF_A_RESOURCE = 1e9
+"""Of all nodes together: runs count in billionths, in int64."""
 _SLACK = 1e-9
 """Demands and capacities are compared in billionths, as runs count them."""
 
@@ -24,11 +26,20 @@ def capacities(cluster: Cluster, resources: tuple[str, ...]) -> Float64Array:
     Raises
     ------
     InputError
-        A resource is an attribute of the user's own that is no number on some node.
+        A resource is an attribute of the user's own that is no number on some node, or there is too much of one.
     """
     if not resources:
-        return cluster.slots()[:, None].astype(np.float64)
-    return np.stack([_capacity(cluster, name) for name in resources], axis=1)
+        found = cluster.slots()[:, None].astype(np.float64)
+    else:
+        found = np.stack([_capacity(cluster, name) for name in resources], axis=1)
+    total = found.sum(axis=0)
+    if (total > MOST_OF_A_RESOURCE).any():
+        name = (resources or ("slots",))[int(np.argmax(total))]
+        raise InputError(
+            f"{cluster.name}: its nodes have {total.max():.6g} of {name} together, more than {MOST_OF_A_RESOURCE:.0e}, "
+            "which is what can be counted in billionths; give it in a larger unit, as GiB for bytes"
+        )
+    return found
 
 
 def _capacity(cluster: Cluster, name: str) -> Float64Array:

@@ -8,6 +8,9 @@ from workloads.dags import DagWorkload, stage_levels
 from workloads.groups import rows_of_groups
 from workloads.jobs import Int64Array
 
+LATEST_NS = 1 << 62
+"""No run comes to a later time: starts in a chain of tasks that takes longer are held here, or they would wrap."""
+
 
 def earliest_ends_ns(dag: DagWorkload, duration_ns: Int64Array | None = None) -> Int64Array:
     """Return when each task ends at the earliest, shape (T,), ns after its job has arrived.
@@ -46,7 +49,7 @@ def earliest_ends_ns(dag: DagWorkload, duration_ns: Int64Array | None = None) ->
             own, of = child_of_edge[edge], parent[edge]
             slots = slice(place[own], place[own] + count[own])
             start[slots] = np.maximum(start[slots], end[first[of] : first[of] + count[of]])
-        end[tasks] = start + duration[tasks]
+        end[tasks] = np.minimum(start, LATEST_NS) + duration[tasks]
     return end
 
 

@@ -21,7 +21,7 @@ def estimated_demand(demand: np.ndarray, capacity: np.ndarray, estimates: Estima
     if estimates.error == "random":
         draws = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, 0xDE3A])))
         factor = 1.0 + estimates.size * (2.0 * draws.random(demand.shape) - 1.0)
-    found = np.rint(demand * factor).astype(np.int64)
+    found = np.minimum(np.rint(demand * factor), float(capacity.max())).astype(np.int64)
     limit = np.full(demand.shape, -1, np.int64)
     for machine in np.unique(capacity, axis=0):
         first = (limit[:, 0] < 0) & (demand <= machine).all(axis=1)

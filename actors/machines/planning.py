@@ -28,6 +28,9 @@ from actors.kernel.queue import NEVER, NONE
 from actors.machines.dag_world import DagWorld
 
 FORWARD, BACKWARD = np.int64(0), np.int64(1)
+LONGEST = (
+    np.int64(1) << 61
+)  # ns, 73 years: a job that takes so long in its share does what its plan forward does
 
 
 class Plan(NamedTuple):
@@ -204,7 +207,7 @@ def forward(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int) -> int:
                 p.begun[stage - first] += count
             else:
                 p.due[job] = min(p.due[job], t + now)
-            push_batch(p, size, now + w.stages.duration[stage], stage, count)
+            push_batch(p, size, min(now + w.stages.duration[stage], LONGEST), stage, count)
             size += 1
             stage = best_stage(w, p, first, end, FORWARD, now)
         if size == 0:
@@ -297,17 +300,25 @@ def plan_kept(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int, length:
         within, takes = sooner, backward(w, p, share, job, t, sooner)
     if takes > within:
         p.due[job] = following
-        first = w.first_stage[job]
-        for stage in range(first, w.first_stage[job + 1]):
-            p.must[stage] = p.begun[stage - first]
+        follow_forward(w, p, job)
     p.promise[job] = t + max(within, min(takes, length))
+
+
+@inlined
+def follow_forward(w: DagWorld, p: Plan, job: int) -> None:
+    """What the plan forward starts at once must be launched."""
+    first = w.first_stage[job]
+    for stage in range(first, w.first_stage[job + 1]):
+        p.must[stage] = p.begun[stage - first]
 
 
 @compiled
 def plan(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int) -> None:
     """Plan a job from now on. If a task does not fit into its share, all that may be launched must."""
     length = forward(w, p, share, job, t)
-    if length < NEVER and p.keeps:
+    if length == LONGEST:
+        follow_forward(w, p, job)
+    elif length < NEVER and p.keeps:
         plan_kept(w, p, share, job, t, length)
     elif length < NEVER:
         backward(w, p, share, job, t, length)

@@ -288,7 +288,7 @@ def score_stages(g: Graphs, w: Work, job: int) -> None:
         work = 0.0
         for r in range(g.room.shape[1]):
             if g.room[job, r] > 0:
-                work = max(work, g.tasks[stage] * g.demand[stage, r] / g.room[job, r])
+                work = max(work, float(g.tasks[stage]) * float(g.demand[stage, r]) / g.room[job, r])
         w.longness[stage - first] = g.duration[stage] / longest if longest > 0 else 0.0
         w.packedness[stage - first] = work / batches
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from emu.columns import COSTS, from_flags, make_table
 from emu.configuration.costs import NS, partitions_of
+from workloads.sums import exact_sum
 
 if TYPE_CHECKING:
     from actors.hosting.checkpoint import Checkpoints
@@ -131,19 +132,21 @@ def _describe_schedulers(outcome: Outcome, first_ns: int, last_ns: int) -> dict[
     """
     from actors.hosting.outcome import busy_arriving_ns
     from actors.kernel.histogram import quantiles
+    from actors.kernel.queue import WHOLE
 
     schedulers = outcome.servers[:-1]
     served = schedulers[schedulers["served"] > 0] if schedulers.size else schedulers
     if not served.size:
         return {}
     span_ns, messages = max(int(outcome.finish_ns.max()) - first_ns, 1), int(served["served"].sum())
-    waited_s = float(served["waited"].sum() / NS)
+    waited_ns = exact_sum(served["waited"]) + int(WHOLE) * int(served["waited_wholes"].sum())
+    waited_s = float(waited_ns) / NS
     described = {
         "count": int(served.size),
         "messages": messages,
         "busiest": float(served["busy"].max() / span_ns),
         "utilisation": float(served["busy"].mean() / span_ns),
-        "cost_mean_s": float(served["busy"].sum() / messages / NS),
+        "cost_mean_s": float(exact_sum(served["busy"])) / messages / NS,
         "wait_mean_s": waited_s / messages,
         "wait_max_s": float(served["longest"].max() / NS),
         "backlog_mean": waited_s / (span_ns / NS) / served.size,

@@ -11,12 +11,19 @@ from emulations import jobs, run_setting, setting_of
 from actors.dynamics import count_dynamics, durations_ns, make_faults, straggler_factors
 from actors.hosting.outcome import Observe
 from actors.kernel.queue import WHOLE
+from actors.schedulers.dags.carbyne import CARBYNE
+from actors.schedulers.dags.job_plans import make_job_plans
 from actors.schedulers.jobs.build import estimated_ns
 from actors.schedulers.jobs.yacc_d_view import make_view, mean_rest, note_node
 from actors.setting import Costs, Dynamics, Estimates
 from clusters.cluster import build_cluster
+from clusters.schema import encode_texts
 from tests.actors.coflow_emulations import coflows
 from tests.actors.coflow_emulations import setting_of as coflow_setting
+from tests.actors.dag_emulations import run as run_dags
+from tests.actors.dag_settings import setting_of as dag_setting
+from workloads.critical_path import critical_paths_ns, earliest_ends_ns
+from workloads.dags import DagWorkload, make_dag_workload
 from workloads.errors import InputError
 from workloads.jobs import make_workload
 
@@ -131,3 +138,50 @@ def test_a_server_that_has_work_beyond_the_end_of_time_is_an_error() -> None:
     workload = make_workload("many", np.zeros(200), np.ones(200, int), np.ones(200))
     with pytest.raises(InputError, match="virtual time has reached"):
         run_setting(setting_of("central-fifo", workload, build_cluster("c", [1] * 4), costs=costs), Observe())
+
+
+def wide_job() -> DagWorkload:
+    """Two stages of 1,500 tasks that take 46 days each, one after the other: 12 billion seconds; and 100 small jobs."""
+    stages, tasks = [2, *[1] * 100], [1500, 1500, *[1] * 100]
+    durations = np.append(np.full(3000, 4e6), np.full(100, 1e6))
+    return make_dag_workload(
+        "wide", np.zeros(101), stages, tasks, durations, [(0, 0, 1)], cpu_cores=np.ones(len(tasks))
+    )
+
+
+def test_a_plan_in_a_small_share_is_longer_than_an_int64_of_nanoseconds() -> None:
+    """In Carbyne's share of one core the large job takes 380 years: it takes no more than that share all the same."""
+    cluster = build_cluster("cores", [64], cpu_cores=[64.0])
+    alone = run_dags(CARBYNE, wide_job(), cluster, completion="kept", leftover="none").tasks
+    assert alone is not None
+    assert (alone["start_ns"][:3000] < 2e6 * 1e9).sum() == 1  # until the other jobs have ended
+    outcome = run_dags(CARBYNE, wide_job(), cluster)
+    assert outcome.tasks is not None
+    start, finish = outcome.tasks["start_ns"], outcome.tasks["finish_ns"]
+    assert start[1500:3000].min() >= finish[:1500].max()
+    bound_ns = 1e9 * (3000 * 4e6 + 100 * 1e6) / 64
+    assert bound_ns <= outcome.finish_ns.max() <= 1.03 * bound_ns
+
+
+def test_so_is_one_that_dagps_makes() -> None:
+    cluster = build_cluster("cores", [64], cpu_cores=[64.0])
+    setting = dag_setting("dagps", wide_job(), cluster, plan_share=0.01)
+    start, end = make_job_plans(setting)
+    assert 0 <= start[0] < end[0] <= start[1] < end[1]
+    assert (start[2:] == 0).all()
+    assert end[1] / end[2] == pytest.approx(3000 * 4, rel=1e-6)
+
+
+def test_critical_paths_longer_than_any_run_do_not_wrap() -> None:
+    chain = make_dag_workload(
+        "chain", [0.0], [4], [1] * 4, np.full(4, 4e9), [(0, 0, 1), (0, 1, 2), (0, 2, 3)]
+    )
+    assert (np.diff(earliest_ends_ns(chain)) >= 0).all()
+    assert critical_paths_ns(chain)[0] > 2**62
+
+
+def test_amounts_that_cannot_be_counted_in_billionths_are_refused() -> None:
+    own = {"attr:bytes": encode_texts([str(64 << 30)] * 2)}
+    stages = make_dag_workload("bytes", [0.0], [1], [1], [1.0], [], demands={"attr:bytes": [float(1 << 30)]})
+    with pytest.raises(InputError, match=r"attr:bytes together, more than 1e\+09.*larger unit"):
+        run_dags(CARBYNE, stages, build_cluster("two", [1, 1], **own))

@@ -19,6 +19,7 @@ from actors.scheduler import Parameter
 from actors.schedulers.dags.job_plans import needs_and_capacity, order_in_plans, priorities
 from actors.setting import Setting
 from workloads.dags import DagWorkload, stage_levels
+from workloads.sums import group_sums
 
 INTER = {"drf": DRF, "fair": FAIR, "shortest": SHORTEST, "least-left": LEAST_LEFT, "queues": QUEUES}
 LEFTOVERS = {
@@ -210,8 +211,7 @@ def make_matcher(
 def demand_profile(world: DagWorld, total: np.ndarray) -> np.ndarray:
     """Return [J, R] the mean demand of a job's tasks as parts of `total`, over that of its dominant resource."""
     first, tasks = world.first_stage[:-1], world.stages.unfinished
-    mean = np.add.reduceat(world.stages.demand * tasks[:, None], first)
-    mean = mean / np.add.reduceat(tasks, first)[:, None] / total
+    mean = group_sums(world.stages.demand, tasks, first) / np.add.reduceat(tasks, first)[:, None] / total
     largest = mean.max(axis=1, keepdims=True)
     return np.divide(mean, largest, out=np.zeros_like(mean), where=largest > 0)
 

@@ -1,5 +1,7 @@
 """What tasks need and nodes have, and the plans that DAGPS makes of jobs before the run."""
 
+import math
+
 import numpy as np
 
 from actors.conditions import estimated_ns
@@ -10,6 +12,9 @@ from actors.scheduler import Parameter
 from actors.setting import Setting
 from clusters.capacity import capacities, demands
 from workloads.dags import stage_levels
+from workloads.sums import group_sums
+
+LONGEST_BITS = 61  # of the length of a plan; its times lie on both sides of 0
 
 PLAN_SHARE = Parameter(
     "plan_share",
@@ -54,11 +59,17 @@ def _of_manager(setting: Setting, capacity: np.ndarray) -> np.ndarray:
 
 
 def make_job_plans(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-    """Return when each stage starts and ends in the plan that DAGPS makes of its job, [S], ns."""
+    """Return when each stage starts and ends in the plan that DAGPS makes of its job, [S].
+
+    In ns, or in 2**k ns for all jobs where one takes more than 73 years if its tasks run one after the other.
+    """
     arrays = setting.workload.arrays()
     demand, capacity = needs_and_capacity(setting)
     share = setting.parameters.get("plan_share", PLAN_SHARE.default) * _of_manager(setting, capacity)
     tasks = np.diff(arrays.stage_first_task)
+    duration = estimated_ns(arrays.stage_mean_ns, setting.estimates, setting.seed)
+    longest_ns = float(group_sums(duration[:, None], tasks, arrays.first_stage[:-1]).max())
+    shift = max(math.ceil(math.log2(max(longest_ns, 1.0))) - LONGEST_BITS, 0)
     graphs = Graphs(
         first_stage=arrays.first_stage,
         first_child=arrays.first_child,
@@ -67,7 +78,7 @@ def make_job_plans(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
         parent=arrays.parent,
         level=stage_levels(setting.workload),
         tasks=tasks,
-        duration=estimated_ns(arrays.stage_mean_ns, setting.estimates, setting.seed),
+        duration=np.maximum(duration >> shift, np.minimum(duration, 1)),
         demand=demand,
         # A job is planned for as much as its largest task needs at least.
         room=np.maximum(share.astype(np.int64), np.maximum.reduceat(demand, arrays.first_stage[:-1])),

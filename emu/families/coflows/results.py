@@ -16,6 +16,7 @@ from emu.families.coflows.plan import ports_of, switch_of
 from emu.results.metrics import percentiles
 from workloads.arrow import column
 from workloads.coflows import NO_DEADLINE_NS, CoflowWorkload
+from workloads.sums import exact_sum
 
 if TYPE_CHECKING:
     from actors.hosting.outcome import Outcome
@@ -35,7 +36,7 @@ def coflow_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | N
     """Return the tables, and the figures of the summary, of a run of coflows."""
     config = plan.config
     tables = coflow_tables(plan.workload, outcome, switch_of(config), config["output.tasks"])
-    busy_ns = int(outcome.servers["busy"].sum()) if outcome.servers.size else 0
+    busy_ns = exact_sum(outcome.servers["busy"]) if outcome.servers.size else 0
     figures = {
         "coflows": describe_coflows(tables["coflows"], config["warmup"]),
         **coordinator_figures(outcome.counters, busy_ns),

@@ -19,6 +19,7 @@ from emu.results.metrics import describe_utilisation, finite
 from workloads.arrow import column, from_numpy, from_strings
 from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagWorkload, stage_levels
+from workloads.sums import exact_sum
 
 if TYPE_CHECKING:
     from actors.hosting.outcome import Outcome
@@ -141,7 +142,7 @@ def fairness_table(workload: DagWorkload, outcome: Outcome, share: Float64Array,
     end_s = np.where(np.isnan(end_s), np.nanmax(end_s), end_s)
     done = tasks["finish_ns"] >= 0
     job = np.repeat(np.arange(workload.num_jobs), np.diff(arrays.first_task))
-    ran_s = float((tasks["finish_ns"] - tasks["start_ns"])[done].sum()) / 1e9
+    ran_s = exact_sum((tasks["finish_ns"] - tasks["start_ns"])[done]) / 1e9
     window_s = wide_enough(window_s, float(end_s.max() - submit_s[0]), ran_s)
     jobs, index, running = windows(
         submit_s,

@@ -179,7 +179,7 @@ def _task_rows(result: Result, job: int, events: Record, nodes: int) -> list[dic
     first_task = int(np.sum(column(result.jobs, "num_tasks")[:job]))
     starts = starts_of(events, nodes, sticky_jobs(result))
     known = starts.enqueued_ns != NONE
-    count, work_ns = np.zeros((2, known.size), np.int64)
+    count, work_ns = np.zeros(known.size, np.int64), np.zeros(known.size)
     if result.tasks is not None:
         count[known], work_ns[known] = ahead_of(
             _ran(result), starts.node[known], starts.enqueued_ns[known], starts.start_ns[known]

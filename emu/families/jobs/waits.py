@@ -7,9 +7,10 @@ not differ, so the first that came is the first that goes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from emu.columns import equals_text, make_table, null_unless
@@ -162,7 +163,7 @@ def _refused(e: Record, enters: IntArray, num_nodes: int) -> BoolArray:
 
 def ahead_of(
     ran: Ran, node: IntArray, enqueued_ns: IntArray, start_ns: IntArray
-) -> tuple[IntArray, IntArray]:
+) -> tuple[IntArray, npt.NDArray[np.float64]]:
     """Return how many tasks ran on a node while others waited there, and how long they ran in that time.
 
     Parameters
@@ -174,16 +175,22 @@ def ahead_of(
 
     Returns
     -------
-    count, work_ns : ndarray of int64, shape (k,)
-        0 for what did not wait.
+    count : ndarray of int64, shape (k,)
+    work_ns : ndarray of float64, shape (k,)
+        The exact time, rounded. Both are 0 for what did not wait.
     """
     begun, ended = _index(ran.node, ran.start_ns), _index(ran.node, ran.finish_ns)
     count = _count_until(begun, node, start_ns - 1) - _count_until(ended, node, enqueued_ns)
     # What a node did in a span: the time that passed for each task that had begun, less for each that had ended.
-    work_ns = _passed(begun, ran.start_ns, node, enqueued_ns, start_ns)
-    work_ns -= _passed(ended, ran.finish_ns, node, enqueued_ns, start_ns)
+    work_ns, about_ns = (
+        _passed(begun, ran.start_ns.astype(kind), node, enqueued_ns, start_ns)
+        - _passed(ended, ran.finish_ns.astype(kind), node, enqueued_ns, start_ns)
+        for kind in (np.int64, np.float64)
+    )
+    # The first is exact modulo 2**64, and the second tells how many times that is to be added.
+    work_ns = work_ns + np.rint((about_ns - work_ns) / 2.0**64) * 2.0**64
     waited = start_ns > enqueued_ns
-    return np.where(waited, count, 0), np.where(waited, work_ns, 0)
+    return np.where(waited, count, 0), np.where(waited, work_ns, 0.0)
 
 
 def add_waits(
@@ -204,7 +211,8 @@ def add_waits(
     job = np.repeat(np.arange(arrays.submit_ns.size), np.diff(arrays.first_task))
     is_known = np.isin(job, chosen) if chosen is not None else np.ones(job.size, bool)
     is_sticky = sticky_jobs(result)
-    enqueued_ns, probes, count, work_ns, slot = np.full((5, node.size), NONE)
+    enqueued_ns, probes, count, slot = np.full((4, node.size), NONE)
+    work_ns = np.zeros(node.size)
     for events_of_jobs in records_by_block(events, arrays.first_task[:-1] // TASKS_A_BLOCK, KINDS, FIELDS):
         starts = starts_of(events_of_jobs, num_nodes, is_sticky)
         # Not those that were lost with their node: the table has the last start of each task.
@@ -269,14 +277,17 @@ def _count_until(index: _Index, group: IntArray, key: IntArray) -> IntArray:
 
 
 def _passed(
-    index: _Index, time_ns: IntArray, group: IntArray, from_ns: IntArray, until_ns: IntArray
-) -> IntArray:
-    """Return the time that passed in a span since those of a group, summed over them; modulo 2**64 as are its terms."""
-    sums = np.concatenate([[0], np.cumsum(time_ns[index.order])])
-    passed = np.zeros(group.size, np.int64)
+    index: _Index, time_ns: npt.NDArray[Any], group: IntArray, from_ns: IntArray, until_ns: IntArray
+) -> npt.NDArray[Any]:
+    """Return the time that passed in a span since those of a group, summed over them.
+
+    Of the type of `time_ns`: int64 modulo 2**64, as are its terms, or float64.
+    """
+    sums = np.concatenate([np.zeros(1, time_ns.dtype), np.cumsum(time_ns[index.order])])
+    passed = np.zeros(group.size, time_ns.dtype)
     for sign, at_ns in ((1, until_ns), (-1, from_ns)):
         begin, end = _until(index, group, at_ns)
-        passed += sign * ((end - begin) * at_ns - (sums[end] - sums[begin]))
+        passed += sign * ((end - begin) * at_ns.astype(time_ns.dtype) - (sums[end] - sums[begin]))
     return passed
 
 
