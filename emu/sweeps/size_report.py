@@ -22,14 +22,14 @@ from emu.report.drawing import (
 )
 from emu.report.page import figure_of, fill
 from emu.sweeps.sizing import answer_of, folder_of
-from emu.sweeps.targets import Target, read_targets
+from emu.sweeps.targets import MET, NOT_MET, SPANS, Target, read_targets, verdict_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MET, NOT_MET = "met", "not met"
 _LOOK = {
     MET: {"marker": "o", "color": COLOURS[0]},
+    SPANS: {"marker": "D", "color": COLOURS[4]},
     NOT_MET: {"marker": "X", "color": COLOURS[1]},
 }
 
@@ -40,7 +40,7 @@ class Tried(NamedTuple):
     nodes: int
     mean: float
     half: float
-    holds: bool
+    verdict: str
 
 
 def runs_of(folder: Path) -> list[Path]:
@@ -57,8 +57,9 @@ def size_sections(folder: Path) -> list[str]:
     probes = summary["probes"]
     cells = []
     for probe in probes:
-        shown = [t.shown(*_pair(v)) for t, v in zip(targets, probe["values"], strict=True)]
-        cells.append([f"{probe['nodes']:,}", *shown, MET if probe["holds"] else NOT_MET])
+        pairs = [_pair(value) for value in probe["values"]]
+        shown = [t.shown(*pair) for t, pair in zip(targets, pairs, strict=True)]
+        cells.append([f"{probe['nodes']:,}", *shown, verdict_of(targets, pairs)])
     tried = {target: _tried(probes, i, target) for i, target in enumerate(targets)}
     caption = f"Figures of the targets against the number of nodes, {len(probes)} tried; dashed: the bounds"
     if len(summary["seeds"]) > 1:
@@ -67,6 +68,7 @@ def size_sections(folder: Path) -> list[str]:
         fill(
             "size.html",
             answer=answer_of(summary["nodes"], summary["note"]),
+            sure=_how_sure(summary, targets),
             head=["nodes", *targets, ""],
             rows=cells,
             figure=figure_of(targets_figure(tried, summary["nodes"]), caption),
@@ -74,29 +76,51 @@ def size_sections(folder: Path) -> list[str]:
     ]
 
 
+def _how_sure(summary: Mapping[str, Any], targets: Sequence[Target]) -> list[str]:
+    """Return how far the seeds, and the numbers of nodes that were tried, leave the answer open, a sentence each."""
+    found = []
+    nodes, fails = summary["nodes"], summary["fails"]
+    if len(summary["seeds"]) == 1:
+        found.append(
+            f"Seed {summary['seeds'][0]} alone: no figure has an interval. --seeds 5 gives intervals."
+        )
+    for probe in summary["probes"]:
+        if len(summary["seeds"]) > 1 and probe["nodes"] in (nodes, fails):
+            shown = (f"{t} is {t.shown(*_pair(v))}" for t, v in zip(targets, probe["values"], strict=True))
+            found.append(f"On {probe['nodes']:,} nodes {', '.join(shown)}.")
+    if nodes is not None and fails is not None and nodes - fails > 1:
+        found.append(f"Between {fails:,} and {nodes:,} nodes nothing was tried: the least may be fewer.")
+    return found
+
+
 def targets_figure(tried: Mapping[Target, Sequence[Tried]], answer: int | None) -> Figure:
     """Return a panel for each target: what was measured against nodes, met or not, and the bound."""
     with figure_style():
         figure, axes = new_figure(8.0, 2.9 * len(tried) + 0.6, rows=len(tried))
+        found = {point.verdict for points in tried.values() for point in points} | {MET, NOT_MET}
         for place, (target, points) in zip(np.atleast_1d(axes), tried.items(), strict=True):
-            _draw(place, target, points, answer)
+            _draw(place, target, points, answer, [word for word in _LOOK if word in found])
         np.atleast_1d(axes)[-1].set_xlabel("nodes")
         add_legend(figure, np.atleast_1d(axes)[0])
         return figure
 
 
-def _draw(place: Any, target: Target, points: Sequence[Tried], answer: int | None) -> None:
+def _draw(
+    place: Any, target: Target, points: Sequence[Tried], answer: int | None, verdicts: Sequence[str]
+) -> None:
     fit_places(place, [p.nodes for p in points], True)
     if place.get_xscale() == "log":
         mark_log(place.xaxis, points[0].nodes, points[-1].nodes)
     known = [p for p in points if np.isfinite(p.mean)]
     place.plot([p.nodes for p in known], [p.mean for p in known], color="#999999", linewidth=1.0, zorder=1)
-    for word, look in _LOOK.items():
-        of_word = [p for p in known if p.holds == (word == MET)]
+    for word in verdicts:
+        of_word = [p for p in known if p.verdict == word]
         x, y, half = ([getattr(p, name) for p in of_word] for name in ("nodes", "mean", "half"))
         low = [min(h, m * (1 - 1e-9)) for m, h in zip(y, half, strict=True)]  # a logarithmic axis has no zero
         bars = [low, half] if any(half) else None
-        place.errorbar(x, y, bars, label=word, linestyle="none", markersize=6, capsize=2.5, zorder=3, **look)
+        place.errorbar(
+            x, y, bars, label=word, linestyle="none", markersize=6, capsize=2.5, zorder=3, **_LOOK[word]
+        )
     place.axhline(target.bound, color="#000000", linestyle="--", linewidth=1.2, label="bound")
     if answer is not None:
         place.axvline(answer, color=COLOURS[2], linestyle=":", linewidth=1.4, label="answer")
@@ -112,7 +136,7 @@ def _tried(probes: Sequence[Mapping[str, Any]], index: int, target: Target) -> l
     found = []
     for probe in probes:
         mean, half = _pair(probe["values"][index])
-        found.append(Tried(probe["nodes"], mean, np.nan_to_num(half), target.holds(mean)))
+        found.append(Tried(probe["nodes"], mean, np.nan_to_num(half), target.verdict(mean, half)))
     return found
 
 

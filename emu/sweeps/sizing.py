@@ -24,7 +24,16 @@ from emu.results.metrics import confidence_95
 from emu.results.tables import align
 from emu.running.many_runs import opened
 from emu.sweeps.batch import Hosting, Run, RunFailed, run_all
-from emu.sweeps.targets import TOLERANCE, Search, Target, find_fewest, read_targets
+from emu.sweeps.targets import (
+    MET,
+    SPANS,
+    TOLERANCE,
+    Search,
+    Target,
+    find_fewest,
+    read_targets,
+    verdict_of,
+)
 from workloads.errors import InputError
 
 SIZE = "size"
@@ -37,7 +46,13 @@ class Probe:
 
     nodes: int
     values: Measured
-    holds: bool
+    verdict: str
+    """`MET`, `SPANS` or `NOT_MET` (`emu.sweeps.targets`): the worst of the targets'."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether all targets are met, over the whole of their intervals."""
+        return self.verdict == MET
 
 
 @dataclass(frozen=True)
@@ -47,9 +62,10 @@ class SizeResult:
     Attributes
     ----------
     nodes : int | None
-        The fewest nodes that were found to meet all targets; None if the most that were tried do not.
+        The fewest nodes that were found to meet all targets, over the whole of the 95 % intervals; None if the most
+        that were tried do not.
     fails : int | None
-        The most nodes below that at which a target was found not to be met; None if none was tried.
+        The most nodes below that at which a target is not met, or an interval spans its bound; None if none was tried.
     probes : tuple of Probe
         By number of nodes.
     targets : tuple of Target
@@ -73,7 +89,7 @@ class SizeResult:
         rows = [["nodes", *map(str, self.targets), ""]]
         for probe in self.probes:
             cells = [t.shown(*value) for t, value in zip(self.targets, probe.values, strict=True)]
-            rows.append([f"{probe.nodes:,}", *cells, "met" if probe.holds else "not met"])
+            rows.append([f"{probe.nodes:,}", *cells, probe.verdict])
         return "\n".join([*align(rows, 0), "", self.answer]) + "\n"
 
     @property
@@ -101,7 +117,7 @@ def answer_of(nodes: int | None, note: str) -> str:
 def render_probe(probe: Probe, targets: Sequence[Target]) -> str:
     """Return one probe as a line."""
     cells = [f"{t}: {t.shown(*v)}" for t, v in zip(targets, probe.values, strict=True)]
-    return f"{probe.nodes:,} nodes: {'met' if probe.holds else 'not met'} ({'; '.join(cells)})"
+    return f"{probe.nodes:,} nodes: {probe.verdict} ({'; '.join(cells)})"
 
 
 def size(
@@ -130,7 +146,8 @@ def size(
         ``"short.wait.p99 < 5s"`` and ``"slowdown.p99 < 3"``; ``<`` or ``<=``; a duration, or of slowdowns a number.
         All must hold.
     scheduler, workload, seeds, parameters, **settings
-        As in `emu.run`; of several seeds the mean decides.
+        As in `emu.run`; of several seeds the whole 95 % interval of the mean must be
+        within the bound.
     low, high : int, optional
         Bounds of the search; by default they are found by doubling and halving from where offered load is 1.
     tolerance : float
@@ -305,8 +322,7 @@ def _probe(nodes: int, config: Config, targets: Sequence[Target], out: Path) -> 
     """Return the figures of the runs of one number of nodes."""
     summaries = _summaries(nodes, config, out)
     values = tuple(confidence_95([_value(s, t, out) for s in summaries]) for t in targets)
-    held = all(t.holds(mean) for t, (mean, _) in zip(targets, values, strict=True))
-    return Probe(nodes, values, held)
+    return Probe(nodes, values, verdict_of(targets, values))
 
 
 def _summaries(nodes: int, config: Config, out: Path) -> list[dict[str, Any]]:
@@ -339,14 +355,19 @@ def _result(
 ) -> SizeResult:
     many = "all targets are" if len(targets) > 1 else f"{targets[0]} is"
     none = "not all targets are" if len(targets) > 1 else f"{targets[0]} is not"
+    verdicts = {p.nodes: p.verdict for p in probes}
     if search.holds is None:
         which = "--high" if high is not None else "the most that was tried: more slots than tasks"
-        note = f"{none} met even on {search.fails:,}, {which}"
+        spans = "; there the 95 % interval spans the bound: more --seeds narrow it"
+        note = f"{none} met even on {search.fails:,}, {which}{spans * (verdicts[search.fails] == SPANS)}"
     elif search.fails is None:
         fewer = " already, fewer may do" if search.holds == low and low > 1 else ", the fewest there can be"
         note = f"{many} met{fewer}"
     else:
-        note = f"{many} met, and {'one is not' if len(targets) > 1 else 'is not'} on {search.fails:,}"
+        below = "one is not" if len(targets) > 1 else "is not"
+        if verdicts[search.fails] == SPANS:
+            below = "the 95 % interval spans the bound"
+        note = f"{many} met, and {below} on {search.fails:,}"
     seeds = [s["seed"] for s in of_runs]
     if len(seeds) > 1:
         note += f"; {seeds_text(seeds, varied(of_runs), of_runs[0].get('resample_block_s'))}"

@@ -18,6 +18,8 @@ SIZED = "jobs"
 CLASSES = ("all", "short", "long")
 TOLERANCE = 0.01
 MOST_DOUBLINGS = 40
+MET, SPANS, NOT_MET = "met", "spans the bound", "not met"
+"""Verdicts: where the 95 % interval of a figure spans the bound, its seeds do not tell whether the target is met."""
 _TARGET = re.compile(r"\s*([A-Za-z0-9_.]+)\s*(<=|<)\s*(\S.*?)\s*$")
 
 
@@ -44,6 +46,13 @@ class Target(NamedTuple):
         """Whether a value meets the target; NaN meets none."""
         return value < self.bound if self.strict else value <= self.bound
 
+    def verdict(self, value: float, half: float) -> str:
+        """Return `MET`, `SPANS` or `NOT_MET` of a mean and its 95 % half-width, NaN for none: all of the interval counts."""
+        half = half if half > 0 else 0.0
+        if self.holds(value + half):
+            return MET
+        return SPANS if self.holds(value - half) else NOT_MET
+
     def shown(self, value: float, half: float) -> str:
         """Return a value of the measure, and its interval, with its unit."""
         return f"{with_error(value, half)}{' s' if self.measure.is_time else ''}"
@@ -52,6 +61,12 @@ class Target(NamedTuple):
         sign = "<" if self.strict else "<="
         bound = format_duration(self.bound) if self.measure.is_time else number(self.bound)
         return f"{self.job_class}.{self.measure.name} {sign} {bound}"
+
+
+def verdict_of(targets: Sequence[Target], values: Sequence[tuple[float, float]]) -> str:
+    """Return the verdict on several targets, a mean and a half-width each: the worst of theirs."""
+    verdicts = [target.verdict(*pair) for target, pair in zip(targets, values, strict=True)]
+    return max(verdicts, key=(MET, SPANS, NOT_MET).index)
 
 
 class Search(NamedTuple):

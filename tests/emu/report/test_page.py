@@ -21,7 +21,7 @@ def test_every_value_is_escaped_wherever_it_stands() -> None:
 def test_parts_are_not_escaped_again_and_lines_stay() -> None:
     note = paragraph("a <\n\tb", "note")
     assert note == '<p class="note">a &lt;\n\tb</p>'
-    assert note in fill("size.html", answer="", head=[], rows=[], figure=note)
+    assert note in fill("size.html", answer="", sure=[], head=[], rows=[], figure=note)
 
 
 def test_what_is_empty_is_left_out() -> None:
