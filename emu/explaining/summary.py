@@ -28,11 +28,12 @@ def has_costs(result: Result) -> bool:
     return bool(of_config(result, "cost", "model", "none") != "none" or result.summary.get("clock") == "live")
 
 
-def causes_table(result: Result, record: Record) -> pa.Table:
-    """Return the table of `emu.causes` from the events of all jobs."""
+def causes_table(result: Result, record: Record, finer: bool = False) -> pa.Table:
+    """Return the table of `emu.causes` from the events of all jobs, or that of the family's finer causes."""
     family = family_of_summary(result.summary)
     rows, found = [], []
-    for row, of_one in family.causes(result, record, record.handled_ns if has_costs(result) else None):
+    causes = family.finer_causes if finer and family.finer_causes is not None else family.causes
+    for row, of_one in causes(result, record, record.handled_ns if has_costs(result) else None):
         rows.append(row)
         found.append(of_one)
     one = f"{family.one}_id"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workloads.errors import InputError
 
@@ -63,6 +63,27 @@ def _nodes_for_load(config: Config, plan: Plan, load: float, memo: Memo) -> int:
     raise ValueError(
         f"family {plan.family.name} has a number of nodes to search (`no_size` is empty), but no way to it"
     )
+
+
+class Lever(NamedTuple):
+    """What addresses a cause of delay.
+
+    Attributes
+    ----------
+    name : str
+        A key, or a parameter of schedulers.
+    does : str
+        What it does, as a clause that follows the name.
+    of : tuple of str
+        The best-known schedulers that use it; of a key all do, where empty.
+    group : str
+        The group of jobs whose delay it addresses; empty: all.
+    """
+
+    name: str
+    does: str
+    of: tuple[str, ...] = ()
+    group: str = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -187,7 +208,11 @@ class Family:
     explain : (result, record, row, handled) -> Explanation
         Why one of them, by its row in the table, took as long as it did (`emu.explaining`).
     causes : (result, record, handled) -> pairs
-        The row of each, and nanoseconds of its completion time by cause.
+        The row of each, and nanoseconds of its completion time by cause; the first cause is no delay.
+    finer_causes : (result, record, handled) -> pairs
+        The same with finer causes, for pages; by default `causes`.
+    levers : mapping
+        What addresses each cause of delay, by its name among the finer ones.
     """
 
     # What its things are called.
@@ -259,6 +284,8 @@ class Family:
     explained_from_all: bool = False
     explain: Callable[..., Any] = _no_explanation
     causes: Callable[..., Any] = _no_explanation
+    finer_causes: Callable[..., Any] | None = None
+    levers: Mapping[str, Sequence[Lever]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Name the table of what is scheduled as the family, where it has no other name."""

@@ -1,30 +1,19 @@
-"""The beginning of a comparison's page: which scheduler performed best, by how much, how surely, and what was run."""
+"""The answer of a comparison's page: which scheduler performed best, by how much, and how surely."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from emu.configuration.config import flatten
 from emu.families.family import Family
 from emu.results.measures import Measure
-from emu.results.paired import Row, Runs
-from emu.results.tables import number, ratio, with_error
+from emu.results.paired import Row
+from emu.results.tables import ratio, with_error
 from workloads.hints import in_words
 
 ONE_SEED = "One seed does not show random variation; --seeds 5 gives intervals."
 MOST_PLACES = 2
 """Points of a sweep at which a scheduler is best are named up to so many."""
-_KEYS = {
-    "short_cutoff": "short cut-off",
-    "cluster": "cluster",
-    "network.delay": "network delay",
-    "cost.model": "cost of decisions",
-    "constraints.model": "constraints",
-    "warmup": "warm-up",
-}
-"""Keys that the facts show, to what they are called there; those that are none or zero are left out."""
 
 
 def answer_of(rows: Sequence[Row], family: Family) -> list[str]:
@@ -144,27 +133,3 @@ def _clause(rows: Sequence[Row], measure: Measure) -> str:
         others = [row for row in known if row not in best]
         return f"{text} ({', '.join(f'{ratio(*row.ratios[name])} that under {row.scheduler}' for row in others)})"
     return f"{text}, {ratio(*least.ratios[name])} that under {first.scheduler} ({with_error(*first.figures[name])} s)"
-
-
-def facts_of(results: Runs, family: Family) -> str:
-    """Return what was run in a line: load, how many jobs and tasks, and the settings that matter most."""
-    runs = [run for own in results.values() for run in own]
-    first = runs[0]
-    config = dict(flatten(first.manifest.get("config", {})))
-    facts = []
-    loads = [run.summary["offered_load"] for run in runs if run.summary.get("offered_load") is not None]
-    if loads:
-        low, high = number(min(loads)), number(max(loads))
-        facts.append(f"offered load {low if low == high else f'{low} to {high}'}")
-    facts.append(f"{first.heads.num_rows:,} {family.heads}")
-    parts = first.summary.get("engine", {}).get("tasks")
-    if parts:
-        facts.append(f"{number(parts)} {family.part}")
-    for key, label in _KEYS.items():
-        if not _is_nothing(config.get(key)):
-            facts.append(f"{label} {config[key]}")
-    return ", ".join(facts)
-
-
-def _is_nothing(value: Any) -> bool:
-    return value in (None, "none", "", 0) or str(value).startswith(("0.0 ", "0 "))

@@ -23,14 +23,23 @@ EXPLAINED = (
 )
 
 
-def causes_section(results: Mapping[str, Sequence[Result]]) -> list[str]:
-    """Return where the completion time of each group of jobs went, by scheduler; nothing without events."""
+TimeByCause = Mapping[str, Sequence[tuple[str, int, dict[str, float]]]]
+"""By group of jobs, or coflows: scheduler, their number, and mean seconds of their completion time by cause."""
+
+
+def time_by_cause(results: Mapping[str, Sequence[Result]]) -> TimeByCause:
+    """Return where the completion time of each group of jobs went, of first seeds; nothing without events of all."""
     found: dict[str, list[tuple[str, int, dict[str, float]]]] = {}
-    for name, runs in results.items():
-        if recorded_all(runs[0]):
-            table = causes_table(runs[0], Record.of(runs[0].events))
-            for group, count, means in cause_means(runs[0], table):
+    for name, (run, *_) in results.items():
+        if recorded_all(run):
+            table = causes_table(run, Record.of(run.events), finer=True)
+            for group, count, means in cause_means(run, table):
                 found.setdefault(group, []).append((name, count, means))
+    return found
+
+
+def causes_section(found: TimeByCause, several: bool = False) -> list[str]:
+    """Return where the completion time of each group of jobs went, by scheduler; `several` seeds have run."""
     every = [means for of_group in found.values() for _, _, means in of_group]
     causes = [cause for cause in (every[0] if every else {}) if any(means[cause] for means in every)]
     rows = []
@@ -40,7 +49,6 @@ def causes_section(results: Mapping[str, Sequence[Result]]) -> list[str]:
             shares = (f"{number(means[c])} ({percent(means[c] / total) if total else '-'})" for c in causes)
             rows.append([name, group, f"{count:,}", number(total), *shares])
     head = ["scheduler", "of", "jobs", "mean (s)", *causes]
-    several = any(len(runs) > 1 for runs in results.values())
     words = f"{EXPLAINED} Of the first seed alone." if several else EXPLAINED
     return [section("Where the time went", words, head, rows)] if rows else []
 

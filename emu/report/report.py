@@ -10,9 +10,11 @@ from emu import disk
 from emu.configuration.seeds import alike_note, head_of, instances_of
 from emu.directories.names import CONFIG, REPORT_MARK, is_report
 from emu.families.registry import families, family_of_summary, find_family
-from emu.report.answer import ONE_SEED, answer_of, answer_over, facts_of
-from emu.report.causes import causes_section, slowest_section
+from emu.report.answer import ONE_SEED, answer_of, answer_over
+from emu.report.causes import causes_section, slowest_section, time_by_cause
+from emu.report.conditions import Conditions, as_text, conditions_of
 from emu.report.drawing import Shown
+from emu.report.levers import changes_of
 from emu.report.page import Cell, figure_of, fill, section
 from emu.report.percentile_plots import percentile_sheets, points_of
 from emu.report.plots import figures_of, timeline_figure
@@ -52,7 +54,7 @@ def render_report(
     """
     groups = group_runs(runs)
     rows = [_rows_of(group) for group in groups]
-    shown = _with_sections(groups)
+    shown, of_page = _with_sections(groups), conditions_of(runs)
     notes = few_alike(n for r in runs for n in r.notes)
     if len(shown) < len(runs):
         few = f"emu report of a run's own directory shows it; here are those of the first {MOST_INSTANCES} instances"
@@ -62,12 +64,15 @@ def render_report(
         mark=REPORT_MARK,
         title=title,
         what=_what(runs),
+        conditions=of_page,
         notes=notes,
         sections=sections,
         answer=_answer_over(groups, rows),
         axis_figures=_axis_figures(groups),
         groups=[
-            _group_section(group, own, _folding(number, len(groups)), figures if len(groups) == 1 else None)
+            _group_section(
+                group, own, _folding(number, len(groups)), figures if len(groups) == 1 else None, of_page
+            )
             for number, (group, own) in enumerate(zip(groups, rows, strict=True))
         ],
         runs=[_run_section(run, is_open=len(runs) == 1) for run in runs if id(run) in shown],
@@ -136,9 +141,16 @@ def _what(runs: Sequence[Result]) -> str:
 
 
 def _group_section(
-    group: Group, rows: Sequence[Row], folded: str | None, shown: Sequence[Shown] | None
+    group: Group,
+    rows: Sequence[Row],
+    folded: str | None,
+    shown: Sequence[Shown] | None,
+    of_page: Conditions,
 ) -> str:
-    """Return the section of runs that are compared; `folded` is ``open`` or ``closed`` where there are many."""
+    """Return the section of runs that are compared; `folded` is ``open`` or ``closed`` where there are many.
+
+    Of its conditions it shows those that are not `of_page`.
+    """
     results = group.results
     first = next(iter(results.values()))[0]
     family, warmup_s, several = find_family(first.family), first.warmup_s, len(results) > 1
@@ -147,12 +159,13 @@ def _group_section(
         f"{label} {value_text(label, value)}" for label, value in group.at.items() if label not in IN_HEADINGS
     ]
     summaries = [{**summary_of(runs), "scheduler": name} for name, runs in results.items()]
+    own = conditions_of([run for runs in results.values() for run in runs])
+    of_seeds, by_cause = next(iter(of_runs.values())), time_by_cause(results)
     sections = [
         *family.group_section(results, warmup_s),
-        *causes_section(results),
+        *causes_section(by_cause, len(of_seeds) > 1),
         *reasons_section(summaries),
     ]
-    of_seeds = next(iter(of_runs.values()))
     answer = [*family.answers(results), *answer_of(rows, family)] if several else []
     shown = figures_of(results, warmup_s) if shown is None else shown
     lead = _lead([figure.stem for figure in shown])
@@ -161,8 +174,9 @@ def _group_section(
         "group.html",
         folded=folded,
         heading=head_of(of_seeds, axes),
-        facts=facts_of(results, family),
+        facts=as_text({k: v for k, v in own.items() if of_page.get(k) != v}),
         answer=[*answer, ONE_SEED] if answer and len(of_seeds) == 1 else answer,
+        changes=changes_of(results, by_cause, family),
         summaries=summaries,
         alike=alike_note(of_runs).strip(),
         best_explained=BEST_EXPLAINED[len(of_seeds) > 1] if several else "",

@@ -97,7 +97,7 @@ def group_runs(runs: Sequence[Result]) -> list[Group]:
     untold = len(set(zip(same, inputs, strict=True))) > len(set(same))
     groups: dict[Any, Group] = {}
     for i, run in enumerate(runs):
-        at = {name: _base(name, configs[i].get(name)) for name in shared}
+        at = {name: base_value(name, configs[i].get(name)) for name in shared}
         if untold and OFFERED_LOAD in run.summary:
             at[OFFERED_LOAD] = run.summary[OFFERED_LOAD]
         group = groups.setdefault((keys[i], inputs[i] if untold else ""), Group(at))
@@ -197,8 +197,8 @@ def workload_hash(run: Result) -> str:
     return " ".join(i["sha256"] for i in run.manifest.get("inputs", ()) if i.get("what") == "workload")
 
 
-def _base(name: str, value: Any) -> Any:
-    """Return a value of a configuration in base units."""
+def base_value(name: str, value: Any) -> Any:
+    """Return a value of a key as a configuration has it, in base units."""
     if value is None or name not in BY_NAME:
         return value
     return read_given(BY_NAME[name], Given(value, Place(name)))
@@ -215,8 +215,12 @@ def value_text(label: str, value: Any) -> str:
         return "by default"
     if label in BY_NAME and BY_NAME[label].kind == "steps":
         return "; ".join(value) or "none"
-    if label in BY_NAME and BY_NAME[label].kind == "duration" and is_number(value):
+    if label in BY_NAME and BY_NAME[label].kind in ("duration", "cutoff") and is_number(value):
         return format_duration(value)
+    if label in BY_NAME and BY_NAME[label].kind == "bandwidth" and is_number(value):
+        return f"{value / 1e9:g} Gbps"
+    if isinstance(value, bool):
+        return str(value).lower()
     return number(value) if is_number(value) else str(value)
 
 

@@ -355,17 +355,17 @@ def _result(
 ) -> SizeResult:
     many = "all targets are" if len(targets) > 1 else f"{targets[0]} is"
     none = "not all targets are" if len(targets) > 1 else f"{targets[0]} is not"
-    verdicts = {p.nodes: p.verdict for p in probes}
+    spanned = next((p.verdict == SPANS for p in probes if p.nodes == search.fails), False)
     if search.holds is None:
         which = "--high" if high is not None else "the most that was tried: more slots than tasks"
         spans = "; there the 95 % interval spans the bound: more --seeds narrow it"
-        note = f"{none} met even on {search.fails:,}, {which}{spans * (verdicts[search.fails] == SPANS)}"
+        note = f"{none} met even on {search.fails:,}, {which}{spans * spanned}"
     elif search.fails is None:
         fewer = " already, fewer may do" if search.holds == low and low > 1 else ", the fewest there can be"
         note = f"{many} met{fewer}"
     else:
         below = "one is not" if len(targets) > 1 else "is not"
-        if verdicts[search.fails] == SPANS:
+        if spanned:
             below = "the 95 % interval spans the bound"
         note = f"{many} met, and {below} on {search.fails:,}"
     seeds = [s["seed"] for s in of_runs]

@@ -47,7 +47,7 @@ class Target(NamedTuple):
         return value < self.bound if self.strict else value <= self.bound
 
     def verdict(self, value: float, half: float) -> str:
-        """Return `MET`, `SPANS` or `NOT_MET` of a mean and its 95 % half-width, NaN for none: all of the interval counts."""
+        """Return the verdict on a mean and its 95 % half-width, NaN for none: all of the interval counts."""
         half = half if half > 0 else 0.0
         if self.holds(value + half):
             return MET

@@ -15,7 +15,7 @@ from emu.families.coflows.report import answers, group_section, run_facts
 from emu.families.coflows.results import coflow_results
 from emu.families.coflows.tables import render_more, render_rows, render_summary
 from emu.families.coflows.testing import check_coflows
-from emu.families.family import Family, Figures
+from emu.families.family import Family, Figures, Lever
 from workloads.coflows import CoflowWorkload
 
 METRICS = ("", "wait", "slowdown")
@@ -38,6 +38,14 @@ def counters() -> dict[str, str]:
     return COUNTERS.about
 
 
+LEVERS = {
+    "contention": (Lever("fabric.port_speed", "the speed of the ports; a lower load has the same effect"),),
+    "decision": (
+        Lever("interval_s", "the time between two decisions", ("aalo", "saath")),
+        Lever("cost.per_message", "what a message costs the coordinator, with the other keys of cost"),
+    ),
+    "network": (Lever("network.delay", "the time of each message"),),
+}
 FAMILY = Family(
     name="coflows",
     one="coflow",
@@ -112,4 +120,5 @@ FAMILY = Family(
     explained_from_all=True,
     explain=explain_coflow,
     causes=causes_of_all,
+    levers=LEVERS,
 )

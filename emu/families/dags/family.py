@@ -15,7 +15,7 @@ from emu.families.dags.report import group_section, run_facts
 from emu.families.dags.results import dag_results
 from emu.families.dags.tables import render_more, render_rows, render_summary
 from emu.families.dags.testing import check_dags
-from emu.families.family import Family, Figures
+from emu.families.family import Family, Figures, Lever
 from emu.families.jobs.family import FAMILY as JOBS
 from emu.families.jobs.keys import KEYS as OF_JOBS
 from emu.families.jobs.plan import check_targets
@@ -47,6 +47,15 @@ def counters() -> dict[str, str]:
     return {**COUNTERS.about, **COUNTED}
 
 
+LEVERS = {
+    "queueing": (Lever("nodes", "more of them, or a lower load, leave room under any scheduler"),),
+    "network": (
+        Lever("heartbeat_s", "the time between two reports of a machine"),
+        Lever("network.delay", "the time of each message"),
+    ),
+    "decision": (Lever("cost.per_message", "what a message costs the manager, with the other keys of cost"),),
+    "failure": JOBS.levers["failure"],
+}
 FAMILY = Family(
     name="dags",
     heads="jobs",
@@ -103,4 +112,5 @@ FAMILY = Family(
     explained_from_all=True,
     explain=explain_dag,
     causes=causes_of_all,
+    levers=LEVERS,
 )

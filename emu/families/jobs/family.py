@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from emu.families.family import Family, Figures
+from emu.families.jobs.behind import LEVERS, finer_causes_of_all
 from emu.families.jobs.columns import ABOUT, FURTHER, TABLES
 from emu.families.jobs.comparison import compare_jobs, render_constraints, render_rows
 from emu.families.jobs.explain import causes_of_all, explain_job
@@ -109,4 +110,6 @@ FAMILY = Family(
     counters=counters,
     explain=explain_job,
     causes=causes_of_all,
+    finer_causes=finer_causes_of_all,
+    levers=LEVERS,
 )

@@ -7,7 +7,8 @@ from typing import Any
 
 import emu
 from emu.families.registry import find_family
-from emu.report.answer import answer_of, answer_over, facts_of
+from emu.report.answer import answer_of, answer_over
+from emu.report.conditions import as_text, conditions_of
 from emu.report.report import render_report
 from emu.results.paired import Row
 from emu.results.tables import TIMES
@@ -61,7 +62,7 @@ def test_each_class_has_a_sentence_and_all_jobs_have_one_where_there_are_no_clas
     assert answer_of(both("all")[:1], JOBS) == []
 
 
-def test_facts_are_of_the_run() -> None:
+def test_the_page_begins_with_the_conditions() -> None:
     given: dict[str, Any] = {
         "workload": "yahoo",
         "nodes": 60,
@@ -69,14 +70,40 @@ def test_facts_are_of_the_run() -> None:
         "in_process": True,
     }
     run = emu.run("hawk", **given, network_delay=0.002)
-    facts = facts_of({"hawk": [run]}, JOBS)
-    assert "30 jobs, " in facts
-    assert f"{run.summary['engine']['tasks']:,} tasks" in facts
-    assert "network delay 0.002 s" in facts
-    assert f"offered load {run.summary['offered_load']:.1f}, 30 jobs" in facts
-    assert "warm-up" not in facts
-    assert "warm-up 5.0 s" in facts_of({"hawk": [emu.run("hawk", **given, warmup=5)]}, JOBS)
-    assert facts in render_report([run])
+    found = conditions_of([run])
+    assert found == {
+        "offered load": f"{run.summary['offered_load']:.1f}",
+        "jobs": "30",
+        "tasks": f"{run.summary['engine']['tasks']:,}",
+        "seeds": "1 alone, so no figure has an interval",
+        "failures": "none",
+        "short cut-off": "90.58 s",
+        "cluster": "homogeneous",
+        "network delay": "2 ms",
+    }
+    page = render_report([run])
+    for label, value in found.items():
+        assert f"<div><dt>{label}</dt><dd>{value}</dd></div>" in page
+    other = emu.run(
+        "hawk",
+        **given,
+        seed=2,
+        warmup=5,
+        dynamics_mtbf="1 h",
+        dynamics_mttr="60 s",
+        dynamics_straggler_share=0.1,
+        estimates_error="random",
+        estimates_size=0.3,
+        parameters={"probe_ratio": 3},
+    )
+    both = conditions_of([run, other])
+    assert both["seeds"] == "1 to 2 (workload and scheduler), means ± 95 %"
+    assert both["failures"] == "mtbf 60 min; mttr 60 s"
+    assert both["stragglers"] == "share 0 to 0.1"
+    assert both["network delay"] == "0.5 ms to 2 ms"
+    assert both["error of estimates"] == "none, random"
+    assert {"warm-up", "estimates.size", "hawk.probe_ratio"} <= set(both)
+    assert as_text({"a": "1", "b": "2"}) == "a 1, b 2"
 
 
 def test_deadlines_are_answered_first() -> None:

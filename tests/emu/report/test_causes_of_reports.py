@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import emu
-from emu.report.causes import causes_section, recorded_all, slowest_section
+from emu.report.causes import causes_section, recorded_all, slowest_section, time_by_cause
 from emu.report.report import render_report
 
 SMALL: dict[str, Any] = {
@@ -20,7 +20,7 @@ SMALL: dict[str, Any] = {
 def test_a_report_shows_where_the_time_went(tmp_path: Path) -> None:
     kept = {"output_events": "all", "output_tasks": True}
     runs = {name: emu.run(name, **SMALL, **kept, out=tmp_path / name) for name in ("sparrow", "hawk")}
-    (text,) = causes_section({name: [run] for name, run in runs.items()})
+    (text,) = causes_section(time_by_cause({name: [run] for name, run in runs.items()}))
     assert "Where the time went" in text
     for name, run in runs.items():
         means = emu.causes(run).to_pandas().drop(columns="job_id").mean() / 1e9
@@ -38,7 +38,7 @@ def test_a_report_shows_where_the_time_went(tmp_path: Path) -> None:
 def test_a_run_without_events_has_no_such_sections() -> None:
     run = emu.run("sparrow", **SMALL)
     assert not recorded_all(run)
-    assert causes_section({"sparrow": [run]}) == slowest_section(run) == []
+    assert causes_section(time_by_cause({"sparrow": [run]})) == slowest_section(run) == []
     few = emu.run("sparrow", **SMALL, output_events="job=3")
     assert not recorded_all(few)
 
