@@ -144,12 +144,12 @@ def _known(times: Iterable[object]) -> list[float]:
 
 def _runs(
     pods: list[_Pod], which: Literal["each", "last"], report: Report
-) -> Iterator[tuple[tuple[object, int], _Pod]]:
+) -> Iterator[tuple[tuple[object, ...], _Pod]]:
     """Yield pods and the job that each belongs to, in the order of the file.
 
     A pod that failed is replaced by the first pod of its Job, and of its index, that was created when it had ended.
     """
-    turn, first_s, replaced = dict[int, int](), dict[int, float](), set[int]()
+    first_s, replaced = dict[int, float](), set[int]()
     groups: dict[object, list[int]] = {}
     for at, pod in enumerate(pods):
         groups.setdefault((pod.job, pod.task), []).append(at)
@@ -162,16 +162,15 @@ def _runs(
             if after is None:
                 break
             replaced.add(failed)
-            turn[after] = turn.get(failed, 0) + 1
             first_s[after] = first_s.get(failed, pods[failed].created_s)
     if which == "each":
         report.repaired("pods that replaced a failed one: each a job (runs=last: the last)", len(replaced))
-        yield from (((pod.job, turn.get(at, 0)), pod) for at, pod in enumerate(pods))
+        yield from (((pod.job, pod.created_s if at in first_s else None), pod) for at, pod in enumerate(pods))
         return
     report.dropped("pods that failed and were replaced", len(replaced))
     for at, pod in enumerate(pods):
         if at not in replaced:
-            yield (pod.job, 0), pod._replace(created_s=first_s.get(at, pod.created_s))
+            yield (pod.job,), pod._replace(created_s=first_s.get(at, pod.created_s))
 
 
 def _add_job(rows: JobRows, report: Report, found: Found) -> None:

@@ -19,6 +19,8 @@ ENDED = ("Succeeded", "Failed")
 """Phases of pods."""
 _FIRST_YEAR_S = 366 * 86_400.0
 """Times before are Go's and Unix's zero: not known."""
+_NESTED = 3
+"""Lists within lists: kubectl prints one of each kind within one of all."""
 _BLANK = re.compile(r"\s*")
 
 
@@ -87,20 +89,30 @@ def _items(path: str | Path, progress: Progress | None) -> Iterator[tuple[str, s
     """Yield what errors call an item, its kind where a list says it, and the item."""
     for number, document in enumerate(_documents(path, progress)):
         within = f"object {number + 1}: " if number else ""
-        if isinstance(document, dict) and isinstance(document.get("object"), dict) and "type" in document:
-            document = document["object"]  # an event of a watch
-        if isinstance(document, list):
-            yield from ((f"{within}[{at}]", "", item) for at, item in enumerate(document))
-        elif not isinstance(document, dict):
+        if not isinstance(document, dict | list):
             raise InputError("is no list of Kubernetes; want what kubectl get pods -o json prints", file=path)
-        elif "items" in document:
-            items = document["items"] if document["items"] is not None else []  # Go's empty list
-            if not isinstance(items, list):
-                raise InputError("is no list", file=path, field=f"{within}items")
-            kind = str(document.get("kind") or "").removesuffix("List")
-            yield from ((f"{within}items[{at}]", kind, item) for at, item in enumerate(items))
-        else:
-            yield f"{within}the object", "", document
+        yield from _within(document, f"{within}the object", within, "", path, _NESTED)
+
+
+def _within(
+    found: Any, name: str, place: str, kind: str, path: object, nested: int
+) -> Iterator[tuple[str, str, Any]]:
+    """Yield the items of a list, of the lists in it, of an event of a watch, or the object itself."""
+    if isinstance(found, dict) and "type" in found and isinstance(found.get("object"), dict):
+        found = found["object"]
+    if isinstance(found, dict) and "items" in found and nested:
+        kind = str(found.get("kind") or "").removesuffix("List")
+        place, found = (
+            f"{place}items",
+            found["items"] if found["items"] is not None else [],
+        )  # Go's empty list
+        if not isinstance(found, list):
+            raise InputError("is no list", file=path, field=place)
+    if not isinstance(found, list) or not nested:
+        yield name, kind, found
+        return
+    for at, item in enumerate(found):
+        yield from _within(item, f"{place}[{at}]", f"{place}[{at}].", kind, path, nested - 1)
 
 
 def _documents(path: str | Path, progress: Progress | None) -> Iterator[Any]:

@@ -165,8 +165,8 @@ def _rows(
     names = [_called(name) for name in given.split(",")] if given else []
     separator = ""
     for number, line in read_lines(path, None, progress):
-        text = line.decode("utf-8", "replace").rstrip("\r\n").removeprefix("\ufeff")
-        if not text.strip():
+        text = line.decode("utf-8", "replace").rstrip("\r\n").removeprefix("\ufeff").lstrip(" ")
+        if not text.strip() or text.startswith("#"):
             continue
         if not separator:
             separator = _separator(text, len(names))
@@ -179,15 +179,14 @@ def _rows(
             _check_names([name for name in names if name], text, path, number)
             continue
         if len(fields) > len(names):
-            fields = _around_text(fields, names, separator)
-            report.repaired(
-                "lines with the separator within a text: read around it", len(fields) == len(names)
-            )
+            fields = _around_text(fields, names, separator, path, number)
+            within = len(fields) == len(names) and separator in "".join(fields)
+            report.repaired("lines with the separator within a text: read around it", within)
         if len(fields) != len(names):
             report.dropped("lines with another number of fields than the first line", 1)
             continue
         row = dict(zip(names, fields, strict=True))
-        row.setdefault("JobID", row.get("JobIDRaw", ""))
+        row["JobID"] = _id(row)
         yield number, row
     if not names or not separator:
         raise InputError("is empty; want what sacct --parsable2 prints", file=path)
@@ -219,20 +218,25 @@ def _is_data(fields: Sequence[str]) -> bool:
     return any(map(is_job, fields)) and any(map(_DATE.fullmatch, fields))
 
 
-def _around_text(fields: list[str], names: list[str], separator: str) -> list[str]:
-    """Return as many fields as names of a line with more of them, where a text holds the separator; or `fields`.
+def _around_text(fields: list[str], names: list[str], separator: str, path: object, line: int) -> list[str]:
+    """Return as many fields as names of a line with more of them, where one text holds the separator; or `fields`."""
+    more = len(fields) - len(names)
+    if more == 1 and not fields[-1]:
+        return fields[:-1]  # some end lines with the separator, but not the first
+    for at in (at for at, name in enumerate(names) if _ANY_TEXT.fullmatch(name)):
+        whole = [*fields[:at], separator.join(fields[at : at + more + 1]), *fields[at + more + 1 :]]
+        row = dict(zip(names, whole, strict=True))
+        try:
+            if row.get("State", "COMPLETED").split(" ")[0].isupper() and is_job(_id(row)):
+                _run(row, path, line, Report(), by_limit=False)
+                return whole
+        except InputError:
+            continue
+    return fields
 
-    Between the first and the last field that may hold any text, one cannot tell which is which.
-    """
-    texts = [at for at, name in enumerate(names) if _ANY_TEXT.fullmatch(name)]
-    if not texts:
-        return fields
-    first, behind = texts[0], len(names) - texts[-1] - 1
-    if any(name in _CALLED.values() for name in names[first : len(names) - behind] if "TRES" not in name):
-        return fields
-    end = len(fields) - behind
-    unknown = [separator.join(fields[first:end])] if len(texts) == 1 else [""] * (len(names) - behind - first)
-    return [*fields[:first], *unknown, *fields[end:]]
+
+def _id(row: dict[str, str]) -> str:
+    return row["JobID"] if "JobID" in row else row["JobIDRaw"]
 
 
 def _check_names(names: list[str], text: str, path: object, line: int) -> None:
@@ -255,7 +259,8 @@ def recognises(path: Path) -> bool:
         return False
     try:
         with open_text(path) as stream:
-            text = stream.readline(8192).decode("utf-8", "replace").strip("\ufeff\r\n ")
+            lines = (stream.readline(8192).decode("utf-8", "replace").strip("\ufeff\r\n ") for _ in range(20))
+            text = next((line for line in lines if line and not line.startswith("#")), "")
     except InputError:
         return False
     if _is_data(text.split("|")):

@@ -81,6 +81,8 @@ def seconds_of(text: str, field: str, path: object, line: int) -> float | None:
     if found is None:
         raise InputError(f"{shown(text)} is not a time such as 1-02:03:04", file=path, line=line, field=field)
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
+    if found[1] and not found[2]:  # of days, hours and minutes
+        hours, minutes, seconds = minutes, seconds, 0
     return _known_s(((days * 24 + hours) * 60 + minutes) * 60 + seconds + float(f"0{found[5] or ''}"))
 
 

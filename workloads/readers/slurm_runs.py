@@ -128,7 +128,7 @@ class Runs:
             estimate_s = got["estimate_s"][run]
             for number in range(int(got["jobs"][run])):
                 rows.add(
-                    (int(job[run]), float(first_s[run]), int(turn[run]), number),
+                    (int(job[run]), float(first_s[run]), int(turn[run]), float(arrival_s[run]), number),
                     arrival_s[run],
                     got["elapsed_s"][run],
                     int(got["line"][run]),

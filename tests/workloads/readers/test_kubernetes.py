@@ -65,7 +65,8 @@ def job(name: str, succeeded: Any, begin: int, end: int | None, parallelism: Any
 def read(folder: Path, content: Any, **options: str) -> JobWorkload:
     path = folder / "pods.json"
     path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
-    return load_workload(str(path), format=recognise(path), options=options)
+    format = "kubernetes" if isinstance(content, str) and content.startswith("[") else recognise(path)
+    return load_workload(str(path), format=format, options=options)
 
 
 def listed(*items: dict[str, Any], kind: str = "List") -> dict[str, Any]:
@@ -142,6 +143,18 @@ def test_pods_that_replace_failed_ones_are_not_parallel_to_them(tmp_path: Path) 
     assert "dropped 2: pods that failed and were replaced" in last.notes
 
 
+def test_each_of_two_pods_that_were_replaced_has_its_successor(tmp_path: Path) -> None:
+    first = [
+        pod(name, container(ran(1, end)), phase="Failed", job="sum") for name, end in (("a", 20), ("b", 25))
+    ]
+    then = [
+        pod(name, container(ran(begin + 1, begin + 9)), created=begin, job="sum")
+        for name, begin in (("c", 40), ("d", 90))
+    ]
+    found = read(tmp_path, listed(*first, *then))
+    assert jobs_of(found) == [(0.0, [19.0, 24.0]), (40.0, [8.0]), (90.0, [8.0])]
+
+
 def test_a_pod_of_another_index_replaces_none(tmp_path: Path) -> None:
     index = "batch.kubernetes.io/job-completion-index"
     items = json.loads(json.dumps(RETRIED[:2] + RETRIED[3:]))
@@ -187,6 +200,8 @@ JOB = job("sum", 4, 10, 40, parallelism=2)
         (GOOD, [30.0]),
         ({"apiVersion": "batch/v1", **JOB}, [15.0] * 4),
         ([GOOD], [30.0]),
+        (listed(listed(kind="PodList"), listed(without_kind(JOB), kind="JobList")), [15.0] * 4),
+        ({"kind": "PodList", "apiVersion": "v1", "items": [without_kind(GOOD)], "metadata": {}}, [30.0]),
         ([without_kind(JOB)], [15.0] * 4),
         (f"\ufeff{json.dumps(listed(GOOD))}", [30.0]),
         ({"type": "ADDED", "object": GOOD}, [30.0]),
@@ -220,6 +235,8 @@ def changed(**meta: Any) -> dict[str, Any]:
         (listed(job("sum", 10**400, 0, 10)), r"succeeded is no count but '1000"),
         (listed(job("sum", 5, 0, 10, parallelism=True)), r"parallelism is no count but 'True'"),
         (json.dumps(listed(job("sum", 77, 0, 10))).replace("77", "9" * 5000), "thousands of digits"),
+        ('{"apiVersion": "v1", "items": ' + "[" * 400 + "]" * 400 + "}", "is no object"),
+        ("[" * 100_000, "nested too deep"),
         ("apiVersion: v1\nkind: List\nitems: []\n", "is not JSON; print it with kubectl get … -o json"),
         ("NAMESPACE   NAME   READY   STATUS   RESTARTS   AGE\nlab  a  0/1  Completed  0  1d\n", "is not JSON; print"),
     ],

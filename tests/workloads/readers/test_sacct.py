@@ -63,6 +63,21 @@ def test_each_run_of_a_job_is_a_job(tmp_path: Path) -> None:
     assert "repaired 3: runs of jobs that had run before" in " ".join(found.notes)
 
 
+def test_runs_again_of_components_go_together(tmp_path: Path) -> None:
+    """They ended together; elements of an array, each by itself."""
+    rows = [
+        f"{number}|2026-01-01T00:00:00|2026-01-01T00:0{start}:00|0{minutes}:00|1|{state}"
+        for number, start, minutes, state in (
+            ("5+0", 1, 2, "PREEMPTED"), ("5+1", 1, 2, "PREEMPTED"), ("5+0", 5, 1, "FAILED"), ("5+1", 5, 1, "FAILED"),
+            ("6_1", 1, 2, "PREEMPTED"), ("6_2", 1, 3, "PREEMPTED"), ("6_1", 5, 1, "FAILED"), ("6_2", 5, 1, "FAILED"),
+        )
+    ]  # fmt: skip
+    found = read(tmp_path, "\n".join(["JobID|Submit|Start|Elapsed|AllocCPUS|State", *rows]))
+    assert jobs_of(found) == [
+        (0.0, [120.0, 120.0]), (0.0, [120.0, 180.0]), (180.0, [60.0, 60.0]), (180.0, [60.0]), (240.0, [60.0]),
+    ]  # fmt: skip
+
+
 def test_or_the_last_run_counts(tmp_path: Path) -> None:
     found = read(tmp_path, f"{HEAD}\n{RAN_AGAIN}", runs="last")
     assert jobs_of(found) == [(0.0, [200.0] * 4), (30.0, [60.0] * 2), (60.0, [200.0, 7.0])]
@@ -166,10 +181,30 @@ def test_other_separators(tmp_path: Path, separator: str) -> None:
 
 
 def test_a_separator_within_a_name(tmp_path: Path) -> None:
-    rows = ["5|make | tee log|4|2026-01-01T00:00:00|00:10", "6|plain|2|2026-01-01T00:00:01|00:20"]
-    found = read(tmp_path, "\n".join(["JobID|JobName|AllocCPUS|Submit|Elapsed", *rows]))
+    rows = [
+        "c|5|make | tee log|4|2026-01-01T00:00:00|00:10|intel&ssd",
+        "c|6|plain|2|2026-01-01T00:00:01|00:20|[haswell|knl]",
+        "c|7|a|b|2|2026-01-01T00:00:02|00:20|[haswell|knl]",
+    ]
+    found = read(tmp_path, "\n".join(["Comment|JobID|JobName|AllocCPUS|Submit|Elapsed|Constraints", *rows]))
     assert jobs_of(found) == [(0.0, [10.0] * 4), (1.0, [20.0] * 2)]
-    assert "repaired 1: lines with the separator within a text" in " ".join(found.notes)
+    assert "repaired 2: lines with the separator within a text" in " ".join(found.notes)
+    assert "dropped 1: lines with another number of fields" in " ".join(found.notes)
+
+
+def test_lines_end_with_a_separator_and_the_first_does_not(tmp_path: Path) -> None:
+    found = read(tmp_path, f"{HEAD}\n{ROW}|\n")
+    assert jobs_of(found) == [(0.0, [100.0] * 4)]
+    assert found.notes == ()
+
+
+def test_comments_and_blanks_before_lines(tmp_path: Path) -> None:
+    found = read(tmp_path, f"\n# sacct of March\n    {HEAD}\n\n    {ROW}\n# end\n")
+    assert jobs_of(found) == [(0.0, [100.0] * 4)]
+
+
+def test_days_and_hours_without_seconds(tmp_path: Path) -> None:
+    assert jobs_of(read(tmp_path, "JobID|Submit|Elapsed\n5|1767225600|1-02:30\n")) == [(0.0, [95400.0])]
 
 
 def test_without_a_header(tmp_path: Path) -> None:
