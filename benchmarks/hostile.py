@@ -105,7 +105,7 @@ def _resume(path: Path, out: Path, rng: random.Random) -> list[Argv]:
 
 _FORMATS = (
     "tr", "parquet", "google-2011", "google-2019", "alibaba-2018", "tpch", "coflowlib", "coflow-benchmark", "swim",
-    "dag-text", "wfcommons",
+    "dag-text", "wfcommons", "swf", "sacct", "kubernetes",
 )  # fmt: skip
 KINDS: dict[str, Kind] = {
     **{name: Kind(_read_workload) for name in _FORMATS},

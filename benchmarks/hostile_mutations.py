@@ -113,7 +113,7 @@ def _other_field(data: bytes, rng: random.Random) -> bytes:
     """Put a number or a text in place of what stands between two separators."""
     lines = data.split(b"\n")
     at = rng.randrange(len(lines))
-    between = rng.choice((b",", b"\t", b" ", b":"))
+    between = rng.choice((b",", b"\t", b" ", b":", b"|"))
     fields = lines[at].split(between)
     fields[rng.randrange(len(fields))] = rng.choice((*NUMBERS, *TEXTS)).encode("utf-8", "surrogatepass")
     lines[at] = between.join(fields)
@@ -121,7 +121,7 @@ def _other_field(data: bytes, rng: random.Random) -> bytes:
 
 
 def _swap_fields(data: bytes, rng: random.Random) -> bytes:
-    between = rng.choice((b",", b"\t", b" "))
+    between = rng.choice((b",", b"\t", b" ", b"|"))
     first, second = rng.randrange(8), rng.randrange(8)
 
     def swapped(line: bytes) -> bytes:

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.hostile_logs import make_kubernetes, make_sacct, make_swf
 from emu.cli import main as emu
 
 SHARED = Path(os.environ.get("EMU_SHARED", "../shared")) / "traces"
@@ -383,6 +384,9 @@ SAMPLES: dict[str, Callable[[Path], None]] = {
     "swim": _swim,
     "dag-text": _dag_text,
     "wfcommons": _wfcommons,
+    "swf": make_swf,
+    "sacct": make_sacct,
+    "kubernetes": make_kubernetes,
     "cluster": _cluster,
     "beside": _beside,
     "config": _config,

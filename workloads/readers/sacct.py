@@ -185,9 +185,7 @@ def _rows(
         if len(fields) != len(names):
             report.dropped("lines with another number of fields than the first line", 1)
             continue
-        row = dict(zip(names, fields, strict=True))
-        row["JobID"] = _id(row)
-        yield number, row
+        yield number, _row(names, fields)
     if not names or not separator:
         raise InputError("is empty; want what sacct --parsable2 prints", file=path)
 
@@ -225,9 +223,9 @@ def _around_text(fields: list[str], names: list[str], separator: str, path: obje
         return fields[:-1]  # some end lines with the separator, but not the first
     for at in (at for at, name in enumerate(names) if _ANY_TEXT.fullmatch(name)):
         whole = [*fields[:at], separator.join(fields[at : at + more + 1]), *fields[at + more + 1 :]]
-        row = dict(zip(names, whole, strict=True))
+        row = _row(names, whole)
         try:
-            if row.get("State", "COMPLETED").split(" ")[0].isupper() and is_job(_id(row)):
+            if row.get("State", "COMPLETED").split(" ")[0].isupper() and is_job(row["JobID"]):
                 _run(row, path, line, Report(), by_limit=False)
                 return whole
         except InputError:
@@ -235,8 +233,11 @@ def _around_text(fields: list[str], names: list[str], separator: str, path: obje
     return fields
 
 
-def _id(row: dict[str, str]) -> str:
-    return row["JobID"] if "JobID" in row else row["JobIDRaw"]
+def _row(names: list[str], fields: list[str]) -> dict[str, str]:
+    """Return the fields of a line by name, with its JobID."""
+    row = dict(zip(names, fields, strict=True))
+    row.setdefault("JobID", row.get("JobIDRaw", ""))
+    return row
 
 
 def _check_names(names: list[str], text: str, path: object, line: int) -> None:

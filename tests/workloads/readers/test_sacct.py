@@ -192,6 +192,11 @@ def test_a_separator_within_a_name(tmp_path: Path) -> None:
     assert "dropped 1: lines with another number of fields" in " ".join(found.notes)
 
 
+def test_a_separator_within_a_name_of_a_job_by_its_raw_id(tmp_path: Path) -> None:
+    found = read(tmp_path, "JobIDRaw|JobName|Submit|Elapsed\n5|a|b|2026-01-01T00:00:00|00:10\n")
+    assert jobs_of(found) == [(0.0, [10.0])]
+
+
 def test_lines_end_with_a_separator_and_the_first_does_not(tmp_path: Path) -> None:
     found = read(tmp_path, f"{HEAD}\n{ROW}|\n")
     assert jobs_of(found) == [(0.0, [100.0] * 4)]
