@@ -127,7 +127,7 @@ FORMATS = {
         dag_text.read_dag_text, dag_text.recognises, write=dag_text_writer.write_dag_text,
     ),
     "swf": Format(
-        "The Standard Workload Format of the Parallel Workloads Archive: a line a job, plain, gzip or zip", "jobs",
+        "The Standard Workload Format of the Parallel Workloads Archive: a line a job, plain, gzip or zip", "jobs, dags",
         swf.read_swf, swf.recognises,
     ),
     "sacct": Format(
