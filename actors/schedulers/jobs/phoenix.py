@@ -59,7 +59,7 @@ from actors.kernel.faults import is_known_down
 from actors.kernel.kinds import ANNOUNCED, ARRIVAL, HEARTBEAT, LOAD_REPORT, MONITOR, NODE_DOWN, NODE_UP
 from actors.kernel.queue import GROW, RUNNING, note
 from actors.kernel.records import Records, records
-from actors.kernel.trace import RELAXED
+from actors.kernel.trace import CHOSEN, RELAXED
 from actors.kernel.world import N_ADMISSIONS, N_PROBES, N_RELAXED, NONE, World
 from actors.nodes.contention import asks_at, contended_resources, on_announced, on_contended_node
 from actors.nodes.contention_state import UNIT, WEIGHTS, Contention, make_contention
@@ -134,6 +134,7 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     w.counts[N_PROBES] += count
     w.counts[N_ADMISSIONS] += p.admission
     for i in range(count):
+        note(w, t, me, CHOSEN, job, NONE, p.choice.node[i], p.choice.wait[i])
         send_probe(w, t, me, p.choice.node[i], job, tasks, FIRST_ROUND)
 
 
@@ -193,7 +194,7 @@ def negotiate(w: World, p: State, job: int, tasks: int, count: int, wait: float)
             break
         level, count, wait = level + 1, next_count, next_wait
         for i in range(count):
-            p.choice.node[i] = p.trial.node[i]
+            p.choice.node[i], p.choice.wait[i] = p.trial.node[i], p.trial.wait[i]
     return count
 
 

@@ -45,7 +45,8 @@ from actors.kernel.kinds import (
     REJECTED,
     RETRY,
 )
-from actors.kernel.queue import RUNNING, send, wake
+from actors.kernel.queue import RUNNING, note, send, wake
+from actors.kernel.trace import CHOSEN, is_recorded
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules, World
 from actors.nodes.bounded import BoundedQueues, on_bounded_heartbeat, on_bounded_node
 from actors.nodes.reporting import is_current, is_newest, node_of
@@ -78,6 +79,7 @@ from actors.schedulers.jobs.yacc_d_view import (
     note_node,
     note_returned,
     note_sent,
+    wait_at,
 )
 from actors.setting import Setting
 
@@ -121,6 +123,8 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
 @inlined
 def bind(w: World, p: State, t: int, me: int, job: int, task: int, node: int) -> None:
     """Send a task to a node, with the nodes' mean work, and whether the node may give it back at a heartbeat."""
+    if is_recorded(w.queue.trace):
+        note(w, t, me, CHOSEN, job, task, node, wait_at(w, p.known, t, me, node))
     hold(w, job, node)
     note_sent(w, p.known, me, node, job)
     left = np.int64(1) if p.single else w.jobs.unfinished[job]
