@@ -55,7 +55,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("emu.configuration",),
         ("emu.results",),
         ("emu.explaining.explanation", "emu.explaining.records"),  # what explanations of all families have
-        ("emu.explaining.blocks", "emu.explaining.summary"),
+        ("emu.explaining.blocks", "emu.explaining.plans", "emu.explaining.summary"),
         ("emu.report",),
         ("emu.families.jobs", "emu.families.coflows"),
         ("emu.families.dags",),  # a job of stages has the figures of a job

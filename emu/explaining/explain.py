@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from emu.configuration.events import parse_events
+from emu.explaining.plans import keep_plan, plan_to_run_again
 from emu.explaining.records import Record
 from emu.explaining.summary import causes_table, has_costs, of_config
 from emu.families.registry import family_of_summary
@@ -49,9 +52,13 @@ def explain(run: Result | str | Path, job: int) -> Explanation:
     result = read_result(run) if isinstance(run, str | Path) else run
     family = family_of_summary(result.summary)
     row = _row_of(result, family.heads, f"{family.one}_id", job)
-    again = _with_events_of(result, row, parts=True)
+    again = _with_events_of(result, [row], parts=True)
     record = Record.of(again.events)
-    return family.explain(again, record, row, record.handled_ns if has_costs(result) else None)
+    handled = record.handled_ns if has_costs(result) else None
+    if not _records_all(again) and (others := family.others(again, record, row, handled)):
+        again = _with_events_of(result, [row, *others], parts=True)
+        record = Record.of(again.events)
+    return family.explain(again, record, row, handled)
 
 
 def causes(run: Result | str | Path) -> pa.Table:
@@ -97,14 +104,16 @@ def _row_of(result: Result, heads: str, name: str, job: int) -> int:
     return int(found[0])
 
 
-def _with_events_of(result: Result, row: int | None, parts: bool) -> Result:
-    """Return the run with the events of a job, or of all, and with all its tasks if `parts` are wanted."""
-    from emu.configuration.events import parse_events
-
+def _records_all(result: Result) -> bool:
+    """Return whether a run has recorded all events."""
     chosen = parse_events(of_config(result, "output", "events", "none"))
-    whole = chosen is not None and chosen.is_all and chosen.is_whole
+    return chosen is not None and chosen.is_all and chosen.is_whole
+
+
+def _with_events_of(result: Result, rows: Sequence[int] | None, parts: bool) -> Result:
+    """Return the run with the events of some jobs, or of all, and with all its tasks if `parts` are wanted."""
     has_parts = any(result.tables.get(name) is not None for name in ("tasks", "flows"))
-    if whole and (has_parts or not parts):
+    if _records_all(result) and (has_parts or not parts):
         return result
     if result.summary.get("clock") == "live" or of_config(result, "cost", "model", "none") == "measured":
         raise InputError(
@@ -112,30 +121,21 @@ def _with_events_of(result: Result, row: int | None, parts: bool) -> Result:
             "run it with output.events=all and output.tasks=true",
             file=result.path,
         )
-    from_all = row is None or has_costs(result) or family_of_summary(result.summary).explained_from_all
-    return _again(result, "all" if from_all else f"job={row}", parts)
+    from_all = rows is None or has_costs(result) or family_of_summary(result.summary).explained_from_all
+    return _again(result, "all" if from_all else f"job={','.join(map(str, rows or ()))}", parts)
 
 
 def _again(result: Result, events: str, parts: bool) -> Result:
     """Run again what a result is of, with its events."""
-    import tempfile
-
-    from emu.configuration.plan import configure, prepare
-    from emu.directories.names import WORKLOAD
     from emu.running.emulation import execute
-    from workloads.catalogue import save_workload
 
     settings = {"output_events": events, "output_tasks": parts, "in_process": True}
-    with tempfile.TemporaryDirectory(prefix="emu-explain-") as folder:
-        config = Path(folder) / "config.toml" if result.path is None else result.path / "config.toml"
-        if result.path is None:
-            config.write_text(result.config, encoding="utf-8")
-            if result.workload is not None:
-                save_workload(result.workload, config.parent / WORKLOAD)
-        again = execute(prepare(configure(settings, config)), 0)
+    plan = plan_to_run_again(result, settings)
+    again = execute(plan, 0)
     before, after = (column(one.heads, family_of_summary(result.summary).time) for one in (result, again))
     if not np.array_equal(before, after, equal_nan=True):
         raise InputError(
             "gives other completion times when it is run again with this version", file=result.path
         )
+    keep_plan(again, plan)
     return again

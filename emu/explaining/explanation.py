@@ -65,11 +65,14 @@ class Wait:
         column to value. Column ``s`` has how long, within the wait.
     reasons : sequence of str
         Sentences: what the scheduler believed when it chose, what else it could have chosen.
+    facts : mapping
+        What they are about, for programs: numbers by name.
     """
 
     link: Link
     holders: Sequence[Row] = ()
     reasons: Sequence[str] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ class Explanation:
         links = [link for link in self.chain if link.end_ns > link.begin_ns]
         if not links:
             return []
-        rows = [["from its arrival to its end (s)", "for (s)", "cause", ""]]
+        rows = [["since its arrival (s)", "for (s)", "cause", ""]]
         for link in links if details else _shortened(links):
             mark = "  <- the longest wait" if self.longest is not None and link == self.longest.link else ""
             begin = f"  {number(link.begin_ns / NS)}"
@@ -160,7 +163,7 @@ class Explanation:
     def _wait_lines(self, most: int | None) -> list[str]:
         if self.longest is None:
             return []
-        end = ", while there" if self.longest.holders else "."
+        end = ". Who held it meanwhile:" if self.longest.holders else "."
         lines = ["", *_broken([self._wait_head() + end])]
         lines += _table_lines("", _first(self.longest.holders, most))[1:]
         return lines + _broken(self.longest.reasons)
@@ -183,7 +186,12 @@ class Explanation:
             "chain": [link.row() for link in self.chain],
             "longest_wait": None
             if wait is None
-            else {**wait.link.row(), "holders": _plain(wait.holders), "reasons": list(wait.reasons)},
+            else {
+                **wait.link.row(),
+                "holders": _plain(wait.holders),
+                "reasons": list(wait.reasons),
+                "facts": _plain([wait.facts])[0],
+            },
             "tables": {title: _plain(table) for title, table in self.tables.items()},
         }
 

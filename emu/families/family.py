@@ -44,6 +44,11 @@ def _no_explanation(result: Result, *_: Any) -> Any:
     raise InputError(f"what happens in a run of {result.family} is not explained yet", file=result.path)
 
 
+def _no_others(*_: Any) -> list[int]:
+    """Return none."""
+    return []
+
+
 def _keeps_parts(config: Config) -> bool:
     """Whether the table of parts is asked for."""
     return bool(config["output.tasks"])
@@ -207,6 +212,8 @@ class Family:
         Whether an explanation needs the events of all that is scheduled, and causes the table of parts.
     explain : (result, record, row, handled) -> Explanation
         Why one of them, by its row in the table, took as long as it did (`emu.explaining`).
+    others : (result, record, row, handled) -> rows
+        Of which others the events are wanted to explain one: those that held what it waited for.
     causes : (result, record, handled) -> pairs
         The row of each, and nanoseconds of its completion time by cause; the first cause is no delay.
     finer_causes : (result, record, handled) -> pairs
@@ -283,6 +290,7 @@ class Family:
     counters: Callable[[], Mapping[str, str]] = dict
     explained_from_all: bool = False
     explain: Callable[..., Any] = _no_explanation
+    others: Callable[..., list[int]] = _no_others
     causes: Callable[..., Any] = _no_explanation
     finer_causes: Callable[..., Any] | None = None
     levers: Mapping[str, Sequence[Lever]] = field(default_factory=dict)

@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 
 from emu.columns import numbers
-from emu.explaining.explanation import NS, Explanation, counted
-from emu.explaining.records import NONE, Record
+from emu.explaining.explanation import NS, Explanation, Link, counted
+from emu.explaining.records import NONE, IntArray, Record
 from emu.families.jobs.causes import CAUSES, Handled, Step, chain_of
+from emu.families.jobs.holders import tasks_of
+from emu.families.jobs.reasons import jobs_that_held, wait_of
+from emu.families.jobs.story import Words, longest_span
+from emu.families.jobs.waiting import Case
 from emu.families.jobs.waits import Ran, ahead_of, starts_of, sticky_jobs
 from emu.results.result import Result
 from emu.results.tables import number
@@ -24,8 +28,6 @@ MEANINGS = {
     "decision": "a scheduler was busy, or waited before it probed again",
     "failure": "what ran or waited was lost, until a scheduler knew",
 }
-MOST_AHEAD = 5
-"""Tasks that ran ahead are named up to so many."""
 
 
 def submits_ns(result: Result) -> list[int]:
@@ -54,129 +56,133 @@ def causes_of(steps: list[Step]) -> dict[str, int]:
 def explain_job(result: Result, record: Record, job: int, handled: Handled | None) -> Explanation:
     """Explain a job, by its row in the table of jobs, from the record of its events and the table of all tasks."""
     row = {name: values[0] for name, values in result.jobs.slice(job, 1).to_pydict().items()}
-    nodes = result.summary["nodes"]
-    submit_ns = round(row["submit_s"] * NS)
-    events = record.rows(np.flatnonzero(record.job == job))
-    steps = chain_of(events, nodes, submit_ns, handled, bool(sticky_jobs(result)[job]))
-    tasks = _task_rows(result, job, events, nodes)
-    jct_s = row["jct_s"]
+    nodes, submit_ns, jct_s = result.summary["nodes"], round(row["submit_s"] * NS), row["jct_s"]
+    events, steps, words = _chain(result, record, job, handled)
     ended = f"ended after {number(jct_s)} s" if jct_s is not None else "did not end"
+    size = f"{counted(row['num_tasks'], 'task')} of {number(row['mean_task_s'])} s on average"
+    if row["num_tasks"] == 1:
+        size = f"1 task of {number(row['mean_task_s'])} s"
     sentences = [
-        f"It is a {row['job_class']} job of {counted(row['num_tasks'], 'task')} of {number(row['mean_task_s'])} s on "
-        f"average. It arrived at {number(row['submit_s'])} s and {ended}.",
-        *_deeds(events, nodes),
+        f"It is a {row['job_class']} job of {size}; the longest takes {number(row['ideal_s'])} s. It arrived at "
+        f"{number(row['submit_s'])} s and {ended}.",
+        *_deeds(events, nodes, NONE if jct_s is None else submit_ns + round(jct_s * NS)),
     ]
-    if steps:
-        sentences += _last_task(result, steps, tasks)
+    chain = [words.link(step) for step in steps]
+    case = _longest(result, record, job, events, steps, words)
     return Explanation(
         f"job {row['job_id']}, {result.summary['scheduler']} on {result.summary['workload']}, {nodes:,} nodes",
         NONE if jct_s is None else sum(step.end_ns - step.begin_ns for step in steps),
         causes_of(steps),
         MEANINGS,
         sentences,
-        {"task": tasks, "what led to its end": [_step_row(s, nodes) for s in steps if s.end_ns > s.begin_ns]},
+        {"task": _task_rows(result, job, events, nodes)},
+        [link for link in chain if link.s],
+        None if case is None else wait_of(case, _link_of(case, chain)),
+        submit_ns,
     )
 
 
-def _deeds(events: Record, nodes: int) -> Iterator[str]:
-    """Yield sentences about probes, placements, refusals, thefts."""
-    kinds = Counter(events.kind.tolist())
-    by_node = events.sender < nodes
-    probes = (events.kind == "PROBE") & ~by_node
-    stolen = int(np.count_nonzero((events.kind == "PROBE") & by_node)) + kinds["MOVE"]
+def others_of(result: Result, record: Record, job: int, handled: Handled | None) -> list[int]:
+    """Return the jobs, by row, whose events tell more of a job's longest wait."""
+    case = _longest(result, record, job, *_chain(result, record, job, handled))
+    return [] if case is None else [other for other in jobs_that_held(case) if other != job]
+
+
+def _chain(
+    result: Result, record: Record, job: int, handled: Handled | None
+) -> tuple[Record, list[Step], Words]:
+    nodes, submit_ns = result.summary["nodes"], submits_ns(result)[job]
+    events = record.rows(np.flatnonzero(record.job == job))
+    steps = chain_of(events, nodes, submit_ns, handled, bool(sticky_jobs(result)[job]))
+    first_task = int(np.sum(column(result.jobs, "num_tasks")[:job]))
+    return events, steps, Words(events, nodes, first_task, submit_ns)
+
+
+def _longest(
+    result: Result, record: Record, job: int, events: Record, steps: list[Step], words: Words
+) -> Case | None:
+    """Return the longest wait of a job; None if it did not wait, or the result has no tasks."""
+    span = longest_span(steps, result.summary["nodes"])
+    if span is None or result.tasks is None:
+        return None
+    return Case(result, record, job, events, steps, *span, words, tasks_of(result))
+
+
+def _link_of(case: Case, chain: list[Link]) -> Link:
+    """Return a wait as a link; one that is interrupted is more than one of the chain."""
+    first = chain[case.first]
+    return first if case.end == case.first + 1 else first._replace(end_ns=chain[case.end - 1].end_ns)
+
+
+def _deeds(events: Record, nodes: int, end_ns: int) -> Iterator[str]:
+    """Yield sentences about what was done for a job until it ended: probes, placements, refusals, thefts."""
+    e = events if end_ns == NONE else events.rows(np.flatnonzero(events.time_ns <= end_ns))
+    kinds = Counter(e.kind.tolist())
+    probes = e.is_kind("PROBE") & (e.sender >= nodes)
     if probes.any():
-        asked = np.unique(events.receiver[probes]).size
-        yield f"Its scheduler sent {counted(int(probes.sum()), 'probe')} to {counted(asked, 'node')}."
+        asked = np.unique(e.receiver[probes]).size
+        none = f"; for {kinds['NO_TASK']:,} no task was left to start" if kinds["NO_TASK"] else ""
+        yield f"Its scheduler sent {counted(int(probes.sum()), 'probe')} to {counted(asked, 'node')}{none}."
     if kinds["ASK_LENGTH"]:
         yield f"Its scheduler asked {counted(kinds['ASK_LENGTH'], 'node')} for the length of their queues."
+    refused = np.flatnonzero(e.is_kind("REJECTED"))
     if kinds["PLACED"]:
-        yield f"Its scheduler placed {counted(kinds['PLACED'], 'task')} on nodes."
-    refusals = events.kind == "REJECTED"
-    if refusals.any():
-        where = Counter(events.sender[refusals].tolist())
-        yield (
-            f"{counted(int(refusals.sum()), 'time')} a node refused, as it had long work or no room: "
-            f"{_names(where)}; each time its scheduler chose another one."
-        )
-    for kind, text in (
-        ("NO_TASK", "no task was left to start for {}"),
-        ("BYPASS", "{} it was served before its turn, as it had the least work left"),
-        ("REORDER", "{} it was served before its turn for its constraints' sake"),
-        ("RELAX", "{} a soft constraint of it was dropped"),
-        ("LOST", "{} a task or a probe of it was lost with a node"),
-    ):
-        if kinds[kind]:
-            how_often = counted(kinds[kind], "probe" if kind == "NO_TASK" else "time")
-            yield text.format(how_often).capitalize() + "."
+        yield from _placements(e, refused)
+    elif refused.size:
+        where = counted(np.unique(e.sender[refused]).size, "node")
+        times = counted(refused.size, "probe")
+        yield f"{times} came to nodes with long work ({where}), which refused them; they were sent again."
+    yield from _turns(e)
+    stolen = int(np.count_nonzero(e.is_kind("PROBE") & (e.sender < nodes))) + kinds["MOVE"]
     if stolen:
-        yield f"{counted(stolen, 'probe')} moved to an idle node that stole from a queue."
+        yield f"{counted(stolen, 'time')} an idle node took a probe of it from the queue of another node."
+    if kinds["RELAX"]:
+        yield f"{counted(kinds['RELAX'], 'time')} a soft constraint of it was dropped."
+    if kinds["LOST"]:
+        yield f"{counted(kinds['LOST'], 'time')} a task or a probe of it was lost with a node."
 
 
-def _names(where: Counter[int], most: int = 6) -> str:
-    shown = [
-        f"node {node}" + (f" ({times} times)" if times > 1 else "") for node, times in where.most_common(most)
-    ]
-    more = len(where) - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+def _placements(e: Record, refused: IntArray) -> Iterator[str]:
+    """Yield sentences about tasks that were bound to nodes, and came back."""
+    placed = np.flatnonzero(e.is_kind("PLACED"))
+    tasks = np.unique(e.task[placed]).size
+    again = placed.size - tasks
+    more = f", and {counted(again, 'time')} one of them again" if again else ""
+    yield f"Its scheduler placed {counted(tasks, 'task')} on nodes{more}."
+    if refused.size:
+        came = set(
+            zip(e.time_ns[placed].tolist(), e.receiver[placed].tolist(), e.task[placed].tolist(), strict=True)
+        )
+        back = zip(
+            e.left_ns[refused].tolist(), e.sender[refused].tolist(), e.b[refused].tolist(), strict=True
+        )
+        full = sum(one in came for one in back)
+        parts = {
+            "{} a node had no room for a task and sent it back": full,
+            "{} a node gave a task back at a heartbeat, as too much work was in front of it": refused.size
+            - full,
+        }
+        said = [text.format(counted(times, "time")) for text, times in parts.items() if times]
+        yield "; ".join(said) + "."
 
 
-def _last_task(result: Result, steps: list[Step], tasks: list[dict[str, Any]]) -> Iterator[str]:
-    last = steps[-1]
-    row = next(
-        (row for row in tasks if row["start_s"] == last.begin_ns / NS and row["node"] == last.actor), None
-    )
-    ran = number((last.end_ns - last.begin_ns) / NS)
-    if row is None:
-        yield f"The task that ended last ran {ran} s on node {last.actor}."
-        return
-    waited = "" if row["waited_s"] is None else f", where it had waited {number(row['waited_s'])} s"
-    yield f"Task {row['task']} ended last: it ran {ran} s on node {last.actor}{waited}."
-    if row["enqueued_s"] is None or not row["ahead"]:
-        return
-    ahead = _ahead(result, last.actor, row["enqueued_s"], row["start_s"])
-    texts = [
-        f"task {task['task']} of {task['job_class']} job {task['job_id']} ({number(task['s'])} s)"
-        for task in ahead[:MOST_AHEAD]
-    ]
-    more = f", and {len(ahead) - MOST_AHEAD:,} more" if len(ahead) > MOST_AHEAD else ""
-    yield f"While it waited, {counted(len(ahead), 'task')} ran there: {', '.join(texts)}{more}."
-
-
-def _ahead(result: Result, node: int, begin_s: float, end_s: float) -> list[dict[str, Any]]:
-    """Return the tasks that ran on a node in a span of time, the longest within it first."""
-    tasks = result.tasks
-    if tasks is None:
-        return []
-    on_node, start, finish = _of_node(result, node)
-    mine = (start < end_s) & (finish > begin_s)
-    found = []
-    for at in on_node[mine].tolist():
-        row = {name: tasks[name][at].as_py() for name in ("job_id", "task", "start_s", "finish_s")}
-        spent = min(row["finish_s"], end_s) - max(row["start_s"], begin_s)
-        found.append({**row, "s": spent, "job_class": _class_of(result, row["job_id"])})
-    return sorted(found, key=lambda row: -row["s"])
-
-
-def _of_node(result: Result, node: int) -> tuple[Any, Any, Any]:
-    """Return the rows of the tasks of a node, and their starts and ends."""
-    tasks = result.tasks
-    nodes, start, finish = (
-        tasks[name].fill_null(NONE).to_numpy() for name in ("node", "start_s", "finish_s")
-    )
-    rows = np.flatnonzero(nodes == node)
-    return rows, start[rows], finish[rows]
-
-
-def _class_of(result: Result, job_id: int) -> str:
-    at = int(np.searchsorted(ids := column(result.jobs, "job_id"), job_id))
-    if at >= len(ids) or ids[at] != job_id:
-        at = int(np.flatnonzero(ids == job_id)[0])
-    return str(result.jobs["job_class"][at].as_py())
+def _turns(e: Record) -> Iterator[str]:
+    """Yield a sentence about how often the job was served before its turn; a moment of two kinds counts once."""
+    moments: dict[tuple[int, int], set[str]] = {}
+    for at in np.flatnonzero(e.is_kind("BYPASS", "REORDER")).tolist():
+        moments.setdefault((int(e.time_ns[at]), int(e.receiver[at])), set()).add(str(e.kind[at]))
+    if moments:
+        by_crv = sum("REORDER" in kinds for kinds in moments.values())
+        whys = {"for its constraints' sake": by_crv, "as it had the least work left": len(moments) - by_crv}
+        why = " and ".join(
+            f"{n:,} {text}" if by_crv and n < len(moments) else text for text, n in whys.items() if n
+        )
+        yield f"{counted(len(moments), 'time')} a node served it before its turn, {why}."
 
 
 def _task_rows(result: Result, job: int, events: Record, nodes: int) -> list[dict[str, Any]]:
     """Return a row for each task that started: where, when it was enqueued, what ran ahead of it."""
-    first_task = int(np.sum(column(result.jobs, "num_tasks")[:job]))
+    first_task, submit_ns = int(np.sum(column(result.jobs, "num_tasks")[:job])), submits_ns(result)[job]
     starts = starts_of(events, nodes, sticky_jobs(result))
     known = starts.enqueued_ns != NONE
     count, work_ns = np.zeros(known.size, np.int64), np.zeros(known.size)
@@ -194,9 +200,9 @@ def _task_rows(result: Result, job: int, events: Record, nodes: int) -> list[dic
             {
                 "task": int(starts.task[i]) - first_task,
                 "node": node,
-                "enqueued_s": enqueued_ns / NS if known[i] else None,
-                "start_s": start_ns / NS,
-                "finish_s": int(events.d[ended[0]]) / NS if ended.size else None,
+                "enqueued_s": (enqueued_ns - submit_ns) / NS if known[i] else None,
+                "start_s": (start_ns - submit_ns) / NS,
+                "finish_s": (int(events.d[ended[0]]) - submit_ns) / NS if ended.size else None,
                 "waited_s": (start_ns - enqueued_ns) / NS if known[i] else None,
                 "ahead": int(count[i]) if known_ahead[i] else None,
                 "ahead_s": work_ns[i] / NS if known_ahead[i] else None,
@@ -214,15 +220,3 @@ def _ran(result: Result) -> Ran:
         np.round(start_s[ran] * NS).astype(np.int64),
         np.round(finish_s[ran] * NS).astype(np.int64),
     )
-
-
-def _step_row(step: Step, nodes: int) -> dict[str, Any]:
-    where = f"node {step.actor}" if step.actor < nodes else f"scheduler {step.actor - nodes}"
-    return {
-        "from_s": f"{step.begin_ns / NS:,.6f}",
-        "to_s": f"{step.end_ns / NS:,.6f}",
-        "cause": step.cause,
-        "s": (step.end_ns - step.begin_ns) / NS,
-        "at": where if step.actor >= 0 else "",
-        "until": step.kind,
-    }

@@ -9,7 +9,7 @@ from emu.families.family import Family, Figures
 from emu.families.jobs.behind import LEVERS, finer_causes_of_all
 from emu.families.jobs.columns import ABOUT, FURTHER, TABLES
 from emu.families.jobs.comparison import compare_jobs, render_constraints, render_rows
-from emu.families.jobs.explain import causes_of_all, explain_job
+from emu.families.jobs.explain import causes_of_all, explain_job, others_of
 from emu.families.jobs.loading import nodes_for_load
 from emu.families.jobs.metrics import CLASSES, SIDES, SPLIT, job_values, part_of
 from emu.families.jobs.plan import check_targets, load_jobs
@@ -109,6 +109,7 @@ FAMILY = Family(
     check_scheduler=check_jobs,
     counters=counters,
     explain=explain_job,
+    others=others_of,
     causes=causes_of_all,
     finer_causes=finer_causes_of_all,
     levers=LEVERS,

@@ -1,0 +1,56 @@
+"""The plan of a run that is explained: what it ran on, and to run it again."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from emu.directories.names import WORKLOAD
+from emu.results.result import Result
+from workloads.catalogue import save_workload
+from workloads.errors import InputError
+
+if TYPE_CHECKING:
+    from emu.configuration.plan import Plan
+
+_made: WeakKeyDictionary[Result, Plan | None] = WeakKeyDictionary()
+"""Several jobs of a run are explained one after the other."""
+
+
+def plan_to_run_again(result: Result, settings: Mapping[str, Any]) -> Plan:
+    """Return the plan of a run with other settings.
+
+    Raises
+    ------
+    InputError
+        Its inputs are not there, or are wrong by this version.
+    """
+    from emu.configuration.plan import configure, prepare
+
+    with tempfile.TemporaryDirectory(prefix="emu-explain-") as folder:
+        config = Path(folder) / "config.toml" if result.path is None else result.path / "config.toml"
+        if result.path is None:
+            config.write_text(result.config, encoding="utf-8")
+            if result.workload is not None:
+                save_workload(result.workload, config.parent / WORKLOAD)
+        return prepare(configure(settings, config))
+
+
+def plan_of(result: Result) -> Plan | None:
+    """Return the plan of a run; None where its inputs are no longer as they were."""
+    if result not in _made:
+        try:
+            plan = plan_to_run_again(result, {})
+            same = plan.inputs[0]["sha256"] == result.manifest["inputs"][0]["sha256"]
+        except (InputError, OSError):
+            same = False
+        _made[result] = plan if same else None
+    return _made[result]
+
+
+def keep_plan(result: Result, plan: Plan) -> None:
+    """Keep the plan that a result was made by, so that it is not made again."""
+    _made[result] = plan

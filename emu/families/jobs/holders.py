@@ -1,0 +1,112 @@
+"""Who held the slots of nodes while a job waited, and which slots were free: from the table of all tasks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from emu.columns import numbers
+from emu.explaining.records import NONE, BoolArray, IntArray
+from emu.results.result import Result
+from workloads.arrow import column
+
+NS = 1e9
+NEVER = np.iinfo(np.int64).max
+
+
+class Tasks(NamedTuple):
+    """The tasks that started, of all jobs: ndarrays of int64, shape (n,).
+
+    Attributes
+    ----------
+    job : row of the job in the table of jobs
+    task : the task from 0 over all in workload order
+    node, start_ns, finish_ns : where and when it ran last; NEVER if it did not finish
+    """
+
+    job: IntArray
+    task: IntArray
+    node: IntArray
+    start_ns: IntArray
+    finish_ns: IntArray
+
+
+class Free(NamedTuple):
+    """Slots that were free at a time.
+
+    Attributes
+    ----------
+    nodes : int
+        Nodes with a slot that no task took for a while.
+    first_ns, first_node : int
+        When, from that time on, such a slot was free first, and where; NEVER and -1 if none was.
+    """
+
+    nodes: int
+    first_ns: int
+    first_node: int
+
+
+def tasks_of(result: Result) -> Tasks:
+    """Return the tasks of a result that started."""
+    assert result.tasks is not None
+    job = np.repeat(np.arange(result.jobs.num_rows), column(result.jobs, "num_tasks"))
+    node, start_s, finish_s = (numbers(result.tasks, name) for name in ("node", "start_s", "finish_s"))
+    rows = np.flatnonzero(np.isfinite(start_s))
+    ended = np.isfinite(finish_s[rows])
+    finish_ns = np.full(rows.size, NEVER)
+    finish_ns[ended] = np.round(finish_s[rows][ended] * NS).astype(np.int64)
+    return Tasks(
+        job[rows], rows, node[rows].astype(np.int64), np.round(start_s[rows] * NS).astype(np.int64), finish_ns
+    )
+
+
+def within(tasks: Tasks, begin_ns: int, end_ns: int) -> IntArray:
+    """Return how long each task ran within a span of time, ns; shape (n,)."""
+    return np.maximum(np.minimum(tasks.finish_ns, end_ns) - np.maximum(tasks.start_ns, begin_ns), 0)
+
+
+def free_slots(tasks: Tasks, slots: IntArray, usable: BoolArray, at_ns: int, gap_ns: int) -> Free:
+    """Return which nodes had a slot free at a time, or had one first from then on.
+
+    A slot counts if no task took it for more than `gap_ns`: one that is free for a shorter time waits for the task that
+    a message brings.
+
+    Parameters
+    ----------
+    slots : ndarray of int64, shape (nodes,)
+    usable : ndarray of bool, shape (nodes,)
+        The nodes that are considered.
+    """
+    later = usable[tasks.node] & (tasks.finish_ns > at_ns)
+    node, start_ns, finish_ns = tasks.node[later], tasks.start_ns[later], tasks.finish_ns[later]
+    places = np.flatnonzero(usable)
+    # Each node begins at `at_ns`, with what runs there; then tasks start and end.
+    times = np.concatenate([np.full(places.size, at_ns), np.maximum(start_ns, at_ns), finish_ns])
+    change = np.concatenate([np.zeros(places.size, np.int64), np.ones(node.size, np.int64)])
+    change = np.concatenate([change, np.full(node.size, -1)])
+    where = np.concatenate([places, node, node])
+    order = np.lexsort((change, times, where))
+    times, where = times[order], where[order]
+    busy = np.cumsum(change[order])  # it is 0 after the last event of each node
+    is_last = np.append(where[1:] != where[:-1], True)
+    until = np.append(times[1:], NEVER)
+    until[is_last] = NEVER
+    lasts = until > times
+    is_free = (busy < slots[where]) & lasts
+    # Spans that follow each other are one; those of no length stand for nothing.
+    kept = np.flatnonzero(lasts)
+    begins = is_free[kept] & ~np.concatenate(
+        [[False], is_free[kept][:-1] & (where[kept][1:] == where[kept][:-1])]
+    )
+    ends = is_free[kept] & ~np.concatenate(
+        [is_free[kept][1:] & (where[kept][1:] == where[kept][:-1]), [False]]
+    )
+    first, last, nodes = times[kept][begins], until[kept][ends], where[kept][begins]
+    long_enough = last - first > gap_ns
+    first, nodes = first[long_enough], nodes[long_enough]
+    if first.size == 0:
+        return Free(0, NEVER, NONE)
+    best = int(np.lexsort((nodes, first))[0])
+    return Free(int(np.count_nonzero(first == at_ns)), int(first[best]), int(nodes[best]))

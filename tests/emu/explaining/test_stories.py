@@ -1,0 +1,161 @@
+"""The story of a job: its chain in words, and why its longest wait was so long."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import emu
+from emu.explaining.explanation import Explanation, Link, Wait
+from emu.explaining.records import Record
+from emu.families.jobs.causes import Step
+from emu.families.jobs.holders import NEVER, Free, Tasks, free_slots
+from emu.families.jobs.story import longest_span
+from workloads.jobs import make_workload
+
+NS = 10**9
+KEPT: dict[str, Any] = {"in_process": True, "output_events": "all", "output_tasks": True}
+
+
+def test_a_probe_waits_behind_the_task_that_holds_the_slot() -> None:
+    """The first job's probe comes at 1 s, its task at 3 s, it ends at 13 s; the second's probe waits from 2 to 13 s."""
+    workload = make_workload("two", [0.0, 1.0], [1, 1], [10.0, 5.0])
+    run = emu.run("sparrow", workload, 1, parameters={"probe_ratio": 1}, network_delay="1 s", **KEPT)
+    story = emu.explain(run, 1)
+    assert [(link.begin_ns / NS, link.s, link.what) for link in story.chain] == [
+        (0, 1, "its probe went to node 0"),
+        (1, 11, "its probe waited in the queue of node 0"),
+        (12, 1, "node 0 asked for a task"),
+        (13, 1, "task 0 went to node 0"),
+        (14, 5, "task 0 ran on node 0"),
+    ]
+    wait = story.longest
+    assert wait is not None
+    assert wait.link == story.chain[1]
+    assert wait.holders == [
+        {"job": 0, "class": "short", "task": 0, "s": 10.0, "start_s": 2.0, "turn": "came before"}
+    ]
+    assert wait.facts["free_nodes"] == 0, "the slot waited for a task that was on its way"
+    assert wait.facts["first_free_s"] == 19, "when its own task had ended"
+    assert "nor had one before the wait was over" in wait.reasons[-1]
+
+
+def test_a_scheduler_believes_what_the_means_of_jobs_say() -> None:
+    """Two long tasks run on two nodes, for 10 and 90 s; both count as 50 s, and the next goes to the first node."""
+    workload = make_workload("three", [0.0, 1.0], [2, 1], [90.0, 10.0, 20.0], short_cutoff_s=1.0)
+    run = emu.run("central-lwl", workload, 2, long_partition=1.0, **KEPT)
+    story = emu.explain(run, 1)
+    assert story.longest is not None
+    assert story.longest.facts["node"] == 0
+    assert story.longest.facts["expected_s"] == pytest.approx(49, abs=0.01)
+    assert story.longest.link.s == pytest.approx(89, abs=0.01)
+    text = " ".join(story.longest.reasons)
+    assert (
+        "It counts each task as the mean of its job: those that ran there took 40 s more than that." in text
+    )
+    assert "node 1 had one first, 9" in text
+
+
+def test_central_schedulers_are_not_told_of_short_tasks() -> None:
+    """A short task of 50 s runs on the only node when a long one is placed there."""
+    workload = make_workload("two", [0.0, 1.0], [1, 1], [50.0, 100.0], short_cutoff_s=60.0)
+    run = emu.run("hawk", workload, 1, long_partition=1.0, **KEPT)
+    story = emu.explain(run, 1)
+    assert story.longest is not None
+    assert story.longest.facts["expected_s"] == 0
+    assert any("of which it is not told" in text for text in story.longest.reasons)
+
+
+def test_a_wait_at_the_scheduler_names_the_jobs_that_held_the_slots() -> None:
+    workload = make_workload("three", [0.0, 0.0, 1.0], [1, 1, 1], [10.0, 20.0, 5.0])
+    story = emu.explain(emu.run("central-fifo", workload, 2, **KEPT), 2)
+    assert story.longest is not None
+    assert story.longest.link.what == "task 0 waited at scheduler 0"
+    assert [(row["job"], row["tasks"]) for row in story.longest.holders] == [(1, 1), (0, 1)]
+    assert story.longest.facts["free_nodes"] == 0
+    assert story.longest.facts["usable_slots"] == 2
+
+
+@pytest.mark.parametrize("name", ["hawk", "eagle", "phoenix", "yacc-d"])
+def test_a_story_is_the_same_where_little_was_recorded(name: str) -> None:
+    settings: dict[str, Any] = {"workload_options": {"jobs": 40}, "in_process": True, "seed": 3}
+    plain = emu.run(name, "yahoo", 60, **settings)
+    whole = emu.run(name, "yahoo", 60, **settings, output_events="all", output_tasks=True)
+    jct_s = np.array(whole.jobs["jct_s"])
+    for job in np.argsort(-jct_s)[:3].tolist():
+        story = emu.explain(whole, job)
+        assert emu.explain(plain, job).as_dict() == story.as_dict()
+        assert sum(link.end_ns - link.begin_ns for link in story.chain) == story.time_ns
+        assert all(a.end_ns == b.begin_ns for a, b in pairwise(story.chain))
+        assert len(story.render().splitlines()) <= 45
+
+
+def test_give_backs_are_no_refusals() -> None:
+    """Tasks that a node gives back are told apart from those that it has no room for, and each is counted once."""
+    run = emu.run("yacc-d", "yahoo", 40, workload_options={"jobs": 60}, seed=2, **KEPT)
+    record, jobs = Record.of(run.events), run.jobs.to_pydict()
+    returned = 0
+    for job in np.unique(record.job[record.is_kind("REJECTED")])[:8].tolist():
+        text = " ".join(emu.explain(run, jobs["job_id"][job]).sentences)
+        assert f"placed {jobs['num_tasks'][job]:,} task" in text
+        assert "long work" not in text
+        returned += "gave a task back at a heartbeat" in text
+    assert returned
+
+
+def test_trips_to_full_nodes_do_not_end_a_wait_at_a_scheduler() -> None:
+    steps = [
+        Step("queueing", 0, 5, 9, "PLACED", 1),
+        Step("network", 5, 6, 2, "PLACED", 1),
+        Step("network", 6, 7, 9, "REJECTED", 1),
+        Step("queueing", 7, 12, 9, "PLACED", 1),
+        Step("network", 12, 13, 3, "PLACED", 1),
+        Step("queueing", 13, 21, 3, "START", 1),
+        Step("work", 21, 99, 3, "TASK_END", 1),
+    ]
+    assert longest_span(steps, 9) == (0, 4)
+    assert longest_span(steps[5:], 9) == (0, 1)
+    assert longest_span(steps[6:], 9) is None
+
+
+@pytest.mark.parametrize(
+    ("slots", "at", "expected"),
+    [
+        (1, 0, Free(1, 0, 1)),  # node 1 has no task until 4
+        (1, 3, Free(0, 4, 0)),  # node 1 is free for 1 more, which is no longer than the gap
+        (1, 5, Free(1, 5, 0)),
+        (2, 0, Free(2, 0, 0)),
+    ],
+)
+def test_free_slots(slots: int, at: int, expected: Free) -> None:
+    """Node 0 runs from 0 to 4 and from 9 on; node 1 from 4 to 8 and, after a gap of 1, from 9 to 12."""
+    tasks = Tasks(*np.array([[0, 0, 1, 1], [0, 1, 2, 3], [0, 0, 1, 1], [0, 9, 4, 9], [4, NEVER, 8, 12]]))
+    assert free_slots(tasks, np.full(2, slots), np.ones(2, bool), at, 1) == expected
+
+
+def test_there_may_be_no_free_slot_ever() -> None:
+    tasks = Tasks(*(np.array([value]) for value in (0, 0, 0, 0, NEVER)))
+    assert free_slots(tasks, np.ones(1, np.int64), np.ones(1, bool), 5, 1) == Free(0, NEVER, -1)
+
+
+def made(links: Sequence[Link], holders: int) -> Explanation:
+    rows = [{"job": i, "s": 1.0} for i in range(holders)]
+    end = links[-1].end_ns
+    return Explanation("job 1", end, {"work": end}, {"work": "it ran"}, ["It ran."], {"task": rows}, links,
+                       Wait(links[0], rows, ["Because."]))  # fmt: skip
+
+
+def test_a_long_story_fits_a_screen_and_its_details_do_not() -> None:
+    links = [Link(i * NS, (i + 1) * NS, "work", f"step {i}") for i in range(500)]
+    story = made(links, 300)
+    text = story.render()
+    assert len(text.splitlines()) <= 40
+    assert "495 steps: work 495 s" in text
+    assert "294 more  294" in text
+    assert len(story.render(details=True).splitlines()) > 1100
+    plain = story.as_dict()
+    assert len(plain["chain"]) == 500
+    assert all(isinstance(link["s"], float) for link in plain["chain"])
+    assert plain["longest_wait"]["holders"][0] == {"job": 0, "s": 1.0}
