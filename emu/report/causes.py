@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from emu.columns import numbers
 from emu.configuration.events import parse_events
 from emu.explaining.records import Record
 from emu.explaining.summary import cause_means, causes_table, has_costs, of_config
 from emu.families.registry import family_of_summary
-from emu.report.page import section
+from emu.report.page import Cell, section
+from emu.results.metrics import after_warmup
+from emu.results.paired import Runs
 from emu.results.result import Result
 from emu.results.tables import number, percent
 
 SLOWEST = 5
-"""Jobs of a run that are explained."""
+"""Jobs of a run that are shown and explained."""
+SLOWDOWN = "slowdown"
 EXPLAINED = (
     "Mean completion time, and the part of it that each cause took, along the chain of events that ends with the last "
     "task; causes that took nothing are left out. emu explain shows the same for one job."
@@ -27,14 +31,21 @@ TimeByCause = Mapping[str, Sequence[tuple[str, int, dict[str, float]]]]
 """By group of jobs, or coflows: scheduler, their number, and mean seconds of their completion time by cause."""
 
 
-def time_by_cause(results: Mapping[str, Sequence[Result]]) -> TimeByCause:
+def causes_tables(results: Runs) -> dict[str, pa.Table]:
+    """Return the finer causes of each job, or coflow, under each scheduler that recorded all events, of first seeds."""
+    return {
+        name: causes_table(run, Record.of(run.events), finer=True)
+        for name, (run, *_) in results.items()
+        if recorded_all(run)
+    }
+
+
+def time_by_cause(results: Runs, tables: Mapping[str, pa.Table] | None = None) -> TimeByCause:
     """Return where the completion time of each group of jobs went, of first seeds; nothing without events of all."""
     found: dict[str, list[tuple[str, int, dict[str, float]]]] = {}
-    for name, (run, *_) in results.items():
-        if recorded_all(run):
-            table = causes_table(run, Record.of(run.events), finer=True)
-            for group, count, means in cause_means(run, table):
-                found.setdefault(group, []).append((name, count, means))
+    for name, table in (causes_tables(results) if tables is None else tables).items():
+        for group, count, means in cause_means(results[name][0], table):
+            found.setdefault(group, []).append((name, count, means))
     return found
 
 
@@ -53,27 +64,84 @@ def causes_section(found: TimeByCause, several: bool = False) -> list[str]:
     return [section("Where the time went", words, head, rows)] if rows else []
 
 
-def slowest_section(run: Result) -> list[str]:
+def slowest_section(results: Runs, tables: Mapping[str, pa.Table]) -> list[str]:
+    """Return the slowest jobs, or coflows, by slowdown under each scheduler, of first seeds.
+
+    Parameters
+    ----------
+    results : mapping
+    tables : mapping
+        Of `causes_tables`: with them, the greatest cause of each is shown.
+    """
+    runs = {name: own[0] for name, own in results.items()}
+    first = next(iter(runs.values()))
+    family = family_of_summary(first.summary)
+    if SLOWDOWN not in first.heads.column_names:
+        return []
+    slowdowns = {name: numbers(run.heads, SLOWDOWN) for name, run in runs.items()}
+    rows = []
+    for name, run in runs.items():
+        mostly = _greatest(run, tables[name]) if name in tables else {}
+        for row in _slowest(run):
+            job = int(run.heads[f"{family.one}_id"][row].as_py())
+            head = [name, str(job), number(float(numbers(run.heads, family.width)[row]))]
+            cells = [number(float(numbers(run.heads, family.time)[row]))]
+            cells += [number(float(of_run[row])) for of_run in slowdowns.values()]
+            rows.append([*head, *cells, *([mostly.get(job, "")] if tables else [])])
+    words = f"By slowdown: completion time over what the {family.one} takes alone."
+    words += " Of the first seed." if any(len(own) > 1 for own in results.values()) else ""
+    head = ["slowest under", family.one, family.part, "took (s)"]
+    head += [f"slowdown, {name}" if len(runs) > 1 else "slowdown" for name in runs]
+    return (
+        [section(f"The slowest {family.heads}", words, [*head, *(["mostly"] if tables else [])], rows)]
+        if rows
+        else []
+    )
+
+
+def explained_section(run: Result) -> list[str]:
     """Return the explanation of the slowest jobs of a run; nothing without events, or without the table of tasks."""
     family = family_of_summary(run.summary)
-    if not recorded_all(run) or run.tables.get(family.part) is None:
+    if not recorded_all(run) or run.tables.get(family.part) is None or SLOWDOWN not in run.heads.column_names:
         return []
     record = Record.of(run.events)
-    took_s = numbers(run.heads, family.time)
-    order = np.argsort(-np.where(np.isfinite(took_s), took_s, -1.0), kind="stable")[:SLOWEST]
     rows = []
-    for row in order.tolist():
+    for row in _slowest(run):
         explained = family.explain(run, record, row, record.handled_ns if has_costs(run) else None)
         most = max(explained.causes, key=lambda cause: explained.causes[cause])
         rows.append(
             [
                 explained.title.partition(",")[0],
+                number(float(numbers(run.heads, SLOWDOWN)[row])),
                 number(explained.time_ns / 1e9),
                 most,
-                " ".join(explained.story()),
+                Cell(" ".join(explained.story()), "text"),
             ]
         )
-    return [section("The slowest", "", [family.one, "took (s)", "mostly", "why"], rows)]
+    head = [family.one, "slowdown", "took (s)", "mostly", "why"]
+    return [section("The slowest, explained", "", head, rows)] if rows else []
+
+
+def _slowest(run: Result) -> list[int]:
+    """Return the rows of what was slowed down most and counts, the greatest slowdown first."""
+    family = family_of_summary(run.summary)
+    slowdown = numbers(run.heads, SLOWDOWN)
+    known = np.isfinite(slowdown) & after_warmup(numbers(run.heads, family.arrival), run.warmup_s)
+    order = np.argsort(-np.where(known, slowdown, -1.0), kind="stable")[: min(SLOWEST, int(known.sum()))]
+    return [int(row) for row in order]
+
+
+def _greatest(run: Result, table: pa.Table) -> dict[int, str]:
+    """Return the greatest cause of each job, or coflow, by its id, and its share."""
+    ids, *names = table.column_names
+    parts = np.array([table[name].to_numpy() for name in names])
+    total, most = parts.sum(axis=0), parts.argmax(axis=0)
+    return {
+        job: f"{names[at].removesuffix('_ns')} ({percent(part / max(of_all, 1))})"
+        for job, at, part, of_all in zip(
+            table[ids].to_pylist(), most.tolist(), parts.max(axis=0).tolist(), total.tolist(), strict=True
+        )
+    }
 
 
 def recorded_all(run: Result) -> bool:

@@ -11,7 +11,13 @@ from emu.configuration.seeds import alike_note, head_of, instances_of
 from emu.directories.names import CONFIG, REPORT_MARK, is_report
 from emu.families.registry import families, family_of_summary, find_family
 from emu.report.answer import ONE_SEED, answer_of, answer_over
-from emu.report.causes import causes_section, slowest_section, time_by_cause
+from emu.report.causes import (
+    causes_section,
+    causes_tables,
+    explained_section,
+    slowest_section,
+    time_by_cause,
+)
 from emu.report.conditions import Conditions, as_text, conditions_of
 from emu.report.drawing import Shown
 from emu.report.levers import changes_of
@@ -54,7 +60,7 @@ def render_report(
     """
     groups = group_runs(runs)
     rows = [_rows_of(group) for group in groups]
-    shown, of_page = _with_sections(groups), conditions_of(runs)
+    shown, of_page, names = _with_sections(groups), conditions_of(runs), _names_of(groups)
     notes = few_alike(n for r in runs for n in r.notes)
     if len(shown) < len(runs):
         few = f"emu report of a run's own directory shows it; here are those of the first {MOST_INSTANCES} instances"
@@ -75,7 +81,7 @@ def render_report(
             )
             for number, (group, own) in enumerate(zip(groups, rows, strict=True))
         ],
-        runs=[_run_section(run, is_open=len(runs) == 1) for run in runs if id(run) in shown],
+        runs=[_run_section(run, names[id(run)], is_open=len(runs) == 1) for run in runs if id(run) in shown],
     )
 
 
@@ -160,9 +166,11 @@ def _group_section(
     ]
     summaries = [{**summary_of(runs), "scheduler": name} for name, runs in results.items()]
     own = conditions_of([run for runs in results.values() for run in runs])
-    of_seeds, by_cause = next(iter(of_runs.values())), time_by_cause(results)
+    of_seeds, causes = next(iter(of_runs.values())), causes_tables(results)
+    by_cause = time_by_cause(results, causes)
     sections = [
         *family.group_section(results, warmup_s),
+        *slowest_section(results, causes),
         *causes_section(by_cause, len(of_seeds) > 1),
         *reasons_section(summaries),
     ]
@@ -211,7 +219,20 @@ def _plain(markdown: str) -> str:
     return markdown.replace("`", "")
 
 
-def _run_section(run: Result, is_open: bool) -> str:
+def _names_of(groups: Sequence[Group]) -> dict[int, str]:
+    """Return what each run is called, by its id: with the axes and parameters that distinguish it from the others."""
+    found = {}
+    for group in groups:
+        own = [f"{label} {value_text(label, v)}" for label, v in group.at.items() if label not in IN_HEADINGS]
+        for name, runs in group.results.items():
+            for run in runs:
+                s = run.summary
+                size = f"{s['nodes']:,} {find_family(run.family).node}s"
+                found[id(run)] = ", ".join([f"{name} on {s['workload']}", size, *own, f"seed {s['seed']}"])
+    return found
+
+
+def _run_section(run: Result, head: str, is_open: bool) -> str:
     s = run.summary
     family = find_family(run.family)
     sections = [section("", "", ["figure", "value"], family.run_facts(run).items()), *run_reasons(s)]
@@ -222,11 +243,11 @@ def _run_section(run: Result, is_open: bool) -> str:
             [name, value, Cell(about.get(name, ""), "text")] for name, value in counted.items()
         ]
         sections.append(section("", words, ["counter", "count", "what it counts"], rows))
-    sections += slowest_section(run)
+    sections += explained_section(run)
     figure = timeline_figure({s["scheduler"]: [run]})
     return fill(
         "run.html",
-        head=f"{s['scheduler']} on {s['workload']}, {s['nodes']:,} {family.node}s, seed {s['seed']}",
+        head=head,
         is_open=is_open,
         sections=sections,
         figure="" if figure is None else figure_of(figure, family.timeline_caption),

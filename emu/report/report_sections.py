@@ -7,9 +7,10 @@ from typing import Any
 
 from emu.report.page import Cell, paragraph, section, sentence
 from emu.results.measures import Measure
-from emu.results.paired import SHARES, Row
+from emu.results.paired import SHARES, Pair, Row
 from emu.results.reasons import EXPLAINED, reason_rows
-from emu.results.tables import number, percent, with_error
+from emu.results.tables import TIMES, number, percent, with_error
+from workloads.hints import in_words
 from workloads.units import format_duration
 
 BEST_EXPLAINED = {
@@ -34,6 +35,22 @@ def figure_cell(row: Row, measure: Measure, several: bool) -> str | Cell:
     """Return a cell with a figure; where there are several schedulers, those that are the best stand out."""
     shown = with_error(*row.figures[measure.name])
     return Cell(shown, "best") if several and measure.name in row.best else shown
+
+
+def behind_note(first: str, speedups: Mapping[str, Mapping[str, Pair]]) -> str:
+    """Return which others are faster than the first scheduler, by the columns of a table in which it is below 1.
+
+    Parameters
+    ----------
+    speedups : mapping
+        By the label of a column: the speed-up of the first over each other scheduler, and its half-width.
+    """
+    faster = {
+        label: [name for name, (mean, half) in of_column.items() if mean + (half if half > 0 else 0.0) < 1]
+        for label, of_column in speedups.items()
+    }
+    clauses = [f"{in_words(names)} ({label})" for label, names in faster.items() if names]
+    return f"Below 1{TIMES} the other is faster: than {first} here {', '.join(clauses)}." if clauses else ""
 
 
 def shares_of(row: Row) -> list[str]:

@@ -40,7 +40,7 @@ from emu.families.coflows.tables import (
     rows_title,
 )
 from emu.report.page import Cell, paragraph, section, sentence
-from emu.report.report_sections import figure_cell, shares_of, waits_section
+from emu.report.report_sections import behind_note, figure_cell, shares_of, waits_section
 from emu.results.measures import DEFAULT
 from emu.results.metrics import STATISTICS
 from emu.results.paired import SHARES, Row, Runs, shares_caption, tolerance_of
@@ -117,7 +117,9 @@ def _group_section(title: str, rows: Sequence[Row], several: bool) -> str:
             line += shares_of(row)
         cells.append(line)
     more = [*(SPEEDUP_LABELS[s] for s in SPEEDUPS), *SHARES] if several else []
-    return section(title, "", ["scheduler", *(m.name for m in DEFAULT), *more], cells)
+    faster = {SPEEDUP_LABELS[s]: {row.scheduler: row.speedup[s] for row in rows[1:]} for s in SPEEDUPS}
+    words = behind_note(rows[0].scheduler, faster) if several else ""
+    return section(title, words, ["scheduler", *(m.name for m in DEFAULT), *more], cells)
 
 
 def _deadline_section(rows: Sequence[DeadlineRow]) -> list[str]:
@@ -160,5 +162,6 @@ def _jobs_section(rows: Sequence[JobRow], first: str) -> list[str]:
     if not rows:
         return []
     cells = [(row.scheduler, *(ratio(*pair) for pair in row.speedup.values())) for row in rows]
-    words = f"{sentence(jobs_caption(first))}. {SHUFFLE_NOTE}"
+    faster = {name: {row.scheduler: row.speedup[name.lower()] for row in rows} for name in ("P50", "P90")}
+    words = f"{sentence(jobs_caption(first))}. {SHUFFLE_NOTE} {behind_note(first, faster)}".rstrip()
     return [section("Jobs", words, ["scheduler", "P50", "P90"], cells)]

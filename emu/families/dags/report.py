@@ -15,7 +15,7 @@ from emu.families.dags.tables import (
 )
 from emu.families.jobs.report import run_facts as facts_of_jobs
 from emu.report.page import Cell, paragraph, section, sentence
-from emu.report.report_sections import figure_cell, shares_of, waits_section
+from emu.report.report_sections import behind_note, figure_cell, shares_of, waits_section
 from emu.results.measures import DEFAULT
 from emu.results.paired import SHARES, Row, Runs, shares_caption, tolerance_of
 from emu.results.result import Result
@@ -67,4 +67,8 @@ def _group_section(title: str, rows: list[Row], several: bool) -> str:
         if several:
             line += [*(Cell(ratio(*row.speedup[f]), "ratio") for f in FACTORS), *shares_of(row)]
         cells.append(line)
-    return section(title, "", [*head, *([*FACTOR_LABELS.values(), *SHARES] if several else [])], cells)
+    faster = {
+        label: {row.scheduler: row.speedup[f] for row in rows[1:]} for f, label in FACTOR_LABELS.items()
+    }
+    words = behind_note(rows[0].scheduler, faster) if several else ""
+    return section(title, words, [*head, *([*FACTOR_LABELS.values(), *SHARES] if several else [])], cells)

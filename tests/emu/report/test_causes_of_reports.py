@@ -1,13 +1,23 @@
 """The sections of a report about where the time went."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import emu
-from emu.report.causes import causes_section, recorded_all, slowest_section, time_by_cause
+from emu.report.causes import (
+    causes_section,
+    causes_tables,
+    explained_section,
+    recorded_all,
+    slowest_section,
+    time_by_cause,
+)
 from emu.report.report import render_report
+from emu.report.report_sections import behind_note
+from emu.results.tables import TIMES, number
 
 SMALL: dict[str, Any] = {
     "workload": "yahoo",
@@ -26,19 +36,20 @@ def test_a_report_shows_where_the_time_went(tmp_path: Path) -> None:
         means = emu.causes(run).to_pandas().drop(columns="job_id").mean() / 1e9
         assert means.sum() == pytest.approx(run.summary["jobs"]["all"]["mean"])
         assert f"<td>{name}</td>" in text.replace(' class="name"', "")
-    (slowest,) = slowest_section(runs["hawk"])
-    worst = int(runs["hawk"].jobs["jct_s"].to_numpy().argmax())
+    (slowest,) = explained_section(runs["hawk"])
+    worst = int(runs["hawk"].jobs["slowdown"].to_numpy().argmax())
     assert f"job {worst}" in slowest
     assert "The longest wait" in slowest
     page = render_report(list(runs.values()))
     assert page.count("Where the time went") == 1
-    assert page.count("The slowest") == 2
+    assert page.count("The slowest, explained") == 2
+    assert page.count("The slowest jobs") == 1
 
 
 def test_a_run_without_events_has_no_such_sections() -> None:
     run = emu.run("sparrow", **SMALL)
     assert not recorded_all(run)
-    assert causes_section(time_by_cause({"sparrow": [run]})) == slowest_section(run) == []
+    assert causes_section(time_by_cause({"sparrow": [run]})) == explained_section(run) == []
     few = emu.run("sparrow", **SMALL, output_events="job=3")
     assert not recorded_all(few)
 
@@ -49,3 +60,47 @@ def test_notebooks_show_results() -> None:
     result = comparison.results["hawk"][0]
     assert result._repr_html_().startswith("<pre>")
     assert "<table>" in emu.explain(result, 3)._repr_html_()
+
+
+def test_the_slowest_are_those_with_the_greatest_slowdown_beside_what_they_are_elsewhere(
+    tmp_path: Path,
+) -> None:
+    runs = {name: [emu.run(name, **SMALL, output_events="all")] for name in ("sparrow", "hawk")}
+    (text,) = slowest_section(runs, causes_tables(runs))
+    rows = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in text.split("<tr>")[2:]]
+    frames = {name: run.jobs.to_pandas().set_index("job_id") for name, (run,) in runs.items()}
+    for name, frame in frames.items():
+        worst = frame["slowdown"].nlargest(5)
+        own = [row for row in rows if row[0] == name]
+        assert [int(row[1]) for row in own] == worst.index.tolist()
+        for row in own:
+            job = int(row[1])
+            assert row[2:4] == [number(frame["num_tasks"][job]), number(frame["jct_s"][job])]
+            assert row[4:6] == [number(other["slowdown"][job]) for other in frames.values()]
+            assert row[6].startswith(("behind", "other", "work"))
+    bare = {"sparrow": [emu.run("sparrow", **SMALL)]}
+    (text,) = slowest_section(bare, causes_tables(bare))
+    assert "mostly" not in text
+
+
+def test_what_is_behind_is_stated() -> None:
+    pairs = {"philae": (0.9, 0.05), "sebf": (0.97, 0.05)}
+    note = behind_note("aalo", {"average": pairs, "P50": {"philae": (1.2, float("nan"))}})
+    assert note == f"Below 1{TIMES} the other is faster: than aalo here philae (average)."
+    assert behind_note("aalo", {"average": {"philae": (1.0, float("nan"))}}) == ""
+    runs = [
+        emu.run(name, "synthetic-coflows", workload_options={"coflows": 60, "ports": 20}, in_process=True)
+        for name in ("aalo", "sebf")
+    ]
+    assert "the other is faster: than aalo here sebf (average)" in render_report(runs)
+
+
+def test_runs_are_called_by_what_distinguishes_them() -> None:
+    runs = [
+        emu.run("sparrow", **{**SMALL, "workload_options": {"jobs": 30, "load": load}}, parameters=parameters)
+        for load in (0.5, 0.9)
+        for parameters in ({"probe_ratio": 2}, {"probe_ratio": 3})
+    ]
+    heads = re.findall("<summary>(sparrow.*?)</summary>", render_report(runs))
+    assert "sparrow probe_ratio=3 on yahoo, 60 nodes, workload_options.load 0.5, seed 1" in heads
+    assert len(set(heads)) == len(heads) == 4
