@@ -17,7 +17,8 @@ from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import DEREGISTER
 
-# ns: the longest timer for an end; then it is set again. Most later ends change, and a far one must not prolong a run
+# ns: the longest timer for an end, unless the rate has been in force for 8 times as long; then it is set again. Most
+# later ends change, and a far one must not prolong a run
 PATIENCE = np.int64(10_000_000_000)
 _LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever rounding says
 
@@ -53,10 +54,16 @@ def on_set_rate(w: CoflowWorld, t: int, me: int, flow: int, rate: float) -> None
 
 
 @inlined
+def timer_for(end: int, since: int, t: int) -> int:
+    """Return for when to set a timer at t for an end by a rate that is in force since then: for that, or earlier."""
+    return min(end, t + max(PATIENCE, (t - since) >> 3))
+
+
+@inlined
 def await_flow_end(w: CoflowWorld, t: int, me: int, flow: int) -> None:
     """Set a timer for a flow's end, or an earlier one that is then set again."""
     end = w.sending.end[flow]
-    wake(w, min(end, t + PATIENCE), me, FLOW_END, flow, end, NONE)
+    wake(w, timer_for(end, w.sending.since[flow], t), me, FLOW_END, flow, end, NONE)
 
 
 @inlined

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.agent import PATIENCE, await_flow_end, has_ended, note_end, note_start
+from actors.fabric.agent import await_flow_end, has_ended, note_end, note_start, timer_for
 from actors.fabric.counters import N_STALE
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.floats import float_of
@@ -114,7 +114,7 @@ def await_line_end(w: CoflowWorld, s: Serving, least: int, me: int, line: int) -
 @inlined
 def set_line_timer(w: CoflowWorld, s: Serving, t: int, me: int, line: int) -> None:
     """Set a line's timer for its next end, or an earlier one that is then set again."""
-    timer = min(s.end[line], t + PATIENCE)
+    timer = timer_for(s.end[line], s.since[line], t)
     if s.end[line] < NEVER and timer < s.timer[line]:
         s.timer[line] = timer
         wake(w, timer, me, LINE_END, line, NONE, NONE)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.agent import PATIENCE, await_flow_end, on_flow_end
+from actors.fabric.agent import await_flow_end, on_flow_end, timer_for
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.floats import float_of, whole_ns
 from actors.fabric.ports import Fabric
@@ -85,7 +85,7 @@ def on_shrink(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int, need: fl
 @inlined
 def set_line_timer(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int) -> None:
     """Set a line's timer for its end, or an earlier one that is then set again, as ends are often postponed."""
-    due = min(s.end[line], t + PATIENCE)
+    due = timer_for(s.end[line], s.since[line], t)
     if s.end[line] < NEVER and due < s.due[line]:
         s.due[line] = due
         wake(w, due, me, LINE_END, line, NONE, NONE)
@@ -119,6 +119,18 @@ def on_pace(w: CoflowWorld, s: Shrinking, t: int, me: int, flow: int, pace: floa
     else:
         f.left[flow] /= scale_at(s, t, line)
         f.rate[flow], f.end[flow] = 0.0, NEVER
+        if s.end[line] > t:
+            set_line_timer(w, s, t, me, line)
+
+
+@compiled
+def has_waiting(w: CoflowWorld, line: int) -> bool:
+    """Return whether a line has flows that end together."""
+    f, lines = w.sending, w.fabric.lines
+    for k in range(lines.first[lines.block[line]], lines.first[lines.block[line + 1]]):
+        if f.left[lines.flow[k]] > 0.0 and f.end[lines.flow[k]] == NEVER:
+            return True
+    return False
 
 
 @compiled
@@ -128,7 +140,8 @@ def on_line_end(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int) -> Non
         return
     s.due[line] = NEVER
     if s.end[line] != t:
-        set_line_timer(w, s, t, me, line)
+        if s.end[line] < NEVER and has_waiting(w, line):  # all others end on their own, or have ended
+            set_line_timer(w, s, t, me, line)
         return
     s.end[line] = NEVER
     f, lines, ended = w.sending, w.fabric.lines, 0

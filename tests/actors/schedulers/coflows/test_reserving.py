@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from coflow_emulations import coflows, log_of
+from coflow_emulations import coflows, instants, log_of, setting_of
 from emulations import OBSERVED, run_setting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.fabric.agent import timer_for
+from actors.hosting.partition import Partition
 from actors.kernel.compiled import config
 from actors.setting import Costs
 from tests.actors.schedulers.coflows.test_admission import NEVER, RESERVING, admitting_setting, due, verdicts
@@ -126,3 +128,25 @@ def test_what_is_admitted_is_in_time(scheduler: str) -> None:
 def test_costs_that_are_measured_are_known_too_late(scheduler: str) -> None:
     with pytest.raises(InputError, match=r"use cost\.model fixed"):
         log_of(scheduler, THREE, costs=Costs("measured"))
+
+
+def test_timers_end_with_what_they_are_for() -> None:
+    # Coflow 0 leaves 1e-8 of port 0 (in), by which its share lets coflow 1 end in three years. What it is backfilled
+    # ends it at 2; the timer for its line must not go on.
+    rows = coflows((0, [(0, 0, 0.99999999)]), (0, [(0, 1, 1), (1, 2, 1)]), ports=3)
+    work = due(rows, 1.0, 0.9)
+    for scheduler, asked in (("chronos", {}), ("varys-deadline", {"rejected": "serve"})):
+        partition = Partition(setting_of(scheduler, work, **asked), OBSERVED)
+        partition.start()
+        last = max(instants(partition))
+        assert int(partition.world.queue.now.events[0]) < 40
+        assert last <= partition.outcome().finish_ns.max() + 10**10
+
+
+def test_the_timer_of_a_far_end_is_set_again_few_times() -> None:
+    t, times, end = 0, 0, 10**18
+    while t < end:
+        after = timer_for(end, np.int64(0), np.int64(t))
+        assert t < after <= min(end, t + max(t // 8, 10**10))
+        t, times = after, times + 1
+    assert times < 200
