@@ -1,7 +1,8 @@
 """Admission of coflows with deadlines: what the coordinator has decided of each, and what it sends the agents.
 
 At a decision a coflow is admitted, or rejected; and one that was rejected may be admitted later. A coflow is dropped if
-its deadline has passed, or if it is rejected and no other decision can admit it: then it never finishes. The agents
+its deadline has passed, or if it is rejected and no other decision can admit it: then it never finishes, unless all its
+flows end before their agents know. The agents
 that send its flows receive the verdict each time that it changes, one message for each of its ingress ports. Rates
 come with schedules as always; the agents of a coflow that is dropped forget its flows.
 """
@@ -16,6 +17,7 @@ from actors.fabric.counters import N_ADMISSIONS, N_DROPPED, N_REJECTIONS, N_VERD
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import Matching, end_stopped_flow, free_port, move_group, stop_flow
 from actors.fabric.intervals import charge, note_schedules
+from actors.fabric.ports import last_end
 from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED, N_STARTED
@@ -44,6 +46,7 @@ class Admission(NamedTuple):
     sent: (
         np.ndarray
     )  # [2] how many of these have been sent to all agents, and to how many that of the next one has
+    unended: np.ndarray  # [C] flows of a dropped coflow whose ends were not received
 
 
 def make_admission(deadline_ns: np.ndarray) -> Admission:
@@ -57,6 +60,7 @@ def make_admission(deadline_ns: np.ndarray) -> Admission:
         changed=np.zeros(coflows, np.int64),
         changes=np.zeros(1, np.int64),
         sent=np.zeros(2, np.int64),
+        unended=np.zeros(coflows, np.int64),
     )
 
 
@@ -106,18 +110,27 @@ def drop_greedy(
                 free_port(m, flows.sink[flow])
             end_stopped_flow(fabric, r, effective, flow)
             flows.finish[flow] = NONE
+            a.unended[coflow] += 1
             w.counts[N_ARRIVED] -= 1
     coflows.finish[coflow] = NONE
     w.counts[N_DROPPED] += 1
     decide_verdict(w, a, t, coflow, verdict)
 
 
-@inlined
-def ends_dropped(w: CoflowWorld, a: Admission, flow: int) -> bool:
-    """Return whether the FLOW_DONE at hand is of a coflow that was dropped while the message was on its way."""
-    if not is_dropped(a, w.fabric.flows.coflow[flow]):
+@compiled
+def ends_dropped(w: CoflowWorld, a: Admission, flow: int, ended: int) -> bool:
+    """Return whether the FLOW_DONE at hand is of a coflow that was dropped; it has ended if all its flows have.
+
+    Flows end after that while the verdict, or the message of their end, is on its way.
+    """
+    coflow = w.fabric.flows.coflow[flow]
+    if not is_dropped(a, coflow):
         return False
     w.counts[N_ARRIVED] += 1  # as its agent has counted an end
+    w.fabric.flows.finish[flow] = ended
+    a.unended[coflow] -= 1
+    if a.unended[coflow] == 0:
+        w.fabric.coflows.finish[coflow] = last_end(w.fabric, coflow)
     return True
 
 

@@ -148,6 +148,7 @@ COFLOWS: dict[str, Bound | str] = {
     "admission.changed": of("coflows"),
     "admission.changes": (0, "coflows + 1"),
     "admission.sent": (0, "lines + 1"),
+    "admission.unended": (0, "flows + 1"),
     "state.decide_at": TIME,
     "state.last_coflow": of_or_none("coflows"),
     "state.solved": AMOUNT,

@@ -53,7 +53,7 @@ from actors.fabric.late_jobs import Choices, make_choices
 from actors.fabric.madd_schedule import effective_time
 from actors.fabric.priority_queues import next_tick
 from actors.fabric.ranking import Ranking, make_ranking
-from actors.fabric.sigma import Sigma, find_needs, make_sigma, sort_by_deadline
+from actors.fabric.sigma import Sigma, find_needs, make_sigma, most_needed, sort_by_deadline
 from actors.families.coflows.series import Admitted, admitted_by
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
@@ -185,7 +185,7 @@ def more_come(w: CoflowWorld, p: Admits) -> bool:
 def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow, which may end its coflow."""
     receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
-    if ends_dropped(w, p.admission, flow):
+    if ends_dropped(w, p.admission, flow, ended):
         return
     if end_greedy(w, p.ranking, p.matching, flow, ended) and p.at_ends:
         request_admission(w, p, t)
@@ -225,6 +225,7 @@ def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
 def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, count: int) -> None:
     """Apply the order in `sigma.groups`, whose first `admitted` are admitted; send rates and verdicts."""
     m, effective = p.matching, t + w.network.delay_ns
+    admitted = keep_ended(w, p, admitted, count)
     served = count if p.serves_rejected else admitted
     judge(w, p, t, admitted, served, count)
     serve_coflows(w.fabric, p.ranking, m, p.flow_order, effective, p.sigma.groups, served)
@@ -264,6 +265,23 @@ def put_in_order(w: CoflowWorld, p: State, count: int) -> int:
         return cs_mha(w.fabric, p.sigma, count)
     sort_by_deadline(p.sigma, count)
     return count
+
+
+@compiled
+def keep_ended(w: CoflowWorld, p: Admits, admitted: int, count: int) -> int:
+    """Admit first what was admitted before and ends when the schedule takes effect; return how many are admitted.
+
+    Its deadline may be that time, so that no rule admits it: it needs nothing more, or what rounding leaves.
+    """
+    s = p.sigma
+    for i in range(admitted, count):
+        coflow = s.groups[i]
+        if p.admission.verdict[coflow] == ADMITTED and most_needed(w.fabric, s, coflow) <= _DONE_NS:
+            for k in range(i, 0, -1):
+                s.groups[k] = s.groups[k - 1]
+            s.groups[0] = coflow
+            admitted += 1
+    return admitted
 
 
 @compiled

@@ -8,11 +8,14 @@ heuristics are compared with: HiGHS solves the program, and takes long where the
    deadlines: time is cut into slots at the deadlines, and what each flow sends in each slot is a variable
    (`actors.schedulers.coflows.programs`). When `time_limit_s` ends the search, those of the last set that can be sent
    together are admitted, and the summary has the gap.
-3. In a slot each flow has one rate; at its end the coordinator sends those of the next one. Rates keep a millionth of
-   each port free, so that a flow ends just before its slot does. A coflow without a deadline is planned behind all
-   others.
+3. In a slot each flow has one rate; at its end the coordinator sends those of the next one. Plans keep a millionth of
+   each port free, so that a flow ends just before its slot does. What rates that begin late, as costs were not known,
+   leave of a flow has what the plan leaves of both of its ports; if it is more than 1e-5 of the flow, it is planned
+   again.
    With `reserve_s` plans end that much before deadlines, which leaves time for costs that are not known beforehand.
-4. Those that are not admitted are rejected, and considered again until their deadlines. Decisions are made as by
+4. Coflows without deadlines have what the plan leaves, in order of arrival, each by MADD: its flows end together, as
+   soon as what is left of its ports allows. When one ends, the next have what it had.
+5. Those that are not admitted are rejected, and considered again until their deadlines. Decisions are made as by
    `dcoflow`: at each arrival, with `decide_at=ends` at each end of a coflow, too, or every `update_period_s`.
 
 A variable for each coflow, and one for each flow and slot until its deadline. The coordinator runs in Python: with
@@ -67,11 +70,15 @@ RESERVE = Parameter(
     low=0,
     high=86400,
 )
-_ROUNDING = 1e-5  # share of a flow that is left when its last slot ends, if it was planned whole
+_LATE = 1e-5  # share of a flow: if less is left when its last slot ends, it is not planned again
 # Share of a port by which rates exceed those planned, as a flow must have ended when its slot has, in whole ns; plans
 # leave twice as much, as HiGHS keeps capacities but for rounding.
 _FREE = 1e-6
 _NOISE = 1e-9  # share of a flow below which what HiGHS sends in a slot is rounding
+_GAP_NS = 2  # at the end of a slot, as slots and flows end at whole ns
+_DONE_NS = 1.0  # a flow that its rate ends within this time ends by itself
+_FULL = 1e-9  # of a port's speed: less than this is what rounding leaves
+_SAME = 1e-12  # of a rate: one that differs by less differs by rounding
 
 
 class Host:
@@ -86,6 +93,7 @@ class Host:
         self._flow = np.zeros(0, np.int64)  # [K] flows that are planned
         self._end = np.zeros(0, np.int64)  # [S] ends of slots, ns
         self._rate = np.zeros((0, 0))  # [K, S] bytes per ns
+        self._behind = np.zeros(0, np.int64)  # flows of coflows without deadlines, in order of arrival
 
     def compile(self, world: Any, state: State) -> None:
         """Compile the functions that the host calls."""
@@ -113,28 +121,23 @@ class Host:
         """Admit coflows, which come first in `sigma.groups`, and plan the rates of their flows; return how many."""
         fabric, found = world.fabric, state.sigma.groups[:count].copy()
         time_left = state.sigma.time_left[found]
-        can_be = time_left > 0
-        time_left = time_left[can_be]
-        active = found[can_be]
-        flow = rows_of_groups(np.diff(fabric.coflows.first_flow), active)
-        flow = flow[fabric.flows.finish[flow] == NEVER]
+        flow = rows_of_groups(np.diff(fabric.coflows.first_flow), found)
+        flow = flow[(fabric.flows.finish[flow] == NEVER) & ~_ends(state, flow, fabric.flows.left[flow])]
         state.wanted[flow] = 0.0
         self._flow, self._end, self._rate = flow[:0], np.zeros(0, np.int64), np.zeros((0, 0))
-        admitted = np.zeros(count, bool)
+        admitted = np.isinf(time_left)
+        place = np.full(fabric.coflows.arrival.size, -1)
+        place[found[admitted]] = np.arange(admitted.sum())
+        self._behind = flow[place[fabric.flows.coflow[flow]] >= 0]
+
+        can_be = (time_left > 0) & ~admitted
+        active = found[can_be]
+        place[:] = -1
+        place[active] = np.arange(active.size)
+        flow = flow[place[fabric.flows.coflow[flow]] >= 0]
         if flow.size:
-            place = np.zeros(fabric.coflows.arrival.size, np.int64)
-            place[active] = np.arange(active.size)
             solved = most_in_time(
-                Demand(
-                    coflow=place[fabric.flows.coflow[flow]],
-                    ports=np.stack([fabric.flows.source[flow], fabric.flows.sink[flow]], 1),
-                    size_bytes=fabric.flows.left[flow],
-                    time_left_s=(time_left - np.minimum(self._reserve, time_left / 2)) / NS,
-                    weight=fabric.coflows.weight[active],
-                    bytes_per_s=fabric.speed * NS * (1 - 2 * _FREE),
-                ),
-                self._relaxed,
-                self._time_limit_s,
+                self._demand(world, active, time_left[can_be], place, flow), self._relaxed, self._time_limit_s
             )
             note_solved(state.solved, solved)
             chosen = solved.share >= self._admit_from
@@ -144,42 +147,104 @@ class Host:
         state.sigma.groups[:count] = found[np.argsort(~admitted, kind="stable")]
         return int(admitted.sum())
 
+    def _demand(
+        self, world: Any, active: np.ndarray, time_left: np.ndarray, place: np.ndarray, flow: np.ndarray
+    ) -> Demand:
+        """Return what flows of the active coflows ask, from the ns that these have left."""
+        fabric = world.fabric
+        return Demand(
+            coflow=place[fabric.flows.coflow[flow]],
+            ports=np.stack([fabric.flows.source[flow], fabric.flows.sink[flow]], 1),
+            size_bytes=fabric.flows.left[flow],
+            time_left_s=(time_left - np.minimum(self._reserve, time_left / 2)) / NS,
+            weight=fabric.coflows.weight[active],
+            bytes_per_s=fabric.speed * NS * (1 - 2 * _FREE),
+            gap_s=_GAP_NS / NS,
+        )
+
     def _keep(self, flow: np.ndarray, solved: Solved, effective: int) -> None:
         """Keep a plan that takes effect at this time, in ns."""
-        length_ns, sent_bytes = np.diff(solved.end_s, prepend=0.0) * NS, solved.sent_bytes
+        length_ns, sent_bytes = solved.length_s * NS, solved.sent_bytes
         is_noise = sent_bytes < _NOISE * sent_bytes.sum(axis=1, keepdims=True)
         self._flow, self._rate = flow, np.where(is_noise, 0.0, sent_bytes) / length_ns * (1 + _FREE)
         self._end = effective + np.ceil(solved.end_s * NS).astype(np.int64)
 
     def _begin_slot(self, world: Any, state: State, effective: int) -> None:
-        """Set the rates of the slot that is under way at a time, and when the loop is to ask for the next ones."""
+        """Set the rates from a time on, and when the loop is to ask for the next ones."""
         flows, k = world.fabric.flows, int(np.searchsorted(self._end, effective, side="right"))
         unfinished = flows.finish[self._flow] == NEVER
         flow, rate = self._flow[unfinished], self._rate[unfinished]
         over = ~rate[:, k:].any(axis=1)
-        # What rounding leaves of a flow ends at its last rate, a few ns later. What was planned in part ends there, and
-        # its coflow is late.
-        left = flows.left[flow] - state.rate[flow] * np.maximum(effective - state.since[flow], 0)
-        in_part = over & (left > _ROUNDING * flows.size[flow])
-        state.wanted[flow[in_part]] = 0.0
-        state.slot_end[0] = NEVER
-        t = int(world.queue.now[0].time)
-        if in_part.any():
+        left = _left(world, state, flow, effective)
+        late = over & ~_ends(
+            state, flow, left
+        )  # its rates began later than planned, or it was planned in part
+        again = late & (left > _LATE * flows.size[flow])
+        state.wanted[flow[late]] = 0.0
+        t, end = int(world.queue.now[0].time), int(NEVER)
+        if again.any():
             state.decide_at[0] = min(int(state.decide_at[0]), t + 1)
-        if not over.all():
-            state.wanted[flow[~over]] = rate[~over, k]
-            state.slot_end[0] = max(int(self._end[k]) - world.network.delay_ns, t + 1)
+        planned = flow[~over]
+        if planned.size:
+            state.wanted[planned] = rate[~over, k]
+            end = int(self._end[k])
+        end = min(end, self._fill(world, state, planned, flow[late & ~again], effective))
+        state.slot_end[0] = max(end - world.network.delay_ns, t + 1) if end < NEVER else NEVER
+
+    def _fill(self, world: Any, state: State, planned: np.ndarray, late: np.ndarray, effective: int) -> int:
+        """Give what planned flows leave to late ones, one by one, then to coflows without deadlines.
+
+        Return when the first of these ends; NEVER: none is sent.
+        """
+        fabric, flows, first = world.fabric, world.fabric.flows, float(NEVER)
+        behind = self._behind[flows.finish[self._behind] == NEVER]
+        behind = behind[~_ends(state, behind, _left(world, state, behind, effective))]
+        if late.size + behind.size == 0:
+            return int(NEVER)
+        borders = np.flatnonzero(np.diff(flows.coflow[behind])) + 1
+        residual = fabric.speed - _load(fabric, planned, state.wanted[planned])
+        for part in [*np.split(late, np.arange(1, late.size)), *np.split(behind, borders)]:
+            left = _left(world, state, part, effective)
+            load = _load(fabric, part, left)
+            used = load > 0
+            state.wanted[part] = 0.0
+            if used.any() and (residual[used] > _FULL * fabric.speed[used]).all():
+                need = max(float((load[used] / residual[used]).max()), 1.0)
+                wanted, now = left / need, state.rate[part]
+                state.wanted[part] = np.where(np.abs(wanted - now) <= _SAME * now, now, wanted)
+                residual -= load / need
+                first = min(first, effective + np.ceil(need))
+        return int(min(first, NEVER))
 
     def save(self) -> bytes:
         """Return the plan."""
         kept = io.BytesIO()
-        np.savez(kept, flow=self._flow, end=self._end, rate=self._rate)
+        np.savez(kept, flow=self._flow, end=self._end, rate=self._rate, behind=self._behind)
         return kept.getvalue()
 
     def load(self, saved: bytes) -> None:
         """Restore the plan that `save` saved."""
         with np.load(io.BytesIO(saved), allow_pickle=False) as kept:
             self._flow, self._end, self._rate = kept["flow"], kept["end"], kept["rate"]
+            self._behind = kept["behind"]
+
+
+def _left(world: Any, state: State, flow: np.ndarray, t: int) -> np.ndarray:
+    """Return what flows have left at a time, by the rates that were sent last."""
+    sent = state.rate[flow] * np.maximum(t - state.since[flow], 0)
+    return np.asarray(np.maximum(world.fabric.flows.left[flow] - sent, 0.0))
+
+
+def _ends(state: State, flow: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """Return which flows end by the rates that were sent last, but for rounding; they must not be stopped."""
+    return np.asarray((state.rate[flow] > 0) & (left <= state.rate[flow] * _DONE_NS))
+
+
+def _load(fabric: Any, flow: np.ndarray, amount: np.ndarray) -> np.ndarray:
+    """Return [N] the sum over the flows at each port."""
+    count = fabric.speed.size
+    sums = np.bincount(fabric.flows.source[flow], amount, count)
+    return np.asarray(sums + np.bincount(fabric.flows.sink[flow], amount, count))
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:

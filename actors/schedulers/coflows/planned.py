@@ -2,7 +2,7 @@
 
 At a decision the loop returns `PYTHON`; the host admits coflows and plans the rate of each of their flows, slot after
 slot of time, and calls `end_decision`. At the end of a slot the loop returns `PYTHON` again, and the host calls
-`change_slot`. Between them rates stay: a flow that ends leaves its bandwidth unused.
+`change_slot`. Between them rates stay: a flow that ends leaves its bandwidth unused until then.
 
 Decisions, verdicts and dropped coflows are those of `admitting`.
 """
@@ -45,7 +45,7 @@ from actors.kernel.cost import previous_cost, take
 from actors.kernel.kinds import DECIDE, FLOW_DONE, REGISTER, VERDICT
 from actors.kernel.queue import NONE, PYTHON, RUNNING
 from actors.kernel.world import NEVER
-from actors.schedulers.coflows.admitting import consider, judge, on_arrival, request_admission
+from actors.schedulers.coflows.admitting import consider, judge, keep_ended, on_arrival, request_admission
 from actors.setting import Setting
 
 
@@ -79,7 +79,7 @@ class State(NamedTuple):
 def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow, which may end its coflow."""
     receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
-    if ends_dropped(w, p.admission, flow):
+    if ends_dropped(w, p.admission, flow, ended):
         return
     end_rate(w, p, ended, flow)
     if end_greedy(w, p.ranking, p.matching, flow, ended) and p.at_ends:
@@ -135,6 +135,7 @@ def stop_flows(w: CoflowWorld, p: State, coflow: int) -> None:
 @entry
 def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, count: int) -> None:
     """Admit the first `admitted` of the coflows in `sigma.groups`; send the rates in `wanted`, and verdicts."""
+    admitted = keep_ended(w, p, admitted, count)
     for i in range(admitted, count):
         stop_flows(w, p, p.sigma.groups[i])
     rates = send_rates(w, p, t)

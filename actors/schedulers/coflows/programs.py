@@ -37,9 +37,17 @@ class Demand(NamedTuple):
     coflow: Int64Array  # [F] in ascending order
     ports: Int64Array  # [F, 2]
     size_bytes: Float64Array  # [F] left to send
-    time_left_s: Float64Array  # [C] until the deadline, above 0; inf: none
+    time_left_s: Float64Array  # [C] until the deadline, above 0
     weight: Float64Array  # [C]
     bytes_per_s: Float64Array  # [L]
+    gap_s: float = (
+        0.0  # at the end of each slot of time nothing is sent for so long, or for half of a shorter one
+    )
+
+    def lengths_s(self, end_s: Float64Array) -> Float64Array:
+        """Return [S] for how long slots that end at these times are used."""
+        whole = np.diff(end_s, prepend=0.0)
+        return np.asarray(np.maximum(whole - self.gap_s, whole / 2))
 
     def times_s(self) -> Float64Array:
         """Return [L, C] how long a coflow takes a port for itself."""
@@ -66,6 +74,7 @@ class Solved(NamedTuple):
 
     share: Float64Array  # [C] of each coflow that is sent in time, 0 or 1 where it is not relaxed
     end_s: Float64Array  # [S] ends of the slots of time, in ascending order
+    length_s: Float64Array  # [S] for how long they are used
     sent_bytes: Float64Array  # [F, S] of each flow in each slot; of no slots where the program has none
     value: float  # the weight of the coflows that are in time
     bound: float  # no solution has more
@@ -86,7 +95,7 @@ def most_in_time(demand: Demand, relaxed: bool = False, time_limit_s: float = 60
     """Solve problem (P1): admit coflows of the most weight, and give their flows bandwidth until their deadlines.
 
     Time is cut into slots at the deadlines, and what is sent in a slot is the variable, so that any division of
-    bandwidth over time has its sums here. A coflow without a deadline has until all could be sent one after another.
+    bandwidth over time has its sums here.
 
     The program is decomposed (Benders, Numerische Mathematik 4, 1962): an integer program has the coflows alone, in the
     beginning that of `most_in_order`; a linear program has the bandwidth of those that it admits. If these cannot all
@@ -106,11 +115,13 @@ def most_in_time(demand: Demand, relaxed: bool = False, time_limit_s: float = 60
     InputError
         HiGHS found nothing within the time limit.
     """
-    due_s = np.where(np.isinf(demand.time_left_s), _horizon_s(demand), demand.time_left_s)
+    due_s = demand.time_left_s
     end_s = np.unique(due_s)
     if relaxed:
         share, sent, bound = _relaxed(demand, due_s, end_s, time_limit_s)
-        return _solved(demand.weight, share, bound, True)._replace(end_s=end_s, sent_bytes=sent)
+        return _solved(demand.weight, share, bound, True)._replace(
+            end_s=end_s, length_s=demand.lengths_s(end_s), sent_bytes=sent
+        )
 
     over_s = time.monotonic() + time_limit_s
     rows = _rows_of_order(demand.times_s(), demand.time_left_s)
@@ -130,7 +141,7 @@ def most_in_time(demand: Demand, relaxed: bool = False, time_limit_s: float = 60
             found = _bandwidth(demand, due_s, end_s, chosen)
         if found is not None:
             solved = _solved(demand.weight, chosen.astype(np.float64), bound, is_optimal)
-            return solved._replace(end_s=end_s, sent_bytes=found)
+            return solved._replace(end_s=end_s, length_s=demand.lengths_s(end_s), sent_bytes=found)
 
 
 def most_in_order(
@@ -148,7 +159,7 @@ def most_in_order(
     times_s : ndarray of float64
         [L, C] how long each coflow takes each port for itself.
     time_left_s, weight : ndarray of float64
-        [C] as those of `Demand`.
+        [C] as those of `Demand`; inf: no deadline.
     time_limit_s : float
         When HiGHS ends its search with the best that it has found.
 
@@ -185,7 +196,7 @@ def _relaxed(
 ) -> tuple[Float64Array, Float64Array, float]:
     """Return [C] the shares of coflows that the linear program sends, [F, S] what it sends, and the gain."""
     flow, slot = _slots_of(demand, due_s, end_s)
-    share, bound, _ = _solve(_with_bandwidth(demand, np.diff(end_s, prepend=0.0), flow, slot), time_limit_s)
+    share, bound, _ = _solve(_with_bandwidth(demand, demand.lengths_s(end_s), flow, slot), time_limit_s)
     coflows = len(demand.weight)
     return share[:coflows], _sent(demand, len(end_s), flow, slot, share[coflows:]), bound
 
@@ -200,7 +211,7 @@ def _bandwidth(
         return sent
     part = _part(demand, chosen)
     flow, slot = _slots_of(part, due_s[chosen], end_s)
-    program = _with_bandwidth(part, np.diff(end_s, prepend=0.0), flow, slot)
+    program = _with_bandwidth(part, demand.lengths_s(end_s), flow, slot)
     coflows = len(part.weight)
     solved = _highs(program, np.inf, np.r_[np.ones(coflows), np.zeros(len(flow))])
     if solved.x is None:
@@ -221,7 +232,7 @@ def _cut(
     from scipy.optimize import linprog
     from scipy.sparse import coo_array, eye_array, hstack
 
-    part, length_s, ports = _part(demand, chosen), np.diff(end_s, prepend=0.0), len(demand.bytes_per_s)
+    part, length_s, ports = _part(demand, chosen), demand.lengths_s(end_s), len(demand.bytes_per_s)
     flow, slot = _slots_of(part, due_s[chosen], end_s)
     # In bytes, as a share of what the ports carry in all.
     whole = float((demand.bytes_per_s[:, None] * length_s).sum())
@@ -303,16 +314,10 @@ def _with_bandwidth(demand: Demand, length_s: Float64Array, flow: Int64Array, sl
     )
 
 
-def _horizon_s(demand: Demand) -> float:
-    """Return a time by which all coflows can be sent, later than all deadlines."""
-    due_s = demand.time_left_s[np.isfinite(demand.time_left_s)]
-    return float(demand.times_s().sum() + due_s.max(initial=0.0)) + 1.0
-
-
 def _solved(weight: Float64Array, share: Float64Array, bound: float, is_optimal: bool) -> Solved:
     """Return a solution without bandwidth."""
     value = float(weight[share >= ADMITTED].sum())
-    return Solved(share, np.zeros(0), np.zeros((0, 0)), value, bound, is_optimal)
+    return Solved(share, np.zeros(0), np.zeros(0), np.zeros((0, 0)), value, bound, is_optimal)
 
 
 def _solve(program: Program, time_limit_s: float) -> tuple[Float64Array, float, bool]:

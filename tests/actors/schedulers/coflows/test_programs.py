@@ -187,10 +187,9 @@ def test_when_the_time_is_over_those_that_can_be_sent_together_are_admitted(
 def test_a_coflow_without_a_deadline_is_admitted_behind_all_others() -> None:
     demand = drawn(3)._replace(weight=np.full(6, 1.0))
     free = demand._replace(time_left_s=np.where(np.arange(6) == 2, np.inf, demand.time_left_s))
-    for solve in (order_of, most_in_time):
-        found = solve(free)
-        assert found.admitted[2]
-        assert found.value >= solve(demand).value
+    found = order_of(free)
+    assert found.admitted[2]
+    assert found.value >= order_of(demand).value
 
 
 def test_a_search_that_the_time_limit_ends_has_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,14 +250,27 @@ def test_they_decide_again_when_a_coflow_arrives(scheduler: str) -> None:
 
 
 def test_rates_that_begin_late_are_accounted_for() -> None:
-    # The first has no deadline and 3 s; the decision takes 0.5 s, so that a sixth is left when the other one arrives.
-    # Without the account of that it was taken to have ended, and had no rate for ever after.
-    work = due(coflows((0.0, [(0, 1, 1.0)]), (3.1, [(0, 2, 1.0)]), ports=3), None, 6.0)
+    # The first is planned over the 4 s until its deadline; the decision takes 0.5 s, so that 0.35 is left when the
+    # other one arrives. Without the account of that 0.225 would be planned, and the first be late.
+    work = due(coflows((0.0, [(0, 1, 1.0)]), (3.1, [(0, 2, 1.0)]), ports=3), 4.0, 6.0)
     costs = np.array([(0, 5 * 10**8 if row == 1 else 0, 0, 0) for row in range(9)], COST)
     setting = setting_of("cds-lp", work, costs=Costs("recorded", recorded=costs))
     outcome = run_setting(setting, OBSERVED)
-    assert outcome.finish_ns / 1e9 == pytest.approx([6.0, 6.0], abs=1e-5)
-    assert outcome.finish_ns[1] <= 6e9
+    assert outcome.finish_ns / 1e9 == pytest.approx([4.0, 6.0], abs=1e-5)
+    assert (outcome.finish_ns <= work.arrays().deadline_ns).all()
+
+
+@pytest.mark.parametrize("scheduler", ["cds-lp", "cds-lpa"])
+@pytest.mark.parametrize("period_s", [0.0, 0.5, 0.03])
+def test_coflows_without_deadlines_have_what_the_plan_leaves(scheduler: str, period_s: float) -> None:
+    # Coflow 1 takes half of port 0 (in) until it is due, at 4. Coflow 0 came first and has the other half; coflow 2 has
+    # nothing before 4, and the port then. Coflow 3 has its ports alone: its flows end when the larger one can.
+    rows = [[(0, 1, 2.0)], [(0, 2, 2.0)], [(0, 3, 1.0)], [(4, 4, 2.0), (4, 5, 1.0)]]
+    work = due(coflows(*((0.0, flows) for flows in rows), ports=6), None, 4.0, None, None)
+    outcome = run_setting(setting_of(scheduler, work, update_period_s=period_s), OBSERVED)
+    assert outcome.finish_ns / 1e9 == pytest.approx([4.0, 4.0, 5.0, 3.0], abs=2e-5)
+    assert outcome.finish_ns[1] <= 4e9
+    assert outcome.series.admitted.all()
 
 
 def test_a_reserve_leaves_time_for_costs_that_are_not_known() -> None:
