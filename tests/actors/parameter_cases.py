@@ -64,6 +64,8 @@ VALUES: dict[str, Any] = {
     "contention_unit_bytes": 1 << 20,
     "congested": 1.0,
     "admit_from": 0.3,
+    "padding": 0.5,
+    "least_s": 0.01,
     "update_period_s": 0.01,
     # of schedulers of DAG jobs
     "altruism": 0.0,

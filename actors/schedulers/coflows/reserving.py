@@ -38,7 +38,7 @@ from actors.fabric.coordinator import (
     request_decision,
 )
 from actors.fabric.counters import N_DECISIONS
-from actors.fabric.fabric_world import CoflowWorld, build_world
+from actors.fabric.fabric_world import NS, CoflowWorld, build_world
 from actors.fabric.greedy import Matching, make_matching
 from actors.fabric.madd import (
     Madd,
@@ -84,6 +84,9 @@ class State(NamedTuple):
     stands: bool  # what is reserved stays, and others ask in order of arrival; else all ask at each decision, by a key
     by_bottleneck: bool  # this key is what a coflow needs alone; else its deadline
     rejected: int
+    padding: float  # a coflow is admitted if it needs so much less than the time that it has left: share of its need
+    least: int  # and has as much left, ns
+    by_arrival: bool  # what reservations leave goes to their coflows in order of arrival; else by `keys`, or deadlines
     agenda: Agenda
     order: Order
     madd: Madd
@@ -132,12 +135,14 @@ def judge(w: CoflowWorld, p: State, coflow: int, left: float) -> int:
     if left == np.inf:
         return ADMITTED
     stays = p.stands and p.admission.verdict[coflow] == ADMITTED
-    if stays or (left > 0.0 and fits(w.fabric, p.madd, coflow, left, p.madd.residual)):
+    may = left > 0.0 and left >= p.least
+    if stays or (may and fits(w.fabric, p.madd, coflow, left / (1.0 + p.padding), p.madd.residual)):
         reserve(w.fabric, p.madd, coflow, max(left, 1.0))
         return ADMITTED
-    if p.rejected == DROP or (
-        p.rejected == RETRY and not fits(w.fabric, p.madd, coflow, left, w.fabric.speed)
-    ):
+    if p.rejected == DROP:
+        return DROPPED
+    can_be = may and fits(w.fabric, p.madd, coflow, left / (1.0 + p.padding), w.fabric.speed)
+    if p.rejected == RETRY and not can_be:
         return DROPPED
     return REJECTED
 
@@ -161,6 +166,8 @@ def admit(w: CoflowWorld, p: State, t: int, effective: int) -> int:
         if verdict == REJECTED and p.rejected == RETRY:
             continue
         key = np.float64(a.deadline[coflow]) if p.stands else p.keys[i]
+        if p.by_arrival:
+            key = 0.0
         if left == np.inf:
             key = _NO_DEADLINE
         elif verdict == REJECTED:
@@ -242,7 +249,14 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
 
 
 def build_reserving(
-    setting: Setting, rejected: np.int64, *, stands: bool = True, by_bottleneck: bool = False
+    setting: Setting,
+    rejected: np.int64,
+    *,
+    stands: bool = True,
+    by_bottleneck: bool = False,
+    padding: float = 0.0,
+    least_s: float = 0.0,
+    by_arrival: bool = False,
 ) -> tuple[CoflowWorld, State]:
     """Return the world and the coordinator's state at time 0; arguments as the fields of `State`.
 
@@ -256,6 +270,9 @@ def build_reserving(
         stands=stands,
         by_bottleneck=by_bottleneck,
         rejected=int(rejected),
+        padding=padding,
+        least=round(least_s * NS),
+        by_arrival=by_arrival,
         agenda=make_agenda(coflows),
         order=make_order(fabric),
         madd=make_madd(fabric),

@@ -57,6 +57,28 @@ def test_a_rejected_coflow_asks_again_while_it_could_be_in_time_alone() -> None:
     assert log.counters["dropped"] == 1
 
 
+def test_varys_own_rules_ask_for_more_time_and_serve_by_arrival() -> None:
+    # Both coflows need 1 with all of a port. The first has 1.05, the second 1.2 and 10 % more than it needs is 1.1.
+    rows = coflows((0, [(0, 0, 1)]), (0, [(1, 1, 1)]), ports=2)
+    log = log_of("varys-deadline", due(rows, 1.05, 1.2), padding=0.1)
+    assert log.learned["admitted"] == [False, True]
+    # Next, 0.15 is enough for 0.1, but is no 200 ms.
+    short = coflows((0, [(0, 0, 0.1)]), (0, [(1, 1, 0.1)]), ports=2)
+    assert log_of("varys-deadline", due(short, 0.15, 0.2), least_s=0.2).learned["admitted"] == [False, True]
+    # Coflow 0 reserves a quarter and coflow 1 a half of port 0 (in); the last quarter goes to the first of them.
+    both = due(coflows((0, [(0, 0, 1)]), (0, [(0, 1, 1)]), ports=2), 4.0, 2.0)
+    assert log_of("varys-deadline", both).sending["1 0>1"][0] == (0, pytest.approx(4 / 3), 0.75)
+    assert log_of("varys-deadline", both, backfill="arrival").sending["0 0>0"][0] == (0, 2, 0.5)
+
+
+def test_what_may_never_be_admitted_is_not_asked_about_again() -> None:
+    # Alone it needs 1 and has 1.05, but must have 1.1.
+    log = log_of(
+        "varys-deadline", due(coflows((0, [(0, 0, 1)]), ports=1), 1.05), padding=0.1, rejected="retry"
+    )
+    assert (log.counters["dropped"], log.decisions) == (1, [0])
+
+
 def test_rejected_coflows_may_be_served_with_what_is_left() -> None:
     # Coflow 1 has half of the port. At 1 coflow 0 has 1.5 left for 3, and coflow 2 reserves 0.4, which leaves 0.1.
     # Both end when they are due, and coflow 1 has 2 left at 4.
