@@ -47,6 +47,7 @@ class Admission(NamedTuple):
         np.ndarray
     )  # [2] how many of these have been sent to all agents, and to how many that of the next one has
     unended: np.ndarray  # [C] flows of a dropped coflow whose ends were not received
+    bytes_sent: np.ndarray  # [C] float64, what a dropped coflow has sent when the decision takes effect
 
 
 def make_admission(deadline_ns: np.ndarray) -> Admission:
@@ -61,6 +62,7 @@ def make_admission(deadline_ns: np.ndarray) -> Admission:
         changes=np.zeros(1, np.int64),
         sent=np.zeros(2, np.int64),
         unended=np.zeros(coflows, np.int64),
+        bytes_sent=np.zeros(coflows),
     )
 
 
@@ -103,11 +105,13 @@ def drop_greedy(
     effective = t + w.network.delay_ns
     move_group(fabric, r, m, effective, coflow, NONE)
     for flow in range(coflows.first_flow[coflow], coflows.first_flow[coflow + 1]):
+        a.bytes_sent[coflow] += flows.size[flow]
         if flows.finish[flow] == NEVER:
             if m.flow[flows.source[flow]] == flow:  # as under `flow_order=workload`
                 stop_flow(fabric, m, effective, flow)
                 free_port(m, flows.source[flow])
                 free_port(m, flows.sink[flow])
+            a.bytes_sent[coflow] -= flows.left[flow]
             end_stopped_flow(fabric, r, effective, flow)
             flows.finish[flow] = NONE
             a.unended[coflow] += 1

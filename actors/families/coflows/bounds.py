@@ -149,6 +149,7 @@ COFLOWS: dict[str, Bound | str] = {
     "admission.changes": (0, "coflows + 1"),
     "admission.sent": (0, "lines + 1"),
     "admission.unended": (0, "flows + 1"),
+    "admission.bytes_sent": REAL,
     "state.decide_at": TIME,
     "state.last_coflow": of_or_none("coflows"),
     "state.solved": AMOUNT,

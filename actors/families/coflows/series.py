@@ -46,6 +46,7 @@ class Admitted(NamedTuple):
     admitted_ns: np.ndarray  # [C] int64, when it last admitted the coflow; -1: never
     rejected_ns: np.ndarray  # [C] int64, when it last rejected it; -1: never
     solved: np.ndarray  # [3] float64, of programs: how many, how many the time limit ended, and the worst gap
+    sent_bytes: np.ndarray  # [C] float64, what a coflow that was dropped had sent by then; 0.0 of others
 
 
 def admitted_by(world: CoflowWorld, admission: Admission, solved: np.ndarray) -> Admitted | None:
@@ -57,4 +58,4 @@ def admitted_by(world: CoflowWorld, admission: Admission, solved: np.ndarray) ->
     )
     # Undecided: the scheduler has no admission. What is late and was admitted has not been rejected.
     admitted = np.isin(admission.verdict, (UNDECIDED, ADMITTED, LATE))
-    return Admitted(admitted, admitted_ns, rejected_ns, solved.copy())
+    return Admitted(admitted, admitted_ns, rejected_ns, solved.copy(), admission.bytes_sent.copy())

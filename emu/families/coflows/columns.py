@@ -77,6 +77,14 @@ COFLOWS = (
         "When the scheduler rejected it, the last time that it was not rejected before; null if it never did.",
         True,
     ),
+    Column(
+        "wasted_bytes",
+        pa.float64(),
+        "B",
+        "What it sent in vain: its size if it ended after its deadline; if it was dropped, what it had sent when that "
+        "decision took effect; 0 if it met its deadline. Null without a deadline, and if it left for another reason.",
+        True,
+    ),
 )
 """``coflows.parquet``: one row per coflow of the workload, in workload order."""
 

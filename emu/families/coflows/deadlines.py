@@ -20,10 +20,19 @@ GAIN_PERCENTILES = (1, 10, 50, 90, 99)
 """As in DCoflow's paper (IFIP Networking 2022, section IV-A)."""
 GAINS_HEAD = tuple(f"p{percent}" for percent in GAIN_PERCENTILES)
 EXPLAINED = (
-    "coflows with a deadline; late is of those admitted, CCT / alone of those that met it, and times are means from "
-    "the arrival to the last verdict"
+    "coflows with a deadline; late is of those admitted, wasted of the bytes that were sent, CCT / alone of those that "
+    "met it, and times are means from the arrival to the last verdict"
 )
-HEAD = ("met", "by weight", "admitted", "late", "CCT / alone", "admitted after (s)", "rejected after (s)")
+HEAD = (
+    "met",
+    "by weight",
+    "admitted",
+    "late",
+    "wasted",
+    "CCT / alone",
+    "admitted after (s)",
+    "rejected after (s)",
+)
 
 
 class DeadlineRow(NamedTuple):
@@ -38,6 +47,8 @@ class DeadlineRow(NamedTuple):
         The share that the last decision admitted.
     late : Pair
         Of those: the share that did not meet it.
+    wasted : Pair
+        The share of the bytes that were sent which coflows sent that ended late, or were dropped.
     normalised : Pair
         Mean, over those that met it, of the completion time over that alone.
     admission_s, rejection_s : Pair
@@ -49,6 +60,7 @@ class DeadlineRow(NamedTuple):
     met_by_weight: Pair
     admitted: Pair
     late: Pair
+    wasted: Pair
     normalised: Pair
     admission_s: Pair
     rejection_s: Pair
@@ -82,7 +94,9 @@ def describe_deadlines(coflows: pa.Table, counts: BoolArray) -> dict[str, Any]:
         the scheduler has admission ``admission``: ``admitted``, the share that the last decision admitted, and
         ``admitted_after`` and ``rejected_after``, mean, p50 and p90 of the time from the arrival to the last admission,
         and to the last rejection of those that were not admitted; ``prediction_error``, the share of those admitted
-        that did not meet it. ``normalised_cct``, mean, p50 and p90 of the slowdown of those that met it.
+        that did not meet it. ``wasted``: ``late_bytes`` and ``dropped_bytes``, what those sent that ended late, and
+        that did not end, and ``share``, both of all that was sent. ``normalised_cct``, mean, p50 and p90 of the
+        slowdown of those that met it.
     """
     met, due = flags(coflows, "met_deadline")
     due = due & counts
@@ -103,11 +117,21 @@ def describe_deadlines(coflows: pa.Table, counts: BoolArray) -> dict[str, Any]:
                 described["admission"][f"{name}_after"] = spread(after[name][which])
     if admitted.any():
         described["prediction_error"] = float((~met[admitted]).mean())
+    described["wasted"] = _wasted(coflows, due, met)
     normalised = numbers(coflows, "slowdown")[due & met]
     normalised = normalised[np.isfinite(normalised)]
     if len(normalised):
         described["normalised_cct"] = spread(normalised)
     return described
+
+
+def _wasted(coflows: pa.Table, due: BoolArray, met: BoolArray) -> dict[str, float]:
+    wasted = np.nan_to_num(numbers(coflows, "wasted_bytes"))
+    late = due & np.isfinite(numbers(coflows, "finish_s"))
+    parts = {"late_bytes": float(wasted[late].sum()), "dropped_bytes": float(wasted[due & ~late].sum())}
+    total = sum(parts.values())
+    sent = total + float(numbers(coflows, "size_bytes")[due & met].sum())
+    return {**parts, "share": total / sent if sent > 0 else 0.0}
 
 
 _VERDICTS = ("admitted", "rejected")
@@ -154,6 +178,7 @@ _COLUMNS = (
     *((rate,) for rate in RATES),
     ("admission", "admitted"),
     ("prediction_error",),
+    ("wasted", "share"),
     ("normalised_cct", "mean"),
     ("admission", "admitted_after", "mean"),
     ("admission", "rejected_after", "mean"),
@@ -215,7 +240,7 @@ def deadline_head(rows: Sequence[DeadlineRow]) -> list[str]:
 
 def deadline_cells(row: DeadlineRow, rows: Sequence[DeadlineRow]) -> list[str]:
     """Return the cells of a row of that table."""
-    cells = [*(percent(*pair) or "-" for pair in row[1:5]), *(_value(*pair) for pair in row[5:])]
+    cells = [*(percent(*pair) or "-" for pair in row[1:6]), *(_value(*pair) for pair in row[6:])]
     return [cell for i, cell in enumerate(cells) if _is_shown(rows, i)]
 
 

@@ -72,6 +72,7 @@ FAMILY = Family(
         "estimates": _NUMBERS,
         "admission": dict.fromkeys(("admitted_after", "rejected_after"), _NUMBERS),
         "normalised_cct": _NUMBERS,
+        "wasted": _NUMBERS,
     },
     nested=("bins",),
     group_titles={group: "all coflows" if group == "all" else group for group in GROUPS},

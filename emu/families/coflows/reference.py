@@ -28,6 +28,9 @@ its last decision admitted; `admitted_after`, of those `mean`, `p50` and `p90` o
 last admission, and `rejected_after`, of the others to the last rejection |
 | `coflows.prediction_error` | share of the coflows with a deadline that the scheduler admitted, by its last decision, \
 and that did not end by it; absent where it has no admission |
+| `coflows.wasted` | of the coflows with a deadline: `late_bytes`, what those sent that ended after it; \
+`dropped_bytes`, what those had sent that were dropped; `share`, both of all that these coflows sent. Of a dropped \
+coflow it is what the coordinator knows: bytes sent by when its decision takes effect, before what its messages cost |
 | `coflows.normalised_cct` | `mean`, `p50` and `p90` of slowdown, of the coflows that ended by their deadlines |
 | `coflows.bins` | the same by width and size: {bins}; a bin without coflows is absent |
 | `coflows.learning` | of the coflows that the scheduler had to learn, those with learned_s above 0: `count`; `mean`, \

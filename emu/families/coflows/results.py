@@ -80,6 +80,7 @@ def coflows_table(workload: CoflowWorkload, outcome: Outcome, switch: Switch) ->
             "slowdown": null_unless(sized, cct_s / np.where(sized, ideal_s, 1.0)),
             **_learning(outcome, arrays.arrival_ns),
             **_admission(outcome, len(finished)),
+            "wasted_bytes": _wasted(outcome, column(coflows, "size_bytes"), arrays.deadline_ns),
         },
     )
 
@@ -190,9 +191,22 @@ def _admission(outcome: Outcome, count: int) -> dict[str, pa.Array]:
     found = outcome.series
     if not isinstance(found, Admitted):
         never = np.full(count, -1)
-        found = Admitted(np.ones(count, bool), never, never, np.zeros(3))
+        found = Admitted(np.ones(count, bool), never, never, np.zeros(3), np.zeros(count))
     return {
         "admitted": from_flags(found.admitted),
         "admitted_s": null_unless(found.admitted_ns >= 0, found.admitted_ns / 1e9),
         "rejected_s": null_unless(found.rejected_ns >= 0, found.rejected_ns / 1e9),
     }
+
+
+def _wasted(
+    outcome: Outcome, size_bytes: npt.NDArray[np.float64], deadline_ns: npt.NDArray[np.int64]
+) -> pa.Array:
+    """Return what coflows have sent that did not meet their deadlines; null where that is not known."""
+    from actors.families.coflows.series import Admitted
+
+    finished, found = outcome.finish_ns >= 0, outcome.series
+    due, met = deadline_ns != NO_DEADLINE_NS, finished & (outcome.finish_ns <= deadline_ns)
+    sent = found.sent_bytes if isinstance(found, Admitted) else np.full(len(finished), np.nan)
+    wasted = np.where(met, 0.0, np.where(finished, size_bytes, sent))
+    return null_unless(due & ~np.isnan(wasted), wasted)

@@ -191,6 +191,8 @@ def facts_of(summary: Mapping[str, Any]) -> dict[str, str]:
         facts["deadlines met by weight"] = f"{coflows['weighted_acceptance_rate']:.1%}"
     if "prediction_error" in coflows:
         facts["admitted and late"] = f"{coflows['prediction_error']:.1%}"
+    if "wasted" in coflows:
+        facts["bytes of late and dropped coflows"] = f"{coflows['wasted']['share']:.1%}"
     if "decisions" in summary:
         spread = summary["decisions"]
         facts["CPU time of a decision, median"] = format_duration(spread["p50"])

@@ -65,6 +65,7 @@ ADMITTED = Admitted(
     np.array([0, 11, -1, 30]) * 10**9,
     np.array([-1, 10, 20, -1]) * 10**9,
     np.array([3.0, 1.0, 0.25]),
+    np.zeros(4),
 )
 
 
@@ -98,7 +99,7 @@ def test_without_admission_all_are_admitted_and_nothing_was_predicted() -> None:
 
 
 def test_a_run_in_which_no_coflow_finishes() -> None:
-    admitted = Admitted(np.zeros(4, bool), np.full(4, -1), np.zeros(4, np.int64), np.zeros(3))
+    admitted = Admitted(np.zeros(4, bool), np.full(4, -1), np.zeros(4, np.int64), np.zeros(3), np.zeros(4))
     table = coflows_table(four_coflows(), outcome_of(four_coflows(), [None] * 4, admitted=admitted), SWITCH)
     summary = describe_coflows(table)
     assert (summary["count"], summary["unfinished"], summary["acceptance_rate"]) == (0, 4, 0.0)

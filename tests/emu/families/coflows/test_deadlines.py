@@ -12,6 +12,7 @@ from coflow_cases import SWITCH, four_coflows, outcome_of, result_of
 
 from actors.families.coflows.series import Admitted
 from actors.kernel.cost import COST
+from emu.columns import numbers
 from emu.families.coflows.deadlines import (
     GAINS_HEAD,
     compare_deadlines,
@@ -38,7 +39,7 @@ ALL = np.ones(4, bool)
 
 def admitted(verdicts: list[bool], admitted_s: list[int], rejected_s: list[int]) -> Admitted:
     at, no = (np.where(np.array(s) < 0, NEVER, np.array(s) * NS) for s in (admitted_s, rejected_s))
-    return Admitted(np.array(verdicts), at, no, np.zeros(3))
+    return Admitted(np.array(verdicts), at, no, np.zeros(3), np.zeros(4))
 
 
 # The first two have deadlines, 5 s and 2 s after they arrive, at 0 and 10 s.
@@ -72,19 +73,44 @@ def test_times_of_admission_and_rejection_by_hand() -> None:
     assert describe_deadlines(table, np.array([False, False, True, True])) == {}
 
 
+def test_bytes_of_late_and_dropped_coflows_by_hand() -> None:
+    # The second coflow ends late; then it is dropped, with a tenth of it sent. Those without deadlines are left out.
+    size = numbers(four_coflows().coflows, "size_bytes")
+    late = run_of("a", 2.5, BOTH)
+    assert late.coflows["wasted_bytes"].to_pylist() == [0.0, size[1], None, None]
+    assert late.summary["coflows"]["wasted"] == {
+        "late_bytes": size[1], "dropped_bytes": 0.0, "share": size[1] / (size[0] + size[1])
+    }  # fmt: skip
+    dropped = outcome_of(
+        four_coflows(),
+        [5, None, 200, 400],
+        admitted=BOTH._replace(sent_bytes=np.array([0.0, size[1] / 10, 0.0, 0.0])),
+    )
+    table = coflows_table(four_coflows(), dropped, SWITCH)
+    assert table["wasted_bytes"].to_pylist() == [0.0, size[1] / 10, None, None]
+    assert describe_deadlines(table, ALL)["wasted"]["dropped_bytes"] == size[1] / 10
+    # Without admission it is not known what a coflow had sent that left.
+    left = outcome_of(four_coflows(), [5, None, 200, 400])
+    assert coflows_table(four_coflows(), left, SWITCH)["wasted_bytes"].to_pylist() == [0.0, None, None, None]
+
+
 def test_rows_and_the_columns_that_are_shown() -> None:
     results = {"a": [run_of("a", 2.5, BOTH), run_of("a", 2.0, FIRST, 2)], "b": [run_of("b", 2.0)] * 2}
     own, other = compare_deadlines(results)
+    size = numbers(four_coflows().coflows, "size_bytes")
+    late = size[1] / (size[0] + size[1])
     assert (own.met[0], own.admitted[0], own.late[0], own.rejection_s[0]) == (0.75, 0.75, 0.25, 1.0)
     assert own.normalised[0] == pytest.approx((5 / 4 + (5 / 4 + 2) / 2) / 2)
     assert other.met == (1.0, 0.0)
     assert math.isnan(other.admitted[0])
-    assert deadline_head([other]) == ["met", "CCT / alone"]
+    assert (own.wasted[0], other.wasted) == (pytest.approx(late / 2), (0.0, 0.0))
+    assert deadline_head([other]) == ["met", "wasted", "CCT / alone"]
     assert deadline_cells(other, [own, other])[1:3] == ["-", "-"]
     lines = Comparison(results, "", {}).to_text().splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("coflows with a deadline; "))
     assert lines[at + 1].split()[:3] == ["met", "admitted", "late"]
-    assert lines[at + 3].split() == ["b", "100.0%", "-", "-", "1.625", "-", "-"]
+    assert lines[at + 1].split()[3] == "wasted"
+    assert lines[at + 3].split() == ["b", "100.0%", "-", "-", "0.0%", "1.625", "-", "-"]
     assert compare_deadlines({}) == []
 
 
