@@ -127,8 +127,8 @@ FORMATS = {
         dag_text.read_dag_text, dag_text.recognises, write=dag_text_writer.write_dag_text,
     ),
     "swf": Format(
-        "The Standard Workload Format of the Parallel Workloads Archive: a line a job, plain, gzip or zip", "jobs, dags",
-        swf.read_swf, swf.recognises,
+        "The Standard Workload Format of the Parallel Workloads Archive: a line a job, plain, gzip or zip",
+        "jobs, dags", swf.read_swf, swf.recognises,
     ),
     "sacct": Format(
         "Slurm's accounting: what sacct --parsable2 prints", "jobs", sacct.read_sacct, sacct.recognises

@@ -163,6 +163,8 @@ def _rows(
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the number of each line about a job or step, and its fields by name."""
     names = [_called(name) for name in given.split(",")] if given else []
+    if names:
+        _check_names(names, "", path, None)
     separator = ""
     for number, line in read_lines(path, None, progress):
         text = line.decode("utf-8", "replace").rstrip("\r\n").removeprefix("\ufeff").lstrip(" ")
@@ -240,17 +242,16 @@ def _row(names: list[str], fields: list[str]) -> dict[str, str]:
     return row
 
 
-def _check_names(names: list[str], text: str, path: object, line: int) -> None:
+def _check_names(names: list[str], text: str, path: object, line: int | None) -> None:
+    """Refuse names of fields, of a line or an option, among which one is not that must be there."""
     if "  " in text and "JobID" in text.split():
         raise InputError(_FOR_PEOPLE, file=path, line=line)
     for name in ("JobID", "Submit"):
         if name not in names and not (name == "JobID" and "JobIDRaw" in names):
-            wrong = f"is no field of the first line{did_you_mean(name, names)}; print it with sacct --format"
+            wrong = f"is none of the fields{did_you_mean(name, names)}; print it with sacct --format"
             raise InputError(wrong, file=path, line=line, field=name)
     if not {"Elapsed", "ElapsedRaw"} & {*names} and not {"Start", "End"} <= {*names}:
-        wrong = (
-            "is no field of the first line, nor ElapsedRaw, nor Start and End; print it with sacct --format"
-        )
+        wrong = "is none of the fields, nor ElapsedRaw, nor Start and End; print it with sacct --format"
         raise InputError(wrong, file=path, line=line, field="Elapsed")
 
 
