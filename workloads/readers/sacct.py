@@ -13,9 +13,11 @@ References
 
 from __future__ import annotations
 
+import csv
 import math
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -143,9 +145,9 @@ def _run(row: dict[str, str], path: object, line: int, report: Report, *, by_lim
         estimate_s=_or_nan(estimate_s),
         tasks=1 if count is None else count,
         jobs=1,
+        line=line,
         state=row.get("State", "").split(" ")[0],
         tenant=row.get("User") or None,
-        line=line,
     )
 
 
@@ -172,12 +174,12 @@ def _rows(
             continue
         if not separator:
             separator = _separator(text, len(names))
-        fields = text.split(separator)
+        fields = _split(text, separator)
         if not names or ("Submit" in fields and not {"JobID", "JobIDRaw"}.isdisjoint(fields)):
             if not names and _is_data(fields):
                 raise InputError(_NO_NAMES, file=path, line=number)
             separator = _separator(text)
-            names = [_called(name) for name in text.split(separator)]
+            names = [_called(name) for name in _split(text, separator)]
             _check_names([name for name in names if name], text, path, number)
             continue
         if len(fields) > len(names):
@@ -205,9 +207,17 @@ def _called(name: str) -> str:
     return _CALLED.get(plain.lower(), plain)
 
 
+def _split(text: str, separator: str) -> list[str]:
+    """Return the fields of a line; other programs write sacct's as CSV, with quotes."""
+    if separator == "," and '"' in text:
+        with suppress(csv.Error):
+            return next(csv.reader([text]))
+    return text.split(separator)
+
+
 def _separator(text: str, count: int = 0) -> str:
     """Return what separates the fields of a line: of names what is between them, or what makes so many fields."""
-    between = re.match(r"(?:JobID|JobIDRaw|[A-Z]\w*?)(?:%\d+)?([^\w%]+)[A-Z]", text)
+    between = re.match(r"(?:JobID|JobIDRaw|[A-Z]\w*?)(?:%\d+)?([^\w%]+)[A-Z]", text.replace('"', ""))
     if not count and between:
         return between[1]
     return next((mark for mark in _SEPARATORS if mark in text and text.count(mark) + 1 >= count), "|")
@@ -267,7 +277,7 @@ def recognises(path: Path) -> bool:
         return False
     if _is_data(text.split("|")):
         return True
-    names = {*text.split(_separator(text)), *text.split()}
+    names = {*_split(text, _separator(text)), *text.split()}
     return not {"JobID", "JobIDRaw"}.isdisjoint(names) and (
         "Submit" in names or "|" in text or "State" in names
     )

@@ -10,7 +10,7 @@ once.
 from __future__ import annotations
 
 from array import array
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -56,13 +56,14 @@ class Run(NamedTuple):
     estimate_s: float
     tasks: int
     jobs: int
+    line: int
     state: str
     tenant: str | None
-    line: int
 
 
 _TIMES = ("submit_s", "start_s", "end_s", "elapsed_s", "estimate_s")
-_NUMBERS = ("tasks", "jobs", "line")
+_COLUMNS = slice(3, 11)
+"""Of a run: `_TIMES`, and the whole numbers behind them."""
 
 
 class Runs:
@@ -71,7 +72,7 @@ class Runs:
     def __init__(self, path: object) -> None:
         self._path = path
         self._total_tasks = 0
-        self._columns = {name: array("d") for name in _TIMES} | {name: array("q") for name in _NUMBERS}
+        self._columns = {name: array("d" if name in _TIMES else "q") for name in Run._fields[_COLUMNS]}
         self._ids: tuple[dict[tuple[str, str], int], ...] = ({}, {})
         self._id_of = array("q"), array("q")
         self._states = array("b")
@@ -89,8 +90,9 @@ class Runs:
             Runs so far have more tasks than any machine holds.
         """
         self._total_tasks = add_tasks(self._total_tasks, run.tasks * run.jobs, file=self._path, line=run.line)
-        for name, column in self._columns.items():
-            column.append(getattr(run, name))
+        numbers: tuple[Any, ...] = run[_COLUMNS]
+        for column, value in zip(self._columns.values(), numbers, strict=True):
+            column.append(value)
         for ids, id_of, name in zip(self._ids, self._id_of, (run.job, run.part), strict=True):
             id_of.append(ids.setdefault((run.cluster, name), len(ids)))
         self._states.append(_STATES.get(run.state, _ENDED))

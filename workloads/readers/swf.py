@@ -33,7 +33,11 @@ FIELDS = (
     "requested_processors", "requested_time", "requested_memory", "status", "user_id", "group_id", "executable",
     "queue", "partition", "preceding_job", "think_time",
 )  # fmt: skip
-UNKNOWN = -1
+USED = frozenset(FIELDS) - {
+    "wait_time", "average_cpu_time", "used_memory", "requested_memory", "user_id", "group_id", "executable", "queue",
+    "partition",
+}  # fmt: skip
+"""Fields that must be numbers; other programs write names in the others."""
 PARTIAL = (2, 3, 4)
 """Status of lines about a part of a job that was checkpointed; one more line is about the whole job."""
 
@@ -71,8 +75,7 @@ def read_swf(
     report = Report() if report is None else report
     rows, place_of = JobRows(path), dict[float, int]()
     submit_s, preceding = array("d"), array("q")
-    for number, fields in _rows(path, report, progress):
-        values = dict(zip(FIELDS, fields, strict=True))
+    for number, values, user in _rows(path, report, progress):
         if values["status"] in PARTIAL:
             report.dropped("lines about parts of jobs that were checkpointed", 1)
             continue
@@ -89,7 +92,6 @@ def read_swf(
             continue
         report.repaired("allocated processors unknown: requested ones taken", 0 if is_known else 1)
         asked = values["requested_time"]
-        user = values["user_id"]
         submit_s.append(values["submit_time"])
         preceding.append(place_of.get(values["preceding_job"], -1))
         place_of[values["job_number"]] = len(rows)
@@ -102,7 +104,7 @@ def read_swf(
             number,
             tasks=-(-int(processors) // processors_per_task),
             estimate_s=asked if estimates == "requested-time" and asked > 0 else None,
-            tenant=None if user < 0 else f"user-{user:.0f}",
+            tenant=_user(user),
         )
     report.read("jobs", len(rows))
     if family == "jobs":
@@ -121,8 +123,10 @@ def read_swf(
 _INDEPENDENT = "jobs that wait for a preceding job: taken as independent (family=dags: as stages of one job)"
 
 
-def _rows(path: str | Path, report: Report, progress: Progress | None) -> Iterator[tuple[int, list[float]]]:
-    """Yield the number and the values of each line that is neither a comment nor names of fields."""
+def _rows(
+    path: str | Path, report: Report, progress: Progress | None
+) -> Iterator[tuple[int, dict[str, float], bytes]]:
+    """Yield number, values and user of each line that is neither a comment nor names of fields."""
     read = 0
     names: list[bytes] = []
     for name, stream in open_members(path, None, progress):
@@ -142,16 +146,28 @@ def _rows(path: str | Path, report: Report, progress: Progress | None) -> Iterat
                 wrong = f"the line has {len(text)} fields; want the 18 of the Standard Workload Format"
                 raise InputError(wrong, file=path, line=number, field=FIELDS[len(text)])
             report.repaired("lines with more than 18 fields: the first 18 taken", len(text) > len(FIELDS))
-            yield (
-                number,
-                [_number(field, name, path, number) for field, name in zip(text, FIELDS, strict=False)],
-            )
+            values = {
+                name: _number(field, name, path, number)
+                for name, field in zip(FIELDS, text, strict=False)
+                if name in USED
+            }
+            yield number, values, text[_USER]
         read += 1
 
 
 def _is_header(text: list[bytes]) -> bool:
     """Return whether the fields of a line are names."""
     return len(text) >= len(FIELDS) and not any(map(_is_number, text))
+
+
+_USER = FIELDS.index("user_id")
+
+
+def _user(text: bytes) -> str | None:
+    """Return what a user is called, None where it is not known."""
+    if not _is_number(text):
+        return text.decode("utf-8", "replace")
+    return None if text.startswith(b"-") else f"user-{float(text):.0f}"
 
 
 def _number(text: bytes, name: str, path: object, line: int) -> float:

@@ -180,6 +180,13 @@ def test_other_separators(tmp_path: Path, separator: str) -> None:
     assert jobs_of(read(tmp_path, text)) == [(0.0, [100.0] * 4)]
 
 
+def test_csv_with_quotes(tmp_path: Path) -> None:
+    """As pandas writes it, with a first column without a name."""
+    rows = ['0,5,2026-01-01T00:00:00,"billing=3,cpu=3",00:10', '1,"6",2026-01-01T00:00:01,,00:20']
+    found = read(tmp_path, "\n".join([',JobID,Submit,"AllocTRES",Elapsed', *rows]))
+    assert jobs_of(found) == [(0.0, [10.0] * 3), (1.0, [20.0])]
+
+
 def test_a_separator_within_a_name(tmp_path: Path) -> None:
     rows = [
         "c|5|make | tee log|4|2026-01-01T00:00:00|00:10|intel&ssd",
