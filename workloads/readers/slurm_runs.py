@@ -62,8 +62,7 @@ class Run(NamedTuple):
 
 
 _TIMES = ("submit_s", "start_s", "end_s", "elapsed_s", "estimate_s")
-_COLUMNS = slice(3, 11)
-"""Of a run: `_TIMES`, and the whole numbers behind them."""
+_NUMBERS = ("tasks", "jobs", "line")
 
 
 class Runs:
@@ -72,7 +71,10 @@ class Runs:
     def __init__(self, path: object) -> None:
         self._path = path
         self._total_tasks = 0
-        self._columns = {name: array("d" if name in _TIMES else "q") for name in Run._fields[_COLUMNS]}
+        self._columns: dict[str, array[Any]] = {
+            **{name: array("d") for name in _TIMES},
+            **{name: array("q") for name in _NUMBERS},
+        }
         self._ids: tuple[dict[tuple[str, str], int], ...] = ({}, {})
         self._id_of = array("q"), array("q")
         self._states = array("b")
@@ -90,8 +92,9 @@ class Runs:
             Runs so far have more tasks than any machine holds.
         """
         self._total_tasks = add_tasks(self._total_tasks, run.tasks * run.jobs, file=self._path, line=run.line)
-        numbers: tuple[Any, ...] = run[_COLUMNS]
-        for column, value in zip(self._columns.values(), numbers, strict=True):
+        for column, value in zip(
+            self._columns.values(), run[3:11], strict=True
+        ):  # as `_TIMES` and `_NUMBERS`
             column.append(value)
         for ids, id_of, name in zip(self._ids, self._id_of, (run.job, run.part), strict=True):
             id_of.append(ids.setdefault((run.cluster, name), len(ids)))
