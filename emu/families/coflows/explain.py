@@ -4,6 +4,9 @@ The causes of its completion time are by what would be left without the others: 
 were it alone on the switch; `decision` lasts from its arrival to the coordinator's first decision that knows it, and
 `network` until the first message of that decision arrives, each no longer than what transmission leaves; `contention`
 is the rest: the ports were given to other coflows, or stood idle under the schedule.
+
+The chain is the way of the flow that ended last: when it waited for its two ports, and when it was sent. There,
+`transmission` is the time in which it, or other flows of the coflow at its ports, were sent.
 """
 
 from __future__ import annotations
@@ -14,13 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from emu.explaining.explanation import NS, Explanation, counted
-from emu.explaining.records import BoolArray, IntArray, Record
+from emu.explaining.explanation import NS, Explanation, Link, Wait, counted, longest_wait
+from emu.explaining.records import NONE, BoolArray, IntArray, Record
 from emu.explaining.summary import of_config
+from emu.families.coflows.sending import RATES, is_exact, sendings
+from emu.families.coflows.waiting import Ports, wait_of, way_of
 from emu.results.result import Result
 from emu.results.tables import number, percent
 from workloads.arrow import column
 from workloads.errors import InputError
+from workloads.groups import positions
 
 MEANINGS = {
     "transmission": "what it takes alone on the switch: bytes over speed of its busiest port",
@@ -28,8 +34,6 @@ MEANINGS = {
     "network": "until the first message of that decision arrived",
     "contention": "its ports served other coflows, or stood idle under the schedule",
 }
-MOST_SHARED = 8
-"""Coflows on shared ports are listed up to so many."""
 
 
 def causes_of_all(
@@ -54,9 +58,6 @@ def causes_of_all(
                     first.get(row),
                 ),
             )
-
-
-RATES = ("SET_RATE", "SET_LINE", "SHRINK", "PACE")
 
 
 def _causes(
@@ -102,13 +103,20 @@ def explain_coflow(result: Result, record: Record, row: int, handled: Any = None
         *_learning(values, flows, mine),
         *_messages(record, row),
     ]
-    last = flows.last(mine)
-    if last is not None:
+    at = flows.last(mine)
+    arrival_ns = round(values["arrival_s"] * NS)
+    if at is not None:
+        last = flows.row(at, values["arrival_s"])
+        uses = "" if flows.ports[side][at] == port else ": not by the bottleneck"
         sentences.append(
-            f"Flow {last['flow']} ended last: from ingress port {last['ingress']} to egress port {last['egress']}, "
-            f"{number(last['size_bytes'])} bytes, begun {number(last['start_s'] - values['arrival_s'])} s after the "
+            f"Flow {last['flow']} ended last: from ingress port {last['ingress']} to egress port "
+            f"{last['egress']}{uses}, {number(last['size_bytes'])} bytes, begun {number(last['start_s'])} s after the "
             f"coflow's arrival."
         )
+    chain: list[Link] = []
+    wait = None
+    if took is not None and at is not None:
+        chain, wait = _way(result, record, flows, row, at, causes, speed)
     return Explanation(
         f"coflow {values['coflow_id']}, {result.summary['scheduler']} on {result.summary['workload']}, "
         f"{result.summary['nodes']:,} ports",
@@ -116,8 +124,65 @@ def explain_coflow(result: Result, record: Record, row: int, handled: Any = None
         causes,
         MEANINGS,
         sentences,
-        {f"shared {side} port {port} with": flows.shared(mine, side, port), "flow": flows.rows(mine)},
+        {"flow": flows.rows(mine, values["arrival_s"])},
+        chain,
+        wait,
+        arrival_ns,
     )
+
+
+def _way(
+    result: Result,
+    record: Record,
+    flows: _Flows,
+    row: int,
+    at: int,
+    causes: dict[str, int],
+    speed: float | None,
+) -> tuple[list[Link], Wait | None]:
+    """Return the chain of a coflow, by its row, whose flow `at` ended last, and the longest wait of it."""
+    coflows = {name: column(result.coflows, name) for name in ("coflow_id", "arrival_s", "size_bytes")}
+    arrival_ns = round(float(coflows["arrival_s"][row]) * NS)
+    took_ns = sum(causes.values())
+    sent = sendings(record, flows.start_ns, flows.finish_ns, flows.size)
+    of_row = positions(coflows["coflow_id"], flows.coflow)
+    ends = {side: int(ports[at]) for side, ports in flows.ports.items()}
+    there = {
+        side: sent.rows(
+            (flows.ports[side][sent.flow] == ends[side]) & (sent.flow != at) & flows.crosses(sent.flow)
+        )
+        for side in ends
+    }
+    ports = Ports(
+        at,
+        f"flow {flows.flow[at]}",
+        ends["ingress"],
+        ends["egress"],
+        flows.speed(at, result.coflows, speed) / NS,
+        sent.rows(sent.flow == at),
+        there["ingress"],
+        there["egress"],
+        of_row,
+        is_exact(record),
+    )
+    begin, chain = 0, []
+    for cause, what in _FIRST.items():
+        if causes[cause]:
+            chain.append(Link(begin, begin + causes[cause], cause, what))
+            begin += causes[cause]
+    chain += way_of(ports, row, arrival_ns + begin, arrival_ns, arrival_ns + took_ns)
+    longest = longest_wait(chain)
+    scheduler = result.summary["scheduler"]
+    wait = (
+        None if longest is None else wait_of(ports, row, chain, longest, arrival_ns, coflows, sent, scheduler)
+    )
+    return chain, wait
+
+
+_FIRST = {
+    "decision": "the coordinator had not decided since it arrived",
+    "network": "the first message of that decision was on its way",
+}
 
 
 def _learning(values: dict[str, Any], flows: _Flows, mine: BoolArray) -> Iterator[str]:
@@ -128,7 +193,8 @@ def _learning(values: dict[str, Any], flows: _Flows, mine: BoolArray) -> Iterato
     begun = int(np.count_nonzero(mine & (flows.start < until)))
     text = f"Its scheduler had learned what it needs {number(values['learned_s'])} s after its arrival"
     if values["estimated_bytes"] is None:
-        yield f"{text}, when it had sent {number(values['learned_bytes'])} bytes: it was then in its last queue."
+        sent = number(values["learned_bytes"])
+        yield f"{text}, when it had sent {sent} bytes: it was then in the queue in which it ended."
     else:
         off = values["estimated_bytes"] / values["size_bytes"] if values["size_bytes"] else 0.0
         yield (
@@ -146,6 +212,11 @@ def _messages(record: Record, row: int) -> Iterator[str]:
         yield f"The coordinator decided {counted(kinds['VERDICT'], 'time')} about its admission."
 
 
+def _whole_ns(seconds: Any) -> IntArray:
+    ends = np.isfinite(seconds)
+    return np.where(ends, np.rint(np.where(ends, seconds, 0.0) * NS), NONE).astype(np.int64)
+
+
 class _Flows:
     """The table of flows as arrays."""
 
@@ -161,6 +232,7 @@ class _Flows:
         self.start, self.finish = (
             table[name].fill_null(np.inf).to_numpy() for name in ("start_s", "finish_s")
         )
+        self.start_ns, self.finish_ns = (_whole_ns(seconds) for seconds in (self.start, self.finish))
 
     def bottleneck(self, mine: BoolArray) -> tuple[str, int, float, float | None]:
         """Return the side and the port that take a coflow longest, its bytes there, and the speed if ports differ."""
@@ -181,44 +253,38 @@ class _Flows:
             float(self.speeds[side][own][0]) if self.speeds else None,
         )
 
-    def last(self, mine: BoolArray) -> dict[str, Any] | None:
-        """Return the flow that ended last."""
+    def last(self, mine: BoolArray) -> int | None:
+        """Return the row of the flow that ended last."""
         ended = np.flatnonzero(mine & np.isfinite(self.finish))
-        return self._row(int(ended[np.argmax(self.finish[ended])])) if ended.size else None
+        return int(ended[np.argmax(self.finish[ended])]) if ended.size else None
 
-    def rows(self, mine: BoolArray) -> list[dict[str, Any]]:
-        """Return the flows of a coflow."""
-        return [self._row(at) for at in np.flatnonzero(mine).tolist()]
+    def crosses(self, flows: IntArray) -> BoolArray:
+        """Return which of some flows take room at their ports."""
+        if not self.local_is_free:
+            return np.ones(flows.size, bool)
+        found: BoolArray = self.ports["ingress"][flows] != self.ports["egress"][flows]
+        return found
 
-    def _row(self, at: int) -> dict[str, Any]:
+    def speed(self, at: int, coflows: Any, bottleneck: float | None) -> float:
+        """Return the speed of a flow's ports, bytes per s: stated, or that of all ports; NaN where it is not known."""
+        if bottleneck is not None:
+            return float(min(speeds[at] for speeds in self.speeds.values()))
+        row = int(np.flatnonzero(column(coflows, "coflow_id") == self.coflow[at])[0])
+        ideal_s = column(coflows, "ideal_s")[row]
+        there = self.bottleneck(self.coflow == self.coflow[at])[2]
+        return float(there / ideal_s) if ideal_s > 0 else np.nan
+
+    def rows(self, mine: BoolArray, arrival_s: float) -> list[dict[str, Any]]:
+        """Return the flows of a coflow; times since its arrival."""
+        return [self.row(at, arrival_s) for at in np.flatnonzero(mine).tolist()]
+
+    def row(self, at: int, arrival_s: float) -> dict[str, Any]:
+        """Return a flow; times since the arrival of its coflow."""
+        begin, end = float(self.start[at]), float(self.finish[at])
         return {
             "flow": int(self.flow[at]),
             **{side: int(ports[at]) for side, ports in self.ports.items()},
             "size_bytes": float(self.size[at]),
-            "start_s": float(self.start[at]) if np.isfinite(self.start[at]) else None,
-            "finish_s": float(self.finish[at]) if np.isfinite(self.finish[at]) else None,
+            "start_s": begin - arrival_s if np.isfinite(begin) else None,
+            "finish_s": end - arrival_s if np.isfinite(end) else None,
         }
-
-    def shared(self, mine: BoolArray, side: str, port: int) -> list[dict[str, Any]]:
-        """Return the coflows that sent at a port while a coflow was under way there, those with most bytes first."""
-        there = self.ports[side] == port
-        own = mine & there & np.isfinite(self.finish)
-        if not own.any():
-            return []
-        begin, end = self.start[own].min(), self.finish[own].max()
-        others = there & ~mine & (self.start < end) & (self.finish > begin)
-        ids = np.unique(self.coflow[others])
-        rows = []
-        for coflow in ids.tolist():
-            its = others & (self.coflow == coflow)
-            rows.append(
-                {
-                    "coflow": coflow,
-                    "flows": int(its.sum()),
-                    "bytes": float(self.size[its].sum()),
-                    "from_s": float(self.start[its].min()),
-                    "to_s": float(self.finish[its].max()),
-                }
-            )
-        rows.sort(key=lambda one: -one["bytes"])
-        return rows[:MOST_SHARED]

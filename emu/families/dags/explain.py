@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from emu.columns import numbers
-from emu.explaining.explanation import NS, Explanation, counted
+from emu.explaining.explanation import NS, Explanation, Link, counted, longest_wait
 from emu.explaining.records import NONE, BoolArray, IntArray, Record
+from emu.families.dags.waiting import wait_of
 from emu.results.result import Result
 from emu.results.tables import number
 from workloads.arrow import column
@@ -24,7 +25,7 @@ from workloads.errors import InputError
 CAUSES = ("work", "queueing", "network", "decision", "failure")
 MEANINGS = {
     "work": "tasks of the chain that ended last ran",
-    "queueing": "they were runnable, and the manager launched others or none",
+    "queueing": "they were runnable, and no machine had room or others came first",
     "network": "ends were reported, and launches were on their way",
     "decision": "the manager was busy",
     "failure": "tasks had been launched and were lost with a machine",
@@ -43,6 +44,10 @@ class _Tasks:
             for name, scale in (("node", 1.0), ("start_s", NS), ("finish_s", NS), ("runnable_s", NS))
         )
 
+    def name(self, at: int) -> str:
+        """Return what a task is called."""
+        return f"task {self.task[at]} of stage {self.stage[at]}"
+
 
 def _whole(values: Any, scale: float) -> IntArray:
     return np.where(np.isfinite(values), np.round(values * scale), NONE).astype(np.int64)
@@ -60,35 +65,77 @@ def _chain(tasks: _Tasks) -> list[int]:
         rows.append(at)
 
 
-def _causes(events: Record, tasks: _Tasks, submit_ns: int, handled: Any) -> tuple[dict[str, int], list[int]]:
-    """Return nanoseconds by cause, and the chain."""
-    sums, chain = dict.fromkeys(CAUSES, 0), _chain(tasks)
+class _Part(NamedTuple):
+    """A part of a job's time, and the row of the task of the chain that it is about."""
+
+    link: Link
+    at: int
+
+
+def _parts(events: Record, tasks: _Tasks, submit_ns: int, handled: Any) -> list[_Part]:
+    """Return the parts of a job's time in order, those of no length left out."""
+    parts: list[_Part] = []
+    chain = _chain(tasks)[::-1]
     for i, at in enumerate(chain):
-        mine = events.task == tasks.ids[at]
-        sums["work"] += int(tasks.finish[at] - tasks.start[at])
-        end, begin = int(tasks.start[at]), int(tasks.runnable[at] if i + 1 < len(chain) else submit_ns)
-        launch = np.flatnonzero(mine & (events.kind == "LAUNCH") & (events.time_ns <= end))
-        marks = [(begin, "")]  # the end of each part of the wait, and its cause
-        if i + 1 < len(chain):
-            reported = (events.task == tasks.ids[chain[i + 1]]) & np.isin(events.kind, ("TASK_DONE", "ENDED"))
-            heard = events.time_ns[
-                reported & (events.receiver != tasks.node[chain[i + 1]]) & (events.time_ns <= end)
-            ]
-            marks.append((int(heard[-1]) if heard.size else begin, "network"))
-        lost = events.time_ns[mine & (events.kind == "LOST") & (events.time_ns <= end)]
-        if lost.size and launch.size:
-            marks += [(int(events.time_ns[launch[0]]), "queueing"), (int(lost[-1]), "failure")]
-        if launch.size:
-            left = int(events.left_ns[launch[-1]])
-            decided = left
-            if handled is not None:
-                decided = handled(int(events.sender[launch[-1]]), int(events.number[launch[-1]]))
-            marks += [(decided, "queueing"), (left, "decision"), (int(events.time_ns[launch[-1]]), "network")]
-        marks.append((end, "queueing"))
-        for (first, _), (last, cause) in pairwise(marks):
-            upto = [min(max(at_ns, begin), end) for at_ns in (first, last)]
-            sums[cause] += max(upto[1] - upto[0], 0)
-    return sums, chain
+        start, end = int(tasks.start[at]), int(tasks.finish[at])
+        begin = int(tasks.runnable[at]) if i else submit_ns
+        marks = _marks(events, tasks, at, chain[i - 1] if i else NONE, begin, handled)
+        for (first, *_), (last, cause, what) in pairwise(
+            [*marks, (start, "queueing", "waited for a machine")]
+        ):
+            upto = [min(max(at_ns, begin), start) for at_ns in (first, last)]
+            if upto[1] > upto[0]:
+                parts.append(_Part(_link(upto[0], upto[1], cause, f"{tasks.name(at)} {what}", submit_ns), at))
+        where = f"ran on node {tasks.node[at]}"
+        if end > start:
+            parts.append(_Part(_link(start, end, "work", f"{tasks.name(at)} {where}", submit_ns), at))
+    return parts
+
+
+def _link(begin_ns: int, end_ns: int, cause: str, what: str, submit_ns: int) -> Link:
+    return Link(begin_ns - submit_ns, end_ns - submit_ns, cause, what)
+
+
+def _marks(
+    events: Record, tasks: _Tasks, at: int, before: int, begin_ns: int, handled: Any
+) -> list[tuple[int, str, str]]:
+    """Return when each part of a task's wait ended, its cause and what it was; first when the wait began."""
+    start_ns, mine = int(tasks.start[at]), events.task == tasks.ids[at]
+    launch = np.flatnonzero(mine & (events.kind == "LAUNCH") & (events.time_ns <= start_ns))
+    marks = [(begin_ns, "", "")]
+    if before != NONE:
+        reported = (events.task == tasks.ids[before]) & np.isin(events.kind, ("TASK_DONE", "ENDED"))
+        heard = events.time_ns[
+            reported & (events.receiver != tasks.node[before]) & (events.time_ns <= start_ns)
+        ]
+        what = f"waited until the manager heard of the end of {tasks.name(before)}"
+        marks.append((int(heard[-1]) if heard.size else begin_ns, "network", what))
+    lost = events.time_ns[mine & (events.kind == "LOST") & (events.time_ns <= start_ns)]
+    if lost.size and launch.size:
+        marks += [
+            (int(events.time_ns[launch[0]]), "queueing", "waited for a machine"),
+            (int(lost[-1]), "failure", "had been launched, and was lost with its machine"),
+        ]
+    if launch.size:
+        last = int(launch[-1])
+        left = int(events.left_ns[last])
+        decided = left
+        if handled is not None:
+            decided = handled(int(events.sender[last]), int(events.number[last]))
+        marks += [
+            (decided, "queueing", "waited for a machine"),
+            (left, "decision", "waited for the manager, which was busy"),
+            (int(events.time_ns[last]), "network", "was on its way to its machine"),
+        ]
+    return marks
+
+
+def _causes(parts: list[_Part]) -> dict[str, int]:
+    """Return nanoseconds by cause."""
+    sums = dict.fromkeys(CAUSES, 0)
+    for part in parts:
+        sums[part.link.cause] += part.link.end_ns - part.link.begin_ns
+    return sums
 
 
 def causes_of_all(
@@ -106,10 +153,8 @@ def causes_of_all(
     columns = (jobs[name].to_pylist() for name in ("job_id", "submit_s", "jct_s"))
     for row, (job, submit_s, jct_s) in enumerate(zip(*columns, strict=True)):
         if jct_s is not None and row in by_job:
-            yield (
-                row,
-                _causes(by_job[row], _Tasks(result, job_of_task == job), round(submit_s * NS), handled)[0],
-            )
+            tasks = _Tasks(result, job_of_task == job)
+            yield row, _causes(_parts(by_job[row], tasks, round(submit_s * NS), handled))
 
 
 def _checked(result: Result) -> Any:
@@ -130,10 +175,8 @@ def explain_dag(result: Result, record: Record, row: int, handled: Any = None) -
     events = record.rows(np.flatnonzero(record.job == row))
     tasks = _Tasks(result, column(result.tasks, "job_id") == values["job_id"])
     jct_s, submit_ns = values["jct_s"], round(values["submit_s"] * NS)
-    sums = dict.fromkeys(CAUSES, 0)
-    chain: list[int] = []
-    if jct_s is not None:
-        sums, chain = _causes(events, tasks, submit_ns, handled)
+    parts = _parts(events, tasks, submit_ns, handled) if jct_s is not None else []
+    sums, chain = _causes(parts), _chain(tasks) if jct_s is not None else []
     ended = f"ended after {number(jct_s)} s" if jct_s is not None else "did not end"
     sentences = [
         f"It has {counted(values['num_tasks'], 'task')} in {counted(values['num_stages'], 'stage')}, "
@@ -150,6 +193,12 @@ def explain_dag(result: Result, record: Record, row: int, handled: Any = None) -
     lost = int(np.count_nonzero(events.kind == "LOST"))
     if lost:
         sentences.append(f"{counted(lost, 'task')} of it were lost with a machine and launched again.")
+    links = [part.link for part in parts]
+    longest = longest_wait(links)
+    wait = None
+    if longest is not None:
+        task = int(tasks.ids[parts[links.index(longest)].at])
+        wait = wait_of(result, record, row, longest, task, submit_ns)
     return Explanation(
         f"job {values['job_id']}, {result.summary['scheduler']} on {result.summary['workload']}, "
         f"{result.summary['nodes']:,} nodes",
@@ -157,17 +206,20 @@ def explain_dag(result: Result, record: Record, row: int, handled: Any = None) -
         sums,
         MEANINGS,
         sentences,
-        {"task of the chain": [_row(tasks, at) for at in chain[::-1]]},
+        {"task of the chain": [_row(tasks, at, submit_ns) for at in chain[::-1]]},
+        links,
+        wait,
+        submit_ns,
     )
 
 
-def _row(tasks: _Tasks, at: int) -> dict[str, Any]:
+def _row(tasks: _Tasks, at: int, submit_ns: int) -> dict[str, Any]:
     return {
         "task": int(tasks.task[at]),
         "stage": int(tasks.stage[at]),
         "node": int(tasks.node[at]),
-        "runnable_s": int(tasks.runnable[at]) / NS,
-        "start_s": int(tasks.start[at]) / NS,
-        "finish_s": int(tasks.finish[at]) / NS,
+        "runnable_s": int(tasks.runnable[at] - submit_ns) / NS,
+        "start_s": int(tasks.start[at] - submit_ns) / NS,
+        "finish_s": int(tasks.finish[at] - submit_ns) / NS,
         "waited_s": int(tasks.start[at] - tasks.runnable[at]) / NS,
     }

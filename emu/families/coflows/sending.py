@@ -1,0 +1,89 @@
+"""When flows of a run of coflows were sent, and how fast: by the rates that the coordinator set, or by their spans."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from emu.explaining.records import BoolArray, IntArray, Record
+
+Float64Array = npt.NDArray[np.float64]
+RATES = ("SET_RATE", "SET_LINE", "SHRINK", "PACE")
+"""The messages that set rates. Those of single flows tell when each flow is sent; the others are for many at once."""
+
+
+class Sending(NamedTuple):
+    """Spans in which flows were sent at one rate: ndarrays, shape (n,).
+
+    Attributes
+    ----------
+    flow : the flow from 0 over all in workload order
+    begin_ns, end_ns : int64
+    rate : float64, bytes per ns
+    """
+
+    flow: IntArray
+    begin_ns: IntArray
+    end_ns: IntArray
+    rate: Float64Array
+
+    def rows(self, which: npt.NDArray[Any]) -> Sending:
+        """Return some of the spans."""
+        return Sending(*(values[which] for values in self))
+
+    def within(self, begin_ns: int, end_ns: int) -> IntArray:
+        """Return how long each lasted within a span of time, ns."""
+        return np.maximum(np.minimum(self.end_ns, end_ns) - np.maximum(self.begin_ns, begin_ns), 0)
+
+
+def is_exact(record: Record) -> bool:
+    """Return whether the events of a run tell the rate of each flow at each time."""
+    return bool(record.is_kind("SET_RATE").any() and not record.is_kind(*RATES[1:]).any())
+
+
+def sendings(record: Record, start_ns: IntArray, finish_ns: IntArray, size_bytes: Float64Array) -> Sending:
+    """Return the spans of all flows, by flow and time.
+
+    Where the rates of single flows are not known, a flow has one span, from its begin to its end, at its mean rate.
+
+    Parameters
+    ----------
+    start_ns, finish_ns : ndarray of int64, shape (F,)
+        Of flows; -1 for never.
+    size_bytes : ndarray of float64, shape (F,)
+    """
+    if not is_exact(record):
+        flow = np.flatnonzero((start_ns >= 0) & (finish_ns > start_ns))
+        begin, end = start_ns[flow], finish_ns[flow]
+        return Sending(flow, begin, end, size_bytes[flow] / (end - begin))
+    rows = np.flatnonzero(record.is_kind("SET_RATE") & (record.task >= 0) & (record.task < start_ns.size))
+    rows = rows[np.lexsort((rows, record.time_ns[rows], record.task[rows]))]
+    flow, begin = record.task[rows], record.time_ns[rows]
+    rate = np.ascontiguousarray(record.b[rows]).view(np.float64)
+    last = np.iinfo(np.int64).max
+    end = np.where(finish_ns < 0, last, finish_ns)[flow]
+    is_followed = flow[:-1] == flow[1:]
+    end[:-1][is_followed] = np.minimum(end[:-1], begin[1:])[is_followed]
+    kept: BoolArray = (rate > 0.0) & (end > begin) & (end != last)
+    return Sending(flow[kept], begin[kept], end[kept], rate[kept])
+
+
+def merged(begin_ns: IntArray, end_ns: IntArray) -> list[tuple[int, int]]:
+    """Return the times that at least one of some spans covers, in order."""
+    found: list[tuple[int, int]] = []
+    order = np.argsort(begin_ns, kind="stable")
+    for begin, end in zip(begin_ns[order].tolist(), end_ns[order].tolist(), strict=True):
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        elif end > begin:
+            found.append((begin, end))
+    return found
+
+
+def covered_ns(of: Sending, begin_ns: int, end_ns: int) -> int:
+    """Return for how long of a span of time at least one of some flows was sent, ns."""
+    lasted = of.within(begin_ns, end_ns) > 0
+    begin, end = np.maximum(of.begin_ns, begin_ns)[lasted], np.minimum(of.end_ns, end_ns)[lasted]
+    return sum(last - first for first, last in merged(begin, end))
