@@ -1,6 +1,6 @@
 """Whether stories of DAG jobs and coflows name what held the longest wait, by the tables and events of the runs alone.
 
-How to run: `python -m benchmarks.explained_waits [carbyne philae aalo] [--count 10]`
+How to run: `python -m benchmarks.explained_waits [carbyne philae aalo] [--count 10]`, or with others of DAG jobs.
 It takes the slowest of each scheduler: of 80 generated queries on 12 machines, and of 80 generated coflows at 16 ports.
 Each story is compared with loops over `events.parquet`, `tasks.parquet` or `flows.parquet` and the workload, which
 share nothing with `emu.explaining` and the families' stories: the chain has no gap; no wait of the chain is longer; who
@@ -22,9 +22,10 @@ import pyarrow.parquet as pq
 import emu
 from workloads.catalogue import load_workload
 
-DAGS, COFLOWS = ("carbyne", "drf", "srtf", "tetris"), ("philae", "aalo")
+COFLOWS = ("philae", "aalo")
 NS = 1e9
 NEAR = 1e-6
+MACHINES, SIZE = 12, 80
 Story = Mapping[str, Any]
 Rows = list[dict[str, Any]]
 
@@ -56,7 +57,7 @@ class Dags:
         names = list(workload.resources)
         stages = workload.stages.to_pylist()
         self.needs = {(row["job_id"], row["stage"]): [row[n] or 0.0 for n in names] for row in stages}
-        self.names, self.machines = names, 12
+        self.names, self.machines = names, MACHINES
         self.capacity = [20.0 if name == "cpu_cores" else 1.0 for name in names]
         self.held: list[tuple[int, int, int, int]] = []  # task, machine, from, to
         open_since: dict[int, tuple[int, int]] = {}
@@ -197,17 +198,17 @@ class Coflows:
             yield "the first that it names did not use them longest"
 
 
-def check(name: str, path: Path, count: int) -> Iterator[tuple[Story, list[str]]]:
+def check(name: str, path: Path, count: int, size: int = SIZE) -> Iterator[tuple[Story, list[str]]]:
     """Run a scheduler into a folder; yield the story of each of the slowest, and what is wrong with it."""
     given: dict[str, Any] = {"output_events": "all", "output_tasks": True, "in_process": True, "out": path}
     run: Dags | Coflows
     if name in COFLOWS:
-        result = emu.run(name, "synthetic-coflows", workload_options={"coflows": 80, "ports": 16}, **given)
+        result = emu.run(name, "synthetic-coflows", workload_options={"coflows": size, "ports": 16}, **given)
         run, ids, times = Coflows(path), "coflow_id", "cct_s"
         heads = run.coflows
     else:
-        workload = load_workload("query-dags", options={"jobs": 80})
-        result = emu.run(name, workload, 12, **given)
+        workload = load_workload("query-dags", options={"jobs": size})
+        result = emu.run(name, workload, MACHINES, **given)
         run, ids, times = Dags(path, workload), "job_id", "jct_s"
         heads = run.jobs
     slowest = sorted((row for row in heads if row[times] is not None), key=lambda row: -row[times])[:count]

@@ -50,19 +50,31 @@ class Machines(NamedTuple):
 def held(record: Record) -> Held:
     """Return what launches held, from all events of a run."""
     told = record.is_kind("TASK_DONE", "LOST") & (record.task != NONE)
-    launched, ended = np.flatnonzero(record.is_kind("LAUNCH")), np.flatnonzero(told)
-    # A task is launched, and heard to have ended or to be lost, in turn.
-    rows = np.concatenate([launched, ended])
-    order = np.lexsort((rows, record.time_ns[rows], record.task[rows]))
-    following = np.append(order[1:], NONE)
-    place = np.empty(rows.size, np.int64)
-    place[order] = following
-    after = place[: launched.size]
-    is_told = (after >= launched.size) & (record.task[rows[after]] == record.task[launched])
-    end_ns = np.where(is_told, record.time_ns[rows[after]], NEVER)
+    launched = np.flatnonzero(record.is_kind("LAUNCH"))
     left_ns = record.left_ns[launched]
     begin_ns = np.where(left_ns == NONE, record.time_ns[launched], left_ns)
+    end_ns = _next_ns(record, launched, np.flatnonzero(told), record.task)
     return Held(record.task[launched], record.receiver[launched], begin_ns, end_ns)
+
+
+def down(record: Record) -> Held:
+    """Return when the manager knew that machines were down; of no task."""
+    rows, back = (np.flatnonzero(record.is_kind(kind)) for kind in ("NODE_DOWN", "NODE_UP"))
+    end_ns = _next_ns(record, rows, back, record.sender)
+    return Held(np.full(rows.size, NONE), record.sender[rows], record.time_ns[rows], end_ns)
+
+
+def _next_ns(record: Record, begins: IntArray, ends: IntArray, of: IntArray) -> IntArray:
+    """Return when that ended which began with each event: the next event of `ends` of the same, as they take turns."""
+    if begins.size == 0:
+        return np.zeros(0, np.int64)
+    rows = np.concatenate([begins, ends])
+    order = np.lexsort((rows, record.time_ns[rows], of[rows]))
+    following = np.empty(rows.size, np.int64)
+    following[order] = np.append(order[1:], NONE)
+    after = following[: begins.size]
+    is_end = (after >= begins.size) & (of[rows[after]] == of[begins])
+    return np.where(is_end, record.time_ns[rows[after]], NEVER)
 
 
 def machines_during(

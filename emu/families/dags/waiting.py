@@ -15,6 +15,7 @@ from emu.families.dags.holding import (
     Held,
     Machines,
     covered_ns,
+    down,
     held,
     machines_during,
     overlap_ns,
@@ -76,6 +77,7 @@ class Case(NamedTuple):
     resources: tuple[str, ...]
     work: Float64Array  # of each row of `of`: task-seconds times the mean share that it holds
     total_work: Float64Array  # of each job
+    down: Held  # machines that were down
     ids: IntArray  # of jobs
 
     @property
@@ -104,7 +106,14 @@ def wait_of(result: Result, record: Record, row: int, link: Link, task: int, arr
     if plan is None:
         return Wait(link, (), ["The run's inputs are no longer as they were: what tasks need is not known."])
     case = _case(plan, record, row, task, arrival_ns + link.begin_ns, arrival_ns + link.end_ns)
-    machines = machines_during(case.of, case.demand, case.capacity, case.needs, case.begin_ns, case.end_ns)
+    machines = machines_during(
+        Held(*map(np.concatenate, zip(case.of, case.down, strict=True))),
+        np.concatenate([case.demand, case.capacity[case.down.node]]),
+        case.capacity,
+        case.needs,
+        case.begin_ns,
+        case.end_ns,
+    )
     scarce = int(np.argmax(np.where(case.needs > 0, machines.lacking, -1.0)))
     launched = (case.of.begin_ns > case.begin_ns) & (case.of.begin_ns < case.end_ns)
     reasons = [*_lack(case, machines), *_ahead(plan, case, launched), *_room(plan, case, machines)]
@@ -133,9 +142,7 @@ def _case(plan: Plan, record: Record, row: int, task: int, begin_ns: int, end_ns
     needs, capacity = (amounts / UNIT for amounts in needs_and_capacity(setting))
     managers = int(setting.parameters.get("managers", 1))
     first, end = (capacity.shape[0] * (row % managers + i) // managers for i in (0, 1))
-    of = held(record)
-    own = (of.node >= first) & (of.node < end)
-    of = Held(of.task[own], of.node[own] - first, of.begin_ns[own], of.end_ns[own])
+    of, is_down = (_of_machines(some, first, end) for some in (held(record), down(record)))
     capacity = capacity[first:end]
     stage_of = np.repeat(np.arange(needs.shape[0]), np.diff(arrays.stage_first_task))
     job_of = np.repeat(np.arange(arrays.submit_ns.size), np.diff(arrays.first_task))
@@ -154,8 +161,15 @@ def _case(plan: Plan, record: Record, row: int, task: int, begin_ns: int, end_ns
         tuple(plan.workload.resources) or ("slots",),
         work[of.task],
         np.asarray(np.bincount(job_of, work), np.float64),
+        is_down,
         column(plan.workload.jobs, "job_id"),
     )
+
+
+def _of_machines(of: Held, first: int, end: int) -> Held:
+    """Return what is of some machines, which are numbered from 0 on."""
+    own = (of.node >= first) & (of.node < end)
+    return Held(of.task[own], of.node[own] - first, of.begin_ns[own], of.end_ns[own])
 
 
 def _holders(case: Case, resource: int, launched: Any) -> list[dict[str, Any]]:
@@ -196,6 +210,8 @@ def _lack(case: Case, machines: Machines) -> Iterator[str]:
     ]
     text = f"It needs {needs or 'nothing'}. No machine had that for {percent(without)} of the wait"
     yield text + (f": of all machines' time too little was free of {', '.join(lacked)}." if lacked else ".")
+    if out_ns := int(overlap_ns(case.down, case.begin_ns, case.end_ns).sum()):
+        yield f"In the mean {number(out_ns / case.length_ns)} of {case.capacity.shape[0]:,} machines were down."
 
 
 def _ahead(plan: Plan, case: Case, launched: Any) -> Iterator[str]:
