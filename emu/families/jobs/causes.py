@@ -208,7 +208,8 @@ def _left_node(c: _Chain, row: int) -> Next:
         entered = _entered(c, row, node, here)
     if entered == NONE:
         return None
-    c.add("failure" if kind == "LOST" else "queueing", int(e.time_ns[entered]), node, kind)
+    task = int(e.task[entered])
+    c.add("failure" if kind == "LOST" else "queueing", int(e.time_ns[entered]), node, kind, task)
     return (_moved if e.kind[entered] == "MOVE" else _sent, entered)
 
 

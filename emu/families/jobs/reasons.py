@@ -110,7 +110,7 @@ def _ahead(case: Case, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         passed = math.fsum(row["s"] for row in later)
         least = _least_work(case, {row["job"] for row in later})
         yield (
-            f"{counted(len(later), 'task')} of them ({number(passed)} s) came after it and went before it, as the "
+            f"{len(later):,} of them ({number(passed)} s) came after it and went before it, as the "
             f"queue is not served by arrival{least}."
         )
 
