@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 from emu.results.tables import align, number, percent
 
 NS = 1e9
-WIDTH = 110
+WIDTH = 116
 """Sentences are broken into lines of so many characters."""
-LONGEST_LINKS = 5
+LONGEST_LINKS = 4
 """Of a long chain so many links are shown; those between two of them are added up."""
-SHORT_CHAIN = 10
+SHORT_CHAIN = 9
 """A chain of no more links is shown whole."""
-MOST_HOLDERS = 6
+MOST_HOLDERS = 5
 """Of those who held what a job waited for so many are shown, and the rest is added up."""
 
 Row = Mapping[str, Any]

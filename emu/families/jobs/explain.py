@@ -59,12 +59,12 @@ def explain_job(result: Result, record: Record, job: int, handled: Handled | Non
     nodes, submit_ns, jct_s = result.summary["nodes"], round(row["submit_s"] * NS), row["jct_s"]
     events, steps, words = _chain(result, record, job, handled)
     ended = f"ended after {number(jct_s)} s" if jct_s is not None else "did not end"
-    size = f"{counted(row['num_tasks'], 'task')} of {number(row['mean_task_s'])} s on average"
-    if row["num_tasks"] == 1:
-        size = f"1 task of {number(row['mean_task_s'])} s"
+    size = f"1 task of {number(row['ideal_s'])} s"
+    if row["num_tasks"] > 1:
+        mean, longest = number(row["mean_task_s"]), number(row["ideal_s"])
+        size = f"{row['num_tasks']:,} tasks of {mean} s on average, the longest of {longest} s"
     sentences = [
-        f"It is a {row['job_class']} job of {size}; the longest takes {number(row['ideal_s'])} s. It arrived at "
-        f"{number(row['submit_s'])} s and {ended}.",
+        f"It is a {row['job_class']} job of {size}. It arrived at {number(row['submit_s'])} s and {ended}.",
         *_deeds(events, nodes, NONE if jct_s is None else submit_ns + round(jct_s * NS)),
     ]
     chain = [words.link(step) for step in steps]
@@ -105,7 +105,7 @@ def _longest(
     span = longest_span(steps, result.summary["nodes"])
     if span is None or result.tasks is None:
         return None
-    return Case(result, record, job, events, steps, *span, words, tasks_of(result))
+    return Case(result, record, job, events, steps, *span, words, tasks_of(result, record))
 
 
 def _link_of(case: Case, chain: list[Link]) -> Link:

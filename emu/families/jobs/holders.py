@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from emu.columns import numbers
-from emu.explaining.records import NONE, BoolArray, IntArray
+from emu.explaining.records import NONE, BoolArray, IntArray, Record
 from emu.results.result import Result
 from workloads.arrow import column
 
@@ -22,7 +22,7 @@ class Tasks(NamedTuple):
     ----------
     job : row of the job in the table of jobs
     task : the task from 0 over all in workload order
-    node, start_ns, finish_ns : where and when it ran last; NEVER if it did not finish
+    node, start_ns, finish_ns : where and when it ran; NEVER if it did not finish
     """
 
     job: IntArray
@@ -48,8 +48,8 @@ class Free(NamedTuple):
     first_node: int
 
 
-def tasks_of(result: Result) -> Tasks:
-    """Return the tasks of a result that started."""
+def tasks_of(result: Result, record: Record) -> Tasks:
+    """Return the tasks of a result that started, and those that ran until a node failed, which the events tell."""
     assert result.tasks is not None
     job = np.repeat(np.arange(result.jobs.num_rows), column(result.jobs, "num_tasks"))
     node, start_s, finish_s = (numbers(result.tasks, name) for name in ("node", "start_s", "finish_s"))
@@ -57,9 +57,13 @@ def tasks_of(result: Result) -> Tasks:
     ended = np.isfinite(finish_s[rows])
     finish_ns = np.full(rows.size, NEVER)
     finish_ns[ended] = np.round(finish_s[rows][ended] * NS).astype(np.int64)
-    return Tasks(
-        job[rows], rows, node[rows].astype(np.int64), np.round(start_s[rows] * NS).astype(np.int64), finish_ns
-    )
+    start_ns = np.round(start_s[rows] * NS).astype(np.int64)
+    last = Tasks(job[rows], rows, node[rows].astype(np.int64), start_ns, finish_ns)
+    lost = np.flatnonzero(record.is_kind("LOST") & (record.d >= 0) & (record.task >= 0) & (record.c >= 0))
+    runs = (record.job[lost], record.task[lost], record.c[lost], record.d[lost], record.left_ns[lost])
+    # When a node fails its scheduler is told; without a message between them the event is its end.
+    ends = np.where(runs[4] == NONE, record.time_ns[lost], runs[4])
+    return Tasks(*(np.concatenate(both) for both in zip(last, (*runs[:4], ends), strict=True)))
 
 
 def within(tasks: Tasks, begin_ns: int, end_ns: int) -> IntArray:

@@ -157,6 +157,21 @@ def _belief(case: Case, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield from _drawn(case, row, queued)
     else:
         yield f"What its scheduler believed of node {node} was not recorded; {queued}."
+    if kind == "PROBE":
+        yield from _turn_among_probes(case)
+
+
+def _turn_among_probes(case: Case) -> Iterator[str]:
+    """Yield a sentence about how many nodes asked for a task of the job before, where the wait ended so."""
+    e = case.events
+    asked = e.is_kind("REQUEST") & (e.left_ns < case.end_ns)
+    sent = e.is_kind("PROBE") & (e.sender >= case.result.summary["nodes"]) & (e.time_ns <= case.end_ns)
+    probes = int(np.count_nonzero(sent)) - int(
+        np.count_nonzero(e.is_kind("REJECTED") & (e.left_ns <= case.end_ns))
+    )
+    if case.step.kind == "REQUEST" and probes > 1:
+        before = np.unique(e.sender[asked]).size
+        yield f"Of its {probes:,} probes that waited at nodes, {before or 'none'} had their turn before this one."
 
 
 def _expected(case: Case, rows: Sequence[dict[str, Any]], expected_ns: int, queued: str) -> Iterator[str]:
@@ -210,7 +225,7 @@ def _drawn(case: Case, row: int, queued: str) -> Iterator[str]:
     from actors.schedulers.jobs.eagle import LAST_ROUND
 
     e, node, usable = case.events, case.step.actor, case.usable
-    of_round = int(e.c[row]) & ((1 << EPOCH_SHIFT) - 1)
+    of_round = int(e.c[row]) & ((1 << EPOCH_SHIFT) - 1) if e.kind[row] == "PROBE" else 0
     refused = [
         step for step in case.steps[: case.first] if step.kind == "REJECTED" and step.cause == "network"
     ]
@@ -298,12 +313,7 @@ def _other(case: Case) -> Iterator[str]:
     if cause == "network":
         yield f"It waited for no more than messages; its tasks ran {percent(ran_ns / took_ns)} of the time."
     elif cause == "failure":
-        down = (
-            "what it had run was lost"
-            if case.step.task != NONE
-            else "it waited in the queue of a node that failed"
-        )
-        yield f"{down[:1].upper()}{down[1:]}; its scheduler sends it to another node when it knows of the failure."
+        yield "What it had run was lost; its scheduler sends it to another node when it knows of the failure."
     else:
         where = case.words.actor(case.step.actor)
         yield f"What {where} did meanwhile is a cost of the scheduler itself: `cost` and `parameters` set it."

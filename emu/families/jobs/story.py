@@ -37,6 +37,11 @@ class Words:
         begin_ns, end_ns = step.begin_ns - self.submit_ns, step.end_ns - self.submit_ns
         return Link(begin_ns, end_ns, step.cause, self._what(step))
 
+    def has_started(self, step: Step) -> bool:
+        """Return whether a task started on the node of a step when it began."""
+        started = (self.e.kind == "START") & (self.e.receiver == step.actor)
+        return bool((started & (self.e.time_ns == step.begin_ns) & (self.e.task == step.task)).any())
+
     def task(self, task: int) -> str:
         """Return the name of a task, or of a probe if it is none."""
         return "its probe" if task == NONE else f"task {task - self.first_task}"
@@ -54,7 +59,8 @@ class Words:
         if step.cause == "network":
             return self._message(step)
         if step.cause == "failure":
-            return f"{task} was on {at}, which failed, until its scheduler knew"
+            until = "until the node failed and its scheduler knew"
+            return f"{task} {f'ran on {at}' if self.has_started(step) else f'waited in the queue of {at}'} {until}"
         if step.cause == "decision":
             paused = step.kind == "RETRY"
             return f"{at} waited before it probed again" if paused else f"{at} was busy with other messages"

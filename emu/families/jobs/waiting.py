@@ -72,7 +72,10 @@ class Case:
     @property
     def is_at_node(self) -> bool:
         """Whether it is a wait in the queue of a node."""
-        return self.step.cause == "queueing" and 0 <= self.step.actor < self.result.summary["nodes"]
+        waits = self.step.cause == "queueing" or (
+            self.step.cause == "failure" and not self.words.has_started(self.step)
+        )
+        return waits and 0 <= self.step.actor < self.result.summary["nodes"]
 
     @property
     def is_at_scheduler(self) -> bool:

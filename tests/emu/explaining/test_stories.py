@@ -1,13 +1,16 @@
 """The story of a job: its chain in words, and why its longest wait was so long."""
 
+import json
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import emu
+from emu.cli import main
 from emu.explaining.explanation import Explanation, Link, Wait
 from emu.explaining.records import Record
 from emu.families.jobs.causes import Step
@@ -89,7 +92,7 @@ def test_a_story_is_the_same_where_little_was_recorded(name: str) -> None:
         assert emu.explain(plain, job).as_dict() == story.as_dict()
         assert sum(link.end_ns - link.begin_ns for link in story.chain) == story.time_ns
         assert all(a.end_ns == b.begin_ns for a, b in pairwise(story.chain))
-        assert len(story.render().splitlines()) <= 45
+        assert len(story.render().splitlines()) <= 44
 
 
 def test_give_backs_are_no_refusals() -> None:
@@ -152,10 +155,46 @@ def test_a_long_story_fits_a_screen_and_its_details_do_not() -> None:
     story = made(links, 300)
     text = story.render()
     assert len(text.splitlines()) <= 40
-    assert "495 steps: work 495 s" in text
-    assert "294 more  294" in text
+    assert "496 steps: work 496 s" in text
+    assert "295 more  295" in text
     assert len(story.render(details=True).splitlines()) > 1100
     plain = story.as_dict()
     assert len(plain["chain"]) == 500
     assert all(isinstance(link["s"], float) for link in plain["chain"])
     assert plain["longest_wait"]["holders"][0] == {"job": 0, "s": 1.0}
+
+
+def test_a_node_that_fails_with_a_probe_in_its_queue_is_explained_by_who_held_it() -> None:
+    failing = {"dynamics_mtbf": "5 h", "dynamics_mttr": "100 s", "dynamics_detection": "3 s"}
+    run = emu.run("sparrow", "yahoo", 50, workload_options={"jobs": 40}, seed=3, **failing, **KEPT)
+    jobs, waited = run.jobs.to_pydict(), 0
+    for job in np.argsort(-np.array(jobs["jct_s"]))[:8].tolist():
+        wait = emu.explain(run, job).longest
+        if wait is not None and wait.link.cause == "failure" and "in the queue of node" in wait.link.what:
+            waited += 1
+            assert wait.link.what.endswith("until the node failed and its scheduler knew")
+            assert wait.facts["node"] >= 0
+            assert wait.holders
+            assert sum(row["s"] for row in wait.holders) <= wait.link.s + 1e-6
+    assert waited
+
+
+def test_another_workload_is_refused_and_json_has_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = {seed: str(tmp_path / str(seed)) for seed in (1, 2)}
+    for seed, path in runs.items():
+        emu.run("sparrow", "yahoo", 20, workload_options={"jobs": 9}, seed=seed, out=path, **KEPT)
+    for job in ([], ["3"]):
+        assert main(["explain", runs[1], *job, "--beside", runs[2]]) == 2
+        assert "of another workload than" in capsys.readouterr().err
+    assert main(["explain", runs[1], "3", "--beside", runs[1]]) == 0
+    assert "1: job 3" in capsys.readouterr().out
+    assert main(["explain", runs[1], "3", "--json"]) == 0
+    (story,) = json.loads(capsys.readouterr().out)
+    assert all(type(link[name]) is float for link in story["chain"] for name in ("from_s", "to_s", "s"))
+    assert main(["explain", runs[1], "3"]) == 0
+    short = capsys.readouterr().out
+    assert main(["explain", runs[1], "3", "--details"]) == 0
+    assert "ahead_s" in capsys.readouterr().out
+    assert "ahead_s" not in short
