@@ -123,7 +123,16 @@ class Explanation:
         """Return the sentences, and those about the longest wait."""
         if self.longest is None:
             return list(self.sentences)
-        return [*self.sentences, self._wait_head() + ".", *self.longest.reasons]
+        return [*self.sentences, self._wait_head() + ".", *self._first_holder(), *self.longest.reasons]
+
+    def _first_holder(self) -> list[str]:
+        assert self.longest is not None
+        if not self.longest.holders:
+            return []
+        first = self.longest.holders[0]
+        names = list(first)[: list(first).index("s")] if "s" in first else list(first)
+        held = f" ({number(first['s'])} s)" if "s" in first else ""
+        return [f"Held longest by {', '.join(f'{name} {_text(first[name])}' for name in names)}{held}."]
 
     def _wait_head(self) -> str:
         assert self.longest is not None
