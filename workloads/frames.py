@@ -1,4 +1,4 @@
-"""Jobs from a frame: one row a job, with its arrival and the durations of its tasks."""
+"""Frames of pandas, Polars, Arrow and others; and jobs of one: a row a job, with the durations of its tasks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,53 @@ from workloads.jobs import JobWorkload, check_counts, make_workload
 _WANTED = ("submit_s", "durations_s")
 _NUMBERS = ("submit_s", "mean_task_s", "num_tasks", "job_id")
 _COLUMNS = (*_NUMBERS, "durations_s", "tenant")
+_INTERFACES = ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
 
 
 def is_frame(value: Any) -> bool:
-    """Return whether a value is a pandas frame, or an Arrow table."""
+    """Return whether a value is a frame: of pandas, Arrow, or with Arrow's interface [1]_, as Polars' and DuckDB's are.
+
+    References
+    ----------
+    .. [1] arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html.
+    """
+    if is_of_pandas(value):
+        return True
+    offers = any(
+        hasattr(value, name) for name in _INTERFACES
+    )  # a single column does, too, and has neither of these:
+    return offers and (hasattr(value, "columns") or hasattr(value, "schema"))
+
+
+def is_of_pandas(value: Any) -> bool:
+    """Return whether a value is a frame of pandas, which need not be imported for that."""
     of_pandas = any(kind.__module__.partition(".")[0] == "pandas" for kind in type(value).__mro__)
-    return isinstance(value, pa.Table) or (of_pandas and hasattr(value, "columns"))
+    return of_pandas and hasattr(value, "columns")
+
+
+def arrow_table(frame: Any) -> pa.Table:
+    """Return a frame that is not of pandas as Arrow's table, mostly on the same memory.
+
+    Raises
+    ------
+    InputError
+        It is no frame, or Arrow has no type for one of its columns.
+    """
+    if not is_frame(frame):
+        kind = f"{type(frame).__module__}.{type(frame).__qualname__}".removeprefix("builtins.")
+        later = "; collect it first" if hasattr(frame, "collect") else ""
+        wrong = (
+            f"a {kind} is no frame: want one of pandas, Polars or Arrow, or with __arrow_c_stream__{later}"
+        )
+        raise InputError(wrong)
+    try:
+        if hasattr(frame, "__dataframe__") and not any(hasattr(frame, name) for name in _INTERFACES[:2]):
+            from pyarrow.interchange import from_dataframe
+
+            return from_dataframe(frame)
+        return pa.table(frame)
+    except Exception as error:  # of any library
+        raise InputError(f"the frame cannot be read: {' '.join(str(error).split())[:160]}") from None
 
 
 def workload_of_frame(frame: Any, name: str = "frame") -> JobWorkload:
@@ -27,7 +68,7 @@ def workload_of_frame(frame: Any, name: str = "frame") -> JobWorkload:
 
     Parameters
     ----------
-    frame : pandas.DataFrame or pyarrow.Table
+    frame : pandas.DataFrame, pyarrow.Table, or another that `is_frame` knows
         A row a job, with the columns ``submit_s`` (s) and ``durations_s`` (of its tasks, a list of seconds), and if
         wanted ``job_id``, ``mean_task_s`` (as the trace states it), ``tenant``, and ``num_tasks``, which must then be
         the number of durations.
@@ -43,8 +84,8 @@ def workload_of_frame(frame: Any, name: str = "frame") -> JobWorkload:
     >>> workload_of_frame(pd.DataFrame({"submit_s": [0, 5], "durations_s": [[3.0, 4.0], [1.0]]})).num_tasks
     3
     """
-    if isinstance(frame, pa.Table):
-        found = frame.to_pydict()
+    if not is_of_pandas(frame):
+        found = arrow_table(frame).to_pydict()
     else:
         found = {column: list(frame[column]) for column in frame.columns}
         if "tenant" in found:

@@ -239,7 +239,7 @@ def _given(options: Namespace) -> dict[str, Any]:
         name, equals, value = text.partition("=")
         if not equals:
             raise InputError(f"--set: {text!r} is not of the form name=value, such as jobs=1000")
-        given[name.strip().removeprefix("workload_options.")] = value.strip()
+        given[name.strip().removeprefix("workload_options.")] = value.strip() or value
     return given
 
 

@@ -21,14 +21,17 @@ class JobRows:
     ----------
     path : object
         The file, for errors.
+    per_s : int
+        The unit of arrivals: so many are a second. Those of another unit are whole, and subtracted exactly.
     """
 
-    def __init__(self, path: object):
-        self._path = path
+    def __init__(self, path: object, per_s: int = 1):
+        self._path, self._per_s = path, per_s
         self._job_of: dict[Hashable, int] = {}
         self._total_tasks = 0
         self._job, self._tasks, self._line = array("q"), array("q"), array("q")
-        self._submit_s, self._duration_s, self._estimate_s = array("d"), array("d"), array("d")
+        self._submit = array("d" if per_s == 1 else "q")
+        self._duration_s, self._estimate_s = array("d"), array("d")
         self._tenant: list[str | None] = []
         self._constraints: list[str] = []
 
@@ -38,7 +41,7 @@ class JobRows:
     def add(
         self,
         job: Hashable,
-        submit_s: float,
+        submit: float,
         duration_s: float,
         line: int,
         *,
@@ -60,7 +63,7 @@ class JobRows:
             self._tenant.append(None if tenant is None else _encodable(tenant))
             self._constraints.append(_encodable(constraints))
         self._job.append(at)
-        self._submit_s.append(submit_s)
+        self._submit.append(submit)  # type: ignore[arg-type]
         self._duration_s.append(duration_s)
         self._estimate_s.append(np.nan if estimate_s is None else estimate_s)
         self._tasks.append(tasks)
@@ -81,8 +84,9 @@ class JobRows:
             np.frombuffer(column, np.int64) for column in (self._job, self._tasks, self._line)
         )
         check_tasks(self._total_tasks, file=self._path, line=int(line[np.argmax(tasks)]))
-        submit_s = np.frombuffer(self._submit_s)
-        submit_s = check_times(submit_s - submit_s.min(), "submit time", file=self._path, lines=line)
+        submit = np.frombuffer(self._submit, self._submit.typecode)
+        since_s = (submit - submit.min()) / self._per_s
+        submit_s = check_times(since_s, "submit time", file=self._path, lines=line)
         duration_s = check_times(np.frombuffer(self._duration_s), "duration", file=self._path, lines=line)
         arrival_s = np.full(len(self._tenant), np.inf)
         np.minimum.at(arrival_s, job, submit_s)

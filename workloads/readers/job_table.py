@@ -2,44 +2,44 @@
 
 ``--from job-table --set workload_options.arrival=submitted --set workload_options.duration=seconds`` reads a row as a
 job. With ``tasks`` a column gives its number of tasks; with ``job`` a row is a task, and rows with the same value there
-are one job. Arrivals are numbers, or times such as ``2026-01-31T12:30:00``.
+are one job. Arrivals are numbers, or times such as ``2026-01-31T12:30:00``; durations are numbers, lengths of time such
+as ``00:01:30`` or ``1h``, or what is between two columns, ``start`` and ``end``. Times are subtracted in nanoseconds.
+
+Rows without an arrival, a duration or a number of tasks are dropped and counted; a row without a job is one of its own.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import math
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import pyarrow as pa
-
 from workloads.errors import InputError
-from workloads.hints import did_you_mean
 from workloads.jobs import JobWorkload
+from workloads.readers.cells import Cells, Instant, Span, is_missing, shown_cell
 from workloads.readers.job_rows import JobRows
 from workloads.readers.report import Progress, Report
-from workloads.readers.source import open_text, shown
+from workloads.readers.table_rows import Row, Used, file_rows, frame_rows
 
-SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
 Unit = Literal["s", "ms", "us", "ns", "min", "h"]
+_DURATION = "duration"
 
 
 def read_job_table(
     path: str | Path,
     *,
     arrival: str = "arrival",
-    duration: str = "duration",
+    duration: str = _DURATION,
+    start: str | None = None,
+    end: str | None = None,
     tasks: str | None = None,
     job: str | None = None,
     estimate: str | None = None,
     user: str | None = None,
     constraints: str | None = None,
     unit: Unit = "s",
-    separator: str = ",",
+    separator: str | None = None,
+    decimal: str = ".",
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> JobWorkload:
@@ -51,6 +51,8 @@ def read_job_table(
         CSV with a first line of names (plain or gzip), or Parquet.
     arrival, duration : str
         The columns of arrivals, and of the durations of tasks.
+    start, end : str, optional
+        The columns of when tasks started and ended, in place of durations; both or neither.
     tasks : str, optional
         The column of the number of tasks; by default a row has one.
     job : str, optional
@@ -62,29 +64,32 @@ def read_job_table(
     constraints : str, optional
         The column of constraints, such as ``cpu_cores>=8; arch=arm`` (docs/workloads.md); empty for none.
     unit : "s", "ms", "us", "ns", "min" or "h"
-        Of arrivals, where they are numbers, of durations and of estimates.
-    separator : str
-        Between the fields of CSV.
+        Of arrivals, starts, ends, durations and estimates, where they are numbers.
+    separator : str, optional
+        Between the fields of CSV: a character or its name, such as ``tab``. By default the one of comma, semicolon,
+        tab and bar with which the first line names the columns.
+    decimal : str
+        ``","`` where numbers in text are written ``1,5``.
 
     Raises
     ------
     InputError
         Names the file, the line and the column that is wrong.
     """
-    used = {
-        "arrival": arrival, "duration": duration, "tasks": tasks, "job": job, "estimate": estimate, "user": user,
-        "constraints": constraints,
-    }  # fmt: skip
+    used = _used(arrival, duration, start, end, tasks, job, estimate, user, constraints)
     name = Path(path).name.removesuffix(".gz")
     name = name.rpartition(".")[0] or name
-    return workload_of_rows(_rows(Path(path), separator, progress), used, unit, name, path, report)
+    rows = file_rows(Path(path), used, separator, progress)
+    return _workload_of_rows(rows, used, Cells(path, unit, decimal), name, path, report)
 
 
 def workload_from(
     frame: Any,
     *,
     arrival: str = "arrival",
-    duration: str = "duration",
+    duration: str = _DURATION,
+    start: str | None = None,
+    end: str | None = None,
     tasks: str | None = None,
     job: str | None = None,
     estimate: str | None = None,
@@ -97,12 +102,12 @@ def workload_from(
 
     Parameters
     ----------
-    frame : pandas.DataFrame or pyarrow.Table
-    arrival, duration, tasks, job, estimate, user, constraints : str
-        The columns of arrivals, durations, numbers of tasks, of what rows of one job share, of what schedulers know of
-        durations, of users, and of constraints; None for what there is none of.
+    frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table, or another with ``__arrow_c_stream__``
+    arrival, duration, start, end, tasks, job, estimate, user, constraints : str
+        The columns of arrivals, durations (or of starts and ends in their place), numbers of tasks, of what rows of one
+        job share, of what schedulers know of durations, of users, and of constraints; None for what there is none of.
     unit : "s", "ms", "us", "ns", "min" or "h"
-        Of arrivals, durations and estimates; arrivals may be times instead.
+        Of arrivals, durations and estimates that are numbers; they may be times, and lengths of time, instead.
     name : str
         Of the workload.
 
@@ -118,149 +123,130 @@ def workload_from(
     >>> workload_from(rows, arrival="t", duration="took", job="id").jobs["num_tasks"].to_pylist()
     [1, 2]
     """
+    used = _used(arrival, duration, start, end, tasks, job, estimate, user, constraints)
+    return _workload_of_rows(frame_rows(frame, used, name), used, Cells(name, unit), name, name)
+
+
+def _used(
+    arrival: str,
+    duration: str,
+    start: str | None,
+    end: str | None,
+    tasks: str | None,
+    job: str | None,
+    estimate: str | None,
+    user: str | None,
+    constraints: str | None,
+) -> Used:
+    """Return the columns that are asked for by the options that name them.
+
+    Raises
+    ------
+    InputError
+        Only one of `start` and `end` is given, or a duration beside them.
+    """
     used = {
-        "arrival": arrival, "duration": duration, "tasks": tasks, "job": job, "estimate": estimate, "user": user,
-        "constraints": constraints,
+        "arrival": arrival, "duration": duration, "start": start, "end": end, "tasks": tasks, "job": job,
+        "estimate": estimate, "user": user, "constraints": constraints,
     }  # fmt: skip
-    rows = frame.to_pylist() if isinstance(frame, pa.Table) else frame.to_dict("records")
-    return workload_of_rows(enumerate(rows), used, unit, name, name)
+    if (start is None) != (end is None):
+        one, other = ("start", "end") if end is None else ("end", "start")
+        raise InputError(f"{one} needs {other}: durations are from start to end", field=one)
+    if start is not None:
+        if duration != _DURATION:
+            raise InputError("durations are given, or start and end; not both", field="duration")
+        del used["duration"]
+    return {option: name for option, name in used.items() if name is not None}
 
 
-def workload_of_rows(
-    table: Iterable[tuple[int, Mapping[str, Any]]],
-    used: Mapping[str, str | None],
-    unit: str,
-    name: str,
-    path: object,
-    report: Report | None = None,
+def _workload_of_rows(
+    table: Iterable[Row], used: Used, cells: Cells, name: str, path: object, report: Report | None = None
 ) -> JobWorkload:
-    """Return the jobs of rows, each with the number of its line.
-
-    Parameters
-    ----------
-    used : mapping
-        The columns that are meant, by the names of the options of `read_job_table`; None for none.
-    path : object
-        What errors name.
+    """Return the jobs of rows; `path` is what errors name.
 
     Raises
     ------
     InputError
         Names the line and the column that is wrong.
     """
-    if unit not in SECONDS:
-        raise InputError(f"{unit!r} is not a unit of time; want one of {', '.join(SECONDS)}", field="unit")
     report = Report() if report is None else report
-    rows, scale = JobRows(path), SECONDS[unit]
-    arrival, duration = used["arrival"] or "", used["duration"] or ""
-    tasks, job, estimate, user, constraints = (
-        used[name] for name in ("tasks", "job", "estimate", "user", "constraints")
-    )
-    checked = False
-    for line, row in table:
-        if not checked:
-            _check_columns(row, used, path)
-            checked = True
-        if _is_empty(row[duration]):
-            report.dropped(f"rows without {duration}", 1)
+    rows, kinds = JobRows(path, 10**9), dict[str, type]()
+    needed = [option for option in ("arrival", "duration", "start", "end", "tasks") if option in used]
+    for line, values in table:
+        row = dict(zip(used, values, strict=True))
+        if missing := next((option for option in needed if is_missing(row[option])), None):
+            report.dropped(f"rows without {used[missing]}", 1)
             continue
-        count = 1 if tasks is None else _whole(row[tasks], tasks, path, line)
-        if count == 0:
+        tasks = cells.whole(row["tasks"], used["tasks"], line) if "tasks" in used else 1
+        if tasks == 0:
             report.dropped("rows with 0 tasks", 1)
             continue
-        estimate_s = None
-        if estimate is not None and not _is_empty(row[estimate]):
-            estimate_s = _number(row[estimate], estimate, path, line) * scale
+        given = {
+            option: None if is_missing(row[option]) else row[option] for option in _OPTIONAL if option in used
+        }
+        job: Any = (line,)
+        if "job" in used:
+            if given["job"] is None:
+                report.repaired(f"rows without {used['job']}: each taken as a job of its own", 1)
+            else:
+                job = cells.label(given["job"], used["job"], line)
+        text = {
+            option: None if given.get(option) is None else cells.text(given[option], used[option], line)
+            for option in ("user", "constraints")
+        }
+        estimate = given.get("estimate")
         rows.add(
-            line if job is None else row[job],
-            _arrival_s(row[arrival], arrival, path, line, scale),
-            _number(row[duration], duration, path, line) * scale,
+            job,
+            _time_ns(cells, row, "arrival", used, line, kinds, path),
+            _duration_s(cells, row, used, line, kinds, path),
             line,
-            tasks=count,
-            estimate_s=estimate_s,
-            tenant=None if user is None or _is_empty(row[user]) else str(row[user]),
-            constraints="" if constraints is None or _is_empty(row[constraints]) else str(row[constraints]),
+            tasks=tasks,
+            estimate_s=None if estimate is None else cells.duration_s(estimate, used["estimate"], line),
+            tenant=text["user"],
+            constraints=text["constraints"] or "",
         )
     report.read("rows", len(rows))
+    if not len(rows) and (left_out := report.lines()[1:]):
+        raise InputError(f"no row is left as a job: {'; '.join(left_out)}", file=path)
     return rows.workload(name, f"table {name}", report)
 
 
-def _rows(path: Path, separator: str, progress: Progress | None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the rows of a table by name of the column, with the line of the file, or the row from 2 on."""
-    if path.suffix == ".parquet":
-        from workloads.readers.parquet_tables import parquet_file
-
-        with parquet_file(path) as file:
-            line = 2
-            for batch in file.iter_batches(1 << 16):
-                for row in batch.to_pylist():
-                    yield line, row
-                    line += 1
-        return
-    if len(separator) != 1:
-        raise InputError(f"{separator!r} is not one character", field="separator")
-    with open_text(path, None, progress) as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
-        reader = csv.reader(text, delimiter=separator, strict=True)
-        names: list[str] = []
-        try:
-            for fields in reader:
-                if not fields:
-                    continue
-                if not names:
-                    names = [name.strip() for name in fields]
-                    continue
-                if len(fields) != len(names):
-                    wrong = f"the line has {len(fields)} fields, and the first line names {len(names)}"
-                    raise InputError(wrong, file=path, line=reader.line_num)
-                yield reader.line_num, dict(zip(names, fields, strict=True))
-        except csv.Error as error:
-            raise InputError(f"is not CSV: {error}", file=path, line=reader.line_num) from None
+_OPTIONAL = ("job", "estimate", "user", "constraints")
 
 
-def _check_columns(row: Mapping[str, Any], used: Mapping[str, str | None], path: object) -> None:
-    for option, name in used.items():
-        if name is not None and name not in row:
-            known = ", ".join(list(row)[:12])
-            raise InputError(
-                f"has no column {name!r}{did_you_mean(name, row)}; its columns are {known}: "
-                f"--set workload_options.{option}=NAME names one",
-                file=path,
-                field=option,
-            )
+def _time_ns(
+    cells: Cells,
+    row: Mapping[str, Any],
+    option: str,
+    used: Used,
+    line: int,
+    kinds: dict[str, type],
+    path: object,
+) -> Instant | Span:
+    """Return a time in nanoseconds; all of a column are dates, or none is, and those that are subtracted are alike."""
+    found = cells.arrival_ns(row[option], used[option], line)
+    column = "start" if option == "end" else option
+    if kinds.setdefault(column, type(found)) is not type(found):
+        kind = (
+            "no date, and an earlier one is"
+            if isinstance(found, Span)
+            else "a date, and an earlier one is none"
+        )
+        wrong = f"{shown_cell(row[option])} is {kind}"
+        raise InputError(wrong, file=path, line=line, field=used[option])
+    return found
 
 
-def _is_empty(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip()) or value != value
-
-
-def _number(value: Any, name: str, path: object, line: int) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not 0 <= number < math.inf:
-        raise InputError(f"{shown(str(value))} is not a number from 0 on", file=path, line=line, field=name)
-    return number
-
-
-def _whole(value: Any, name: str, path: object, line: int) -> int:
-    number = _number(value, name, path, line)
-    if number != int(number):
-        raise InputError(f"{shown(str(value))} is not a whole number", file=path, line=line, field=name)
-    return int(number)
-
-
-def _arrival_s(value: Any, name: str, path: object, line: int, scale: float) -> float:
-    if isinstance(value, str) and ("-" in value[1:] or ":" in value):
-        try:
-            value = datetime.fromisoformat(value.strip())
-        except ValueError:
-            wrong = f"{shown(value)} is neither a number nor a time such as 2026-01-31T12:30:00"
-            raise InputError(wrong, file=path, line=line, field=name) from None
-    if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
-    return _number(value, name, path, line) * scale
+def _duration_s(
+    cells: Cells, row: Mapping[str, Any], used: Used, line: int, kinds: dict[str, type], path: object
+) -> float:
+    if "start" not in used:
+        return cells.duration_s(row["duration"], used["duration"], line)
+    start, end = (_time_ns(cells, row, option, used, line, kinds, path) for option in ("start", "end"))
+    if end < start:
+        wrong = f"{shown_cell(row['end'])} is before {shown_cell(row['start'])}, which is the {used['start']}"
+        raise InputError(wrong, file=path, line=line, field=used["end"])
+    return (int(end) - int(start)) / 1e9
 
 
 def recognises(path: Path) -> bool:

@@ -8,9 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import emu
@@ -234,63 +231,6 @@ def test_wrong_lists_of_kubernetes(tmp_path: Path, text: str, why: str) -> None:
     with pytest.raises(InputError) as caught:
         load_workload(str(path), format="kubernetes")
     assert why.rpartition(".*")[2] in caught.value.message
-
-
-TABLE = """\
-when,took,who,needs,parts,name
-2026-03-01T00:00:10,4000,ada,,1,x
-2026-03-01T00:00:00,1500,bob,cpu_cores>=8,2,y
-2026-03-01T00:00:20,,eve,,1,z
-2026-03-01T00:00:30,2500,bob,,1,x
-"""
-COLUMNS = {"arrival": "when", "duration": "took", "user": "who", "unit": "ms"}
-
-
-def test_a_table_by_hand(tmp_path: Path) -> None:
-    path = written(tmp_path / "own.csv", TABLE)
-    a_job = load_workload(
-        str(path), format="job-table", options={**COLUMNS, "tasks": "parts", "constraints": "needs"}
-    )
-    assert arrivals(a_job) == [0.0, 10.0, 30.0]
-    assert durations(a_job) == [[1.5, 1.5], [4.0], [2.5]]
-    assert a_job.jobs["tenant"].to_pylist() == ["bob", "ada", "bob"]
-    assert [kind is not None for kind in a_job.jobs["constraint"].to_pylist()] == [True, False, False]
-    assert "dropped 1: rows without took" in " ".join(a_job.notes)
-    a_task = load_workload(str(path), format="job-table", options={**COLUMNS, "job": "name"})
-    assert durations(a_task) == [[1.5], [4.0, 2.5]]
-
-
-def test_a_frame_and_parquet_give_the_same(tmp_path: Path) -> None:
-    frame = pd.read_csv(written(tmp_path / "own.csv", TABLE))
-    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "own.parquet")
-    options = {**COLUMNS, "job": "name"}
-    of_csv = load_workload(str(tmp_path / "own.csv"), format="job-table", options=options)
-    of_parquet = load_workload(str(tmp_path / "own.parquet"), format="job-table", options=options)
-    of_frame = emu.workload_from(frame, **options)
-    timed = emu.workload_from(frame.assign(when=pd.to_datetime(frame.when)), **options)
-    for other in (of_parquet, of_frame, timed):
-        assert other.jobs.equals(of_csv.jobs)
-        assert other.tasks.equals(of_csv.tasks)
-    assert emu.run("sparrow", of_frame, 4, in_process=True).jobs.num_rows == 2
-
-
-@pytest.mark.parametrize(
-    ("changed", "why"),
-    [
-        ({"duration": "tok"}, "duration.*has no column 'tok'; did you mean 'took'?"),
-        ({"tasks": "who"}, "line 2, who.*'ada' is not a number"),
-        ({"arrival": "who"}, "line 2, who.*'ada' is not a number"),
-        ({"unit": "days"}, "days"),
-    ],
-)
-def test_wrong_tables(tmp_path: Path, changed: dict[str, str], why: str) -> None:
-    path = written(tmp_path / "own.csv", TABLE)
-    with pytest.raises(InputError) as caught:
-        load_workload(str(path), format="job-table", options={**COLUMNS, **changed})
-    if ".*" in why:
-        assert_named(caught.value, why)
-    else:
-        assert why in str(caught.value)
 
 
 def test_a_run_on_ones_own_log(tmp_path: Path) -> None:

@@ -1,0 +1,295 @@
+"""Tables of one's own: columns that options name, numbers and times as programs write them, frames of any library."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import emu
+from workloads.catalogue import load_workload
+from workloads.errors import InputError
+from workloads.jobs import JobWorkload
+from workloads.readers.cells import Cells
+
+
+def durations(workload: JobWorkload) -> list[list[float]]:
+    first, seconds = workload.arrays().first_task, workload.tasks["duration_s"].to_pylist()
+    return [seconds[a:b] for a, b in pairwise(first)]
+
+
+def arrivals(workload: JobWorkload) -> list[float]:
+    return workload.jobs["submit_s"].to_pylist()
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def read(path: Path, **options: str) -> JobWorkload:
+    return load_workload(str(path), format="job-table", options=options)
+
+
+def assert_named(error: InputError, why: str) -> None:
+    place, _, message = why.partition(".*")
+    line, _, field = place.partition(", ")
+    if line.startswith("line"):
+        assert error.line == int(line.split()[1])
+    if field:
+        assert error.field == field
+    assert message in error.message
+
+
+TABLE = """\
+when,took,who,needs,parts,name
+2026-03-01T00:00:10,4000,ada,,1,x
+2026-03-01T00:00:00,1500,bob,cpu_cores>=8,2,y
+2026-03-01T00:00:20,,eve,,1,z
+2026-03-01T00:00:30,2500,bob,,1,x
+"""
+COLUMNS = {"arrival": "when", "duration": "took", "user": "who", "unit": "ms"}
+
+
+def test_a_table_by_hand(tmp_path: Path) -> None:
+    path = written(tmp_path / "own.csv", TABLE)
+    a_job = load_workload(
+        str(path), format="job-table", options={**COLUMNS, "tasks": "parts", "constraints": "needs"}
+    )
+    assert arrivals(a_job) == [0.0, 10.0, 30.0]
+    assert durations(a_job) == [[1.5, 1.5], [4.0], [2.5]]
+    assert a_job.jobs["tenant"].to_pylist() == ["bob", "ada", "bob"]
+    assert [kind is not None for kind in a_job.jobs["constraint"].to_pylist()] == [True, False, False]
+    assert "dropped 1: rows without took" in " ".join(a_job.notes)
+    a_task = load_workload(str(path), format="job-table", options={**COLUMNS, "job": "name"})
+    assert durations(a_task) == [[1.5], [4.0, 2.5]]
+
+
+def test_a_frame_and_parquet_give_the_same(tmp_path: Path) -> None:
+    frame = pd.read_csv(written(tmp_path / "own.csv", TABLE))
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "own.parquet")
+    options = {**COLUMNS, "job": "name"}
+    of_csv = load_workload(str(tmp_path / "own.csv"), format="job-table", options=options)
+    of_parquet = load_workload(str(tmp_path / "own.parquet"), format="job-table", options=options)
+    of_frame = emu.workload_from(frame, **options)
+    timed = emu.workload_from(frame.assign(when=pd.to_datetime(frame.when)), **options)
+    for other in (of_parquet, of_frame, timed):
+        assert other.jobs.equals(of_csv.jobs)
+        assert other.tasks.equals(of_csv.tasks)
+    assert emu.run("sparrow", of_frame, 4, in_process=True).jobs.num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"duration": "tok"}, "duration.*has no column 'tok'; did you mean 'took'?"),
+        ({"tasks": "who"}, "line 2, who.*'ada' is not a number"),
+        ({"arrival": "who"}, "line 2, who.*'ada' is neither a number nor a time"),
+        ({"unit": "days"}, "days"),
+    ],
+)
+def test_wrong_tables(tmp_path: Path, changed: dict[str, str], why: str) -> None:
+    path = written(tmp_path / "own.csv", TABLE)
+    with pytest.raises(InputError) as caught:
+        load_workload(str(path), format="job-table", options={**COLUMNS, **changed})
+    if ".*" in why:
+        assert_named(caught.value, why)
+    else:
+        assert why in str(caught.value)
+
+
+DURATIONS = {
+    "5e-05": 5e-05, "1.5": 1.5, " 90 ": 90.0, "00:01:30": 90.0, "1h": 3600.0, "2 days 03:00:00": 183600.0,
+    "1 day, 3:00:00": 97200.0, "1-02:03:04": 93784.0, "1h30m": 5400.0, "1.5 hours": 5400.0, "PT1H30M": 5400.0,
+    "P1DT2H": 93600.0, "0 days 00:00:00.123456789": 0.123456789, "5 days": 432000.0, "250 ms": 0.25, "1e-320": 0.0,
+}  # fmt: skip
+NO_DURATIONS = [
+    "-5",
+    "-1 days +23:59:50",
+    "01:30",
+    "inf",
+    "1e400",
+    "9" * 5000,
+    "1e999999",
+    "1,5",
+    "\u0663",
+    "0x10",
+    "1_0",
+]
+TIMES = {
+    "2026-01-31": 0, "2026-01-31T12:30:00.123456789Z": 45000123456789, "2026-01-31 12:30:00 UTC": 45000 * 10**9,
+    "2026-01-31T12:30:00,5+05:30": 25200500000000, "20260131T123000": 45000 * 10**9,
+    "2026-01-31 00:00:00.000000001 +0000": 1,
+}  # fmt: skip
+JANUARY_31_NS = 1769817600 * 10**9
+
+
+@pytest.mark.parametrize("text", DURATIONS)
+def test_lengths_of_time_as_programs_write_them(text: str) -> None:
+    assert Cells("t").duration_s(text, "took", 2) == DURATIONS[text]
+
+
+@pytest.mark.parametrize("text", NO_DURATIONS)
+def test_what_is_no_length_of_time(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Cells("t").duration_s(text, "took", 2)
+    assert (caught.value.line, caught.value.field) == (2, "took")
+
+
+@pytest.mark.parametrize("text", TIMES)
+def test_times_as_programs_write_them(text: str) -> None:
+    assert Cells("t").arrival_ns(text, "when", 2) - JANUARY_31_NS == TIMES[text]
+
+
+@pytest.mark.parametrize("text", ["2026-13-01", "1500-01-01", "9999-01-01", "31/01/2026 10:00", "soon"])
+def test_what_is_no_time(text: str) -> None:
+    with pytest.raises(InputError, match=r"neither a number nor a time|out of range"):
+        Cells("t").arrival_ns(text, "when", 2)
+
+
+def test_numbers_of_a_unit_are_converted_exactly() -> None:
+    """1706612566062 ms less 1706612566000 ms are 62 ms, and 35 ms are the double nearest to 0.035 s."""
+    cells = Cells("t", "ms")
+    assert cells.arrival_ns(1706612566062, "t", 2) - cells.arrival_ns("1706612566000", "t", 2) == 62 * 10**6
+    assert [cells.duration_s(value, "t", 2) for value in (35, "35", 35.0, Decimal(35))] == [0.035] * 4
+
+
+SEPARATED = {
+    "comma": ("a,b\n0,1.5\n1,2\n", {}),
+    "semicolon": ("a;b\n0;1,5\n1;2\n", {"decimal": ","}),
+    "tab": ("a\tb\n0\t1.5\n1\t2\n", {}),
+    "tab by its escape": ("a\tb\n0\t1.5\n1\t2\n", {"separator": "\\t"}),
+    "tab by name": ("a\tb\n0\t1.5\n1\t2\n", {"separator": "tab"}),
+    "blanks": ("a   b\n0 1.5\n1   2\n", {"separator": " "}),
+    "in quotes, with a byte order mark": ('\ufeff"a", "b"\r\n"0","1.5"\r\n\r\n1,2\r\n', {}),
+    "carriage returns": ("a|b\r0|1.5\r1|2\r", {}),
+}
+
+
+@pytest.mark.parametrize("how", SEPARATED)
+def test_fields_and_what_is_between_them(tmp_path: Path, how: str) -> None:
+    text, options = SEPARATED[how]
+    made = read(written(tmp_path / "own.csv", text), arrival="a", duration="b", **options)
+    assert (arrivals(made), durations(made)) == ([0.0, 1.0], [[1.5], [2.0]])
+
+
+def test_starts_and_ends_are_subtracted_in_nanoseconds(tmp_path: Path) -> None:
+    """As doubles of seconds since 1970 the first would take 238 ns, or nothing."""
+    text = "begin,end\n2026-01-31T00:00:10.123456789,2026-01-31T00:00:10.123456796\n2026-01-31,2026-01-31T00:00:01\n"
+    made = read(written(tmp_path / "own.csv", text), arrival="begin", start="begin", end="end")
+    assert (arrivals(made), durations(made)) == ([0.0, 10.123456789], [[1.0], [7e-9]])
+    numbers = written(tmp_path / "n.csv", "begin,end\n1706612566.000000000,1706612566.000000007\n")
+    assert durations(read(numbers, arrival="begin", start="begin", end="end")) == [[7e-9]]
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "why"),
+    [
+        ("5,3", {"start": "a", "end": "b"}, "field b: '3' is before '5', which is the a"),
+        ("5,3", {"start": "a"}, "field start: start needs end"),
+        ("5,3", {"start": "a", "end": "b", "duration": "b"}, "durations are given, or start and end"),
+        ("2026-01-31,3", {"start": "a", "end": "b"}, "field b: '3' is no date, and an earlier one is"),
+        ("5,J\udcf6rg", {"duration": "a", "user": "b"}, "line 2: field b: 'J\\udcf6rg' is not UTF-8 text"),
+        ("5,'1,5'", {"duration": "b"}, "the line has 3 fields, and the first line names 2"),
+        ('5,"1,5"', {"duration": "b"}, "--set workload_options.decimal=, reads a comma"),
+        ("5,1706612566062", {"duration": "b"}, "is the unit right?"),
+        ("5,1e25", {"duration": "a", "tasks": "b"}, "is more than any machine holds"),
+        ("5,Infinity", {"duration": "b"}, "'Infinity' is neither a number nor a length of time"),
+        ("5,NaN", {"duration": "b"}, "no row is left as a job: dropped 1: rows without b"),
+        ("5,3", {"duration": "b", "separator": "xx"}, "for a tab write tab"),
+        ("5,3", {"duration": "b", "decimal": "x"}, "'x' is neither '.' nor ','"),
+    ],
+)
+def test_rows_that_cannot_be_used(tmp_path: Path, row: str, options: dict[str, str], why: str) -> None:
+    path = tmp_path / "own.csv"
+    path.write_bytes(f"a,b\n{row}\n".encode("utf-8", "surrogateescape"))
+    with pytest.raises(InputError) as caught:
+        read(path, arrival="a", **options)
+    assert why in str(caught.value)
+
+
+def test_what_is_missing_is_dropped_and_counted_and_rows_without_a_job_stay_apart(tmp_path: Path) -> None:
+    text = "when,took,name,parts\n0,1,x,1\n,1,x,1\n2,NaN,x,1\n3,NULL,y,1\n4,4,,1\n5,5,,1\n6,6,x,\n7,7,x,2\n"
+    path = written(tmp_path / "own.csv", text)
+    made = read(path, arrival="when", duration="took", job="name", tasks="parts")
+    assert durations(made) == [[1.0, 7.0, 7.0], [4.0], [5.0]]
+    for note in ("1: rows without when", "2: rows without took", "1: rows without parts"):
+        assert f"dropped {note}" in made.notes
+    assert "repaired 2: rows without name: each taken as a job of its own" in made.notes
+    times = pd.DataFrame({"arrival": pd.DatetimeIndex(["2026-01-31", None]), "duration": [1.0, 2.0]})
+    assert durations(emu.workload_from(times)) == [[1.0]]
+
+
+def test_columns_of_arrow_and_pandas_that_are_times(tmp_path: Path) -> None:
+    when = [datetime(2026, 1, 31), datetime(2026, 1, 31, 0, 0, 10, 123456)]
+    took = [timedelta(seconds=90), timedelta(days=2, hours=3)]
+    table = pa.table(
+        {"arrival": pa.array(when, pa.timestamp("ns", "UTC")), "duration": pa.array(took, pa.duration("us"))}
+    )
+    pq.write_table(table, tmp_path / "without-an-ending")
+    exact = table.set_column(0, "arrival", pa.array([0, 10_123_456_000], pa.timestamp("ns")))
+    frame = pd.DataFrame({"arrival": pd.array([*when], dtype=object), "duration": took})
+    for made in (
+        read(tmp_path / "without-an-ending"),
+        *map(emu.workload_from, (table, exact, frame, table.to_reader())),
+    ):
+        assert (arrivals(made), durations(made)) == ([0.0, 10.123456], [[90.0], [183600.0]])
+
+
+class Foreign:
+    """A frame of another library, such as Polars."""
+
+    columns = ("arrival", "duration")
+
+    def __init__(self, table: pa.Table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def test_a_frame_of_another_library() -> None:
+    made = emu.workload_from(Foreign(pa.table({"arrival": [0, 1], "duration": [1.0, 2.0]})))
+    assert durations(made) == [[1.0], [2.0]]
+    own = Foreign(pa.table({"submit_s": [0.0, 1.0], "durations_s": [[1.0], [2.0, 3.0]]}))
+    assert emu.run("sparrow", own, 4, in_process=True).jobs["num_tasks"].to_pylist() == [1, 2]
+    with pytest.raises(InputError, match="a list is no frame"):
+        emu.workload_from([1, 2])
+
+
+NESTED = {
+    "a list": [[1], [2]],
+    "a struct": [{"a": 1}, {"a": 2}],
+    "a list in one row": pd.Series([[1], "x"], dtype=object),
+}
+
+
+@pytest.mark.parametrize("what", NESTED)
+def test_several_values_in_a_cell_are_refused_by_column(tmp_path: Path, what: str) -> None:
+    frame = pd.DataFrame({"arrival": [0, 1], "duration": [1, 2], "name": NESTED[what]})
+    with pytest.raises(InputError, match="field name: "):
+        emu.workload_from(frame, job="name")
+    if what != "a list in one row":
+        pq.write_table(pa.Table.from_pandas(frame), tmp_path / "own.parquet")
+        with pytest.raises(InputError, match="field name: "):
+            read(tmp_path / "own.parquet", job="name")
+        assert durations(read(tmp_path / "own.parquet")) == [[1.0], [2.0]]
+
+
+def test_numbers_that_no_column_holds() -> None:
+    for value in (10**5000, 10**400, 10**25, float("inf"), 2**64 - 1):
+        for column in ("arrival", "duration", "parts"):
+            row = {"arrival": 0, "duration": 1, "parts": 1, column: value}
+            frame = pd.DataFrame({name: pd.Series([own], dtype=object) for name, own in row.items()})
+            with pytest.raises(InputError, match=f"line 0: field {column}: "):
+                emu.workload_from(frame, tasks="parts")
+    ids = pd.DataFrame(
+        {"arrival": [0, 1], "duration": [1, 1], "name": np.array([2**64 - 1, 2**63], np.uint64)}
+    )
+    assert emu.workload_from(ids, job="name").num_jobs == 2

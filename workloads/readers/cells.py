@@ -1,0 +1,257 @@
+"""Values of a table's cells, as tables have them: numbers, times and lengths of time, exact to the nanosecond.
+
+A cell is text, a number, a time or a length of time of Python, or one of Arrow as `Instant` or `Span`. Times that are
+subtracted must be exact: seconds since 1970 leave a double 0.2 microseconds. So times are whole nanoseconds here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from workloads.errors import InputError
+from workloads.jobs import MAX_TIME_S
+from workloads.readers.source import shown
+
+UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1, "min": 60 * 10**9, "h": 3600 * 10**9}
+"""Nanoseconds of the units in which a table may have its numbers."""
+_SECOND, _DAY = 10**9, 86400 * 10**9
+_MOST_NS = int(MAX_TIME_S) * _SECOND
+_FARTHEST_NS = 2**62  # from 1970, 146 years: of two such the difference is an int64
+_LONGEST = 64  # characters of a number
+_MISSING = frozenset(("", "nan", "nat", "na", "n/a", "null", "none", "\\n", "<na>", "#n/a"))
+"""What programs write for a value that is not known, in lower case: pandas, R, databases, spreadsheets."""
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_CLOCK = re.compile(
+    r"(?:([0-9]{1,7})\s*(?:days?,?\s*|-|\.))?\+?([0-9]{1,9}):([0-5]?[0-9]):([0-5]?[0-9](?:[.,][0-9]{1,12})?)",
+    re.ASCII,
+)
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([a-zµμ]+)[\s,]*", re.ASCII | re.IGNORECASE)
+_ISO = re.compile(r"P(?:[0-9.]+D)?(?:T(?:[0-9.]+[HMS])*)?")
+_AMOUNTS = {
+    "w": 7 * _DAY, "week": 7 * _DAY, "d": _DAY, "day": _DAY, "h": UNITS["h"], "hr": UNITS["h"], "hour": UNITS["h"],
+    "m": UNITS["min"], "min": UNITS["min"], "minute": UNITS["min"], "s": _SECOND, "sec": _SECOND, "second": _SECOND,
+    "ms": UNITS["ms"], "millisecond": UNITS["ms"], "us": UNITS["us"], "µs": UNITS["us"], "μs": UNITS["us"],
+    "microsecond": UNITS["us"], "ns": 1, "nanosecond": 1,
+}  # fmt: skip
+_TIME = re.compile(
+    r"([0-9]{4}-?[0-9]{2}-?[0-9]{2}.*?)(?:[.,]([0-9]{1,12}))?\s*(Z|UTC|GMT|[+-][0-9:]{2,8})?", re.ASCII
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Instant(int):
+    """A time, in nanoseconds since 1970."""
+
+
+class Span(int):
+    """A length of time in nanoseconds."""
+
+
+class Cells:
+    """How the cells of a table are read.
+
+    Parameters
+    ----------
+    path : object
+        What errors name.
+    unit : str
+        Of numbers that are times: one of `UNITS`.
+    decimal : str
+        What separates the whole part of a number in text from the rest, ``"."`` or ``","``.
+
+    Raises
+    ------
+    InputError
+        Of every method: names the line and the column of a cell that is not what it must be.
+    """
+
+    def __init__(self, path: object, unit: str = "s", decimal: str = "."):
+        if unit not in UNITS:
+            raise InputError(f"{unit!r} is not a unit of time; want one of {', '.join(UNITS)}", field="unit")
+        if decimal not in (".", ","):
+            raise InputError(f"{decimal!r} is neither '.' nor ','", field="decimal")
+        self._path, self._unit_ns, self._decimal = path, UNITS[unit], decimal
+
+    def duration_s(self, value: Any, name: str, line: int) -> float:
+        """Return a length of time in seconds: of a number of the unit, or a text such as ``1h`` or ``00:01:30``."""
+        number = self._number(value)
+        if number is None:
+            if (span := _span_ns(value)) is None:
+                wrong = f"is neither a number{self._comma(value)} nor a length of time such as 00:01:30 or 1h"
+                self._refuse(value, wrong, name, line)
+            return _seconds(self._in_range(span, value, name, line))
+        return _seconds(self._in_range(number * self._unit_ns, value, name, line))
+
+    def arrival_ns(self, value: Any, name: str, line: int) -> Instant | Span:
+        """Return a time as nanoseconds, rounded: since 1970 of a date, else since the beginning that numbers have."""
+        number = self._number(value)
+        if number is not None:
+            return Span(round(self._in_range(number * self._unit_ns, value, name, line)))
+        if (span := _span_ns(value)) is not None:
+            return Span(round(self._in_range(span, value, name, line)))
+        if (instant := _instant_ns(value)) is None:
+            wrong = f"is neither a number{self._comma(value)} nor a time such as 2026-01-31T12:30:00"
+            self._refuse(value, wrong, name, line)
+        if not -_FARTHEST_NS <= instant <= _FARTHEST_NS:
+            self._refuse(value, "is out of range; want a time from 1824 to 2116", name, line)
+        return Instant(instant)
+
+    def whole(self, value: Any, name: str, line: int) -> int:
+        """Return a whole number from 0 on; 4.0 is one."""
+        number = self._number(value)
+        if number is None or number < 0:
+            self._refuse(value, f"is not a number from 0 on{self._comma(value)}", name, line)
+        if number > 2**63 - 1:
+            self._refuse(value, "is more than any machine holds", name, line)
+        if number != int(number):
+            self._refuse(value, "is not a whole number", name, line)
+        return int(number)
+
+    def label(self, value: Any, name: str, line: int) -> Hashable:
+        """Return what rows are compared by."""
+        if isinstance(value, str | bytes):
+            return self.text(value, name, line)
+        if not isinstance(value, Hashable) or isinstance(value, tuple):
+            self._refuse(value, "has several values; want text or a number", name, line)
+        return value
+
+    def text(self, value: Any, name: str, line: int) -> str:
+        """Return a cell as text."""
+        text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
+        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            self._refuse(value, "is not UTF-8 text; iconv -f latin1 -t utf-8 converts a file", name, line)
+        return text.strip()
+
+    def _number(self, value: Any) -> int | Decimal | None:
+        """Return the number that a cell holds, None where it holds none; never more digits than are quick."""
+        if isinstance(value, bool | Instant | Span):
+            return None
+        if isinstance(value, int):
+            return value if -(10**30) < value < 10**30 else None
+        if isinstance(value, str):
+            text = value.strip()
+            text = text.replace(",", ".") if self._decimal == "," and "." not in text else text
+            return Decimal(text) if len(text) <= _LONGEST and _NUMBER.fullmatch(text) else None
+        if isinstance(value, float):
+            value = Decimal(repr(float(value)))
+        return value if isinstance(value, Decimal) and value.is_finite() else None
+
+    def _in_range(self, nanoseconds: Any, value: Any, name: str, line: int) -> Any:
+        """Return a number of nanoseconds as an exact number that is quick to compute with."""
+        if not 0 <= nanoseconds <= _MOST_NS:
+            if nanoseconds < 0:
+                self._refuse(value, "is negative; want a time from 0 on", name, line)
+            wrong = (
+                f"is more than {MAX_TIME_S:.0e} seconds; is the unit right? --set workload_options.unit=ms"
+            )
+            self._refuse(value, wrong, name, line)
+        tiny = isinstance(nanoseconds, Decimal) and nanoseconds.adjusted() < -30
+        return 0 if tiny else nanoseconds
+
+    def _comma(self, value: Any) -> str:
+        """Return what is said of a number with a comma."""
+        if not isinstance(value, str) or not re.fullmatch(r"\s*[0-9.]+,[0-9]+\s*", value):
+            return ""
+        return " (--set workload_options.decimal=, reads a comma as the decimal point)"
+
+    def _refuse(self, value: Any, wrong: str, name: str, line: int) -> NoReturn:
+        raise InputError(f"{shown_cell(value)} {wrong}", file=self._path, line=line, field=name)
+
+
+def shown_cell(value: Any) -> str:
+    """Return a cell as an error shows it."""
+    if isinstance(value, Instant):
+        return (
+            f"{_EPOCH + timedelta(microseconds=value // 1000):%Y-%m-%dT%H:%M:%S}"
+            if abs(value) < 2**62
+            else "a time"
+        )
+    if isinstance(value, Span):
+        return f"{value / _SECOND:g} s"
+    try:
+        return shown(value if isinstance(value, str | bytes) else str(value))
+    except ValueError:
+        return "an integer of thousands of digits"
+
+
+def _seconds(nanoseconds: int | Decimal | Fraction) -> float:
+    """Return the float nearest to an exact number of nanoseconds as seconds."""
+    whole, parts = nanoseconds.as_integer_ratio()
+    return whole / (parts * _SECOND)
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a cell holds nothing, or what stands for nothing: ``""``, NaN, NaT, ``NULL`` and the like."""
+    if isinstance(value, str):
+        return len(value) < 16 and value.strip().lower() in _MISSING
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    # of pandas, which is not imported for its two values
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, float) and value != value)
+    )
+
+
+def _span_ns(value: Any) -> Fraction | int | None:
+    """Return a length of time in nanoseconds, exact; None of what is none."""
+    if isinstance(value, Span):
+        return int(value)
+    if isinstance(value, timedelta):
+        return value // _MICROSECOND * 1000 + int(getattr(value, "nanoseconds", 0))
+    if isinstance(value, time):
+        return ((value.hour * 60 + value.minute) * 60 + value.second) * _SECOND + value.microsecond * 1000
+    if not isinstance(value, str) or len(text := value.strip()) > _LONGEST:
+        return None
+    if text.startswith("-"):
+        inner = _span_ns(
+            text[1:]
+        )  # so that it is refused as a negative one; of pandas "-1 days +23:59:59", too
+        return None if not inner else -1
+    if found := _CLOCK.fullmatch(text):
+        days, hours, minutes, seconds = found.groups()
+        whole = (int(days or 0) * 24 + int(hours)) * 60 + int(minutes)
+        return whole * 60 * _SECOND + Fraction(seconds.replace(",", ".")) * _SECOND
+    if re.fullmatch(r"[0-9]+ days?", text):
+        return int(text.split()[0]) * _DAY
+    if _ISO.fullmatch(text) and len(text) > 2:
+        text = text.replace("P", "").replace("T", " ").strip()
+    total, at = Fraction(0), 0
+    while found := _AMOUNT.match(text, at):
+        amount, unit = found[1], found[2].lower()
+        scale = _AMOUNTS.get(unit) or _AMOUNTS.get(unit.removesuffix("s"))
+        if scale is None:
+            return None
+        total, at = total + Fraction(amount) * scale, found.end()
+    return total if at and at == len(text) else None
+
+
+def _instant_ns(value: Any) -> int | None:
+    """Return a time in nanoseconds since 1970, of UTC where it states no zone; None of what is none."""
+    if isinstance(value, Instant):
+        return int(value)
+    more = 0
+    if isinstance(value, str):
+        found = _TIME.fullmatch(value.strip()) if len(value) <= _LONGEST else None
+        if found is None:
+            return None
+        begin, fraction, zone = found.groups()
+        zone = "+00:00" if zone in ("Z", "UTC", "GMT") else zone or ""
+        try:
+            value = datetime.fromisoformat(begin.strip() + zone)
+        except ValueError:
+            return None
+        more = int((fraction or "").ljust(9, "0")[:9])
+    elif isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime):
+        return None
+    value, own = (value if value.tzinfo else value.replace(tzinfo=UTC)), int(getattr(value, "nanosecond", 0))
+    return (value - _EPOCH) // _MICROSECOND * 1000 + own + more

@@ -1,0 +1,187 @@
+"""The rows of tables of any kind by the columns that are meant: CSV, Parquet, and frames of Python.
+
+Only the columns that are asked for are read. Of Arrow's types times and lengths of time come as `Instant` and `Span`
+of `workloads.readers.cells`, all others as Python has them.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from workloads.errors import InputError
+from workloads.frames import arrow_table, is_of_pandas
+from workloads.hints import did_you_mean
+from workloads.readers.cells import Instant, Span
+from workloads.readers.report import Progress
+from workloads.readers.source import lines_of, open_text
+
+Row = tuple[int, tuple[Any, ...]]
+"""The line, or the number of the row, and the values of the columns that were asked for, in their order."""
+Used = Mapping[str, str]
+"""The columns that are asked for, by the options that name them."""
+
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "pipe": "|", "space": " "}
+"""Words for characters between fields."""
+_TRIED = (",", ";", "\t", "|")
+_BATCH = 1 << 16
+_PER_DAY_NS = 86400 * 10**9
+_PER_UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+def file_rows(path: Path, used: Used, separator: str | None, progress: Progress | None) -> Iterator[Row]:
+    """Yield the rows of a file: Parquet by its first bytes, with the number of the row from 1; else CSV.
+
+    Raises
+    ------
+    InputError
+        Names the file, the line and the column that is wrong.
+    """
+    with open_text(path, None, progress) as stream:
+        if stream.peek(4)[:4] != b"PAR1":
+            yield from _csv_rows(lines_of(stream, path), path, used, separator)
+            return
+    from workloads.readers.parquet_tables import parquet_file, read_columns
+
+    with parquet_file(path) as file:
+        check_columns(file.schema_arrow.names, used, path)
+        table = read_columns(file, [*dict.fromkeys(used.values())], path)
+        yield from _arrow_rows(table, used, path, 1)
+
+
+def frame_rows(frame: Any, used: Used, name: str) -> Iterator[Row]:
+    """Yield the rows of a frame, with the number of the row from 0.
+
+    Raises
+    ------
+    InputError
+        It is no frame, or one without a column that is asked for; `name` is what errors name.
+    """
+    if not is_of_pandas(frame):
+        table = arrow_table(frame)
+        check_columns(table.column_names, used, name)
+        yield from _arrow_rows(table, used, name, 0)
+        return
+    check_columns([*frame.columns], used, name)
+    columns = {column: _of_series(frame[column], column, name) for column in used.values()}
+    yield from zip(count(), zip(*(columns[column] for column in used.values()), strict=True), strict=False)
+
+
+def check_columns(names: Sequence[Any], used: Used, path: object) -> None:
+    """Refuse a table that lacks a column that is asked for, or has it twice; errors name the option."""
+    for option, name in used.items():
+        there = names.count(name)
+        if there == 0:
+            known = ", ".join(map(str, names[:12])) + (", …" if len(names) > 12 else "")
+            raise InputError(
+                f"has no column {name!r}{did_you_mean(name, map(str, names))}; its columns are {known}: "
+                f"--set workload_options.{option}=NAME names one",
+                file=path,
+                field=option,
+            )
+        if there > 1:
+            raise InputError(f"the column {name!r} is there {there} times", file=path, field=option)
+
+
+def _csv_rows(
+    numbered: Iterator[tuple[int, bytes]], path: Path, used: Used, separator: str | None
+) -> Iterator[Row]:
+    """Yield the rows of CSV; what is not UTF-8 stays as surrogates, for whoever uses the field to refuse."""
+    parts = (part for _, line in numbered for part in line.splitlines(keepends=True))
+    lines = (part.decode("utf-8", "surrogateescape").removeprefix("\ufeff") for part in parts)
+    blank = 0
+    for head in lines:
+        if head.strip():
+            break
+        blank += 1
+    else:
+        raise InputError("is empty; want a first line that names the columns", file=path)
+    own = _separator(separator, head, used)
+    reader = csv.reader(chain([head], lines), delimiter=own, strict=True, skipinitialspace=True)
+    try:
+        names = [name.strip() for name in next(reader)]
+        check_columns(names, used, path)
+        places, width = [names.index(name) for name in used.values()], len(names)
+        for fields in reader:
+            if len(fields) == width:
+                yield reader.line_num + blank, tuple([fields[place] for place in places])
+            elif any(field.strip() for field in fields):
+                wrong = f"the line has {len(fields)} fields, and the first line names {width}"
+                raise InputError(wrong, file=path, line=reader.line_num + blank)
+    except csv.Error as error:
+        raise InputError(f"is not CSV: {error}", file=path, line=reader.line_num + blank) from None
+
+
+def _separator(given: str | None, head: str, used: Used) -> str:
+    """Return what separates fields: as given, else that with which the first line names the columns."""
+    if given is not None:
+        own = SEPARATORS.get(given.strip().lower(), given)
+        if len(own) != 1 or own in '\r\n"':
+            wrong = f"{given!r} is not one character; for a tab write tab"
+            raise InputError(wrong, field="separator")
+        return own
+    for tried in _TRIED:
+        try:
+            names = {name.strip() for name in next(csv.reader([head], delimiter=tried))}
+        except csv.Error:
+            continue
+        if names.issuperset(used.values()):
+            return tried
+    return max(_TRIED, key=head.count)
+
+
+def _arrow_rows(table: pa.Table, used: Used, path: object, first: int) -> Iterator[Row]:
+    """Yield the rows of Arrow's columns."""
+    makes = [_maker(table.schema.field(name), path) for name in used.values()]
+    table = table.select([*used.values()])
+    number = count(first)
+    for batch in table.to_batches(max_chunksize=_BATCH):
+        columns = (make(column) for make, column in zip(makes, batch.columns, strict=True))
+        yield from zip(number, zip(*columns, strict=True), strict=False)
+
+
+def _maker(field: pa.Field, path: object) -> Callable[[pa.Array], list[Any]]:
+    """Return what makes Python's values of a column."""
+    kind, types = field.type, pa.types
+    if types.is_nested(kind) or types.is_boolean(kind) or isinstance(kind, pa.BaseExtensionType):
+        wrong = f"has the type {kind}; want text, numbers or times, one in a row"
+        raise InputError(wrong, file=path, field=field.name)
+    if types.is_timestamp(kind):
+        return lambda column: _scaled(column, pa.int64(), Instant, _PER_UNIT_NS[kind.unit])
+    if types.is_duration(kind):
+        return lambda column: _scaled(column, pa.int64(), Span, _PER_UNIT_NS[kind.unit])
+    if types.is_date32(kind):
+        return lambda column: _scaled(column, pa.int32(), Instant, _PER_DAY_NS)
+    if types.is_date64(kind):
+        return lambda column: _scaled(column, pa.int64(), Instant, 10**6)
+    if types.is_time(kind):
+        whole = pa.int32() if types.is_time32(kind) else pa.int64()
+        return lambda column: _scaled(column, whole, Span, _PER_UNIT_NS[kind.unit])
+    if types.is_interval(kind):
+        return lambda column: [*map(_of_interval, column.to_pylist())]
+    return lambda column: column.to_pylist()
+
+
+def _of_interval(value: Any) -> Any:
+    """Return an interval of SQL as a length of time; one of months is none."""
+    return value if value is None or value.months else Span(value.days * _PER_DAY_NS + value.nanoseconds)
+
+
+def _scaled(column: pa.Array, whole: pa.DataType, kind: type[int], per_ns: int) -> list[Any]:
+    return [None if value is None else kind(value * per_ns) for value in column.cast(whole).to_pylist()]
+
+
+def _of_series(series: Any, name: str, path: object) -> list[Any]:
+    """Return the values of a column of pandas; one of several kinds of values as they are."""
+    try:
+        column = pa.Array.from_pandas(series)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return series.to_list()
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    make = _maker(pa.field(name, column.type), path)
+    return [value for chunk in chunks for value in make(chunk)]
