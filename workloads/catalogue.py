@@ -32,6 +32,7 @@ from workloads.transform.primitives import Workload, family
 
 __all__ = [
     "convert_workload",
+    "generate",
     "generators",
     "instances_of",
     "known_trace",
@@ -113,10 +114,8 @@ def load_workload(
     limits, options = take_limits(options)
     with limited(limits):
         if _is_generator(name_or_path, format):
-            return _GENERATORS[str(name_or_path)](
-                **({"seed": seed} | _generator_options(str(name_or_path), options))
-            )
-        path = _existing(name_or_path)
+            return _generated(str(name_or_path), {"seed": seed, **options})
+        path = _existing(name_or_path, format)
         name = format or _recognised(path)
         known = find_format(name)
         face = _face(name)
@@ -125,6 +124,23 @@ def load_workload(
         takes = inspect.signature(face).parameters
         loaded: Workload = known.read(path, **given, **{key: offered[key] for key in offered if key in takes})
         return loaded
+
+
+def generate(name: str, options: Mapping[str, Any]) -> Workload:
+    """Return the workload of a generator, whatever is called like it; its seed is an option.
+
+    Raises
+    ------
+    InputError
+        An option that does not exist or is wrong, or a workload that is larger than fits.
+    """
+    limits, own = take_limits(options)
+    with limited(limits):
+        return _generated(name, own)
+
+
+def _generated(name: str, options: Mapping[str, Any]) -> Workload:
+    return _GENERATORS[name](**_generator_options(name, options))
 
 
 def instances_of(
@@ -145,7 +161,7 @@ def instances_of(
     if _is_generator(name_or_path, format) or "instance" in own:
         return ()
     with limited(limits):
-        path = _existing(name_or_path)
+        path = _existing(name_or_path, format)
         names = find_format(format or _recognised(path)).instances
         found = () if names is None else names(path)
     return found if len(found) > 1 else ()
@@ -197,9 +213,9 @@ def convert_workload(
 
     report = Report() if report is None else report
     limits, own = take_limits(options)
-    if isinstance(name_or_path, Path) or format is not None or name_or_path not in _GENERATORS:
+    if not _is_generator(name_or_path, format):
         with limited(limits):
-            path = _existing(name_or_path)
+            path = _existing(name_or_path, format)
             name = format or _recognised(path)
             straight = find_format(name).convert
             if straight is not None and (to_format or format_by_ending(Path(to))) == PARQUET:
@@ -266,7 +282,22 @@ def _lost_in_tr(workload: JobWorkload, path: Path) -> tuple[str, ...]:
 
 
 def _is_generator(name_or_path: str | Path, format: str | None) -> bool:
-    return format is None and isinstance(name_or_path, str) and name_or_path in _GENERATORS
+    """Return whether a generator is meant; refuse a name that a workload which is there has, too."""
+    if format is not None or not isinstance(name_or_path, str) or name_or_path not in _GENERATORS:
+        return False
+    if os.path.exists(name_or_path) and (format := _format_of(Path(name_or_path))):
+        raise InputError(
+            f"{name_or_path!r} is a generator, and the name of a workload that is here (of the format {format}): "
+            f"./{name_or_path} reads it; for the generator rename the workload, or work in another folder"
+        )
+    return True
+
+
+def _format_of(path: Path) -> str:
+    try:
+        return _recognised(path)
+    except InputError:
+        return ""
 
 
 def _generator_options(name: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -281,8 +312,10 @@ def _face(name: str) -> Callable[..., Any]:
     return known.convert or known.read
 
 
-def _existing(name_or_path: str | Path) -> Path:
-    """Return the path that is meant, if there is one."""
+def _existing(name_or_path: str | Path, format: str | None = None) -> Path:
+    """Return the path that is meant, if there is one; of a format that is given, whatever it is called."""
+    from workloads.formats import is_own_table
+
     text = str(name_or_path)
     path = Path(text)
     if not text.strip() or "\0" in text:
@@ -298,7 +331,7 @@ def _existing(name_or_path: str | Path) -> Path:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=path) from None
     for files in FAMILIES.values():
-        if path.name in files:
+        if format is None and path.name in files and is_own_table(path):
             raise InputError(f"give the folder that holds {' and '.join(files)}", file=path)
     return path
 

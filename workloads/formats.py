@@ -29,6 +29,7 @@ from workloads.readers import (
     tr,
     wfcommons,
 )
+from workloads.readers.foreign import foreign
 from workloads.readers.known_tables import CLUSTER_TABLES, MAIN_TABLES, KnownTable, identify
 from workloads.readers.samples import sample_of
 from workloads.readers.shards import files_within
@@ -69,7 +70,15 @@ class Format:
 
 
 def _holds_tables(path: Path) -> bool:
-    return any((path / name).exists() for files in parquet.FAMILIES.values() for name in files)
+    return any(is_own_table(path / name) for files in parquet.FAMILIES.values() for name in files)
+
+
+def is_own_table(path: Path) -> bool:
+    """Return whether a file that is called like one of Emu's own tables is one: by its columns, if it can be read."""
+    if not os.path.lexists(path):
+        return False
+    names = sample_of(path).names
+    return not names or len({*names} & {*parquet.COLUMNS[path.name]}) > 1
 
 
 def _is_called_tr(path: Path) -> bool:
@@ -221,13 +230,13 @@ def _what(path: Path) -> str:
     known = identify(found)
     if known is not None:
         return _of_table(known)
+    if what := foreign(found):
+        return f"is of no known format: {what}"
     match found.form:
         case "empty":
             return "is empty"
         case "bytes":
             return f"is of no known format{f': {found.text}' if found.text else ', and is not text'}"
-        case "json":
-            return f"is of no known format: JSON with {', '.join(found.names[:8]) or 'no objects'}"
         case "parquet":
             columns = f"with the columns {', '.join(found.names[:8])}"
             unread = "without columns that can be read: it may be cut short"
@@ -241,7 +250,8 @@ def _what(path: Path) -> str:
 def _of_table(known: KnownTable) -> str:
     """Return what a known table is good for, in words."""
     if not known.format:
-        return f"this is {known}, which is not read"
+        as_table = f"; as a table it is: --from job-table {known.as_table}" if known.as_table else ""
+        return f"this is {known}, which is not read{as_table}"
     if known.table in CLUSTER_TABLES:
         return f"this is {known}: a cluster (--cluster); a workload needs {MAIN_TABLES[known.format]}"
     return f"this is {known}, without {MAIN_TABLES[known.format]}"

@@ -165,7 +165,7 @@ def _convert(options: Namespace) -> int:
 
 
 def _synth(options: Namespace) -> int:
-    from workloads.catalogue import generators, load_workload, options_without_meaning
+    from workloads.catalogue import generate, generators, options_without_meaning
 
     if options.workload not in generators():
         raise InputError(
@@ -176,7 +176,7 @@ def _synth(options: Namespace) -> int:
         raise InputError(f"--set {name}: {why}")
     if options.seed is not None:
         given["seed"] = read_value("integer", options.seed, "--seed", low=0)
-    _save(load_workload(options.workload, options=given), options.to, options)
+    _save(generate(options.workload, given), options.to, options)
     return 0
 
 

@@ -35,6 +35,8 @@ class KnownTable:
         Columns that are there where columns have names, as `workloads.readers.samples.plain_name` has them.
     fields : tuple of str
         Regular expressions for the fields of a row of CSV, where columns have no names.
+    as_table : str
+        How ``job-table`` reads it, where no format does.
     """
 
     trace: str
@@ -42,6 +44,7 @@ class KnownTable:
     format: str = ""
     named: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
+    as_table: str = ""
 
     def __str__(self) -> str:
         return f"{self.table} of {self.trace}"
@@ -134,7 +137,11 @@ KNOWN_TABLES = (
     KnownTable(_AZURE, "invocations of functions (2019)", "", ("hashowner", "hashapp")),
     KnownTable(_AZURE, "invocations of functions (2021)", "", ("app", "func", "end_timestamp")),
     KnownTable(_AZURE, "requests to language models", "", ("contexttokens", "generatedtokens")),
-    KnownTable("the Helios trace", "cluster_log", "", ("job_id", "gpu_num", "node_num", "submit_time")),
+    KnownTable("the Helios trace", "cluster_log", "", ("job_id", "gpu_num", "node_num", "submit_time"),
+               as_table="--set arrival=submit_time --set duration=duration --set user=user"),
+    KnownTable("an OpenDC workload", "tasks", "", ("id", "submission_time", "duration", "cpu_count"),
+               as_table="--set arrival=submission_time --set duration=duration --set unit=ms --set tasks=cpu_count"),
+    KnownTable("an OpenDC workload", "fragments", "", ("id", "duration", "cpu_usage")),
     KnownTable("Google's cluster trace of 2009", "the table", "", ("parentid", "taskid", "jobtype")),
 )  # fmt: skip
 

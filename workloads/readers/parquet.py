@@ -74,6 +74,10 @@ _CONSTRAINTS: _Schemas = {
 }
 FAMILIES: Mapping[str, tuple[str, ...]] = {"jobs": (*_JOBS,), "dags": (*_DAGS,), "coflows": (*_COFLOWS,)}
 """The files of each family's folder."""
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    name: (*schema_for(schema, ()).names,) for name, (schema, _) in {**_DAGS, **_COFLOWS}.items()
+}
+"""The columns of each file, without those of resources."""
 ALL_FILES = frozenset((*_DAGS, *_COFLOWS, *_CONSTRAINTS))
 """Every file that a workload folder can have."""
 

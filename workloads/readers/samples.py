@@ -19,6 +19,7 @@ from workloads.readers.source import open_members
 
 ROWS = 20
 _BYTES = 1 << 16
+_JSON = re.compile(r'\s*(?:\{|\[\s*(?:[\[{"\]\d-]|true|false|null|$))')
 
 
 class Sample(NamedTuple):
@@ -35,7 +36,7 @@ class Sample(NamedTuple):
     rows : tuple of tuple of str
         The first rows that are there whole, at most `ROWS`: of CSV and words.
     text : str
-        How the file begins; of ``bytes`` why it cannot be read, if so.
+        The beginning of the file, some kB; of ``bytes`` why it cannot be read, if so.
     """
 
     form: str
@@ -70,13 +71,14 @@ def take_sample(stream: io.BufferedReader) -> Sample:
     lines = [line for line in text.splitlines() if line.strip()][:ROWS]
     if not lines:
         return Sample("empty")
-    if lines[0].lstrip().startswith(("{", "[")):
+    text = data.decode("utf-8-sig", "replace")
+    if _JSON.match(text):
         return _json(lines, text)
     if "," in lines[0]:
         rows = tuple(tuple(row) for row in csv.reader(lines))
-        return Sample("csv", tuple(map(plain_name, rows[0])), rows, text[:200])
+        return Sample("csv", tuple(map(plain_name, rows[0])), rows, text)
     rows = tuple(tuple(line.split()) for line in lines)
-    return Sample("words", tuple(map(plain_name, rows[0])), rows, text[:200])
+    return Sample("words", tuple(map(plain_name, rows[0])), rows, text)
 
 
 def sample_of(path: Path) -> Sample:
@@ -102,7 +104,7 @@ def _json(lines: list[str], text: str) -> Sample:
         if not isinstance(row, dict):
             break
         names |= dict.fromkeys(map(plain_name, row))
-    return Sample("json", tuple(names), (), text[:200])
+    return Sample("json", tuple(names), (), text)
 
 
 def _parquet(path: Path) -> Sample:

@@ -24,6 +24,7 @@ from typing import Any, cast
 from workloads.errors import InputError
 from workloads.hints import did_you_mean, names_beside
 from workloads.limits import most_bytes, most_line_bytes, unpacks_to_more
+from workloads.readers.first_bytes import CONTENTS, DOCUMENTS, PACKINGS
 from workloads.readers.report import Progress, Report
 
 BLANK_LINES = 1_000_000
@@ -34,18 +35,6 @@ _HEADER_LIMIT = 1 << 20  # of a tar's extended headers, which tarfile holds in m
 _PADDING = 64 << 10  # zeros behind gzip
 _GZIP = b"\x1f\x8b"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-_OTHER_PACKINGS = {
-    rb"BZh[1-9]1AY&SY": "bzip2",
-    rb"\xfd7zXZ\0": "xz",
-    rb"\x28\xb5\x2f\xfd": "zstd",
-    rb"7z\xbc\xaf\x27\x1c": "7z",
-}
-_OTHER_CONTENT = {
-    rb"\xff\xfe|\xfe\xff": "this is text in UTF-16; save it as UTF-8",
-    rb"version https://git-lfs": "this is Git LFS's pointer to a file that was not fetched; git lfs pull fetches it",
-    rb"(?i)\s*<(!doctype )?html": "this is a web page; was the download refused?",
-}
-"""First bytes that no file of a trace has, and the error about a file that has them."""
 _UNREADABLE = (
     OSError, EOFError, ValueError, RuntimeError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile,
 )  # fmt: skip
@@ -73,6 +62,7 @@ def open_text(
     """
     with _open(path, progress) as file:
         if file.head.startswith(_ZIP):
+            _open_zip(file).close()
             raise InputError("this is a zip archive; want a text file, plain or gzip", file=path, line=1)
         with file.stream() as stream:
             yield stream
@@ -207,7 +197,7 @@ class _Watched(io.RawIOBase):
         return count
 
     def _refuse_other(self, head: bytes) -> None:
-        for begins, wrong in _OTHER_CONTENT.items():
+        for begins, wrong in CONTENTS.items():
             if re.match(begins, head):
                 raise InputError(_of_member(self._member, wrong), file=self._file.path, line=1)
 
@@ -226,7 +216,7 @@ def _open(path: str | Path, progress: Progress | None) -> Iterator[_File]:
         raise _explained(error, path) from None
     with raw:
         file = _File(Path(path), raw, progress)
-        for magic, name in _OTHER_PACKINGS.items():
+        for magic, name in PACKINGS.items():
             if re.match(magic, file.head):
                 raise InputError(
                     f"this is packed with {name}; unpack it, or pack it with gzip", file=path, line=1
@@ -268,14 +258,12 @@ def _files_below(folder: Path) -> list[str]:
 
 
 def _zip_members(file: _File, wanted: Callable[[str], bool]) -> Iterator[tuple[str, io.BufferedReader]]:
-    try:
-        archive = zipfile.ZipFile(file.raw)
-    except _UNREADABLE as error:
-        raise _explained(error, file.path) from None
-    with archive:
+    seen: set[str] = set()
+    with _open_zip(file) as archive:
         for member in archive.infolist():
             if member.is_dir() or is_hidden(member.filename):
                 continue
+            _refuse_twice(file, member.filename, seen)
             name, kind = member.filename, stat.S_IFMT(member.external_attr >> 16)
             if kind not in (0, stat.S_IFREG):
                 _refuse_special(file, name, kind == stat.S_IFLNK)
@@ -290,15 +278,37 @@ def _zip_members(file: _File, wanted: Callable[[str], bool]) -> Iterator[tuple[s
             yield from _member(file, name, inner, unpacks=True)
 
 
+def _open_zip(file: _File) -> zipfile.ZipFile:
+    """Open an archive; a document that is one is refused."""
+    try:
+        archive = zipfile.ZipFile(file.raw)
+    except _UNREADABLE as error:
+        raise _explained(error, file.path) from None
+    for member, what in DOCUMENTS.items():
+        if member in archive.namelist():
+            archive.close()
+            raise InputError(f"this is {what}; export its sheet as CSV", file=file.path)
+    return archive
+
+
+def _refuse_twice(file: _File, name: str, seen: set[str]) -> None:
+    """Refuse a member whose name another one has: which of the two is meant is not known."""
+    if name in seen:
+        raise InputError(f"holds two members called {shown(name)}; keep one", file=file.path)
+    seen.add(name)
+
+
 def _tar_members(
     file: _File, stream: io.BufferedReader, wanted: Callable[[str], bool]
 ) -> Iterator[tuple[str, io.BufferedReader]]:
+    seen: set[str] = set()
     try:
-        # As a stream: nothing is sought, and what comes twice is given twice.
+        # As a stream: nothing is sought.
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as archive:
             for header in archive:
                 if header.isdir() or is_hidden(header.name):
                     continue
+                _refuse_twice(file, header.name, seen)
                 if not header.isreg() or header.issparse():
                     _refuse_special(file, header.name, header.issym() or header.islnk())
                 if not wanted(header.name):

@@ -1,0 +1,122 @@
+"""Files of formats that are not read: errors say what they are, and what of it is read."""
+
+import io
+import json
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from workloads.catalogue import load_workload
+from workloads.errors import InputError
+
+BATSIM = {
+    "nb_res": 2,
+    "jobs": [{"id": 0, "subtime": 0, "walltime": 9, "res": 1, "profile": "d"}],
+    "profiles": {},
+}
+POD = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}, "spec": {"kind": "none"}}
+CONTENTS = {
+    "Batsim": (json.dumps(BATSIM, indent=1), "JSON: a workload of Batsim"),
+    "Batsim, on a line": (json.dumps(BATSIM), "JSON: a workload of Batsim"),
+    "DAX": ('<?xml version="1.0"?>\n<!-- by hand -->\n<adag xmlns="x">\n<job/></adag>', "XML: a workflow of Pegasus"),
+    "XML": ("<a:platform>\n</a:platform>", "XML: a platform of SimGrid"),
+    "other XML": ('<?xml version="1.0"?>\n<foo bar="1"/>', "XML with the root 'foo'"),
+    "Kubernetes": (json.dumps(POD), "JSON: Kubernetes' Deployment; what kubectl get pods, or jobs, -o json prints"),
+    "sacct --json": (json.dumps({"jobs": [{}], "meta": {}, "errors": []}), "JSON: what sacct --json prints"),
+    "events": ('{"Event":"SparkListenerLogStart","Timestamp":1}\n' * 3, "JSON: an event log of Spark"),
+    "cut short": ('{"one": [1, 2, {"inner": 3}], "tw', "JSON with one"),
+    "a section": ("[nodes]\ncount = 3\n", "text, '[nodes]'"),
+    "YAML": ("---\n# pods\napiVersion: v1\nkind: Pod\n", "YAML of Kubernetes"),
+    "DOT": ("digraph G {\n  a -> b;\n}\n", "a graph of Graphviz (DOT)"),
+    "PBS": ("01/31/2026 12:00:00;E;12.server;user=ada ctime=1\n", "an accounting log of PBS or Torque"),
+    "LSF": ('"JOB_FINISH" "10.1" 1706612566 12\n', "the accounting log of LSF"),
+    "HTCondor": ("000 (012.000.000) 01/31 12:00:00 Job submitted from host: <1.2.3.4>\n", "an event log of HTCondor"),
+    "SQLite": ("SQLite format 3\0and more", "this is a database of SQLite"),
+    "ORC": ("ORC\1\2", "this is an ORC file"),
+    "Feather": ("ARROW1\0\0", "this is a file of Arrow (Feather)"),
+}  # fmt: skip
+
+
+def refusal(path: Path | str, **given: object) -> str:
+    with pytest.raises(InputError) as caught:
+        load_workload(str(path), **given)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("what", CONTENTS)
+def test_a_file_is_described_by_its_content(tmp_path: Path, what: str) -> None:
+    text, why = CONTENTS[what]
+    path = tmp_path / "mine"
+    path.write_text(text, encoding="utf-8")
+    assert refusal(path).startswith(f"{path}: is of no known format: {why}")
+
+
+@pytest.mark.parametrize(
+    ("member", "what"), [("xl/workbook.xml", "a workbook of Excel"), ("content.xml", "an OpenDocument")]
+)
+@pytest.mark.parametrize("format", [None, "job-table", "tr"])
+def test_a_workbook_is_named_as_one(tmp_path: Path, member: str, what: str, format: str | None) -> None:
+    path = tmp_path / "book"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr(member, "<x/>")
+    assert f"this is {what}; export its sheet as CSV" in refusal(path, format=format)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_two_members_of_one_name_are_refused(tmp_path: Path, kind: str) -> None:
+    text, path = b"0\n1\n\n1 1 0 9 1\n11 1 2 1 2\n\n2\n1 1\n2 1\n", tmp_path / f"a.{kind}"
+    with tarfile.open(path, "w") if kind == "tar" else zipfile.ZipFile(path, "w") as archive:
+        for _ in range(2):
+            if isinstance(archive, tarfile.TarFile):
+                header = tarfile.TarInfo("a/a.txt")
+                header.size = len(text)
+                archive.addfile(header, io.BytesIO(text))
+            else:
+                archive.writestr("a/a.txt", text)
+    for instance in (None, "1", "a"):
+        options = {} if instance is None else {"instance": instance}
+        assert "holds two members called 'a/a.txt'" in refusal(path, format="coflowlib", options=options)
+
+
+OPENDC = {"id": [1, 2], "submission_time": [1000, 3500], "duration": [2000, 70], "cpu_count": [3, 1]}
+AS_TABLE = {"arrival": "submission_time", "duration": "duration", "unit": "ms", "tasks": "cpu_count"}
+
+
+def test_the_format_that_is_named_wins_over_a_file_s_name(tmp_path: Path) -> None:
+    """Another program's tables that are called like Emu's: read as what one says, and else named as what they are."""
+    path = tmp_path / "tasks.parquet"
+    pq.write_table(pa.table(OPENDC), path)
+    read = load_workload(path, format="job-table", options=AS_TABLE)
+    assert read.jobs["submit_s"].to_pylist() == [0.0, 2.5]
+    assert read.tasks["duration_s"].to_pylist() == [2.0, 2.0, 2.0, 0.07]
+    for given in (path, tmp_path):
+        said = refusal(given)
+        assert (
+            "this is tasks of an OpenDC workload, which is not read; as a table it is: --from job-table"
+            in said
+        )
+        assert "no such file" not in said
+    pq.write_table(pa.table({"a": [1]}), path)
+    assert "is of no known format: Parquet with the columns a" in refusal(path)
+    assert "is a folder of no known format: it holds 'tasks.parquet'" in refusal(tmp_path)
+
+
+def test_a_workload_called_like_a_generator_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from emu.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    (tmp_path / "google").mkdir()
+    assert main(["workload", "info", "google", "--set", "jobs=5"]) == 0  # a folder of anything is none
+    assert main(["workload", "synth", "poisson", "google", "--set", "jobs=5"]) == 0
+    assert "'google' is a generator, and the name of a workload that is here" in refusal(Path("google").name)
+    assert load_workload("./google").num_jobs == 5
+    assert main(["workload", "synth", "google", "other", "--set", "jobs=7"]) == 0
+    assert load_workload("other").num_jobs == 7
