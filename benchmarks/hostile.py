@@ -9,7 +9,8 @@ give it again: `--seed N --inputs 1 --only KIND --keep DIR`. An input is at faul
 
 - raises, or ends with another code than 0 (done), 2 (wrong input) and, of several runs of which one fails, 1;
 - says "unexpected", more than one line of error, or a character that acts on a terminal;
-- takes more than 5 s of wall and of processor time, or its process more than 1 GiB at its peak;
+- takes more than 5 s of wall and of processor time, or its process more than 1 GiB at its peak (readers are told that
+  0.5 GB are free);
 - leaves a temporary file;
 - kills its process, or does not end in 60 s.
 
@@ -41,7 +42,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from workloads import limits
+
 LIMIT_S, LIMIT_MB, PATIENCE_S = 5.0, 1024, 60.0
+FREE_BYTES = 500_000_000
+"""What readers are told is free, so that sources which state as many tasks as fit stay within `LIMIT_MB`."""
 INPUTS_PER_WORKER = 150
 """Then a worker is started again: what its allocator keeps would count as the next input's."""
 _ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e]")
@@ -82,6 +87,22 @@ def _read_workload(path: Path, out: Path, rng: random.Random) -> list[Argv]:
     return [["workload", "info", str(path), *named, *more, *rng.choice(([], ["--json"]))]]
 
 
+_MEANT = (
+    {}, {"tasks": "parts"}, {"job": "name", "user": "name"}, {"start": "begin", "end": "took"}, {"estimate": "took"},
+    {"unit": "ms", "decimal": ","}, {"arrival": "name"}, {"constraints": "name"}, {"separator": "tab"},
+)  # fmt: skip
+
+
+def _read_job_table(path: Path, out: Path, rng: random.Random) -> list[Argv]:
+    options = {
+        "arrival": "begin",
+        **({} if "start" in (meant := rng.choice(_MEANT)) else {"duration": "took"}),
+        **meant,
+    }
+    sets = (text for name, value in options.items() for text in ("--set", f"{name}={value}"))
+    return [["workload", "info", str(path), "--from", "job-table", *sets]]
+
+
 def _read_cluster(path: Path, out: Path, rng: random.Random) -> list[Argv]:
     return [["cluster", "info", str(path), *rng.choice(([], ["--json"], ["--set", "slots=3"]))]]
 
@@ -109,6 +130,7 @@ _FORMATS = (
 )  # fmt: skip
 KINDS: dict[str, Kind] = {
     **{name: Kind(_read_workload) for name in _FORMATS},
+    "job-table": Kind(_read_job_table, 2.0),
     "cluster": Kind(_read_cluster, 1.5),
     "beside": Kind(_validate, 1.0, "*[!l]"),
     "config": Kind(_validate, 1.5),
@@ -230,6 +252,7 @@ def _peak_mb() -> int:
 
 def work(samples: Path) -> None:
     """Be a worker: read kinds and seeds, a line each, and answer each with a line of JSON."""
+    limits.free_bytes = lambda: FREE_BYTES
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever prints on its own
     for line in sys.stdin:

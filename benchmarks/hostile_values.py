@@ -17,7 +17,9 @@ NUMBERS = (
     "2147483647", "2147483648", "-2147483649", "4294967296", "4611686018427387904", "9223372036854775807",
     "9223372036854775808",
     "-9223372036854775809", "18446744073709551616", "9" * 30, "9" * 400, "9" * 5000, "0x10", "1_000", "1,000", "1.5",
-    "0.1", "١٢", "½", "+1", "1e", "--1", " 1", "10000000", "1000000000", "1000000000000", "4e9", "1e-9", "true",
+    "0.1", "5e-05", "1,5", "00:01:30", "1h", "2 days 03:00:00", "-1 days +23:59:50", "PT1H", "NaT", "9999-12-31",
+    "1e25", "Infinity", "-Infinity", "1e999999", "1" + "0" * 400,
+    "١٢", "½", "+1", "1e", "--1", " 1", "10000000", "1000000000", "1000000000000", "4e9", "1e-9", "true",
 )  # fmt: skip
 TEXTS = (
     "", " ", "\0", "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x9b2J", "\u202e", "\ufeff", "\ud7ff", "é", "a\rb",
@@ -30,8 +32,8 @@ TEXTS = (
     "cpu=64", "Pod", "Job", "List",
 )  # fmt: skip
 VALUES: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 2**31, 2**53 + 1, 2**62, 2**63 - 1, 2**63, -(2**63), 2**64, 10**30, 10**4000, 0.5,
-    -0.5, 1e18, 1e308, float("nan"), float("inf"), -float("inf"), 5e-324, [], {}, [[]], [1, "a", None], {"a": {"b": 1}},
+    None, True, False, 0, 1, -1, 2**31, 2**53 + 1, 2**62, 2**63 - 1, 2**63, -(2**63), 2**64, 10**30, 10**400, 10**4000,
+    1e25, 0.5, -0.5, 1e18, 1e308, float("nan"), float("inf"), -float("inf"), 5e-324, [], {}, [[]], [1, "a", None], {"a": {"b": 1}},
     "DEEP", "WIDE", *TEXTS,
 )  # fmt: skip
 """What takes the place of a value in JSON and TOML; DEEP and WIDE are made when they are wanted."""
@@ -102,7 +104,21 @@ def mutate_table(path: Path, rng: random.Random) -> str:
     name = rng.choice(names)
     at = names.index(name)
     how = rng.choice(
-        ("cell", "cell", "cell", "cast", "drop", "rename", "twice", "rows", "null", "wide", "many", "about")
+        (
+            "cell",
+            "cell",
+            "cell",
+            "nested",
+            "cast",
+            "drop",
+            "rename",
+            "twice",
+            "rows",
+            "null",
+            "wide",
+            "many",
+            "about",
+        )
     )
     if how == "cell":
         table = _other_cell(table, name, rng)
@@ -112,6 +128,9 @@ def mutate_table(path: Path, rng: random.Random) -> str:
         )
         made = [[1]] * len(table) if pa.types.is_list(kind) else [None] * len(table)
         table = table.set_column(at, name, pa.array(made, kind))
+    elif how == "nested":
+        made = rng.choice(([[1], [2, 3]], [{"a": 1}, {"a": None}], [None, b"\xff\xfe"], [2**64 - 1, 2**63]))
+        table = table.set_column(at, name, pa.array([made[i % 2] for i in range(len(table))]))
     elif how == "drop":
         table = table.drop_columns([name])
     elif how == "rename":

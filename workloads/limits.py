@@ -1,12 +1,13 @@
 """Limits on the size of a workload: tasks or flows, and bytes that a file unpacks to.
 
-A small file can state a large workload: 46 bytes of a trace name ten million instances, a kilobyte of gzip holds a
-megabyte of text. So what a source makes is bounded by how large it is: a task or flow a byte on disk, but always
-`FREE_TASKS`, and `RATIO` bytes a byte on disk, but always `FREE_BYTES`. No public trace comes near either: the
-largest, Alibaba's batch_instance, has 15 bytes on disk a task and unpacks to 6 times its size. (Its batch_task alone
-only states how many instances there are, ten a byte: all of it needs `max_tasks`, an excerpt does not.) Generators and
-transformations have no source, and make `GENERATED_TASKS` at most. `max_tasks` and `max_bytes` are options of every
-reader and generator that take the place of these limits.
+A small file can state a large workload: 46 bytes of a trace name ten million instances, and SWIM's FB-2010 states 17.6
+million tasks in 0.9 MB. So what a source makes is bounded by the memory that is free on this machine, `TASK_BYTES` a
+task. Generators and transformations have no source, and make `GENERATED_TASKS` at most, as more is a slip.
+
+A kilobyte of gzip holds a megabyte of text, and one of Parquet gigabytes of it. So what a file unpacks to is bounded by
+its size: `RATIO` bytes a byte on disk, but always `FREE_BYTES`, and of Parquet `FREE_TEXT_BYTES` beside its numbers,
+which are bounded as rows. No public trace comes near: the largest, Alibaba's batch_instance, unpacks to 6 times its
+size. `max_tasks` and `max_bytes` are options of every reader and generator that take the place of these limits.
 
 Limits are checked before the memory is taken; bytes are counted as they are unpacked.
 """
@@ -21,15 +22,19 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from workloads.errors import InputError
+from workloads.memory import free_bytes
 
-FREE_TASKS = 5_000_000
+TASK_BYTES = 100
+"""Of a task, flow or row while it is read: 25 to 60 were measured, most of a folder of Parquet."""
+ROW_OBJECTS_BYTES = 400
+"""Of a row that becomes objects of Python: 350 were measured, most of what job a row is of."""
 GENERATED_TASKS = 10_000_000
 FREE_BYTES = 16 << 20
 RATIO = 100
-ROW_BYTES = 32
-"""Of a row of Parquet, where compression leaves nearly nothing of what repeats."""
 MOST_TASKS = 1 << 48
 """More than any memory holds, so `max_tasks` is at most this: sums of fewer are exact as int64 and as float64."""
+FREE_TEXT_BYTES = 160_000_000
+"""Of Parquet, where compression leaves nearly nothing of what repeats."""
 LINE_BYTES = 32 << 20
 """No line may be longer, for it is held in memory; `max_bytes` takes the place of this, too."""
 
@@ -88,16 +93,22 @@ def take_limits(options: Mapping[str, Any] | None) -> tuple[Limits, dict[str, An
 
 
 def check_tasks(
-    count: float, what: str = "tasks", *, file: Any = None, line: int | None = None, field: str | None = None
+    count: float,
+    what: str = "tasks",
+    *,
+    file: Any = None,
+    line: int | None = None,
+    field: str | None = None,
+    each_bytes: int = TASK_BYTES,
 ) -> None:
-    """Refuse more tasks, flows or rows than may be; `file` is the source, whose size they are compared with.
+    """Refuse more tasks, flows or rows than may be; `file` is the source, if there is one.
 
     Raises
     ------
     InputError
         There are more; names the limit and the option that lifts it.
     """
-    most, why = most_tasks(file)
+    most, why = most_tasks(file, each_bytes)
     if count <= most:
         return
     if count <= MOST_TASKS:
@@ -122,15 +133,15 @@ def add_tasks(total: int, more: int, *, file: Any = None, line: int | None = Non
     return total
 
 
-def most_tasks(source: Any = None) -> tuple[int, str]:
-    """Return how many tasks or flows a source may make, and in words why so many."""
+def most_tasks(source: Any = None, each_bytes: int = TASK_BYTES) -> tuple[int, str]:
+    """Return how many tasks or flows a source may make, of `each_bytes` in memory, and in words why so many."""
     if (limit := _now.get().max_tasks) is not None:
         return limit, ", the limit that was given"
     if source is None:
         return GENERATED_TASKS, ""
-    if (size := size_of(source)) > FREE_TASKS:
-        return size, ", one for each byte of the source"
-    return FREE_TASKS, " for a source of this size"
+    if (free := free_bytes()) is None:
+        return GENERATED_TASKS, ""
+    return free // each_bytes, f", what {free / 2**30:.1f} GiB of free memory hold"
 
 
 def most_bytes(packed_bytes: int) -> int:
@@ -140,9 +151,9 @@ def most_bytes(packed_bytes: int) -> int:
 
 
 def most_parquet_bytes(packed_bytes: int) -> int:
-    """Return how many bytes the columns of a Parquet file of a size may unpack to: `FREE_TASKS` rows at least."""
+    """Return how many bytes the columns of a Parquet file of a size may unpack to, beside numbers."""
     limit = _now.get().max_bytes
-    return max(ROW_BYTES * FREE_TASKS, RATIO * packed_bytes) if limit is None else limit
+    return max(FREE_TEXT_BYTES, RATIO * packed_bytes) if limit is None else limit
 
 
 def most_line_bytes() -> int:

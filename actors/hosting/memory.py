@@ -3,8 +3,6 @@
 A process that emulates takes 180 MiB at its peak, a Ray worker that has built a partition of 15,000 nodes 265 MiB.
 """
 
-from pathlib import Path
-
 from actors.setting import Setting
 from workloads.errors import InputError
 
@@ -35,13 +33,3 @@ def refuse_too_large(setting: Setting, partitions: int, free_bytes: int) -> None
     if fit < 1:
         raise InputError(f"--nodes: {setting.cluster.num_nodes:,} nodes {what}, in one partition too")
     raise InputError(f"--partitions: {partitions} partitions {what}; {fit} would fit")
-
-
-def free_bytes_here() -> int | None:
-    """Return the free memory of this machine; None where it is not known."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        (free,) = (line.split()[1] for line in lines if line.startswith("MemAvailable"))
-    except (OSError, ValueError):
-        return None
-    return int(free) << 10

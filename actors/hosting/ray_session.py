@@ -17,12 +17,12 @@ from typing import Any
 from actors.hosting.child import ROOT, SERVERS, address_of, pickle_by_value, with_path
 from actors.hosting.handshake import asks_for_token
 from actors.hosting.interrupts import Lost
-from actors.hosting.memory import free_bytes_here
 from actors.hosting.outcome import Observe, Outcome, peak_rss_mb
 from actors.hosting.partition import Partition, Progress
 from actors.hosting.snapshot import Snapshot
 from actors.setting import Setting
 from workloads.errors import InputError, UnavailableError
+from workloads.memory import free_bytes as free_bytes_here
 
 OBJECT_STORE_BYTES = 512 << 20
 ACTOR_START_S = 120.0

@@ -37,7 +37,7 @@ def run_action(options: Namespace) -> int:
 def _list(options: Namespace) -> int:
     from workloads.catalogue import generators
     from workloads.formats import FORMATS
-    from workloads.limits import FREE_BYTES, FREE_TASKS
+    from workloads.limits import FREE_BYTES
     from workloads.options import options_line
 
     if options.json:
@@ -58,7 +58,8 @@ def _list(options: Namespace) -> int:
         lines += _entry(name, what, options_line(known.convert or known.read))
     lines += [
         "",
-        f"limits, of all of them: max_tasks={FREE_TASKS}, max_bytes={FREE_BYTES} or more, by the source's size",
+        "limits, of all of them: max_tasks, of a source by the memory that is free; "
+        f"max_bytes={FREE_BYTES} or more, by the source's size",
     ]
     put("\n".join(lines))
     return 0

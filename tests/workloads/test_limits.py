@@ -9,14 +9,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from workloads import limits
+from workloads import limits, memory
 from workloads.catalogue import convert_workload, load_workload
 from workloads.errors import InputError
 from workloads.generators import clustered
-from workloads.limits import Limits, check_tasks, limited, most_tasks, take_limits
+from workloads.limits import Limits, limited, take_limits
 from workloads.transform import replicate
 
 MANY = 20_000_000
+
+
+@pytest.fixture(autouse=True)
+def _half_a_gigabyte(monkeypatch):
+    """Let half a gigabyte of memory be free, which holds five million tasks."""
+    monkeypatch.setattr(limits, "free_bytes", lambda: 500_000_000)
 
 
 def refused(source, **options) -> str:
@@ -43,7 +49,7 @@ def parquet_folder(folder, tasks: int, tenant: str = "a"):
 def test_instances_that_a_trace_only_states(tmp_path):
     source = alibaba(tmp_path / "a", MANY)
     found = refused(source)
-    assert "makes 20,000,000 tasks, more than 5,000,000 for a source of this size" in found
+    assert "makes 20,000,000 tasks, more than 5,000,000, what 0.5 GiB of free memory hold" in found
     assert found.endswith("--set workload_options.max_tasks=20000000 allows them")
     with pytest.raises(InputError, match="max_tasks"):
         convert_workload(str(source), tmp_path / "out")
@@ -91,7 +97,7 @@ def test_counts_whose_sum_does_not_fit_an_integer(tmp_path, format, max_tasks):
 
 
 def test_rows_of_parquet(tmp_path, monkeypatch):
-    monkeypatch.setattr(limits, "FREE_TASKS", 100_000)
+    monkeypatch.setattr(limits, "free_bytes", lambda: 10_000_000)
     source = parquet_folder(tmp_path / "w", 200_000)
     assert "tasks.parquet: makes 200,000 rows, more than 100,000" in refused(source)
     assert load_workload(source, options={"max_tasks": "200,000"}).num_tasks == 200_000
@@ -107,7 +113,7 @@ def test_metadata_that_no_parser_was_made_for(tmp_path, text):
 
 def test_text_of_parquet_that_a_dictionary_repeats(tmp_path, monkeypatch):
     """Ten thousand rows of one long name are a few bytes on disk."""
-    monkeypatch.setattr(limits, "ROW_BYTES", 1)
+    monkeypatch.setattr(limits, "FREE_TEXT_BYTES", 1 << 20)
     folder = tmp_path / "w"
     folder.mkdir()
     rows = 10_000
@@ -192,16 +198,54 @@ def test_a_zip_of_zeros_is_not_held_in_memory(tmp_path):
         load_workload(tmp_path / "a.zip", format="coflowlib")
 
 
-def test_a_large_source_may_make_as_many_tasks_as_it_has_bytes(tmp_path):
-    with open(tmp_path / "large", "wb") as file:
-        file.truncate(30_000_000)
-    assert most_tasks(tmp_path / "large")[0] == 30_000_000
-    check_tasks(30_000_000, file=tmp_path / "large")
-    (tmp_path / "small").write_bytes(b"1")
-    with pytest.raises(InputError, match="makes 30,000,000 tasks"):
-        check_tasks(30_000_000, file=tmp_path / "small")
-    with limited(Limits(max_tasks=30_000_000)):
-        check_tasks(30_000_000, file=tmp_path / "small")
+def test_a_small_source_may_make_as_many_tasks_as_memory_holds(tmp_path, monkeypatch):
+    """As SWIM's FB-2010, 17.6 million tasks in 0.9 MB; what is read can be written and read again."""
+    (tmp_path / "one.tsv").write_text(f"job0\t0\t0\t{300_000 << 26}\t0\t0\n")
+    monkeypatch.setattr(limits, "free_bytes", lambda: 100 * 300_001)
+    assert load_workload(tmp_path / "one.tsv").num_tasks == 300_001
+    convert_workload(tmp_path / "one.tsv", tmp_path / "own")
+    assert load_workload(tmp_path / "own").num_tasks == 300_001
+    monkeypatch.setattr(limits, "free_bytes", lambda: 100 * 300_000)
+    for source in ("one.tsv", "own"):
+        assert "max_tasks=310000 allows them" in refused(tmp_path / source)
+        assert load_workload(tmp_path / source, options={"max_tasks": 310_000}).num_tasks == 300_001
+
+
+def test_text_of_a_job_table_that_a_dictionary_repeats(tmp_path):
+    """A kilobyte that states 65,536 rows of one text of 40 kB, 2.6 GB once they are spelt out."""
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * 65_536, pa.int32()), ["x" * 40_000])
+    rows = {"arrival": [0] * 65_536, "duration": [1] * 65_536, "who": text}
+    pq.write_table(pa.table(rows), tmp_path / "t.parquet", store_schema=False, compression="zstd")
+    assert (tmp_path / "t.parquet").stat().st_size < 5000
+    with pytest.raises(InputError, match="field who: unpacks to more than 152 MiB"):
+        load_workload(tmp_path / "t.parquet", format="job-table", options={"user": "who"})
+    assert load_workload(tmp_path / "t.parquet", format="job-table").num_jobs == 65_536
+
+
+def test_rows_of_a_job_table_are_bounded_as_objects(tmp_path):
+    pq.write_table(
+        pa.table({"arrival": [0] * 2_000_000, "duration": [1] * 2_000_000}), tmp_path / "t.parquet"
+    )
+    with pytest.raises(InputError, match=r"makes 2,000,000 rows, more than 1,250,000"):
+        load_workload(tmp_path / "t.parquet", format="job-table")
+
+
+CGROUPS = {
+    "2": {"memory.max": "1000", "memory.current": "700", "memory.stat": "anon 9\ninactive_file 200\n"},
+    "1": {
+        "memory/memory.limit_in_bytes": "1000",
+        "memory/memory.usage_in_bytes": "700",
+        "memory/memory.stat": "inactive_file 3\ntotal_inactive_file 200\n",
+    },
+}
+
+
+@pytest.mark.parametrize("version", CGROUPS)
+def test_a_container_has_less_memory_than_its_machine(tmp_path, version):
+    for name, text in CGROUPS[version].items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert memory._of_container(tmp_path) == 500
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ class JobRows:
 
     def add(
         self,
-        job: Hashable,
+        job: Hashable | None,
         submit: float,
         duration_s: float,
         line: int,
@@ -50,7 +50,7 @@ class JobRows:
         tenant: str | None = None,
         constraints: str = "",
     ) -> None:
-        """Add a row: `tasks` tasks of one duration; of a job the first row gives tenant and constraints.
+        """Add a row: `tasks` tasks of one duration; of a job, None for one of its own, the first row gives the rest.
 
         Raises
         ------
@@ -58,7 +58,7 @@ class JobRows:
             Rows so far have more tasks than any machine holds.
         """
         self._total_tasks = add_tasks(self._total_tasks, tasks, file=self._path, line=line)
-        at = self._job_of.setdefault(job, len(self._job_of))
+        at = len(self._tenant) if job is None else self._job_of.setdefault(job, len(self._tenant))
         if at == len(self._tenant):
             self._tenant.append(None if tenant is None else _encodable(tenant))
             self._constraints.append(_encodable(constraints))

@@ -184,7 +184,7 @@ def _workload_of_rows(
         given = {
             option: None if is_missing(row[option]) else row[option] for option in _OPTIONAL if option in used
         }
-        job: Any = (line,)
+        job = None
         if "job" in used:
             if given["job"] is None:
                 report.repaired(f"rows without {used['job']}: each taken as a job of its own", 1)

@@ -20,7 +20,7 @@ from workloads.arrow import to_numpy
 from workloads.errors import InputError
 from workloads.hints import did_you_mean, names_beside
 from workloads.jobs import SCHEMA_VERSION
-from workloads.limits import check_tasks, most_parquet_bytes, unpacks_to_more
+from workloads.limits import TASK_BYTES, check_tasks, most_parquet_bytes, unpacks_to_more
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -103,7 +103,9 @@ def parquet_file(path: Path) -> Iterator[pq.ParquetFile]:
         ) from None
 
 
-def read_columns(file: pq.ParquetFile, names: Collection[str], path: Path) -> pa.Table:
+def read_columns(
+    file: pq.ParquetFile, names: Collection[str], path: Path, each_bytes: int = TASK_BYTES
+) -> pa.Table:
     """Return columns of an open Parquet file, when its footer does not say that they are too much.
 
     Raises
@@ -113,9 +115,10 @@ def read_columns(file: pq.ParquetFile, names: Collection[str], path: Path) -> pa
     """
     check_plain(file, names, path)
     rows, unpacked = stated_size(file)
-    check_tasks(rows, "rows", file=path)
+    check_tasks(rows, "rows", file=path, each_bytes=each_bytes)
     size = os.path.getsize(path)
-    if unpacked > (most := most_parquet_bytes(size)):
+    most, numbers = most_parquet_bytes(size), sum(pa.types.is_primitive(f.type) for f in file.schema_arrow)
+    if unpacked > most + 8 * numbers * rows:
         raise InputError(unpacks_to_more(most, size), file=path)
     table = file.read([*names])
     table.validate(full=True)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from workloads.errors import InputError
 from workloads.frames import arrow_table, is_of_pandas
 from workloads.hints import did_you_mean
+from workloads.limits import ROW_OBJECTS_BYTES
 from workloads.readers.cells import Instant, Span
 from workloads.readers.report import Progress
 from workloads.readers.source import lines_of, open_text
@@ -50,7 +51,7 @@ def file_rows(path: Path, used: Used, separator: str | None, progress: Progress 
 
     with parquet_file(path) as file:
         check_columns(file.schema_arrow.names, used, path)
-        table = read_columns(file, [*dict.fromkeys(used.values())], path)
+        table = read_columns(file, [*dict.fromkeys(used.values())], path, ROW_OBJECTS_BYTES)
         yield from _arrow_rows(table, used, path, 1)
 
 
