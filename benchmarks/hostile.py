@@ -42,6 +42,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from benchmarks.hostile_tables import job_table_options
 from workloads import limits
 
 LIMIT_S, LIMIT_MB, PATIENCE_S = 5.0, 1024, 60.0
@@ -87,20 +88,8 @@ def _read_workload(path: Path, out: Path, rng: random.Random) -> list[Argv]:
     return [["workload", "info", str(path), *named, *more, *rng.choice(([], ["--json"]))]]
 
 
-_MEANT = (
-    {}, {"tasks": "parts"}, {"job": "name", "user": "name"}, {"start": "begin", "end": "took"}, {"estimate": "took"},
-    {"unit": "ms", "decimal": ","}, {"arrival": "name"}, {"constraints": "name"}, {"separator": "tab"},
-)  # fmt: skip
-
-
 def _read_job_table(path: Path, out: Path, rng: random.Random) -> list[Argv]:
-    options = {
-        "arrival": "begin",
-        **({} if "start" in (meant := rng.choice(_MEANT)) else {"duration": "took"}),
-        **meant,
-    }
-    sets = (text for name, value in options.items() for text in ("--set", f"{name}={value}"))
-    return [["workload", "info", str(path), "--from", "job-table", *sets]]
+    return [["workload", "info", str(path), "--from", "job-table", *job_table_options(rng)]]
 
 
 def _read_cluster(path: Path, out: Path, rng: random.Random) -> list[Argv]:

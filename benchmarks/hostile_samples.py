@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.hostile_logs import make_kubernetes, make_sacct, make_swf
+from benchmarks.hostile_tables import make_job_tables
 from emu.cli import main as emu
 
 SHARED = Path(os.environ.get("EMU_SHARED", "../shared")) / "traces"
@@ -266,29 +267,6 @@ def _wfcommons(place: Path) -> None:
         path.write_text(_json({"name": "wf", "schemaVersion": version, "workflow": workflow}))
 
 
-def _job_table(place: Path) -> None:
-    """Times, lengths of time and numbers, as text and in the types of Arrow."""
-    begin = [np.datetime64("2026-01-31T00:00:00", "ns") + np.timedelta64(i, "s") for i in range(6)]
-    took = pa.array([10**9 * i + i for i in range(6)], pa.duration("ns"))
-    rows = {
-        "begin": pa.array(begin),
-        "took": took,
-        "parts": [*range(1, 7)],
-        "name": ["a", "b", None, "a", "c", "b"],
-    }
-    pq.write_table(pa.table(rows), place / "times.parquet")
-    numbers = {
-        "begin": [0, 5, 5, 7],
-        "took": [1.5, float("nan"), 5e-05, 3.0],
-        "name": [7, 7, 2**62, 1],
-        "parts": [1] * 4,
-    }
-    pq.write_table(pa.table(numbers), place / "numbers.parquet")
-    text = "begin,took,parts,name\n2026-01-31T00:00:00.123456789,00:01:30,1,a\n2026-01-31 00:00:05Z,1h,2,b\n"
-    (place / "times.csv").write_text(text)
-    (place / "numbers.tsv").write_text("begin\ttook\tparts\tname\n0\t5e-05\t1\ta\n1.5\t2\t3\t\n")
-
-
 def _cluster(place: Path) -> None:
     (place / "a.toml").write_text(
         'description = "two generations"\nrack_size = 4\norder = "racks"\n\n[[machines]]\ntype = "old"\ncount = 6\n'
@@ -410,7 +388,7 @@ SAMPLES: dict[str, Callable[[Path], None]] = {
     "swf": make_swf,
     "sacct": make_sacct,
     "kubernetes": make_kubernetes,
-    "job-table": _job_table,
+    "job-table": make_job_tables,
     "cluster": _cluster,
     "beside": _beside,
     "config": _config,

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from heapq import nsmallest
+from itertools import islice
 from pathlib import Path
 
 _SHOWN = 12
+_LONGEST = 200  # letters of a name that are compared
+_COMPARED = 2000
+"""Names that are compared letter by letter: of more, as in a table of a million columns, those that begin alike."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -20,11 +25,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("--quiet", ["--set", "--seed"])
     '; known: --seed, --set'
     """
-    names = sorted(set(known))
+    names = dict.fromkeys(known)
     if not names:
         return ""
     near = nearest(str(name), names)
-    listed = ", ".join(names[:_SHOWN])
+    listed = ", ".join(nsmallest(_SHOWN, names))
     if len(names) > _SHOWN:
         listed += f", … ({len(names)} in all)"
     if near:
@@ -38,10 +43,14 @@ def nearest(name: str, names: Iterable[str]) -> str:
     Near is what three mistakes in ten letters make of a name, one at the least, whatever dashes are in front; or a
     beginning of it, or of which it is the beginning, of three letters or more.
     """
-    meant = _plain(name)
+    meant = _plain(name)[:_LONGEST]
+    names = [*names]
+    if len(names) > _COMPARED:
+        initials = (meant[:2], meant[:2].upper(), meant[:2].capitalize())
+        names = [*islice((other for other in names if other.startswith(initials)), _COMPARED)]
     near = []
     for other in names:
-        plain = _plain(other)
+        plain = _plain(other[:_LONGEST])
         longer, shorter = max(len(meant), len(plain)), min(len(meant), len(plain))
         distance = _edits(meant, plain)
         begins = shorter >= 3 and (plain.startswith(meant) or meant.startswith(plain))

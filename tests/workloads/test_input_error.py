@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workloads import hints
 from workloads.errors import InputError
 from workloads.hints import _edits, did_you_mean, nearest
 
@@ -75,3 +76,14 @@ def test_hints():
     assert long.startswith("; did you mean 'n07'?")
     assert "(40 in all)" in long
     assert "n30" not in long
+
+
+def test_of_very_many_names_those_that_begin_alike_are_compared(monkeypatch):
+    many, compared = [*(f"column_{i}" for i in range(100_000)), "arrival_time"], []
+    monkeypatch.setattr(hints, "_edits", lambda one, other: compared.append(other) or _edits(one, other))
+    assert did_you_mean("arival_time", many).startswith(
+        "; did you mean 'arrival_time'? (known: arrival_time, column_0"
+    )
+    assert compared == ["arrival-time"]
+    did_you_mean("column_x", many)
+    assert len(compared) < 2500

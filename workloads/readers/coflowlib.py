@@ -21,6 +21,7 @@ import io
 import zipfile
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -216,50 +217,27 @@ def _parse(
     most, _ = most_tasks(source)
     kind, _ = lines.one("type", 0, 2**31)
     num_coflows, _ = lines.one("coflows", 1, 2**40)
-    ids: dict[int, int] = {}
-    weight, arrival, deadline, width = [], [], [], []
-    ingress, egress, line_of, volume = array("q"), array("q"), array("q"), array("d")
+    read, stated = _Read(), ""
     for _ in range(num_coflows):
-        line = lines.next(_COFLOW)
-        coflow = line.whole("id", 0, 2**63 - 1)
-        if coflow in ids:
-            line.refuse("id", f"coflow {coflow} is there already, in line {ids[coflow]}")
-        ids[coflow] = line.line
-        weight.append(_positive(line, "weight"))
-        arrival.append(line.number("arrival", MAX_TIME_S))
-        deadline.append(line.number("deadline", MAX_TIME_S))
-        if deadline[-1] < arrival[-1]:
-            line.refuse("deadline", "is before the arrival; deadlines are absolute times")
-        width.append(line.whole("flows", 1, 2**40))
-        line.end()
-        for _ in range(width[-1]):
-            line = lines.next(_FLOW)
-            line.whole("flow_id", 0, 10**30)
-            volume.append(_positive(line, "volume"))
-            line.whole("path", 2, 2)
-            ingress.append(line.whole("ingress", 1, MAX_PORTS))
-            egress.append(line.whole("egress", 2, 2 * MAX_PORTS))
-            line_of.append(line.line)
-            line.end()
-        if len(volume) > most:
-            check_tasks(len(volume), "flows", file=source, line=line.line)
-    capacity = _read_ports(lines)
-    machines = len(capacity) // 2
-    froms, tos = (np.frombuffer(ports, np.int64) for ports in (ingress, egress))
-    _check_sides(froms, tos, machines, line_of, file)
+        stated = _read_coflow(lines, read, stated)
+        if len(read.volume) > most:
+            check_tasks(len(read.volume), "flows", file=source, line=read.line_of[-1])
+    machines = len(capacity := _read_ports(lines)) // 2
+    froms, tos = (np.frombuffer(ports, np.int64) for ports in (read.ingress, read.egress))
+    _check_sides(froms, tos, machines, read.line_of, file)
     report.read("coflows", num_coflows)
-    report.read("flows", len(volume))
+    report.read("flows", len(read.volume))
     return make_coflow_workload(
         name,
-        arrival,
-        width,
+        read.arrival,
+        read.width,
         froms - 1,
         tos - machines - 1,
-        np.frombuffer(volume),
+        np.frombuffer(read.volume),
         machines,
-        coflow_id=[*ids],
-        weight=weight,
-        deadline_s=deadline,
+        coflow_id=[*read.ids],
+        weight=read.weight,
+        deadline_s=read.deadline,
         ingress_bytes_per_s=capacity[:machines],
         egress_bytes_per_s=capacity[machines:],
         metadata={
@@ -271,6 +249,57 @@ def _parse(
         notes=report.notes(),
         origin=file,
     )
+
+
+class _Read:
+    """The columns of coflows and flows, and the lines where they are."""
+
+    def __init__(self) -> None:
+        self.ids: dict[int, int] = {}
+        self.weight, self.arrival, self.deadline, self.volume = (array("d") for _ in range(4))
+        self.width, self.ingress, self.egress, self.line_of = (array("q") for _ in range(4))
+
+
+def _read_coflow(lines: _Lines, read: _Read, stated: str) -> str:
+    """Read a coflow and its flows; return how many it states, in words. `stated` are those of the coflow before."""
+    line = lines.next(_COFLOW)
+    flow = stated and line.looks_like(rb"\d+ \S+ 2 \d+ \d+")
+    doubt = f"; {stated}: are there more, as line {line.line} looks like?" if flow else ""
+    with _adding(doubt):
+        coflow = line.whole("id", 0, 2**63 - 1)
+        if coflow in read.ids:
+            line.refuse("id", f"coflow {coflow} is there already, in line {read.ids[coflow]}")
+        read.ids[coflow] = line.line
+        read.weight.append(_positive(line, "weight"))
+        read.arrival.append(line.number("arrival", MAX_TIME_S))
+        read.deadline.append(line.number("deadline", MAX_TIME_S))
+        if read.deadline[-1] < read.arrival[-1]:
+            line.refuse("deadline", "is before the arrival; deadlines are absolute times")
+        read.width.append(line.whole("flows", 1, 2**40))
+        line.end()
+    stated = f"coflow {coflow} states {read.width[-1]:,} flow{'s' if read.width[-1] > 1 else ''}"
+    for _ in range(read.width[-1]):
+        line = lines.next(_FLOW)
+        with _adding(doubt or f"; {stated}: are there fewer?", None if doubt else line):
+            line.whole("flow_id", 0, 10**30)
+            read.volume.append(_positive(line, "volume"))
+            line.whole("path", 2, 2)
+            read.ingress.append(line.whole("ingress", 1, MAX_PORTS))
+            read.egress.append(line.whole("egress", 2, 2 * MAX_PORTS))
+            line.end()
+        read.line_of.append(line.line)
+    return stated
+
+
+@contextmanager
+def _adding(text: str, line: Fields | None = None) -> Iterator[None]:
+    """Within, errors end with a text; of a line that is given only if it does not look like a flow."""
+    try:
+        yield
+    except InputError as error:
+        if line is not None and line.looks_like(rb"\S+ \S+ 2 \S+ \S+"):
+            raise
+        raise InputError(error.message + text, file=error.file, line=error.line, field=error.field) from None
 
 
 def _check_sides(

@@ -81,6 +81,10 @@ class Fields:
         if more := len(self._fields) - self._at:
             self.refuse(str(self._at + 1), f"the line has {more} fields too many; want {self.form!r}")
 
+    def looks_like(self, form: bytes) -> bool:
+        """Return whether the fields, with a blank between each two, are of a form, a regular expression."""
+        return re.fullmatch(form, b" ".join(self._fields)) is not None
+
     def refuse(self, name: str | None, wrong: str) -> NoReturn:
         """Raise the error for a field of this line."""
         raise InputError(wrong, file=self.file, line=self.line, field=name)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from strategies import dags as any_dags
 from strategies import workloads
 
+import emu
 from benchmarks.fidelity import SHARED
 from workloads.arrow import column
 from workloads.coflows import with_demands
@@ -308,6 +309,18 @@ def test_deadlines_are_shown_beside_what_coflows_take_alone() -> None:
     assert (d["deadline_factor"], d["deadlines_too_early"]) == (None, None)
     assert "deadlines  2 coflows have one, 1 to 3 s after the arrival, median 2 s\n" in render(d)
     json.dumps(d)
+
+
+@pytest.mark.parametrize(("over_ns", "early"), [(-10_000, 1), (-1, 1), (0, 0), (1, 0)])
+def test_what_a_run_misses_by_a_nanosecond_is_too_early(over_ns: int, early: int) -> None:
+    """2.7267 s alone; of a published instance the deadline is 10 microseconds short."""
+    deadline_s = (69_225_000_000 + 2_726_700_000 + over_ns) / 1e9
+    one = coflows_of([(69.225, deadline_s, {(0, 0): 2.7267})], 1, port_bytes_per_s=1.0)
+    d = describe(one)
+    assert (d["deadlines_too_early"], d["deadlines_rounded"]) == (early, early)
+    assert ("1 cannot be met even alone, 1 of them by less than 0.1%" in render(d)) == bool(early)
+    met = emu.run("edf", one, in_process=True).coflows["met_deadline"].to_pylist()
+    assert met == [not early]
 
 
 def test_weights_are_counted_where_they_are_few() -> None:

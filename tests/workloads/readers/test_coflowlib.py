@@ -344,3 +344,24 @@ def test_what_the_format_cannot_hold_is_refused(tmp_path):
         with pytest.raises(InputError, match=message):
             write_coflowlib(workload, tmp_path / "w.txt")
         assert not (tmp_path / "w.txt").exists()
+
+
+COUNTED = "0\n2\n\n1 1 0.000 2.5 {}\n11 1.0 2 1 3\n12 1.0 2 2 3\n\n2 2 0.500 4.0 1\n21 0.9 2 2 3\n\n{}"
+PORTS = "4\n1 1\n2 1\n3 1\n4 1\n"
+
+
+@pytest.mark.parametrize(
+    ("flows", "line", "why"),
+    [
+        (1, 8, "coflow 1 states 1 flow: are there more, as line 6 looks like?"),
+        (3, 8, "coflow 1 states 3 flows: are there fewer?"),
+    ],
+)
+def test_a_count_of_flows_that_is_wrong_is_named_as_that(tmp_path, flows, line, why):
+    path = tmp_path / "a.txt"
+    path.write_text(COUNTED.format(flows, PORTS))
+    with pytest.raises(InputError) as caught:
+        read_coflowlib(path)
+    assert (caught.value.line, caught.value.message.endswith(why)) == (line, True)
+    path.write_text(COUNTED.format(2, PORTS))
+    assert read_coflowlib(path).num_flows == 3
