@@ -9,8 +9,7 @@ give it again: `--seed N --inputs 1 --only KIND --keep DIR`. An input is at faul
 
 - raises, or ends with another code than 0 (done), 2 (wrong input) and, of several runs of which one fails, 1;
 - says "unexpected", more than one line of error, or a character that acts on a terminal;
-- takes more than 5 s of wall and of processor time, or its process more than 1 GiB at its peak (readers are told that
-  0.5 GB are free);
+- takes more than 5 s of wall and of processor time, or its process more than 1 GiB at its peak (with 0.5 GB free);
 - leaves a temporary file;
 - kills its process, or does not end in 60 s.
 
@@ -88,10 +87,6 @@ def _read_workload(path: Path, out: Path, rng: random.Random) -> list[Argv]:
     return [["workload", "info", str(path), *named, *more, *rng.choice(([], ["--json"]))]]
 
 
-def _read_job_table(path: Path, out: Path, rng: random.Random) -> list[Argv]:
-    return [["workload", "info", str(path), "--from", "job-table", *job_table_options(rng)]]
-
-
 def _read_cluster(path: Path, out: Path, rng: random.Random) -> list[Argv]:
     return [["cluster", "info", str(path), *rng.choice(([], ["--json"], ["--set", "slots=3"]))]]
 
@@ -119,7 +114,7 @@ _FORMATS = (
 )  # fmt: skip
 KINDS: dict[str, Kind] = {
     **{name: Kind(_read_workload) for name in _FORMATS},
-    "job-table": Kind(_read_job_table, 2.0),
+    "job-table": Kind(lambda path, _, rng: [["workload", "info", str(path), *job_table_options(rng)]], 2.0),
     "cluster": Kind(_read_cluster, 1.5),
     "beside": Kind(_validate, 1.0, "*[!l]"),
     "config": Kind(_validate, 1.5),

@@ -18,12 +18,9 @@ _MEANT = (
 def job_table_options(rng: random.Random) -> list[str]:
     """Return options that name the columns of the samples, some of them wrongly."""
     meant = rng.choice(_MEANT)
-    own = {} if "start" in meant else {"duration": "took"}
-    return [
-        text
-        for name, value in {"arrival": "begin", **own, **meant}.items()
-        for text in ("--set", f"{name}={value}")
-    ]
+    options = {"arrival": "begin", **({} if "start" in meant else {"duration": "took"}), **meant}
+    sets = (text for name, value in options.items() for text in ("--set", f"{name}={value}"))
+    return ["--from", "job-table", *sets]
 
 
 def make_job_tables(place: Path) -> None:

@@ -63,7 +63,13 @@ def to_json(content: Any) -> str:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file."""
-    write_bytes(path, text.encode())
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start)
+        wrong = f"cannot hold a name that is not UTF-8: {text.splitlines()[line][:80]!a}; rename it"
+        raise InputError(wrong, file=path) from None
+    write_bytes(path, data)
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from workloads.errors import InputError
+
 _DTYPES: dict[pa.DataType, Any] = {pa.int64(): np.int64, pa.float64(): np.float64, pa.int32(): np.int32}
 _TYPES = {np.dtype(dtype): kind for kind, dtype in _DTYPES.items()}
 
@@ -39,9 +41,19 @@ def from_optional(values: npt.NDArray[np.float64]) -> pa.Array:
     return pa.Array.from_buffers(pa.float64(), len(values), [valid, data])
 
 
-def from_strings(values: Sequence[str | None]) -> pa.Array:
-    """Return strings as an Arrow array; None is null."""
-    encoded = [b"" if v is None else v.encode() for v in values]
+def from_strings(values: Sequence[str | None], name: str = "", file: object = None) -> pa.Array:
+    """Return strings as an Arrow array; None is null.
+
+    Raises
+    ------
+    InputError
+        One is no text: half of a pair of surrogates, as JSON may state, or not UTF-8; `name` and `file` are named.
+    """
+    try:
+        encoded = [b"" if v is None else v.encode() for v in values]
+    except UnicodeEncodeError as error:
+        wrong = f"{ascii(error.object)[:40]} is no text: it holds half a character, or what is not UTF-8"
+        raise InputError(wrong, file=file, field=name or None) from None
     offsets = np.zeros(len(encoded) + 1, np.int32)
     np.cumsum([len(e) for e in encoded], out=offsets[1:])
     known = np.array([v is not None for v in values], bool)

@@ -397,4 +397,4 @@ def _names(labels: pa.Array | Sequence[str | None] | None, count: int, file: obj
         return pa.nulls(count, pa.string())
     if len(labels) != count:
         raise InputError(f"{len(labels)} values for {count} stages", file=file, field="name")
-    return labels if isinstance(labels, pa.Array) else from_strings(labels)
+    return labels if isinstance(labels, pa.Array) else from_strings(labels, "name", file)

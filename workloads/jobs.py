@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workloads.arrow import WithTables, column, described_field, from_numpy, to_numpy
+from workloads.arrow import WithTables, column, described_field, from_numpy, from_strings, to_numpy
 from workloads.constraints import constraint_bytes, no_job_constraints, no_sets
 from workloads.errors import InputError
 from workloads.groups import first_rows, nanoseconds, rows_of_groups, same_length
@@ -320,7 +320,7 @@ def _labels(
         return pa.nulls(num_jobs, pa.string())
     if len(labels) != num_jobs:
         raise InputError(f"{len(labels)} values for {num_jobs} jobs", file=file, field=name)
-    return labels if isinstance(labels, pa.Array) else pa.array(labels, pa.string())
+    return labels if isinstance(labels, pa.Array) else from_strings(labels, name, file)
 
 
 def _codes(indices: pa.Array) -> npt.NDArray[np.int32]:

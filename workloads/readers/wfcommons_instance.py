@@ -120,6 +120,7 @@ class _Object:
             return ""
         if not isinstance(found, str) or not (found or optional):
             self.refuse(key, "is missing" if key not in self._value else "want text, not empty")
+        self._check(key, found)
         return found
 
     def texts(self, key: str) -> list[str]:
@@ -128,7 +129,14 @@ class _Object:
             return []
         if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
             self.refuse(key, "want a list of texts")
+        self._check(key, *found)
         return found
+
+    def _check(self, key: str, *texts: str) -> None:
+        """Refuse halves of pairs of surrogates, which JSON can state and no text has."""
+        for text in texts:
+            if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+                self.refuse(key, f"{shown(text)} is no text: it holds half a character")
 
     def number(self, *keys: str, most: float = _MOST, optional: bool = True) -> float:
         """Return the number of the first of these members that is there, NaN where none is."""

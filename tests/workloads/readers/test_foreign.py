@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 import tarfile
 import zipfile
@@ -13,6 +14,8 @@ import pytest
 
 from workloads.catalogue import load_workload
 from workloads.errors import InputError
+from workloads.formats import FORMATS
+from workloads.jobs import make_workload
 
 BATSIM = {
     "nb_res": 2,
@@ -120,3 +123,59 @@ def test_a_workload_called_like_a_generator_is_named(tmp_path: Path, monkeypatch
     assert load_workload("./google").num_jobs == 5
     assert main(["workload", "synth", "google", "other", "--set", "jobs=7"]) == 0
     assert load_workload("other").num_jobs == 7
+
+
+NOT_UTF8 = os.fsdecode(b"n\xff.tr")
+
+
+def test_names_that_are_not_utf_8(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """A file called so is read; a run's manifest, which is UTF-8, cannot hold its name."""
+    from emu.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    Path(NOT_UTF8).write_text("0 2 1.0 1.0 1.0\n5 1 2.0 2.0\n")
+    assert load_workload(NOT_UTF8).num_tasks == 3
+    argv = [
+        "run",
+        "--scheduler",
+        "sparrow",
+        "--workload",
+        NOT_UTF8,
+        "--nodes",
+        "3",
+        "--in-process",
+        "--out",
+        "out",
+    ]
+    assert main(argv) == 2
+    assert "cannot hold a name that is not UTF-8" in capsys.readouterr().err
+
+
+def test_half_a_character_is_no_text(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"field tenant: '\\ud800' is no text"):
+        make_workload("w", [0.0], [1], [1.0], tenant=["\ud800"])
+    task = {
+        "name": "a",
+        "id": "a",
+        "parents": [],
+        "children": [],
+        "runtimeInSeconds": 1,
+        "command": {"program": "a"},
+    }
+    instance = {"name": "\ud800", "schemaVersion": "1.4", "workflow": {"tasks": [task]}}
+    (tmp_path / "a.json").write_text(json.dumps(instance))
+    assert "field name: '\\ud800' is no text: it holds half a character" in refusal(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("format", [None, *FORMATS])
+def test_links_in_a_circle_end_in_one_line(tmp_path: Path, format: str | None) -> None:
+    (tmp_path / "folder").mkdir()
+    for name in ("circle", "folder/tasks.parquet", "folder/a.csv"):
+        (tmp_path / name).symlink_to(Path(name).name)
+    (tmp_path / "folder" / "up").symlink_to(tmp_path / "folder")
+    for name in ("circle", "circle/x", "folder", "folder/a.csv", "folder/tasks.parquet"):
+        assert str(tmp_path / "folder") in refusal(tmp_path / name, format=format) or name.startswith(
+            "circle"
+        )
